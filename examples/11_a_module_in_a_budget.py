@@ -2,9 +2,15 @@
 
 python examples/11_a_module_in_a_budget.py [SECONDS]
 
-Each function of the module gets its share of the seconds. What was measured is in a database: a file that can be
-copied, merged with others and read by whoever has the same program, who then compiles without tuning. The same on a
-command line:
+`tw.tune` of a module tunes each public function that nobody has scheduled. They share the seconds evenly, and what one
+does not need is left to those after it. It prints, for each, how many candidates were tried, the time of the best,
+by how much that is faster than the loops as they are written, and why its search ended: "seconds" where its share was
+used up, "exhausted" where all that the space holds was tried, "roofline" where the best is within 3 % of what this
+machine can do at all.
+
+What was measured is in a database: a file that can be copied, merged with others and read by whoever has the same
+program, who then compiles without tuning. The report tells, of each program in it, how the best time fell, what
+failed and why, and where the time of the session went. The same on a command line:
 
     tilewright tune examples/11_a_module_in_a_budget.py --seconds 10 --database records.db
     tilewright report records.db                    # records.html: times, failures, limits, the best schedules
@@ -46,11 +52,9 @@ class Layers:
 def main(seconds: float) -> None:
     folder = tempfile.TemporaryDirectory()
     mine, shared = Path(folder.name) / "records.db", Path(folder.name) / "team.db"
-    functions = Layers.functions
-    for name, function in functions.items():
-        result = tw.tune(function, seconds=seconds / len(functions), trials=1000, database=mine)
-        print(f"{name}: {result.stop_reason} after {result.progress.trials} trials")
-        print(result.table())
+    result = tw.tune(Layers, seconds=seconds, trials=1000, database=mine)
+    print(result.table())
+    print(result["dense"].schedule.trace)  # what was found for one of them
 
     for table in report_on(mine).tables():
         print(table)

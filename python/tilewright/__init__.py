@@ -31,6 +31,7 @@ _NAMES: dict[str, str] = {
     "Schedule": "tilewright.schedule",
     "TensorIntrin": "tilewright.tensor_intrin",
     "Trace": "tilewright.schedule",
+    "ModuleResult": "tilewright.search",
     "Space": "tilewright.search",
     "TuneResult": "tilewright.search",
     "space": "tilewright.search",

@@ -3697,12 +3697,13 @@ class FunctionSpace(SpaceGenerator):
     The space of a function that reads what it draws: it is run anew for each point.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], with_target: bool = False) -> None:
         """
         The space of a function.
 
         Args:
             function: changes the schedule that it is given; its second argument says whether the point that is to be tried first is wanted.
+            with_target: whether it has a third argument, the target of the context.
         """
 
 class PostOrderApply(SpaceGenerator):

@@ -33,6 +33,14 @@ INTERRUPTED = 130
 WIDTH_OF_FILES = 160
 
 
+#: why a search ended before its trials
+ENDS = {
+    "patience": "as many trials as --patience says found nothing faster",
+    "target": "a candidate is as fast as --target-seconds says",
+    "roofline": "the best is within 3 % of what this machine allows",
+}
+
+
 class Commands(TyperGroup):
     """What ends a command too early becomes a message and a non-zero exit status; a traceback of ours helps nobody."""
 
@@ -84,6 +92,21 @@ app = typer.Typer(
 
 ScriptFile = Annotated[Path, typer.Argument(metavar="FILE", help="A Python file with @T.prim_func programs.")]
 ProgramName = Annotated[str | None, typer.Option(help="Name of the program, where FILE has several.")]
+Patience = Annotated[int | None, typer.Option(help="Stop after so many trials without a faster candidate.")]
+TargetSeconds = Annotated[float | None, typer.Option(help="Stop at a candidate that is so fast.")]
+MachineTarget = Annotated[
+    str, typer.Option(help="'native', or such as 'llvm -mcpu=haswell', which this machine has to run.")
+]
+Strategy = Annotated[
+    str,
+    typer.Option(
+        help="Which candidates are measured: guided, draft-and-verify, descent, evolutionary, replay-trace, "
+        "replay-func."
+    ),
+]
+CostModelName = Annotated[
+    str, typer.Option(help="What ranks drafts: none (the estimate), xgb, residual, mlp, analytical, random.")
+]
 
 
 def with_place(error: Error) -> str:
@@ -154,9 +177,32 @@ def need_sizes(each: NamedSpace, given: dict[str, float]) -> None:
         )
 
 
-def options_text(**options: Any) -> list[str]:
-    """Options as they are written on a command line; those without a value are left out."""
-    return [text for name, value in options.items() if value for text in (f"--{name}", str(value))]
+def check_numbers(
+    trials: int, threads: int, seed: int, patience: int | None, seconds: float | None, target_seconds: float | None
+) -> None:
+    """Refuses numbers that no search can have, by the names of their options."""
+    from tilewright import limits
+
+    limits.whole("--trials", trials, 1, "at least 1 candidate has to be measured")
+    limits.whole("--threads", threads, 1, "a kernel needs at least 1")
+    limits.whole("--seed", seed, 0)
+    if patience is not None:
+        limits.whole("--patience", patience, 1)
+    limits.positive("--seconds", seconds)
+    limits.positive("--target-seconds", target_seconds)
+
+
+#: of options, what says as much as leaving them away
+DEFAULTS = {"seed": 0, "threads": 1, "out": Path("out"), "target": "native", "strategy": "guided", "cost_model": "none"}
+
+
+def command_for(file: Path, **options: Any) -> str:
+    """The command that tunes a file, as it is written on a command line: without options that say nothing."""
+    words = ["tilewright", "tune", str(file)]
+    for name, value in options.items():
+        if value and value != DEFAULTS.get(name):
+            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return shlex.join(words)
 
 
 @app.command()
@@ -174,8 +220,13 @@ def tune(
     seconds: Annotated[
         float | None, typer.Option(help="Stop after so much wall time, of all programs together.")
     ] = None,
+    patience: Patience = None,
+    target_seconds: TargetSeconds = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same candidates.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads to tune for.")] = 1,
+    target: MachineTarget = "native",
+    strategy: Strategy = "guided",
+    cost_model: CostModelName = "none",
     cold: Annotated[bool, typer.Option("--cold", help="Calls before which the caches hold other data.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the database and the kernels.")] = Path("out"),
     database: Annotated[
@@ -191,55 +242,50 @@ def tune(
     A program of FILE without a space gets one by rules; of a module of several functions, each of them. What a search
     knows of a program is kept in the database, so the same command goes on where it stopped.
     """
-    from tilewright import _core, limits
+    from tilewright import _core
     from tilewright.search import report, session
+    from tilewright.search.budget import share_of
     from tilewright.search.space import space_for_cpu
     from tilewright.task import open_sizes_of
 
     # Of all searches alike, so it is said once.
-    limits.whole("--trials", trials, 1, "at least 1 candidate has to be measured")
-    limits.whole("--threads", threads, 1, "a kernel needs at least 1")
-    limits.positive("--seconds", seconds)
-    limits.whole("--seed", seed, 0)
-    started, target = time.monotonic(), _core.Target("native").with_num_cores(threads)
+    check_numbers(trials, threads, seed, patience, seconds, target_seconds)
+    _core.SearchStrategy.create(strategy)
+    started, wanted = time.monotonic(), _core.Target(target).with_num_cores(threads)
     given = parse_sizes(sizes or [])
-    again = options_text(program=program, space=space, seconds=seconds, seed=seed or None, sizes=",".join(sizes or []))
-    again += options_text(threads=threads if threads > 1 else None, out=out if out != Path("out") else None)
-    again += options_text(database=without_password(database) if database else None)
-    more = shlex.join(["tilewright", "tune", str(file), "--trials", str(2 * trials), *again, *["--cold"] * cold])
+    asked = {
+        **{"trials": trials, "seed": seed, "threads": threads, "target": target, "cold": cold, "fresh": fresh},
+        **{"strategy": strategy, "cost_model": session.cost_model_called(cost_model, seed)},
+        **{"patience": patience, "target_seconds": target_seconds},
+    }
+    more = command_for(
+        file,
+        **{"trials": 2 * trials, "program": program, "space": space, "seconds": seconds, "seed": seed},
+        **{"sizes": ",".join(sizes or []), "threads": threads, "out": out},
+        **{"database": without_password(database) if database else None, "patience": patience},
+        **{"target_seconds": target_seconds, "target": target, "strategy": strategy, "cost_model": cost_model},
+        cold=cold,
+    )
 
     def by_rules(found: Any) -> Space:
-        return space_for_cpu(found, target, {name: given[name] for name in open_sizes_of(found) if name in given})
+        return space_for_cpu(found, wanted, {name: given[name] for name in open_sizes_of(found) if name in given})
 
     chosen = spaces_of_script(load_script(file), file, space, program, by_rules)
     sizes_of = sizes_for(chosen, given)
     # What would spoil the end is found out before an hour of tuning, not after it.
     prepare_folder(out)
     failed = Failures(len(chosen))
-    ready = []
-    for each in chosen:
-        with failed.kept(each):
-            need_sizes(each, sizes_of[each.name])
-            report.try_peer(each.space, sizes_of[each.name])
-            ready.append(each)
+    ready = ready_ones(chosen, sizes_of, failed)
     records = database or str(out / "tilewright.db")
     kept_in = without_password(records)
 
     def search(each: NamedSpace, seconds: float | None) -> None:
+        shown = None if quiet else "json" if as_json else "auto"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReferenceWarning)  # it stands under the table
-            result = session.tune(
-                each.space,
-                trials=trials,
-                seconds=seconds,
-                seed=seed,
-                threads=threads,
-                sizes=sizes_of[each.name],
-                cold=cold,
-                database=records,
-                fresh=fresh,
-                progress=None if quiet else "json" if as_json else "auto",
-            )
+            own = {"seconds": seconds, "sizes": sizes_of[each.name], "database": records, "progress": shown}
+            result = session.tune(each.space, **asked, **own)  # type: ignore[arg-type]
+        assert isinstance(result, session.TuneResult)  # of one function
         if result.stop_reason == "canceled":
             say_interrupted(result, kept_in)
             raise typer.Exit(INTERRUPTED)
@@ -261,19 +307,17 @@ def tune(
         raise typer.Exit(1)
 
 
-def share_of(seconds: float | None, spent: float, count: int, number: int) -> float | None:
-    """What one of several searches gets of the seconds for all: what others did not need is left to those after them,
-    and what they took too much leaves each at least a tenth of its share.
+def ready_ones(chosen: list[NamedSpace], sizes_of: dict[str, dict[str, float]], failed: Failures) -> list[NamedSpace]:
+    """The spaces that can be searched: each size is known, and the peer can be called."""
+    from tilewright.search import report
 
-    Args:
-        seconds: for all; None for no limit.
-        spent: of them until now.
-        count: of searches.
-        number: of this one, from 0.
-    """
-    if seconds is None:
-        return None
-    return max((seconds - spent) / (count - number), 0.1 * seconds / count) if count > 1 else seconds
+    ready = []
+    for each in chosen:
+        with failed.kept(each):
+            need_sizes(each, sizes_of[each.name])
+            report.try_peer(each.space, sizes_of[each.name])
+            ready.append(each)
+    return ready
 
 
 class Failures:
@@ -351,6 +395,8 @@ def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) 
             if progress.trials == 1
             else f"the space holds no more than these {progress.trials} programs"
         )
+    elif (reason := summary.result.stop_reason) in ENDS:
+        print(f"{ENDS[reason]}: it ended after {progress.trials} of {progress.total} trials")
     elif progress.earlier >= progress.total:
         print(f"all {progress.total} trials were measured before, so nothing was measured")
         print(f"more trials: {more}; the same ones anew: --fresh")

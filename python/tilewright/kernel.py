@@ -552,6 +552,30 @@ def compile_task(task: Task, scheduled: Any = None, target: str = "native") -> K
     return kernel[task.entry] if isinstance(kernel, KernelModule) else kernel
 
 
+def compile_functions(module: Any, scheduled: Mapping[str, Any], target: TargetLike) -> Kernel | KernelModule:
+    """A module some of whose functions were tuned: these as they are scheduled, the others as :func:`compile` does.
+
+    Args:
+        module: as it was written.
+        scheduled: by the names of kernels, the functions that they are made of.
+        target: what to compile for.
+    """
+    from tilewright.cpu_space import scheduled_by_rules
+
+    resolved = _core.Target(target)
+    named = {str(f.attrs["global_symbol"]): key for key, f in module.functions.items() if "global_symbol" in f.attrs}
+    others = _core.Module({key: f for key, f in module.functions.items() if key not in map(named.get, scheduled)})
+    schedules: dict[str, str] = dict.fromkeys(scheduled, "recorded")
+    with contextlib.suppress(Error):
+        others, names = scheduled_by_rules(others, resolved, if_faster=True)
+        schedules |= dict.fromkeys(names, "by rules")
+    chosen = dict(others.functions) | {
+        named[name]: function.with_attr("global_symbol", name) for name, function in scheduled.items()
+    }
+    in_order = {key: chosen[key] for key in module.functions}
+    return _compiled(_core.Module(in_order, module.attrs), resolved, schedules, False, module)
+
+
 def _dump(folder: Path, module: Any, target: str, code: Any) -> None:
     """Write every stage of one compilation to a folder of its own under `folder`."""
     name = "_".join(code.functions) or "module"

@@ -153,7 +153,7 @@ def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, float] | None 
     if function not in names:
         raise ArgumentError(
             f"the module has the functions {', '.join(names)}; which one is to be tuned?\n"
-            "  hint: call one of them main, or pass a module with that function alone"
+            "  hint: call one of them main, or pass that function alone"
         )
     program_function = _prim_func(module, function)
     entry = program_function.attrs.get("global_symbol")
@@ -187,15 +187,20 @@ def check_inputs(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) ->
     Raises:
         tilewright.ArgumentError: there are some.
     """
-    functions = _functions_of(program)
-    parameters = [name for f in functions for name in [*(b.name for b in f.buffer_map.values()), *scalars_of(f)]]
-    known = list(dict.fromkeys([*parameters, *(name for f in functions for name in _extents_of(f))]))
+    known = names_of(program)
     if unknown := sorted(set(inputs) - set(known)):
         raise ArgumentError.of(
             "arguments/inputs",
             f"inputs has {', '.join(unknown)}, but the parameters are {', '.join(known)}",
             _meant(unknown[0], known),
         )
+
+
+def names_of(program: ir.PrimFunc | ir.Module) -> list[str]:
+    """The names that arguments may have: of parameters, and of the sizes that are left open."""
+    functions = _functions_of(program)
+    parameters = [name for f in functions for name in [*(b.name for b in f.buffer_map.values()), *scalars_of(f)]]
+    return list(dict.fromkeys([*parameters, *(name for f in functions for name in _extents_of(f))]))
 
 
 def _meant(name: str, known: Sequence[str]) -> str:

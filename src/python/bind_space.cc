@@ -124,16 +124,16 @@ search::ScheduleFn::Function schedule_function(nb::callable function) {
 }
 
 /// What a function did to a schedule with these decisions, as far as it came.
-search::FunctionSpace::Function rerun_function(nb::callable function) {
+search::FunctionSpace::Function rerun_function(nb::callable function, bool with_target) {
   using Point = search::FunctionSpace::Point;
   auto held = std::make_shared<HeldCallable>(std::move(function));
-  return [held](schedule::Schedule schedule, const std::vector<schedule::Value>& decisions, bool first) {
+  return [held, with_target](schedule::Schedule schedule, const search::FunctionSpace::Wanted& wanted) {
     return in_python("space/exception", [&]() -> Result<Point> {
       SchedulePtr object = to_python(std::move(schedule));
       object->original = object->schedule.module();
-      object->schedule.take_decisions(decisions);
+      object->schedule.take_decisions(wanted.decisions);
       try {
-        held->callable(object, first);
+        with_target ? held->callable(object, wanted.first, wanted.target) : held->callable(object, wanted.first);
       } catch (nb::python_error& error) {
         if (error.matches(PyExc_KeyboardInterrupt)) throw;
         Diagnostic why = diagnostic_of(error, "space/exception");
@@ -282,13 +282,14 @@ void bind_spaces_of_functions(nb::module_& m) {
       m, "FunctionSpace", "The space of a function that reads what it draws: it is run anew for each point.")
       .def(
           "__init__",
-          [](search::FunctionSpace* self, nb::callable function) {
-            new (self) search::FunctionSpace(rerun_function(std::move(function)));
+          [](search::FunctionSpace* self, nb::callable function, bool with_target) {
+            new (self) search::FunctionSpace(rerun_function(std::move(function), with_target));
           },
-          nb::arg("function"),
+          nb::arg("function"), nb::arg("with_target") = false,
           "The space of a function.\n\nArgs:\n"
           "    function: changes the schedule that it is given; its second argument says whether the point that is to "
-          "be tried first is wanted.");
+          "be tried first is wanted.\n"
+          "    with_target: whether it has a third argument, the target of the context.");
 }
 
 void bind_spaces_of_rules(nb::module_& m) {

@@ -17,7 +17,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.records import best_schedule
-from tilewright.search import report
+from tilewright.search import report, session
 from tilewright.user_script import load_script
 
 from .conftest import HEAD, PRODUCT, Run
@@ -157,6 +157,39 @@ def test_more_trials_go_on_and_fresh_begins_anew(run: Run) -> None:
     assert (more[0]["trials"], more[-1]["trials"], more[-1]["measured_before"]) == (2, 4, 2)
     anew = tune("--trials", "2", "--fresh")[-1]
     assert (anew["trials"], anew["measured_before"]) == (2, 0)
+
+
+def test_a_search_ends_early_where_that_is_asked_for(run: Run) -> None:
+    fast = run("tune", "product.py", "--trials", "40", "--target-seconds", "10")
+    assert fast.exit_code == 0, fast.output
+    assert re.search(r"as fast as --target-seconds says: it ended after \d+ of 40 trials", fast.stdout)
+    patient = run("tune", "product.py", "--trials", "60", "--patience", "1", "--seed", "1")
+    assert re.search(r"--patience says found nothing faster: it ended after \d+ of 60", patient.stdout)
+    for option, message in {"--patience=0": "--patience is 0", "--target-seconds=0": "--target-seconds is 0"}.items():
+        refused = run("tune", "product.py", option)
+        assert refused.exit_code == 1 and message in refused.stderr
+
+
+def test_strategy_cost_model_and_target_are_passed_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    honest = session.tune
+
+    def tune(*arguments: Any, **options: Any) -> Any:
+        asked.append(options)
+        return honest(*arguments, **options)
+
+    monkeypatch.setattr(session, "tune", tune)
+    target = str(tw.Target("native").with_num_cores(1))
+    options = ["--strategy", "replay-trace", "--cost-model", "random", "--target", target]
+    result = run("tune", "product.py", "--trials", "2", *options)
+    assert result.exit_code == 0, result.output
+    (given,) = asked
+    assert (given["strategy"], given["target"]) == ("replay-trace", target)
+    assert type(given["cost_model"]).__name__ == "RandomModel"
+    again = run("tune", "product.py", "--trials", "2", *options)
+    assert "--strategy replay-trace --cost-model random" in again.stdout  # how to get more trials
+    for wrong in (["--strategy", "luck"], ["--cost-model", "tree"], ["--target", "llvm -mcpu=none"]):
+        assert run("tune", "product.py", *wrong).exit_code == 1
 
 
 def test_json(run: Run) -> None:

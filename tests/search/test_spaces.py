@@ -370,3 +370,129 @@ def test_the_published_name_of_the_filter() -> None:
     with pytest.raises(tw.ArgumentError, match="names of one argument") as error:
         ms.PostOrderApply(lambda block: True, f_block_filter=lambda block: True)
     assert error.value.code == "search/parts"
+
+
+def _spaces_seen(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The generators that searches begin with."""
+    seen: list[Any] = []
+    initialize = _core.TuneContext.initialize
+
+    def noting(self: Any) -> None:
+        seen.append(self.space_generator)
+        initialize(self)
+
+    monkeypatch.setattr(_core.TuneContext, "initialize", noting)
+    return seen
+
+
+@pytest.mark.parametrize("kind", ["post-order-apply", "cpu-rules", "function", "union"])
+def test_tune_takes_any_space(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    product = tw.testing.workloads.matmul(16, 32, 16)
+
+    def vectors(sch: tw.Schedule) -> None:
+        _, j, _ = sch.get_loops(sch.get_block("C"))
+        sch.split(j, factors=sch.sample_perfect_tile(j, n=2))
+
+    given: Any = {
+        "function": ms.ScheduleFn(vectors),
+        "union": ms.SpaceGeneratorUnion([ms.PostOrderApply(), ms.CpuRules(), ms.ScheduleFn(vectors)]),
+    }.get(kind, kind)
+    seen = _spaces_seen(monkeypatch)
+    result = tw.tune(product, space=given, trials=4, progress=None)
+    assert result.record is not None and result.progress.outcomes.get("wrong_result", 0) == 0
+    classes = {"post-order-apply": ms.PostOrderApply, "cpu-rules": ms.CpuRules.__base__, "function": ms.ScheduleFn}
+    assert isinstance(seen[0], classes.get(kind, ms.SpaceGeneratorUnion))
+    if not isinstance(given, str):
+        assert seen[0] is not given and given.postprocs is None  # each search has its own
+
+
+def test_points_of_a_union_come_from_all_members() -> None:
+    """Where steps depend on draws, the function is run anew for each point, beside spaces whose steps are fixed."""
+    runs = []
+
+    def reads(sch: tw.Schedule, first: bool) -> None:
+        runs.append(first)
+        (i, j) = sch.get_loops(sch.get_block("B"))[:2]
+        for _ in range(int(sch.sample_categorical([0, 1, 2], [0.2, 0.3, 0.5]))):
+            _, j = sch.split(j, [None, 2])
+
+    def fixed(sch: tw.Schedule) -> None:
+        sch.annotate(sch.get_block("B"), "ways", sch.sample_categorical([1, 2, 3, 4], [0.25] * 4))
+
+    @T.prim_func
+    def double(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+        for i, j in T.grid(8, 64):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+
+    members = [ms.ScheduleFn(fixed), ms.SpaceGeneratorUnion([_core.FunctionSpace(reads)])]
+    union = ms.SpaceGeneratorUnion(members, sch_rules=[], postprocs=[], mutator_probs={})
+    task = ms.TuneContext(double, target="llvm", space_generator=union, search_strategy="guided", rand_state=3)
+    task.pre_tuning(max_trials=40, num_trials_per_iter=8)
+    kinds = set()
+    found = 0
+    while (candidates := task.generate_measure_candidates()) is not None:
+        for candidate in candidates:
+            names = [step.kind.name for step in candidate.sch.trace.insts]
+            kinds.add((names.count("Split"), "Annotate" in names))
+        found += len(candidates)
+        task.notify_runner_results(candidates, [ms.RunnerResult([1.0], None) for _ in candidates])
+    assert kinds == {(0, True), (0, False), (1, False), (2, False)} and found == 7
+    assert runs[0] and not all(runs)
+
+
+def test_cpu_rules_go_by_the_target_and_the_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    product = tw.testing.workloads.matmul(64, 64, 64)
+    lanes = {}
+    for cpu in ("haswell", "skylake-avx512"):
+        target = f"llvm -mcpu={cpu} -num-cores=1"
+        (made,) = ms.TuneContext(product, target=target, space_generator="cpu-rules").generate_design_space()
+        reference = tw.Schedule(product)
+        tw.cpu_space.schedule_for_cpu(reference, tw.Target(target), best=True)
+        assert tw.ir.structural_equal(made.mod["main"].body, reference.mod["main"].body)
+        lanes[cpu] = made.mod.script()
+    assert lanes["haswell"] != lanes["skylake-avx512"]
+    given = []
+    monkeypatch.setattr("tilewright.cpu_space.schedule_for_cpu", lambda *_, sizes, **__: given.append(sizes))
+    ms.TuneContext(product, target="llvm", space_generator=ms.CpuRules({"n": 8}).clone()).generate_design_space()
+    assert given == [{"n": 8}]
+    with pytest.raises(tw.ArgumentError, match="the context has no target") as error:
+        ms.TuneContext(product, space_generator="cpu-rules").generate_design_space()
+    assert error.value.code == "space/no-target"
+
+
+def test_spaces_that_a_search_cannot_use() -> None:
+    class Empty(ms.SpaceGenerator):
+        def generate_design_space(self, module: ir.IRModule) -> list[tw.Schedule]:
+            return []
+
+    product = tw.testing.workloads.matmul(16, 16, 16)
+    with pytest.raises(tw.ArgumentError, match="Empty gives no schedule") as error:
+        tw.tune(product, space=Empty(), trials=1, progress=None)
+    assert error.value.code == "space/empty"
+    with pytest.raises(tw.ArgumentError, match="no space 'post-order'") as error:
+        tw.tune(product, space="post-order", trials=1, progress=None)
+    assert error.value.code == "space/name" and "cpu-rules" in error.value.hint
+
+
+def test_layouts_of_parameters_stay_in_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    product = tw.testing.workloads.matmul(16, 16, 16).with_attr("layout_free_buffers", [1])
+    seen = _spaces_seen(monkeypatch)
+    result = tw.tune(product, space="post-order-apply", trials=2, progress=None)
+    assert result.record is not None and "wrong_result" not in result.progress.outcomes
+    assert not any(isinstance(postproc, ms.RewriteLayout) for postproc in seen[0].postprocs)
+
+
+def test_a_cost_model_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewright.meta_schedule import cost_model
+
+    made = []
+    create = cost_model.create
+    monkeypatch.setattr(cost_model, "create", lambda *args, **kw: made.append((args, kw)) or create(*args, **kw))
+    product = tw.testing.workloads.matmul(16, 16, 16)
+    assert tw.tune(product, cost_model="random", trials=2, seed=5, progress=None).record is not None
+    assert made == [(("random",), {"seed": 5})]
+    tw.tune(product, cost_model="none", trials=1, progress=None)
+    with pytest.raises(tw.ArgumentError, match="no cost model 'tree'"):
+        tw.tune(product, cost_model="tree", trials=1, progress=None)

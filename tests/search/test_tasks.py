@@ -70,11 +70,14 @@ def test_parameters_that_a_search_cannot_fill():
     refused(strided, "tune/strides")
 
 
-def test_a_module_without_a_main():
-    functions = {name: function for name, function in Several.functions.items() if name != "main"}
-    functions["second"] = functions["other"]
-    with pytest.raises(tw.ArgumentError, match="which one is to be tuned"):
+def test_the_space_of_a_user_schedules_one_function():
+    functions = {"first": Several["main"].with_attr("global_symbol", "first"), "other": Several["other"]}
+    with pytest.raises(tw.ArgumentError, match="which one is to be tuned") as error:
         tw.tune(tw.ir.Module(functions), space=lanes, trials=1, progress=None)
+    assert error.value.code == "tune/which-function" and "function=" in error.value.hint
+    space = tw.space(tw.ir.Module(functions))(lanes)
+    with pytest.raises(tw.ArgumentError, match="which one is to be tuned"):
+        tw.tune(space, trials=1, progress=None)
 
 
 def test_what_else_goes_wrong_while_drawing_is_data(monkeypatch):

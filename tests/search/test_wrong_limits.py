@@ -33,7 +33,7 @@ PROGRAM = matmul(16, 16, 16)
         ({"space": 3}, "space is 3; it is a function of a schedule"),
         ({"fresh": 3}, "fresh is 3; it is True or False"),
         ({"strategy": 4}, "strategy is 4; it is the name of a strategy"),
-        ({"cost_model": "xgb"}, "cost_model is 'xgb'; it is a CostModel of tilewright.meta_schedule"),
+        ({"cost_model": 3}, "cost_model is 3; it is a CostModel of tilewright.meta_schedule"),
         ({"database": 3}, "database is 3; it is the path of a file"),
     ],
 )

@@ -116,6 +116,7 @@ _NAMES: dict[str, str] = {
     "ReplayTrace": "search_strategy",
     "SearchStrategy": "search_strategy",
     "PySearchStrategy": "search_strategy",
+    "CpuRules": "space_generator",
     "PostOrderApply": "space_generator",
     "ScheduleFn": "space_generator",
     "SpaceGenerator": "space_generator",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tilewright._core import PostOrderApply, ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
+from tilewright.search.space import CpuRules
 
 __all__ = [
+    "CpuRules",
     "PostOrderApply",
     "PySpaceGenerator",
     "ScheduleFn",

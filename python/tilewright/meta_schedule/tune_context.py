@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
-from tilewright.meta_schedule.space_generator import PostOrderApply, ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
+from tilewright.meta_schedule.space_generator import ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
+from tilewright.search.space import SPACES
 from tilewright.wrong_arguments import explained
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["SessionTask", "TuneContext", "normalize_module"]
 
 _SPACES: dict[str, Callable[[], SpaceGenerator]] = {
-    "post-order-apply": PostOrderApply,
+    **SPACES,
     "union": lambda: SpaceGeneratorUnion([]),
 }
 
@@ -77,7 +78,8 @@ class TuneContext(_core.TuneContext):
     Args:
         mod: the program; a function becomes the "main" of a module.
         target: what it is compiled for.
-        space_generator: where schedules come from: an object, a function of a schedule, "post-order-apply" or "union".
+        space_generator: where schedules come from: an object, a function of a schedule, "post-order-apply",
+            "cpu-rules" or "union".
         search_strategy: which ones are measured: an object, "evolutionary", "replay-trace" or "replay-func".
         task_name: what the task is called in logs.
         rand_state: all that is drawn follows from it; -1 for a random one.

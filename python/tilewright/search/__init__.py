@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from tilewright.search.modules import ModuleResult
 from tilewright.search.session import Progress, Record, TuneResult, tune
 from tilewright.search.space import Space, space
 
-__all__ = ["Progress", "Record", "Space", "TuneResult", "space", "tune"]
+__all__ = ["ModuleResult", "Progress", "Record", "Space", "TuneResult", "space", "tune"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import _core, ir, limits, machine, notes, te
+from tilewright import _core, ir, limits, machine, named_functions, notes, te
 from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.kernel import compile_task
@@ -35,9 +35,10 @@ from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
+from tilewright.search.modules import ModuleResult, function_called, main_of, public_functions, tune_functions
 from tilewright.search.reference_check import Verdict
 from tilewright.search.relatives import traces_of_relatives
-from tilewright.search.space import Space, space_for_cpu
+from tilewright.search.space import Space, space_called, space_for_cpu
 from tilewright.tables import Table
 from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
 from tilewright.timing import KernelCalls, company, compare, format_seconds
@@ -163,7 +164,7 @@ class TuneResult:
         call of that takes long, as the search measured them. Notebooks show it too."""
         work = self.task.work
         columns = ("", "time", rate_unit(work.dtype), "GB/s", "against as written")
-        found = self._times()
+        found = self.times()
         first = found["as written"]
         rows = [
             (
@@ -183,7 +184,8 @@ class TuneResult:
             tried += ": all that the space holds"
         return Table(f"{self.task.entry}, {threads}, {tried}{beside}", columns, tuple(rows))
 
-    def _times(self) -> dict[str, float]:
+    def times(self) -> dict[str, float]:
+        """Seconds of a call "as written" and as "best found", as :meth:`table` shows them."""
         if "times" not in self._cache:
             # The search ran the program as it was written once, with cold caches.
             times = {"as written": self.progress.reference_seconds}
@@ -233,10 +235,11 @@ class TuneResult:
             tilewright.ResourceError: no candidate was correct.
         """
         if self.record is None:
-            raise self._without_record()
+            raise self.without_record()
         return self.record
 
-    def _without_record(self) -> ResourceError:
+    def without_record(self) -> ResourceError:
+        """What is said where no candidate was correct."""
         progress = self.progress
         reasons = "".join(f"\n  {n} x {code}: {text}" for code, (n, text) in progress.failures.items())
         if progress.trials == 0 and progress.refused:
@@ -294,6 +297,15 @@ def space_hash(space: Space, trace: Trace, replayable: bool, strategy: _core.Sea
     """What tells this space, and the way through it, from another: its steps, or where Python decides between them, its
     source."""
     text = json.dumps(trace.as_json()[0]) if replayable else space.identity or inspect.getsource(space.function)
+    return _hash_of(text, strategy)
+
+
+def generator_hash(spaces: Sequence[Schedule], strategy: _core.SearchStrategy) -> str:
+    """Likewise of several ways to say a program: the steps of each."""
+    return _hash_of(json.dumps([space.trace.as_json()[0] for space in spaces]), strategy)
+
+
+def _hash_of(text: str, strategy: _core.SearchStrategy) -> str:
     text += f" {type(strategy).__name__} {_STREAM}"
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -301,7 +313,8 @@ def space_hash(space: Space, trace: Trace, replayable: bool, strategy: _core.Sea
 def tune(
     program: ir.PrimFunc | ir.Module | Space | te.Tensor | Sequence[te.Tensor],
     *,
-    space: Space | Callable[[Schedule], object] | None = None,
+    function: str | None = None,
+    space: Space | _core.SpaceGenerator | Callable[[Schedule], object] | str | None = None,
     trials: int = 64,
     seconds: float | None = None,
     seed: int = 0,
@@ -313,27 +326,38 @@ def tune(
     target: str = "native",
     fresh: bool = False,
     strategy: _core.SearchStrategy | str = "guided",
-    cost_model: _core.CostModel | None = None,
+    cost_model: _core.CostModel | str | None = None,
     patience: int | None = None,
     target_seconds: float | None = None,
     progress: Callable[[Progress], None] | str | None = "auto",
-) -> TuneResult:
+) -> TuneResult | ModuleResult:
     """Searches a space of schedules and keeps the fastest correct one.
 
     >>> result = tw.tune(matmul, trials=64)
     >>> kernel = result.kernel
+
+    Of a module of several functions, each public one is tuned that nobody has scheduled, and the result has one for
+    each by its name: :class:`ModuleResult`. A module with a function called "main" stands for that one.
+
+    >>> results = tw.tune(module, trials=64, seconds=60)
+    >>> results["dense"].table()
+    >>> kernels = results.compile()
 
     A strategy says which candidates are measured. By default many are drafted, and an estimate of what limits the
     processor keeps the promising ones; from the 17th trial on, half of them change a single decision of the best. At
     the end the best are timed against one another.
 
     Args:
-        program: a function, a module with one, or what :func:`tilewright.te.program_of` takes: the tensors of a
-            formula, or its output alone. A :class:`Space` brings its own program.
-        space: a function that schedules, with ``sch.sample_*`` where it leaves something open. Without one the space is
-            made from the program: tiles for registers and caches, packed operands, vectors, parallel loops.
-        trials: candidates to measure, failed ones included.
-        seconds: stop after so much wall time: all of it, from the check of the program as written to the finals.
+        program: a function, a module, or what :func:`tilewright.te.program_of` takes: the tensors of a formula, or its
+            output alone. A :class:`Space` brings its own program.
+        function: the one of a module that is to be tuned, by its name; None for each of them.
+        space: a function that schedules, with ``sch.sample_*`` where it leaves something open; a
+            :class:`tilewright.meta_schedule.SpaceGenerator`, several as one by its ``SpaceGeneratorUnion``; or a name,
+            "post-order-apply" or "cpu-rules". The last is what None means: tiles for registers and caches, packed
+            operands, vectors, parallel loops, made from the program.
+        trials: candidates to measure, failed ones included; of a module, for each function.
+        seconds: stop after so much wall time: all of it, from the check of the program as written to the finals. The
+            functions of a module share it evenly; what one of them does not need is left to those after it.
         seed: the same seed gives the same candidates.
         threads: of the kernel; 1 by default.
         inputs: arguments where random ones make no sense, by the name of the parameter.
@@ -346,7 +370,9 @@ def tune(
         target: "native", or a target such as "llvm -mcpu=skylake-avx512".
         strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "replay-trace",
             "evolutionary", or a :class:`tilewright.meta_schedule.SearchStrategy`.
-        cost_model: learns from what was measured, also by earlier sessions, and ranks drafts; None for the estimate.
+        cost_model: learns from what was measured, also by earlier sessions, and ranks drafts: a
+            :class:`tilewright.meta_schedule.CostModel`, or "xgb", "residual", "mlp", "analytical", "random"; None, or
+            "none", for the estimate.
         patience: stop after so many trials without a faster candidate.
         target_seconds: stop at a candidate that is so fast.
         fresh: measure again what an earlier session of the same seed measured.
@@ -357,14 +383,10 @@ def tune(
         tilewright.ScheduleError: the space fails on its very first sample.
         tilewright.ResourceError: the database or the helper processes fail.
     """
-    if isinstance(program, te.Tensor | list | tuple):
-        program = te.program_of(program)
+    started = time.monotonic()
     if isinstance(program, Space):
         space = space or program
-        program = program.program
-    if not isinstance(program, ir.PrimFunc | ir.IRModule):
-        raise ArgumentError(f"a function under @T.prim_func can be tuned, not {type(program).__name__}")
-    started = time.monotonic()
+    program = _program_of(program)
     trials = limits.whole("trials", trials, 1, "at least 1 candidate has to be measured")
     threads = 1 if threads is None else limits.whole("threads", threads, 1, "a kernel needs at least 1")
     seed = limits.seed(seed)
@@ -373,13 +395,116 @@ def tune(
         patience = limits.whole("patience", patience, 1, "it is a number above 0, or None for no limit")
     _check_kinds(space, inputs, sizes, cold, fresh, strategy, cost_model, database)
     given = {**(space.inputs if isinstance(space, Space) else {}), **by_buffer(program, inputs or {})}
-    check_inputs(program, given)
-    task = task_of(program, {**sizes_of(program, given), **(sizes or {})}, cold=cold)
+    if isinstance(cost_model, str):
+        cost_model = cost_model_called(cost_model, seed)
+    notes.warn_of_threads(threads)
+    asked = {
+        **{"space": space, "trials": trials, "seconds": seconds, "seed": seed, "threads": threads, "inputs": given},
+        **{"sizes": sizes or {}, "cold": cold, "database": database, "target": target, "fresh": fresh},
+        **{"strategy": strategy, "cost_model": cost_model, "patience": patience, "target_seconds": target_seconds},
+        "progress": progress,
+    }
+    return _tune_all(program, function, asked, started)
+
+
+def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
+    """What formulas and spaces are of."""
+    program = te.program_of(given) if isinstance(given, te.Tensor | list | tuple) else given
+    program = program.program if isinstance(program, Space) else program
+    if not isinstance(program, ir.PrimFunc | ir.IRModule):
+        raise ArgumentError(f"a function under @T.prim_func can be tuned, not {type(program).__name__}")
+    return program
+
+
+def _tune_all(
+    program: ir.PrimFunc | ir.Module, function: str | None, asked: dict[str, Any], started: float
+) -> TuneResult | ModuleResult:
+    """One function, or each of a module."""
+    if isinstance(program, ir.IRModule) and not isinstance(asked["space"], Space):
+        return _tune_module(program, function, asked, started)
+    if function is not None:
+        raise ArgumentError.of(
+            "tune/function",
+            f"function is {function!r}, and the program is no module of several functions",
+            "leave it away, or pass the module",
+        )
+    return _tune(program, **asked, started=started)
+
+
+def _tune_module(
+    module: ir.Module, function: str | None, asked: dict[str, Any], started: float
+) -> TuneResult | ModuleResult:
+    """The function that is meant, or each of them."""
+    public = public_functions(module)
+    one: ir.PrimFunc | ir.Module | None = None
+    if function is not None:
+        one = function_called(module, function)
+    elif main_of(module) is not None:
+        one = module
+    elif len(public) == 1:
+        (one,) = public.values()
+    if one is not None:
+        return _tune(one, **asked, started=started)
+    space, strategy = asked["space"], asked["strategy"]
+    if space is not None and not isinstance(space, _core.SpaceGenerator | str):
+        raise ArgumentError.of(
+            "tune/which-function",
+            f"the module has the functions {', '.join(public)}; which one is to be tuned? A space schedules one",
+            'say it: tw.tune(module, function="name", space=...)',
+        )
+    store = _core.Database.in_memory() if asked["database"] in (None, "memory") else asked["database"]
+
+    def search(each: ir.PrimFunc, **its: Any) -> TuneResult:
+        own = strategy if isinstance(strategy, str) else strategy.clone()
+        return _tune(each, **{**asked, "database": store, "strategy": own, **its}, started=time.monotonic())
+
+    return tune_functions(module, search, seconds=asked["seconds"], inputs=asked["inputs"], sizes=asked["sizes"])
+
+
+def cost_model_called(name: str, seed: int) -> _core.CostModel | None:
+    """What "xgb" and others stand for; what it draws follows from the seed.
+
+    Raises:
+        tilewright.ArgumentError: there is none of that name.
+    """
+    options = {"seed": seed} if name == "random" else {}
+    create: Any = named_functions.find("meta_schedule.cost_model.create")
+    model: _core.CostModel | None = create(name, **options)
+    return model
+
+
+def _tune(
+    program: ir.PrimFunc | ir.Module,
+    *,
+    space: Space | _core.SpaceGenerator | Callable[[Schedule], object] | str | None,
+    trials: int,
+    seconds: float | None,
+    seed: int,
+    threads: int,
+    inputs: Mapping[str, Any],
+    sizes: Mapping[str, float],
+    cold: bool,
+    database: Any,
+    target: str,
+    fresh: bool,
+    strategy: _core.SearchStrategy | str,
+    cost_model: _core.CostModel | None,
+    patience: int | None,
+    target_seconds: float | None,
+    progress: Callable[[Progress], None] | str | None,
+    started: float,
+) -> TuneResult:
+    """One function, of arguments that were looked at; `database` may be an open one."""
+    check_inputs(program, inputs)
+    task = task_of(program, {**sizes_of(program, inputs), **sizes}, cold=cold)
+    space, generator = space_called(space) if isinstance(space, str) else space, None
     if space is None:
         space = space_for_cpu(program, _core.Target(target).with_num_cores(threads), task.sizes)
-    if not isinstance(space, Space):
+    elif isinstance(space, _core.SpaceGenerator):
+        generator = space.clone()
+        space = Space(program, lambda schedule: None, name=type(generator).__name__)
+    elif not isinstance(space, Space):
         space = Space(program, space, name=getattr(space, "__name__", "space"))
-    notes.warn_of_threads(threads)
     from tilewright.search.progress import reporter
 
     strategy = _core.SearchStrategy.create(strategy) if isinstance(strategy, str) else strategy
@@ -388,12 +513,13 @@ def tune(
     is_short = trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
     stops["bound_seconds"] = 0.0 if is_short else _bound(task, threads)
     search = _Search(
-        space, task, trials, seconds, seed, threads, given, target, fresh, strategy, cost_model, stops, started
+        space, task, trials, seconds, seed, threads, inputs, target, fresh, strategy, cost_model, stops, started
     )
+    search.generator = generator
     with reporter(progress, search.task, search.threads) as report:
         result = search.run(database, report)
     if "tune/cost-model" in result.progress.failures:
-        warnings.warn(result.progress.failures["tune/cost-model"][1], notes.CostModelWarning, stacklevel=2)
+        warnings.warn(result.progress.failures["tune/cost-model"][1], notes.CostModelWarning, stacklevel=3)
     if space.reference is not None and result.record is not None and result.stop_reason != "canceled":
         _warn_of_peer(result, space)
     return result
@@ -407,22 +533,22 @@ def _warn_of_peer(result: TuneResult, space: Space) -> None:
     except ScriptError as error:
         text = str(error)
     if text:
-        warnings.warn(text, notes.ReferenceWarning, stacklevel=3)
+        warnings.warn(text, notes.ReferenceWarning, stacklevel=4)
 
 
 def _check_kinds(
     space: Any, inputs: Any, sizes: Any, cold: Any, fresh: Any, strategy: Any, cost_model: Any, database: Any
 ) -> None:
-    limits.kind("space", space, Callable | None, "a function of a schedule, or None for a space by rules")
+    what = "a function of a schedule, a SpaceGenerator, the name of a space, or None for a space by rules"
+    limits.kind("space", space, Callable | _core.SpaceGenerator | str | None, what)
     limits.kind("inputs", inputs, Mapping | None, "a dict of arrays by the names of parameters, or None")
     limits.kind("sizes", sizes, Mapping | None, "a dict of numbers by the names of sizes, or None")
     limits.kind("cold", cold, bool, "True or False")
     limits.kind("fresh", fresh, bool, "True or False")
     limits.kind("strategy", strategy, str | _core.SearchStrategy, "the name of a strategy, or a SearchStrategy")
-    hint = "such as tilewright.meta_schedule.ResidualModel()"
-    limits.kind(
-        "cost_model", cost_model, _core.CostModel | None, "a CostModel of tilewright.meta_schedule, or None", hint
-    )
+    hint = 'such as "residual", or tilewright.meta_schedule.ResidualModel()'
+    what = "a CostModel of tilewright.meta_schedule, the name of one, or None"
+    limits.kind("cost_model", cost_model, _core.CostModel | str | None, what, hint)
     if not hasattr(database, "store_for_search"):
         limits.kind("database", database, str | os.PathLike | None, f"{PLACES}, or None")
 
@@ -458,6 +584,7 @@ class _Search:
         self.strategy, self.cost_model = strategy, cost_model
         self.expectations = Expectations(task, {**space.inputs, **(inputs or {})}, seed, seconds=seconds)
         self.interrupts = Interrupts()
+        self.generator: _core.SpaceGenerator | None = None  # instead of the function of the space
         self.sample: Schedule | None = None  # the first one, which came through
         self.times: dict[str, float] = {}  # seconds by phase
         self.reference = 0.0  # seconds of the program as written, of an earlier session where this one did not run it
@@ -481,12 +608,10 @@ class _Search:
             **stops,
         }
 
-    def run(self, database: str | os.PathLike[str] | Database | None, report: Callable[[Progress], None]) -> TuneResult:
-        first = self._first()
-        replayable = not first.decisions_read
-        if not self.space.first:
-            self.sample = first
-        store, script = open_database(database), self.task.module.script()
+    def run(self, database: Any, report: Callable[[Progress], None]) -> TuneResult:
+        context, identity = self._space_of_search()
+        store = database if isinstance(database, _core.Database) else open_database(database)
+        script = self.task.module.script()
         self.key = workload_key(self.task, store)
         tuner = _core.Tuner(
             module=self.task.module,
@@ -495,8 +620,8 @@ class _Search:
             script=script,
             workload=self.key,
             sizes=sizes_text(self.task),
-            space=space_hash(self.space, first.trace, replayable, self.strategy),
-            context=self._context(first),
+            space=identity,
+            context=context,
             cost_model=self.cost_model,
             relatives=traces_of_relatives(store, self.key, script, str(self.target)),
             arguments=self.expectations.arguments,
@@ -626,8 +751,26 @@ class _Search:
                     reasons["space/deadline"] = (reasons["space/deadline"][0], message)
         return Progress(**facts, budget_left=self.end - time.monotonic())
 
-    def _context(self, first: Schedule) -> _core.TuneContext:
-        """The space as strategies take it: what it did to a schedule, or where it decides as it goes, itself."""
+    def _space_of_search(self) -> tuple[_core.TuneContext, str]:
+        """The space as strategies take it: what it did to a schedule, or where it decides as it goes, itself; and what
+        tells it from another one."""
+        if self.generator is not None:
+            context = self._context(self.generator)
+            if "layout_free_buffers" in self.task.program.attrs:
+                # Kernels of a search are called with arrays as the program has them.
+                kept = [p for p in self.generator.postprocs or [] if not isinstance(p, _core.RewriteLayout)]
+                self.generator.postprocs = kept
+            spaces = self.generator.generate_design_space(self.task.module)
+            if not spaces:
+                raise ArgumentError.of(
+                    "space/empty",
+                    f"{self.space.name} gives no schedule of '{self.task.entry}'",
+                    "generate_design_space() returns at least one, such as [tw.Schedule(module)]",
+                )
+            return context, generator_hash(spaces, self.strategy)
+        first = self._first()
+        if not self.space.first:
+            self.sample = first
         if first.decisions_read:
             generator: _core.SpaceGenerator = _core.FunctionSpace(self._apply)
         else:
@@ -635,6 +778,9 @@ class _Search:
         generator.schedule_rules, generator.postprocs = [], []
         if not isinstance(self.strategy, _core.EvolutionarySearch):  # which changes points by mutators of the target
             generator.mutators = []
+        return self._context(generator), space_hash(self.space, first.trace, not first.decisions_read, self.strategy)
+
+    def _context(self, generator: _core.SpaceGenerator) -> _core.TuneContext:
         context = _core.TuneContext()
         context.module, context.target = self.task.module, self.target
         context.space_generator, context.search_strategy = generator, self.strategy

@@ -90,6 +90,48 @@ def space(
     return wrap
 
 
+class CpuRules(_core.FunctionSpace):
+    """The space of :func:`tilewright.tune`, as one that can stand beside others in a ``SpaceGeneratorUnion``: schedules
+    for CPUs by rules, with the open choices drawn. Which steps there are depends on what is drawn, so strategies that
+    run it anew for each point ("guided", "draft-and-verify", "descent", "replay-func") see all of it; those that do
+    again the steps of its first point see what these leave open.
+
+    Args:
+        sizes: what sizes that a program leaves open usually are, by name.
+    """
+
+    def __init__(self, sizes: Mapping[str, float] | None = None) -> None:
+        def apply(schedule: Schedule, first: bool, target: _core.Target | None) -> None:
+            if target is None:
+                raise ArgumentError.of(
+                    "space/no-target",
+                    "CpuRules makes schedules for a processor, and the context has no target",
+                    'give it one: ms.TuneContext(program, target="native", space_generator=ms.CpuRules())',
+                )
+            cpu_space.schedule_for_cpu(schedule, target, best=first, sizes=sizes)
+
+        super().__init__(apply, with_target=True)
+        self.schedule_rules, self.postprocs = [], []
+
+
+#: by the names that strings may say
+SPACES: Mapping[str, Callable[[], _core.SpaceGenerator]] = {
+    "post-order-apply": _core.PostOrderApply,
+    "cpu-rules": CpuRules,
+}
+
+
+def space_called(name: str) -> _core.SpaceGenerator:
+    """The space of that name.
+
+    Raises:
+        tilewright.ArgumentError: there is none.
+    """
+    if name not in SPACES:
+        raise ArgumentError.of("space/name", f"there is no space {name!r}", f"there are {', '.join(map(repr, SPACES))}")
+    return SPACES[name]()
+
+
 def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mapping[str, float] | None = None) -> Space:
     """The space of a program that nobody has scheduled; its first candidate is the schedule by rules, which the model
     of the target expects most of for the sizes of typical calls."""

@@ -4,12 +4,17 @@ namespace tilewright::search {
 
 using schedule::Schedule;
 
+Status FunctionSpace::initialize(const TuneContext& context) {
+  target_ = context.target;
+  return SpaceGenerator::initialize(context);
+}
+
 Result<FunctionSpace::Point> FunctionSpace::run(const Ref<Module>& module,
                                                 const std::vector<schedule::Value>& decisions, schedule::Random random,
                                                 bool first) const {
   TW_TRY(start, Schedule::make(module));
   start.seed(random);
-  return function_(std::move(start), decisions, first);
+  return function_(std::move(start), {decisions, first, target_});
 }
 
 Result<FunctionSpace::Point> FunctionSpace::follow(const Ref<Module>& module, std::vector<schedule::Value> decisions,

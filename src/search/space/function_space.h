@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "search/space/space_generator.h"
+#include "target/target.h"
 
 namespace tilewright::search {
 
@@ -13,14 +14,19 @@ class FunctionSpace final : public SpaceGenerator {
     schedule::Schedule schedule;        ///< as far as the function came
     std::optional<Diagnostic> error{};  ///< why it came no further
   };
-  /// Schedules: a fresh schedule, the decisions of its first draws (none: drawn), whether the point that the space
-  /// wants to be tried first is meant. An error for what ends the search.
-  using Function =
-      std::function<Result<Point>(schedule::Schedule, const std::vector<schedule::Value>& decisions, bool first)>;
+  /// What a run of the function is for.
+  struct Wanted {
+    const std::vector<schedule::Value>& decisions;  ///< of its first draws; none: drawn
+    bool first = false;                             ///< whether the point that is to be tried first is meant
+    const std::optional<Target>& target;            ///< that the space was initialized for
+  };
+  /// Schedules a fresh schedule. An error for what ends the search.
+  using Function = std::function<Result<Point>(schedule::Schedule, const Wanted&)>;
   /// A run that does not return costs its deadline; so many in a row, and the others will not return either.
   static constexpr int64_t kMaxOverdue = 5;
   explicit FunctionSpace(Function function) : function_(std::move(function)) {}
 
+  Status initialize(const TuneContext& context) override;
   Result<Point> run(const Ref<Module>& module, const std::vector<schedule::Value>& decisions, schedule::Random random,
                     bool first = false) const;
   /// The same; where that fails, with the first `certain` of the decisions alone: another path may come to other draws,
@@ -30,9 +36,11 @@ class FunctionSpace final : public SpaceGenerator {
   /// The first point alone.
   Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override;
   std::shared_ptr<SpaceGenerator> clone() const override;
+  const FunctionSpace* function_of(size_t) const override { return this; }
 
  private:
   Function function_;
+  std::optional<Target> target_;
 };
 
 }  // namespace tilewright::search

@@ -19,6 +19,8 @@ using Postprocs = std::vector<std::shared_ptr<Postproc>>;
 /// Each with the probability of being the one that is asked.
 using Mutators = std::vector<std::pair<std::shared_ptr<Mutator>, double>>;
 
+class FunctionSpace;
+
 class SpaceGenerator {
  public:
   virtual ~SpaceGenerator() = default;
@@ -34,6 +36,9 @@ class SpaceGenerator {
   virtual Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) = 0;
   /// What was left out of the spaces since initialize(), and why.
   virtual Reasons refusals() const { return {}; }
+  /// The function that is run anew for points of one of the schedules that were generated last, by its number; null
+  /// where their steps are done again with other decisions.
+  virtual const FunctionSpace* function_of(size_t) const { return nullptr; }
   /// Its rules, postprocessors and mutators are clones too.
   virtual std::shared_ptr<SpaceGenerator> clone() const = 0;
 

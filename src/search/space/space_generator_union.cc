@@ -10,9 +10,11 @@ Status SpaceGeneratorUnion::initialize(const TuneContext& context) {
 
 Result<std::vector<schedule::Schedule>> SpaceGeneratorUnion::generate_design_space(const Ref<Module>& module) {
   std::vector<schedule::Schedule> result;
+  made_.clear();
   for (const auto& member : members_) {
     TW_TRY(schedules, member->generate_design_space(module));
     result.insert(result.end(), schedules.begin(), schedules.end());
+    made_.push_back(schedules.size());
   }
   return result;
 }
@@ -27,6 +29,14 @@ Reasons SpaceGeneratorUnion::refusals() const {
     }
   }
   return all;
+}
+
+const FunctionSpace* SpaceGeneratorUnion::function_of(size_t schedule) const {
+  for (size_t i = 0; i < made_.size(); ++i) {
+    if (schedule < made_[i]) return members_[i]->function_of(schedule);
+    schedule -= made_[i];
+  }
+  return nullptr;
 }
 
 std::shared_ptr<SpaceGenerator> SpaceGeneratorUnion::clone() const {

@@ -15,9 +15,11 @@ class SpaceGeneratorUnion final : public SpaceGenerator {
   /// Of the members.
   Reasons refusals() const override;
   std::shared_ptr<SpaceGenerator> clone() const override;
+  const FunctionSpace* function_of(size_t schedule) const override;
 
  private:
   std::vector<std::shared_ptr<SpaceGenerator>> members_;
+  std::vector<size_t> made_;  ///< by each of them, last
 };
 
 }  // namespace tilewright::search

@@ -80,8 +80,10 @@ std::vector<Value> alternatives(const schedule::Step& draw) {
 
 void Points::start(const TuneContext& context, std::vector<Schedule> design_spaces, ModuleEquality equality) {
   module_ = context.module;
-  function_ = std::dynamic_pointer_cast<const FunctionSpace>(context.space_generator);
+  generator_ = context.space_generator;
   spaces_ = std::move(design_spaces);
+  functions_.assign(spaces_.size(), nullptr);
+  for (size_t i = 0; generator_ && i < spaces_.size(); ++i) functions_[i] = generator_->function_of(i);
   trees_ = std::vector<DecisionTree>(spaces_.size());
   postprocs_ = {};
   mutators_ = {};
@@ -100,7 +102,7 @@ DrawCounts Points::counts() const { return {attempts_, duplicates_, refusals_.re
 
 bool Points::is_exhausted() const {
   if (overdue_ >= FunctionSpace::kMaxOverdue) return true;
-  return fruitless_ >= (function_ ? kFruitlessRuns : kFruitlessAttempts) ||
+  return fruitless_ >= (reruns() ? kFruitlessRuns : kFruitlessAttempts) ||
          std::all_of(trees_.begin(), trees_.end(), [](const DecisionTree& tree) { return tree.is_exhausted(); });
 }
 
@@ -140,8 +142,8 @@ void Points::replay(Wish& wish) {
 }
 
 Status Points::rerun(Wish& wish) {
-  TW_TRY(point,
-         function_->follow(module_, wish.trace ? wish.trace->decisions() : wish.decisions, wish.certain, wish.random));
+  TW_TRY(point, functions_[wish.space]->follow(module_, wish.trace ? wish.trace->decisions() : wish.decisions,
+                                               wish.certain, wish.random));
   wish.path = branches_of(point.schedule.trace());
   if (point.error) {
     refusals_.add(*point.error);
@@ -172,12 +174,12 @@ void Points::keep(Wish& wish, std::vector<Point>& points) {
 }
 
 Result<std::vector<Point>> Points::make(std::vector<Wish> wishes) {
-  if (function_) {
-    for (Wish& wish : wishes) TW_RETURN_IF_ERROR(rerun(wish));
+  for (Wish& wish : wishes) {
+    if (functions_[wish.space]) TW_RETURN_IF_ERROR(rerun(wish));
   }
   on_threads(num_threads_, wishes.size(), [&](size_t i) {
     Wish& wish = wishes[i];
-    if (!function_) replay(wish);
+    if (!functions_[wish.space]) replay(wish);
     if (wish.made) wish.made = postprocessed(std::move(*wish.made), postprocs_, refusals_);
   });
   std::vector<Point> points;
@@ -199,7 +201,7 @@ std::vector<Point> Points::as_they_are() {
 Result<std::vector<Point>> Points::draw(size_t count, const Stream& stream) {
   std::vector<Point> points;
   // What one of a group comes to is not known to the others of it, so groups of what runs alone are of one.
-  const size_t group = function_ ? 1 : count;
+  const size_t group = reruns() ? 1 : count;
   for (size_t i = 0; i < count;) {
     std::vector<size_t> open;
     for (size_t space = 0; space < trees_.size(); ++space) {
@@ -231,7 +233,7 @@ Result<std::vector<Point>> Points::vary(const std::vector<Variation>& variations
     TW_CHECK(draw < draws.size(), "a variation of a draw that is not there");
     Wish wish{of->space, &of->schedule};
     wish.random = stream(i);
-    if (!function_) {
+    if (!functions_[wish.space]) {
       TW_TRY(changed, trace.with_decision(draws[draw], decision));
       wish.trace = std::move(changed);
       wishes.push_back(std::move(wish));
@@ -250,7 +252,9 @@ Result<std::vector<Point>> Points::vary(const std::vector<Variation>& variations
     TW_TRY(made, make(std::move(one)));
     for (Point& point : made) points.push_back(std::move(point));
   }
-  return function_ ? std::move(points) : make(std::move(wishes));
+  TW_TRY(replayed, make(std::move(wishes)));
+  points.insert(points.end(), std::make_move_iterator(replayed.begin()), std::make_move_iterator(replayed.end()));
+  return points;
 }
 
 Result<std::vector<Point>> Points::mutate(const std::vector<const Point*>& parents, const Stream& stream) {
@@ -285,7 +289,9 @@ Result<std::vector<Point>> Points::remake(const std::vector<Trace>& traces, cons
       keep(wish, points);
       continue;
     }
-    if (!function_) continue;
+    const auto function = std::find_if(functions_.begin(), functions_.end(), [](auto* known) { return known; });
+    if (function == functions_.end()) continue;
+    wish.space = static_cast<size_t>(function - functions_.begin());
     wish.decisions = trace.decisions();
     std::vector<Wish> one;
     one.push_back(std::move(wish));

@@ -5,6 +5,7 @@
 // are given and from what was made before, whichever threads do it.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <unordered_set>
 
@@ -49,7 +50,10 @@ class Points {
   /// decisions.
   Result<std::vector<Point>> remake(const std::vector<schedule::Trace>& traces, const Stream& stream);
 
-  bool reruns() const { return function_ != nullptr; }
+  /// Whether functions are run anew for points of some space.
+  bool reruns() const {
+    return std::any_of(functions_.begin(), functions_.end(), [](const FunctionSpace* known) { return known; });
+  }
   bool has_mutators() const { return !mutators_.empty(); }
   /// All points were drawn; or so many attempts in a row gave nothing new that nothing new is left.
   bool is_exhausted() const;
@@ -77,8 +81,9 @@ class Points {
   void keep(Wish& wish, std::vector<Point>& points);
 
   Ref<Module> module_;
-  std::shared_ptr<const FunctionSpace> function_;
+  std::shared_ptr<const SpaceGenerator> generator_;  ///< that the functions are of
   std::vector<schedule::Schedule> spaces_;
+  std::vector<const FunctionSpace*> functions_;  ///< of each space; null where its steps are done again
   std::vector<DecisionTree> trees_;
   Postprocs postprocs_;
   Mutators mutators_;

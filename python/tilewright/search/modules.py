@@ -1,0 +1,172 @@
+"""Tuning the functions of a module, each by itself."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tilewright import cpu_space, ir, limits
+from tilewright.errors import ArgumentError, Error
+from tilewright.kernel import Kernel, KernelModule, compile_functions
+from tilewright.search.budget import share_of
+from tilewright.tables import Table
+from tilewright.task import by_buffer, check_inputs, names_of, open_sizes_of
+from tilewright.timing import format_seconds
+
+if TYPE_CHECKING:
+    from tilewright.search.session import TuneResult
+
+HAS_A_SCHEDULE = "it has a schedule already"
+
+
+class ModuleResult(Mapping[str, "TuneResult"]):
+    """What was found for the functions of a module, by the names of their kernels.
+
+    Attributes:
+        module: as it was given.
+        left_out: of public functions that were not tuned, why.
+    """
+
+    def __init__(self, module: ir.Module, results: Mapping[str, TuneResult], left_out: Mapping[str, str]) -> None:
+        self.module, self.left_out = module, dict(left_out)
+        self._results = dict(results)
+
+    def __getitem__(self, name: str) -> TuneResult:
+        if name in self.left_out:
+            raise KeyError(f"'{name}' was not tuned: {self.left_out[name]}")
+        return self._results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __repr__(self) -> str:
+        return f"<ModuleResult of {', '.join(self._results)}>"
+
+    def table(self) -> Table:
+        """A line for each function: the best time, against that of the program as it was written, and why its search
+        ended. ``result[name].table()`` compares more of one."""
+        rows = []
+        for name, result in self.items():
+            times = result.times()
+            written, best = times["as written"], times.get("best found")
+            cells = ("", "") if best is None else (format_seconds(best), f"{written / best:.2f} x" if written else "")
+            rows.append((name, str(result.progress.trials), *cells, result.stop_reason))
+        rows += [(name, "0", "", "", why.partition("\n")[0]) for name, why in self.left_out.items()]
+        columns = ("function", "trials", "best found", "against as written", "ended by")
+        return Table("functions of the module, each tuned by itself", columns, tuple(rows))
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def compile(self) -> Kernel | KernelModule:
+        """The module with the best schedule of each function, for the target of the search. Functions without one are
+        compiled by rules, or as they are where they have a schedule."""
+        best = {name: result for name, result in self.items() if result.record is not None}
+        if not best:
+            raise next(iter(self.values())).without_record()
+        scheduled = {name: result.schedule.mod.functions[result.task.function] for name, result in best.items()}
+        target = next(iter(best.values())).best_record().target
+        return compile_functions(self.module, scheduled, target)
+
+
+def public_functions(module: ir.Module) -> dict[str, ir.PrimFunc]:
+    """The functions that kernels are made of, by the names of these."""
+    functions = [function for function in module.functions.values() if isinstance(function, ir.PrimFunc)]
+    return {str(f.attrs["global_symbol"]): f for f in functions if "global_symbol" in f.attrs}
+
+
+def function_called(module: ir.Module, name: str) -> ir.PrimFunc | ir.Module:
+    """What is tuned for one function of a module: the module itself where that is its main or only one.
+
+    Raises:
+        tilewright.ArgumentError: there is no such function, or it is private.
+    """
+    limits.kind("function", name, str, "the name of a function of the module, or None for each of them")
+    public = public_functions(module)
+    functions = [(str(key), f) for key, f in module.functions.items() if isinstance(f, ir.PrimFunc)]
+    known = {key: f for key, f in functions if "global_symbol" in f.attrs} | public
+    if name not in known:
+        raise ArgumentError.of(
+            "tune/function", f"the module has no public function called {name}", limits.closest(name, known)
+        )
+    main = main_of(module)
+    return module if main is not None and known[name].same_as(main) else known[name]
+
+
+def main_of(module: ir.Module) -> Any:
+    """The function that a module stands for: its only one, or the one called "main"; None where it is several."""
+    functions = {str(key): function for key, function in module.functions.items()}
+    return next(iter(functions.values())) if len(functions) == 1 else functions.get("main")
+
+
+def tune_functions(
+    module: ir.Module,
+    search: Callable[..., TuneResult],
+    *,
+    seconds: float | None,
+    inputs: Mapping[str, Any],
+    sizes: Mapping[str, float],
+) -> ModuleResult:
+    """Tunes each public function that nobody has scheduled.
+
+    Args:
+        module: several functions.
+        search: tunes one: of the function, `seconds`, `inputs` and `sizes`.
+        seconds: for all of them.
+        inputs: by the names of parameters, which all functions that have these take.
+        sizes: likewise.
+
+    Raises:
+        tilewright.ArgumentError: there is no such function; `inputs` or `sizes` name what none of them has.
+        tilewright.Error: that of the first search, where all of them fail.
+    """
+    started = time.monotonic()
+    public = public_functions(module)
+    chosen = {name: function for name, function in public.items() if cpu_space.is_open(function)}
+    if not chosen:
+        raise ArgumentError.of(
+            "tune/no-function",
+            "each public function of the module has a schedule already"
+            if public
+            else "the module has no public function",
+            'name the one that is to be tuned, with a space for it: tw.tune(module, function="f", space=...)'
+            if public
+            else 'a public one has the attribute "global_symbol"',
+        )
+    _check_names(module, inputs, sizes)
+    results: dict[str, TuneResult] = {}
+    failures: dict[str, Error] = {}
+    left_out = {name: HAS_A_SCHEDULE for name in public if name not in chosen}
+    for number, (name, function) in enumerate(chosen.items()):
+        if results and next(reversed(results.values())).stop_reason == "canceled":
+            left_out[name] = "the search was canceled before"
+            continue
+        known, open_sizes = names_of(function), open_sizes_of(function)
+        try:
+            results[name] = search(
+                function,
+                seconds=share_of(seconds, time.monotonic() - started, len(chosen), number),
+                inputs={key: value for key, value in by_buffer(function, inputs).items() if key in known},
+                sizes={key: value for key, value in sizes.items() if key in open_sizes},
+            )
+        except Error as error:
+            failures[name], left_out[name] = error, str(error)
+    if not results:
+        raise next(iter(failures.values()))
+    for name, failure in failures.items():
+        warnings.warn(f"'{name}' was not tuned: {failure}", stacklevel=4)
+    return ModuleResult(module, results, left_out)
+
+
+def _check_names(module: ir.Module, inputs: Mapping[str, Any], sizes: Mapping[str, float]) -> None:
+    check_inputs(module, by_buffer(module, inputs))
+    known = open_sizes_of(module)
+    if unknown := [name for name in sizes if name not in known]:
+        raise ArgumentError.of(
+            "tune/sizes", f"no function of the module has a size called {unknown[0]}", limits.closest(unknown[0], known)
+        )
