@@ -133,7 +133,7 @@ def spaces_of_script(
     script: ModuleType, file: Path, only: str | None, program: str | None, by_rules: Callable[[Any], Space]
 ) -> list[NamedSpace]:
     """The spaces of a script, in the order of their definition; then those by rules, of programs without a space: of
-    modules, each of their functions.
+    modules, each of their functions. Functions that are private get none.
 
     Args:
         script: what was loaded.
@@ -155,7 +155,9 @@ def spaces_of_script(
         of = next((name for name, value in programs.items() if value is space.program), None)
         found.append((of, variable, space))
     covered = [space.program for _, space in written.values()]
-    for name, value in programs.items():
+    # Private functions are called by others; where there is nothing else, or one is asked for, that is said of it.
+    tuned = {name: value for name, value in programs.items() if name == program or not _is_private(value)}
+    for name, value in (tuned or programs).items():
         if not any(value is program for program in covered):
             found += [(part, part, by_rules(function)) for part, function in _functions_of(name, value)]
     if program is not None:
@@ -196,6 +198,14 @@ def _functions_of(name: str, program: Any) -> list[tuple[str, Any]]:
         for each, function in functions
         if isinstance(function, ir.PrimFunc) and "global_symbol" in function.attrs
     ]
+
+
+def _is_private(program: Any) -> bool:
+    """Whether no kernel is made of it: a function without a name of its own, or a module of such functions."""
+    from tilewright import ir
+
+    functions = list(program.functions.values()) if isinstance(program, ir.IRModule) else [program]
+    return not any(isinstance(each, ir.PrimFunc) and "global_symbol" in each.attrs for each in functions)
 
 
 def _parts_of(programs: Mapping[str, Any]) -> dict[str, Any]:

@@ -151,6 +151,31 @@ def test_each_function_of_a_module(run: Run, scripts: Path) -> None:
     assert 'tw.Schedule(Two["add"])' in schedule
 
 
+PRIVATE = """
+
+
+@T.prim_func(private=True)
+def inner(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in range(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi]
+"""
+
+
+def test_private_functions_beside_public_ones_are_no_programs_to_tune(run: Run, scripts: Path) -> None:
+    fixed = HEAD + OPEN[OPEN.index("@T.prim_func\ndef fixed") :]
+    (scripts / "beside.py").write_text(fixed + PRIVATE)
+    result = run("tune", "beside.py", "--trials", "1", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in (scripts / "out").glob("*.so")} == {"fixed.so"}
+    asked = run("tune", "beside.py", "--program", "inner", "--trials", "1")
+    assert asked.exit_code == 1 and "private" in asked.stderr
+    (scripts / "alone.py").write_text(HEAD + PRIVATE)
+    alone = run("tune", "alone.py", "--trials", "1")
+    assert alone.exit_code == 1 and "private" in alone.stderr
+
+
 @pytest.mark.parametrize("name", ["add", "Two_add", 'Two["add"]'])
 def test_one_function_of_a_module(name: str, run: Run, scripts: Path) -> None:
     result = run("tune", "module.py", "--program", name, "--trials", "1", "--quiet")
