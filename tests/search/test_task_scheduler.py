@@ -128,6 +128,15 @@ def test_budgets():
     assert error.value.code == "tune/weights"
 
 
+@pytest.mark.parametrize(("limits", "why"), [({"trials": 2}, "used up all trials"), ({"max_seconds": 1e-9}, "time of")])
+def test_a_task_that_never_had_its_turn_is_not_blamed(limits, why, caplog):
+    tasks = [Context("first"), Context("second")]
+    scheduler = tune(RoundRobin(), tasks, batch=2, **limits)
+    assert tasks[1].handed == 0 and not scheduler.tasks[1].latency_ms
+    (said,) = [message for message in caplog.messages if "'second' ends without a trial" in message]
+    assert why in said and "strategy" not in said
+
+
 def test_the_gradient_goes_where_time_is_to_be_won():
     """Of two tasks alike, the one that weighs a hundred times as much gets the trials; one that never works gets none
     beyond its first."""

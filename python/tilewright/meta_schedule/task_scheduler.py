@@ -131,6 +131,7 @@ class TaskScheduler(ABC):
         self._ranking: Any = None  # the cost model, as strategies ask it
         self._references: dict[int, Reference | None] = {}
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
+        self._asked: set[int] = set()  # tasks whose strategy was asked for candidates
         self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
         self._journals: dict[int, SessionJournal] = {}
         self._ahead: dict[int, Batch | None] = {}  # the next batch of a task, drawn before its turn; None: it is over
@@ -323,6 +324,7 @@ class TaskScheduler(ABC):
     def _draw_batch(self, task_id: int, builder: Builder, runner: Runner) -> Batch | None:
         """The next candidates of a task, sent to builder and runner; None: there are none, or the task has failed."""
         task = self.tasks[task_id]
+        self._asked.add(task_id)
         with Profiler.timeit("GenerateCandidates"):
             candidates = self._attempt(
                 task_id, "its strategy", lambda: answers.candidates_of(task.ctx.generate_measure_candidates())
@@ -494,7 +496,8 @@ class TaskScheduler(ABC):
         task.is_terminated = True
         self.remaining_tasks -= 1
         if not task.latency_ms and task.measure_candidates is None and task_id not in self._failures:
-            _LOGGER.warning("Task #%d: %r ends without a trial: %s", task_id, task.ctx.task_name, _why_none(task.ctx))
+            why = _why_none(task.ctx) if task_id in self._asked else _why_not_asked(self.stop_reason)
+            _LOGGER.warning("Task #%d: %r ends without a trial: %s", task_id, task.ctx.task_name, why)
         _LOGGER.info("Task #%d has finished. Remaining task(s): %d", task_id, self.remaining_tasks)
 
     def statistics(self) -> Table:
@@ -548,6 +551,16 @@ def _why_none(context: Any) -> str:
         reasons = [f"{n} x {code}{messages.get(code, '')}" for code, n in sorted(refusals.items())]
         return f"its space has no valid point: {', '.join(reasons)}"
     return "its strategy gave no candidates"
+
+
+def _why_not_asked(stop_reason: str) -> str:
+    """Why a task never had its turn."""
+    whys = {
+        "trials": "the other tasks used up all trials of the session",
+        "seconds": "the time of the session was over before its turn",
+        "canceled": "the session was interrupted before its turn",
+    }
+    return whys.get(stop_reason, "it was ended before its turn")
 
 
 _CANCELED_RESULT = RunnerResult(None, "the session was canceled")
