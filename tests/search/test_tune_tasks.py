@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 from tests.search.programs import AddOne
 from tests.search.test_task_scheduler import Context, Stub
 
 import tilewright as tw
-from tilewright.meta_schedule import MemoryDatabase, SQLiteDatabase, fork_seed, tune_tasks
+from tilewright.meta_schedule import (
+    MemoryDatabase,
+    RunnerFuture,
+    RunnerResult,
+    SQLiteDatabase,
+    fork_seed,
+    tune_tasks,
+    tune_tir,
+)
 
 
 class Task(Context):
@@ -52,6 +61,84 @@ def test_databases_and_budgets(tmp_path):
     assert len(database) == 4
     own = MemoryDatabase()
     assert tune([Task("a")], tmp_path, database=own, max_seconds=1e-9) is own and len(own) == 0
+
+
+class Slowing(Stub):
+    """The third trial of each program is the fastest."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def run(self, runner_inputs):
+        def future():
+            self.count += 1
+            return RunnerResult([{1: 3.0, 2: 2.0}.get(self.count, 0.5)], None)
+
+        return [RunnerFuture(lambda: False, future) for _ in runner_inputs]
+
+
+def ended(caplog):
+    return [message.partition(". Rem")[0] for message in caplog.messages if "has finished" in message]
+
+
+def test_a_task_that_is_done_leaves_its_trials_to_others(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "tilewright.meta_schedule")
+    slow = Slowing()
+    tasks = [Task("first"), Task("second")]
+    tune(
+        tasks, tmp_path, runner=slow, task_scheduler="round-robin", max_trials_global=20, target_seconds={"first": 1.0}
+    )
+    assert ended(caplog)[0] == "Task #0 has finished (target)" and len(tasks[0].told) == 3  # not all of the batch
+    assert len(tasks[1].told) >= 12 and tasks[0].ended == 1
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_patience(batch, tmp_path, caplog):
+    caplog.set_level(logging.INFO, "tilewright.meta_schedule")
+    task = Task("patient")
+    tune([task], tmp_path, runner=Slowing(), patience=2, max_trials_global=40, num_trials_per_iter=batch)
+    assert ended(caplog) == ["Task #0 has finished (patience)"] and len(task.told) == 5
+
+
+def test_the_roofline_is_looked_at_where_that_is_asked_for(tmp_path, monkeypatch):
+    bounds = []
+
+    class Roofs:
+        def binding(self, flops, bytes, dtype):
+            bounds.append(flops)
+            return SimpleNamespace(seconds=0.49)
+
+    monkeypatch.setattr("tilewright.machine.roofs", lambda threads: Roofs())
+    task = Task("near")
+    tune([task], tmp_path, runner=Slowing())
+    assert len(task.told) == 8 and not bounds
+    task = Task("near")
+    tune([task], tmp_path, runner=Slowing(), stop_at_roofline=True)
+    assert len(task.told) == 3 and len(bounds) == 1 and bounds[0] > 0
+
+
+def test_a_real_session_ends_at_its_target(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "tilewright.meta_schedule")
+    options = {"num_trials_per_iter": 4, "cost_model": "none", "strategy": "replay-trace", "database": "memory"}
+    database = tune_tir(AddOne, "llvm -num-cores=1", tmp_path, 64, target_seconds=1.0, **options)
+    assert ended(caplog) == ["Task #0 has finished (target)"] and len(database) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"patience": 0}, "patience is 0"),
+        ({"target_seconds": -1.0}, "target_seconds is -1.0"),
+        ({"target_seconds": {"a": 0}}, "target_seconds is 0"),
+        ({"target_seconds": {"b": 1.0}}, "target_seconds names b"),
+        ({"stop_at_roofline": 3}, "stop_at_roofline is 3; it is True or False"),
+    ],
+)
+def test_stops_that_make_no_sense(wrong, message, tmp_path):
+    with pytest.raises(tw.ArgumentError, match=message) as error:
+        tune([Task("a")], tmp_path, **wrong)
+    assert error.value.code in ("arguments/number", "arguments/kind", "tune/target-seconds")
 
 
 def test_wrong_uses(tmp_path):

@@ -65,6 +65,12 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
         lane = self._lanes.get(id(context))
         return None if lane is None else lane.error
 
+    def leave(self, context: Any) -> None:
+        """Ends the processes of a program of which nothing more is measured; what is under way fails."""
+        lane = self._lanes.get(id(context))
+        if lane is not None:
+            lane.close()
+
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
         """Hands them on; what fails later is told by the runner's result."""
         lane = self._current

@@ -29,6 +29,7 @@ from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.meta_schedule.session_journal import SessionJournal, Untold
+from tilewright.meta_schedule.stops import Stops
 from tilewright.search.interrupts import Interrupts
 from tilewright.tables import Table
 from tilewright.user_lines import place_of
@@ -54,6 +55,8 @@ class TaskRecord:
         task_weight: how often the program runs in what is tuned as a whole.
         flop: operations of one call; at least 1.
         is_terminated: nothing more is tried.
+        stop_reason: why: "trials", "exhausted" (its strategy has no candidates left), "failed", "target", "roofline",
+            "patience", or how the session ended: "seconds", "canceled"; "" before that.
         build_error_count: trials that were not built.
         run_error_count: trials that were built and not measured.
         latency_ms: of each trial, 1e9 where it failed.
@@ -66,6 +69,7 @@ class TaskRecord:
     task_weight: float = 1.0
     flop: float = 1.0
     is_terminated: bool = False
+    stop_reason: str = ""
     build_error_count: int = 0
     run_error_count: int = 0
     latency_ms: list[float] = field(default_factory=list)
@@ -110,7 +114,8 @@ class TaskScheduler(ABC):
         cost_model: likewise; None too once it has failed.
         measure_callbacks: told of each batch.
         remaining_tasks: how many have not ended.
-        stop_reason: "trials", "seconds", "finished" (no task has candidates left) or "canceled".
+        stop_reason: "trials", "seconds", "finished" (all tasks have ended by themselves; their own `stop_reason` says
+            why) or "canceled".
     """
 
     tasks: list[TaskRecord]
@@ -127,7 +132,8 @@ class TaskScheduler(ABC):
         self.tasks, self.measure_callbacks = [], []
         self.database = self.cost_model = None
         self.remaining_tasks, self.stop_reason = 0, ""
-        self._interrupts = Interrupts()
+        self._interrupts, self._stops = Interrupts(), Stops()
+        self._pipeline: MeasuringPipeline | None = None
         self._ranking: Any = None  # the cost model, as strategies ask it
         self._references: dict[int, Reference | None] = {}
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
@@ -157,6 +163,7 @@ class TaskScheduler(ABC):
         *,
         max_seconds: float | None = None,
         work_dir: str | os.PathLike[str] | None = None,
+        stops: Stops | None = None,
     ) -> None:
         """One session. Where it can be no other task's turn, the next batch is drawn and built while the last quarter
         of the one before is measured.
@@ -174,6 +181,7 @@ class TaskScheduler(ABC):
             cost_model: likewise.
             max_seconds: no batch begins later.
             work_dir: of the notes by which a session of the same seeds goes on with the same candidates; None for none.
+            stops: when a task ends before its trials are used up.
 
         Raises:
             tilewright.ArgumentError: there is not one weight for each task.
@@ -190,6 +198,8 @@ class TaskScheduler(ABC):
         self.measure_callbacks = list(measure_callbacks)
         started = time.monotonic()
         self._interrupts = interrupts = Interrupts()
+        self._stops = stops or Stops()
+        self._pipeline = builder if isinstance(builder, MeasuringPipeline) else None
         sent = 0
 
         def is_late() -> bool:
@@ -304,6 +314,7 @@ class TaskScheduler(ABC):
             said = "\n".join(part for part in (f"{type(error).__name__}: {error}", place_of(error)) if part)
             _LOGGER.error("Task #%d: %r ends: %s failed: %s", task_id, name, what, said)
             _LOGGER.debug("%s", traceback.format_exc())
+            self.tasks[task_id].stop_reason = "failed"
             self.terminate_task(task_id)
             return None
 
@@ -311,11 +322,13 @@ class TaskScheduler(ABC):
         """Sends the next batch of a task away; how many candidates it has."""
         task = self.tasks[task_id]
         if len(task.latency_ms) >= max_trials:
+            task.stop_reason = "trials"
             self.terminate_task(task_id)
             return 0
         batch = self._ahead.pop(task_id) if task_id in self._ahead else self._draw(task_id)
         if batch is None:
             if not task.is_terminated:
+                task.stop_reason = "exhausted"
                 self.terminate_task(task_id)
             return 0
         task.measure_candidates, task.builder_results, task.runner_futures = batch
@@ -378,6 +391,7 @@ class TaskScheduler(ABC):
                     task.runner_futures = [f if f.done() else _CANCELED for f in batch[2]]
                 self.join_running_task(task_id)
             if not task.is_terminated:
+                task.stop_reason = self.stop_reason
                 self.terminate_task(task_id)
             if task_id not in self._begun:
                 continue
@@ -414,7 +428,14 @@ class TaskScheduler(ABC):
         task = self.tasks[task_id]
         assert task.runner_futures is not None
         with Profiler.timeit("JoinRunnerFutures"):
-            results = [answers.result_of(future) for future in task.runner_futures[:count]]
+            results: list[RunnerResult] = []
+            known = _seconds_of(task)
+            for future in task.runner_futures[:count]:
+                if self._stops.reason(task.ctx, known):
+                    results.append(_CANCELED_RESULT)
+                    continue
+                results.append(answers.result_of(future))
+                known.append(_seconds(_milliseconds(results[-1])))
         with self._interrupts.deferred():
             return self._tell(task_id, count, results)
 
@@ -448,7 +469,21 @@ class TaskScheduler(ABC):
             apply_all([callback], self, task_id, told, _LOGGER)
         if journal is not None:
             journal.tell(candidates)
+        self._look_whether_to_stop(task_id)
         return results
+
+    def _look_whether_to_stop(self, task_id: int) -> None:
+        task = self.tasks[task_id]
+        if task.is_terminated:
+            return
+        if reason := self._stops.reason(task.ctx, _seconds_of(task)):
+            task.stop_reason = reason
+            self._ahead.pop(task_id, None)
+            if task.runner_futures is not None:  # what is under way is not waited for
+                task.runner_futures = [_CANCELED] * len(task.runner_futures)
+            if self._pipeline is not None:
+                self._pipeline.leave(task.ctx)
+            self.terminate_task(task_id)
 
     def _note(
         self, task_id: int, candidates: list[Any], built: list[BuilderResult], results: list[RunnerResult]
@@ -457,12 +492,10 @@ class TaskScheduler(ABC):
         logger = task.ctx.logger
         for candidate, build, result in zip(candidates, built, results, strict=True):
             error = build.error_msg or result.error_msg
-            milliseconds = FAILED_MS
-            if error is None and result.run_secs:
-                milliseconds = statistics.median(result.run_secs) * 1e3
-            elif build.error_msg is not None:
+            milliseconds = FAILED_MS if error is not None else _milliseconds(result)
+            if build.error_msg is not None:
                 task.build_error_count += 1
-            else:
+            elif error is not None or not result.run_secs:
                 task.run_error_count += 1
             task.latency_ms.append(milliseconds)
             trial = f"[Task #{task_id}: {task.ctx.task_name}] Trial #{len(task.latency_ms)}:"
@@ -498,7 +531,8 @@ class TaskScheduler(ABC):
         if not task.latency_ms and task.measure_candidates is None and task_id not in self._failures:
             why = _why_none(task.ctx) if task_id in self._asked else _why_not_asked(self.stop_reason)
             _LOGGER.warning("Task #%d: %r ends without a trial: %s", task_id, task.ctx.task_name, why)
-        _LOGGER.info("Task #%d has finished. Remaining task(s): %d", task_id, self.remaining_tasks)
+        why = f" ({task.stop_reason})" if task.stop_reason else ""
+        _LOGGER.info("Task #%d has finished%s. Remaining task(s): %d", task_id, why, self.remaining_tasks)
 
     def statistics(self) -> Table:
         """How far each task is."""
@@ -561,6 +595,19 @@ def _why_not_asked(stop_reason: str) -> str:
         "canceled": "the session was interrupted before its turn",
     }
     return whys.get(stop_reason, "it was ended before its turn")
+
+
+def _milliseconds(result: RunnerResult) -> float:
+    return statistics.median(result.run_secs) * 1e3 if result.error_msg is None and result.run_secs else FAILED_MS
+
+
+def _seconds(milliseconds: float) -> float:
+    return milliseconds * 1e-3 if milliseconds < FAILED_MS else float("inf")
+
+
+def _seconds_of(task: TaskRecord) -> list[float]:
+    """Of each trial; infinity where it failed."""
+    return [_seconds(milliseconds) for milliseconds in task.latency_ms]
 
 
 _CANCELED_RESULT = RunnerResult(None, "the session was canceled")

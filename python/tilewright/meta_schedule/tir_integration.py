@@ -16,6 +16,7 @@ from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.runner import Runner
 from tilewright.meta_schedule.session_journal import begin_session, seed_of_session
+from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
 from tilewright.meta_schedule.tune import check_asked, tune_tasks
 from tilewright.schedule import Schedule
@@ -51,6 +52,9 @@ def tune_tir(
     special_space: Mapping[str, Any] | None = None,
     post_optimization: bool = False,
     max_seconds: float | None = None,
+    patience: int | None = None,
+    target_seconds: float | Mapping[str, float] | None = None,
+    stop_at_roofline: bool = False,
 ) -> Database:
     """Tunes each function of a module as a task of its own; all else is as in :func:`tune_tasks`.
 
@@ -108,6 +112,7 @@ def tune_tir(
         "max_seconds": max_seconds,
     }
     check_asked(tasks, **asked)
+    stops_of(patience, target_seconds, stop_at_roofline, [task.task_name for task in tasks])
     begin_session(Path(work_dir), programs, seed)
     return tune_tasks(
         tasks=tasks,
@@ -117,6 +122,9 @@ def tune_tir(
         task_scheduler=task_scheduler,
         module_equality=module_equality,
         post_optimization=post_optimization,
+        patience=patience,
+        target_seconds=target_seconds,
+        stop_at_roofline=stop_at_roofline,
         **asked,
     )
 

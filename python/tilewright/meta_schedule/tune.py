@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from tilewright.meta_schedule.runner import Runner
 from tilewright.meta_schedule.session_journal import end_session
 from tilewright.meta_schedule.session_logs import SessionLogs
 from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
+from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
 
 __all__ = ["tune_tasks"]
@@ -44,6 +45,9 @@ def tune_tasks(
     module_equality: str = "structural",
     post_optimization: bool = False,
     max_seconds: float | None = None,
+    patience: int | None = None,
+    target_seconds: float | Mapping[str, float] | None = None,
+    stop_at_roofline: bool = False,
 ) -> Database:
     """Searches the spaces of all tasks; the database has what was measured, also after Ctrl-C.
 
@@ -65,16 +69,17 @@ def tune_tasks(
         module_equality: of a database that is made here.
         post_optimization: descend from the best record of each task at the end.
         max_seconds: no batch begins later.
+        patience: a task ends after so many trials without a faster candidate.
+        target_seconds: a task ends at a candidate that is so fast: for all, or by the names of tasks.
+        stop_at_roofline: a task ends where its best is within 3 % of what this machine allows. Off, as published
+            sessions try all that they were given; :func:`tilewright.tune` does it by itself.
+
+    A task that ends so leaves its trials to the others; its `stop_reason` in the scheduler, and the log, say why.
 
     Raises:
         tilewright.ArgumentError: there is no task, or not one weight for each.
     """
-    if len(tasks) != len(task_weights):
-        raise ArgumentError.of(
-            "tune/weights",
-            f"there are {len(tasks)} tasks and {len(task_weights)} weights",
-            "give one weight for each task",
-        )
+    _check_weights(tasks, task_weights)
     check_asked(
         tasks,
         work_dir,
@@ -86,6 +91,7 @@ def tune_tasks(
         database,
         max_seconds,
     )
+    stops = stops_of(patience, target_seconds, stop_at_roofline, [task.task_name for task in tasks])
     if isinstance(database, str | os.PathLike):
         database = database_of_session(database, work_dir, module_equality)
     own = [part for part, given in ((Builder, builder), (Runner, runner)) if isinstance(given, str)]
@@ -111,6 +117,7 @@ def tune_tasks(
                     _cost_model(cost_model, tasks[0]),
                     max_seconds=max_seconds,
                     work_dir=work_dir,
+                    stops=stops,
                 )
                 if scheduler.stop_reason != "canceled":
                     end_session(Path(work_dir))
@@ -122,6 +129,15 @@ def tune_tasks(
                     part.close()
             _tell_times(session, database)
     return database
+
+
+def _check_weights(tasks: Sequence[Any], task_weights: Sequence[float]) -> None:
+    if len(tasks) != len(task_weights):
+        raise ArgumentError.of(
+            "tune/weights",
+            f"there are {len(tasks)} tasks and {len(task_weights)} weights",
+            "give one weight for each task",
+        )
 
 
 def check_asked(

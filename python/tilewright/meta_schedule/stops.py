@@ -1,0 +1,87 @@
+"""When a task of a session ends before its trials are used up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright import limits, machine
+from tilewright.errors import ArgumentError, Error
+from tilewright.task import task_of
+
+__all__ = ["Stops", "stops_of"]
+
+#: so near to what the machine allows nothing more is to be gained
+_NEAR_BOUND = 1.03
+
+
+@dataclass(frozen=True)
+class Stops:
+    """What a session asks of each of its tasks.
+
+    Attributes:
+        patience: trials without a faster candidate after which a task ends; None for no limit.
+        target_seconds: a call that is fast enough, for all tasks or by their names.
+        at_roofline: whether a task ends where its best is within 3 % of what this machine allows.
+    """
+
+    patience: int | None = None
+    target_seconds: float | Mapping[str, float] | None = None
+    at_roofline: bool = False
+    _bounds: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
+
+    def reason(self, context: Any, seconds: Sequence[float]) -> str:
+        """Why a task ends: "target", "roofline" or "patience"; "" where it goes on.
+
+        Args:
+            context: of the task.
+            seconds: of a call, of each trial; infinity where it failed.
+        """
+        best = min(seconds, default=float("inf"))
+        if best < float("inf"):
+            wanted = self.target_seconds
+            target = wanted.get(context.task_name) if isinstance(wanted, Mapping) else wanted
+            if target is not None and best <= target:
+                return "target"
+            if self.at_roofline and best <= _NEAR_BOUND * self._bound_of(context):
+                return "roofline"
+        at_best = list(seconds).index(best) + 1 if best < float("inf") else 0
+        return "patience" if self.patience is not None and len(seconds) - at_best >= self.patience else ""
+
+    def _bound_of(self, context: Any) -> float:
+        """Seconds that the limits of this machine leave a call; 0 where they are not known."""
+        if id(context) not in self._bounds:
+            try:
+                work = task_of(context.mod).work
+                roofs = machine.roofs(1 if context.target is None else context.target.num_cores)
+                self._bounds[id(context)] = roofs.binding(work.flops, work.bytes, work.dtype).seconds
+            except Error:  # such as sizes that are not constant
+                self._bounds[id(context)] = 0.0
+        return self._bounds[id(context)]
+
+
+def stops_of(patience: Any, target_seconds: Any, at_roofline: Any, names: Sequence[str]) -> Stops:
+    """What was asked for, looked at.
+
+    Args:
+        patience: see :class:`Stops`.
+        target_seconds: likewise.
+        at_roofline: likewise.
+        names: of the tasks.
+
+    Raises:
+        tilewright.ArgumentError: it makes no sense.
+    """
+    if patience is not None:
+        patience = limits.whole("patience", patience, 1, "it is a number above 0, or None for no limit")
+    if isinstance(target_seconds, Mapping):
+        if unknown := [str(name) for name in target_seconds if name not in names]:
+            raise ArgumentError.of(
+                "tune/target-seconds", f"target_seconds names {unknown[0]}", limits.closest(unknown[0], names)
+            )
+        target_seconds = {name: limits.positive("target_seconds", value) for name, value in target_seconds.items()}
+    else:
+        target_seconds = limits.positive("target_seconds", target_seconds)
+    limits.kind("stop_at_roofline", at_roofline, bool, "True or False")
+    return Stops(patience, target_seconds, at_roofline)
