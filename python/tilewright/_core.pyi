@@ -3149,6 +3149,12 @@ class MeasurePipeline:
         """Ends the helper processes."""
 
     @property
+    def beside(self) -> dict[str, float]:
+        """
+        Seconds that helper processes were "building" (all together), "checking" and "measuring".
+        """
+
+    @property
     def pids(self) -> list[int]:
         """Of the helper processes that live."""
 
@@ -3777,6 +3783,12 @@ class SearchStrategy:
     """
 
     def __init__(self) -> None: ...
+    @property
+    def seconds_by_scope(self) -> dict[str, float]:
+        """
+        Where the time of generate_measure_candidates() went, by the published names; none counts twice.
+        """
+
     def initialize(self, context: TuneContext) -> None:
         """Called once, before the first search."""
 

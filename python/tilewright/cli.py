@@ -243,7 +243,7 @@ def tune(
     knows of a program is kept in the database, so the same command goes on where it stopped.
     """
     from tilewright import _core
-    from tilewright.search import report, session
+    from tilewright.search import TuneResult, report, session
     from tilewright.search.budget import share_of
     from tilewright.search.space import space_for_cpu
     from tilewright.task import open_sizes_of
@@ -285,7 +285,7 @@ def tune(
             warnings.simplefilter("ignore", ReferenceWarning)  # it stands under the table
             own = {"seconds": seconds, "sizes": sizes_of[each.name], "database": records, "progress": shown}
             result = session.tune(each.space, **asked, **own)  # type: ignore[arg-type]
-        assert isinstance(result, session.TuneResult)  # of one function
+        assert isinstance(result, TuneResult)  # of one function
         if result.stop_reason == "canceled":
             say_interrupted(result, kept_in)
             raise typer.Exit(INTERRUPTED)

@@ -29,6 +29,7 @@ from tilewright.records import (
     title_of,
 )
 from tilewright.script.scripts import from_source
+from tilewright.spending import time_table
 from tilewright.tables import Table
 from tilewright.task import Task, task_of
 from tilewright.timing import NO_WORK, Work, format_seconds, format_share
@@ -226,15 +227,8 @@ class DatabaseReport:
 
     def time_table(self) -> Table:
         """Where the time of all sessions went."""
-        total: dict[str, float] = {}
-        for _, seconds in self.times:
-            for name, spent in seconds.items():
-                total[name] = total.get(name, 0.0) + spent
-        everything = total.pop("Total", 0.0) or sum(total.values())
-        rows = [("Total", everything), *sorted(total.items(), key=lambda item: -item[1])]
-        cells = tuple((name, format_seconds(s), f"{s / everything:.0%}" if everything else "") for name, s in rows)
         sessions = f"{len(self.times)} session{'' if len(self.times) == 1 else 's'}"
-        return Table(f"where the time of {sessions} went", ("what", "time", "share"), cells)
+        return time_table(f"where the time of {sessions} went", [seconds for _, seconds in self.times])
 
     def tables(self) -> Iterable[Table]:
         """What is printed in a terminal."""

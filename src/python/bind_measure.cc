@@ -128,6 +128,10 @@ class PyPipeline {
     nb::gil_scoped_release release;
     pipeline_.reset();
   }
+  /// Seconds that helpers built, all together, checked results, and measured.
+  std::map<std::string, double> beside() const {
+    return pipeline_ ? pipeline_->activities().beside() : std::map<std::string, double>();
+  }
   std::vector<int> pids() const { return pipeline_ ? pipeline_->helper_pids() : std::vector<int>(); }
 
  private:
@@ -151,6 +155,8 @@ void bind_measure(nb::module_& m) {
            "(number, outcome, seconds, error) of what is done; waits for the first at most so long.",
            nb::sig("def poll(self, seconds: float) -> list[tuple[int, str, list[float], str]]"))
       .def("close", &PyPipeline::close, "Ends the helper processes.")
+      .def_prop_ro("beside", &PyPipeline::beside,
+                   "Seconds that helper processes were \"building\" (all together), \"checking\" and \"measuring\".")
       .def_prop_ro("pids", &PyPipeline::pids, "Of the helper processes that live.");
 }
 

@@ -79,6 +79,8 @@ nb::dict progress_dict(const TuneProgress& p) {
   for (const auto& [name, count] : p.outcomes) outcomes[name.c_str()] = count;
   nb::dict seconds;
   for (const auto& [name, spent] : p.seconds) seconds[name.c_str()] = spent;
+  nb::dict beside;
+  for (const auto& [name, spent] : p.beside) beside[name.c_str()] = spent;
   nb::dict result;
   result["trials"] = p.trials;
   result["total"] = p.total;
@@ -95,6 +97,7 @@ nb::dict progress_dict(const TuneProgress& p) {
   result["reference_seconds"] = p.reference_seconds;
   result["median_build_seconds"] = p.median_build_seconds;
   result["seconds"] = seconds;
+  result["beside"] = beside;
   result["phase"] = p.phase;
   return result;
 }

@@ -174,6 +174,9 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_base(nb::module_& m) {
       m, "SearchStrategy",
       "Which candidates are measured, and in which order. Subclasses define pre_tuning(), "
       "generate_measure_candidates(), notify_runner_results() and post_tuning().");
+  cls.def_prop_ro(
+      "seconds_by_scope", [](const SearchStrategy& self) { return self.seconds(); },
+      "Where the time of generate_measure_candidates() went, by the published names; none counts twice.");
   cls.def(nb::init<>())
       .def(
           "initialize",

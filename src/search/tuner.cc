@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -15,10 +16,12 @@
 #include "lower/pipeline.h"
 #include "search/cost_model/forgiving.h"
 #include "search/database/damage.h"
+#include "search/earlier_records.h"
 #include "search/finals.h"
 #include "search/measure/candidate.h"
 #include "search/measure/process_limits.h"
 #include "search/space/space_generator.h"
+#include "search/spending.h"
 
 namespace tilewright::search {
 namespace {
@@ -26,6 +29,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kFinalists = 4;
+/// In the order of Activity.
+constexpr std::array<const char*, kNumActivities> kActivityNames = {"nothing",  "starting",  "building", "reference",
+                                                                    "checking", "measuring", "finals"};
 /// The program as it was written takes part in the finals where its first call, which finds nothing in the caches, took
 /// at most so many times as long as the best candidate, or so little time.
 constexpr double kFirstCallFactor = 4, kShortFirstCall = 2e-3;
@@ -79,51 +85,6 @@ Result<schedule::Schedule> replayed(const Ref<Module>& module, const std::string
   TW_RETURN_IF_ERROR(schedule::replay(steps, schedule));
   return std::move(schedule);
 }
-
-/// What strategies may know: the best of earlier sessions of the program, and schedules of others like it.
-class EarlierRecords final : public TuningDatabase {
- public:
-  EarlierRecords(std::shared_ptr<Database> database, const SessionKey& key, int64_t last,
-                 std::vector<std::string> relatives)
-      : database_(std::move(database)), key_(key), last_(last), relatives_(std::move(relatives)) {}
-  ModuleEquality module_equality() const override { return ModuleEquality::kStructural; }
-  Result<std::vector<TuningRecord>> top_k(const Ref<Module>&, size_t count) override {
-    TW_TRY(records, database_->records(key_.workload, key_.target));
-    std::erase_if(records, [&](const Record& record) { return record.id > last_ || !record.is_ok(); });
-    std::stable_sort(records.begin(), records.end(),
-                     [](const Record& a, const Record& b) { return a.median() < b.median(); });
-    std::vector<TuningRecord> best;
-    for (const Record& record : records) {
-      if (best.size() == count) break;
-      auto trace = schedule::Trace::from_json(record.trace);
-      if (trace.ok()) best.push_back({std::move(*trace), record.seconds});
-    }
-    for (const std::string& relative : relatives_) {
-      auto trace = schedule::Trace::from_json(relative);
-      if (trace.ok()) best.push_back({std::move(*trace), {}});
-    }
-    return best;
-  }
-
- private:
-  std::shared_ptr<Database> database_;
-  SessionKey key_;
-  int64_t last_;
-  std::vector<std::string> relatives_;
-};
-
-/// Adds the time until it goes to one of the things that a search spends time with.
-class Spending {
- public:
-  Spending(TuneProgress& progress, const char* what) : seconds_(progress.seconds[what]) {}
-  ~Spending() { seconds_ += seconds_since(start_); }
-  Spending(const Spending&) = delete;
-  Spending& operator=(const Spending&) = delete;
-
- private:
-  double& seconds_;
-  Clock::time_point start_ = Clock::now();
-};
 
 /// A candidate that was measured and is right.
 struct Good {
@@ -214,6 +175,9 @@ struct Tuner::Impl {
   Status open();
   Status resume();
   Result<bool> had_finals();
+  std::vector<Measured> wait_for(std::chrono::milliseconds most);
+  std::optional<FinalsResult> wait_for_finals(std::chrono::milliseconds most);
+  void note_waiting(const Activities& before);
   Status begin_strategy();
   Status learn_from_earlier();
   Status submit_reference();
@@ -269,8 +233,11 @@ Status Tuner::Impl::open() {
   if (!outcome.stop_reason.empty() && compared) return settle(outcome.stop_reason);
   if (status.trials >= options.trials && compared) return settle("trials");
   TW_RETURN_IF_ERROR(begin_strategy());
-  TW_TRY(made, task.arguments());
-  arguments = made;
+  {
+    const Spending spending(status.seconds, "inputs");
+    TW_TRY(made, task.arguments());
+    arguments = made;
+  }
   if (status.best_seconds < kInfinity) options.pipeline.race.incumbent = status.best_seconds;
   auto started_pipeline = MeasurePipeline::start(arguments, options.pipeline);
   if (!started_pipeline.ok()) return std::move(started_pipeline.error());
@@ -373,8 +340,31 @@ Status Tuner::Impl::look_at_the_clock() {
       "does it end? If so, give the search more seconds, or tune it for smaller shapes");
 }
 
+void Tuner::Impl::note_waiting(const Activities& before) {
+  const Activities after = pipeline->activities();
+  for (size_t i = 0; i < kNumActivities; ++i) {
+    const double seconds = after.seconds[i] - before.seconds[i];
+    if (seconds > 0) status.seconds[kActivityNames[i]] += seconds;
+  }
+  status.beside = after.beside();
+}
+
+std::vector<Measured> Tuner::Impl::wait_for(std::chrono::milliseconds most) {
+  const Activities before = pipeline->activities();
+  std::vector<Measured> done = pipeline->poll(most);
+  note_waiting(before);
+  return done;
+}
+
+std::optional<FinalsResult> Tuner::Impl::wait_for_finals(std::chrono::milliseconds most) {
+  const Activities before = pipeline->activities();
+  std::optional<FinalsResult> result = pipeline->poll_finals(most);
+  note_waiting(before);
+  return result;
+}
+
 Status Tuner::Impl::begin_strategy() {
-  const Spending spending(status, "drawing");
+  const Spending spending(status.seconds, "drawing");
   TW_TRY(spaces, task.context.space_generator->generate_design_space(task.module));
   // Whole batches, of which the first may be a short one, so that a session with more trials goes on with the same
   // candidates.
@@ -406,14 +396,14 @@ Status Tuner::Impl::learn_from_earlier() {
     known.results.push_back(result_of(record));
   }
   if (known.candidates.empty()) return Ok{};
-  const Spending spending(status, "learning");
+  const Spending spending(status.seconds, "learning");
   return task.cost_model->update(task.context, known.candidates, known.results);
 }
 
 const Result<Ref<Module>>& Tuner::Impl::lower_once(const Ref<Module>& module) {
   auto known = lowered.find(module.get());
   if (known == lowered.end()) {
-    const Spending spending(status, "lowering");
+    const Spending spending(status.seconds, "lowering");
     known = lowered.emplace(module.get(), Lowered{module, lower_candidate(module, options.target)}).first;
   }
   return known->second.made;
@@ -428,9 +418,10 @@ bool Tuner::Impl::may_draw() const {
 
 Status Tuner::Impl::tell(const Batch& batch) {
   if (task.cost_model) {
-    const Spending spending(status, "learning");
+    const Spending spending(status.seconds, "learning");
     TW_RETURN_IF_ERROR(task.cost_model->update(task.context, batch.candidates, batch.results));
   }
+  const Spending spending(status.seconds, "drawing");
   return task.context.search_strategy->notify_runner_results(batch.candidates, batch.results);
 }
 
@@ -441,10 +432,9 @@ Status Tuner::Impl::draw_batch() {
     batches.pop_front();
     ++told;
   }
-  const double before = status.seconds["lowering"];
-  const Clock::time_point start = Clock::now();
+  std::optional<Spending> spending(std::in_place, status.seconds, "drawing");
   TW_TRY(drawn, task.context.search_strategy->generate_measure_candidates());
-  status.seconds["drawing"] += seconds_since(start) - (status.seconds["lowering"] - before);
+  spending.reset();
   if (!drawn) {
     out_of_candidates = true;
     return Ok{};
@@ -504,6 +494,7 @@ Status Tuner::Impl::take_reference(const Measured& measured) {
     status.reference_seconds = measured.median();
     reference_object = measured.object;
     if (task.judge_reference) {
+      const Spending spending(status.seconds, "judging");
       TW_TRY(extent, task.judge_reference(*arguments));
       program_check = extent;
     }
@@ -529,7 +520,10 @@ Status Tuner::Impl::take(const Measured& measured) {
   Batch& batch = batches[trial.batch - told];
   batch.results[trial.place] = result_of(record);
   --batch.missing;
-  auto committed = database->commit(record, {task.space, state_json()});
+  auto committed = [&] {
+    const Spending spending(status.seconds, "recording");
+    return database->commit(record, {task.space, state_json()});
+  }();
   if (!committed.ok()) return std::move(committed.error());
   last_record = std::max(last_record, *committed);
   ++status.trials;
@@ -728,18 +722,18 @@ Status Tuner::step(double seconds) {
     if (left <= 0) return Ok{};
     auto wait = std::chrono::milliseconds(static_cast<int64_t>(std::clamp(left, 0.001, 0.05) * 1000));
     if (t.status.phase == "finals" && t.unbuilt_finalists == 0) {
-      if (auto result = t.pipeline->poll_finals(wait)) TW_RETURN_IF_ERROR(t.end_finals(*result));
+      if (auto result = t.wait_for_finals(wait)) TW_RETURN_IF_ERROR(t.end_finals(*result));
       continue;
     }
     TW_RETURN_IF_ERROR(t.look_at_the_clock());
     if (t.status.phase == "finals") {
-      for (const Measured& measured : t.pipeline->poll(wait)) TW_RETURN_IF_ERROR(t.take(measured));
+      for (const Measured& measured : t.wait_for(wait)) TW_RETURN_IF_ERROR(t.take(measured));
       if (auto failure = t.pipeline->failure()) return *failure;
       continue;
     }
     TW_RETURN_IF_ERROR(t.refill());
     if (t.wants_more() && t.may_draw()) wait = std::chrono::milliseconds(0);
-    for (const Measured& measured : t.pipeline->poll(wait)) TW_RETURN_IF_ERROR(t.take(measured));
+    for (const Measured& measured : t.wait_for(wait)) TW_RETURN_IF_ERROR(t.take(measured));
     if (auto failure = t.pipeline->failure()) return *failure;
     if (t.pipeline->outstanding() == 0 && !t.wants_more()) TW_RETURN_IF_ERROR(t.finish_search());
   }

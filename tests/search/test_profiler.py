@@ -5,7 +5,12 @@ from __future__ import annotations
 import threading
 import time
 
+import pytest
+
+import tilewright as tw
+from tilewright import meta_schedule as ms
 from tilewright.meta_schedule import Profiler
+from tilewright.spending import BESIDE, everything, time_table
 
 
 def test_names_are_summed_and_shares_shown():
@@ -44,3 +49,60 @@ def test_a_block_that_raises_counts():
         except ValueError:
             pass
     assert "Failing" in profiler.get()
+
+
+def parts_of(seconds):
+    return {name: spent for name, spent in seconds.items() if name != "Total" and not name.startswith(BESIDE)}
+
+
+def test_the_parts_of_a_search_add_up_to_all_of_it():
+    program = tw.testing.workloads.matmul(32, 32, 32)
+    with Profiler() as profiler:
+        begin = time.monotonic()
+        result = tw.tune(program, trials=12, progress=lambda progress: time.sleep(0.01))
+        elapsed = time.monotonic() - begin
+    parts = parts_of(result.seconds)
+    assert {"preparing", "inputs", "drawing", "lowering", "recording", "measuring", "showing", "other"} <= set(parts)
+    assert all(spent >= 0 for spent in parts.values())
+    assert sum(parts.values()) == pytest.approx(everything(result.seconds))
+    assert 0.9 * elapsed - 0.1 < sum(parts.values()) <= elapsed
+    assert parts["other"] < 0.5 * elapsed and parts["showing"] >= 0.02
+    beside = {name for name in result.seconds if name.startswith(BESIDE)}
+    assert beside == {"beside/building", "beside/checking", "beside/measuring"}
+    assert result.seconds["beside/measuring"] >= parts["measuring"] + parts.get("finals", 0) - 1e-3
+    assert result.seconds["beside/building"] > 0
+    told = profiler.get()
+    assert told.pop("Total") >= sum(parts.values()) and told == dict(result.seconds)
+    assert result.time_table().rows[0][0] == "Total"
+
+
+def test_a_session_has_the_published_scopes(tmp_path):
+    program = tw.testing.workloads.matmul(32, 32, 32)
+    with Profiler() as profiler:
+        ms.tune_tir(
+            program, "llvm -num-cores=1", tmp_path, 4, num_trials_per_iter=4, database="memory", cost_model="none"
+        )
+    seconds = profiler.get()
+    for scope in (
+        "PickBestFromDatabase",
+        "SampleInitPopulation",
+        "Evolve/Mutation",
+        "PickWithEpsGreedy",
+        "Evolve/Misc",
+    ):
+        assert 0 <= seconds[f"EvoSearch/{scope}"] <= seconds["EvoSearch"]
+    assert seconds["EvoSearch/Evolve/PredictNormalizedScore"] >= 0
+    assert 0 < seconds["EvoSearch"] <= seconds["GenerateCandidates"] <= seconds["Total"]
+    top = [name for name in parts_of(seconds) if not name.startswith("EvoSearch")]
+    assert sum(seconds[name] for name in top) <= seconds["Total"]
+    assert seconds["NotifyRunnerResults"] >= 0 and seconds["beside/building"] > 0
+
+
+def test_sessions_are_put_together():
+    table = time_table("both", [{"Total": 10.0, "a": 4.0}, {"a": 1.0, "b": 4.0, f"{BESIDE}c": 7.0}])
+    assert table.rows == (
+        ("Total", "15 s", "100%"),
+        ("a", "5 s", "33%"),
+        ("b", "4 s", "27%"),
+        ("c, in other processes meanwhile", "7 s", ""),
+    )

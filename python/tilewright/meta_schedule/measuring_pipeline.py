@@ -65,6 +65,14 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
         lane = self._lanes.get(id(context))
         return None if lane is None else lane.error
 
+    def beside(self) -> dict[str, float]:
+        """Seconds that its processes were "building" (all together), "checking" and "measuring"."""
+        found: dict[str, float] = {}
+        for lane in self._lanes.values():
+            for name, seconds in (lane.beside() if lane is not None else {}).items():
+                found[name] = found.get(name, 0.0) + seconds
+        return found
+
     def leave(self, context: Any) -> None:
         """Ends the processes of a program of which nothing more is measured; what is under way fails."""
         lane = self._lanes.get(id(context))
@@ -100,6 +108,7 @@ class _Lane:
         self.pipeline = pipeline
         self.done: dict[int, RunnerResult] = {}
         self.failure = ""  #: why nothing more is measured
+        self._beside: dict[str, float] = {}  #: of a pipeline that was closed
         self.error: Error | None = None  #: likewise, where nobody has ended it
 
     def submit(self, mod: ir.IRModule) -> BuilderResult:
@@ -128,15 +137,20 @@ class _Lane:
         try:
             results = self.pipeline.poll(seconds)
         except Error as error:  # there is nothing to compare with, or no helper can be started
-            self.failure, self.error = str(error), error
-            self.pipeline.close()
+            self.error = error
+            self.failure = str(error)
+            self.close()
             return
         for number, outcome, times, message in results:
             timed = outcome in _TIMED and times
             answer = (times, None) if timed else (None, f"{outcome}: {message}")
             self.done[number] = RunnerResult(*answer, origin=Origin.here())
 
+    def beside(self) -> dict[str, float]:
+        return self.pipeline.beside or self._beside
+
     def close(self) -> None:
+        self._beside = self.beside()
         self.failure = self.failure or "the pipeline was closed"
         self.pipeline.close()
 

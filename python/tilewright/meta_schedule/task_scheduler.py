@@ -338,10 +338,15 @@ class TaskScheduler(ABC):
         """The next candidates of a task, sent to builder and runner; None: there are none, or the task has failed."""
         task = self.tasks[task_id]
         self._asked.add(task_id)
+        strategy = getattr(task.ctx, "search_strategy", None)
+        before = _scopes_of(strategy)
         with Profiler.timeit("GenerateCandidates"):
             candidates = self._attempt(
                 task_id, "its strategy", lambda: answers.candidates_of(task.ctx.generate_measure_candidates())
             )
+        if (profiler := Profiler.current()) is not None:
+            for scope, seconds in _scopes_of(strategy).items():
+                profiler.add(scope, seconds - before.get(scope, 0.0))
         if candidates is None:
             return None
         journal = self._journals.get(task_id)
@@ -460,7 +465,8 @@ class TaskScheduler(ABC):
         self._note(task_id, candidates, built, results)
         if not task.is_terminated:
             tell = functools.partial(task.ctx.notify_runner_results, candidates, results)
-            self._attempt(task_id, "its strategy", tell)
+            with Profiler.timeit("NotifyRunnerResults"):
+                self._attempt(task_id, "its strategy", tell)
         fresh = [i for i, each in enumerate(candidates) if journal is None or not journal.is_recorded(each)]
         for callback in self.measure_callbacks:
             told = (candidates, built, results)
@@ -595,6 +601,12 @@ def _why_not_asked(stop_reason: str) -> str:
         "canceled": "the session was interrupted before its turn",
     }
     return whys.get(stop_reason, "it was ended before its turn")
+
+
+def _scopes_of(strategy: Any) -> dict[str, float]:
+    """Where the time of a strategy went, each scope with those inside of it."""
+    own: dict[str, float] = getattr(strategy, "seconds_by_scope", {})
+    return {scope: sum(seconds for name, seconds in own.items() if f"{name}/".startswith(f"{scope}/")) for scope in own}
 
 
 def _milliseconds(result: RunnerResult) -> float:

@@ -21,6 +21,7 @@ from tilewright.meta_schedule.session_logs import SessionLogs
 from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
 from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
+from tilewright.spending import BESIDE
 
 __all__ = ["tune_tasks"]
 
@@ -121,8 +122,8 @@ def tune_tasks(
                 )
                 if scheduler.stop_reason != "canceled":
                     end_session(Path(work_dir))
-                if post_optimization and scheduler.stop_reason != "canceled":
-                    _descend(tasks, database, made_builder, made_runner)
+                    _descend(tasks if post_optimization else (), database, made_builder, made_runner)
+                _add_beside(session, made_builder)
         finally:
             for kind, part in ((Builder, made_builder), (Runner, made_runner)):
                 if kind in own and hasattr(part, "close"):
@@ -186,12 +187,18 @@ def _parts(builder: Builder | str, runner: Runner | str, workers: int, seconds: 
 def _descend(tasks: Sequence[Any], database: Database, builder: Builder, runner: Runner) -> None:
     from tilewright.meta_schedule.post_optimization import descend
 
-    if isinstance(builder, MeasuringPipeline):
+    if tasks and isinstance(builder, MeasuringPipeline):
         builder, runner = builder.plain
     for task in tasks:
         if database.has_workload(task.mod):
             with Profiler.timeit("Descent"):
                 descend(database, database.commit_workload(task.mod), task.target, DESCENT_TRIALS, builder, runner)
+
+
+def _add_beside(session: Profiler, builder: Builder) -> None:
+    if isinstance(builder, MeasuringPipeline):
+        for name, seconds in builder.beside().items():
+            session.add(f"{BESIDE}{name}", seconds)
 
 
 def _tell_times(session: Profiler, database: Database) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tilewright.search.modules import ModuleResult
-from tilewright.search.session import Progress, Record, TuneResult, tune
+from tilewright.search.result import Progress, Record, TuneResult
+from tilewright.search.session import tune
 from tilewright.search.space import Space, space
 
 __all__ = ["ModuleResult", "Progress", "Record", "Space", "TuneResult", "space", "tune"]

@@ -16,7 +16,7 @@ from tilewright.task import by_buffer, check_inputs, names_of, open_sizes_of
 from tilewright.timing import format_seconds
 
 if TYPE_CHECKING:
-    from tilewright.search.session import TuneResult
+    from tilewright.search.result import TuneResult
 
 HAS_A_SCHEDULE = "it has a schedule already"
 

@@ -16,7 +16,7 @@ from tilewright.errors import ArgumentError
 from tilewright.timing import format_estimate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from tilewright.search.session import Progress
+    from tilewright.search.result import Progress
     from tilewright.task import Task
 
 Reporter = Callable[["Progress"], None]

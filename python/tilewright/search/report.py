@@ -28,7 +28,7 @@ from tilewright.timing import KernelCalls, Timing, format_seconds, format_share
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tilewright.search.session import TuneResult
+    from tilewright.search.result import TuneResult
     from tilewright.search.space import Space
 
 #: libraries that peers come from, by the module of what they return

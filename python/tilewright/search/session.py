@@ -10,16 +10,12 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright import _core, ir, limits, machine, named_functions, notes, te
-from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
-from tilewright.kernel import compile_task
-from tilewright.machine import rate_unit
 from tilewright.origins import library_versions, this_host
 from tilewright.records import (
     PLACES,
@@ -27,7 +23,6 @@ from tilewright.records import (
     keep_times,
     open_database,
     reference_seconds,
-    schedule_of,
     sizes_text,
     workload_key,
 )
@@ -36,16 +31,14 @@ from tilewright.search import deadline
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.modules import ModuleResult, function_called, main_of, public_functions, tune_functions
-from tilewright.search.reference_check import Verdict
 from tilewright.search.relatives import traces_of_relatives
+from tilewright.search.result import Progress, TuneResult, record_of
 from tilewright.search.space import Space, space_called, space_for_cpu
-from tilewright.tables import Table
+from tilewright.spending import BESIDE, Profiler
 from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
-from tilewright.timing import KernelCalls, company, compare, format_seconds
 from tilewright.user_lines import place_of
 
 if TYPE_CHECKING:
-    from tilewright.kernel import Kernel
     from tilewright.meta_schedule import Database
 
 #: seconds that a user's space may take for one candidate
@@ -59,207 +52,10 @@ _STREAM = 3
 #: searches of so many trials end near the limits of the machine
 LEAST_TRIALS_FOR_ROOFS = 32
 LEAST_SECONDS_FOR_ROOFS = 10.0
-#: seconds of a call that is timed again to be shown
-_SHORT_CALL_SECONDS = 0.1
 #: of a search with a limit of time, what is left for the finals at most, and of all of it (src/search/tuner.cc)
 _FINALS_SECONDS, _FINALS_SHARE = 5.0, 0.1
 #: seconds between two looks at progress, and at signals
 STEP_SECONDS = 0.1
-
-
-@dataclass(frozen=True)
-class Record:
-    """The best measured candidate, as the database holds it.
-
-    Attributes:
-        trace: its schedule as JSON.
-        seconds: per call, one number a slice.
-        index: of the candidate in its session.
-        verification: the tolerance of the result check, and the share of it that was used.
-    """
-
-    trace: str
-    seconds: tuple[float, ...]
-    index: int
-    verification: dict[str, Any]
-    target: str
-
-    @property
-    def median(self) -> float:
-        """Seconds per call."""
-        return float(np.median(self.seconds))
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a search is. Times in seconds; `failures` maps a code to how often and the first message, and so does
-    `refusals` for the draws among them that the schedule or the compiler refused, which are no trials.
-
-    Attributes:
-        reference_seconds: of one call of the program as it was written; 0 when it was not run.
-        seconds: that the tuner itself spent "drawing", "lowering", "learning".
-        phase: "reference" (that program runs), "search", "finals" (the best are timed against one another), "done".
-        budget_left: of the seconds that the search may take; infinity where these are not limited.
-    """
-
-    trials: int
-    total: int
-    earlier: int
-    best_seconds: float
-    best_index: int
-    elapsed: float
-    outcomes: dict[str, int]
-    failures: dict[str, tuple[int, str]]
-    attempts: int
-    refused: int
-    refusals: dict[str, tuple[int, str]]
-    duplicates: int
-    reference_seconds: float
-    median_build_seconds: float
-    seconds: dict[str, float]
-    phase: str
-    budget_left: float = float("inf")
-
-    @property
-    def rate(self) -> float:
-        """Candidates per second of this session."""
-        return (self.trials - self.earlier) / self.elapsed if self.elapsed > 0 else 0.0
-
-    @property
-    def time_left(self) -> float:
-        """Seconds, by the rate so far, and at most what is left of those that the search may take; infinity where
-        neither is known."""
-        by_rate = (self.total - self.trials) / self.rate if self.rate > 0 else float("inf")
-        return max(min(by_rate, self.budget_left), 0.0)
-
-
-@dataclass(frozen=True)
-class TuneResult:
-    """What a search found.
-
-    Attributes:
-        record: the best candidate; None when none was correct.
-        stop_reason: "trials", "seconds", "patience", "target", "roofline" (no kernel is faster on this machine by more
-            than 3 %), "exhausted" or "canceled".
-        verdict: how the untuned program, against which results are compared, was itself checked.
-        inputs: arguments that were given where random ones make no sense, by name.
-    """
-
-    task: Task
-    record: Record | None
-    progress: Progress
-    stop_reason: str
-    threads: int
-    verdict: Verdict | None
-    inputs: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    _object: bytes | None = field(default=None, repr=False, compare=False)
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    def __repr__(self) -> str:
-        best = "no correct candidate" if self.record is None else f"best {format_seconds(self.record.median)}"
-        return f"<TuneResult of {self.task.entry}: {best}, {self.progress.trials} trials ({self.stop_reason})>"
-
-    def table(self) -> Table:
-        """What was found against the program as it was written, timed in turn when this is first asked for; where a
-        call of that takes long, as the search measured them. Notebooks show it too."""
-        work = self.task.work
-        columns = ("", "time", rate_unit(work.dtype), "GB/s", "against as written")
-        found = self.times()
-        first = found["as written"]
-        rows = [
-            (
-                what,
-                format_seconds(seconds),
-                f"{work.flops / seconds / 1e9:.1f}",
-                f"{work.bytes / seconds / 1e9:.1f}",
-                f"{first / seconds:.2f} x" if first else "",
-            )
-            for what, seconds in found.items()
-            if seconds > 0
-        ]
-        threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}{', cold caches' * self.task.cold}"
-        beside = company(self._cache["disturbed"]) if "disturbed" in self._cache else ""
-        tried = f"{self.progress.trials} trial{'' if self.progress.trials == 1 else 's'}"
-        if self.stop_reason == "exhausted":
-            tried += ": all that the space holds"
-        return Table(f"{self.task.entry}, {threads}, {tried}{beside}", columns, tuple(rows))
-
-    def times(self) -> dict[str, float]:
-        """Seconds of a call "as written" and as "best found", as :meth:`table` shows them."""
-        if "times" not in self._cache:
-            # The search ran the program as it was written once, with cold caches.
-            times = {"as written": self.progress.reference_seconds}
-            if self.record is not None:
-                times["best found"] = self.record.median
-                if 0 < times["as written"] < _SHORT_CALL_SECONDS:
-                    arrays = make_arrays(self.task, self.inputs, seed=0)
-                    values = [*self.task.call({name: aligned(array) for name, array in arrays.items()}).values()]
-                    kernels = {"as written": compile_task(self.task), "best found": self.kernel}
-                    calls = {what: KernelCalls(kernel, values) for what, kernel in kernels.items()}
-                    timed = compare(calls, self.task.work, threads=self.threads, cold=self.task.cold)
-                    times = {what: timing.median for what, timing in timed.items()}
-                    self._cache["disturbed"] = max(timing.disturbed for timing in timed.values())
-            self._cache["times"] = times
-        known: dict[str, float] = self._cache["times"]
-        return known
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-    @property
-    def schedule(self) -> Schedule:
-        """The best schedule, rebuilt.
-
-        Raises:
-            tilewright.ResourceError: no candidate was correct.
-        """
-        if "schedule" not in self._cache:
-            self._cache["schedule"] = schedule_of(self.task.module, self.best_record().trace)
-        schedule: Schedule = self._cache["schedule"]
-        return schedule
-
-    @property
-    def kernel(self) -> Kernel:
-        """The best schedule, compiled for the target of the search; what the finals checked and timed."""
-        if "kernel" not in self._cache:
-            kernel = compile_task(self.task, self.schedule, self.best_record().target)
-            kernel.threads = 0  # what it was tuned for is no limit
-            self._cache["kernel"] = kernel
-        found: Kernel = self._cache["kernel"]
-        return found
-
-    def best_record(self) -> Record:
-        """The best candidate.
-
-        Raises:
-            tilewright.ResourceError: no candidate was correct.
-        """
-        if self.record is None:
-            raise self.without_record()
-        return self.record
-
-    def without_record(self) -> ResourceError:
-        """What is said where no candidate was correct."""
-        progress = self.progress
-        reasons = "".join(f"\n  {n} x {code}: {text}" for code, (n, text) in progress.failures.items())
-        if progress.trials == 0 and progress.refused:
-            code = "tune/no-valid-point"
-            text = f"the space has no valid point: {progress.refused} of {progress.attempts} draws were refused"
-            hint = "apply it to tw.Schedule(program, seed=1), and look at the program where it is refused"
-        else:
-            code = "tune/no-correct-candidate"
-            counts = ", ".join(f"{n} {name}" for name, n in sorted(progress.outcomes.items()))
-            text = f"no candidate was correct and fast enough to be kept ({progress.trials} trials: {counts or 'none'})"
-            hint = "look at the first message of each kind of failure, or try tw.compile on one sample"
-        error = ResourceError(f"{text}{reasons}\n  hint: {hint}")
-        error.code, error.message, error.hint = code, text, hint
-        return error
-
-
-def record_of(row: Mapping[str, Any]) -> Record:
-    """A row of the database."""
-    checked = json.loads(row["verification"] or "null") or {}
-    return Record(row["trace"], tuple(row["seconds"]), row["index"], checked, row["target"])
 
 
 def run_space(space: Space, schedule: Schedule, *, first: bool = False, seconds: float | None = None) -> None:
@@ -586,7 +382,7 @@ class _Search:
         self.interrupts = Interrupts()
         self.generator: _core.SpaceGenerator | None = None  # instead of the function of the space
         self.sample: Schedule | None = None  # the first one, which came through
-        self.times: dict[str, float] = {}  # seconds by phase
+        self.times: dict[str, float] = {}  # seconds by what they went to, beside what the tuner knows
         self.reference = 0.0  # seconds of the program as written, of an earlier session where this one did not run it
         self.started = started
         self.end = float("inf") if seconds is None else started + seconds
@@ -613,6 +409,8 @@ class _Search:
         store = database if isinstance(database, _core.Database) else open_database(database)
         script = self.task.module.script()
         self.key = workload_key(self.task, store)
+        relatives = traces_of_relatives(store, self.key, script, str(self.target))
+        self.times["preparing"] = time.monotonic() - self.started
         tuner = _core.Tuner(
             module=self.task.module,
             function=self.task.entry,
@@ -623,7 +421,7 @@ class _Search:
             space=identity,
             context=context,
             cost_model=self.cost_model,
-            relatives=traces_of_relatives(store, self.key, script, str(self.target)),
+            relatives=relatives,
             arguments=self.expectations.arguments,
             judge_reference=self.expectations.judge,
             reduction_length=self.task.reduction_length,
@@ -632,7 +430,6 @@ class _Search:
             seconds=0.0 if self.end == np.inf else max(self.end - time.monotonic(), 1e-3),
             **self.options,
         )
-        self.times["preparing"] = time.monotonic() - self.started
         try:
             with self.interrupts:
                 self._run_to_the_end(tuner, report)
@@ -641,9 +438,13 @@ class _Search:
             with contextlib.suppress(ResourceError):  # the search itself is what matters
                 measured = tuner.progress()["reference_seconds"]
                 self.reference = reference_seconds(store, self.key, str(self.target), measured)
-                keep_times(store, f"tune {self.task.entry}", self.times)
+                keep_times(store, f"tune {self.task.entry}", self._spent(tuner.progress()))
                 self._keep_refusals(store, self._progress(tuner))
         store.tell_damage()
+        spent = self._spent(tuner.progress())
+        if (profiler := Profiler.current()) is not None:
+            for name, seconds in spent.items():
+                profiler.add(name, seconds)
         result = tuner.result()
         best = result["best"]
         record = None if best is None else record_of(best)
@@ -655,8 +456,15 @@ class _Search:
             self.threads,
             self.expectations.verdict,
             self.expectations.inputs,
+            spent,
             result["object"],
         )
+
+    def _spent(self, facts: Mapping[str, Any]) -> dict[str, float]:
+        """Where the time went so far."""
+        parts = {**self.times, **facts["seconds"]}
+        parts["other"] = max(time.monotonic() - self.started - sum(parts.values()), 0.0)
+        return parts | {f"{BESIDE}{name}": seconds for name, seconds in facts["beside"].items()}
 
     def _keep_refusals(self, store: Any, progress: Progress) -> None:
         if progress.attempts:  # a session that was done before draws nothing
@@ -668,11 +476,10 @@ class _Search:
             report(self._progress(tuner))
         while not tuner.finished:
             try:
-                progress = self._progress(tuner)
-                report(progress)
                 before = time.monotonic()
+                report(self._progress(tuner))
+                self.times["showing"] = self.times.get("showing", 0.0) + time.monotonic() - before
                 tuner.step(STEP_SECONDS)
-                self.times[progress.phase] = self.times.get(progress.phase, 0.0) + time.monotonic() - before
                 if tuner.finished:
                     report(self._progress(tuner))
             except KeyboardInterrupt:  # in the user's space or progress function, or for the second time

@@ -23,6 +23,13 @@ double median_of(std::vector<double> values) {
 
 }  // namespace
 
+std::map<std::string, double> Activities::beside() const {
+  const auto of = [&](Activity activity) { return seconds[static_cast<size_t>(activity)]; };
+  return {{"building", building},
+          {"checking", of(Activity::kChecking) + of(Activity::kReference)},
+          {"measuring", of(Activity::kMeasuring) + of(Activity::kFinals)}};
+}
+
 double Measured::median() const { return median_of(seconds); }
 
 int64_t Counters::done() const { return std::accumulate(count.begin(), count.end(), int64_t{0}); }
@@ -122,6 +129,15 @@ Counters MeasurePipeline::Loop::counters() const {
   return counters_;
 }
 
+Activities MeasurePipeline::Loop::activities() const {
+  const std::lock_guard lock(mutex_);
+  const double seconds = std::chrono::duration<double>(Clock::now() - accounted_).count();
+  Activities so_far = activities_;
+  so_far.seconds[static_cast<size_t>(activity_)] += seconds;
+  so_far.building += static_cast<double>(builds_) * seconds;
+  return so_far;
+}
+
 std::vector<int> MeasurePipeline::Loop::helper_pids() const {
   const std::lock_guard lock(mutex_);
   return pids_;
@@ -162,6 +178,7 @@ void MeasurePipeline::drop() { loop_->drop(); }
 void MeasurePipeline::cancel() { loop_->cancel(); }
 std::optional<Diagnostic> MeasurePipeline::failure() const { return loop_->failure(); }
 Counters MeasurePipeline::counters() const { return loop_->counters(); }
+Activities MeasurePipeline::activities() const { return loop_->activities(); }
 std::vector<int> MeasurePipeline::helper_pids() const { return loop_->helper_pids(); }
 const CpuPlan& MeasurePipeline::cpu_plan() const { return loop_->cpu_plan(); }
 

@@ -24,6 +24,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -97,6 +98,19 @@ struct Counters {
   int64_t done() const;
 };
 
+/// What the helpers do at a time: of several things at once, the one that stands last here.
+enum class Activity { kNothing, kStarting, kBuilding, kReference, kChecking, kMeasuring, kFinals };
+inline constexpr size_t kNumActivities = 7;
+
+/// Where the time went since the pipeline was started.
+struct Activities {
+  std::array<double, kNumActivities> seconds{};  ///< these add up to all of it
+  double building = 0;                           ///< of all building processes together: some build beside others
+
+  /// What helper processes did, whether anybody waited for it or not: "building", "checking", "measuring".
+  std::map<std::string, double> beside() const;
+};
+
 /// Kernels to be timed against one another with the machine to themselves.
 struct FinalsRequest {
   struct Kernel {
@@ -146,6 +160,7 @@ class MeasurePipeline {
   std::optional<Diagnostic> failure() const;
 
   Counters counters() const;
+  Activities activities() const;
   /// Process numbers of the helpers that live now, the measuring one first.
   std::vector<int> helper_pids() const;
   /// Threads of the search that compute a lot should stay on `build`: what shares a processor with the kernel that is

@@ -258,6 +258,7 @@ void MeasurePipeline::Loop::wait_for_events() {
   }
   const auto wait = std::max(next - Clock::now(), Clock::duration::zero());
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wait);
+  account();
   const timespec timeout{seconds.count(), static_cast<long>((wait - seconds).count())};
   if (::ppoll(files.data(), files.size(), &timeout, nullptr) <= 0) return;
   if (files[0].revents) {
@@ -273,6 +274,7 @@ void MeasurePipeline::Loop::wait_for_events() {
     if (!files[i].revents || owners[i].second) continue;
     if (files[i].revents & POLLOUT) owners[i].first->process->write_some();
     if (files[i].revents & ~POLLOUT) on_readable(*owners[i].first);
+    account();
   }
 }
 
@@ -340,6 +342,42 @@ void MeasurePipeline::Loop::publish_pids() {
   }
   const std::lock_guard lock(mutex_);
   pids_ = std::move(pids);
+}
+
+Activity MeasurePipeline::Loop::activity() const {
+  const Worker& measuring = workers_.front();
+  switch (measuring.state) {
+    case State::kChecking:
+      return measuring.job && measuring.job->candidate.reference ? Activity::kReference : Activity::kChecking;
+    case State::kTiming:
+      return Activity::kMeasuring;
+    case State::kFinals:
+      return Activity::kFinals;
+    case State::kNone:
+    case State::kStarting:
+    case State::kIdle:
+    case State::kBuilding:
+    case State::kDying:
+      break;
+  }
+  const auto some = [&](State state) {
+    return std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) { return worker.state == state; });
+  };
+  if (some(State::kBuilding)) return Activity::kBuilding;
+  return some(State::kStarting) || some(State::kDying) ? Activity::kStarting : Activity::kNothing;
+}
+
+void MeasurePipeline::Loop::account() {
+  const auto builds = [](const Worker& worker) { return worker.state == State::kBuilding; };
+  const Activity now = activity();
+  const std::lock_guard lock(mutex_);
+  const Clock::time_point time = Clock::now();
+  const double seconds = std::chrono::duration<double>(time - accounted_).count();
+  activities_.seconds[static_cast<size_t>(activity_)] += seconds;
+  activities_.building += static_cast<double>(builds_) * seconds;
+  accounted_ = time;
+  activity_ = now;
+  builds_ = static_cast<size_t>(std::count_if(workers_.begin(), workers_.end(), builds));
 }
 
 std::chrono::nanoseconds MeasurePipeline::Loop::from_seconds(double seconds) {

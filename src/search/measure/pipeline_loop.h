@@ -49,6 +49,7 @@ class MeasurePipeline::Loop {
   void cancel();
   std::optional<Diagnostic> failure() const;
   Counters counters() const;
+  Activities activities() const;
   std::vector<int> helper_pids() const;
   const CpuPlan& cpu_plan() const { return plan_; }
 
@@ -99,6 +100,9 @@ class MeasurePipeline::Loop {
   bool is_finished() const;
   Diagnostic stop_reason() const;
   void publish_pids();
+  /// The time since the last call went to what was done then.
+  void account();
+  Activity activity() const;
 
   // pipeline_events.cc: what helpers say, and how they end.
   void on_readable(Worker& worker);
@@ -144,6 +148,10 @@ class MeasurePipeline::Loop {
   size_t outstanding_ = 0;
   double incumbent_;
   Counters counters_;
+  Activities activities_;
+  Activity activity_ = Activity::kStarting;  // since `accounted_`
+  size_t builds_ = 0;                        // at once, likewise
+  Clock::time_point accounted_ = Clock::now();
   std::optional<Diagnostic> failure_;  // written by the thread only, which may read it without the mutex
   std::vector<int> pids_;
   bool halted_ = false;

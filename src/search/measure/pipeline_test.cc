@@ -1,6 +1,7 @@
 #include "search/measure/pipeline.h"
 
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -32,6 +33,25 @@ TEST_F(PipelineTest, MeasuresACorrectKernel) {
   EXPECT_EQ(counters.submitted, 1);
   EXPECT_EQ(counters.done(), 1);
   EXPECT_EQ(counters.helpers_lost, 0);
+}
+
+TEST_F(PipelineTest, EachMomentGoesToOneActivity) {
+  const auto start = Clock::now();
+  run("build:add_in:1000");
+  const Activities activities = pipeline->activities();
+  const double passed = seconds_since(start);
+  const double all = std::accumulate(activities.seconds.begin(), activities.seconds.end(), 0.0);
+  EXPECT_LE(all, passed);
+  EXPECT_GE(all, 0.8 * passed - 0.02);
+  const auto of = [&](Activity activity) { return activities.seconds[static_cast<size_t>(activity)]; };
+  EXPECT_GE(of(Activity::kMeasuring), 6e-3);  // so many slices of a millisecond
+  EXPECT_GT(of(Activity::kChecking), 0);
+  EXPECT_GT(of(Activity::kStarting), 0);
+  EXPECT_EQ(of(Activity::kReference) + of(Activity::kFinals), 0);
+  EXPECT_GT(activities.building, 0);
+  EXPECT_EQ(activities.beside().at("measuring"), of(Activity::kMeasuring));
+  const double later = pipeline->activities().seconds[static_cast<size_t>(Activity::kNothing)];
+  EXPECT_GE(later, of(Activity::kNothing));
 }
 
 TEST_F(PipelineTest, ManyCandidatesComeBackOnce) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "search/batch.h"
+#include "search/spending.h"
 #include "search/strategy/points.h"
 
 namespace tilewright::search {
@@ -152,6 +153,7 @@ Result<std::optional<Schedule>> EvolutionarySearch::run_function(const std::vect
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::pick_best_from_database(size_t count) {
   if (!plan_.database || count == 0 || !context_.module.defined()) return Population();
+  const Spending spending(seconds_, "EvoSearch/PickBestFromDatabase");
   TW_TRY(records, plan_.database->top_k(context_.module, count));
   TW_TRY(start, Schedule::make(context_.module));
   uint64_t step = step_++;
@@ -191,6 +193,7 @@ Result<std::optional<Schedule>> EvolutionarySearch::drawn(Random random) {
 }
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::sample_init_population(size_t count) {
+  const Spending spending(seconds_, "EvoSearch/SampleInitPopulation");
   Population found;
   int64_t failed_batches = 0;
   while (count > 0 && static_cast<int64_t>(found.size()) < options_.init_min_unmeasured &&
@@ -212,6 +215,7 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::sample_init_populatio
 }
 
 Result<std::vector<double>> EvolutionarySearch::scores_of(const Population& population) {
+  const Spending spending(seconds_, "EvoSearch/Evolve/PredictNormalizedScore");
   std::vector<double> scores;
   if (plan_.cost_model) {
     TW_TRY(predicted, plan_.cost_model->predict(context_, as_candidates(population, args_)));
@@ -274,6 +278,7 @@ Status EvolutionarySearch::try_once(Child& child, const Population& population, 
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::next_generation(const Population& population,
                                                                            const std::vector<double>& scores) {
+  const Spending spending(seconds_, "EvoSearch/Evolve/Mutation");
   uint64_t step = step_++;
   std::vector<Child> children;
   for (int64_t i = 0; i < places(); ++i) {
@@ -308,8 +313,11 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::next_generation(const
 }
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::evolve_with_cost_model(Population population, size_t count) {
+  const Spending spending(seconds_, "EvoSearch/Evolve/Misc");
   BestOf best(count);
+  std::optional<Spending> copying(std::in_place, seconds_, "EvoSearch/Evolve/Misc/CopyMeasuredWorkloads");
   std::unordered_set<Hash128> seen = measured_;
+  copying.reset();
   for (int64_t generation = 0; !population.empty(); ++generation) {
     TW_TRY(scores, scores_of(population));
     std::vector<Hash128> hashes(population.size());
@@ -327,6 +335,7 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::evolve_with_cost_mode
 
 EvolutionarySearch::Population EvolutionarySearch::pick_with_eps_greedy(const Population& unmeasured,
                                                                         const Population& bests, size_t count) {
+  const Spending spending(seconds_, "EvoSearch/PickWithEpsGreedy");
   std::vector<size_t> order(unmeasured.size());
   std::iota(order.begin(), order.end(), size_t{0});
   Random random = stream(step_++, 0);
@@ -355,6 +364,7 @@ Result<std::optional<std::vector<MeasureCandidate>>> EvolutionarySearch::generat
   if (progress_.is_over()) return std::optional<std::vector<MeasureCandidate>>();
   round_ = progress_.take_round();
   step_ = 0;
+  const Spending spending(seconds_, "EvoSearch");
   const size_t all = static_cast<size_t>(places());
   TW_TRY(population,
          pick_best_from_database(static_cast<size_t>(static_cast<double>(all) * options_.init_measured_ratio)));

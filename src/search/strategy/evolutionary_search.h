@@ -47,6 +47,7 @@ class EvolutionarySearch final : public SearchStrategy {
   Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
                                const std::vector<RunnerResult>& results) override;
   Status post_tuning() override;
+  std::map<std::string, double> seconds() const override { return seconds_; }
   bool takes_parts() const override { return true; }
   std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<EvolutionarySearch>(options_); }
 
@@ -78,6 +79,7 @@ class EvolutionarySearch final : public SearchStrategy {
   EvolutionarySearchOptions options_;
   TuneContext context_;  ///< without this strategy
   std::shared_ptr<const FunctionSpace> function_;
+  std::map<std::string, double> seconds_;
   Postprocs postprocs_;
   Mutators mutators_;
   std::vector<ArgInfo> args_;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -47,6 +48,8 @@ class SearchStrategy {
   /// Whether results of a batch may be told in parts, from the first on, and the next batch be asked for between them.
   virtual bool takes_parts() const { return false; }
   virtual DrawCounts draw_counts() const { return {}; }
+  /// Where the time of generate_measure_candidates() went, by the published names; none counts twice.
+  virtual std::map<std::string, double> seconds() const { return {}; }
   virtual std::shared_ptr<SearchStrategy> clone() const = 0;
 };
 

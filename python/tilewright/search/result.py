@@ -1,0 +1,237 @@
+"""What a search found, and where it is while it runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.arguments import aligned, make_arrays
+from tilewright.errors import ResourceError
+from tilewright.kernel import compile_task
+from tilewright.machine import rate_unit
+from tilewright.records import schedule_of
+from tilewright.schedule import Schedule
+from tilewright.spending import time_table
+from tilewright.tables import Table
+from tilewright.task import Task
+from tilewright.timing import KernelCalls, company, compare, format_seconds
+
+if TYPE_CHECKING:
+    from tilewright.kernel import Kernel
+    from tilewright.search.reference_check import Verdict
+
+#: seconds of a call that is timed again to be shown
+_SHORT_CALL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Record:
+    """The best measured candidate, as the database holds it.
+
+    Attributes:
+        trace: its schedule as JSON.
+        seconds: per call, one number a slice.
+        index: of the candidate in its session.
+        verification: the tolerance of the result check, and the share of it that was used.
+    """
+
+    trace: str
+    seconds: tuple[float, ...]
+    index: int
+    verification: dict[str, Any]
+    target: str
+
+    @property
+    def median(self) -> float:
+        """Seconds per call."""
+        return float(np.median(self.seconds))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search is. Times in seconds; `failures` maps a code to how often and the first message, and so does
+    `refusals` for the draws among them that the schedule or the compiler refused, which are no trials.
+
+    Attributes:
+        reference_seconds: of one call of the program as it was written; 0 when it was not run.
+        seconds: where the time went since the tuner began. What it did itself: "inputs" (arguments for kernels),
+            "drawing", "lowering", "learning" (the cost model), "judging" (whether the program as it was written is
+            right), "recording"; and what helper processes did while it had nothing to do but wait: "starting",
+            "reference", "building", "checking", "measuring", "finals", or "nothing".
+        beside: what helper processes did in all: "building", of all of them together, "checking" and "measuring". It
+            overlaps with all else.
+        phase: "reference" (that program runs), "search", "finals" (the best are timed against one another), "done".
+        budget_left: of the seconds that the search may take; infinity where these are not limited.
+    """
+
+    trials: int
+    total: int
+    earlier: int
+    best_seconds: float
+    best_index: int
+    elapsed: float
+    outcomes: dict[str, int]
+    failures: dict[str, tuple[int, str]]
+    attempts: int
+    refused: int
+    refusals: dict[str, tuple[int, str]]
+    duplicates: int
+    reference_seconds: float
+    median_build_seconds: float
+    seconds: dict[str, float]
+    phase: str
+    beside: dict[str, float] = field(default_factory=dict)
+    budget_left: float = float("inf")
+
+    @property
+    def rate(self) -> float:
+        """Candidates per second of this session."""
+        return (self.trials - self.earlier) / self.elapsed if self.elapsed > 0 else 0.0
+
+    @property
+    def time_left(self) -> float:
+        """Seconds, by the rate so far, and at most what is left of those that the search may take; infinity where
+        neither is known."""
+        by_rate = (self.total - self.trials) / self.rate if self.rate > 0 else float("inf")
+        return max(min(by_rate, self.budget_left), 0.0)
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What a search found.
+
+    Attributes:
+        record: the best candidate; None when none was correct.
+        stop_reason: "trials", "seconds", "patience", "target", "roofline" (no kernel is faster on this machine by more
+            than 3 %), "exhausted" or "canceled".
+        verdict: how the untuned program, against which results are compared, was itself checked.
+        inputs: arguments that were given where random ones make no sense, by name.
+        seconds: where the time of the search went; see :attr:`Progress.seconds`. "preparing" is what came before the
+            tuner, "showing" the progress, "other" the rest; these add up to all of it. What helper processes did
+            meanwhile, of which only the waiting is among these, has names such as "beside/building".
+    """
+
+    task: Task
+    record: Record | None
+    progress: Progress
+    stop_reason: str
+    threads: int
+    verdict: Verdict | None
+    inputs: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    seconds: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
+    _object: bytes | None = field(default=None, repr=False, compare=False)
+    _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        best = "no correct candidate" if self.record is None else f"best {format_seconds(self.record.median)}"
+        return f"<TuneResult of {self.task.entry}: {best}, {self.progress.trials} trials ({self.stop_reason})>"
+
+    def table(self) -> Table:
+        """What was found against the program as it was written, timed in turn when this is first asked for; where a
+        call of that takes long, as the search measured them. Notebooks show it too."""
+        work = self.task.work
+        columns = ("", "time", rate_unit(work.dtype), "GB/s", "against as written")
+        found = self.times()
+        first = found["as written"]
+        rows = [
+            (
+                what,
+                format_seconds(seconds),
+                f"{work.flops / seconds / 1e9:.1f}",
+                f"{work.bytes / seconds / 1e9:.1f}",
+                f"{first / seconds:.2f} x" if first else "",
+            )
+            for what, seconds in found.items()
+            if seconds > 0
+        ]
+        threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}{', cold caches' * self.task.cold}"
+        beside = company(self._cache["disturbed"]) if "disturbed" in self._cache else ""
+        tried = f"{self.progress.trials} trial{'' if self.progress.trials == 1 else 's'}"
+        if self.stop_reason == "exhausted":
+            tried += ": all that the space holds"
+        return Table(f"{self.task.entry}, {threads}, {tried}{beside}", columns, tuple(rows))
+
+    def time_table(self) -> Table:
+        """Where the time of the search went."""
+        return time_table(f"where the time of the search of {self.task.entry} went", [self.seconds])
+
+    def times(self) -> dict[str, float]:
+        """Seconds of a call "as written" and as "best found", as :meth:`table` shows them."""
+        if "times" not in self._cache:
+            # The search ran the program as it was written once, with cold caches.
+            times = {"as written": self.progress.reference_seconds}
+            if self.record is not None:
+                times["best found"] = self.record.median
+                if 0 < times["as written"] < _SHORT_CALL_SECONDS:
+                    arrays = make_arrays(self.task, self.inputs, seed=0)
+                    values = [*self.task.call({name: aligned(array) for name, array in arrays.items()}).values()]
+                    kernels = {"as written": compile_task(self.task), "best found": self.kernel}
+                    calls = {what: KernelCalls(kernel, values) for what, kernel in kernels.items()}
+                    timed = compare(calls, self.task.work, threads=self.threads, cold=self.task.cold)
+                    times = {what: timing.median for what, timing in timed.items()}
+                    self._cache["disturbed"] = max(timing.disturbed for timing in timed.values())
+            self._cache["times"] = times
+        known: dict[str, float] = self._cache["times"]
+        return known
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    @property
+    def schedule(self) -> Schedule:
+        """The best schedule, rebuilt.
+
+        Raises:
+            tilewright.ResourceError: no candidate was correct.
+        """
+        if "schedule" not in self._cache:
+            self._cache["schedule"] = schedule_of(self.task.module, self.best_record().trace)
+        schedule: Schedule = self._cache["schedule"]
+        return schedule
+
+    @property
+    def kernel(self) -> Kernel:
+        """The best schedule, compiled for the target of the search; what the finals checked and timed."""
+        if "kernel" not in self._cache:
+            kernel = compile_task(self.task, self.schedule, self.best_record().target)
+            kernel.threads = 0  # what it was tuned for is no limit
+            self._cache["kernel"] = kernel
+        found: Kernel = self._cache["kernel"]
+        return found
+
+    def best_record(self) -> Record:
+        """The best candidate.
+
+        Raises:
+            tilewright.ResourceError: no candidate was correct.
+        """
+        if self.record is None:
+            raise self.without_record()
+        return self.record
+
+    def without_record(self) -> ResourceError:
+        """What is said where no candidate was correct."""
+        progress = self.progress
+        reasons = "".join(f"\n  {n} x {code}: {text}" for code, (n, text) in progress.failures.items())
+        if progress.trials == 0 and progress.refused:
+            code = "tune/no-valid-point"
+            text = f"the space has no valid point: {progress.refused} of {progress.attempts} draws were refused"
+            hint = "apply it to tw.Schedule(program, seed=1), and look at the program where it is refused"
+        else:
+            code = "tune/no-correct-candidate"
+            counts = ", ".join(f"{n} {name}" for name, n in sorted(progress.outcomes.items()))
+            text = f"no candidate was correct and fast enough to be kept ({progress.trials} trials: {counts or 'none'})"
+            hint = "look at the first message of each kind of failure, or try tw.compile on one sample"
+        error = ResourceError(f"{text}{reasons}\n  hint: {hint}")
+        error.code, error.message, error.hint = code, text, hint
+        return error
+
+
+def record_of(row: Mapping[str, Any]) -> Record:
+    """A row of the database."""
+    checked = json.loads(row["verification"] or "null") or {}
+    return Record(row["trace"], tuple(row["seconds"]), row["index"], checked, row["target"])
