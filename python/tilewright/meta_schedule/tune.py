@@ -62,8 +62,7 @@ def tune_tasks(
         num_trials_per_iter: how many candidates a batch has.
         builder: or its kind. Where both are "local", candidates are built while others are being measured.
         runner: or its kind.
-        database: or its kind: "json", "memory", "sqlite"; or the path of a file, such as "records.db", or
-            "postgresql://user@host/name", as of :func:`tilewright.tune`.
+        database: or its kind: "json", "memory", "sqlite"; or as of :func:`tilewright.tune`.
         cost_model: or its kind: "xgb", "mlp", "random", "none".
         measure_callbacks: or "default".
         task_scheduler: or its kind: "gradient", "round-robin".
@@ -93,8 +92,7 @@ def tune_tasks(
         max_seconds,
     )
     stops = stops_of(patience, target_seconds, stop_at_roofline, [task.task_name for task in tasks])
-    if isinstance(database, str | os.PathLike):
-        database = database_of_session(database, work_dir, module_equality)
+    database = database_of_session(database, work_dir, module_equality)
     own = [part for part, given in ((Builder, builder), (Runner, runner)) if isinstance(given, str)]
     made_builder, made_runner = _parts(builder, runner, tasks[0].num_threads, max_seconds)
     seed = {"seed": getattr(tasks[0], "seed", -1)} if task_scheduler == "gradient" else {}
