@@ -1,4 +1,4 @@
-"""Lesson 9: a fast kernel without a schedule. A convolution with bias and relu, by rules and by search.
+"""Lesson 9: a fast kernel without a schedule. A product with bias and relu, by rules and by search.
 
 python examples/09_tune_without_a_space.py [TRIALS]
 
@@ -16,33 +16,21 @@ import numpy as np
 import tilewright as tw
 from tilewright import te
 
-SIZE, CHANNELS, FILTERS = 28, 32, 64
+N = 256
 
-x = te.placeholder((SIZE + 2, SIZE + 2, CHANNELS), name="X")
-w = te.placeholder((3, 3, CHANNELS, FILTERS), name="W")
-bias = te.placeholder((FILTERS,), name="bias")
-rh, rw, rc = te.reduce_axis((0, 3), "rh"), te.reduce_axis((0, 3), "rw"), te.reduce_axis((0, CHANNELS), "rc")
-conv = te.compute(
-    (SIZE, SIZE, FILTERS),
-    lambda h, v, c: te.sum(x[h + rh, v + rw, rc] * w[rh, rw, rc, c], axis=[rh, rw, rc]),
-    name="conv",
-)
-relu = te.compute(conv.shape, lambda h, v, c: te.max(conv[h, v, c] + bias[c], 0.0), name="relu")
-program = te.create_prim_func([x, w, bias, relu])
-
-
-def numpy_way(x: np.ndarray, w: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(0, 1))
-    return np.maximum(np.tensordot(windows, w, axes=([2, 3, 4], [2, 0, 1])) + bias, 0)
+a = te.placeholder((N, N), name="A")
+b = te.placeholder((N, N), name="B")
+bias = te.placeholder((N,), name="bias")
+k = te.reduce_axis((0, N), "k")
+product = te.compute((N, N), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="product")
+relu = te.compute((N, N), lambda i, j: te.max(product[i, j] + bias[j], 0.0), name="relu")
+program = te.create_prim_func([a, b, bias, relu])
 
 
 def main(trials: int) -> None:
     random = np.random.default_rng(0)
-    arrays = [
-        random.standard_normal(shape).astype("float32")
-        for shape in ((SIZE + 2, SIZE + 2, CHANNELS), (3, 3, CHANNELS, FILTERS), FILTERS)
-    ]
-    expected = numpy_way(*arrays)
+    arrays = [random.standard_normal(shape).astype("float32") for shape in ((N, N), (N, N), N)]
+    expected = np.maximum(arrays[0] @ arrays[1] + arrays[2], 0)
 
     with tempfile.TemporaryDirectory() as folder:
         records = Path(folder) / "records.db"
@@ -57,7 +45,7 @@ def main(trials: int) -> None:
 
     print(result.schedule.trace)
     for name, kernel in kernels.items():
-        np.testing.assert_allclose(kernel(*arrays), expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(kernel(*arrays), expected, rtol=1e-4, atol=1e-3)
         print(f"{name:12}{kernel.benchmark(*arrays)}")
 
 

@@ -27,7 +27,7 @@ def python(*arguments: object, cwd: Path) -> str:
 
 def test_every_lesson_is_tested() -> None:
     numbers = [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))]
-    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11"]
+    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13"]
 
 
 @pytest.mark.parametrize(("lesson", "peer"), [("01_matmul.py", "NumPy"), ("04_softmax.py", "NumPy")])
@@ -175,3 +175,17 @@ def test_lesson_11_tunes_a_module(examples: Path, tmp_path: Path) -> None:
     ):
         assert said in text
     assert text.splitlines()[-1] == "{'dense': 'recorded', 'swish': 'recorded'}"
+
+
+def test_lesson_12_reads_a_report(examples: Path, tmp_path: Path) -> None:
+    text = python(examples / "12_read_a_report.py", 12, cwd=tmp_path)
+    for said in ("how the best time fell", "lower/not-in-registers", "where the time of 1 session went", "vectorize("):
+        assert said in text
+    assert "The page has" in text.splitlines()[-1]
+
+
+def test_lesson_13_shares_a_database(examples: Path, tmp_path: Path) -> None:
+    """The one who compiles has neither tuned nor the others' folders."""
+    text = python(examples / "13_share_a_database.py", 5, cwd=tmp_path)
+    assert text.count(" programs of ") == 2 and "records forgotten" in text and "team.db: 2 programs" in text
+    assert text.splitlines()[-3:] == ["mary$ share use", "scores: recorded", "scaled: recorded"]
