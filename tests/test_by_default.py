@@ -8,6 +8,7 @@ import pytest
 import tilewright as tw
 from test_cpu_space import PROGRAMS, elementwise, product, scheduled
 from tilewright import cpu_space
+from tilewright.script import tir as T
 
 
 def columns_first(schedule, target, *, best):
@@ -50,6 +51,35 @@ def test_what_the_rules_cannot_make_is_compiled_as_written(monkeypatch):
     kernel = tw.compile(product(8, 9, 10))
     assert kernel.schedule == "as written"
     np.testing.assert_array_equal(kernel(np.ones((1, 8, 10), "float32"), np.ones((1, 10, 9), "float32")), 10)
+
+
+def test_what_no_rule_knows_is_noted():
+    @T.prim_func
+    def argmax(V: T.Buffer((32, 64), "float32"), at: T.Buffer((32,), "int32"), best: T.Buffer((32,), "float32")):
+        for i, k in T.grid(32, 64):
+            with T.block("argmax"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    at[vi] = -1
+                    best[vi] = T.min_value("float32")
+                v_at: T.int32 = T.Select(best[vi] >= V[vi, vk], at[vi], vk)
+                v_best: T.float32 = T.Select(best[vi] >= V[vi, vk], best[vi], V[vi, vk])
+                at[vi] = v_at
+                best[vi] = v_best
+
+    module = tw.ir.Module({"argmax": argmax, "open": elementwise(50, 60).with_attr("global_symbol", "open")})
+    kernel = tw.compile(module)["argmax"]
+    assert kernel.schedule == "as written"
+    (note,) = [note for note in kernel.notes if note.code == "compile/no-rule"]
+    assert note.function == "argmax" and not note.asked
+    assert not tw.compile(argmax, schedule="as written").notes
+    # Neither where there is nothing to be fast, nor where a program is expected to be faster as it is written.
+    small = elementwise(1, 1)
+    assert not tw.compile(small).notes
+    for name, program in PROGRAMS.items():
+        if not any(note.code == "compile/no-rule" for note in tw.compile(program).notes):
+            continue
+        assert not cpu_space.scheduled_by_rules(tw.ir.Module({"main": program}), tw.Target("native"))[1], name
 
 
 def test_nobody_is_warned_of_what_the_rules_ask_for():

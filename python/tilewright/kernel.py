@@ -473,16 +473,26 @@ def compile_quietly(
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
     is_open = isinstance(program, (_core.PrimFunc, _core.Module)) and not check_bounds
     if schedule == "by rules" or (schedule is None and is_open):
-        from tilewright.cpu_space import scheduled_by_rules
+        from tilewright.cpu_space import left_alone, scheduled_by_rules
 
         try:
             ruled, names = scheduled_by_rules(module, resolved, if_faster=schedule is None)
-            return _compiled(ruled, resolved, dict.fromkeys(names, "by rules"), check_bounds, written)
+            kernels = _compiled(ruled, resolved, dict.fromkeys(names, "by rules"), check_bounds, written)
+            _note_what_is_left(kernels, left_alone(module, resolved, names) if resolved.kind == "llvm" else ())
+            return kernels
         except Error:
             # What nobody has asked for is no reason not to compile.
             if schedule is not None:
                 raise
     return _compiled(module, resolved, {}, check_bounds, written)
+
+
+def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> None:
+    """Says of functions that no rule knows why they are slow; where lowering has said it, that is enough."""
+    for kernel in kernels_of(kernels):
+        if kernel.name in names and not any(note.function == kernel.name for note in kernel.notes):
+            message = "it runs as it is written: no rule knows how to make this kind of computation fast"
+            kernel.report["notes"].append({"code": "compile/no-rule", "function": kernel.name, "message": message})
 
 
 def _recorded(

@@ -36,7 +36,7 @@ class Note(NamedTuple):
             ``"lower/not-in-registers"`` and ``"lower/not-aligned"`` (the program asks for it), ``"lower/scalar-loop"``
             (a serial loop that gains nothing, or that cannot, from vectors), ``"lower/unproved-parallel"`` (a parallel
             loop whose iterations are not proved to be independent), ``"codegen/scalar-call"`` (a function that is
-            called number by number).
+            called number by number), ``"compile/no-rule"`` (a function that nobody has scheduled, and no rule does).
         function: the function that it is in.
         message: what happened, and why.
     """

@@ -7,7 +7,7 @@ parallel outer loops. Each step is a primitive, which proves what it does or ref
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tilewright import _core, ir
 from tilewright.cpu_space.contraction import schedule_contraction
@@ -35,7 +35,7 @@ _OF_SCHEDULES = (
     *("software_pipeline_", "tir.", "double_buffer", "auto_tensorize", SKIPS_ZERO_TERMS),
 )
 
-__all__ = ["is_open", "schedule_for_cpu", "scheduled_by_rules"]
+__all__ = ["is_open", "left_alone", "schedule_for_cpu", "scheduled_by_rules"]
 
 
 def is_open(function: ir.PrimFunc) -> bool:
@@ -85,6 +85,33 @@ def scheduled_by_rules(
             functions[name] = after
             changed.append(str(function.attrs.get("global_symbol", name)))
     return (ir.Module(functions, module.attrs), changed) if changed else (module, [])
+
+
+def left_alone(module: ir.Module, target: _core.Target, changed: Iterable[str]) -> list[str]:
+    """The names under which users know the functions with loops that no rule changes, though nobody has scheduled them.
+
+    Args:
+        module: as :func:`scheduled_by_rules` took it.
+        target: likewise.
+        changed: what that gave.
+    """
+    functions = [f for f in module.functions.values() if isinstance(f, ir.PrimFunc) and "global_symbol" in f.attrs]
+    left = [str(f.attrs["global_symbol"]) for f in functions if is_open(f) and _loops(f)]
+    left = [name for name in left if name not in changed]
+    # What an estimate expects to be faster as it is written is not left for want of rules.
+    by_rules = scheduled_by_rules(module, target)[1] if left else []
+    return [name for name in left if name not in by_rules]
+
+
+def _loops(function: ir.PrimFunc) -> bool:
+    found = False
+
+    def look(node: object) -> None:
+        nonlocal found
+        found |= isinstance(node, ir.For) and constant(node.extent) != 1
+
+    _core.visit(function.body, look)
+    return found
 
 
 def _take_loops_in_order(schedule: Schedule, block: BlockRV) -> None:
