@@ -10,14 +10,16 @@
 
 namespace tilewright::schedule {
 
-Result<Assignment> assignment_of(const Place& place, const char* code) {
+namespace {
+
+/// `store`: what the body of the block comes down to, if to one.
+Result<Assignment> assignment_in(const Place& place, const BufferStore* store, const char* code) {
   const Block& block = place.block();
   if ((*place.tree)[place.at].scope == analysis::Tree::kNone) {
     return refuse(code, describe(place) + " is the root block, which stands in no other", {place.node()},
                   "name one of the blocks inside");
   }
   const auto& facts = analysis::BlockFacts::of(place.tree->block_ref(place.at));
-  const BufferStore* store = block.body.as<BufferStore>();
   bool plain = facts.role == analysis::BlockRole::kComplete && store && !store->predicate.defined() &&
                block.alloc_buffers.empty() && block.match_buffers.empty();
   bool of_element = store && store->value.dtype() == store->buffer->dtype;
@@ -29,6 +31,24 @@ Result<Assignment> assignment_of(const Place& place, const char* code) {
                                                                     : "its body is more than one store";
   return refuse(code, describe(place) + " is not one plain assignment: " + why, {place.node()},
                 "blocks whose body is one store of a scalar, without T.init(), can be inlined");
+}
+
+}  // namespace
+
+Result<Assignment> assignment_of(const Place& place, const char* code) {
+  return assignment_in(place, place.block().body.as<BufferStore>(), code);
+}
+
+Result<NestedAssignment> nested_assignment_of(const Place& place, const char* code) {
+  NestedAssignment nested;
+  const Stmt* body = &place.block().body;
+  for (const For* loop = body->as<For>(); loop && loop->kind == ForKind::kSerial; loop = body->as<For>()) {
+    nested.loops.push_back(loop);
+    body = &loop->body;
+  }
+  TW_TRY(assignment, assignment_in(place, body->as<BufferStore>(), code));
+  static_cast<Assignment&>(nested) = assignment;
+  return nested;
 }
 
 std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const std::vector<Expr>& indices) {

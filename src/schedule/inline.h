@@ -16,6 +16,11 @@ struct Assignment {
 };
 /// Refuses a block that is not complete or not one such assignment.
 Result<Assignment> assignment_of(const Place& block, const char* code);
+/// The same for each iteration of serial loops in the block, as copies of whole regions are; none: an assignment.
+struct NestedAssignment : Assignment {
+  std::vector<const For*> loops;  ///< outermost first
+};
+Result<NestedAssignment> nested_assignment_of(const Place& block, const char* code);
 
 /// Which axis each index is: the axis variable by dimension, null for a dimension of one element. Nothing where an
 /// index is anything else, or an axis of more than one value is missing or occurs twice.

@@ -433,3 +433,76 @@ def test_reverse_of_a_consumer_that_is_larger_than_what_it_reads():
                 C[v] = T.if_then_else(v < 3, B[v], T.float32(1))
 
     check_refused(padded, lambda sch: sch.reverse_compute_inline("C"), "reverse_compute_inline/P6")
+
+
+# ---- into loops that stand in a block, as write_at leaves them
+
+
+@T.prim_func
+def cut_off(A: T.Buffer((16, 8)), C: T.Buffer((13, 7))):
+    B = T.alloc_buffer((16, 8))
+    for i, j in T.grid(16, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(13, 7):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.max(B[vi, vj], T.float32(0))
+
+
+@T.prim_func
+def taken_apart(A: T.Buffer((16, 8)), C: T.Buffer((8, 4, 4))):
+    B = T.alloc_buffer((16, 8))
+    for i, j in T.grid(16, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for j, i, k in T.grid(8, 4, 4):
+        with T.block("C"):
+            vj, vi, vk = T.axis.remap("SSS", [j, i, k])
+            C[vj, vi, vk] = B[vi * 4 + vk, vj] + T.float32(1)
+
+
+def through_a_copy(*factors):
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("B")[0], factors)
+        sch.write_at(outer, "B", 0, "local")
+        sch.reverse_compute_inline("C")
+
+    return transform
+
+
+@pytest.mark.parametrize(
+    ("program", "factors", "written"),
+    [
+        (cut_off, (4, 4), "if v0 * 4 + ax0 < 13 and ax1 < 7"),
+        (cut_off, (1, 16), "if ax0 < 13 and ax1 < 7"),
+        (taken_apart, (8, 2), "C[ax1, v0 // 2, v0 % 2 * 2 + ax0] = B_local"),
+        (taken_apart, (2, 8), "C[ax1, v0 * 2 + ax0 // 4, ax0 % 4] = B_local"),
+    ],
+)
+def test_into_loops_in_a_block(program, factors, written):
+    sch = check(program, through_a_copy(*factors))
+    text = sch.mod.script()
+    assert written in text and "B = T.alloc_buffer" not in text
+    (copy,) = [block for block in sch.get_child_blocks("root") if sch.get(block).name_hint == "B_local"]
+    assert sch.get(copy).annotations["auto_copy"] == 1
+
+
+def test_into_loops_in_a_block_that_would_write_something_else():
+    @T.prim_func
+    def larger(A: T.Buffer((4,)), C: T.Buffer((6,))):
+        B = T.alloc_buffer((4,))
+        for i in range(4):
+            with T.block("B"):
+                v = T.axis.spatial(4, i)
+                B[v] = A[v] * T.float32(2)
+        for i in range(6):
+            with T.block("C"):
+                v = T.axis.spatial(6, i)
+                C[v] = T.if_then_else(v < 4, B[v], T.float32(1))
+
+    check_refused(larger, through_a_copy(2, 2), "reverse_compute_inline/P6")
+    # Of the last iteration nothing is left.
+    check_refused(cut_off, through_a_copy(8, 2), "reverse_compute_inline/P6")

@@ -12,8 +12,8 @@
 //       C[vi] = B[vi] * 2.0
 //
 // Requires  P1 the block is one plain assignment, complete
-//           P2 it has one producer, also one plain assignment, of a buffer that is allocated in the scope and that
-//              nobody else reads or writes
+//           P2 it has one producer, also one plain assignment, or serial loops around one in it (write_at), of a buffer
+//              that is allocated in the scope and that nobody else reads or writes
 //           P3 it reads that buffer always at the same indices, which tell its axes, such as vi + vj * 8
 //           P4 it is the only writer of its own buffer, and nothing before reads that
 //           P5 all that it reads is complete where its producer stands
@@ -38,7 +38,8 @@ namespace {
 
 struct Pair {
   Place producer;
-  Assignment inner, outer;  ///< of the producer and of the consumer
+  NestedAssignment inner;  ///< of the producer
+  Assignment outer;        ///< of the consumer
 };
 
 Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int self) {
@@ -53,7 +54,7 @@ Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int sel
                   "compute_inline()");
   }
   Place producer{block.func, &tree, tree.block(scope.children()[producers[0]]->block->id.value)};
-  auto inner = assignment_of(producer, "reverse_compute_inline/P1");
+  auto inner = nested_assignment_of(producer, "reverse_compute_inline/P1");
   if (!inner.ok()) {
     inner.error().code = "reverse_compute_inline/P2";
     return std::move(inner.error());
@@ -90,8 +91,9 @@ struct Axes {
 /// What is not true of all instances of the producer.
 class Condition {
  public:
-  explicit Condition(const Block& producer) {
+  Condition(const Block& producer, const std::vector<const For*>& loops) {
     for (const Ref<IterVar>& axis : producer.iter_vars) analyzer_.bind(axis->var, axis->dom);
+    for (const For* loop : loops) analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
   }
   void require(const Expr& fact) {
     Expr left = analyzer_.simplify(fact);
@@ -107,11 +109,12 @@ class Condition {
   std::vector<Expr> facts_;
 };
 
-/// Of a consumer that loads at `loaded` what its producer stores at `stored`. None where the former do not tell its
-/// axes. `instances`: those of the consumer that run.
+/// Of a consumer that loads at `loaded` what its producer stores. None where the former do not tell its axes.
+/// `instances`: those of the consumer that run.
 std::optional<Axes> axes_of_consumer(const Block& consumer, const std::vector<Expr>& loaded, const Block& producer,
-                                     const std::vector<Expr>& stored, const arith::Box& instances) {
-  Condition condition(producer);
+                                     const NestedAssignment& inner, const arith::Box& instances) {
+  const std::vector<Expr>& stored = inner.store->indices;
+  Condition condition(producer, inner.loops);
   auto within = [&](const Expr& value, const Expr& min, const Expr& extent) {
     Expr offset = value - cast(value.dtype(), min);
     condition.require(ge(offset, zero(offset.dtype())));
@@ -150,6 +153,54 @@ std::optional<Axes> axes_of_consumer(const Block& consumer, const std::vector<Ex
   return axes;
 }
 
+/// The producer with the consumer in it: its loops around the consumer's store, and what that writes in all of them.
+class Merged {
+ public:
+  Merged(const Pair& pair, const Axes& axes) : result(pair.producer.block()), loops_(pair.inner.loops) {
+    for (const Expr& condition : axes.conditions) (in_loops(condition) ? inside_ : conditions).push_back(condition);
+  }
+
+  void put(BufferStore store, const std::vector<Ref<BufferRegion>>& writes) {
+    const SpanId span = result.body.span();
+    Stmt body = make<BufferStore>(std::move(store), span);
+    Expr condition = bool_imm(true);
+    for (const Expr& each : inside_) condition = logical_and(condition, each);
+    if (!inside_.empty()) body = make<IfThenElse>({condition, std::move(body), {}}, span);
+    for (size_t i = loops_.size(); i-- > 0;) {
+      For loop = *loops_[i];
+      loop.body = std::move(body);
+      body = make<For>(std::move(loop), span);
+    }
+    result.body = std::move(body);
+    result.writes.clear();
+    for (const Ref<BufferRegion>& write : writes) {
+      result.writes.push_back(loops_.empty() ? write : in_all_loops(write, condition));
+    }
+  }
+
+  Block result;
+  std::vector<Expr> conditions;  ///< on all of it, in terms of its axes
+
+ private:
+  bool in_loops(const Expr& condition) const {
+    return std::any_of(loops_.begin(), loops_.end(),
+                       [&](const For* loop) { return uses_var(condition, loop->loop_var); });
+  }
+  Ref<BufferRegion> in_all_loops(const Ref<BufferRegion>& write, const Expr& condition) const {
+    arith::Analyzer analyzer;
+    arith::Domains domains;
+    for (const Ref<IterVar>& axis : result.iter_vars) analyzer.bind(axis->var, axis->dom);
+    for (const For* loop : loops_) {
+      domains.emplace(loop->loop_var, arith::IntSet::of_range(range(loop->min, loop->extent)));
+    }
+    arith::Box box = arith::relax_region(write->region, domains, analyzer, condition);
+    return make<BufferRegion>({write->buffer, arith::clip_to_shape(box, write->buffer->shape, analyzer)});
+  }
+
+  const std::vector<const For*>& loops_;
+  std::vector<Expr> inside_;  ///< conditions that differ between iterations of the loops
+};
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
@@ -168,8 +219,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   TW_TRY(instances, known_instances(block, "reverse_compute_inline/P6"));
   auto indices = load_indices(*pair.outer.store, buffer);
   auto axes =
-      indices ? axes_of_consumer(block.block(), *indices, pair.producer.block(), pair.inner.store->indices, instances)
-              : std::nullopt;
+      indices ? axes_of_consumer(block.block(), *indices, pair.producer.block(), pair.inner, instances) : std::nullopt;
   if (!axes) {
     return refuse("reverse_compute_inline/P3",
                   describe(block) + " reads '" + buffer->name + "' at indices that do not tell its axes",
@@ -183,22 +233,24 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   store.value = rewrite(substitute(store.value, map), [&](const Ref<BufferLoad>& load, Rewriter& walk) -> Expr {
     return load->buffer == buffer ? pair.inner.store->value : Expr(walk.descend(load));
   });
-  Block merged = pair.producer.block();
-  merged.body = make<BufferStore>(std::move(store), merged.body.span());
-  merged.writes.clear();
-  for (const Ref<BufferRegion>& write : block.block().writes) merged.writes.push_back(substitute(write, map));
+  std::vector<Ref<BufferRegion>> writes;
+  for (const Ref<BufferRegion>& write : block.block().writes) writes.push_back(substitute(write, map));
+  Merged merged(pair, *axes);
+  merged.put(std::move(store), writes);
   BlockRealize realize = *tree.realize_at(pair.producer.at);
   VarMap bound;
-  for (size_t i = 0; i < merged.iter_vars.size(); ++i) bound[merged.iter_vars[i]->var] = realize.iter_values[i];
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    bound[merged.result.iter_vars[i]->var] = realize.iter_values[i];
+  }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, pair.producer.at);
   analyzer.assume(realize.predicate);
   std::vector<Expr> conditions{steady_condition(tree, block.at)};
-  for (const Expr& condition : axes->conditions) conditions.push_back(substitute(condition, bound));
+  for (const Expr& condition : merged.conditions) conditions.push_back(substitute(condition, bound));
   for (const Expr& left : conditions) {
     if (!analyzer.can_prove(left)) realize.predicate = logical_and(realize.predicate, left);
   }
-  realize.block = with_found_reads(std::move(merged), pair.producer.node().span());
+  realize.block = with_found_reads(std::move(merged.result), pair.producer.node().span());
   uint64_t identity = realize.block->id.value;
 
   TreeEdit edit(tree);
@@ -221,6 +273,12 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   // Where a condition decides whether it reads at all, it may have run without any instance of the producer.
   bool runs_all = !may_not_read(pair.outer.store->value) && runs_whole_domain(tree, block.at) &&
                   !analysis::why_not_covered(tree, pair.producer.at, block.at, buffer);
+  if (!runs_all && !pair.inner.loops.empty()) {
+    return refuse("reverse_compute_inline/P6",
+                  "it cannot be proved that " + describe(block) + " runs for all values of its axes, on what " +
+                      describe(pair.producer) + " has written: in the loops of that, it might write something else",
+                  {block.node(), pair.producer.node()}, "inline before the producer's loops come into a block");
+  }
   if (!runs_all) {
     TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, at, "reverse_compute_inline/P6"));
   }
