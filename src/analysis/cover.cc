@@ -15,6 +15,7 @@
 #include "analysis/threads.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "target/memory_scope.h"
@@ -355,6 +356,7 @@ struct Side {
   const BlockRealize* given;
   std::optional<BlockRealize> changed;  ///< what it counts as, where that differs
   std::vector<int> loops;
+  std::vector<int> threads;  ///< loops that count as constant, over the same threads on both sides
 };
 
 /// A loop that is bound again to an axis runs one iteration for each thread. It counts as a whole where the threads
@@ -383,6 +385,10 @@ void unite_threads(const Tree& tree, const Ref<Buffer>& buffer, Side& writer, Si
     if (other == reader.loops.end()) return false;
     // Both count as constant: the writer's variable stands for the thread.
     const Ref<Var>& own = tree.for_at(*other).loop_var;
+    if (structural_equal(one.min, tree.for_at(*other).min) &&
+        structural_equal(one.extent, tree.for_at(*other).extent)) {
+      writer.threads.push_back(at);
+    }
     reader.replace({{own, cast(own.dtype(), one.loop_var)}});
     reader.loops.erase(other);
     return true;
@@ -497,6 +503,9 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
   std::vector<int> reader_loops = with_outer(tree, joined, flow.reader);
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, flow.lca, joined);
+  for (int at : flow.writer.threads) {
+    analyzer.bind(tree.for_at(at).loop_var, tree.for_at(at).min, tree.for_at(at).extent);
+  }
   assume_runs_around(analyzer, tree, flow.lca);
   // Else nothing is read.
   assume_runs(analyzer, tree, reader_loops);

@@ -513,3 +513,25 @@ def fetched_together(A: T.Buffer((8, 4)), B: T.Buffer((8, 4))):
 def test_no_block_comes_between_loops_of_the_same_threads(step, code):
     error = check_refused(fetched_together, step, code)
     assert "both bound to threadIdx.x" in str(error)
+
+
+def test_threads_find_their_own_where_tiles_are_digits_of_many_loops():
+    @T.prim_func
+    def own_tiles(A: T.Buffer((16, 8)), C: T.Buffer((16, 8))):
+        B = T.alloc_buffer((8, 2, 8), scope="local")
+        for b in T.thread_binding(4, "blockIdx.y"):
+            for c in T.thread_binding(4, "blockIdx.x"):
+                for t in T.thread_binding(4, "threadIdx.x"):
+                    for i in range(2):
+                        with T.block("B"):
+                            vi = T.axis.spatial(16, b // 2 * 8 + c // 2 * 4 + t // 2 * 2 + i)
+                            vj = T.axis.spatial(8, b % 2 * 4 + c % 2 * 2 + t % 2)
+                            B[vi // 2, vi % 2, vj] = A[vi, vj] * T.float32(2)
+                for i, t in T.grid(2, 4):
+                    with T.block("C"):
+                        v = T.axis.spatial(8, b // 2 * 4 + c // 2 * 2 + t // 2)
+                        vi = T.axis.spatial(2, i)
+                        vj = T.axis.spatial(8, b % 2 * 4 + c % 2 * 2 + t % 2)
+                        C[v * 2 + vi, vj] = B[v, vi, vj] + T.float32(1)
+
+    check(own_tiles, lambda sch: sch.bind(sch.get_loops("C")[3], "threadIdx.x"))
