@@ -6,7 +6,9 @@
 #include "analysis/block_facts.h"
 #include "analysis/divisors.h"
 #include "ir/build.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
+#include "ir/traverse.h"
 #include "schedule/inline.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
@@ -88,28 +90,112 @@ arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, con
   return arith::clip_to_shape(all, buffer->shape, analyzer);
 }
 
-RegionBlock region_block(const AtLoop& at, const arith::Region& region) {
+namespace {
+
+/// The variable of which the expression is a digit: `f // 4`, `f // 4 % 2`, `f`. Null for others.
+Ref<Var> source_of_digit(const Expr& e) {
+  if (e.is<Var>()) return e.borrow<Var>();
+  auto source = [](const auto* division) {
+    auto divisor = const_int(division->b);
+    return divisor && *divisor > 0 ? source_of_digit(division->a) : Ref<Var>();
+  };
+  if (const FloorDiv* quotient = e.as<FloorDiv>()) return source(quotient);
+  if (const FloorMod* rest = e.as<FloorMod>()) return source(rest);
+  return {};
+}
+
+/// What a region says of a loop around it: that variable, or some digits of it.
+struct LoopInRegion {
+  const For* loop;
+  std::vector<Expr> digits;
+
+  /// Both `f // 4` and `f % 4`, which tell the variable, or the variable.
+  bool is_whole() const {
+    if (digits.size() == 1) return digits[0] == loop->loop_var;
+    if (digits.size() != 2) return has_itself();
+    const FloorDiv* quotient = digits[digits[0].is<FloorDiv>() ? 0 : 1].as<FloorDiv>();
+    const FloorMod* rest = digits[digits[0].is<FloorDiv>() ? 1 : 0].as<FloorMod>();
+    bool tells = quotient && rest && quotient->a == loop->loop_var && rest->a == loop->loop_var &&
+                 const_int(quotient->b) == const_int(rest->b);
+    return tells || has_itself();
+  }
+
+ private:
+  bool has_itself() const {
+    return std::any_of(digits.begin(), digits.end(), [&](const Expr& digit) { return digit == loop->loop_var; });
+  }
+};
+
+std::vector<LoopInRegion> loops_in(const arith::Region& region, const Tree& tree, const std::vector<int>& loops) {
+  std::vector<LoopInRegion> result;
+  auto take = [&](const Expr& digit, const Ref<Var>& source) {
+    for (int at : loops) {
+      const For& loop = tree.for_at(at);
+      if (loop.loop_var != source) continue;
+      auto known = std::find_if(result.begin(), result.end(), [&](const auto& each) { return each.loop == &loop; });
+      if (known == result.end()) known = result.insert(result.end(), {&loop, {}});
+      auto same = [&](const Expr& each) { return structural_equal(each, digit); };
+      if (std::none_of(known->digits.begin(), known->digits.end(), same)) known->digits.push_back(digit);
+    }
+  };
+  auto look = [&](const auto& division, Visitor& v) {
+    Ref<Var> source = source_of_digit(division);
+    if (!source.defined()) return v.descend(division);
+    take(division, source);
+  };
+  for (const Ref<Range>& r : region) {
+    for (const Expr& end : {r->min, r->extent}) {
+      visit(
+          end, [&](const Ref<Var>& v) { take(v, v); }, [&](const Ref<FloorDiv>& e, Visitor& v) { look(e, v); },
+          [&](const Ref<FloorMod>& e, Visitor& v) { look(e, v); });
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_digits) {
   const Tree& tree = *at.loop.tree;
   std::vector<int> loops = tree.loops_above(at.loop.at);
   loops.push_back(at.loop.at);
   RegionBlock result;
-  VarMap axes;
-  auto take = [&](const Ref<Var>& v) {
-    for (int loop_at : loops) {
-      const For& loop = tree.for_at(loop_at);
-      if (loop.loop_var != v || axes.count(v)) continue;
-      Ref<Var> axis = var("v" + std::to_string(result.axes.size()), v.dtype());
-      axes.emplace(v, axis);
-      result.axes.push_back(make<IterVar>(
-          {.dom = range(loop.min, loop.extent), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
-      result.values.push_back(v);
-    }
+  std::vector<std::pair<Expr, Expr>> axes;  // of digits
+  auto add = [&](const Expr& value, Ref<Range> domain) {
+    Ref<Var> axis = var("v" + std::to_string(result.axes.size()), value.dtype());
+    axes.emplace_back(value, axis);
+    result.axes.push_back(make<IterVar>(
+        {.dom = std::move(domain), .var = std::move(axis), .iter_type = IterType::kDataPar, .thread_tag = ""}));
+    result.values.push_back(value);
   };
-  for (const Ref<Range>& r : region) {
-    for_each_free_var(r->min, take);
-    for_each_free_var(r->extent, take);
-    result.region.push_back(range(substitute(r->min, axes), substitute(r->extent, axes)));
+  for (const LoopInRegion& each : loops_in(region, tree, loops)) {
+    arith::Analyzer analyzer;
+    analyzer.bind(each.loop->loop_var, each.loop->min, each.loop->extent);
+    const bool takes_digits =
+        by_digits && !each.is_whole() && std::all_of(each.digits.begin(), each.digits.end(), [&](const Expr& digit) {
+          auto bound = analyzer.const_int_bound(digit);
+          return bound.min_value == 0 && bound.max_value < bound.kPosInf - 1;
+        });
+    if (!takes_digits) {
+      add(each.loop->loop_var, range(each.loop->min, each.loop->extent));
+      continue;
+    }
+    for (const Expr& digit : each.digits) {
+      add(digit, range_of(constant(digit.dtype(), analyzer.const_int_bound(digit).max_value + 1)));
+    }
   }
+  auto axis_of = [&](const auto& e, Rewriter& walk) -> Expr {
+    auto axis =
+        std::find_if(axes.begin(), axes.end(), [&](const auto& each) { return structural_equal(each.first, e); });
+    return axis == axes.end() ? Expr(walk.descend(e)) : axis->second;
+  };
+  auto in_axes = [&](const Expr& e) {
+    return rewrite(
+        e, [&](const Ref<Var>& v, Rewriter& walk) { return axis_of(v, walk); },
+        [&](const Ref<FloorDiv>& quotient, Rewriter& walk) { return axis_of(quotient, walk); },
+        [&](const Ref<FloorMod>& rest, Rewriter& walk) { return axis_of(rest, walk); });
+  };
+  for (const Ref<Range>& r : region) result.region.push_back(range(in_axes(r->min), in_axes(r->extent)));
   return result;
 }
 
@@ -232,7 +318,8 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
     condition = has_value(tree, at.loop.at, choice.chosen.front(), buffer, choice.chosen, arith::box_of(copy.region));
   }
   if (!condition.defined()) return no_value(at.block, buffer, codes.values);
-  RegionBlock frame = region_block(at, copy.region);
+  // Instances of an axis that the region does not tell would copy the same elements.
+  RegionBlock frame = region_block(at, copy.region, /*by_digits=*/true);
   Ref<Block> made;
   Stmt copying =
       copy_region(frame, reads ? buffer : copy.cache, reads ? copy.cache : buffer, copy.name, condition, &made);

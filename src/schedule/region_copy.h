@@ -22,13 +22,14 @@ int statement_of(const AtLoop& at, int block);
 arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, const Ref<Buffer>& buffer, bool reads,
                            const std::string& storage_scope);
 
-/// A block with an axis v0, v1, ... for each loop around that the region speaks of, the region in terms of those.
+/// A block with an axis v0, v1, ... for each loop around that the region speaks of, the region in terms of those. With
+/// `by_digits`, for each digit of the loop, such as f // 4, where these do not tell its variable.
 struct RegionBlock {
   std::vector<Ref<IterVar>> axes;
   std::vector<Expr> values;
   arith::Region region;
 };
-RegionBlock region_block(const AtLoop& at, const arith::Region& region);
+RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_digits);
 
 /// Why what `block` touches of the buffer cannot be named where the block does not run: its condition leaves out
 /// instances, and data that may not be there for them select what it touches.

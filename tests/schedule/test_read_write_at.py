@@ -421,3 +421,40 @@ def test_data_wrap_in_a_condition_that_seems_to_hold():
                 C[v] = 1
 
     check_refused(masked, lambda sch: sch.write_at(first(sch, "C"), "C", 0, "global"), "write_at/P4")
+
+
+@pytest.mark.parametrize(
+    ("fused", "axes"),
+    [
+        # What A has is the same for several values of the fused loop, of which the block has one axis each.
+        (("i", "j"), ["v0 = T.axis.spatial(4, f // 2)", "v0 = T.axis.spatial(2, f % 2)", "v0 = T.axis.spatial(8, f)"]),
+        (("j", "i"), ["v0 = T.axis.spatial(4, f % 4)", "v0 = T.axis.spatial(2, f // 4)", "v0 = T.axis.spatial(8, f)"]),
+        (
+            ("k", "i", "j"),
+            [
+                "v0 = T.axis.spatial(4, f % 8 // 2)",
+                "v1 = T.axis.spatial(2, f // 8)",
+                "v0 = T.axis.spatial(2, f // 8)",
+                "v1 = T.axis.spatial(2, f % 2)",
+            ],
+        ),
+    ],
+)
+def test_axes_are_the_digits_of_a_fused_loop_that_are_spoken_of(fused, axes):
+    def transform(sch):
+        i, j, k = sch.get_loops("C")
+        (i, i_1), (j, j_1), (k, k_1) = sch.split(i, [4, 4]), sch.split(j, [2, 4]), sch.split(k, [2, 4])
+        outer = {"i": i, "j": j, "k": k}
+        others = [loop for name, loop in outer.items() if name not in fused]
+        sch.reorder(*(outer[name] for name in fused), *others, i_1, j_1, k_1)
+        loop = sch.fuse(*(outer[name] for name in fused))
+        sch.read_at(loop, "C", 0, "local")
+        sch.read_at(loop, "C", 1, "local")
+        if "k" not in fused:
+            sch.write_at(loop, "C", 0, "local")
+            sch.bind(loop, "blockIdx.x")
+
+    sch = check(workloads.matmul(16, 8, 8), transform)
+    name = sch.get(sch.get_loops("C")[0]).loop_var.name_hint
+    text = sch.mod.script().replace(name, "f")
+    assert all(axis in text for axis in axes)

@@ -57,7 +57,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   const Ref<Buffer>& buffer = at.block.block().reads[position]->buffer;
   const For& loop = at.loop.loop();
   std::vector<int> reader{at.block.at};
-  RegionBlock frame = region_block(at, region_below(at, reader, buffer, true, "local"));
+  RegionBlock frame = region_block(at, region_below(at, reader, buffer, true, "local"), /*by_digits=*/false);
   size_t axis = 0;
   while (axis < frame.values.size() && frame.values[axis] != loop.loop_var) ++axis;
   if (axis == frame.values.size()) {
