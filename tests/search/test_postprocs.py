@@ -346,6 +346,40 @@ def test_shared_memory_has_a_limit():
     assert not verified(copied(12289))
 
 
+@pytest.mark.parametrize(
+    ("inner", "by_registers", "stages", "copies"),
+    [
+        (None, False, [0, 1], 2),
+        (None, True, [0, 0, 1], 2),
+        # The inner loop falls into what is before its iterations, in them and behind them.
+        ([0, 1], False, [0, 1, 2, 2], 3),
+        ([0, 1], True, [0, 0, 0, 1, 1], 2),
+        # A list that has neither the statements nor their parts counts as one of statements.
+        ([0, 1], False, [0, 1, 2], 2),
+    ],
+)
+def test_pipelines_keep_copies_in_shared_memory(inner, by_registers, stages, copies):
+    def pipelined_copies(size):
+        sch = tw.Schedule(workloads.matmul(4, 4, 8 * size))
+        block = sch.get_block("C")
+        i, j, k = sch.get_loops(block)
+        sch.bind(i, "blockIdx.x")
+        sch.bind(j, "threadIdx.x")
+        k_0, k_1, _ = sch.split(k, [2, 4, None])
+        copy = sch.cache_read(block, 0, "shared")
+        sch.compute_at(copy, k_0)
+        if by_registers:
+            sch.annotate(copy, "tir.manifest_shared_memory_local_stage", 1)
+        if inner:
+            sch.annotate(k_1, "software_pipeline_stage", inner)
+        sch.annotate(k_0, "software_pipeline_stage", stages)
+        return sch
+
+    most = 49152 // (4 * 4 * copies)
+    assert verified(pipelined_copies(most))
+    assert not verified(pipelined_copies(most + 1))
+
+
 @pytest.mark.parametrize(("extent", "good"), [(32, True), (16, False)])
 def test_axes_of_one_kernel_have_one_extent(extent, good):
     @T.prim_func

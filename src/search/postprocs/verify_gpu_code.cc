@@ -4,7 +4,9 @@
 // and ..._high_inclusive.
 //
 // Shared memory is counted after compaction, times the copies that a software pipeline keeps in flight.
+#include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "analysis/threads.h"
 #include "ir/build.h"
@@ -83,6 +85,43 @@ std::optional<Launch> launch_of(const AttrStmt& attr) {
   return Launch{*axis, iter->thread_tag, extent ? std::optional(extent->value) : std::nullopt};
 }
 
+/// A statement of a pipelined loop, with the stages that its parts run in.
+struct PipelineStep {
+  Stmt stmt;
+  int64_t first_stage, last_stage;
+};
+
+/// The parts into which a statement of a pipelined loop falls: a loop that is pipelined itself into what is before, in
+/// and behind its iterations, a copy by way of registers into load and store.
+size_t num_parts(const Stmt& step) {
+  if (const For* loop = step.as<For>()) {
+    if (loop->annotations.has("software_pipeline_stage")) return 3;
+  }
+  bool by_registers = false;
+  visit(step, [&](const Ref<Block>& block) {
+    by_registers |= block->annotations.has("tir.manifest_shared_memory_local_stage");
+  });
+  return by_registers ? 2 : 1;
+}
+
+/// The steps of a pipelined loop, as its list of stages has them: of statements, or of their parts. None of others.
+std::vector<PipelineStep> staged_steps(const For& loop) {
+  std::vector<int64_t> stages = integer_list(loop.annotations.get("software_pipeline_stage"));
+  if (stages.empty()) return {};
+  std::vector<Stmt> statements = pipeline_steps(loop.body);
+  std::vector<size_t> parts;
+  for (const Stmt& statement : statements) parts.push_back(num_parts(statement));
+  if (std::accumulate(parts.begin(), parts.end(), size_t{0}) != stages.size()) parts.assign(parts.size(), 1);
+  std::vector<PipelineStep> steps;
+  auto next = stages.begin();
+  for (size_t i = 0; i < statements.size() && stages.end() - next >= static_cast<ptrdiff_t>(parts[i]); ++i) {
+    auto [first, last] = std::minmax_element(next, next + static_cast<ptrdiff_t>(parts[i]));
+    steps.push_back({statements[i], *first, *last});
+    next += static_cast<ptrdiff_t>(parts[i]);
+  }
+  return steps;
+}
+
 /// What one kernel takes.
 class KernelCheck {
  public:
@@ -113,9 +152,9 @@ class KernelCheck {
       vector_loops_.pop_back();
       return;
     }
-    std::vector<int64_t> stages = integer_list(loop->annotations.get("software_pipeline_stage"));
-    if (!stages.empty()) pipelines_.push_back({loop, std::move(stages)});
-    bool pipelined = !pipelines_.empty() && pipelines_.back().loop == loop;
+    std::vector<PipelineStep> steps = staged_steps(*loop);
+    const bool pipelined = !steps.empty();
+    if (pipelined) pipelines_.push_back({std::move(steps)});
     auto axis = analysis::thread_axis(*loop);
     if (axis) {
       inside(*axis, loop->thread_binding->thread_tag, extent, [&] { v.descend(loop); });
@@ -173,13 +212,10 @@ class KernelCheck {
   int64_t copies_of(const Ref<Buffer>& buffer) const {
     int64_t copies = 1;
     for (const Pipeline& pipeline : pipelines_) {
-      std::vector<Stmt> steps = pipeline_steps(pipeline.loop->body);
-      for (size_t i = 0; i < steps.size() && i < pipeline.stages.size(); ++i) {
-        if (!mentions(steps[i], buffer, true)) continue;
-        for (size_t j = 0; j < steps.size() && j < pipeline.stages.size(); ++j) {
-          if (mentions(steps[j], buffer, false)) {
-            copies = std::max(copies, pipeline.stages[j] - pipeline.stages[i] + 1);
-          }
+      for (const PipelineStep& from : pipeline.steps) {
+        if (!mentions(from.stmt, buffer, true)) continue;
+        for (const PipelineStep& to : pipeline.steps) {
+          if (mentions(to.stmt, buffer, false)) copies = std::max(copies, to.last_stage - from.first_stage + 1);
         }
       }
     }
@@ -205,8 +241,7 @@ class KernelCheck {
     int64_t threads = 1, shared_bytes = 0;
   };
   struct Pipeline {
-    Ref<For> loop;
-    std::vector<int64_t> stages;
+    std::vector<PipelineStep> steps;
   };
   const Target& target_;
   int depth_ = 0;
