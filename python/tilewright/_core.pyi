@@ -3398,7 +3398,8 @@ class MultiLevelTilingTensorCore(ScheduleRule):
         use_software_pipeline: bool = False,
     ) -> None:
         """
-        Blocks that do not fit stay as they are; there is a schedule for each group that fits.
+        Blocks that do not fit stay as they are; there is a schedule for each group that fits. Groups of wmma need
+        reuse_write; those of m16n8k8 store their results from registers.
 
         Args:
             intrin_groups: dicts of the names of intrinsics: init, load_a, load_b, compute, store.

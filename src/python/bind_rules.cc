@@ -214,7 +214,8 @@ void bind_tensor_core_tiling(nb::module_& m) {
   using namespace search;
   static const std::string kTensorCoreDoc =
       std::string(
-          "Blocks that do not fit stay as they are; there is a schedule for each group that fits.\n\nArgs:\n"
+          "Blocks that do not fit stay as they are; there is a schedule for each group that fits. Groups of wmma need\n"
+          "reuse_write; those of m16n8k8 store their results from registers.\n\nArgs:\n"
           "    intrin_groups: dicts of the names of intrinsics: init, load_a, load_b, compute, store.\n") +
       kTilingArgs + "    use_software_pipeline: load for the next step of the reduction while this one is computed.";
   nb::class_<MultiLevelTilingTensorCore, ScheduleRule>(

@@ -94,7 +94,20 @@ std::vector<TensorCoreIntrins> wmma_groups() {
   return groups;
 }
 
-/// Of GPUs with tensor cores. There is no rule for the m16n8k8 instructions: v0.20's is wrong, see its issue 18472.
+/// Products of 16x8 by 8x8 elements in registers, whose results are stored from there.
+std::vector<TensorCoreIntrins> m16n8k8_groups() {
+  std::vector<TensorCoreIntrins> groups;
+  for (const std::string out : {"f16", "f32"}) {
+    groups.push_back({.init = "mma_init_m16n8k8_" + out,
+                      .load_a = "mma_load_m16n8k8_f16_A_shared_dyn",
+                      .load_b = "mma_load_m16n8k8_f16_B_shared_dyn",
+                      .compute = "mma_sync_m16n8k8_f16f16" + out,
+                      .store = "mma_store_m16n8k8_" + out + "_global"});
+  }
+  return groups;
+}
+
+/// Of GPUs with tensor cores. The second rule tiles what the first one leaves.
 Rules tensor_core_rules() {
   Rules rules = rest_of_cuda_rules();
   MultiLevelTilingOptions tiles = {.structure = "SSSRRSRS",
@@ -103,9 +116,13 @@ Rules tensor_core_rules() {
                                    .vector_load_lens = {1, 2, 3, 4, 8, 16},
                                    .reuse_read = {Requirement::kMust, {4}, "shared.dyn"},
                                    .reuse_write = {Requirement::kMust, {2}, "shared.dyn"}};
+  MultiLevelTilingOptions direct = tiles;
+  direct.reuse_write = {Requirement::kNo, {}, "shared.dyn"};
   Rules first = {
       std::make_shared<ApplyCustomRule>(),
-      std::make_shared<MultiLevelTilingTensorCore>(wmma_groups(), std::move(tiles), /*use_software_pipeline=*/false)};
+      std::make_shared<MultiLevelTilingTensorCore>(wmma_groups(), std::move(tiles), /*use_software_pipeline=*/false),
+      std::make_shared<MultiLevelTilingTensorCore>(m16n8k8_groups(), std::move(direct),
+                                                   /*use_software_pipeline=*/true)};
   rules.insert(rules.begin(), first.begin(), first.end());
   return rules;
 }

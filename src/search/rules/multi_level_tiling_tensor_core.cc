@@ -15,13 +15,19 @@
 #include "schedule/primitives/get_consumers.h"
 #include "schedule/primitives/get_loops.h"
 #include "schedule/primitives/get_producers.h"
+#include "schedule/primitives/read_at.h"
 #include "schedule/primitives/reindex.h"
 #include "schedule/primitives/reorder.h"
 #include "schedule/primitives/reverse_compute_inline.h"
+#include "schedule/primitives/sample_partitioned_tile.h"
+#include "schedule/primitives/split.h"
 #include "schedule/primitives/storage_align.h"
 #include "schedule/primitives/transform_block_layout.h"
 #include "schedule/primitives/transform_layout.h"
+#include "schedule/primitives/write_at.h"
 #include "search/auto_tensorize.h"
+#include "search/loop_kinds.h"
+#include "search/rules/block_conditions.h"
 #include "search/rules/multi_level_tiling_with_intrin.h"
 
 namespace tilewright::search {
@@ -33,6 +39,28 @@ namespace {
 constexpr const char* kWarpAxis = "threadIdx.y";
 /// Strides of rows in shared memory, in elements, are this modulo kAlignFactor: neighboring rows start in other banks.
 constexpr int64_t kAlignFactor = 32;
+/// Of m16n8k8: how many fragments of rows one load of A is for, and of columns one load of B.
+constexpr int64_t kFragmentsAtOnce[] = {2, 4};
+/// So much a thread copies to shared memory at once, without waiting for it.
+constexpr int64_t kAsyncBytes = 16;
+/// Of copies to and from shared memory whose elements lie in another order there.
+constexpr const char* kPermutedLayout = "permuted_layout";
+
+/// Where fragments of the operands and of the result are.
+struct FragmentScopes {
+  const char *operands[2], *result;
+};
+constexpr FragmentScopes kWmma = {{"wmma.matrix_a", "wmma.matrix_b"}, "wmma.accumulator"};
+constexpr FragmentScopes kM16n8k8 = {{"m16n8k8.matrixA", "m16n8k8.matrixB"}, "m16n8k8.matrixC"};
+
+/// The product is of m16n8k8, whose instructions name registers, and store none.
+bool is_m16n8k8(const std::string& compute) {
+  const std::shared_ptr<const TensorIntrin> intrin = find_tensor_intrin(compute);
+  if (!intrin) return false;
+  const auto& buffers = intrin->desc->buffer_map;
+  return std::any_of(buffers.begin(), buffers.end(),
+                     [](const auto& entry) { return entry.second->scope() == kM16n8k8.result; });
+}
 
 Value numbers(const std::vector<int64_t>& items) {
   Value::List list(items.size());
@@ -85,6 +113,7 @@ class BufferLayouts {
 /// A product and the copies of its buffers that have its axes as indices.
 struct MultiLevelTilingTensorCore::Product {
   TensorCoreIntrins intrins;
+  FragmentScopes scopes;
   int64_t fragment_rows = 0, fragment_columns = 0;  ///< of the result
   BlockRV block{}, reindex_a{}, reindex_b{}, reindex_result{};
 
@@ -99,7 +128,11 @@ struct MultiLevelTilingTensorCore::Product {
     auto rows = const_int(mapping->desc_axes[0]->dom->extent), columns = const_int(mapping->desc_axes[1]->dom->extent);
     if (!rows || !columns) return std::optional<Product>();
     const Ref<Buffer> operands[] = {before.reads[0]->buffer, before.reads[1]->buffer, before.writes[0]->buffer};
-    Product product{.intrins = intrins, .fragment_rows = *rows, .fragment_columns = *columns, .block = block};
+    Product product{.intrins = intrins,
+                    .scopes = is_m16n8k8(intrins.compute) ? kM16n8k8 : kWmma,
+                    .fragment_rows = *rows,
+                    .fragment_columns = *columns,
+                    .block = block};
     const TouchedBuffer touched[] = {{"read", 0}, {"read", 1}, {"write", 0}};
     BlockRV* reindexed[] = {&product.reindex_a, &product.reindex_b, &product.reindex_result};
     for (size_t i : {2, 0, 1}) {
@@ -160,10 +193,13 @@ Status MultiLevelTilingTensorCore::check(const std::vector<TensorCoreIntrins>& g
     return refuse("the structure '" + options.structure + "' has no tiles of a warp, or no two of the reduction",
                   "bind a spatial tile that others follow to threadIdx.y, and write two R, as in \"SSSRRSRS\"");
   }
+  const bool stores =
+      std::any_of(groups.begin(), groups.end(), [](const auto& group) { return !is_m16n8k8(group.compute); });
   if (options.reuse_read.requirement != ReuseType::Requirement::kMust ||
-      options.reuse_write.requirement != ReuseType::Requirement::kMust) {
+      (stores && options.reuse_write.requirement != ReuseType::Requirement::kMust)) {
     return refuse("fragments are loaded from copies in shared memory and stored to one, which are not asked for",
-                  "say req=\"must\" of reuse_read and reuse_write, with scope=\"shared\"");
+                  "say req=\"must\" of reuse_read and reuse_write, with scope=\"shared\"; products of m16n8k8 do "
+                  "without reuse_write, in a rule of their own");
   }
   return Ok{};
 }
@@ -190,6 +226,11 @@ Result<TilingStates> MultiLevelTilingTensorCore::apply_group(Schedule schedule, 
   TW_TRY(fitting, Product::of(schedule, block, group));
   if (!fitting) return TilingStates{};
   const Product product = *fitting;
+  const bool in_registers = is_m16n8k8(group.compute);
+  if (in_registers) {
+    TW_TRY(place, schedule.state().find(product.block));
+    if (place.block().iter_vars.size() != 3) return TilingStates{};  // batches
+  }
   using Step = Result<bool> (MultiLevelTilingTensorCore::*)(TilingState&, const Product&) const;
   auto in_place = [&](Step step) {
     return [this, step, &product](TilingState state) -> Result<TilingStates> {
@@ -199,15 +240,54 @@ Result<TilingStates> MultiLevelTilingTensorCore::apply_group(Schedule schedule, 
   };
   TW_TRY(tiled, step({TilingState{std::move(schedule), product.block}},
                      [this](TilingState state) { return tile_loop_nest(std::move(state), 2); }));
-  TW_TRY(packed, step(std::move(tiled), in_place(&MultiLevelTilingTensorCore::pack_result)));
+  TilingStates packed = std::move(tiled);
+  if (!in_registers) {
+    TW_TRY(by_warps, step(std::move(packed), in_place(&MultiLevelTilingTensorCore::pack_result)));
+    packed = std::move(by_warps);
+  }
   TW_TRY(written, step(std::move(packed), [this](TilingState state) { return add_write_reuse(std::move(state)); }));
-  TW_TRY(stored, step(std::move(written), in_place(&MultiLevelTilingTensorCore::store_fragments)));
-  TW_TRY(read, step(std::move(stored), [this](TilingState state) { return add_read_reuse(std::move(state)); }));
+  TW_TRY(stored, step(std::move(written), in_place(in_registers ? &MultiLevelTilingTensorCore::store_registers
+                                                                : &MultiLevelTilingTensorCore::store_fragments)));
+  TW_TRY(read, step(std::move(stored), [&](TilingState state) {
+           return in_registers ? copy_operands(std::move(state)) : add_read_reuse(std::move(state));
+         }));
   TW_TRY(loaded, step(std::move(read), in_place(&MultiLevelTilingTensorCore::load_fragments)));
   if (pipelines_) {
-    for (TilingState& state : loaded) TW_RETURN_IF_ERROR(add_software_pipeline(state));
+    for (TilingState& state : loaded) {
+      TW_RETURN_IF_ERROR(in_registers ? add_copying_pipeline(state) : add_software_pipeline(state));
+    }
   }
   return std::move(loaded);
+}
+
+/// The number of threadIdx.y among the bound tiles.
+size_t MultiLevelTilingTensorCore::warp_level() const {
+  auto warp = std::find(options_.tile_binds.begin(), options_.tile_binds.end(), kWarpAxis);
+  return static_cast<size_t>(warp - options_.tile_binds.begin());
+}
+
+/// Of the rows and columns that m16n8k8 computes, those between two loads are whole loads.
+Result<MultiLevelTiling::SplitLoop> MultiLevelTilingTensorCore::split_loop(Schedule& schedule, BlockRV block,
+                                                                           LoopRV loop, size_t n) const {
+  TW_TRY(place, schedule.state().find(block));
+  TW_TRY(at, schedule.state().find(loop));
+  const auto& values = place.tree->realize_at(place.at)->iter_values;
+  const auto axis =
+      static_cast<size_t>(std::find(values.begin(), values.end(), Expr(at.loop().loop_var)) - values.begin());
+  auto intrin = text_annotation(place.block().annotations, "meta_schedule.auto_tensorize");
+  if (axis >= std::size(kFragmentsAtOnce) || !intrin || !is_m16n8k8(*intrin)) {
+    return MultiLevelTiling::split_loop(schedule, block, loop, n);
+  }
+  const auto num_outside = std::count_if(spatial_levels_.begin(), spatial_levels_.end(),
+                                         [&](size_t level) { return level < reduction_levels_[1]; });
+  TW_TRY(drawn, schedule.apply(SamplePartitionedTile{.loop = loop,
+                                                     .n = static_cast<int64_t>(n),
+                                                     .partition_pos = num_outside,
+                                                     .innerpart_factor = kFragmentsAtOnce[axis],
+                                                     .decision = {}}));
+  std::vector<Factor> factors = as_factors(drawn);
+  TW_TRY(loops, schedule.apply(Split{.loop = loop, .factors = {factors}}));
+  return SplitLoop{std::move(factors), std::move(loops)};
 }
 
 /// C[m, n] becomes C[m of warps, n of warps, m of a warp's fragments, n of them, m in a fragment, n in it].
@@ -222,8 +302,7 @@ Result<bool> MultiLevelTilingTensorCore::pack_result(TilingState& state, const P
                             .assume_injective_transform = true,
                             .values = {}};
   for (size_t d = 0; d < num_dims; ++d) map.initial_indices.emplace_back(var("i" + std::to_string(d)));
-  auto warp = std::find(options_.tile_binds.begin(), options_.tile_binds.end(), kWarpAxis);
-  const auto first_inner = static_cast<size_t>(warp - options_.tile_binds.begin()) + 1;
+  const size_t first_inner = warp_level() + 1;
   /// How many fragments a warp has in one dimension: what tiles inside of it were drawn.
   auto num_fragments = [&](size_t dim) {
     Expr product_of_factors;
@@ -250,12 +329,23 @@ Result<bool> MultiLevelTilingTensorCore::pack_result(TilingState& state, const P
   return true;
 }
 
+/// `copy` writes the result in the layout that it had at first, without padding.
+Status MultiLevelTilingTensorCore::write_result(Schedule& schedule, BlockRV copy, const Product& product) {
+  TW_TRY(readers, schedule.apply(GetConsumers{copy}));
+  const bool pads = !is_block(schedule, readers.at(0), product.reindex_result);
+  TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = product.reindex_result}));
+  if (pads) {  // what cuts the padding off
+    TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = readers[0]}));
+  }
+  return Ok{};
+}
+
 /// The product sums up in fragments, which warps store to shared memory, from where all threads copy them.
 Result<bool> MultiLevelTilingTensorCore::store_fragments(TilingState& state, const Product& product) const {
   Schedule& schedule = state.schedule;
   const BlockRV shared = state.write_reuse.at(0);
-  TW_TRY(fragments,
-         schedule.apply(CacheWrite{.block = state.block, .storage_scope = "wmma.accumulator", .consumer_blocks = {}}));
+  TW_TRY(fragments, schedule.apply(CacheWrite{
+                        .block = state.block, .storage_scope = product.scopes.result, .consumer_blocks = {}}));
   /// The loops over warps and over fragments: what the innermost two, of elements, leave of the last six.
   auto outer_loops = [&](BlockRV block) -> Result<std::vector<LoopRV>> {
     TW_TRY(loops, schedule.apply(GetLoops{block}));
@@ -269,12 +359,7 @@ Result<bool> MultiLevelTilingTensorCore::store_fragments(TilingState& state, con
   TW_TRY(stored, outer_loops(fragments));
   TW_TRY(warps, schedule.apply(Fuse{.loops = {{stored[0], stored[1]}}}));
   TW_RETURN_IF_ERROR(schedule.apply(Bind{.loop = warps, .thread_axis = kWarpAxis}));
-  TW_TRY(readers, schedule.apply(GetConsumers{shared}));
-  const bool pads = !is_block(schedule, readers.at(0), product.reindex_result);
-  TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = product.reindex_result}));
-  if (pads) {  // what cuts the padding off
-    TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = readers[0]}));
-  }
+  TW_RETURN_IF_ERROR(write_result(schedule, shared, product));
   TW_TRY(elements, schedule.apply(GetLoops{fragments}));
   TW_TRY(store, schedule.apply(Blockize{.target = {elements[elements.size() - 2]}}));
   TW_RETURN_IF_ERROR(schedule.apply(
@@ -285,20 +370,57 @@ Result<bool> MultiLevelTilingTensorCore::store_fragments(TilingState& state, con
   return true;
 }
 
+/// The product sums up in registers, which each warp writes when it is through, to shared memory where that is asked
+/// for.
+Result<bool> MultiLevelTilingTensorCore::store_registers(TilingState& state, const Product& product) const {
+  TW_TRY(written, state.schedule.apply(WriteAt{.loop = state.tiles[warp_level()].back(),
+                                               .block = state.block,
+                                               .write_buffer_index = 0,
+                                               .storage_scope = product.scopes.result}));
+  auto shared = state.write_reuse.find(0);
+  const bool goes_on =
+      shared != state.write_reuse.end() && !is_block(state.schedule, shared->second, product.reindex_result);
+  TW_RETURN_IF_ERROR(write_result(state.schedule, goes_on ? shared->second : written, product));
+  return true;
+}
+
+/// Regions of both operands in shared memory, in a layout that spreads what threads load at once over its banks.
+Result<TilingStates> MultiLevelTilingTensorCore::copy_operands(TilingState state) const {
+  TilingStates result;
+  for (int64_t level : options_.reuse_read.levels) {
+    TilingState other = state.fork();
+    const LoopRV loop = other.tiles[static_cast<size_t>(level - 1)].back();
+    for (size_t i : {0, 1}) {
+      TW_TRY(copy, other.schedule.apply(ReadAt{.loop = loop,
+                                               .block = other.block,
+                                               .read_buffer_index = static_cast<int64_t>(i),
+                                               .storage_scope = options_.reuse_read.scope}));
+      TW_RETURN_IF_ERROR(other.schedule.apply(Annotate{
+          .block_or_loop = copy, .ann_key = kPermutedLayout, .ann_val = {std::string(i == 0 ? "g2s_A" : "g2s_B")}}));
+      other.read_reuse[i] = copy;
+    }
+    result.push_back(std::move(other));
+  }
+  return result;
+}
+
 /// Warps load the fragments of both operands from shared memory, under the second loop of the reduction.
 Result<bool> MultiLevelTilingTensorCore::load_fragments(TilingState& state, const Product& product) const {
   Schedule& schedule = state.schedule;
   const LoopRV loop = state.tiles[reduction_levels_[1]].back();
-  const std::pair<const char*, std::string> operands[] = {{"wmma.matrix_a", product.intrins.load_a},
-                                                          {"wmma.matrix_b", product.intrins.load_b}};
   for (int64_t i : {0, 1}) {
-    const auto& [scope, intrin] = operands[i];
-    TW_TRY(fragments,
-           schedule.apply(
-               CacheRead{.block = state.block, .read_buffer_index = i, .storage_scope = scope, .consumer_blocks = {}}));
+    const std::string& intrin = i == 0 ? product.intrins.load_a : product.intrins.load_b;
+    TW_TRY(fragments, schedule.apply(CacheRead{.block = state.block,
+                                               .read_buffer_index = i,
+                                               .storage_scope = product.scopes.operands[i],
+                                               .consumer_blocks = {}}));
     TW_RETURN_IF_ERROR(schedule.apply(ComputeAt{.block = fragments, .loop = loop, .preserve_unit_loops = true}));
     TW_TRY(outer, tile_for_intrin(schedule, fragments, intrin, /*allow_padding=*/false));
     if (!outer) return false;
+    if (is_m16n8k8(product.intrins.compute)) {
+      TW_RETURN_IF_ERROR(schedule.apply(Annotate{
+          .block_or_loop = *outer, .ann_key = kPermutedLayout, .ann_val = {std::string(i == 0 ? "s2l_A" : "s2l_B")}}));
+    }
   }
   const BlockRV reindexed[] = {product.reindex_a, product.reindex_b};
   for (size_t i : {0, 1}) {
@@ -320,22 +442,27 @@ Result<bool> MultiLevelTilingTensorCore::load_fragments(TilingState& state, cons
   return true;
 }
 
-/// While the product of one step is computed, the next is loaded: from global memory by way of registers, in two
-/// buffers of shared memory, and from there to fragments.
-Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) const {
-  Schedule& schedule = state.schedule;
+/// The loops of the reduction have more than one iteration together.
+Result<bool> MultiLevelTilingTensorCore::has_steps(TilingState& state) const {
   int64_t num_steps = 1;
   for (size_t level : reduction_levels_) {
     for (LoopRV loop : state.tiles[level]) {
-      TW_TRY(place, schedule.state().find(loop));
+      TW_TRY(place, state.schedule.state().find(loop));
       auto extent = const_int(place.loop().extent);
-      if (!extent) return Ok{};
+      if (!extent) return false;
       num_steps *= *extent;
     }
   }
-  if (num_steps <= 1) return Ok{};
+  return num_steps > 1;
+}
+
+/// While the product of one step is computed, the next is loaded: from global memory by way of registers, in two
+/// buffers of shared memory, and from there to fragments.
+Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) const {
+  TW_TRY(has_next, has_steps(state));
+  if (!has_next) return Ok{};
   auto annotate = [&](BlockOrLoop where, const char* key, Value value) {
-    return schedule.apply(Annotate{.block_or_loop = where, .ann_key = key, .ann_val = std::move(value)});
+    return state.schedule.apply(Annotate{.block_or_loop = where, .ann_key = key, .ann_val = std::move(value)});
   };
   for (const auto& [read, copy] : state.read_reuse) {
     TW_RETURN_IF_ERROR(annotate(copy, "tir.manifest_shared_memory_local_stage", {int64_t{1}}));
@@ -348,6 +475,26 @@ Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) con
   TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_order", numbers({0, 1, 2})));
   TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_stage", numbers({0, 0, 0, 0, 0, 1, 1})));
   TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_order", numbers({0, 3, 1, 4, 5, 2, 6})));
+  return Ok{};
+}
+
+/// The same where copies to shared memory run by themselves, two steps ahead.
+Status MultiLevelTilingTensorCore::add_copying_pipeline(TilingState& state) const {
+  TW_TRY(has_next, has_steps(state));
+  if (!has_next) return Ok{};
+  auto annotate = [&](BlockOrLoop where, const char* key, Value value) {
+    return state.schedule.apply(Annotate{.block_or_loop = where, .ann_key = key, .ann_val = std::move(value)});
+  };
+  for (const auto& [read, copy] : state.read_reuse) {
+    TW_RETURN_IF_ERROR(annotate(copy, "vector_bytes", {kAsyncBytes}));
+  }
+  const LoopRV inner = state.tiles[reduction_levels_[1]].back(), outer = state.tiles[reduction_levels_[0]].back();
+  TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_stage", numbers({0, 0, 1})));
+  TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_order", numbers({0, 1, 2})));
+  // Of the outer loop: the copies of both operands; then what the inner loop has, unrolled by its stages.
+  TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_async_stages", numbers({0})));
+  TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_stage", numbers({0, 0, 1, 2, 2})));
+  TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_order", numbers({0, 1, 3, 2, 4})));
   return Ok{};
 }
 

@@ -4,6 +4,11 @@
 // copies to shared memory later). Of its tiles, what threadIdx.y runs over is a warp's part; the result is packed by
 // warps and fragments. Loads and stores of fragments, and the product, become blocks annotated
 // "meta_schedule.auto_tensorize".
+//
+// Fragments are of two kinds. Those of wmma have memory of their own, and go to shared memory and from there to the
+// result. Those of m16n8k8 are registers that instructions name by number: a warp's tile holds whole loads
+// (sample_partitioned_tile), regions are copied in and out by read_at and write_at, in a layout of shared memory that
+// the annotation "permuted_layout" asks for.
 #pragma once
 
 #include "search/rules/multi_level_tiling.h"
@@ -18,7 +23,7 @@ struct TensorCoreIntrins {
 class MultiLevelTilingTensorCore final : public MultiLevelTiling {
  public:
   /// ArgumentError "multi_level_tiling/intrin" where an intrinsic is not registered, "multi_level_tiling/tensor-core"
-  /// for tiles without a warp, or results that are not copied through shared memory.
+  /// for tiles without a warp, or results of wmma that are not copied through shared memory.
   static Status check(const std::vector<TensorCoreIntrins>& groups, const MultiLevelTilingOptions& options);
   MultiLevelTilingTensorCore(std::vector<TensorCoreIntrins> groups, MultiLevelTilingOptions options,
                              bool use_software_pipeline)
@@ -34,11 +39,19 @@ class MultiLevelTilingTensorCore final : public MultiLevelTiling {
 
   Result<TilingStates> apply_group(schedule::Schedule schedule, schedule::BlockRV block,
                                    const TensorCoreIntrins& group) const;
+  Result<SplitLoop> split_loop(schedule::Schedule& schedule, schedule::BlockRV block, schedule::LoopRV loop,
+                               size_t n) const override;
+  size_t warp_level() const;
   // Steps: false where the state does not fit.
   Result<bool> pack_result(TilingState& state, const Product& product) const;
   Result<bool> store_fragments(TilingState& state, const Product& product) const;
+  Result<bool> store_registers(TilingState& state, const Product& product) const;
+  static Status write_result(schedule::Schedule& schedule, schedule::BlockRV copy, const Product& product);
+  Result<TilingStates> copy_operands(TilingState state) const;
   Result<bool> load_fragments(TilingState& state, const Product& product) const;
+  Result<bool> has_steps(TilingState& state) const;
   Status add_software_pipeline(TilingState& state) const;
+  Status add_copying_pipeline(TilingState& state) const;
 
   std::vector<TensorCoreIntrins> groups_;
   bool pipelines_;

@@ -191,12 +191,17 @@ def test_lists_by_their_published_names() -> None:
             part.create("c")
 
 
-def test_gpus_with_tensor_cores_have_a_rule_more() -> None:
+def test_gpus_with_tensor_cores_have_two_rules_more() -> None:
     kinds = [[type(rule).__name__ for rule in ms.ScheduleRule.defaults(kind)] for kind in ("cuda", "cuda-tensorcore")]
-    assert kinds[1] == [kinds[0][0], "MultiLevelTilingTensorCore", *kinds[0][1:]]
+    assert kinds[1] == [kinds[0][0], *["MultiLevelTilingTensorCore"] * 2, *kinds[0][1:]]
 
 
 def test_products_of_halves_take_tensor_cores() -> None:
     function = te.create_prim_func(formulas.matmul(64, 64, 64, "float16", "float32"), name="main")
-    made = sketches(function, *ms.ScheduleRule.defaults("cuda-tensorcore"), target=NEW_GPU)
-    assert any("wmma_sync_16x16x16_f16f16f32" in str(sch.trace) for sch in made)
+    rules = ms.ScheduleRule.defaults("cuda-tensorcore")
+    made = [str(sch.trace) for sch in sketches(function, *rules, target=NEW_GPU)]
+    assert all("wmma_sync_16x16x16_f16f16f32" in trace and "m16n8k8" not in trace for trace in made)
+    # What the first of the two rules takes, the second one leaves.
+    del rules[1]
+    (sch,) = sketches(function, *rules, target=NEW_GPU)
+    assert "mma_sync_m16n8k8_f16f16f32" in str(sch.trace)
