@@ -48,10 +48,15 @@ def product(rows: int, columns: int, depth: int, types, *, batch: int = 0, turne
     return te.create_prim_func([A, B, D])
 
 
-def convolution(size: int, channels: int, filters: int, kernel: int, stride: int, pad: int, types):
+def convolution(size: int, channels: int, filters: int, kernel: int, stride: int, pad: int, types, draw=None):
+    """`draw`: puts the axes of the weights and of the sum into another order."""
     a, b, c = types
     X = te.placeholder((1, size, size, channels), a, name="X")
-    W = te.placeholder((kernel, kernel, channels, filters), b, name="W")
+    places, sums = [0, 1, 2, 3], [0, 1, 2]
+    if draw:
+        draw.shuffle(places)
+        draw.shuffle(sums)
+    W = te.placeholder([(kernel, kernel, channels, filters)[place] for place in places], b, name="W")
     P = te.compute(
         (1, size + 2 * pad, size + 2 * pad, channels),
         lambda n, h, w, i: te.if_then_else(
@@ -64,7 +69,8 @@ def convolution(size: int, channels: int, filters: int, kernel: int, stride: int
     C = te.compute(
         (1, out, out, filters),
         lambda n, h, w, f: te.sum(
-            P[n, h * stride + r, w * stride + s, i].astype(c) * W[r, s, i, f].astype(c), axis=[r, s, i]
+            P[n, h * stride + r, w * stride + s, i].astype(c) * W[[(r, s, i, f)[place] for place in places]].astype(c),
+            axis=[(r, s, i)[number] for number in sums],
         ),
         name="C",
     )
@@ -80,6 +86,14 @@ def takes_tiles(module) -> bool:
     return "llvm.x86.tdp" in module.script()
 
 
+def agree(actual, desired) -> None:
+    """Integers exactly; floats are added in another order."""
+    if actual.dtype.kind == "f":
+        np.testing.assert_allclose(actual, desired, rtol=1e-4, atol=1e-4)
+    else:
+        np.testing.assert_array_equal(actual, desired)
+
+
 def check(program, target=TARGET, *, expected: bool | None = True) -> None:
     """What the rules make computes what the program says: in the interpreter, and in code where the machine has it."""
     module = by_rules(program, target)
@@ -88,14 +102,11 @@ def check(program, target=TARGET, *, expected: bool | None = True) -> None:
     said, made = ([array.copy() for array in arrays] for _ in range(2))
     _core.interpret(tw.ir.Module({"main": program}), "main", *said)
     _core.interpret(module, "main", *made)
-    np.testing.assert_array_equal(said[-1], made[-1])
+    agree(made[-1], said[-1])
     assert "tdp" in tw.compile(module, target, schedule="as written").inspect("asm") or not takes_tiles(module)
     if runs_here():
         tw.compile(module, tw.Target("native"), schedule="as written")(*arrays)
-        if arrays[-1].dtype.kind == "f":
-            np.testing.assert_allclose(arrays[-1], said[-1], rtol=1e-4, atol=1e-4)
-        else:
-            np.testing.assert_array_equal(arrays[-1], said[-1])
+        agree(arrays[-1], said[-1])
 
 
 @pytest.mark.parametrize("types", TYPES, ids=lambda types: "-".join(types))
@@ -134,6 +145,17 @@ def test_contractions_of_other_forms_take_them(program) -> None:
     check(program)
 
 
+def test_axes_may_stand_in_any_order() -> None:
+    for seed in range(6):
+        check(convolution(8, 32, 32, 3, 1, 1, TYPES[4], random.Random(seed)), expected=None)
+    X = te.placeholder((10, 8, 32), "bfloat16", name="X")
+    W = te.placeholder((32, 3, 16), "bfloat16", name="W")
+    r, i = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 32), name="i")
+    term = lambda h, w, f: X[h + r, w, i].astype("float32") * W[i, r, f].astype("float32")  # noqa: E731
+    C = te.compute((8, 8, 16), lambda h, w, f: te.sum(term(h, w, f), axis=[i, r]), name="C")
+    check(te.create_prim_func([X, W, C]))
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_shapes_that_nobody_has_thought_of(seed) -> None:
     draw = random.Random(seed)
@@ -146,7 +168,7 @@ def test_shapes_that_nobody_has_thought_of(seed) -> None:
     else:
         size, channels, filters = draw.choice([5, 7, 8, 12]), draw.choice([4, 16, 32, 48]), draw.choice([8, 16, 32, 40])
         program = convolution(
-            size, channels, filters, draw.choice([1, 2, 3]), draw.choice([1, 1, 2]), draw.choice([0, 1]), types
+            size, channels, filters, draw.choice([1, 2, 3]), draw.choice([1, 1, 2]), draw.choice([0, 1]), types, draw
         )
     check(program, TARGET.with_num_cores(draw.choice([1, 2, 4])), expected=None)
 

@@ -40,9 +40,11 @@ def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw
             schedule.pad_einsum(facts.block, way.steps)
             again = facts_of(schedule, facts.block)
             if again is None:
-                return False
+                return True
             facts = again
-        return bool(attempt(_Groups(schedule, facts, left, way.group, tile, way.intrin).run))
+        # Where a step is refused, what others know of the block is no longer so.
+        attempt(_Groups(schedule, facts, left, way.group, tile, way.intrin).run)
+        return True
     return False
 
 
@@ -181,7 +183,7 @@ class _Groups:
         self.schedule, self.facts, self.left, self.tile, self.intrin = schedule, facts, left, tile, intrin
         self.group = group
 
-    def run(self) -> bool:
+    def run(self) -> None:
         schedule, facts, tile = self.schedule, self.facts, self.tile
         group_axis = group_axis_of(facts, self.left)
         assert group_axis is not None
@@ -221,7 +223,6 @@ class _Groups:
         for loop in (*rows, vectors):
             schedule.unroll(loop)
         attempt(schedule.parallel, schedule.fuse(*head) if len(head) > 1 else head[0])
-        return True
 
 
 def pack_groups(

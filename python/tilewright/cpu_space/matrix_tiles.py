@@ -55,7 +55,8 @@ def schedule_tiles(schedule: Schedule, facts: Facts, target: _core.Target, draw:
     if not ways or ways[0].cycles >= cycles_in_groups(facts, target):
         return False
     way = ways[draw.choose(min(len(ways), _CHOICES))]
-    return bool(attempt(_schedule, schedule, facts, way, target))
+    attempt(_schedule, schedule, facts, way, target)
+    return True
 
 
 def _group_of(operand: Operand) -> int:
@@ -173,12 +174,12 @@ def _is_plain(facts: Facts, left: int, depth_axis: int) -> bool:
     return all(step is not None and step >= 0 for step in steps)
 
 
-def _schedule(schedule: Schedule, facts: Facts, way: _Way, target: _core.Target) -> bool:
+def _schedule(schedule: Schedule, facts: Facts, way: _Way, target: _core.Target) -> None:
     if way.whole is not facts:
         schedule.pad_einsum(facts.block, list(way.steps))
         again = facts_of(schedule, facts.block)
         if again is None:
-            return False
+            return
         facts = again
     direct = is_parameter(schedule, facts.store.buffer)
     group = _group_of(facts.reads[way.left])
@@ -210,6 +211,11 @@ def _schedule(schedule: Schedule, facts: Facts, way: _Way, target: _core.Target)
     leaving = None if direct else step_after(schedule, facts, len(facts.spatial))
     if leaving is not None:
         schedule.reverse_compute_at(leaving, order[-1])
+    # The description has its axes in the order of its loops.
+    apart = [i for i in facts.spatial if i not in (*taken, way.columns)]
+    axes = [*apart, *taken, way.columns, *sums]
+    if axes != sorted(axes):
+        schedule.reorder_block_iter_var(facts.block, axes)
     begin = schedule.decompose_reduction(facts.block, within[0])
     schedule.tensorize(schedule.blockize([begin, facts.block]), product.name)
     if leaving is not None:
@@ -218,7 +224,6 @@ def _schedule(schedule: Schedule, facts: Facts, way: _Way, target: _core.Target)
             own[-1:] = schedule.split(own[-1], [None, LANES])
         attempt(schedule.vectorize, own[-1])
     attempt(schedule.parallel, schedule.fuse(*first) if len(first) > 1 else first[0])
-    return True
 
 
 def _panels_at_a_time(facts: Facts, way: _Way, target: _core.Target) -> int:
