@@ -30,6 +30,9 @@ class ModuleResult(Mapping[str, "TuneResult"]):
     """
 
     def __init__(self, module: ir.Module, results: Mapping[str, TuneResult], left_out: Mapping[str, str]) -> None:
+        for name, given in (("results", results), ("left_out", left_out)):
+            if not isinstance(given, Mapping):
+                raise limits.wrong_kind(name, given, "a mapping from the names of functions")
         self.module, self.left_out = module, dict(left_out)
         self._results = dict(results)
 
