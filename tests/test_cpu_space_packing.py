@@ -62,3 +62,13 @@ def test_padded_rows_a_power_of_two_apart_get_a_line_of_distance():
     assert aligned(512) == [("512", "16")]
     assert aligned(500) == []
     assert aligned(64) == []  # eight rows in each set of lines, of which the cache holds as many
+
+
+def test_each_core_has_groups_of_columns_of_its_own():
+    """Where all columns fit into the second level, one group of them would be work for one core."""
+    for target in ("llvm -mcpu=sapphirerapids -num-cores=2", "llvm -mcpu=sapphirerapids -num-cores=4"):
+        program = te.create_prim_func(formulas.batch_matmul_nkkm(1, 512, 512, 512))
+        sch = tw.Schedule(program)
+        cpu_space.schedule_for_cpu(sch, tw.Target(target), best=True)
+        outer = sch.get(sch.get_loops("Z")[0])
+        assert outer.kind == tw.ir.ForKind.PARALLEL and outer.extent.value >= tw.Target(target).num_cores

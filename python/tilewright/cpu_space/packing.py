@@ -30,6 +30,9 @@ def panels_at_a_time(facts: Facts, tile: RegisterTile, copied: int, target: _cor
     if _comes_from_afar(facts, read, target) and read.strides[tile.axis] == 1:
         piece = math.ceil(_PIECE / (tile.columns * width))
         most = max(most, piece if piece * one <= 2 * target.l2_bytes else 1)
+    if target.num_cores > 1:
+        # They are shared among the cores, which each copy their own.
+        most = min(most, max(1, groups // target.num_cores))
     # A remainder of groups would leave one tail in another.
     ways = [way for way in range(max(1, min(groups, most)), 0, -1) if groups % way == 0][:4]
     return ways[draw.choose(len(ways))]
