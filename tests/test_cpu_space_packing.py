@@ -7,9 +7,10 @@ import pytest
 
 import tilewright as tw
 from test_cpu_space import convolution, here, product
-from tilewright import cpu_space
+from tilewright import cpu_space, te
 from tilewright.arguments import make_arrays
 from tilewright.task import task_of
+from tilewright.testing import formulas
 
 #: processors whose second level holds next to nothing, so that small programs do what large ones do on others
 SMALL = ["llvm -mcpu=haswell -num-cores=2 -l2-bytes=16384", "llvm -mcpu=skylake-avx512 -num-cores=1 -l2-bytes=4096"]
@@ -70,5 +71,5 @@ def test_each_core_has_groups_of_columns_of_its_own():
         program = te.create_prim_func(formulas.batch_matmul_nkkm(1, 512, 512, 512))
         sch = tw.Schedule(program)
         cpu_space.schedule_for_cpu(sch, tw.Target(target), best=True)
-        outer = sch.get(sch.get_loops("Z")[0])
+        outer = sch.get(sch.get_loops("Z_update")[0])
         assert outer.kind == tw.ir.ForKind.PARALLEL and outer.extent.value >= tw.Target(target).num_cores
