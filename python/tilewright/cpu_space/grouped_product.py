@@ -27,9 +27,7 @@ _WIDENING = 1.5
 
 def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> bool:
     """Whether a contraction has such an instruction, and takes it. Sizes that leave a rest are rounded up."""
-    if len(facts.reads) != 2 or facts.phases:
-        return False
-    if bits_of(facts.store.buffer.dtype) != 32 or any(bits_of(read.buffer.dtype) > 16 for read in facts.reads):
+    if not is_narrow(facts):
         return False
     for left in range(2):
         way = _best_way(facts, left, target)
@@ -46,6 +44,13 @@ def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw
         attempt(_Groups(schedule, facts, left, way.group, tile, way.intrin).run)
         return True
     return False
+
+
+def is_narrow(facts: Facts) -> bool:
+    """Whether products of two narrow numbers are added to wide ones: others have no instruction that takes a group."""
+    if len(facts.reads) != 2 or facts.phases:
+        return False
+    return bits_of(facts.store.buffer.dtype) == 32 and all(bits_of(read.buffer.dtype) <= 16 for read in facts.reads)
 
 
 def cycles_in_groups(facts: Facts, target: _core.Target) -> float:

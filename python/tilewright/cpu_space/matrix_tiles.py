@@ -19,6 +19,7 @@ from tilewright.cpu_space.grouped_product import (
     cycles_of_packing,
     dimension_of,
     group_axis_of,
+    is_narrow,
     pack_groups,
     rounded_up,
 )
@@ -45,7 +46,7 @@ _CHOICES = 8
 
 def schedule_tiles(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> bool:
     """Whether a contraction takes such instructions. Sizes that leave a rest are rounded up."""
-    if len(facts.reads) != 2 or facts.phases or "amx-tile" not in target.features:
+    if "amx-tile" not in target.features or not is_narrow(facts):
         return False
     if not all(axis.is_fixed for axis in facts.axes) or not _begins_at_zero(schedule, facts):
         return False
@@ -139,7 +140,7 @@ def _ways(schedule: Schedule, facts: Facts, left: int, target: _core.Target) -> 
                 direct = passed and whole is facts
                 leaving = high * wide * height * (1.0 if direct else 1.0 + _LEAVING)
                 cycles = count * (sums * step + leaving) + cycles_of_packing(
-                    whole, 1 - left, depth_axis, steps != [1] * len(steps) and whole is not facts
+                    whole, 1 - left, depth_axis, whole is not facts
                 )
                 if any(a.varies(i) and whole.extent(i) != facts.extent(i) for i in range(len(steps))):
                     cycles += _ROUNDING * math.prod(whole.extent(i) for i in range(len(steps)) if a.varies(i))
