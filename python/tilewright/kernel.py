@@ -473,12 +473,13 @@ def compile_quietly(
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
     is_open = isinstance(program, (_core.PrimFunc, _core.Module)) and not check_bounds
     if schedule == "by rules" or (schedule is None and is_open):
-        from tilewright.cpu_space import left_alone, scheduled_by_rules
+        from tilewright.cpu_space import scheduled_by_rules
 
         try:
-            ruled, names = scheduled_by_rules(module, resolved, if_faster=schedule is None)
-            kernels = _compiled(ruled, resolved, dict.fromkeys(names, "by rules"), check_bounds, written)
-            _note_what_is_left(kernels, left_alone(module, resolved, names) if resolved.kind == "llvm" else ())
+            ruled = scheduled_by_rules(module, resolved, if_faster=schedule is None)
+            by_rules = dict.fromkeys(ruled.changed, "by rules")
+            kernels = _compiled(ruled.module, resolved, by_rules, check_bounds, written)
+            _note_what_is_left(kernels, ruled.left)
             return kernels
         except Error:
             # What nobody has asked for is no reason not to compile.
@@ -513,10 +514,10 @@ def _recorded(
     module, names = best_of_functions(written, database, target)
     schedules: dict[str, Literal["recorded", "by rules"]] = dict.fromkeys(names, "recorded")
     with contextlib.suppress(Error):
-        ruled, others = scheduled_by_rules(written, target, if_faster=True)
+        ruled = scheduled_by_rules(written, target, if_faster=True)
         recorded = {key: f for key, f in module.functions.items() if f.attrs.get("global_symbol") in schedules}
-        module = _core.Module({**dict(ruled.functions), **recorded})
-        schedules = {**dict.fromkeys(others, "by rules"), **schedules}
+        module = _core.Module({**dict(ruled.module.functions), **recorded})
+        schedules = {**dict.fromkeys(ruled.changed, "by rules"), **schedules}
     return module, schedules
 
 
@@ -577,8 +578,9 @@ def compile_functions(module: Any, scheduled: Mapping[str, Any], target: TargetL
     others = _core.Module({key: f for key, f in module.functions.items() if key not in map(named.get, scheduled)})
     schedules: dict[str, str] = dict.fromkeys(scheduled, "recorded")
     with contextlib.suppress(Error):
-        others, names = scheduled_by_rules(others, resolved, if_faster=True)
-        schedules |= dict.fromkeys(names, "by rules")
+        ruled = scheduled_by_rules(others, resolved, if_faster=True)
+        others = ruled.module
+        schedules |= dict.fromkeys(ruled.changed, "by rules")
     chosen = dict(others.functions) | {
         named[name]: function.with_attr("global_symbol", name) for name, function in scheduled.items()
     }

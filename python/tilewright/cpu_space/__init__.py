@@ -7,7 +7,8 @@ parallel outer loops. Each step is a primitive, which proves what it does or ref
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from tilewright import _core, ir
 from tilewright.cpu_space.contraction import schedule_contraction
@@ -35,7 +36,7 @@ _OF_SCHEDULES = (
     *("software_pipeline_", "tir.", "double_buffer", "auto_tensorize", SKIPS_ZERO_TERMS),
 )
 
-__all__ = ["is_open", "left_alone", "schedule_for_cpu", "scheduled_by_rules"]
+__all__ = ["Ruled", "is_open", "schedule_for_cpu", "scheduled_by_rules"]
 
 
 def is_open(function: ir.PrimFunc) -> bool:
@@ -56,11 +57,23 @@ def is_open(function: ir.PrimFunc) -> bool:
     return open_so_far
 
 
-def scheduled_by_rules(
-    module: ir.Module, target: _core.Target, *, if_faster: bool = False
-) -> tuple[ir.Module, list[str]]:
-    """The module with each function scheduled that nobody has scheduled yet, and the others as they are; and the names
-    under which users know those that changed.
+class Ruled(NamedTuple):
+    """What rules make of a module.
+
+    Attributes:
+        module: with each function scheduled that nobody has scheduled yet, and the others as they are.
+        changed: the names under which users know those that changed.
+        left: likewise, those with loops that no rule changes, though nobody has scheduled them. What an estimate
+            expects to be faster as it is written is not left for want of rules.
+    """
+
+    module: ir.Module
+    changed: list[str]
+    left: list[str]
+
+
+def scheduled_by_rules(module: ir.Module, target: _core.Target, *, if_faster: bool = False) -> Ruled:
+    """Schedules each function that nobody has scheduled yet.
 
     Args:
         module: what to schedule.
@@ -68,10 +81,10 @@ def scheduled_by_rules(
         if_faster: leave functions as they are written that the estimate expects to be faster so.
     """
     if target.kind != "llvm":
-        return module, []
+        return Ruled(module, [], [])
     _core.verify(module)
     schedule = Schedule(module)
-    changed = []
+    changed, left = [], []
     functions = dict(module.functions)
     for name, function in module.functions.items():
         if isinstance(function, ir.PrimFunc) and is_open(function):
@@ -80,27 +93,14 @@ def scheduled_by_rules(
             schedule_for_cpu(schedule, target, best=True)
             after = schedule.mod.functions[name]
             assert isinstance(before, ir.PrimFunc) and isinstance(after, ir.PrimFunc)
-            if after.same_as(before) or (if_faster and _seems_slower(after, before, target)):
-                continue
-            functions[name] = after
-            changed.append(str(function.attrs.get("global_symbol", name)))
-    return (ir.Module(functions, module.attrs), changed) if changed else (module, [])
-
-
-def left_alone(module: ir.Module, target: _core.Target, changed: Iterable[str]) -> list[str]:
-    """The names under which users know the functions with loops that no rule changes, though nobody has scheduled them.
-
-    Args:
-        module: as :func:`scheduled_by_rules` took it.
-        target: likewise.
-        changed: what that gave.
-    """
-    functions = [f for f in module.functions.values() if isinstance(f, ir.PrimFunc) and "global_symbol" in f.attrs]
-    left = [str(f.attrs["global_symbol"]) for f in functions if is_open(f) and _loops(f)]
-    left = [name for name in left if name not in changed]
-    # What an estimate expects to be faster as it is written is not left for want of rules.
-    by_rules = scheduled_by_rules(module, target)[1] if left else []
-    return [name for name in left if name not in by_rules]
+            known_as = str(function.attrs.get("global_symbol", name))
+            if after.same_as(before):
+                if _loops(function):
+                    left.append(known_as)
+            elif not if_faster or not _seems_slower(after, before, target):
+                functions[name] = after
+                changed.append(known_as)
+    return Ruled(ir.Module(functions, module.attrs) if changed else module, changed, left)
 
 
 def _loops(function: ir.PrimFunc) -> bool:
