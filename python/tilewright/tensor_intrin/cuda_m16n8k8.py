@@ -76,6 +76,26 @@ def _mma_init(dtype: str) -> tuple[Any, Any]:
     return desc, impl
 
 
+def _copy(name: str, rows: int, columns: int, dtype: str, source: str, target: str) -> Any:
+    """What loads and stores describe: a matrix from one scope to another, by a block of this name."""
+
+    @T.prim_func
+    def desc(a: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (rows, columns), dtype, offset_factor=1, scope=source)
+        C = T.match_buffer(c, (rows, columns), dtype, offset_factor=1, scope=target)
+        with T.block("root"):
+            T.reads(A[0:rows, 0:columns])
+            T.writes(C[0:rows, 0:columns])
+            for i, j in T.grid(rows, columns):
+                with T.block(name):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    T.reads(A[vi, vj])
+                    T.writes(C[vi, vj])
+                    C[vi, vj] = A[vi, vj]
+
+    return desc
+
+
 def _mma_load(operand: str) -> tuple[Any, Any]:
     """Four matrices of 8x8 elements of an operand from shared memory; of B, each turned around."""
     is_b = operand == "B"
@@ -84,20 +104,6 @@ def _mma_load(operand: str) -> tuple[Any, Any]:
 
     def row_of_thread(tx: Any, stride: Any) -> Any:
         return tx % 8 * stride + tx // 8 * 8 if is_b else tx * stride
-
-    @T.prim_func
-    def desc(a: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (rows, columns), "float16", offset_factor=1, scope="shared.dyn")
-        C = T.match_buffer(c, (rows, columns), "float16", offset_factor=1, scope=scope)
-        with T.block("root"):
-            T.reads(A[0:rows, 0:columns])
-            T.writes(C[0:rows, 0:columns])
-            for i, j in T.grid(rows, columns):
-                with T.block("load"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    T.reads(A[vi, vj])
-                    T.writes(C[vi, vj])
-                    C[vi, vj] = A[vi, vj]
 
     @T.prim_func
     def impl(a: T.handle, c: T.handle) -> None:
@@ -121,7 +127,7 @@ def _mma_load(operand: str) -> tuple[Any, Any]:
                     )
                 )
 
-    return desc, impl
+    return _copy("load", rows, columns, "float16", "shared.dyn", scope), impl
 
 
 def _mma_sync(out_dtype: str) -> tuple[Any, Any]:
@@ -180,20 +186,6 @@ def _mma_store(dtype: str) -> tuple[Any, Any]:
     """A fragment into memory, by each thread what it has."""
 
     @T.prim_func
-    def desc(a: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (_M, _N), dtype, offset_factor=1, scope="m16n8k8.matrixC")
-        C = T.match_buffer(c, (_M, _N), dtype, offset_factor=1, scope="global")
-        with T.block("root"):
-            T.reads(A[0:_M, 0:_N])
-            T.writes(C[0:_M, 0:_N])
-            for i, j in T.grid(_M, _N):
-                with T.block("store"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    T.reads(A[vi, vj])
-                    T.writes(C[vi, vj])
-                    C[vi, vj] = A[vi, vj]
-
-    @T.prim_func
     def impl(a: T.handle, c: T.handle) -> None:
         A = T.match_buffer(a, (_M, _N), dtype, offset_factor=1, scope="m16n8k8.matrixC")
         C = T.match_buffer(c, (_M, _N), dtype, offset_factor=1, scope="global")
@@ -205,7 +197,7 @@ def _mma_store(dtype: str) -> tuple[Any, Any]:
                     for pair in T.vectorized(2):
                         C[half * 8 + tx // 4, tx % 4 * 2 + pair] = A[half * 8 + tx // 4, tx % 4 * 2 + pair]
 
-    return desc, impl
+    return _copy("store", _M, _N, dtype, "m16n8k8.matrixC", "global"), impl
 
 
 def _register() -> None:
