@@ -69,7 +69,7 @@ class Profiler:
         runs in other processes meanwhile, "beside/...", is no part of the total."""
         seconds = self.get()
         total = seconds.pop("Total", 0.0)
-        rows = [("Total", total), *sorted(seconds.items(), key=lambda item: (item[0].startswith(BESIDE), -item[1]))]
+        rows = [("Total", total), *_longest_first(seconds)]
         cells = [
             (str(number), name, format_seconds(spent), f"{spent / total:.1%}" if total else "")
             for number, (name, spent) in enumerate(rows)
@@ -103,6 +103,11 @@ def everything(seconds: Mapping[str, float]) -> float:
     return seconds.get("Total") or sum(spent for name, spent in seconds.items() if not name.startswith(BESIDE))
 
 
+def _longest_first(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
+    """What other processes did meanwhile comes after all else."""
+    return sorted(seconds.items(), key=lambda item: (item[0].startswith(BESIDE), -item[1]))
+
+
 def time_table(title: str, sessions: Iterable[Mapping[str, float]]) -> Table:
     """Where the time of sessions went, longest first; what other processes did meanwhile stands below.
 
@@ -117,7 +122,7 @@ def time_table(title: str, sessions: Iterable[Mapping[str, float]]) -> Table:
         for name, spent in seconds.items():
             parts[name] = parts.get(name, 0.0) + spent
     parts.pop("Total", None)
-    rows = [("Total", total), *sorted(parts.items(), key=lambda item: (item[0].startswith(BESIDE), -item[1]))]
+    rows = [("Total", total), *_longest_first(parts)]
     cells = tuple(
         (
             f"{name.removeprefix(BESIDE)}, in other processes meanwhile" if name.startswith(BESIDE) else name,
