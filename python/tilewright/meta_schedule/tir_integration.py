@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -129,40 +130,12 @@ def tune_tir(
     )
 
 
-def tune_tir_in_turn(
-    mod: ir.PrimFunc | ir.IRModule,
-    target: TargetLike,
-    work_dir: str | os.PathLike[str],
-    max_trials_global: int,
-    max_trials_per_task: int | None = None,
-    num_trials_per_iter: int = 64,
-    builder: Builder | str = "local",
-    runner: Runner | str = "local",
-    database: Database | str = "json",
-    cost_model: Any = "xgb",
-    measure_callbacks: Any = "default",
-    task_scheduler: TaskScheduler | str = "round-robin",
-    *rest: Any,
-    **options: Any,
-) -> Database:
+def tune_tir_in_turn(*args: Any, **options: Any) -> Database:
     """:func:`tune_tir` as what is called by its name has it: arguments by position, and tasks that take turns."""
-    names = ("space", "strategy", "num_tuning_cores", "seed", "module_equality", "special_space", "post_optimization")
-    return tune_tir(
-        mod,
-        target,
-        work_dir,
-        max_trials_global,
-        max_trials_per_task=max_trials_per_task,
-        num_trials_per_iter=num_trials_per_iter,
-        builder=builder,
-        runner=runner,
-        database=database,
-        cost_model=cost_model,
-        measure_callbacks=measure_callbacks,
-        task_scheduler=task_scheduler,
-        **dict(zip(names, rest, strict=False)),
-        **options,
-    )
+    parameters = inspect.signature(tune_tir).parameters.values()
+    in_order = inspect.Signature([each.replace(kind=each.POSITIONAL_OR_KEYWORD) for each in parameters])
+    asked = in_order.bind(*args, **options).arguments
+    return tune_tir(**{"task_scheduler": "round-robin", **asked})
 
 
 def _own(part: Any) -> Any:
