@@ -254,7 +254,8 @@ Result<TilingStates> MultiLevelTilingTensorCore::apply_group(Schedule schedule, 
   TW_TRY(loaded, step(std::move(read), in_place(&MultiLevelTilingTensorCore::load_fragments)));
   if (pipelines_) {
     for (TilingState& state : loaded) {
-      TW_RETURN_IF_ERROR(in_registers ? add_copying_pipeline(state) : add_software_pipeline(state));
+      TW_TRY(has_next, has_steps(state));
+      if (has_next) TW_RETURN_IF_ERROR(in_registers ? add_copying_pipeline(state) : add_software_pipeline(state));
     }
   }
   return std::move(loaded);
@@ -459,8 +460,6 @@ Result<bool> MultiLevelTilingTensorCore::has_steps(TilingState& state) const {
 /// While the product of one step is computed, the next is loaded: from global memory by way of registers, in two
 /// buffers of shared memory, and from there to fragments.
 Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) const {
-  TW_TRY(has_next, has_steps(state));
-  if (!has_next) return Ok{};
   auto annotate = [&](BlockOrLoop where, const char* key, Value value) {
     return state.schedule.apply(Annotate{.block_or_loop = where, .ann_key = key, .ann_val = std::move(value)});
   };
@@ -480,8 +479,6 @@ Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) con
 
 /// The same where copies to shared memory run by themselves, two steps ahead.
 Status MultiLevelTilingTensorCore::add_copying_pipeline(TilingState& state) const {
-  TW_TRY(has_next, has_steps(state));
-  if (!has_next) return Ok{};
   auto annotate = [&](BlockOrLoop where, const char* key, Value value) {
     return state.schedule.apply(Annotate{.block_or_loop = where, .ann_key = key, .ann_val = std::move(value)});
   };
