@@ -26,7 +26,8 @@ COMMENT = re.compile(r"//.*|^[ \t]*#.*", re.MULTILINE)
 #: Stands before a code in the files of a run where a refusal of a schedule reached Python without a hint.
 HINTLESS = "without a hint: "
 SUFFIXES = (".cc", ".h", ".c", ".def", ".py")
-NOT_CODES = {"text/plain", "text/html", "image/png", "image/svg"}
+#: What else is written so: types of media, and names of parts of a session's time.
+NOT_CODES = re.compile(r"(text|image|beside)/")
 
 
 def is_test(path: Path) -> bool:
@@ -48,7 +49,7 @@ def defined_codes(root: Path) -> Iterator[tuple[str, str]]:
         # What replaces a comment keeps its line breaks, so that line numbers stay right.
         text = COMMENT.sub("", path.read_text())
         for match in CODE.finditer(text):
-            if match.group(1) not in NOT_CODES:
+            if not NOT_CODES.match(match.group(1)):
                 yield match.group(1), f"{name}:{line_of(text, match.start())}"
 
 

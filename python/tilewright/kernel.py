@@ -493,7 +493,7 @@ def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> 
     for kernel in kernels_of(kernels):
         if kernel.name in names and not any(note.function == kernel.name for note in kernel.notes):
             message = "it runs as it is written: no rule knows how to make this kind of computation fast"
-            kernel.report["notes"].append({"code": "compile/no-rule", "function": kernel.name, "message": message})
+            kernel.report["notes"].append(_core.make_note("compile/no-rule", kernel.name, message))
 
 
 def _recorded(

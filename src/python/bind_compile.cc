@@ -18,6 +18,7 @@
 #include "runtime/runtime.h"
 #include "script/printer.h"
 #include "support/interruption.h"
+#include "support/raised_codes.h"
 
 namespace tilewright::python {
 namespace {
@@ -29,6 +30,12 @@ nb::dict note_dict(const Note& note) {
   entry["function"] = note.function;
   entry["message"] = note.message;
   return entry;
+}
+
+/// A note that Python adds to a report.
+nb::dict make_note(std::string code, std::string function, std::string message) {
+  note_raised(code);
+  return note_dict(lower::Note{std::move(code), std::move(function), std::move(message)});
 }
 
 nb::dict report_dict(const lower::LowerReport& report) {
@@ -129,6 +136,7 @@ void bind_compile(nb::module_& m) {
       "has.");
   m.def("lower_stages", &lower_stages, nb::arg("module"), nb::arg("target") = "native",
         nb::sig("def lower_stages(module: Module, target: str = 'native') -> list[tuple[str, Module]]"));
+  m.def("make_note", &make_note, nb::arg("code"), nb::arg("function"), nb::arg("message"));
   m.def("list_passes", [] {
     nb::list list;
     for (const lower::Row& pass : lower::rows()) {

@@ -1,5 +1,6 @@
 // Files that are locked, damaged, foreign, read-only or on a full disk: an error that says so, and nothing lost.
 #include <gtest/gtest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -73,6 +74,39 @@ TEST(BadFile, LockedByAnotherProcess) {
   ASSERT_TRUE(other->execute("ROLLBACK").ok());
   ASSERT_TRUE(database->commit(record_of(20)).ok());
   EXPECT_EQ(*database->size(), 21);
+}
+
+/// Whether this process has a lock on the file, as another process sees it.
+bool has_locks(const std::string& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    const int file = ::open(path.c_str(), O_RDWR);
+    ::_exit(file >= 0 && ::fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? 1 : 0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WEXITSTATUS(status) == 1;
+}
+
+// Without its locks a process writes what others do not expect, and they see a malformed file.
+TEST(BadFile, OpeningItOnceMoreLeavesTheLocks) {
+  TestFolder folder;
+  const std::string path = make(folder);
+  auto database = Database::open(path).value_or_throw();
+  EXPECT_EQ(*database->size(), 20);
+  ASSERT_TRUE(has_locks(path));
+  for (const bool read_only : {false, true}) {
+    Database::open(path, {.read_only = read_only}).value_or_throw();
+    EXPECT_TRUE(has_locks(path));
+  }
+  auto closed_later = Database::open(path).value_or_throw();
+  database.reset();
+  EXPECT_TRUE(has_locks(path));
+  closed_later.reset();
+  EXPECT_FALSE(has_locks(path));
 }
 
 TEST(BadFile, Truncated) {

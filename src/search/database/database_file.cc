@@ -65,27 +65,22 @@ Status fill_new_file(sqlite::Connection& connection) {
 }  // namespace
 
 Result<bool> recognize_database(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
+  // A named pipe is not to be opened: that waits for a writer.
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return false;
     return cannot_open(path, errno);
   }
-  struct stat info;
-  unsigned char header[kHeaderSize];
-  const bool known = ::fstat(fd, &info) == 0;
-  const ssize_t got = known && S_ISREG(info.st_mode) ? ::pread(fd, header, sizeof header, 0) : -1;
-  const int error = errno;
-  ::close(fd);
-  if (!known) return cannot_open(path, error);
   if (!S_ISREG(info.st_mode)) return not_ours(path, "is not a regular file");
-  if (got < 0) return cannot_open(path, error);
+  TW_TRY(start, sqlite::read_start(path, kHeaderSize));
+  const auto* header = reinterpret_cast<const unsigned char*>(start.data());
   const auto size = static_cast<uint64_t>(info.st_size);
   // Without a log, an empty file is what a program makes that wants a name, mktemp for instance.
-  if (got == 0 && !file_exists(path + "-wal")) return false;
-  if (got == 0) return truncated(path, size, "so not even a header");
-  if (std::memcmp(header, kMagic, std::min<size_t>(got, sizeof kMagic)) != 0)
+  if (size == 0 && !file_exists(path + "-wal")) return false;
+  if (size == 0) return truncated(path, size, "so not even a header");
+  if (std::memcmp(header, kMagic, std::min<size_t>(size, sizeof kMagic)) != 0)
     return not_ours(path, "is not a database");
-  if (static_cast<size_t>(got) < kHeaderSize) return truncated(path, size, "less than its header");
+  if (size < kHeaderSize) return truncated(path, size, "less than its header");
   if (big_endian(header + kApplicationIdAt, 4) != kApplicationId)
     return not_ours(path, "is an SQLite database, but not one of Tilewright's");
   uint64_t page_size = big_endian(header + kPageSizeAt, 2);

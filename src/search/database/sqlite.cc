@@ -51,7 +51,27 @@ Diagnostic describe(sqlite3* db, int code, const std::string& path) {
   }
 }
 
+Diagnostic not_opened(sqlite3* db, int code, const std::string& path) {
+  Diagnostic diagnostic = describe(db, code, path);
+  sqlite3_close(db);
+  return diagnostic;
+}
+
 }  // namespace
+
+Result<std::string> read_start(const std::string& path, size_t count) {
+  sqlite3* db = nullptr;
+  int code =
+      sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_READONLY, nullptr);
+  sqlite3_file* file = nullptr;
+  std::string bytes(count, '\0');
+  if (code == SQLITE_OK) code = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (code == SQLITE_OK) code = file->pMethods->xRead(file, bytes.data(), static_cast<int>(count), 0);
+  if (code == SQLITE_IOERR_SHORT_READ) code = SQLITE_OK;
+  if (code != SQLITE_OK) return not_opened(db, code, path);
+  sqlite3_close(db);
+  return bytes;
+}
 
 Statement::Statement(Statement&& other) noexcept
     : db_(other.db_),
@@ -137,11 +157,7 @@ Result<Connection> Connection::open(const std::string& path, const OpenOptions& 
   }
   sqlite3* db = nullptr;
   const int code = sqlite3_open_v2(uri.c_str(), &db, flags, nullptr);
-  if (code != SQLITE_OK) {
-    Diagnostic diagnostic = describe(db, code, path);
-    sqlite3_close(db);
-    return diagnostic;
-  }
+  if (code != SQLITE_OK) return not_opened(db, code, path);
   sqlite3_busy_timeout(db, static_cast<int>(options.busy_timeout.count()));
   return Connection(db, path);
 }
