@@ -26,6 +26,9 @@ from tilewright.workload_lines import read_line, text_of_row
 #: what a database is given by
 PLACES = 'the path of a file, "postgresql://...", or a Database of tilewright.meta_schedule'
 
+#: seconds that a file of records may be locked by other processes, a backup for instance, before a search gives up
+BUSY_SECONDS = 60.0
+
 
 def open_database(path: Any) -> Any:
     """Opens a file of records, making it and its folder if they are not there, or "postgresql://..."; None is one in
@@ -55,7 +58,7 @@ def open_database(path: Any) -> Any:
             f"{file}: the database cannot be made: no permission to write to the folder {file.parent.absolute()}",
             "choose another place with database=... (or --out on the command line)",
         )
-    return _core.Database.open(str(file))
+    return _core.Database.open(str(file), busy_timeout=BUSY_SECONDS)
 
 
 def read_database(path: str | os.PathLike[str]) -> Any:

@@ -201,6 +201,13 @@ struct PythonDatabase final : Database {
   }
 };
 
+/// What may wait for another process, while other threads of Python go on.
+template <class Work>
+auto without_gil(Work&& work) {
+  nb::gil_scoped_release release;
+  return work();
+}
+
 SessionKey session_key(const std::string& workload, const std::string& target, const std::string& space,
                        uint64_t seed) {
   return {hash_from_hex(workload), target, hash_from_hex(space), seed};
@@ -218,7 +225,7 @@ int64_t commit(Database& self, const std::string& hash, const std::string& targe
   record.error = error;
   record.host = host;
   record.versions = versions;
-  return unwrap(self.commit(record));
+  return unwrap(without_gil([&] { return self.commit(record); }));
 }
 
 nb::dict workload_dict(const Workload& workload) {
@@ -269,14 +276,18 @@ void bind_records(Class& database) {
           "commit_workload",
           [](Database& self, const std::string& hash, const std::string& name, const std::string& script,
              const std::string& sizes) {
-            unwrap_status(self.commit_workload(hash_from_hex(hash), name, script, sizes));
+            const Hash128 workload = hash_from_hex(hash);
+            unwrap_status(without_gil([&] { return self.commit_workload(workload, name, script, sizes); }));
           },
           nb::arg("hash"), nb::arg("name"), nb::arg("script"), nb::arg("sizes") = "")
       .def("commit", &commit, nb::arg("hash"), nb::arg("target"), nb::arg("trace"), nb::arg("seconds"),
            nb::arg("outcome"), nb::arg("error"), nb::arg("host") = "", nb::arg("versions") = "",
            "Keeps a record of a program that was committed, of no session; gives its number.")
       .def(
-          "erase", [](Database& self, const std::vector<int64_t>& ids) { unwrap_status(self.erase(ids)); },
+          "erase",
+          [](Database& self, const std::vector<int64_t>& ids) {
+            unwrap_status(without_gil([&] { return self.erase(ids); }));
+          },
           nb::arg("ids"), "Forgets records by their numbers.")
       .def("meta",
            [](Database& self, const std::string& key) -> nb::object {
@@ -284,7 +295,7 @@ void bind_records(Class& database) {
              return value ? nb::object(nb::str(value->c_str(), value->size())) : nb::none();
            })
       .def("set_meta", [](Database& self, const std::string& key, const std::string& value) {
-        unwrap_status(self.set_meta(key, value));
+        unwrap_status(without_gil([&] { return self.set_meta(key, value); }));
       });
 }
 
@@ -294,8 +305,10 @@ void bind_sessions(Class& database) {
       .def(
           "store",
           [](Database& self, const nb::dict& record, const nb::object& space, const std::string& state) {
-            if (space.is_none()) return unwrap(self.commit(record_of(record)));
-            return unwrap(self.commit(record_of(record), {hash_from_hex(nb::cast<std::string>(space)), state}));
+            const Record row = record_of(record);
+            if (space.is_none()) return unwrap(without_gil([&] { return self.commit(row); }));
+            const SessionStep step{hash_from_hex(nb::cast<std::string>(space)), state};
+            return unwrap(without_gil([&] { return self.commit(row, step); }));
           },
           nb::arg("record"), nb::arg("space").none(), nb::arg("state"),
           nb::sig("def store(self, record: dict[str, Any], space: str | None, state: str) -> int"),
@@ -305,7 +318,9 @@ void bind_sessions(Class& database) {
           "commit_finals",
           [](Database& self, const std::string& hash, const std::string& target, int64_t winner,
              const std::vector<double>& seconds, int64_t last_record) {
-            unwrap_status(self.commit_finals(hash_from_hex(hash), target, {winner, seconds, last_record}));
+            const Hash128 workload = hash_from_hex(hash);
+            const Finals finals{winner, seconds, last_record};
+            unwrap_status(without_gil([&] { return self.commit_finals(workload, target, finals); }));
           },
           nb::arg("hash"), nb::arg("target"), nb::arg("winner"), nb::arg("seconds"), nb::arg("last_record"))
       .def(
@@ -339,13 +354,17 @@ void bind_sessions(Class& database) {
           "save_session",
           [](Database& self, const std::string& hash, const std::string& target, const std::string& space,
              uint64_t seed, const std::string& state) {
-            unwrap_status(self.save_session(session_key(hash, target, space, seed), state));
+            const SessionKey key = session_key(hash, target, space, seed);
+            unwrap_status(without_gil([&] { return self.save_session(key, state); }));
           },
           nb::arg("hash"), nb::arg("target"), nb::arg("space"), nb::arg("seed"), nb::arg("state"))
       .def(
           "forget_session",
           [](Database& self, const std::string& hash, const std::string& target, const std::string& space,
-             uint64_t seed) { unwrap_status(self.forget_session(session_key(hash, target, space, seed))); },
+             uint64_t seed) {
+            const SessionKey key = session_key(hash, target, space, seed);
+            unwrap_status(without_gil([&] { return self.forget_session(key); }));
+          },
           nb::arg("hash"), nb::arg("target"), nb::arg("space"), nb::arg("seed"));
 }
 
@@ -354,16 +373,16 @@ void bind_upkeep(Class& database) {
       .def(
           "merge",
           [](Database& self, Database& from) {
-            MergeCount count = unwrap(merge(self, from));
+            MergeCount count = unwrap(without_gil([&] { return merge(self, from); }));
             return nb::make_tuple(count.workloads, count.records);
           },
           nb::arg("other"), "Adds what the other one has and this one has not; how many programs and records.",
           nb::sig("def merge(self, other: Database) -> tuple[int, int]"))
       .def(
-          "prune", [](Database& self, size_t keep) { return unwrap(prune(self, keep)); }, nb::arg("keep"),
-          "Keeps of each program and target so many records, the best; how many were forgotten.")
+          "prune", [](Database& self, size_t keep) { return unwrap(without_gil([&] { return prune(self, keep); })); },
+          nb::arg("keep"), "Keeps of each program and target so many records, the best; how many were forgotten.")
       .def(
-          "forget_damaged", [](Database& self) { return unwrap(forget_damaged(self)); },
+          "forget_damaged", [](Database& self) { return unwrap(without_gil([&] { return forget_damaged(self); })); },
           "Forgets the records that cannot be read; how many.")
       .def(
           "export_json_lines",
@@ -407,12 +426,13 @@ void bind_database(nb::module_& m) {
   database.def(nb::init<>())
       .def_static(
           "open",
-          [](const std::string& path, bool read_only) {
+          [](const std::string& path, bool read_only, double busy_timeout) {
             DatabaseOptions options;
             options.read_only = read_only;
-            return std::shared_ptr<Database>(unwrap(Database::open(path, options)));
+            options.busy_timeout = std::chrono::milliseconds(static_cast<int64_t>(1e3 * busy_timeout));
+            return std::shared_ptr<Database>(unwrap(without_gil([&] { return Database::open(path, options); })));
           },
-          nb::arg("path"), nb::arg("read_only") = false)
+          nb::arg("path"), nb::arg("read_only") = false, nb::arg("busy_timeout") = 5.0)
       .def_static(
           "in_memory",
           [](const std::string& path) { return std::shared_ptr<Database>(unwrap(Database::in_memory(path))); },

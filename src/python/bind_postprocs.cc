@@ -37,7 +37,7 @@ struct PythonPostproc final : Postproc {
         return argument_error("postproc/answer", name() + ".apply() returned None",
                               "return True for a candidate that is good, False for one that is not");
       }
-      return PyObject_IsTrue(answer.ptr()) == 1;
+      return truth_of(answer);
     });
   }
   std::shared_ptr<Postproc> clone() const override {

@@ -93,7 +93,7 @@ search::MultiLevelTilingOptions::Filter tiling_filter(const nb::object& function
   return [held](const schedule::Schedule& schedule, schedule::BlockRV block) {
     return in_python("space/exception", [&]() -> Result<bool> {
       SchedulePtr copy = to_python(schedule);
-      return PyObject_IsTrue(held->callable(copy, PyBlock{copy, block}).ptr()) == 1;
+      return truth_of(held->callable(copy, PyBlock{copy, block}));
     });
   };
 }

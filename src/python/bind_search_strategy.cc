@@ -1,4 +1,5 @@
 // Strategies and what they hand out. Databases are Python objects: whatever has commit_workload() and get_top_k().
+#include <fmt/format.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -39,11 +40,14 @@ class PythonDatabase final : public TuningDatabase {
   Result<std::vector<TuningRecord>> top_k(const Ref<Module>& module, size_t count) override {
     return in_python("database/exception", [&]() -> Result<std::vector<TuningRecord>> {
       nb::object workload = object_.attr("commit_workload")(module);
+      if (!nb::hasattr(workload, "mod")) return wrong("commit_workload", workload, "it gives the Workload");
       std::vector<TuningRecord> records;
       nb::object given = object_.attr("get_top_k")(workload, count);
-      if (!nb::isinstance<nb::list>(given) && !nb::isinstance<nb::tuple>(given)) return wrong(given);
+      if (!nb::isinstance<nb::list>(given) && !nb::isinstance<nb::tuple>(given))
+        return wrong("get_top_k", given, kRecords);
       for (nb::handle record : given) {
-        if (!nb::hasattr(record, "trace") || !nb::hasattr(record, "run_secs")) return wrong(record);
+        if (!nb::hasattr(record, "trace") || !nb::hasattr(record, "run_secs"))
+          return wrong("get_top_k", record, kRecords);
         TuningRecord copy{nb::cast<const PyTrace&>(record.attr("trace")).trace, {}};
         nb::object seconds = record.attr("run_secs");
         if (!seconds.is_none()) {
@@ -56,10 +60,12 @@ class PythonDatabase final : public TuningDatabase {
   }
 
  private:
-  Diagnostic wrong(nb::handle given) const {
+  static constexpr const char* kRecords = "it gives a list of TuningRecord, the best first";
+
+  Diagnostic wrong(const char* method, nb::handle given, const char* hint) const {
     return argument_error("database/answer",
-                          "get_top_k() of a '" + class_name(object_) + "' gave a '" + class_name(given) + "'",
-                          "it gives a list of TuningRecord, the best first");
+                          fmt::format("{}() of a '{}' gave a '{}'", method, class_name(object_), class_name(given)),
+                          hint);
   }
   nb::object object_;
 };
@@ -131,7 +137,7 @@ struct PythonSearchStrategy final : SearchStrategy {
     const SearchStrategy* self = this;
     if (!overrides<SearchStrategy>(self, "runs_ahead")) return false;
     try {
-      return PyObject_IsTrue(nb::object(nb::find(self).attr("runs_ahead")()).ptr()) == 1;
+      return truth_of(nb::find(self).attr("runs_ahead")());
     } catch (nb::python_error& error) {
       error.discard_as_unraisable("runs_ahead()");
       return false;

@@ -198,8 +198,7 @@ search::PostOrderApply::BlockFilter block_filter(const nb::object& function) {
   if (function.is_none()) return {};
   auto held = std::make_shared<HeldCallable>(nb::cast<nb::callable>(function));
   return [held](const Ref<Block>& block) {
-    return in_python("space/exception",
-                     [&]() -> Result<bool> { return PyObject_IsTrue(held->callable(block).ptr()) == 1; });
+    return in_python("space/exception", [&]() -> Result<bool> { return truth_of(held->callable(block)); });
   };
 }
 

@@ -47,6 +47,12 @@ Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer) {
   return schedules;
 }
 
+bool truth_of(nb::handle answer) {
+  const int truth = PyObject_IsTrue(answer.ptr());
+  if (truth < 0) nb::raise_python_error();
+  return truth == 1;
+}
+
 schedule::Schedule taken(const SchedulePtr& object) {
   if (!object)
     fail(argument_error("search/schedule", "a schedule was expected, not None", "return the schedule from the method"));

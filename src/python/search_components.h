@@ -42,6 +42,9 @@ Diagnostic diagnostic_of(nb::python_error& error, const char* code);
 /// The exception behind a diagnostic of diagnostic_of(); none for other diagnostics.
 nb::object exception_behind(const Diagnostic& diagnostic);
 
+/// Whether Python takes it for true; raises what asking raises.
+bool truth_of(nb::handle answer);
+
 /// A function of Python that C++ keeps beyond a call, and lets go of on any thread.
 struct __attribute__((visibility("hidden"))) HeldCallable {
   explicit HeldCallable(nb::callable held) : callable(std::move(held)) {}

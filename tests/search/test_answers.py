@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -161,3 +162,59 @@ def test_a_database_that_gives_no_records(tmp_path: Path, answer: Any) -> None:
     with pytest.raises(tw.ArgumentError, match=r"get_top_k\(\) of a 'OfMine' gave a") as error:
         session(tmp_path, database=kind(), strategy="evolutionary")
     assert error.value.code == "database/answer"
+
+
+@pytest.mark.parametrize("given", [3, "x", [1], ["a", None], np.array([1, 2]), object(), [double], {}])
+def test_spaces_that_give_no_schedules(tmp_path: Path, given: Any) -> None:
+    class Space(ms.SpaceGenerator):
+        def generate_design_space(self, module: Any) -> Any:
+            return given
+
+        def clone(self) -> Any:
+            return self
+
+    for use in (
+        lambda: tw.tune(double, space=Space(), trials=1, progress=None),
+        lambda: session(tmp_path, space=Space()),
+    ):
+        with pytest.raises(tw.ArgumentError, match="of a 'Space' gave a '") as error:
+            use()
+        assert error.value.code == "space/answer" and "a list of schedules" in str(error.value.hint)
+
+
+class Answering(ms.MemoryDatabase):
+    """Gives something else than asked for."""
+
+    def __init__(self, method: str, answer: Any) -> None:
+        super().__init__()
+        if method:
+            setattr(self, method, lambda *_: answer)
+
+
+@pytest.mark.parametrize("answer", [None, 3, [3], np.array([1.0])])
+@pytest.mark.parametrize("method", ["commit_workload", "get_all_tuning_records", "get_top_k"])
+def test_databases_that_give_something_else(tmp_path: Path, method: str, answer: Any) -> None:
+    uses: dict[str, Callable[[], object]] = {
+        "tune": lambda: tw.tune(double, trials=1, database=Answering(method, answer), progress=None),
+        "tune_tir": lambda: session(tmp_path, database=Answering(method, answer), strategy="evolutionary"),
+    }
+    asked = {"commit_workload": ["tune", "tune_tir"], "get_all_tuning_records": ["tune"], "get_top_k": ["tune_tir"]}
+    for name in asked[method]:
+        with pytest.raises(tw.ArgumentError, match=rf"{method}\(\) of a 'Answering' gave a '") as error:
+            uses[name]()
+        assert error.value.code == "database/answer"
+
+
+@pytest.mark.parametrize("answer", [np.array([True, False]), np.array([])])
+def test_answers_that_are_neither_true_nor_false(answer: Any) -> None:
+    class Mask(ms.Postproc):
+        def apply(self, sch: Any) -> Any:
+            return answer
+
+    for _ in range(2):  # an error that was left behind would show in the next call
+        result = tw.tune(double, space=ms.ScheduleFn(halves, postprocs=[Mask()]), trials=1, progress=None)
+        (reason,) = result.progress.refusals
+        assert reason == "postproc/exception" and "ambiguous" in result.progress.refusals[reason][1]
+    generator = ms.PostOrderApply(f_block_filter=lambda block: answer)
+    with pytest.raises(ValueError, match="ambiguous"):
+        ms.TuneContext(double, target="llvm", space_generator=generator).generate_design_space()

@@ -17,7 +17,7 @@ from tests.search.programs import scale, tiles
 from typer.testing import CliRunner, Result
 
 import tilewright as tw
-from tilewright import _core
+from tilewright import _core, records
 from tilewright.cli import app
 from tilewright.records import open_database
 
@@ -102,7 +102,10 @@ def test_a_file_that_cannot_be_used_is_left_alone(
     assert file.read_bytes() == before
 
 
-def test_a_database_that_is_locked(tmp_path: Path, command: Callable[..., Result]) -> None:
+def test_a_database_that_is_locked(
+    tmp_path: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "BUSY_SECONDS", 0.5)
     file = tmp_path / "t.db"
     tw.tune(scale, space=tiles, trials=2, database=file, progress=None)
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
@@ -116,7 +119,8 @@ def test_a_database_that_is_locked(tmp_path: Path, command: Callable[..., Result
     assert count_records(file) == 2
 
 
-def test_one_that_gets_locked_in_the_middle(tmp_path: Path) -> None:
+def test_one_that_gets_locked_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "BUSY_SECONDS", 0.5)
     file = tmp_path / "t.db"
     other: list[sqlite3.Connection] = []
 

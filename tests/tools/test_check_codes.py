@@ -46,7 +46,9 @@ def test_code_that_only_a_test_knows(tree):
 
 
 def test_what_only_looks_like_a_code(tree):
-    text = '#include "support/hash"\n// "split/P7"\nauto mime = "text/plain"; auto path = "/proc/self"; auto part = "beside/building";\n'
+    text = (
+        '#include "support/hash"\n// "split/P7"\nauto mime = "text/plain", path = "/proc/self", part = "beside/all";\n'
+    )
     assert findings(tree, {"src/schedule/split.cc": text}) == []
 
 

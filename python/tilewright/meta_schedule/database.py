@@ -162,6 +162,37 @@ def _text(told: Any) -> str:
     return told if isinstance(told, str) else json.dumps(told, separators=(",", ":"))
 
 
+def workload_in(database: Database, module: ir.IRModule) -> Workload:
+    """What a database of any kind knows a program as.
+
+    Raises:
+        tilewright.ArgumentError: it gives something else.
+    """
+    given: Workload = _answer(database, "commit_workload", database.commit_workload(module), ("mod",), "the Workload")
+    return given
+
+
+def records_in(database: Database) -> list[TuningRecord]:
+    """All records of a database of any kind.
+
+    Raises:
+        tilewright.ArgumentError: it gives something else.
+    """
+    asked, hint = "get_all_tuning_records", "a list of TuningRecord"
+    given = _answer(database, asked, database.get_all_tuning_records(), ("__iter__",), hint)
+    return [_answer(database, asked, record, ("trace", "workload", "run_secs"), hint) for record in given]
+
+
+def _answer(database: Database, method: str, given: Any, has: Sequence[str], hint: str) -> Any:
+    if all(hasattr(given, name) for name in has):
+        return given
+    raise ArgumentError.of(
+        "database/answer",
+        f"{method}() of a '{type(database).__name__}' gave a '{type(given).__name__}'",
+        f"it gives {hint}",
+    )
+
+
 class Database(ABC):
     """Keeps programs and records. In a ``with``, it is the current one of the thread.
 
@@ -201,7 +232,7 @@ class Database(ABC):
         """The best record of the program on the target; None without one."""
         if not self.has_workload(mod):
             return None
-        workload, count = self.commit_workload(mod), 1
+        workload, count = workload_in(self, mod), 1
         while True:
             records = self.get_top_k(workload, count)
             served = next((record for record in records if record.serves(target)), None)

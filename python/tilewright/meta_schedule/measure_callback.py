@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import logging
-import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from tilewright.errors import ArgumentError, ResourceError
+from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import BuilderResult, remove_build_dir
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import RunnerResult
@@ -23,9 +21,6 @@ __all__ = ["AddToDatabase", "MeasureCallback", "PyMeasureCallback", "RemoveBuild
 
 #: seconds that stand for a measurement that failed
 FAILED = 1e10
-#: seconds that a database may be locked by others before its records are given up
-LOCKED_SECONDS = 300.0
-Answer = TypeVar("Answer")
 
 
 class MeasureCallback(ABC):
@@ -75,7 +70,7 @@ PyMeasureCallback = MeasureCallback
 
 
 class AddToDatabase(MeasureCallback):
-    """Keeps what was measured, failures too; waits for a database that others have locked."""
+    """Keeps what was measured, failures too."""
 
     def apply(
         self,
@@ -86,13 +81,13 @@ class AddToDatabase(MeasureCallback):
         runner_results: Sequence[RunnerResult],
     ) -> None:
         """Commits one record for each candidate."""
-        from tilewright.meta_schedule.database import TuningRecord
+        from tilewright.meta_schedule.database import TuningRecord, workload_in
 
         database = task_scheduler.database
         if database is None:
             return
         context = task_scheduler.tasks[task_id].ctx
-        workload = _when_unlocked(lambda: database.commit_workload(context.mod))
+        workload = workload_in(database, context.mod)
         for candidate, built, result in zip(measure_candidates, builder_results, runner_results, strict=True):
             failed = built.error_msg is not None or result.error_msg is not None or not result.run_secs
             record = TuningRecord(
@@ -104,22 +99,7 @@ class AddToDatabase(MeasureCallback):
                 error=built.error_msg or result.error_msg or "",
                 origin=getattr(result, "origin", Origin()),
             )
-            _when_unlocked(functools.partial(database.commit_tuning_record, record))
-
-
-def _when_unlocked(commit: Callable[[], Answer]) -> Answer:
-    """What it gives, once nobody else has the database locked.
-
-    Raises:
-        tilewright.ResourceError: it was locked for minutes, or is not to be written.
-    """
-    until = time.monotonic() + LOCKED_SECONDS
-    while True:
-        try:
-            return commit()
-        except ResourceError as error:
-            if error.code != "database/locked" or time.monotonic() > until:
-                raise
+            database.commit_tuning_record(record)
 
 
 class RemoveBuildArtifact(MeasureCallback):

@@ -15,7 +15,7 @@ from tilewright.errors import ArgumentError, Error
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.builder import Builder, BuilderInput, LocalBuilder, remove_build_dir
-from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Workload
+from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Workload, records_in
 from tilewright.meta_schedule.database_kinds import database_in
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.meta_schedule.local_runner import LocalRunner
@@ -50,7 +50,7 @@ class PostOpt:
     def run(self) -> None:
         """All programs; what is measured is kept in the database."""
         workloads: dict[int, Workload] = {}
-        for record in self.database.get_all_tuning_records():
+        for record in records_in(self.database):
             workloads.setdefault(id(record.workload), record.workload)
         builder, runner = LocalBuilder(), LocalRunner(evaluator_config=SAMPLES)
         try:

@@ -18,7 +18,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.meta_schedule.builder import BuilderResult
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload, equality_of
+from tilewright.meta_schedule.database import Database, TuningRecord, Workload, equality_of, records_in
 from tilewright.meta_schedule.runner import RunnerResult
 
 __all__ = ["SessionJournal", "Untold", "end_session", "seed_of_session"]
@@ -51,7 +51,7 @@ class SessionJournal:
         self._taken: dict[int, str] = {}  # candidates that were measured before, by their identity
         self._recorded: Counter[str] = Counter()  # of what was measured before, what the database has
         if self._known and database is not None:
-            self._recorded.update(_digest(record.trace) for record in database.get_all_tuning_records())
+            self._recorded.update(_digest(record.trace) for record in records_in(database))
 
     def _read(self) -> None:
         lines: list[bytes] = []

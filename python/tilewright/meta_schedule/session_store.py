@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir
+from tilewright.meta_schedule.database import records_in, workload_in
 from tilewright.meta_schedule.record_rows import record_of, row_of
 from tilewright.records import as_named_in, recorded_program
 from tilewright.task import name_of, program_keys
@@ -27,7 +28,7 @@ class SessionStore(_core.Database):
         super().__init__()
         self._database, self._tables = database, _core.Database.in_memory()
         self._entries: dict[str, tuple[ir.IRModule, Workload] | None] = {}
-        for record in database.get_all_tuning_records():
+        for record in records_in(database):
             key = program_keys(record.workload.mod)[0]
             self._tables.commit_workload(key, name_of(record.workload.mod), record.workload.mod.script())
             self._tables.commit(key, *row_of(record))
@@ -51,7 +52,7 @@ class SessionStore(_core.Database):
         """The program of a session, and what the database knows it as."""
         if key not in self._entries:
             program = next(recorded_program(row) for row in self.workloads() if row["hash"] == key)
-            self._entries[key] = None if program is None else (program, self._database.commit_workload(program))
+            self._entries[key] = None if program is None else (program, workload_in(self._database, program))
         return self._entries[key]
 
     def commit_workload(self, hash: str, name: str, script: str, sizes: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from tilewright import limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder
-from tilewright.meta_schedule.database import Database
+from tilewright.meta_schedule.database import Database, workload_in
 from tilewright.meta_schedule.database_kinds import check_place, database_of_session
 from tilewright.meta_schedule.measure_callback import MeasureCallback
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
@@ -190,7 +190,7 @@ def _descend(tasks: Sequence[Any], database: Database, builder: Builder, runner:
     for task in tasks:
         if database.has_workload(task.mod):
             with Profiler.timeit("Descent"):
-                descend(database, database.commit_workload(task.mod), task.target, DESCENT_TRIALS, builder, runner)
+                descend(database, workload_in(database, task.mod), task.target, DESCENT_TRIALS, builder, runner)
 
 
 def _add_beside(session: Profiler, builder: Builder) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.space_generator import ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
-from tilewright.search.space import SPACES
+from tilewright.search.space import SPACES, design_spaces
 from tilewright.wrong_arguments import explained
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class TuneContext(_core.TuneContext):
 
     def generate_design_space(self) -> list[_core.Schedule]:
         """The schedules of the program, one for each way to say it."""
-        return self._generator().generate_design_space(self._module())
+        return design_spaces(self._generator(), self._module())
 
     def pre_tuning(
         self,

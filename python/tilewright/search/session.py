@@ -33,7 +33,7 @@ from tilewright.search.interrupts import Interrupts
 from tilewright.search.modules import ModuleResult, function_called, main_of, public_functions, tune_functions
 from tilewright.search.relatives import traces_of_relatives
 from tilewright.search.result import Progress, TuneResult, record_of
-from tilewright.search.space import Space, space_called, space_for_cpu
+from tilewright.search.space import Space, design_spaces, space_called, space_for_cpu
 from tilewright.spending import BESIDE, Profiler
 from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
 from tilewright.user_lines import place_of
@@ -567,7 +567,7 @@ class _Search:
                 # Kernels of a search are called with arrays as the program has them.
                 kept = [p for p in self.generator.postprocs or [] if not isinstance(p, _core.RewriteLayout)]
                 self.generator.postprocs = kept
-            spaces = self.generator.generate_design_space(self.task.module)
+            spaces = design_spaces(self.generator, self.task.module)
             if not spaces:
                 raise ArgumentError.of(
                     "space/empty",

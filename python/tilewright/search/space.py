@@ -121,6 +121,27 @@ SPACES: Mapping[str, Callable[[], _core.SpaceGenerator]] = {
 }
 
 
+def design_spaces(generator: _core.SpaceGenerator, module: Module) -> list[Schedule]:
+    """The schedules that a generator gives of a program, one for each way to say it.
+
+    Raises:
+        tilewright.ArgumentError: it gives something else.
+    """
+    given: Any = generator.generate_design_space(module)
+    if isinstance(given, _core.Schedule):
+        return [given]
+    items = list(given) if isinstance(given, list | tuple) else [] if given is None else None
+    if items is None or any(not isinstance(item, _core.Schedule) for item in items):
+        wrong = given if items is None else next(item for item in items if not isinstance(item, _core.Schedule))
+        raise ArgumentError.of(
+            "space/answer",
+            f"generate_design_space() of a '{type(generator).__name__}' gave a '{type(wrong).__name__}'"
+            + ("" if items is None else " in its list"),
+            "it gives a list of schedules, such as [tw.Schedule(module)]",
+        )
+    return items
+
+
 def space_called(name: str) -> _core.SpaceGenerator:
     """The space of that name.
 

@@ -1,6 +1,6 @@
 // Files that are locked, damaged, foreign, read-only or on a full disk: an error that says so, and nothing lost.
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>

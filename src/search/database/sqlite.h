@@ -17,9 +17,9 @@ struct sqlite3_stmt;
 
 namespace tilewright::search::sqlite {
 
-/// The first `count` bytes of a file, of which SQLite makes nothing yet; zeros beyond its end. Closing a file gives up all
-/// locks that this process has on it (POSIX, fcntl), those of open connections, too; SQLite knows its own, and closes the
-/// file after them.
+/// The first `count` bytes of a file, of which SQLite makes nothing yet; zeros beyond its end. Closing a file gives up
+/// all locks that this process has on it (POSIX, fcntl), those of open connections, too; SQLite knows its own, and
+/// closes the file after them.
 Result<std::string> read_start(const std::string& path, size_t count);
 
 /// A prepared statement: bind, step, read columns. Bindings count from 1, columns from 0, as in SQLite.

@@ -257,6 +257,10 @@ void HelperProcess::kill() {
   ::kill(pid_, SIGKILL);
 }
 
+void HelperProcess::resume() {
+  if (pid_ > 0) ::kill(-pid_, SIGCONT);
+}
+
 bool HelperProcess::reap(int& wait_status) {
   wait_status = -1;
   if (pid_ <= 0) return true;

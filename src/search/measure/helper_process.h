@@ -46,6 +46,8 @@ class HelperProcess {
   void clear_log() { log_text_.clear(); }
 
   void kill();
+  /// Goes on if a signal has stopped it; nothing otherwise.
+  void resume();
   /// What became of the time of a thread so far, in seconds.
   struct ThreadTime {
     double ran = 0;

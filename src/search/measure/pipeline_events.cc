@@ -266,6 +266,8 @@ void MeasurePipeline::Loop::begin_limit(Worker& worker, double seconds) {
 bool MeasurePipeline::Loop::extend_limit(Worker& worker, double taken, double limit) {
   const double own = worker.process->own_since(worker.times, taken);
   if (own >= limit || taken >= kMostWaiting * limit) return false;
+  // Somebody may have stopped it, and who has forgotten it would end the search.
+  worker.process->resume();
   worker.deadline = Clock::now() + from_seconds(std::max(limit - own, 1e-3));
   return true;
 }

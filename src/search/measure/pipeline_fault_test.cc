@@ -89,6 +89,14 @@ TEST_F(FaultTest, AHelperThatGetsNoProcessorIsWaitedFor) {
   EXPECT_EQ(pipeline->helper_pids().front(), helper);
 }
 
+TEST_F(FaultTest, AHelperThatWasStoppedGoesOn) {
+  EXPECT_EQ(run("build:add").outcome, Outcome::kOk);
+  const std::vector<int> helpers = pipeline->helper_pids();
+  for (const int helper : helpers) ASSERT_EQ(::kill(helper, SIGSTOP), 0);
+  EXPECT_EQ(run("build:add").outcome, Outcome::kOk);
+  EXPECT_EQ(pipeline->helper_pids(), helpers);
+}
+
 TEST_F(FaultTest, Loading) {
   expect({
       {"build:load_error", Outcome::kBuildError, "test/load", "relocation out of range"},
