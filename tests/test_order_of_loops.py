@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from test_cpu_space import TARGETS, scheduled
+from test_cpu_space import TARGETS, here, scheduled
 from tilewright import cpu_space
 from tilewright.script import tir as T
 
@@ -64,3 +64,56 @@ def test_an_order_of_loops_that_has_to_stay():
     a, b, c = np.ones((6, 6), "float32"), np.zeros((6, 6), "float32"), np.zeros((6, 6), "float32")
     kernel(a, b, c)
     assert (b == 2).all() and (c == 2).all()
+
+
+#: types of operands and results
+TYPES = [("float32", "float32"), ("float64", "float64"), ("int8", "int32"), ("float16", "float32")]
+
+
+def product_of_orders(seed, narrow, wide):
+    """A product with batches, whose operands and results have their dimensions in any order."""
+    random = np.random.default_rng(seed)
+    sizes = {axis: int(random.choice([1, 3, 8, 17, 32, 48])) for axis in "bijk"}
+    dims = {}
+    for name, axes in {"A": "ik", "B": "kj", "C": "ij"}.items():
+        batched = axes + "b" if name == "C" or random.random() < 0.6 else axes
+        dims[name] = "".join(random.permutation([*batched]))
+    order = random.permutation([*"bijk"])
+    shapes = {name: tuple(sizes[axis] for axis in axes) for name, axes in dims.items()}
+
+    def at(name):
+        place = f"{name}[{', '.join(f'v{axis}' for axis in dims[name])}]"
+        return place if name == "C" or narrow == wide else f'T.cast({place}, "{wide}")'
+
+    def buffer(name):
+        return f'{name}: T.Buffer({shapes[name]}, "{wide if name == "C" else narrow}")'
+
+    text = f"""from tilewright.script import tir as T
+@T.prim_func
+def main({", ".join(map(buffer, "ABC"))}):
+    for {", ".join(order)} in T.grid({", ".join(str(sizes[axis]) for axis in order)}):
+        with T.block("C"):
+            vb, vi, vj, vk = T.axis.remap("SSSR", [b, i, j, k])
+            with T.init():
+                {at("C")} = T.cast(0, "{wide}")
+            {at("C")} = {at("C")} + {at("A")} * {at("B")}
+"""
+    arrays = {name: random.integers(-9, 9, shapes[name]).astype(narrow) for name in "AB"}
+    factors = [each.astype(wide) for each in (*arrays.values(), np.ones(sizes["b"]))]
+    return tw.script.from_source(text), arrays, np.einsum(f"{dims['A']},{dims['B']},b->{dims['C']}", *factors)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_the_order_of_dimensions_is_no_matter(seed):
+    narrow, wide = TYPES[seed % len(TYPES)]
+    program, arrays, expected = product_of_orders(seed, narrow, wide)
+    for target in (*map(here, TARGETS), tw.Target("native")):
+        for best in (True, False):
+            sch = scheduled(program, target, best=best, seed=seed)
+            sch.verify()
+            result = np.empty(expected.shape, wide)
+            kernel = tw.compile(sch, target)
+            kernel(*arrays.values(), result)
+            np.testing.assert_array_equal(result, expected)
+            # What the rules ask for comes about, so that a search does not refuse it.
+            assert not [str(note) for note in kernel.notes if note.asked]

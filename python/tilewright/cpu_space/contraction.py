@@ -157,7 +157,7 @@ class _Contraction:
         store = self._leave(leaving, head)
         depth = len(head)
         if store is not None:
-            self._lanes_last(schedule.get_loops(store)[depth:], sorted(inner))
+            self._lanes_last(schedule.get_loops(store)[depth:], sorted(inner, key=self._place_in_results))
         begin = None
         # Where the reduction may be empty, results would begin on a condition, which no parallel loop is proved with.
         if reduced and all(facts.axes[i].is_fixed for i in facts.reduced):
@@ -356,6 +356,12 @@ class _Contraction:
                 return None
         attempt(schedule.set_scope, self.facts.block, 0, "local")
         return leaving
+
+    def _place_in_results(self, axis: int) -> int:
+        """The dimension of the results that it runs along: that is how the loops are ordered with which they leave."""
+        variable = self.facts.axes[axis].var
+        indices = self.facts.store.indices
+        return next((n for n, index in enumerate(indices) if coefficient(index, variable) != 0), len(indices))
 
     def _lanes_last(self, own: list[LoopRV], axes: list[int]) -> None:
         """Results leave along the axis of the vectors, too, where that is not the last one."""
