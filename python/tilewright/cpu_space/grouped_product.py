@@ -8,7 +8,17 @@ from dataclasses import replace
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, constant, facts_of, is_conditional, is_parameter, is_plain, step_after
+from tilewright.cpu_space.facts import (
+    Facts,
+    Operand,
+    coefficient,
+    constant,
+    facts_of,
+    is_conditional,
+    is_parameter,
+    is_plain,
+    step_after,
+)
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -83,8 +93,14 @@ def _cycles_without(facts: Facts, target: _core.Target) -> float:
 def columns_of(facts: Facts, left: int) -> int | None:
     """The axis that results lie along, of the right operand alone."""
     a, b = facts.reads[left], facts.reads[1 - left]
-    along = [i for i in facts.spatial if facts.store.strides[i] == 1 and b.varies(i) and not a.varies(i)]
+    along = [i for i in facts.spatial if _lies_along(facts, facts.store, i) and b.varies(i) and not a.varies(i)]
     return along[0] if along else None
+
+
+def _lies_along(facts: Facts, operand: Operand, axis: int) -> bool:
+    """Whether neighbors along an axis are neighbors in memory, and their last indices follow one another: instructions
+    are described with those."""
+    return operand.strides[axis] == 1 and coefficient(operand.indices[-1], facts.axes[axis].var) == 1
 
 
 def group_axis_of(facts: Facts, left: int) -> int | None:
@@ -93,7 +109,7 @@ def group_axis_of(facts: Facts, left: int) -> int | None:
     if axis is None:
         return None
     for i in facts.reduced:
-        if a.strides[i] == 1 and all(dimension_of(facts, b.indices, j) is not None for j in (i, axis)):
+        if _lies_along(facts, a, i) and all(dimension_of(facts, b.indices, j) is not None for j in (i, axis)):
             return i
     return None
 

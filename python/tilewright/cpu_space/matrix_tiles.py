@@ -114,7 +114,7 @@ def _ways(schedule: Schedule, facts: Facts, left: int, target: _core.Target) -> 
     if not needed or not set(needed) <= set(target.features) or columns is None or depth_axis is None:
         return
     rows = _rows(facts, left)
-    if not rows or any(facts.periods) or not _is_plain(facts, left, depth_axis, columns):
+    if not rows or any(facts.periods) or not _is_plain(facts, left, depth_axis):
         return
     group = _group_of(a)
     groups = math.ceil(facts.extent(depth_axis) / group)
@@ -162,13 +162,11 @@ def _rows(facts: Facts, left: int) -> list[int]:
     ]
 
 
-def _is_plain(facts: Facts, left: int, depth_axis: int, columns: int) -> bool:
+def _is_plain(facts: Facts, left: int, depth_axis: int) -> bool:
     """Whether each operand can be described: indices of the left one are sums of axes, the last of which is the depth;
-    those of the right one and of the results are axes, the last of these the columns."""
+    those of the right one and of the results are axes."""
     a, b = facts.reads[left], facts.reads[1 - left]
     if dimension_of(facts, (a.indices[-1],), depth_axis) is None:
-        return False
-    if dimension_of(facts, (facts.store.indices[-1],), columns) is None:
         return False
     for index in (*b.indices, *facts.store.indices):
         if not isinstance(index, (ir.Var, ir.IntImm)):
