@@ -727,6 +727,11 @@ def test_the_steps_by_rules_can_be_read_and_taken_again():
     bodies = [kernel.inspect("tir").split("tir.noalias", 1)[1] for kernel in (tw.compile(sch), ruled)]
     assert bodies[0] == bodies[1]
     assert tw.compile(program, schedule="as written").inspect("schedule") == ""
+    own = tw.Schedule(program)
+    own.parallel(own.get_loops(own.get_block("C"))[0])
+    kernel = tw.compile(own)
+    assert kernel.schedule == "as written" and "sch.parallel" in kernel.inspect("schedule")
+    assert "sch.parallel" in pickle.loads(pickle.dumps(kernel)).inspect("schedule")
     module = tw.ir.Module({name: product(70, 90, 50).with_attr("global_symbol", name) for name in ("first", "second")})
     steps = tw.compile(module, schedule="by rules").inspect("schedule")
     assert "# first" in steps and "# second" in steps

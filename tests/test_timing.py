@@ -202,6 +202,16 @@ def test_disturbed_rounds_are_left_out_where_enough_are_left(monkeypatch):
     assert turns.disturbed == {"a": 0.8, "b": 1.0}
 
 
+def test_of_what_others_disturb_the_time_on_the_processor_counts(monkeypatch):
+    # Sleeping is what a thread does whose processor others have.
+    for threads, others in ((1, range(40)), (2, range(40)), (1, [])):
+        lost_in(monkeypatch, others)
+        turns = timing.take_turns({"a": lambda: time.sleep(0.02)}, rounds=4, threads=threads)
+        assert len(turns.seconds["a"]) == 4 and turns.disturbed == {"a": 1.0 if others else 0.0}
+        on_processor = threads == 1 and bool(others)
+        assert all((seconds < 0.02) == on_processor for seconds in turns.seconds["a"])
+
+
 def test_what_was_measured_beside_others_says_so(monkeypatch):
     monkeypatch.setattr(timing.machine, "roofs", lambda threads: roofs_of(1e15))
     calls = {"a": recorder([], "a", timing.SLICE_SECONDS * 2)}

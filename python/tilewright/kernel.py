@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tilewright import _core, limits, te
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.machine import TargetLike
-from tilewright.notes import Note, announced, notes_of, warn, warn_of_threads
+from tilewright.notes import NO_RECORD, Note, announced, notes_of, warn, warn_of_threads
 from tilewright.wrong_arguments import explained
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ class _Program(NamedTuple):
     schedule: str = "as written"
     #: the module before it was scheduled, as far as it is known
     written: Any = None
+    #: the steps of that schedule, where they are known and not the rules'
+    trace: Any = None
 
 
 class Kernel(_core.KernelBase):
@@ -100,8 +102,8 @@ class Kernel(_core.KernelBase):
 
     @property
     def schedule(self) -> str:
-        """Where the schedule comes from: ``"as written"`` (by the user), ``"by rules"`` or ``"recorded"``; empty for a
-        library."""
+        """Where the schedule comes from: ``"as written"`` (by the user), ``"by rules"`` or ``"recorded"`` (what a search
+        found); empty for a library."""
         return self._program.schedule if self._program else ""
 
     @property
@@ -121,7 +123,7 @@ class Kernel(_core.KernelBase):
         program = self._program
         if program is None:
             return _from_library, (self._library, self.name)
-        known = (program.schedule, program.written)
+        known = (program.schedule, program.written, program.trace)
         return _compiled_again, (program.module, program.target, self.name, self.threads, *known)
 
     def _complete(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -204,18 +206,19 @@ class Kernel(_core.KernelBase):
         return function
 
     def inspect(self, what: Literal["tir", "llvm", "asm", "schedule"], after: str = "") -> str:
-        """The program as the code generator gets it, the optimized LLVM IR, the assembly, or the steps by rules.
+        """The program as the code generator gets it, the optimized LLVM IR, the assembly, or the steps of its schedule.
 
         Args:
-            what: One of ``"tir"``, ``"llvm"``, ``"asm"``, and ``"schedule"`` for what the rules did, as a script that
-                takes the same steps on ``sch``; ``""`` where :attr:`schedule` is not ``"by rules"``.
+            what: One of ``"tir"``, ``"llvm"``, ``"asm"``, and ``"schedule"`` for what the rules, a search or a
+                :class:`Schedule` did, as a script that takes the same steps on ``sch``; ``""`` for a program that was
+                compiled as it was written.
             after: With ``"tir"``: the lowering pass after which to look, as :func:`tilewright.lower` takes it.
         """
         if what not in ("tir", "llvm", "asm", "schedule"):
             raise ArgumentError(f"inspect takes 'tir', 'llvm', 'asm' or 'schedule', not {what!r}")
         program = self._need_program()
         if what == "schedule":
-            return self._steps_by_rules()
+            return self._steps_by_rules() if program.trace is None else str(program.trace.simplified())
         if program.lowered is None:
             if what != "tir" or after:
                 raise ArgumentError(f"kernel {self.name} is interpreted: there is only its program, 'tir'")
@@ -414,7 +417,8 @@ def compile(
             modules get rules, unless their accesses are checked or an estimate expects them to be faster as written,
             and a :class:`Schedule` is taken as it is; :attr:`Kernel.schedule` says what was done.
         database: Use the fastest schedule that this file of records has for the program on this target; also
-            "postgresql://...", or a database of :mod:`tilewright.meta_schedule`, which is asked for it.
+            "postgresql://...", or a database of :mod:`tilewright.meta_schedule`, which is asked for it. Functions of a
+            module that have no record are scheduled by rules, with a warning.
         check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
             :class:`ArgumentError` that names block, buffer, index, its value, and bound. Loops that keep such a check
             run without vectors, and nothing warns of that. What calls do behind pointers is not checked.
@@ -427,14 +431,15 @@ def compile(
 
     Warns:
         PerformanceWarning: The program asks for a loop to be vectorized or unrolled, or for a buffer to be in
-            registers, and that cannot be. :attr:`Kernel.notes` has it all.
+            registers, and that cannot be; or a function of a module is not in the database. :attr:`Kernel.notes` has it
+            all.
     """
     result = compile_quietly(program, target, schedule=schedule, database=database, check_bounds=check_bounds)
     if not check_bounds:
         by_rules = {kernel.name for kernel in kernels_of(result) if kernel.schedule == "by rules"}
         notes = next((kernel.notes for kernel in kernels_of(result)), ())
         # Nobody has asked for what the rules ask for.
-        warn(tuple(note for note in notes if note.function not in by_rules), stacklevel=2)
+        warn(tuple(n for n in notes if n.function not in by_rules or n.code == NO_RECORD), stacklevel=2)
     return result
 
 
@@ -468,8 +473,10 @@ def compile_quietly(
         )
     resolved = _core.Target(target)
     if database is not None:
-        module, schedules = _recorded(program, database, resolved)
-        return _compiled(module, resolved, schedules, check_bounds, _as_module(program))
+        module, schedules, traces = _recorded(program, database, resolved)
+        kernels = _compiled(module, resolved, schedules, check_bounds, _as_module(program), traces)
+        _note_what_has_no_record(kernels, _as_module(program))
+        return kernels
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
     is_open = isinstance(program, (_core.PrimFunc, _core.Module)) and not check_bounds
     if schedule == "by rules" or (schedule is None and is_open):
@@ -485,7 +492,8 @@ def compile_quietly(
             # What nobody has asked for is no reason not to compile.
             if schedule is not None:
                 raise
-    return _compiled(module, resolved, {}, check_bounds, written)
+    traces = dict.fromkeys(_public(module), program.trace) if isinstance(program, _core.Schedule) else {}
+    return _compiled(module, resolved, {}, check_bounds, written, traces)
 
 
 def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> None:
@@ -496,29 +504,44 @@ def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> 
             kernel.report["notes"].append(_core.make_note("compile/no-rule", kernel.name, message))
 
 
+def _note_what_has_no_record(kernels: Kernel | KernelModule, written: Any) -> None:
+    """Says which functions of a module the database knows nothing of, but for those that have a schedule already."""
+    from tilewright.cpu_space import is_open
+
+    unscheduled = {f.attrs.get("global_symbol") for f in written.functions.values() if is_open(f)}
+    for kernel in kernels_of(kernels):
+        # What the interpreter runs has no report.
+        if kernel.name in unscheduled and kernel.schedule != "recorded" and kernel.report:
+            how = "scheduled by rules" if kernel.schedule == "by rules" else "compiled as it is written"
+            message = f"the database has no record of it for this target: it is {how}"
+            kernel.report["notes"].append(_core.make_note(NO_RECORD, kernel.name, message))
+
+
 def _recorded(
     program: Any, database: str | os.PathLike[str] | Database, target: _core.Target
-) -> tuple[Any, dict[str, Literal["recorded", "by rules"]]]:
+) -> tuple[Any, dict[str, Literal["recorded", "by rules"]], dict[str, Any]]:
     """The program with its fastest recorded schedule; of a module of several functions, each of which was tuned by
-    itself, with theirs. Functions without one are scheduled by rules."""
+    itself, with theirs. Functions without one are scheduled by rules. Then where the schedules of functions come from,
+    and the steps of those that were recorded."""
     from tilewright.cpu_space import scheduled_by_rules
     from tilewright.records import best_of_functions, best_schedule
 
     written = _as_module(program)
     try:
-        module = _as_module(best_schedule(program, database, target))
-        return module, dict.fromkeys(_public(module), "recorded")
+        found = best_schedule(program, database, target)
+        names = _public(module := _as_module(found))
+        return module, dict.fromkeys(names, "recorded"), dict.fromkeys(names, found.trace)
     except ResourceError:
         if len(_public(written)) < 2:
             raise
-    module, names = best_of_functions(written, database, target)
-    schedules: dict[str, Literal["recorded", "by rules"]] = dict.fromkeys(names, "recorded")
+    module, traces = best_of_functions(written, database, target)
+    schedules: dict[str, Literal["recorded", "by rules"]] = dict.fromkeys(traces, "recorded")
     with contextlib.suppress(Error):
         ruled = scheduled_by_rules(written, target, if_faster=True)
         recorded = {key: f for key, f in module.functions.items() if f.attrs.get("global_symbol") in schedules}
         module = _core.Module({**dict(ruled.module.functions), **recorded})
         schedules = {**dict.fromkeys(ruled.changed, "by rules"), **schedules}
-    return module, schedules
+    return module, schedules, traces
 
 
 def _public(module: Any) -> list[str]:
@@ -526,10 +549,15 @@ def _public(module: Any) -> list[str]:
 
 
 def _compiled(
-    module: Any, target: _core.Target, schedules: Mapping[str, str], check_bounds: bool, written: Any
+    module: Any,
+    target: _core.Target,
+    schedules: Mapping[str, str],
+    check_bounds: bool,
+    written: Any,
+    traces: Mapping[str, Any] | None = None,
 ) -> Kernel | KernelModule:
     """The kernels of a module as it is; `schedules` say where those of some of its functions come from, `written` what
-    they were before."""
+    they were before, and `traces` what was done to some of them."""
     if target.kind == "interpreter":
         return _interpreted(module)
     text = str(target)
@@ -542,7 +570,10 @@ def _compiled(
     if folder:
         _dump(Path(folder), module, text, code)
     source = _Program(module, lowered, code, text, report, written=written)
-    sources = {name: source._replace(schedule=schedules.get(name, source.schedule)) for name in _public(module)}
+    sources = {
+        name: source._replace(schedule=schedules.get(name, source.schedule), trace=(traces or {}).get(name))
+        for name in _public(module)
+    }
     if code.platform:
         named = {f.attrs["global_symbol"]: f for f in module.functions.values() if "global_symbol" in f.attrs}
         alike = _core.Module(named, {})
@@ -558,17 +589,25 @@ def _compiled(
 
 
 def compile_task(task: Task, scheduled: Any = None, target: str = "native") -> Kernel:
-    """The kernel of the function of a task, of the program as it is or as a schedule has made it."""
-    kernel = compile_quietly(task.module if scheduled is None else scheduled, target)
+    """The kernel of the function of a task, of the program as it is or as a schedule that a search found has made it."""
+    if scheduled is None:
+        kernel = compile_quietly(task.module, target)
+    else:
+        names = _public(scheduled.mod)
+        found, traces = dict.fromkeys(names, "recorded"), dict.fromkeys(names, scheduled.trace)
+        kernel = _compiled(scheduled.mod, _core.Target(target), found, False, task.module, traces)
     return kernel[task.entry] if isinstance(kernel, KernelModule) else kernel
 
 
-def compile_functions(module: Any, scheduled: Mapping[str, Any], target: TargetLike) -> Kernel | KernelModule:
+def compile_functions(
+    module: Any, scheduled: Mapping[str, Any], traces: Mapping[str, Any], target: TargetLike
+) -> Kernel | KernelModule:
     """A module some of whose functions were tuned: these as they are scheduled, the others as :func:`compile` does.
 
     Args:
         module: as it was written.
         scheduled: by the names of kernels, the functions that they are made of.
+        traces: likewise, the steps of their schedules.
         target: what to compile for.
     """
     from tilewright.cpu_space import scheduled_by_rules
@@ -585,7 +624,7 @@ def compile_functions(module: Any, scheduled: Mapping[str, Any], target: TargetL
         named[name]: function.with_attr("global_symbol", name) for name, function in scheduled.items()
     }
     in_order = {key: chosen[key] for key in module.functions}
-    return _compiled(_core.Module(in_order, module.attrs), resolved, schedules, False, module)
+    return _compiled(_core.Module(in_order, module.attrs), resolved, schedules, False, module, traces)
 
 
 def _dump(folder: Path, module: Any, target: str, code: Any) -> None:
@@ -657,8 +696,10 @@ def _from_library(path: str, name: str) -> Kernel:
     return Kernel(kernels[name], None, path, calls.get(name))
 
 
-def _compiled_again(module: Any, target: str, name: str, threads: int, schedule: str, written: Any) -> Kernel:
-    kernel = _compiled(module, _core.Target(target), {name: schedule}, False, written)[name]
+def _compiled_again(
+    module: Any, target: str, name: str, threads: int, schedule: str, written: Any, trace: Any = None
+) -> Kernel:
+    kernel = _compiled(module, _core.Target(target), {name: schedule}, False, written, {name: trace})[name]
     kernel.threads = threads
     return kernel
 

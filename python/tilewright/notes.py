@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 
 from tilewright import _core
 
+#: of a function that is not in the database that was given
+NO_RECORD = "compile/no-record"
 #: seconds after which a compilation says what it does
 PATIENCE = 3.0
 
 
 class PerformanceWarning(UserWarning):
-    """A program is correct, but something that it asks for did not come about: a loop is not vectorized or unrolled, a
-    buffer is not in registers, threads have no cores of their own."""
+    """A program is correct, but something that was asked for did not come about: a loop is not vectorized or unrolled, a
+    buffer is not in registers, threads have no cores of their own, a database has no record."""
 
 
 class CostModelWarning(UserWarning):
@@ -36,7 +38,8 @@ class Note(NamedTuple):
             ``"lower/not-in-registers"`` and ``"lower/not-aligned"`` (the program asks for it), ``"lower/scalar-loop"``
             (a serial loop that gains nothing, or that cannot, from vectors), ``"lower/unproved-parallel"`` (a parallel
             loop whose iterations are not proved to be independent), ``"codegen/scalar-call"`` (a function that is
-            called number by number), ``"compile/no-rule"`` (a function that nobody has scheduled, and no rule does).
+            called number by number), ``"compile/no-rule"`` (a function that nobody has scheduled, and no rule does),
+            ``"compile/no-record"`` (a function that the database given knows nothing of).
         function: the function that it is in.
         message: what happened, and why.
     """
@@ -56,6 +59,7 @@ class Note(NamedTuple):
             "lower/not-unrolled",
             "lower/not-in-registers",
             "lower/not-aligned",
+            NO_RECORD,
         )
 
 

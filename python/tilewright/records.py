@@ -331,26 +331,27 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
 
 
 def best_of_functions(module: ir.Module, database: Any, target: TargetLike = "native") -> Any:
-    """A module whose functions were tuned each by itself, with the fastest recorded schedules, and the names of those
-    that have one.
+    """A module whose functions were tuned each by itself, with the fastest recorded schedules, and the traces of these
+    by the names of their functions.
 
     Raises:
         ResourceError: The database cannot be read, or holds no correct record of any of them for this target.
     """
-    functions, names = dict(module.functions), []
+    functions: dict[str, Any] = dict(module.functions)
+    traces: dict[str, Trace] = {}
     why: ResourceError | None = None
     for key, function in module.functions.items():
         symbol = function.attrs.get("global_symbol") if isinstance(function, ir.PrimFunc) else None
         if symbol is None:
             continue
         try:
-            functions[key] = best_schedule(function, database, target).mod.functions["main"]
-            names.append(str(symbol))
+            found = best_schedule(function, database, target)
+            functions[key], traces[str(symbol)] = found.mod.functions["main"], found.trace
         except ResourceError as error:
             why = why or error
-    if not names and why is not None:
+    if not traces and why is not None:
         raise why
-    return ir.Module(functions), names
+    return ir.Module(functions), traces
 
 
 def _text_serves(recorded: str, target: _core.Target) -> bool:

@@ -2,9 +2,10 @@
 
 Functions that are compared on one thread are timed in turn within one run (slices of a few milliseconds, A B C A B C
 ...), because the speed of a machine drifts; medians and quartiles are over slices, without those in which other
-programs took a processor away. With several threads each has the
-machine to itself for all its slices: threads that another library leaves spinning would be timed with it. Kernels of
-ours are called from C++ in a row (:class:`KernelCalls`), so that their times are theirs and not Python's.
+programs took a processor away. Where too few are left, what counts of these is how long the thread had its processor.
+With several threads each has the machine to itself for all its slices: threads that another library leaves spinning
+would be timed with it. Kernels of ours are called from C++ in a row (:class:`KernelCalls`), so that their times are
+theirs and not Python's.
 """
 
 from __future__ import annotations
@@ -285,6 +286,22 @@ def _lost(threads: int) -> int:
     return resource.getrusage(resource.RUSAGE_SELF if threads > 1 else resource.RUSAGE_THREAD).ru_nivcsw
 
 
+def _timed(function: Callable[[], object], calls: int, threads: int) -> tuple[float, float, bool]:
+    """Seconds of so many calls in a row: those that count, and those that went by; and whether other programs took the
+    processor away meanwhile. Then, of a function that works on the calling thread alone, those count in which it had
+    it."""
+    before, of_thread, of_all = _lost(threads), time.thread_time(), time.process_time()
+    seconds = _spend(function, calls)
+    of_thread, of_all = time.thread_time() - of_thread, time.process_time() - of_all
+    lost = _lost(threads) > before
+    alone = threads == 1 and of_all - of_thread < _OTHERS * of_thread
+    return (min(seconds, of_thread) if lost and alone else seconds), seconds, lost
+
+
+#: share of the time of a thread that others of the process may take beside it, as Python's own do
+_OTHERS = 0.05
+
+
 @explained
 def take_turns(
     functions: Mapping[str, Callable[[], object]],
@@ -323,10 +340,9 @@ def take_turns(
             if before_each:
                 before_each()
             count = 1 if before_each else max(1, round(SLICE_SECONDS / least[name]))
-            before = _lost(threads)
-            seconds = _spend(functions[name], count) / count
-            done[-1][name] = (seconds, _lost(threads) > before)
-            least[name] = min(least[name], seconds)
+            seconds, passed, lost = _timed(functions[name], count, threads)
+            done[-1][name] = (seconds / count, lost)
+            least[name] = min(least[name], passed / count)
     quiet = [each for each in done if not any(lost for _, lost in each.values())]
     counted = quiet if len(quiet) >= _ENOUGH else done
     samples = {name: [first[name]] if name in first else [each[name] for each in done] for name in functions}

@@ -69,8 +69,19 @@ def test_each_public_function_without_a_schedule_is_tuned(tmp_path):
         np.testing.assert_array_equal(kernels.by_hand(a[0]), a[0] + 1)
         x, w = (np.random.default_rng(1).random(shape, dtype=np.float32) for shape in ((16, 32), (32, 64)))
         np.testing.assert_allclose(kernels.dense(x, w), x @ w, rtol=1e-5)
+    assert kernels.inspect("schedule").count("def apply_trace") == 2
+    assert {note.code for note in kernels["dense"].notes} <= {"lower/scalar-loop"}  # none is missing
     again = tw.tune(Layers, trials=2, sizes={"n": 8}, database=records, progress=None)
     assert again["dense"].progress.earlier == 2
+
+
+def test_functions_that_a_database_does_not_know_are_named(tmp_path):
+    records = tmp_path / "records.db"
+    tw.tune(Layers, function="dense", trials=1, database=records, progress=None)
+    with pytest.warns(tw.PerformanceWarning, match="double: the database has no record of it.*scheduled by rules"):
+        kernels = tw.compile(Layers, database=records)
+    (note,) = [note for note in kernels["dense"].notes if note.code == "compile/no-record"]
+    assert note.function == "double" and note.asked and kernels["double"].schedule == "by rules"
 
 
 def test_one_of_them_by_its_name():

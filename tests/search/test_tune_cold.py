@@ -59,7 +59,7 @@ def test_warm_records_come_first(tmp_path: Path) -> None:
     warm = tw.tune(double, space=lanes, trials=1, seed=1, database=path, progress=None)
     tw.tune(double, space=lanes, trials=2, cold=True, database=path, progress=None)
     steps = tw.compile(double, database=path).inspect("schedule")
-    assert steps == warm.kernel.inspect("schedule")
+    assert "apply_trace" in steps and steps == warm.kernel.inspect("schedule")
 
 
 def test_a_value_that_is_no_truth() -> None:

@@ -74,7 +74,8 @@ class ModuleResult(Mapping[str, "TuneResult"]):
             raise next(iter(self.values())).without_record()
         scheduled = {name: result.schedule.mod.functions[result.task.function] for name, result in best.items()}
         target = next(iter(best.values())).best_record().target
-        return compile_functions(self.module, scheduled, target)
+        traces = {name: result.schedule.trace for name, result in best.items()}
+        return compile_functions(self.module, scheduled, traces, target)
 
 
 def public_functions(module: ir.Module) -> dict[str, ir.PrimFunc]:
