@@ -102,8 +102,8 @@ class Kernel(_core.KernelBase):
 
     @property
     def schedule(self) -> str:
-        """Where the schedule comes from: ``"as written"`` (by the user), ``"by rules"`` or ``"recorded"`` (what a search
-        found); empty for a library."""
+        """Where the schedule comes from: ``"as written"`` (by the user), ``"by rules"`` or ``"recorded"`` (by a
+        search); empty for a library."""
         return self._program.schedule if self._program else ""
 
     @property
@@ -589,7 +589,7 @@ def _compiled(
 
 
 def compile_task(task: Task, scheduled: Any = None, target: str = "native") -> Kernel:
-    """The kernel of the function of a task, of the program as it is or as a schedule that a search found has made it."""
+    """The kernel of the function of a task, of the program as it is or as a schedule from a search has made it."""
     if scheduled is None:
         kernel = compile_quietly(task.module, target)
     else:

@@ -18,8 +18,8 @@ PATIENCE = 3.0
 
 
 class PerformanceWarning(UserWarning):
-    """A program is correct, but something that was asked for did not come about: a loop is not vectorized or unrolled, a
-    buffer is not in registers, threads have no cores of their own, a database has no record."""
+    """A program is correct, but something that was asked for did not come about: a loop is not vectorized or unrolled,
+    a buffer is not in registers, threads have no cores of their own, a database has no record."""
 
 
 class CostModelWarning(UserWarning):
