@@ -17,10 +17,10 @@ import typer
 from typer.core import TyperGroup
 
 from tilewright import early_interrupts
-from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
+from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.notes import PerformanceWarning, ReferenceWarning
 from tilewright.postgres_store import without_password
-from tilewright.user_lines import place_of
+from tilewright.user_lines import with_place
 from tilewright.user_script import NamedSpace, load_script, select_program, spaces_of_script
 
 if TYPE_CHECKING:
@@ -107,17 +107,6 @@ Strategy = Annotated[
 CostModelName = Annotated[
     str, typer.Option(help="What ranks drafts: none (the estimate), xgb, residual, mlp, analytical, random.")
 ]
-
-
-def with_place(error: Error) -> str:
-    """The text of an error, with the user's line that led to it where the text does not show that already."""
-    text = str(error)
-    place = place_of(error) if isinstance(error, (ScheduleError, ArgumentError)) else ""
-    where = place.split("\n", 1)[0].rpartition(":")[0]
-    if not place or where in text:
-        return text
-    before, hint, after = text.partition("\n  hint:")
-    return f"{before}\n{place}{hint}{after}"
 
 
 def console() -> Console:

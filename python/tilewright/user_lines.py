@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 
 from tilewright import _core
+from tilewright.errors import ArgumentError, Error, ScheduleError
 
 #: this package, Python's own library, and what is installed beside it
 NOT_THE_USERS = (Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")))
@@ -33,3 +34,19 @@ def place_of(error: BaseException) -> str:
             start, end = len(text) - len(text.lstrip()), len(text)
         return render_line(frame.filename, frame.lineno, start + 1, end + 1)
     return ""
+
+
+def with_place(error: Error, within: str = "") -> str:
+    """The text of an error, with the user's line that led to it where the text does not show that already.
+
+    Args:
+        error: what is told.
+        within: what of the user's it happened in, such as "the space 'tiles'".
+    """
+    text = str(error)
+    place = place_of(error) if isinstance(error, (ScheduleError, ArgumentError)) else ""
+    where = place.split("\n", 1)[0].rpartition(":")[0]
+    parts = [f"  in {within}" if within else "", place if where not in text else ""]
+    more = "".join(f"\n{part}" for part in parts if part)
+    before, hint, after = text.partition("\n  hint:")
+    return f"{before}{more}{hint}{after}"

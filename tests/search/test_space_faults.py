@@ -46,6 +46,31 @@ def tune_file(folder: Path, body: str, *options: str) -> Result:
     return CliRunner().invoke(app, ["tune", str(script), "--quiet", "--out", str(folder / "out"), *options])
 
 
+def test_a_step_that_is_refused_names_space_and_line(tmp_path: Path) -> None:
+    def asks(sch: tw.Schedule) -> None:
+        sch.get_block("Z")
+
+    with pytest.raises(tw.ScheduleError, match=r"Cannot find a block") as caught:
+        tw.tune(scale, space=asks, trials=1, progress=None)
+    text = str(caught.value)
+    assert caught.value.code == "get_block/P2" and text.count('sch.get_block("Z")') == 1
+    assert "\n  in the space 'asks'\n" in text and "test_space_faults.py:" in text and "hint: the blocks of" in text
+    result = tune_file(tmp_path, '    sch.get_block("Z")\n')
+    assert result.exit_code == 1 and result.stderr.count('sch.get_block("Z")') == 1
+
+
+def test_how_many_draws_were_refused_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    def some(sch: tw.Schedule) -> None:
+        (i, _) = sch.get_loops("Y")
+        if int(sch.get(sch.sample_categorical([1, 2, 3, 4], [0.25] * 4))) > 1:
+            sch.split(i, factors=[0, 1])
+
+    result = tw.tune(scale, space=some, trials=3, progress="plain")
+    assert result.progress.refused
+    said = f"refused: {result.progress.refused} of {result.progress.attempts} draws, most by split/"
+    assert said in result.table().title and said in capsys.readouterr().out
+
+
 def test_a_space_that_raises(tmp_path: Path) -> None:
     def raises(sch: tw.Schedule) -> None:
         raise KeyError("tile")

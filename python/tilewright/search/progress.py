@@ -48,6 +48,12 @@ def refusals(progress: Progress) -> list[str]:
     return [f"{n} refused, {code}: {text.partition(chr(10))[0]}" for n, code, text in reasons]
 
 
+def refused_text(progress: Progress) -> str:
+    """ "5 of 12 draws, most by parallel/P3"."""
+    _, code = max((n, code) for code, (n, _) in progress.refusals.items())
+    return f"{progress.refused} of {progress.attempts} draws, most by {code}"
+
+
 #: by phase, what happens where no candidate is measured
 WAITS = {"reference": "running the program as it was written", "finals": "timing the best against one another"}
 
@@ -102,6 +108,7 @@ class Describe:
             f"{progress.rate:.1f} candidates/s",
             f"stopped early: {progress.outcomes.get('slow_stopped', 0)}",
             f"failed: {failures_text(progress)}",
+            f"refused: {refused_text(progress)}" if progress.refused else "",
             self.left(progress),
         ]
         return " | ".join(part for part in parts if part)

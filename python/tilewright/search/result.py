@@ -15,6 +15,7 @@ from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
 from tilewright.records import schedule_of
 from tilewright.schedule import Schedule
+from tilewright.search.progress import refused_text
 from tilewright.spending import time_table
 from tilewright.tables import Table
 from tilewright.task import Task
@@ -153,6 +154,8 @@ class TuneResult:
         tried = f"{self.progress.trials} trial{'' if self.progress.trials == 1 else 's'}"
         if self.stop_reason == "exhausted":
             tried += ": all that the space holds"
+        if self.progress.refused:
+            tried += f"; refused: {refused_text(self.progress)}"
         return Table(f"{self.task.entry}, {threads}, {tried}{beside}", columns, tuple(rows))
 
     def time_table(self) -> Table:

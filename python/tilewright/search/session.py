@@ -36,7 +36,7 @@ from tilewright.search.result import Progress, TuneResult, record_of
 from tilewright.search.space import Space, design_spaces, space_called, space_for_cpu
 from tilewright.spending import BESIDE, Profiler
 from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
-from tilewright.user_lines import place_of
+from tilewright.user_lines import place_of, with_place
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule import Database
@@ -538,6 +538,8 @@ class _Search:
                 if overdue == MOST_OVERDUE or not schedule.trace.decisions:  # without a draw it is always the same
                     break
         assert why is not None
+        if isinstance(why, ScheduleError) and why.code != "space/exception":  # which names the space already
+            why.args = (with_place(why, within=f"the space '{self.space.name}'"),)
         raise why
 
     def _progress(self, tuner: Any) -> Progress:
