@@ -39,7 +39,7 @@ def test_plain_output(run: Run) -> None:
     result = run("tune", "product.py", "--trials", "4")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert re.fullmatch(r"tuning product for 1 thread; the roof is [\d.]+ [mun]s \(.+\)", lines[0])
+    assert re.fullmatch(r"tuning product for 1 thread( of \d+)?; the roof is [\d.]+ [mun]s \(.+\)", lines[0])
     number = r"[\d.]+"
     assert re.fullmatch(
         rf"trial 4/4 \| best {number} [mun]s, {number} GFLOP/s, \d+ % of .+ \| {number} candidates/s \| "

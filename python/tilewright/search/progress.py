@@ -69,9 +69,10 @@ class Describe:
 
     def start(self) -> str:
         """The first line."""
-        many = "s" if self.threads > 1 else ""
+        many, cores = "s" if self.threads > 1 else "", machine.cpu_count()
+        of = f" of {cores}" if self.threads < cores else ""
         return (
-            f"tuning {self.task.entry} for {self.threads} thread{many}; the roof is "
+            f"tuning {self.task.entry} for {self.threads} thread{many}{of}; the roof is "
             f"{format_seconds(self._roof.seconds)} ({self._roof.name})"
         )
 

@@ -155,7 +155,8 @@ def tune(
         seconds: stop after so much wall time: all of it, from the check of the program as written to the finals. The
             functions of a module share it evenly; what one of them does not need is left to those after it.
         seed: the same seed gives the same candidates.
-        threads: of the kernel; 1 by default.
+        threads: of the kernel; 1 by default, whatever the target says of cores. A kernel that was tuned for one thread
+            runs on all cores all the same; one that was tuned for them may share its work in another way.
         inputs: arguments where random ones make no sense, by the name of the parameter.
         sizes: what a program that leaves sizes open, or has scalar parameters, is tuned for, by their names; what
             `inputs` says need not be here. The kernel is right for all sizes and scalars.
@@ -163,7 +164,7 @@ def tune(
             such calls stand apart.
         database: file of records, made if it is not there, "postgresql://user@host/name", or a database of
             :mod:`tilewright.meta_schedule`; in memory by default. What is in tables is gone on with.
-        target: "native", or a target such as "llvm -mcpu=skylake-avx512".
+        target: "native", or a target such as "llvm -mcpu=skylake-avx512", which this machine has to run.
         strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "replay-trace",
             "evolutionary", or a :class:`tilewright.meta_schedule.SearchStrategy`.
         cost_model: learns from what was measured, also by earlier sessions, and ranks drafts: a
