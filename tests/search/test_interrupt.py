@@ -91,11 +91,11 @@ def test_in_the_users_own_code(tmp_path: Path) -> None:
         "def tiles(sch):\n", "def tiles(sch):\n    wait(int(sch.sample_categorical([0, 1], [0.5, 0.5])))\n"
     )
     waits = "import pathlib\nimport time\n\n\ndef wait(value):\n    if pathlib.Path('out/tilewright.db').exists():\n"
-    (tmp_path / "script.py").write_text(waits + "        while True:\n            pass\n\n\n" + text)
+    waits += "        pathlib.Path('waits').touch()\n        while True:\n            pass\n\n\n"
+    (tmp_path / "script.py").write_text(waits + text)
     process = start(tmp_path, "--trials", "8", "--quiet")
-    while not (tmp_path / "out" / "tilewright.db").exists():
+    while not (tmp_path / "waits").exists():
         time.sleep(0.02)
-    time.sleep(1)  # it draws the first candidate now
     before = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, problems = process.communicate(timeout=60)
