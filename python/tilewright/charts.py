@@ -1,15 +1,19 @@
-"""Curves and points in a frame with two axes, as SVG: what pages and pictures are drawn with."""
+"""Curves, points and their labels in a frame with two axes, as SVG: what pages and pictures are drawn with."""
 
 from __future__ import annotations
 
 import html
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-__all__ = ["BOTTOM", "HEIGHT", "LEFT", "RIGHT", "TOP", "WIDTH", "Axis", "frame", "short"]
+__all__ = ["BOTTOM", "HEIGHT", "LEFT", "RIGHT", "TOP", "WIDTH", "Axis", "Box", "Labels", "frame", "short"]
 
 #: of a picture, and what its frame leaves free at its sides
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 440, 260, 56, 34, 12, 14
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 440, 260, 56, 38, 12, 14
+#: of texts of 11 px: above and below their line, and for a letter, with some to spare since fonts differ
+ASCENT, DESCENT, LETTER = 11.0, 3.5, 7.7
 
 
 def short(value: float) -> str:
@@ -28,10 +32,11 @@ class Axis:
         low: place of its beginning.
         high: place of its end.
         powers: whether equal factors are equal distances.
+        counts: whether only whole numbers mean something.
     """
 
-    def __init__(self, values: Sequence[float], low: float, high: float, *, powers: bool) -> None:
-        self.powers = powers
+    def __init__(self, values: Sequence[float], low: float, high: float, *, powers: bool, counts: bool = False) -> None:
+        self.powers, self.counts = powers, counts
         first, last = min(values), max(values)
         if powers:
             self.first, self.last = math.log10(first) - 0.1, math.log10(last) + 0.1
@@ -48,10 +53,87 @@ class Axis:
         """Round values."""
         if self.powers:
             found = [10.0**e for e in range(math.ceil(self.first), math.floor(self.last) + 1)]
-            return found[:: max(1, len(found) // 5)]
+            return found[:: max(1, math.ceil(len(found) / 6))]
         step = 10.0 ** math.floor(math.log10(self.last))
         step = next(step / part for part in (1, 2, 5, 10) if self.last / (step / part) >= 3)
+        step = max(step, 1.0) if self.counts else step
         return [step * i for i in range(int(self.last / step) + 1)]
+
+
+class Box(NamedTuple):
+    """A part of the picture."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @classmethod
+    def around(cls, x: float, y: float, radius: float) -> Box:
+        """A dot."""
+        return cls(x - radius, y - radius, x + radius, y + radius)
+
+    @classmethod
+    def of_text(cls, text: str, x: float, y: float, anchor: str = "start") -> Box:
+        """A text whose line lies at `y`, and begins or has its end at `x`."""
+        width = len(text) * LETTER
+        left = x - width if anchor == "end" else x
+        return cls(left, y - ASCENT, left + width, y + DESCENT)
+
+    def overlaps(self, other: Box) -> bool:
+        """Whether they have something in common."""
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+    def holds(self, other: Box) -> bool:
+        """Whether all of the other one is inside."""
+        across = self.left <= other.left and other.right <= self.right
+        return across and self.top <= other.top and other.bottom <= self.bottom
+
+
+class Labels:
+    """Labels in a frame: none lies on another one or on what is `taken`, and none crosses a line if it need not.
+
+    Args:
+        title: of the vertical axis, which stands inside of the frame.
+        taken: where nothing may be.
+    """
+
+    INSIDE = Box(LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM)
+
+    def __init__(self, title: str, taken: Iterable[Box] = ()) -> None:
+        self.title = title
+        self._taken = [Box.of_text(title, LEFT + 6, TOP + 8), *taken]
+        self._lines: list[Box] = []
+
+    def avoid(self, line: Sequence[tuple[float, float]]) -> None:
+        """Adds a line through these points, which labels better do not cross."""
+        for (x0, y0), (x1, y1) in itertools.pairwise(line):
+            count = int(math.hypot(x1 - x0, y1 - y0) / 3) + 1
+            steps = [n / count for n in range(count + 1)]
+            self._lines += [Box.around(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t, 1) for t in steps]
+
+    def put(self, text: str, places: Sequence[tuple[float, float, str]]) -> str:
+        """The label where it fits best, the first place rather than the last; where it fits nowhere, below the first.
+
+        Args:
+            places: each the coordinates and the text-anchor, "start" or "end".
+        """
+        free = [place for place in places if self.INSIDE.holds(box := Box.of_text(text, *place)) and self._is_free(box)]
+        if free:
+            x, y, anchor = min(free, key=lambda place: self._crossed(Box.of_text(text, *place)))
+        else:
+            x, y, anchor = places[0]
+            while not self._is_free(Box.of_text(text, x, y, anchor)):
+                y += 1
+        self._taken.append(Box.of_text(text, x, y, anchor))
+        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(text)}</text>'
+
+    def _is_free(self, box: Box) -> bool:
+        return not any(box.overlaps(other) for other in self._taken)
+
+    def _crossed(self, box: Box) -> int:
+        return sum(box.overlaps(point) for point in self._lines)
 
 
 def frame(x: Axis, y: Axis, titles: tuple[str, str], inside: Sequence[str], caption: str) -> str:
@@ -66,7 +148,7 @@ def frame(x: Axis, y: Axis, titles: tuple[str, str], inside: Sequence[str], capt
         f'<line class="axis" x1="{LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}"/>',
         f'<line class="axis" x1="{LEFT}" y1="{TOP}" x2="{LEFT}" y2="{bottom}"/>',
     ]
-    lines += [f'<text x="{x(t):.1f}" y="{bottom + 14}" text-anchor="middle">{short(t)}</text>' for t in x.ticks()]
+    lines += [f'<text x="{x(t):.1f}" y="{bottom + 17}" text-anchor="middle">{short(t)}</text>' for t in x.ticks()]
     lines += [f'<text x="{LEFT - 6}" y="{y(t) + 4:.1f}" text-anchor="end">{short(t)}</text>' for t in y.ticks()]
     lines.append(f'<text x="{right}" y="{HEIGHT - 4}" text-anchor="end">{html.escape(titles[0])}</text>')
     lines.append(f'<text x="{LEFT + 6}" y="{TOP + 8}">{html.escape(titles[1])}</text>')

@@ -559,12 +559,13 @@ def report(
         ) from None
     for table in found.tables():
         show_table(table)
-    if not found.tasks:
-        print(EMPTY)
+    print("\ntargets in full" if found.tasks else EMPTY)
+    for target, name in found.short_targets.items():
+        print(f"{name}: {target}")
     for task in found.tasks:
-        print(f"\n{task.name}, {task.target}: program {task.hash[:12]}, {task.facts}")
+        print(f"\n{found.title(task)}, {found.short_targets[task.target]}: program {task.hash[:12]}, {task.facts}")
         if task.remark:
-            print(f"note: {task.name}: {task.remark}")
+            print(f"note: {found.title(task)}: {task.remark}")
     print(
         f"written: {out}; it shows the best schedules, their programs and assembly, too"
         if out is not None

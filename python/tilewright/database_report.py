@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import os
 import sys
 from collections.abc import Iterable
@@ -31,6 +32,7 @@ from tilewright.records import (
 from tilewright.script.scripts import from_source
 from tilewright.spending import time_table
 from tilewright.tables import Table
+from tilewright.target_names import short_targets
 from tilewright.task import Task, task_of
 from tilewright.timing import NO_WORK, Work, format_seconds, format_share
 
@@ -211,6 +213,21 @@ class DatabaseReport:
     tasks: tuple[TaskReport, ...]
     times: tuple[tuple[str, dict[str, float]], ...]
 
+    @functools.cached_property
+    def short_targets(self) -> dict[str, str]:
+        """What the targets are called here."""
+        return short_targets(task.target for task in self.tasks)
+
+    def title(self, task: TaskReport) -> str:
+        """The name of the program, with the beginning of its hash where others are called the same."""
+        hashes = {other.hash for other in self.tasks if other.name == task.name}
+        return task.name if len(hashes) == 1 else f"{task.name} {task.hash[:6]}"
+
+    def heading(self, task: TaskReport) -> str:
+        """Its title, with the target where there are several for it."""
+        alike = sum(other.hash == task.hash and other.name == task.name for other in self.tasks)
+        return self.title(task) if alike == 1 else f"{self.title(task)} on {self.short_targets[task.target]}"
+
     def overview(self) -> Table:
         """A line for each task."""
         rows = []
@@ -221,7 +238,7 @@ class DatabaseReport:
                 share = "" if task.roofline is None else _share(task.roofline)
                 cells = (format_seconds(best), _rate(task.work, best), share)
             counts = (str(len(task.trials)), str(task.stopped), str(failed))
-            rows.append((task.name, task.target, *counts, *cells))
+            rows.append((self.title(task), self.short_targets[task.target], *counts, *cells))
         columns = ("program", "target", "trials", "stopped early", "failed", "best", "Gop/s", "of the limit")
         return Table(f"records in {self.path}", columns, tuple(rows))
 
@@ -235,13 +252,9 @@ class DatabaseReport:
         yield self.overview()
         for task in self.tasks:
             for table in task.tables():
-                yield _titled(task, table)
+                yield Table(f"{self.heading(task)}: {table.title}", table.columns, table.rows)
         if self.times:
             yield self.time_table()
-
-
-def _titled(task: TaskReport, table: Table) -> Table:
-    return Table(f"{task.name}: {table.title}", table.columns, table.rows)
 
 
 def _rate(work: Work, seconds: float) -> str:

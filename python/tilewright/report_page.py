@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping, Sequence
 
-from tilewright.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, frame
+from tilewright.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Box, Labels, frame
 from tilewright.database_report import EMPTY, FINALS, DatabaseReport, Roofline, TaskReport
 from tilewright.machine import rate_unit
 from tilewright.tables import Table
@@ -18,21 +19,29 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --faint: #8b949e; --line: #30363d; --paper: #0d1117;
   --mark: #58a6ff; --second: #f0883e; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem;
-  margin: 2rem auto; padding: 0 1rem; }
+  margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; border-top: 1px solid var(--line);
   padding-top: 1rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
-table { border-collapse: collapse; margin: .5rem 0; display: block; overflow-x: auto; }
-caption { text-align: left; color: var(--faint); } th, td { padding: .15rem .8rem .15rem 0; text-align: right;
-  border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child, .texts td { text-align: left; }
+table { border-collapse: collapse; margin: .5rem 0 1rem; display: block; overflow-x: auto; }
+caption { text-align: left; color: var(--faint); white-space: nowrap; }
+th, td { padding: .15rem 1.2rem .15rem 0; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap;
+  vertical-align: baseline; } th { vertical-align: bottom; }
+.name, .text { text-align: left; } .text { white-space: normal; overflow-wrap: anywhere; min-width: 12rem; }
+[title] { text-decoration: underline dotted var(--faint); text-underline-offset: .2em; cursor: help; }
 pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem; overflow-x: auto; font-size: 12.5px;
   line-height: 1.35; } summary { cursor: pointer; color: var(--mark); } .faint { color: var(--faint); }
-.charts { display: flex; flex-wrap: wrap; gap: 1rem; } figure { margin: 0; } figcaption { color: var(--faint);
-  font-size: 13px; } svg { max-width: 100%; height: auto; } svg text { fill: var(--faint); font: 11px system-ui,
-  sans-serif; } .axis { stroke: var(--line); } .curve { stroke: var(--mark); fill: none; stroke-width: 2; }
+.charts { display: flex; flex-wrap: wrap; gap: 1rem 3rem; margin-bottom: 1rem; }
+figure { margin: 0; max-width: 440px; } figcaption { color: var(--faint); font-size: 13px; }
+svg { max-width: 100%; height: auto; } svg text { fill: var(--faint); font: 11px system-ui, sans-serif;
+  paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }
+.axis { stroke: var(--line); } .curve { stroke: var(--mark); fill: none; stroke-width: 2; }
 .dot { fill: var(--faint); opacity: .5; } .best { fill: var(--mark); } .roof { stroke: var(--second); fill: none;
   stroke-width: 1.5; }
+@media (max-width: 60rem) { body { font-size: 14px; } table { font-size: 13px; } th, .name { white-space: normal; }
+  th, td { padding-right: .5rem; } }
 """
+#: cells with so many letters are folded
+_LONG = 40
 
 
 def page(report: DatabaseReport) -> str:
@@ -40,10 +49,12 @@ def page(report: DatabaseReport) -> str:
     title = f"Records in {html.escape(report.path)}"
     parts = [f"<h1>{title}</h1>"]
     if report.tasks:
-        parts.append(_table(report.overview()))
+        names = {name: target for target, name in report.short_targets.items()}
+        targets = Table("targets in full", ("target", "in full"), tuple(names.items()))
+        parts += [_table(report.overview(), hints=names), _table(targets)]
     else:
         parts.append(f"<p>{html.escape(EMPTY)}</p>")
-    parts += [_task(task) for task in report.tasks]
+    parts += [_task(report, task) for task in report.tasks]
     if report.times:
         parts += ["<h2>Where the time went</h2>", _table(report.time_table())]
     body = "\n".join(parts)
@@ -54,10 +65,11 @@ def page(report: DatabaseReport) -> str:
     )
 
 
-def _task(task: TaskReport) -> str:
+def _task(report: DatabaseReport, task: TaskReport) -> str:
+    target = f'<span title="{html.escape(task.target)}">{html.escape(report.short_targets[task.target])}</span>'
     parts = [
-        f"<h2>{html.escape(task.name)}</h2>",
-        f'<p class="faint">{html.escape(task.target)} · program {task.hash[:12]} · {task.facts}</p>',
+        f"<h2>{html.escape(report.heading(task))}</h2>",
+        f'<p class="faint">{target} · program {task.hash[:12]} · {task.facts}</p>',
     ]
     if task.remark:
         parts.append(f"<p>Not all can be shown: {html.escape(task.remark)}.</p>")
@@ -65,7 +77,7 @@ def _task(task: TaskReport) -> str:
     if task.roofline is not None:
         charts.append(_roofline_chart(task.roofline))
     parts.append(f'<div class="charts">{"".join(charts)}</div>')
-    parts += [_table(table, texts=table.columns[-1] == "first message") for table in task.tables()]
+    parts += [_table(table) for table in task.tables()]
     parts += [_folded(title, text, is_open=number == 0) for number, (title, text) in enumerate(task.texts())]
     return "\n".join(parts)
 
@@ -75,9 +87,31 @@ def _folded(title: str, text: str, *, is_open: bool = False) -> str:
     return f"<details{opened}><summary>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>"
 
 
-def _table(table: Table, *, texts: bool = False) -> str:
-    text = table._repr_html_()
-    return text.replace("<table>", '<table class="texts">', 1) if texts else text
+def _table(table: Table, *, hints: Mapping[str, str] | None = None) -> str:
+    """The table; `hints` are shown where the mouse is on such a cell."""
+    kinds = [_kind(number, [row[number] for row in table.rows]) for number in range(len(table.columns))]
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        return "".join(
+            f"<{tag}{kind}>{_hinted(cell, hints or {})}</{tag}>" for kind, cell in zip(kinds, cells, strict=True)
+        )
+
+    head, rows = line("th", table.columns), "".join(f"<tr>{line('td', row)}</tr>" for row in table.rows)
+    caption = f"<caption>{html.escape(table.title)}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _kind(number: int, cells: Sequence[str]) -> str:
+    """The class of a column: what is long is folded, and only numbers stand on the right."""
+    if any(len(cell) > _LONG for cell in cells):
+        return ' class="text"'
+    is_name = number == 0 or any(cell and not cell[0].isdigit() for cell in cells)
+    return ' class="name"' if is_name else ""
+
+
+def _hinted(cell: str, hints: Mapping[str, str]) -> str:
+    text = html.escape(cell)
+    return f'<span title="{html.escape(hints[cell])}">{text}</span>' if cell in hints else text
 
 
 def _figure(picture: str, caption: str) -> str:
@@ -91,7 +125,7 @@ def _speed_chart(task: TaskReport) -> str:
         return (task.work.flops / 1e9 if task.work.flops else 1.0) / seconds
 
     measured = [(trial.number, speed(trial.seconds)) for trial in task.trials if trial.seconds is not None]
-    x = Axis([len(task.trials)], LEFT, WIDTH - RIGHT, powers=False)
+    x = Axis([len(task.trials)], LEFT, WIDTH - RIGHT, powers=False, counts=True)
     shown = [value for _, value in measured] + ([speed(task.best_seconds)] if task.best_seconds else [])
     y = Axis(shown, HEIGHT - BOTTOM, TOP + 14, powers=False)
     inside = [f'<circle class="dot" cx="{x(n):.1f}" cy="{y(v):.1f}" r="2"/>' for n, v in measured]
@@ -120,18 +154,31 @@ def _roofline_chart(roofline: Roofline) -> str:
     rates = [min(roofline.rate, intensities[0] * roofs.levels[-1].bandwidth), peak]
     x = Axis(intensities, LEFT, WIDTH - RIGHT, powers=True)
     y = Axis(rates, HEIGHT - BOTTOM, TOP + 14, powers=True)
-    inside = []
+    best = (x(roofline.intensity), y(roofline.rate))
+    labels = Labels("operations per second", [Box.around(*best, 6)])
+    inside, slopes = [], []
     for level, knee in zip(roofs.levels, knees, strict=True):
         start = max(intensities[0], 10**y.first / level.bandwidth)
-        points = [(start, start * level.bandwidth), (knee, peak), (intensities[1], peak)]
-        path = "L".join(f"{x(i):.1f},{y(r):.1f}" for i, r in points)
+        points = [(x(i), y(r)) for i, r in ((start, start * level.bandwidth), (knee, peak), (intensities[1], peak))]
+        path = "L".join(f"{a:.1f},{b:.1f}" for a, b in points)
         inside.append(f'<path class="roof" d="M{path}"><title>{html.escape(level.name)}</title></path>')
-        place = f'x="{x(knee):.1f}" y="{y(peak) - 4:.1f}"'
-        inside.append(f'<text {place} text-anchor="end">{html.escape(level.name)}</text>')
-    inside.append(f'<circle class="best" cx="{x(roofline.intensity):.1f}" cy="{y(roofline.rate):.1f}" r="5"/>')
+        labels.avoid(points)
+        slopes.append((level.name, points[:2]))
+    inside.append(labels.put("vector ports", [(x(intensities[1]), y(peak) - 5, "end")]))
+    inside += [labels.put(name, _beside(*ends)) for name, ends in slopes]
+    inside.append(f'<circle class="best" cx="{best[0]:.1f}" cy="{best[1]:.1f}" r="5"/>')
     share = format_share(roofline.share, work)
     caption = (
         f"The best record against the limits of this machine, {roofs.threads} thread"
         f"{'' if roofs.threads == 1 else 's'}: {share} of {roofline.binding.name}"
     )
-    return _figure(frame(x, y, ("operations per byte", "operations per second"), inside, caption), caption)
+    return _figure(frame(x, y, ("operations per byte", labels.title), inside, caption), caption)
+
+
+def _beside(low: tuple[float, float], high: tuple[float, float]) -> list[tuple[float, float, str]]:
+    """Where the label of a line that rises may stand: above it rather than below, its middle first."""
+    places = []
+    for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9, 0.0, 1.0):
+        a, b = (start + share * (end - start) for start, end in zip(low, high, strict=True))
+        places += [(a - 5, b - 3, "end"), (a + 6, b + 9, "start")]
+    return places

@@ -5,6 +5,8 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
+from tilewright import _core
+
 from .conftest import Run
 
 
@@ -17,6 +19,10 @@ def test_page_and_terminal(run: Run, folder: Path) -> None:
     for part in ("records in out/tilewright.db", "how the best time fell", "where the time of 1 session went"):
         assert part in result.stdout
     assert "written: pages/report.html" in result.stdout
+    # What the short name of the target stands for is said once, in a line that can be copied.
+    (workload,) = (store := _core.Database.open("out/tilewright.db")).workloads()
+    target = store.records(workload["hash"], "")[0]["target"]
+    assert result.stdout.count(target) == 1 and f": {target}\n" in result.stdout
 
 
 def test_what_cannot_be_reported(run: Run, folder: Path) -> None:

@@ -13,6 +13,7 @@ import tilewright as tw
 from tilewright import _core
 from tilewright.database_report import report_on
 from tilewright.report_page import page
+from tilewright.target_names import short_targets
 from tilewright.testing.workloads import matmul
 
 
@@ -191,3 +192,38 @@ def test_refusals_are_told_with_their_reasons(tmp_path):
     # A session that was done before draws nothing, and what is known stays.
     tw.tune(Product, space=odd, trials=4, database=path, progress=None)
     assert report_on(path).tasks[0].refusals == task.refusals
+
+
+def test_targets_have_short_names_of_their_own():
+    plain, wide = "llvm -mcpu=haswell -num-cores=1", "llvm -mcpu=haswell -num-cores=1 -vector-width=128"
+    host = '{"kind":"cuda","arch":"sm_80","host":{"kind":"llvm","mcpu":"haswell","num-cores":2}}'
+    strange = ("", "{harmed", "[]", "x" * 100 + " -num-cores=" + "9" * 100)
+    names = short_targets([wide, plain, "llvm -mcpu=znver3 -mattr=+a,+b -num-cores=2", "interpreter", host, *strange])
+    assert names[plain] == "llvm haswell, 1 core #1" and names[wide] == "llvm haswell, 1 core #2"
+    assert names["llvm -mcpu=znver3 -mattr=+a,+b -num-cores=2"] == "llvm znver3, 2 cores"
+    assert (names["interpreter"], names[host]) == ("interpreter", "cuda sm_80")
+    assert len(set(names.values())) == len(names) == 9 and all(0 < len(name) < 60 for name in names.values())
+
+
+def test_tables_name_targets_shortly_and_programs_apart(tmp_path):
+    path = tmp_path / "records.db"
+    features = "+clwb,+cldemote,+movdiri,+movdir64b,+serialize"
+    targets = [f"llvm -mcpu=rocketlake -mattr={which} -num-cores=1" for which in (features, f"{features},+avxvnni")]
+    programs = [tw.ir.IRModule({"main": matmul(n, 16, 16)}) for n in (16, 32)]
+    commit(path, programs[0], [1e-3], target=targets[0])
+    commit(path, programs[1], [1e-3], target=targets[0])
+    commit(path, programs[1], [1e-3], target=targets[1])
+    report = report_on(path)
+    assert set(report.short_targets) == {task.target for task in report.tasks}
+    assert {row[1] for row in report.overview().rows} == {f"llvm rocketlake, 1 core #{number}" for number in (1, 2)}
+    assert (
+        len({row[:2] for row in report.overview().rows}) == 3 and len({row[0] for row in report.overview().rows}) == 2
+    )
+    assert len({report.heading(task) for task in report.tasks}) == 3
+    assert max(len(line) for line in str(report.overview()).splitlines()) < 120
+    text = page(report)
+    check_page(text)
+    for number, target in enumerate(sorted(targets), 1):
+        # Where the mouse is on it, and once to be read and copied.
+        assert f'<span title="{target}">llvm rocketlake, 1 core #{number}</span>' in text
+        assert text.count(f">{target}</td>") == 1

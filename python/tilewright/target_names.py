@@ -1,0 +1,51 @@
+"""Short names of targets, for tables: which features a processor has fills a line, and seldom matters there."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["short_targets"]
+
+#: what names the device, the first that is there
+_DEVICES = ("mcpu", "arch", "model")
+#: letters of a part of a name; targets of other programs, and harmed ones, may have any
+_MOST = 24
+
+
+def short_targets(targets: Iterable[str]) -> dict[str, str]:
+    """A short name for each: "llvm haswell, 2 cores". Those of one name are numbered: "llvm haswell, 2 cores #1"."""
+    by_name: dict[str, list[str]] = defaultdict(list)
+    for target in sorted(set(targets)):
+        by_name[_short(target)].append(target)
+    return {
+        target: name if len(alike) == 1 else f"{name} #{number}"
+        for name, alike in by_name.items()
+        for number, target in enumerate(alike, 1)
+    }
+
+
+def _short(target: str) -> str:
+    options = _options(target)
+    device = next((str(options[name]) for name in _DEVICES if options.get(name)), "")
+    name = " ".join(_cut(part) for part in (str(options.get("kind", "")), device) if part) or "unknown"
+    cores = str(options.get("num-cores", ""))
+    return f"{name}, {_cut(cores)} core{'' if cores == '1' else 's'}" if cores else name
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
+
+
+def _options(target: str) -> dict[str, Any]:
+    """Of any text: records may be from a version that knows other targets."""
+    if target.startswith("{"):
+        try:
+            options = json.loads(target)
+        except ValueError:  # harmed
+            return {"kind": target}
+        return options if isinstance(options, dict) else {}
+    kind, *words = target.split() or [""]
+    return {"kind": kind} | {name.lstrip("-"): value for name, _, value in (word.partition("=") for word in words)}
