@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright import _core
 from tilewright.cpu_space.facts import Facts, Operand
@@ -24,8 +24,8 @@ _L3_BYTES_PER_CYCLE = 10
 _EXPOSED = 0.35
 #: cycles that copying one element of an operand takes, with its vectors as they lie, and turned round
 _COPY_CYCLES, _TURN_CYCLES = 0.25, 1.0
-#: tiles that have to use a copy whose vectors lie side by side without it
-_LEAST_USES = 4
+#: tiles that have to use a copy whose vectors lie side by side without it: fewer do not pay for the way to memory
+_LEAST_USES = 6
 #: of adding up the lanes of one result
 _END_CYCLES = 4.0
 #: cycles of a tile besides its steps
@@ -136,10 +136,14 @@ def _rows(
             return
         yield from grow(at + 1, size, rows)
         chosen, extent = inner_first[at], facts.extent(inner_first[at])
+        passes = 0
         for steps in range(2, min(extent, limit // size) + 1):
             divided = not facts.periods[chosen] or facts.periods[chosen] % steps == 0
             if not divided or not _may_cut(facts, interleaved, chosen, steps):
                 continue
+            if math.ceil(extent / steps) == passes:
+                continue  # one more would only make the last tile smaller than the others
+            passes = math.ceil(extent / steps)
             if steps == extent and facts.axes[chosen].is_fixed:
                 yield from grow(at + 1, size * steps, rows | {chosen: steps})
             else:
@@ -212,17 +216,19 @@ class _Estimate:
     copied: int | None
 
     def tile(self) -> RegisterTile:
-        facts, rows = self.facts, self.rows
-        sums = self.vectors * math.prod(rows.values())
+        rows = tuple(sorted(self.rows.items()))
+        cycles = self._cycles_of_one() * self._count() + self._copying()
+        return RegisterTile(self.axis, self.lanes, self.vectors, rows, self.copied, cycles)
+
+    def _cycles_of_one(self) -> float:
+        facts = self.facts
+        sums = self.vectors * math.prod(self.rows.values())
         steps = math.prod(facts.extent(i) for i in facts.reduced)
         loads = sum(self._loads(read) for read in facts.reads)
         moved = sum(self._beyond_first_level(number) for number in range(len(facts.reads)))
         step = max(sums / 2, loads / 2, 4 if sums < 8 else 0) + _EXPOSED * moved + 0.15 * loads
         one = step * steps + _START_CYCLES + 2 * sums
-        if facts.store.strides[self.axis] != 1:
-            one += sums * self.lanes
-        cycles = one * self._count(sums) + self._copying()
-        return RegisterTile(self.axis, self.lanes, self.vectors, tuple(sorted(rows.items())), self.copied, cycles)
+        return one + sums * self.lanes if facts.store.strides[self.axis] != 1 else one
 
     def _loads(self, read: Operand) -> int:
         """Vectors, or broadcasts, for a step of the reduction."""
@@ -266,7 +272,7 @@ class _Estimate:
         each = _COPY_CYCLES if read.strides[self.axis] == 1 else _TURN_CYCLES
         return each * math.prod(axis.extent for i, axis in enumerate(self.facts.axes) if read.varies(i))
 
-    def _count(self, sums: int) -> float:
+    def _count(self) -> float:
         """Tiles, where one that is cut off counts for what it takes."""
         count = 1.0
         for i in self.facts.spatial:
@@ -277,8 +283,9 @@ class _Estimate:
                 cut = 1.02 if self.copied is None else 1.15
                 count *= (whole + math.ceil(rest / self.lanes) / self.vectors) * cut
             elif rest:
-                # What is left over runs with fewer sums at a time.
-                count *= (whole + max(rest / size, min(1.0, 8 / sums))) * 1.02
+                # What is left over runs with fewer sums at a time, and needs all of the vectors for them.
+                cut_off = replace(self, rows=self.rows | {i: rest})
+                count *= (whole + cut_off._cycles_of_one() / self._cycles_of_one()) * 1.02
             else:
                 count *= whole
         return count
