@@ -1,9 +1,11 @@
 /* The pool behind parallel loops.
  *
- * A loop occupies a slot and is executed by its caller and by every pool thread that joins; all of them draw chunks of
- * iterations from one atomic counter. Slots are static, so a thread may look at one at any time; it may read the fields
- * of the loop only while it holds a reference, which it takes by a compare-and-swap that succeeds only on open slots.
- * The caller closes the slot and waits for the references to go before it returns.
+ * A loop occupies a slot and is executed by its caller and by every pool thread that joins. Its iterations lie in as many
+ * regions as there may be threads, each with an atomic counter that chunks are drawn from: a thread begins in a region of
+ * its own, the same in each loop, so that it finds in its caches what it used and made there before, and goes on with what
+ * others have left of theirs. Slots are static, so a thread may look at one at any time; it may read the fields of the
+ * loop only while it holds a reference, which it takes by a compare-and-swap that succeeds only on open slots. The caller
+ * closes the slot and waits for the references to go before it returns.
  *
  * Pool threads watch `epoch`, which every new loop advances: for a few microseconds actively, then in futex(). */
 #define _GNU_SOURCE
@@ -24,12 +26,20 @@
 enum {
   kSlots = 8,
   kChunksPerThread = 4, /* enough to even out threads that are interrupted or chunks that differ */
-  kDefaultSpinMicroseconds = 5,
+  kRegions = 64,        /* more threads share them */
+  /* What a sleeping thread takes until it works is several times a short loop. */
+  kDefaultSpinMicroseconds = 50,
   kMaxThreads = 4096
 };
 
 /* Bits of slot.state; references count in units of kReference. */
 enum { kOpen = 1, kCallerSleeps = 2, kReference = 4 };
+
+/* Iterations that are left of a part of a loop. */
+typedef struct region {
+  _Alignas(64) atomic_llong next;
+  atomic_llong end;
+} region;
 
 typedef struct slot {
   _Alignas(64) atomic_int taken;
@@ -40,9 +50,9 @@ typedef struct slot {
   int64_t chunk;
   uint32_t float_mode;
   atomic_int max_helpers;
-  atomic_llong extent;
-  _Alignas(64) atomic_llong next;
-  atomic_int status;
+  atomic_int num_regions;
+  _Alignas(64) atomic_int status;
+  region regions[kRegions];
 } slot;
 
 static struct {
@@ -106,37 +116,59 @@ static void set_float_mode(uint32_t mode) { (void)mode; }
 
 /* ---- Executing --------------------------------------------------------------------------------------------------- */
 
-static void run_chunks(slot* s) {
-  int64_t extent = atomic_load_explicit(&s->extent, memory_order_relaxed);
+static int is_used_up(region* r) {
+  return atomic_load_explicit(&r->next, memory_order_relaxed) >= atomic_load_explicit(&r->end, memory_order_relaxed);
+}
+
+static int32_t run_region(slot* s, region* r) {
+  int64_t last = atomic_load_explicit(&r->end, memory_order_relaxed);
+  while (!is_used_up(r)) {
+    int64_t begin = atomic_fetch_add_explicit(&r->next, s->chunk, memory_order_relaxed);
+    if (begin >= last) break;
+    int32_t code = s->body(s->ctx, begin, last - begin < s->chunk ? last : begin + s->chunk, s->closure);
+    if (code != TW_OK) return code;
+  }
+  return TW_OK;
+}
+
+/* `home`: the region to begin in. */
+static void run_chunks(slot* s, int home) {
+  int count = atomic_load_explicit(&s->num_regions, memory_order_relaxed);
+  int32_t code = TW_OK;
   inside_loop = 1;
-  for (;;) {
-    int64_t begin = atomic_fetch_add_explicit(&s->next, s->chunk, memory_order_relaxed);
-    if (begin >= extent) break;
-    int64_t end = extent - begin < s->chunk ? extent : begin + s->chunk;
-    int32_t code = s->body(s->ctx, begin, end, s->closure);
-    if (code != TW_OK) {
-      int none = TW_OK;
-      atomic_compare_exchange_strong(&s->status, &none, code);
-      atomic_store_explicit(&s->next, extent, memory_order_relaxed);
-      break;
+  for (int i = 0; i < count && code == TW_OK; ++i) code = run_region(s, &s->regions[(home + i) % count]);
+  if (code != TW_OK) {
+    int none = TW_OK;
+    atomic_compare_exchange_strong(&s->status, &none, code);
+    for (int i = 0; i < count; ++i) {
+      region* r = &s->regions[i];
+      atomic_store_explicit(&r->next, atomic_load_explicit(&r->end, memory_order_relaxed), memory_order_relaxed);
     }
   }
   inside_loop = 0;
 }
 
-/* Joins the loop of a slot, if there is one with chunks left. Returns whether it did. */
-static int help(slot* s) {
+static int has_chunks_left(slot* s) {
+  int count = atomic_load_explicit(&s->num_regions, memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    if (!is_used_up(&s->regions[i])) return 1;
+  }
+  return 0;
+}
+
+/* Joins the loop of a slot, if there is one with chunks left, as pool thread number `id`. Returns whether it did. */
+static int help(slot* s, int id) {
   unsigned state = atomic_load_explicit(&s->state, memory_order_relaxed);
   do {
-    if (!(state & kOpen)) return 0;
-    if (atomic_load_explicit(&s->next, memory_order_relaxed) >= atomic_load_explicit(&s->extent, memory_order_relaxed))
-      return 0;
+    if (!(state & kOpen) || !has_chunks_left(s)) return 0;
     if ((int)(state / kReference) >= atomic_load_explicit(&s->max_helpers, memory_order_relaxed)) return 0;
   } while (!atomic_compare_exchange_weak_explicit(&s->state, &state, state + kReference, memory_order_acquire,
                                                   memory_order_relaxed));
   uint32_t own_mode = float_mode();
   if (own_mode != s->float_mode) set_float_mode(s->float_mode);
-  run_chunks(s);
+  /* The first region is the caller's. */
+  int others = atomic_load_explicit(&s->num_regions, memory_order_relaxed) - 1;
+  run_chunks(s, others > 0 ? 1 + id % others : 0);
   if (float_mode() != own_mode) set_float_mode(own_mode);
   state = atomic_fetch_sub_explicit(&s->state, kReference, memory_order_acq_rel) - kReference;
   if (state == kCallerSleeps) wake(&s->state, 1);
@@ -155,12 +187,12 @@ static int retire(void) {
   return surplus;
 }
 
-static void* pool_thread(void* unused) {
-  (void)unused;
+static void* pool_thread(void* number) {
+  int id = (int)(intptr_t)number;
   while (!retire()) {
     unsigned seen = atomic_load(&pool.epoch);
     int helped = 0;
-    for (int i = 0; i < kSlots; ++i) helped |= help(&pool.slots[i]);
+    for (int i = 0; i < kSlots; ++i) helped |= help(&pool.slots[i], id);
     if (helped || spin_while(&pool.epoch, seen)) continue;
     /* Either this thread's count is seen by whoever advances the epoch, or futex() sees the new epoch. */
     atomic_fetch_add(&pool.sleepers, 1);
@@ -215,7 +247,8 @@ static void start_threads(void) {
   pthread_sigmask(SIG_SETMASK, &all, &previous); /* signals are for the threads of the host */
   while (atomic_load(&pool.alive) < atomic_load(&pool.wanted)) {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, pool_thread, NULL) != 0) {
+    void* number = (void*)(intptr_t)atomic_load(&pool.alive);
+    if (pthread_create(&thread, NULL, pool_thread, number) != 0) {
       atomic_store(&pool.wanted, atomic_load(&pool.alive));
       break;
     }
@@ -289,7 +322,8 @@ int32_t tw_parallel_for(tw_ctx* ctx, tw_parallel_body body, void* closure, int64
 
   int64_t chunk = extent / (threads * kChunksPerThread);
   if (chunk < grain) chunk = grain;
-  int64_t helpers = (extent + chunk - 1) / chunk - 1;
+  int64_t chunks = (extent + chunk - 1) / chunk;
+  int64_t helpers = chunks - 1;
   if (helpers > threads - 1) helpers = threads - 1;
   s->body = body;
   s->closure = closure;
@@ -298,13 +332,21 @@ int32_t tw_parallel_for(tw_ctx* ctx, tw_parallel_body body, void* closure, int64
   s->float_mode = float_mode();
   atomic_store_explicit(&s->status, TW_OK, memory_order_relaxed);
   atomic_store_explicit(&s->max_helpers, (int)helpers, memory_order_relaxed);
-  atomic_store_explicit(&s->extent, extent, memory_order_relaxed);
-  atomic_store_explicit(&s->next, 0, memory_order_relaxed);
+  int64_t regions = helpers + 1 < kRegions ? helpers + 1 : kRegions;
+  int64_t begin = 0;
+  for (int64_t i = 0; i < regions; ++i) {
+    int64_t end = begin + (chunks / regions + (i < chunks % regions)) * chunk;
+    if (end > extent) end = extent;
+    atomic_store_explicit(&s->regions[i].next, begin, memory_order_relaxed);
+    atomic_store_explicit(&s->regions[i].end, end, memory_order_relaxed);
+    begin = end;
+  }
+  atomic_store_explicit(&s->num_regions, (int)regions, memory_order_relaxed);
   atomic_store_explicit(&s->state, kOpen, memory_order_release);
   atomic_fetch_add(&pool.epoch, 1);
   if (atomic_load(&pool.sleepers) > 0) wake(&pool.epoch, (int)helpers);
 
-  run_chunks(s);
+  run_chunks(s, 0);
 
   atomic_fetch_and_explicit(&s->state, ~(unsigned)kOpen, memory_order_acq_rel);
   wait_for_helpers(s);

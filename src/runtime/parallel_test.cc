@@ -71,6 +71,30 @@ TEST_F(Parallel, RangesAreAtLeastTheGrain) {
   EXPECT_EQ(ranges, 4);
 }
 
+// What a thread used in a loop lies in its caches in the next one.
+TEST_F(Parallel, ThreadsBeginWhereTheyBeganBefore) {
+  tw_set_num_threads(2);
+  constexpr int kExtent = 16;
+  std::array<std::thread::id, kExtent> before{}, now{};
+  for (int loop = 0; loop < 20; ++loop) {
+    std::atomic<int> begun{0};
+    parallel(ctx, kExtent, 1, [&](tw_ctx*, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) now[i] = std::this_thread::get_id();
+      // Nobody goes on before both have begun.
+      const bool is_first = begin == 0 || begin == kExtent / 2;
+      if (is_first) ++begun;
+      while (is_first && begun < 2) std::this_thread::yield();
+      return TW_OK;
+    });
+    EXPECT_EQ(now[0], std::this_thread::get_id());
+    EXPECT_NE(now[kExtent / 2], now[0]);
+    if (loop > 0) {
+      EXPECT_EQ(now[kExtent / 2], before[kExtent / 2]);
+    }
+    before = now;
+  }
+}
+
 // Iterations that wait for one another need a thread each.
 TEST_F(Parallel, UsesAsManyThreadsAsWanted) {
   std::atomic<int> present{0};
