@@ -1,11 +1,11 @@
 /* The pool behind parallel loops.
  *
- * A loop occupies a slot and is executed by its caller and by every pool thread that joins. Its iterations lie in as many
- * regions as there may be threads, each with an atomic counter that chunks are drawn from: a thread begins in a region of
- * its own, the same in each loop, so that it finds in its caches what it used and made there before, and goes on with what
- * others have left of theirs. Slots are static, so a thread may look at one at any time; it may read the fields of the
- * loop only while it holds a reference, which it takes by a compare-and-swap that succeeds only on open slots. The caller
- * closes the slot and waits for the references to go before it returns.
+ * A loop occupies a slot and is executed by its caller and by every pool thread that joins. Its iterations lie in as
+ * many regions as there may be threads, each with an atomic counter that chunks are drawn from: a thread begins in a
+ * region of its own, the same in each loop, so that it finds in its caches what it used and made there before, and goes
+ * on with what others have left of theirs. Slots are static, so a thread may look at one at any time; it may read the
+ * fields of the loop only while it holds a reference, which it takes by a compare-and-swap that succeeds only on open
+ * slots. The caller closes the slot and waits for the references to go before it returns.
  *
  * Pool threads watch `epoch`, which every new loop advances: for a few microseconds actively, then in futex(). */
 #define _GNU_SOURCE

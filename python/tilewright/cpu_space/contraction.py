@@ -47,7 +47,7 @@ _FEW_VECTORS = 8
 #: tiles side by side of which those at the edges are worth code of their own
 _BETWEEN_EDGES = 8
 #: least multiply-adds that are worth waking other threads
-_SHARED_WORK = 1 << 18
+_SHARED_WORK = 1 << 19
 
 
 def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from tilewright import _core
+from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, constant, step_after
 from tilewright.cpu_space.register_tile import bits_of, tile_of_lanes_along
-from tilewright.schedule import LoopRV, Schedule
+from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: least work, in elements, that is worth a parallel loop
 _SHARED_WORK = 1 << 15
@@ -27,6 +27,9 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
     lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
     loops = [axis.loop for axis in facts.axes]
     total = math.prod(axis.extent for axis in facts.axes)
+    if any(_is_shared(schedule, consumer) for consumer in schedule.get_consumers(facts.block)):
+        # The threads are needed soon anyway, and find what they make in their own caches.
+        total *= 2
     along = [i for i in facts.spatial if facts.store.strides[i] == 1 and facts.extent(i) > 1]
     if not along:
         return
@@ -81,6 +84,12 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         outer = outer if outer and not facts.axes[axis].is_fixed else [first]
     attempt(schedule.vectorize, vector)
     share(schedule, outer, total, target)
+
+
+def _is_shared(schedule: Schedule, block: BlockRV) -> bool:
+    """Whether several threads run it."""
+    loops = schedule.get_loops(block)
+    return bool(loops) and bool(schedule.get(loops[0]).kind == ir.ForKind.PARALLEL)
 
 
 def _is_flat(facts: Facts) -> bool:
