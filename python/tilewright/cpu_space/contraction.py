@@ -305,11 +305,28 @@ class _Contraction:
         if columns_first and self.tile.copied is None:
             batch = [i for i in self._apart_from_columns() if i in outer]
         rows = [i for i in outer if i not in batch and i != self.tile.axis]
+        phases = [i for i in rows if i in self.facts.phases]
+        if phases and self._rows_are_larger(rows):
+            # What threads share a lot of is gone through once, all phases at a time.
+            rows = [i for i in rows if i not in phases]
+            first = next((n for n, i in enumerate(rows) if self.facts.extent(i) > self.tile.size(i)), 0)
+            rows[first + 1 : first + 1] = phases
         columns = [self.tile.axis] if self.tile.axis in outer else []
         order = batch + (columns + rows if columns_first else rows + columns)
         if windows:
             return order
         return [i for i in order if i not in with_tail] + [i for i in order if i in with_tail]
+
+    def _rows_are_larger(self, rows: list[int]) -> bool:
+        """Whether what differs from row to row is more than what all rows have in common."""
+        apart, common = 0, 0
+        for read in self.facts.reads:
+            elements = math.prod(constant(extent) or 1 for extent in read.buffer.shape)
+            if any(read.varies(i) for i in rows if i not in self.facts.phases):
+                apart += elements
+            else:
+                common += elements
+        return apart > common
 
     def _columns_first(self) -> bool:
         """Whether what a group of columns needs stays in the second level while the rows pass, and all does not."""
@@ -358,9 +375,13 @@ class _Contraction:
         return leaving
 
     def _place_in_results(self, axis: int) -> int:
-        """The dimension of the results that it runs along: that is how the loops are ordered with which they leave."""
+        """The dimension of the results that it runs along: that is how the loops are ordered with which they leave.
+        Phases and groups come first, as :meth:`_leaving` has it."""
         variable = self.facts.axes[axis].var
         indices = self.facts.store.indices
+        groups = None if phases_of_results(self.facts) else groups_of_results(self.facts)
+        if axis in self.facts.phases or (groups and coefficient(indices[groups[0]], variable) == groups[1]):
+            return -1
         return next((n for n, index in enumerate(indices) if coefficient(index, variable) != 0), len(indices))
 
     def _lanes_last(self, own: list[LoopRV], axes: list[int]) -> None:
