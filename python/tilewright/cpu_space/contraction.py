@@ -24,7 +24,7 @@ from tilewright.cpu_space.matrix_tiles import schedule_tiles
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
 from tilewright.cpu_space.packing import LINE_BYTES, ask_for_rows_ahead, copy_in_vectors, pack, panels_at_a_time
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
-from tilewright.cpu_space.plain import along_results, row_after_row
+from tilewright.cpu_space.plain import along_results, row_after_row, schedule_reduction
 from tilewright.cpu_space.register_tile import (
     ALIASED_BYTES,
     ALIASED_LINES,
@@ -46,6 +46,8 @@ _FEW_USES = 16
 _FEW_VECTORS = 8
 #: tiles side by side of which those at the edges are worth code of their own
 _BETWEEN_EDGES = 8
+#: by how much an estimate has to be better to be taken for that
+_NEARLY = 1.15
 #: least multiply-adds that are worth waking other threads
 _SHARED_WORK = 1 << 19
 
@@ -69,7 +71,9 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     facts = in_parts(schedule, facts, target, draw)
     facts = in_several_sums(schedule, facts, target)
     tiles = register_tiles(facts, target)
-    if tiles and tiles[0].cycles > cycles_of_lanes_along(facts, target):
+    if tiles and tiles[0].cycles > _NEARLY * cycles_of_lanes_along(facts, target):
+        # Here: parts of sums are a block that nobody else knows.
+        schedule_reduction(schedule, facts, target, draw)
         return
     if tiles and turn_along_sums(schedule, facts, target, tiles[0].cycles / 2):
         return

@@ -30,6 +30,8 @@ _LEAST_USES = 6
 _END_CYCLES = 4.0
 #: cycles of a tile besides its steps
 _START_CYCLES = 30
+#: how many times as long it takes to bring vectors that lie across two lines each
+_LINE_BYTES, _ACROSS_LINES = 64, 1.5
 #: lines of the first level that fall on one another when they are this many bytes apart, and how many can
 ALIASED_BYTES, ALIASED_LINES = 4096, 8
 
@@ -158,10 +160,7 @@ def cycles_of_lanes_along(facts: Facts, target: _core.Target) -> float:
     last = facts.reduced[-1]
     if any(read.strides[last] not in (0, 1) for read in facts.reads):
         return math.inf
-    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
-    results = math.prod(facts.extent(i) for i in facts.spatial)
-    vectors = math.ceil(facts.extent(last) / lanes) * math.prod(facts.extent(i) for i in facts.reduced if i != last)
-    return results * (vectors * _cycles_of_results(facts, tile_of_lanes_along(facts, target)) + _END_CYCLES)
+    return _cycles_of_lanes(facts, tile_of_lanes_along(facts, target), target)
 
 
 def tile_of_lanes_along(facts: Facts, target: _core.Target) -> dict[int, int]:
@@ -169,13 +168,50 @@ def tile_of_lanes_along(facts: Facts, target: _core.Target) -> dict[int, int]:
     along which axes."""
     tiles: list[dict[int, int]] = [{}]
     for i in [i for i in facts.spatial if any(not read.varies(i) for read in facts.reads) and i not in facts.phases]:
-        sizes = [size for size in (2, 4, 8) if facts.divides(size, i) or 4 * size <= facts.extent(i)]
-        tiles += [tile | {i: size} for tile in tiles for size in sizes if len(tile) < 2]
+        extent = facts.extent(i)
+        sizes = [size for size in (2, 4, 8) if facts.divides(size, i) or 4 * size <= extent]
+        if 2 < extent < 8 and facts.axes[i].is_fixed:
+            sizes.append(extent)
+        tiles += [tile | {i: size} for tile in tiles for size in dict.fromkeys(sizes) if len(tile) < 2]
     most = target.vector_registers // 2
     return min(
         (tile for tile in tiles if math.prod(tile.values()) <= most),
-        key=lambda tile: (_cycles_of_results(facts, tile), math.prod(tile.values())),
+        key=lambda tile: (_cycles_of_lanes(facts, tile, target), math.prod(tile.values())),
     )
+
+
+def _cycles_of_lanes(facts: Facts, tile: dict[int, int], target: _core.Target) -> float:
+    """For all results, so many of them at a time: of what the ports do, and of what operands take that go through the
+    caches once for each tile of rows, the one that takes longer."""
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    results = math.prod(facts.extent(i) for i in facts.spatial)
+    inner = math.prod(facts.extent(i) for i in facts.reduced if i != facts.reduced[-1])
+    vectors = math.ceil(facts.extent(facts.reduced[-1]) / lanes) * inner
+    moving = sum(_cycles_of_passes(facts, read, tile, target) for read in facts.reads)
+    return max(results * vectors * _cycles_of_results(facts, tile), moving) + results * _END_CYCLES
+
+
+def _cycles_of_passes(facts: Facts, read: Operand, tile: dict[int, int], target: _core.Target) -> float:
+    """That bringing an operand takes each time that the loops outside of it go on: from the level that holds it."""
+    bytes_of_pass = math.prod(facts.extent(i) for i in facts.reduced if read.varies(i)) * bits_of(read.buffer.dtype) / 8
+    passes, is_apart = 1.0, False
+    last = max((i for i in facts.spatial if read.varies(i)), default=-1)
+    for i in (i for i in facts.spatial if facts.extent(i) > 1):
+        if not read.varies(i) and i < last:
+            passes *= math.ceil(facts.extent(i) / tile.get(i, 1))
+            is_apart = True
+        elif read.varies(i):
+            if is_apart:
+                bytes_of_pass *= facts.extent(i)
+            else:
+                passes *= facts.extent(i)
+    if not is_apart:
+        return 0.0
+    if facts.extent(facts.reduced[-1]) * bits_of(read.buffer.dtype) // 8 % _LINE_BYTES:
+        passes *= _ACROSS_LINES
+    if bytes_of_pass > 0.7 * target.l2_bytes:
+        return passes * bytes_of_pass / _L3_BYTES_PER_CYCLE
+    return passes * bytes_of_pass / _L2_BYTES_PER_CYCLE if bytes_of_pass > target.l1_bytes / 2 else 0.0
 
 
 def _cycles_of_results(facts: Facts, tile: dict[int, int]) -> float:
