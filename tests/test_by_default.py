@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as tw
 from test_cpu_space import PROGRAMS, elementwise, product, scheduled
-from tilewright import cpu_space
+from tilewright import cpu_space, te
 from tilewright.script import tir as T
 
 
@@ -80,6 +80,14 @@ def test_what_no_rule_knows_is_noted():
         if not any(note.code == "compile/no-rule" for note in tw.compile(program).notes):
             continue
         assert not cpu_space.scheduled_by_rules(tw.ir.Module({"main": program}), tw.Target("native"))[1], name
+
+
+def test_formulas_get_rules_too():
+    a, k = te.placeholder((64, 64), name="A"), te.reduce_axis((0, 64), name="k")
+    square = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * a[k, j], [k]), name="B")
+    for formulas in (square, [a, square]):
+        assert tw.compile(formulas).schedule == "by rules"
+        assert tw.compile(formulas, schedule="as written").schedule == "as written"
 
 
 def test_nobody_is_warned_of_what_the_rules_ask_for():

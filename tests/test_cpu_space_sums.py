@@ -239,3 +239,17 @@ def main(a: T.handle, s: T.handle, b: T.handle):
     sch = tw.Schedule(program)
     cpu_space.schedule_for_cpu(sch, tw.Target(target), best=True)
     sch.verify()
+
+
+@pytest.mark.parametrize("shape", [(64, 768, 3072), (32, 256, 4096), (9, 1024, 2048), (3, 16, 4096), (7, 100, 2048)])
+def test_long_sums_along_both_operands_share_what_they_load(shape):
+    """As in the layers of a network, whose weights have a row for each result; in parts, too."""
+    rows, columns, steps = shape
+    a, b = (te.placeholder((size, steps), name=name) for size, name in ((rows, "A"), (columns, "B")))
+    k = te.reduce_axis((0, steps))
+    program = te.create_prim_func([a, b, te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[j, k], [k]))])
+    for best, seed in ((True, 0), (False, 1), (False, 2), (False, 3)):
+        kernel = tw.compile(scheduled(program, "native", best=best, seed=seed))
+        assert len(re.findall(r"vfmadd\d+ps", kernel.inspect("asm"))) >= 4, "several sums at once"
+        x, y = (np.random.default_rng(0).random((size, steps), "float32") for size in (rows, columns))
+        np.testing.assert_allclose(kernel(x, y), x @ y.T, rtol=1e-4)

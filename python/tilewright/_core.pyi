@@ -3625,13 +3625,13 @@ class SpaceGenerator:
         """
 
     @schedule_rules.setter
-    def schedule_rules(self, arg: Sequence[ScheduleRule] | None, /) -> None: ...
+    def schedule_rules(self, value: Sequence[ScheduleRule] | None, /) -> None: ...
     @property
     def sch_rules(self) -> list[ScheduleRule] | None:
         """The same as schedule_rules."""
 
     @sch_rules.setter
-    def sch_rules(self, arg: Sequence[ScheduleRule] | None, /) -> None: ...
+    def sch_rules(self, value: Sequence[ScheduleRule] | None, /) -> None: ...
     @property
     def mutator_probs(self) -> dict[Mutator, float] | None:
         """The mutators and their probabilities."""
@@ -3653,7 +3653,7 @@ class SpaceGenerator:
         """
 
     @mutators.setter
-    def mutators(self, arg: Sequence[tuple[Mutator, float]] | None, /) -> None: ...
+    def mutators(self, value: Sequence[tuple[Mutator, float]] | None, /) -> None: ...
     def initialize(self, context: TuneContext) -> None:
         """
         Fill in what is not given, and initialize rules, postprocessors and mutators.

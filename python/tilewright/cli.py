@@ -237,10 +237,9 @@ def tune(
     from tilewright.search.space import space_for_cpu
     from tilewright.task import open_sizes_of
 
-    # Of all searches alike, so it is said once.
     check_numbers(trials, threads, seed, patience, seconds, target_seconds)
     _core.SearchStrategy.create(strategy)
-    started, wanted = time.monotonic(), _core.Target(target).with_num_cores(threads)
+    wanted = _core.Target(target).with_num_cores(threads)
     given = parse_sizes(sizes or [])
     asked = {
         **{"trials": trials, "seed": seed, "threads": threads, "target": target, "cold": cold, "fresh": fresh},
@@ -286,6 +285,7 @@ def tune(
             show_summary(each, summary, written, more=more)
 
     try:
+        started = time.monotonic()  # what the user's file imports is not the search's
         for number, each in enumerate(ready):
             with failed.kept(each):
                 search(each, share_of(seconds, time.monotonic() - started, len(ready), number))

@@ -413,9 +413,9 @@ def compile(
             many threads at most.
         schedule: ``"by rules"`` schedules, in milliseconds, functions that nobody has scheduled: whose loops are all
             serial and not annotated. Floats are then added in another order, as vectors do it. It is where
-            :func:`tilewright.tune` starts from. ``"as written"`` takes loops as they are. By default functions and
-            modules get rules, unless their accesses are checked or an estimate expects them to be faster as written,
-            and a :class:`Schedule` is taken as it is; :attr:`Kernel.schedule` says what was done.
+            :func:`tilewright.tune` starts from. ``"as written"`` takes loops as they are. By default functions,
+            modules and formulas get rules, unless their accesses are checked or an estimate expects them to be faster
+            as written, and a :class:`Schedule` is taken as it is; :attr:`Kernel.schedule` says what was done.
         database: Use the fastest schedule that this file of records has for the program on this target; also
             "postgresql://...", or a database of :mod:`tilewright.meta_schedule`, which is asked for it. Functions of a
             module that have no record are scheduled by rules, with a warning.
@@ -478,7 +478,7 @@ def compile_quietly(
         _note_what_has_no_record(kernels, _as_module(program))
         return kernels
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
-    is_open = isinstance(program, (_core.PrimFunc, _core.Module)) and not check_bounds
+    is_open = not isinstance(program, _core.Schedule) and not check_bounds
     if schedule == "by rules" or (schedule is None and is_open):
         from tilewright.cpu_space import scheduled_by_rules
 

@@ -95,11 +95,12 @@ def with_hint_on_inputs(error: Error, task: Task, inputs: Mapping[str, Any], whe
     """The error of a program that was tried with random values, where these may be the reason; `where` says what takes
     others."""
     drawn = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name not in inputs]
-    if error.code != "interpret/out-of-bounds" or not drawn:
+    needed = {"interpret/out-of-bounds": "arrays of indices", "interpret/divide-by-zero": "arrays without zeros"}
+    if error.code not in needed or not drawn:
         return error
     text = str(error).partition("\n  hint:")[0]
     return like(
         error,
-        f"{text}\n  hint: {', '.join(drawn)} held random values; give arrays of indices with "
+        f"{text}\n  hint: {', '.join(drawn)} held random values; give {needed[error.code]} with "
         f"inputs={{{drawn[0]!r}: array}}, in {where}",
     )

@@ -72,6 +72,7 @@ int32_t InterpretedKernel::entry(tw_ctx* ctx, const DLTensor* const* tensors, co
 }
 
 int32_t InterpretedKernel::run(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars) const {
+  ctx->error_code = TW_OK;
   if (!platform_.empty()) {
     return report(ctx,
                   argument_error("call/platform", "this kernel is code for " + platform_ + ", not for this machine",

@@ -39,12 +39,7 @@ struct PythonMutator final : Mutator {
       return std::optional<Trace>(nb::cast<const PyTrace&>(answer).trace.without_postproc());
     });
   }
-  std::shared_ptr<Mutator> clone() const override {
-    nb::gil_scoped_acquire gil;
-    nb::object self = nb::find(static_cast<const Mutator*>(this));
-    if (overrides<Mutator>(this, "clone")) self = self.attr("clone")();
-    return nb::cast<std::shared_ptr<Mutator>>(self);
-  }
+  std::shared_ptr<Mutator> clone() const override { return cloned<Mutator>(this); }
 };
 
 nb::object apply_mutator(const Mutator& mutator, const PyTrace& trace, std::optional<int64_t> seed) {

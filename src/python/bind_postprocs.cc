@@ -40,12 +40,7 @@ struct PythonPostproc final : Postproc {
       return truth_of(answer);
     });
   }
-  std::shared_ptr<Postproc> clone() const override {
-    nb::gil_scoped_acquire gil;
-    nb::object self = nb::find(static_cast<const Postproc*>(this));
-    if (overrides<Postproc>(this, "clone")) self = self.attr("clone")();
-    return nb::cast<std::shared_ptr<Postproc>>(self);
-  }
+  std::shared_ptr<Postproc> clone() const override { return cloned<Postproc>(this); }
 };
 
 bool apply_postproc(const Postproc& postproc, const SchedulePtr& object) {

@@ -53,12 +53,7 @@ struct PythonScheduleRule final : ScheduleRule {
                           overridden<ScheduleRule>(this, "apply")(copy, PyBlock{copy, block}));
     });
   }
-  std::shared_ptr<ScheduleRule> clone() const override {
-    nb::gil_scoped_acquire gil;
-    nb::object self = nb::find(static_cast<const ScheduleRule*>(this));
-    if (overrides<ScheduleRule>(this, "clone")) self = self.attr("clone")();
-    return nb::cast<std::shared_ptr<ScheduleRule>>(self);
-  }
+  std::shared_ptr<ScheduleRule> clone() const override { return cloned<ScheduleRule>(this); }
 };
 
 nb::list apply_rule(const ScheduleRule& rule, const SchedulePtr& schedule, const PyBlock& block) {

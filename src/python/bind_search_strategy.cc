@@ -144,12 +144,7 @@ struct PythonSearchStrategy final : SearchStrategy {
       return false;
     }
   }
-  std::shared_ptr<SearchStrategy> clone() const override {
-    nb::gil_scoped_acquire gil;
-    nb::object self = nb::find(static_cast<const SearchStrategy*>(this));
-    if (overrides<SearchStrategy>(this, "clone")) self = self.attr("clone")();
-    return nb::cast<std::shared_ptr<SearchStrategy>>(self);
-  }
+  std::shared_ptr<SearchStrategy> clone() const override { return cloned<SearchStrategy>(this); }
 
  private:
   template <class Use>

@@ -36,12 +36,7 @@ struct PythonSpaceGenerator final : SpaceGenerator {
     return in_python("space/exception",
                      [&] { return schedules_of(overridden<SpaceGenerator>(this, "generate_design_space")(module)); });
   }
-  std::shared_ptr<SpaceGenerator> clone() const override {
-    nb::gil_scoped_acquire gil;
-    nb::object self = nb::find(static_cast<const SpaceGenerator*>(this));
-    if (overrides<SpaceGenerator>(this, "clone")) self = self.attr("clone")();
-    return nb::cast<std::shared_ptr<SpaceGenerator>>(self);
-  }
+  std::shared_ptr<SpaceGenerator> clone() const override { return cloned<SpaceGenerator>(this); }
 
  private:
   bool overrides_initialize() const {
@@ -67,15 +62,17 @@ nb::list generate(SpaceGenerator& self, const Ref<Module>& module) {
 template <class Parts>
 Parts cast_part(nb::handle given, const char* name, const char* what) {
   Parts parts;
+  bool has_none = false;
   if (nb::isinstance<nb::sequence>(given)) {
     for (nb::handle part : nb::borrow<nb::sequence>(given)) {
       nb::handle component = nb::isinstance<nb::tuple>(part) && nb::len(part) > 0 ? nb::handle(part[0]) : part;
+      has_none |= component.is_none();
       if (!nb::inst_check(component) || nb::inst_ready(component)) continue;
       const std::string name = class_name(component);
       fail(argument_error("search/parts", name + ".__init__() does not call that of its base class",
                           "begin it with super().__init__()"));
     }
-    if (nb::try_cast(given, parts)) return parts;
+    if (!has_none && nb::try_cast(given, parts)) return parts;
   }
   fail(argument_error("search/parts", std::string(name) + " is no list of " + what + ": " + nb::repr(given).c_str(),
                       "subclass the classes of tilewright.meta_schedule, and give instances of them"));
@@ -91,6 +88,15 @@ search::Mutators checked(search::Mutators mutators) {
         "it is a number from 0 to 1"));
   }
   return mutators;
+}
+
+std::optional<search::ScheduleRules> schedule_rules(const SpaceGenerator& space) { return space.schedule_rules; }
+
+void set_schedule_rules(SpaceGenerator& space, nb::handle given) {
+  space.schedule_rules.reset();
+  if (!given.is_none()) {
+    space.schedule_rules = cast_part<search::ScheduleRules>(given, "schedule_rules", "schedule rules");
+  }
 }
 
 void set_mutator_probs(SpaceGenerator& space, nb::handle given) {
@@ -210,23 +216,37 @@ void bind_generator(nb::module_& m) {
       "How often a rule failed on a block, which stayed as it was, by reason.",
       "What was said of the first block that a rule failed on, by reason.");
   cls.def(nb::init<>())
-      .def_rw("schedule_rules", &SpaceGenerator::schedule_rules, nb::arg().none(),
-              "What is applied to blocks; None until initialize() fills in those of the target.")
-      .def_rw("sch_rules", &SpaceGenerator::schedule_rules, nb::arg().none(), "The same as schedule_rules.")
+      .def_prop_rw("schedule_rules", &schedule_rules, &set_schedule_rules, nb::arg().none(),
+                   nb::for_getter(nb::sig("def schedule_rules(self) -> list[ScheduleRule] | None")),
+                   nb::for_setter(nb::sig("def schedule_rules(self, value: Sequence[ScheduleRule] | None, /) -> None")),
+                   "What is applied to blocks; None until initialize() fills in those of the target.")
+      .def_prop_rw("sch_rules", &schedule_rules, &set_schedule_rules, nb::arg().none(),
+                   nb::for_getter(nb::sig("def sch_rules(self) -> list[ScheduleRule] | None")),
+                   nb::for_setter(nb::sig("def sch_rules(self, value: Sequence[ScheduleRule] | None, /) -> None")),
+                   "The same as schedule_rules.")
       .def_prop_rw("mutator_probs", &mutator_probs, &set_mutator_probs, nb::arg().none(),
                    nb::for_getter(nb::sig("def mutator_probs(self) -> dict[Mutator, float] | None")),
                    nb::for_setter(nb::sig("def mutator_probs(self, value: Mapping[Mutator, float] | None, /) -> None")),
                    "The mutators and their probabilities.")
-      .def_rw("postprocs", &SpaceGenerator::postprocs, nb::arg().none(),
-              nb::for_getter(nb::sig("def postprocs(self) -> list[Postproc] | None")),
-              nb::for_setter(nb::sig("def postprocs(self, value: Sequence[Postproc] | None, /) -> None")),
-              "What is done to candidates before they are built; None until initialize() fills in those of the target.")
+      .def_prop_rw(
+          "postprocs", [](const SpaceGenerator& self) { return self.postprocs; },
+          [](SpaceGenerator& self, nb::handle given) {
+            self.postprocs.reset();
+            if (!given.is_none()) self.postprocs = cast_part<search::Postprocs>(given, "postprocs", "postprocessors");
+          },
+          nb::arg().none(), nb::for_getter(nb::sig("def postprocs(self) -> list[Postproc] | None")),
+          nb::for_setter(nb::sig("def postprocs(self, value: Sequence[Postproc] | None, /) -> None")),
+          "What is done to candidates before they are built; None until initialize() fills in those of the target.")
       .def_prop_rw(
           "mutators", [](const SpaceGenerator& self) { return self.mutators; },
-          [](SpaceGenerator& self, std::optional<search::Mutators> given) {
-            self.mutators = given ? std::optional(checked(std::move(*given))) : std::nullopt;
+          [](SpaceGenerator& self, nb::handle given) {
+            self.mutators.reset();
+            if (given.is_none()) return;
+            self.mutators =
+                checked(cast_part<search::Mutators>(given, "mutators", "mutators with their probabilities"));
           },
-          nb::arg().none(),
+          nb::arg().none(), nb::for_getter(nb::sig("def mutators(self) -> list[tuple[Mutator, float]] | None")),
+          nb::for_setter(nb::sig("def mutators(self, value: Sequence[tuple[Mutator, float]] | None, /) -> None")),
           "What varies candidates, each with its probability; None until initialize() fills in those of the target.")
       .def(
           "initialize",

@@ -57,13 +57,16 @@ void raise_kernel_error(int32_t code, std::string message) {
     message.resize(at);
   }
   Diagnostic diagnostic = diagnostic_of(code, message, hint);
-  // The interpreter finds more than a kernel does, and writes what it calls it before the message.
-  size_t end = message.starts_with("[interpret/") ? message.find("] ") : std::string::npos;
+  // The interpreter finds more than a kernel does, and writes what it calls it before the message; so does a kernel of
+  // another platform.
+  const bool is_named = message.starts_with("[interpret/") || message.starts_with("[call/platform]");
+  size_t end = is_named ? message.find("] ") : std::string::npos;
   if (end != std::string::npos) {
     diagnostic.code = message.substr(1, end - 1);
     diagnostic.message = message.substr(end + 2);
     // What a program asserts is about its arguments; the rest is what the program itself does.
-    bool program = code == TW_ERROR_ASSERTION && diagnostic.code != "interpret/assertion";
+    bool program = code == TW_ERROR_ASSERTION && diagnostic.code.starts_with("interpret/") &&
+                   diagnostic.code != "interpret/assertion";
     if (program) diagnostic.blame = Blame::kScript;
   }
   set_python_error(diagnostic);

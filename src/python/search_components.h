@@ -92,6 +92,20 @@ nb::object overridden(const Base* self, const char* name) {
   return nb::find(self).attr(name);
 }
 
+/// What clone() of the Python object behind a trampoline gives; the object itself where its class has none.
+template <class Base>
+std::shared_ptr<Base> cloned(const Base* self) {
+  nb::gil_scoped_acquire gil;
+  nb::object object = nb::find(self);
+  if (overrides<Base>(self, "clone")) object = object.attr("clone")();
+  std::shared_ptr<Base> copy;
+  if (!nb::try_cast(object, copy) || !copy) {
+    fail(argument_error("search/clone", class_name(nb::find(self)) + ".clone() gave a '" + class_name(object) + "'",
+                        "it gives a copy, or the part itself where that may be shared"));
+  }
+  return copy;
+}
+
 /// Reasons as Python sees them: counts, and the first message of each.
 template <class Class, class Reasons>
 void bind_reasons(Class& cls, Reasons reasons, const char* counts_doc, const char* messages_doc) {

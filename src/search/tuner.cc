@@ -41,6 +41,8 @@ constexpr double kClearlySlower = 1.02;
 constexpr double kFarSlower = 1.25;
 /// So near to what the machine allows nothing more is to be gained.
 constexpr double kNearBound = 1.03;
+/// Batches without a candidate that a strategy may give before it counts as out of candidates.
+constexpr int kMostEmpty = 100;
 /// Seconds that the finals may take; of a search of few seconds, this share of them.
 constexpr double kFinalsSeconds = 5, kFinalsShare = 0.1;
 /// The finals of a search whose time is over: enough for some rounds of short kernels.
@@ -168,7 +170,8 @@ struct Tuner::Impl {
   int64_t last_record = 0;  // the latest that this process knows of
   std::vector<double> build_seconds;
   bool out_of_candidates = false;
-  bool dropped = false;  // what was under way when the time was over
+  int empty_batches = 0;  // one after the other
+  bool dropped = false;   // what was under way when the time was over
   TuneProgress status;
   TuneResult outcome;
 
@@ -435,7 +438,8 @@ Status Tuner::Impl::draw_batch() {
   std::optional<Spending> spending(std::in_place, status.seconds, "drawing");
   TW_TRY(drawn, task.context.search_strategy->generate_measure_candidates());
   spending.reset();
-  if (!drawn) {
+  empty_batches = drawn && drawn->empty() ? empty_batches + 1 : 0;
+  if (!drawn || empty_batches > kMostEmpty) {
     out_of_candidates = true;
     return Ok{};
   }

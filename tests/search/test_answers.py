@@ -219,3 +219,69 @@ def test_answers_that_are_neither_true_nor_false(answer: Any) -> None:
     generator = ms.PostOrderApply(f_block_filter=lambda block: answer)
     with pytest.raises(ValueError, match="ambiguous"):
         ms.TuneContext(double, target="llvm", space_generator=generator).generate_design_space()
+
+
+@pytest.mark.parametrize("part", ["schedule_rules", "sch_rules", "postprocs", "mutators", "mutator_probs"])
+def test_parts_that_are_none(part: str) -> None:
+    generator = ms.ScheduleFn(halves)
+    given: Any = {"mutators": [(None, 1.0)], "mutator_probs": {None: 1.0}}.get(part, [None])
+    with pytest.raises(tw.ArgumentError, match=f"{part} is no list of") as error:
+        setattr(generator, part, given)
+    assert error.value.code == "search/parts"
+    if part not in ("mutators", "schedule_rules"):
+        with pytest.raises(tw.ArgumentError, match=f"{part} is no list of"):
+            ms.PostOrderApply(**{part: given})
+
+
+class Fruitless:
+    """Copies of it are nothing."""
+
+    def clone(self) -> Any:
+        return None
+
+
+def test_clones_that_are_none() -> None:
+    def parts() -> list[tuple[str, Any]]:
+        rule = type("Rule", (Fruitless, ms.ScheduleRule), {"apply": lambda self, sch, block: [sch]})()
+        postproc = type("Post", (Fruitless, ms.Postproc), {"apply": lambda self, sch: True})()
+        mutator = type("Varies", (Fruitless, ms.Mutator), {"apply": lambda self, trace: None})()
+        return [("schedule_rules", [rule]), ("postprocs", [postproc]), ("mutators", [(mutator, 0.5)])]
+
+    for part, given in parts():
+        generator = ms.ScheduleFn(halves)
+        setattr(generator, part, given)
+        with pytest.raises(tw.ArgumentError, match=r"clone\(\) gave a 'NoneType'") as error:
+            tw.tune(double, space=generator, trials=1, progress=None)
+        assert error.value.code == "search/clone"
+    space = type(
+        "Space", (Fruitless, ms.SpaceGenerator), {"generate_design_space": lambda self, mod: [tw.Schedule(mod)]}
+    )
+    with pytest.raises(tw.ArgumentError, match=r"Space.clone\(\) gave a 'NoneType'"):
+        tw.tune(double, space=ms.SpaceGeneratorUnion([space()]), trials=1, progress=None)
+
+
+@pytest.mark.parametrize("batch", [[], ()])
+def test_a_strategy_that_gives_empty_batches_has_no_candidates(tmp_path: Path, batch: Any) -> None:
+    class Empty(ms.SearchStrategy):
+        def pre_tuning(self, *args: Any) -> None: ...
+
+        def generate_measure_candidates(self) -> Any:
+            return batch
+
+        def notify_runner_results(self, *args: Any) -> None: ...
+
+        def post_tuning(self) -> None: ...
+
+    assert tw.tune(double, space=halves, strategy=Empty(), trials=4, progress=None).stop_reason == "exhausted"
+    database, errors = session(tmp_path, strategy=Empty())
+    assert not errors and len(database) == 0
+
+
+@pytest.mark.parametrize("answer", [np.array([True, False]), np.array([]), None, "x"])
+def test_a_future_that_cannot_say_whether_it_is_done(tmp_path: Path, answer: Any) -> None:
+    class Vague(ms.Runner):
+        def run(self, runner_inputs: Any) -> Any:
+            return [ms.RunnerFuture(lambda: answer, lambda: ms.RunnerResult([1.0], None)) for _ in runner_inputs]
+
+    database, errors = session(tmp_path, runner=Vague(), task_scheduler="round-robin")
+    assert len(errors) == 2 and len(database) == 2

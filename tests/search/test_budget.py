@@ -87,7 +87,7 @@ def test_the_seconds_are_for_all_programs(tmp_path: Path) -> None:
     assert share_of(None, 3.0, 3, 1) is None and share_of(9.0, 0.1, 1, 0) == 9.0
     assert [share_of(9.0, spent, 3, at) for at, spent in enumerate((0.0, 3.0, 6.0))] == [3.0] * 3
     assert share_of(9.0, 1.0, 3, 1) == 4.0
-    assert share_of(9.0, 20.0, 3, 2) == pytest.approx(0.3)
+    assert share_of(9.0, 20.0, 3, 2) == pytest.approx(1.5)
     double = FILE.partition("@T.prim_func\ndef double")
     assert double[1]
     one = double[1] + double[2]

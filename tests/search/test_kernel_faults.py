@@ -135,6 +135,22 @@ def test_indices_that_nobody_gave_are_asked_for() -> None:
     assert "hint: I held random values; give arrays of indices with inputs={'I': array}" in str(caught.value)
 
 
+@T.prim_func
+def quotients(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32"), C: T.Buffer((64,), "int32")):
+    for i in range(64):
+        with T.block("C"):
+            vi = T.axis.spatial(64, i)
+            C[vi] = A[vi] // B[vi]
+
+
+def test_divisors_that_nobody_gave_are_asked_for() -> None:
+    with pytest.raises(tw.ScriptError, match="divide-by-zero") as caught:
+        tw.tune(quotients, trials=1, progress=None)
+    assert "hint: A, B held random values; give arrays without zeros with inputs=" in str(caught.value)
+    given = np.arange(1, 65, dtype="int32")
+    assert tw.tune(quotients, trials=1, inputs={"B": given}, progress=None).record is not None
+
+
 def test_wrong_indices_are_named_by_the_interpreter() -> None:
     with pytest.raises(tw.ScriptError, match=r"block 'Y' reads X\[\d+\]") as caught:
         tw.tune(gather, space=choose, inputs={"I": INDICES + 100_000_000}, trials=1, progress=None)
@@ -147,7 +163,7 @@ def test_wrong_indices_crash_the_helper_and_not_this_process(monkeypatch: pytest
     with pytest.raises(tw.ScriptError, match=r"'gather' as it was written.* failed: the kernel was killed") as caught:
         tw.tune(gather, space=choose, inputs={"I": far}, trials=1, progress=None)
     assert caught.value.code == "tune/reference"
-    assert "hint: arrays that hold indices are given with inputs=" in str(caught.value)
+    assert "hint: arrays that hold indices, or divisors, are given with inputs=" in str(caught.value)
 
 
 def test_a_program_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,11 @@ from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import BuilderResult
 from tilewright.meta_schedule.runner import RunnerFuture, RunnerResult
 
-__all__ = ["built_by", "candidates_of", "futures_of", "list_from", "result_of", "task_of"]
+__all__ = ["MOST_EMPTY", "built_by", "candidates_of", "futures_of", "is_done", "list_from", "result_of", "task_of"]
 
 Item = TypeVar("Item")
+#: batches without a candidate, one after the other, that a strategy may give before it counts as out of candidates
+MOST_EMPTY = 100
 
 
 def _kind(value: Any) -> str:
@@ -50,6 +52,14 @@ def futures_of(future: Any) -> RunnerFuture:
         return future  # type: ignore[no-any-return]
     failed = RunnerResult(None, f"the runner gave {_kind(future)}, no RunnerFuture")
     return RunnerFuture(lambda: True, lambda: failed)
+
+
+def is_done(future: RunnerFuture) -> bool:
+    """Whether its result is there; one that cannot say so is waited for."""
+    try:
+        return bool(future.done())
+    except Exception:
+        return True
 
 
 def result_of(future: RunnerFuture) -> RunnerResult:

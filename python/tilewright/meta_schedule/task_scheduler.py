@@ -10,6 +10,7 @@ import statistics
 import time
 import traceback
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,6 +138,7 @@ class TaskScheduler(ABC):
         self._ranking: Any = None  # the cost model, as strategies ask it
         self._references: dict[int, Reference | None] = {}
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
+        self._empty: Counter[int] = Counter()  # batches of a task without a candidate, one after the other
         self._asked: set[int] = set()  # tasks whose strategy was asked for candidates
         self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
         self._journals: dict[int, SessionJournal] = {}
@@ -326,7 +328,8 @@ class TaskScheduler(ABC):
             self.terminate_task(task_id)
             return 0
         batch = self._ahead.pop(task_id) if task_id in self._ahead else self._draw(task_id)
-        if batch is None:
+        self._empty[task_id] = 0 if batch is None or batch[0] else self._empty[task_id] + 1
+        if batch is None or self._empty[task_id] > answers.MOST_EMPTY:
             if not task.is_terminated:
                 task.stop_reason = "exhausted"
                 self.terminate_task(task_id)
@@ -393,7 +396,7 @@ class TaskScheduler(ABC):
                     continue
                 task.measure_candidates, task.builder_results, task.runner_futures = batch
                 if interrupted:
-                    task.runner_futures = [f if f.done() else _CANCELED for f in batch[2]]
+                    task.runner_futures = [f if answers.is_done(f) else _CANCELED for f in batch[2]]
                 self.join_running_task(task_id)
             if not task.is_terminated:
                 task.stop_reason = self.stop_reason
@@ -518,7 +521,7 @@ class TaskScheduler(ABC):
     def touch_task(self, task_id: int) -> None:
         """Joins the batch of a task if all of it is done."""
         futures = self.tasks[task_id].runner_futures
-        if not self.tasks[task_id].is_terminated and futures is not None and all(f.done() for f in futures):
+        if not self.tasks[task_id].is_terminated and futures is not None and all(map(answers.is_done, futures)):
             self.join_running_task(task_id)
 
     def terminate_task(self, task_id: int) -> None:

@@ -52,7 +52,7 @@ Diagnostic reference_failure(const std::string& name, const Measured& measured) 
         return resource_error("tune/reference", message, said.substr(hint + std::string_view(TW_HINT_PREFIX).size()));
       }
       return script_error("tune/reference", message,
-                          "arrays that hold indices are given with inputs={name: array}; calling "
+                          "arrays that hold indices, or divisors, are given with inputs={name: array}; calling "
                           "tw.compile(program, target='interpreter') names the block and the index");
   }
 }
@@ -63,6 +63,11 @@ Result<std::string> compile_candidate(std::string_view module, std::string_view 
   decoder(target_text);
   if (!decoder.ok()) return internal_error("measure/options", "the options of a build are not those of a candidate");
   TW_TRY(target, Target::parse(target_text));
+  if (!target.runs_here()) {
+    return resource_error("measure/platform",
+                          fmt::format("kernels for {} cannot be run on this machine", target.triple()),
+                          "tune on a machine of that kind, or for this one (target=\"native\")");
+  }
   TW_TRY(node, is_compact(module) ? from_compact(module) : from_json(module));
   const Ref<Module> lowered = node.cast<Module>();
   if (!lowered) return internal_error("measure/options", "a candidate is not a module");
