@@ -93,10 +93,9 @@ search::Mutators checked(search::Mutators mutators) {
 std::optional<search::ScheduleRules> schedule_rules(const SpaceGenerator& space) { return space.schedule_rules; }
 
 void set_schedule_rules(SpaceGenerator& space, nb::handle given) {
-  space.schedule_rules.reset();
-  if (!given.is_none()) {
-    space.schedule_rules = cast_part<search::ScheduleRules>(given, "schedule_rules", "schedule rules");
-  }
+  std::optional<search::ScheduleRules> rules;
+  if (!given.is_none()) rules = cast_part<search::ScheduleRules>(given, "schedule_rules", "schedule rules");
+  space.schedule_rules = std::move(rules);
 }
 
 void set_mutator_probs(SpaceGenerator& space, nb::handle given) {
@@ -231,8 +230,9 @@ void bind_generator(nb::module_& m) {
       .def_prop_rw(
           "postprocs", [](const SpaceGenerator& self) { return self.postprocs; },
           [](SpaceGenerator& self, nb::handle given) {
-            self.postprocs.reset();
-            if (!given.is_none()) self.postprocs = cast_part<search::Postprocs>(given, "postprocs", "postprocessors");
+            std::optional<search::Postprocs> parts;
+            if (!given.is_none()) parts = cast_part<search::Postprocs>(given, "postprocs", "postprocessors");
+            self.postprocs = std::move(parts);
           },
           nb::arg().none(), nb::for_getter(nb::sig("def postprocs(self) -> list[Postproc] | None")),
           nb::for_setter(nb::sig("def postprocs(self, value: Sequence[Postproc] | None, /) -> None")),
@@ -240,10 +240,11 @@ void bind_generator(nb::module_& m) {
       .def_prop_rw(
           "mutators", [](const SpaceGenerator& self) { return self.mutators; },
           [](SpaceGenerator& self, nb::handle given) {
-            self.mutators.reset();
-            if (given.is_none()) return;
-            self.mutators =
-                checked(cast_part<search::Mutators>(given, "mutators", "mutators with their probabilities"));
+            std::optional<search::Mutators> parts;
+            if (!given.is_none()) {
+              parts = checked(cast_part<search::Mutators>(given, "mutators", "mutators with their probabilities"));
+            }
+            self.mutators = std::move(parts);
           },
           nb::arg().none(), nb::for_getter(nb::sig("def mutators(self) -> list[tuple[Mutator, float]] | None")),
           nb::for_setter(nb::sig("def mutators(self, value: Sequence[tuple[Mutator, float]] | None, /) -> None")),
