@@ -358,6 +358,7 @@ def say_interrupted(result: TuneResult, records: str) -> None:
 def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) -> None:
     """The table, the best schedule, and what was written."""
     from tilewright.search.progress import refusals
+    from tilewright.search.space import BY_RULES
 
     screen = console()
     for table in summary.tables(each.name):
@@ -378,12 +379,13 @@ def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) 
     if summary.result.stop_reason == "seconds":
         print(f"the time was over after {progress.trials} of {progress.total} trials; the same command goes on")
     elif summary.result.stop_reason == "exhausted":
-        print(
-            "the space holds this one program, so there was nothing to search: a space of your own is a function "
-            "under @tw.space"
-            if progress.trials == 1
-            else f"the space holds no more than these {progress.trials} programs"
-        )
+        if progress.trials > 1:
+            print(f"the space holds no more than these {progress.trials} programs")
+        else:
+            how = "a space of your own is a function under @tw.space"
+            if each.space.name != BY_RULES:
+                how = "what it leaves open is drawn by sch.sample_perfect_tile, sch.sample_categorical, ..."
+            print(f"the space holds this one program, so there was nothing to search: {how}")
     elif (reason := summary.result.stop_reason) in ENDS:
         print(f"{ENDS[reason]}: it ended after {progress.trials} of {progress.total} trials")
     elif progress.earlier >= progress.total:

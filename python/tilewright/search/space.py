@@ -90,6 +90,10 @@ def space(
     return wrap
 
 
+#: the name of the space that rules make of a program
+BY_RULES = "by rules"
+
+
 class CpuRules(_core.FunctionSpace):
     """The space of :func:`tilewright.tune`, as one that can stand beside others in a ``SpaceGeneratorUnion``: schedules
     for CPUs by rules, with the open choices drawn. Which steps there are depends on what is drawn, so strategies that
@@ -160,7 +164,7 @@ def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mappi
     return Space(
         program,
         lambda schedule: cpu_space.schedule_for_cpu(schedule, target, best=False, sizes=sizes),
-        name="by rules",
+        name=BY_RULES,
         first=lambda schedule: cpu_space.schedule_for_cpu(schedule, target, best=True, sizes=sizes),
         identity="".join(file.read_text() for file in own) + repr(sorted((sizes or {}).items())),
     )
