@@ -18,7 +18,7 @@ _STYLE = """
   --second: #bc4c00; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --faint: #8b949e; --line: #30363d; --paper: #0d1117;
   --mark: #58a6ff; --second: #f0883e; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem;
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 68rem;
   margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; border-top: 1px solid var(--line);
   padding-top: 1rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
@@ -26,7 +26,8 @@ table { border-collapse: collapse; margin: .5rem 0 1rem; display: block; overflo
 caption { text-align: left; color: var(--faint); white-space: nowrap; }
 th, td { padding: .15rem 1.2rem .15rem 0; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap;
   vertical-align: baseline; } th { vertical-align: bottom; }
-.name, .text { text-align: left; } .text { white-space: normal; overflow-wrap: anywhere; min-width: 12rem; }
+.name, .text { text-align: left; } .name { white-space: normal; }
+.text { white-space: normal; overflow-wrap: anywhere; min-width: 12rem; }
 [title] { text-decoration: underline dotted var(--faint); text-underline-offset: .2em; cursor: help; }
 pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem; overflow-x: auto; font-size: 12.5px;
   line-height: 1.35; } summary { cursor: pointer; color: var(--mark); } .faint { color: var(--faint); }
