@@ -244,6 +244,20 @@ def test_a_task_without_candidates_says_why(tmp_path, caplog, strategy):
         assert found is not None, caplog.text
 
 
+def test_what_leaves_sizes_open_is_told_where_it_is_tuned(tmp_path, caplog):
+    @T.prim_func
+    def double(a: T.handle, b: T.handle):
+        n = T.int32()
+        A, B = T.match_buffer(a, (n,)), T.match_buffer(b, (n,))
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[vi] * 2.0
+
+    tune_tir(double, LLVM, tmp_path, 4, strategy="replay-trace", cost_model="random")
+    assert re.search(r"x DisallowDynamicLoop\n  hint: the program leaves sizes open: tw.tune\(", caplog.text)
+
+
 class NotToBegin:
     """Fails for one task, when it is told of it."""
 

@@ -33,6 +33,7 @@ from tilewright.meta_schedule.session_journal import SessionJournal, Untold
 from tilewright.meta_schedule.stops import Stops
 from tilewright.search.interrupts import Interrupts
 from tilewright.tables import Table
+from tilewright.task import open_sizes_of
 from tilewright.user_lines import place_of
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler"]
@@ -592,7 +593,12 @@ def _why_none(context: Any) -> str:
         said = getattr(strategy, "first_refusals", {})
         messages = {code: f" ({said[code]})" for code in refusals if said.get(code)}
         reasons = [f"{n} x {code}{messages.get(code, '')}" for code, n in sorted(refusals.items())]
-        return f"its space has no valid point: {', '.join(reasons)}"
+        hint = ""
+        if "DisallowDynamicLoop" in refusals and open_sizes_of(context.mod):
+            hint = (
+                "\n  hint: the program leaves sizes open: tw.tune(..., sizes={...}) tunes it for those that are usual"
+            )
+        return f"its space has no valid point: {', '.join(reasons)}{hint}"
     return "its strategy gave no candidates"
 
 
