@@ -1,5 +1,6 @@
 """Who is called when; the seconds themselves are not asserted."""
 
+import itertools
 import pickle
 import time
 
@@ -204,12 +205,28 @@ def test_disturbed_rounds_are_left_out_where_enough_are_left(monkeypatch):
 
 def test_of_what_others_disturb_the_time_on_the_processor_counts(monkeypatch):
     # Sleeping is what a thread does whose processor others have.
+    waited = itertools.count()
+    monkeypatch.setattr(timing, "_waited", lambda: float(next(waited)))
     for threads, others in ((1, range(40)), (2, range(40)), (1, [])):
         lost_in(monkeypatch, others)
         turns = timing.take_turns({"a": lambda: time.sleep(0.02)}, rounds=4, threads=threads)
         assert len(turns.seconds["a"]) == 4 and turns.disturbed == {"a": 1.0 if others else 0.0}
         on_processor = threads == 1 and bool(others)
         assert all((seconds < 0.02) == on_processor for seconds in turns.seconds["a"])
+
+
+def test_a_moment_of_the_system_is_no_other_program(monkeypatch):
+    lost_in(monkeypatch, range(40))
+    begin = time.perf_counter
+
+    def works():
+        until = begin() + 0.01
+        while begin() < until:
+            pass
+
+    monkeypatch.setattr(timing.time, "thread_time", time.perf_counter)  # the thread had its processor all the time
+    turns = timing.take_turns({"a": works}, rounds=4)
+    assert turns.disturbed == {"a": 0.0}
 
 
 def test_what_was_measured_beside_others_says_so(monkeypatch):

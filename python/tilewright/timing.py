@@ -11,11 +11,13 @@ theirs and not Python's.
 from __future__ import annotations
 
 import contextlib
+import math
 import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, machine
@@ -290,14 +292,30 @@ def _timed(function: Callable[[], object], calls: int, threads: int) -> tuple[fl
     """Seconds of so many calls in a row: those that count, and those that went by; and whether other programs took the
     processor away meanwhile. Then, of a function that works on the calling thread alone, those count in which it had
     it."""
-    before, of_thread, of_all = _lost(threads), time.thread_time(), time.process_time()
+    before, waited = _lost(threads), _waited() if threads > 1 else 0.0
+    of_thread, of_all = time.thread_time(), time.process_time()
     seconds = _spend(function, calls)
     of_thread, of_all = time.thread_time() - of_thread, time.process_time() - of_all
-    lost = _lost(threads) > before
+    without = seconds - of_thread if threads == 1 else _waited() - waited
+    # The system itself takes a processor for some microseconds now and then.
+    lost = _lost(threads) > before and not without <= _TAKEN * seconds
     alone = threads == 1 and of_all - of_thread < _OTHERS * of_thread
     return (min(seconds, of_thread) if lost and alone else seconds), seconds, lost
 
 
+def _waited() -> float:
+    """Seconds that threads of this process were ready to run and had no processor; infinity where that is not told."""
+    waited = 0
+    try:
+        for task in Path("/proc/self/task").iterdir():
+            waited += int((task / "schedstat").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return math.inf
+    return waited * 1e-9
+
+
+#: share of a slice that other programs have to take before it counts as disturbed
+_TAKEN = 0.01
 #: share of the time of a thread that others of the process may take beside it, as Python's own do
 _OTHERS = 0.05
 
