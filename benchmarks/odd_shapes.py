@@ -109,6 +109,16 @@ def functional(name: str) -> Callable[..., object]:
     return lambda t, x: getattr(t.nn.functional, name)(x)
 
 
+def of_rows(n: int, m: int, k: int) -> Made:
+    """A layer whose weights have a row for each result."""
+    return einsum((n, k), (m, k), "ik,jk->ij", lambda a, b: a @ b.T)
+
+
+#: rows, results and steps
+LAYERS = [
+    *((64, 768, 3072), (32, 1024, 2048), (16, 1024, 2048), (9, 1024, 2048), (7, 1024, 2048), (4, 1024, 2048)),
+    *((3, 1024, 2048), (1, 1024, 2048), (64, 768, 3071), (3, 513, 4099), (128, 1024, 1024), (32, 1000, 1000)),
+]
 BYTES = ("int8", "int8", "int32")
 OPERATORS: list[tuple[Any, ...]] = [
     *(("C2D", 1, 13, 17, 19, 23, 3, 1, 1), ("C2D", 1, 28, 28, 96, 40, 5, 1, 2), ("C2D", 2, 31, 29, 7, 50, 3, 2, 1)),
@@ -132,8 +142,9 @@ PROGRAMS: dict[str, Made] = {
     "product 3x3x10000": einsum((3, 10000), (10000, 3), "ik,kj->ij", lambda a, b: a @ b),
     "product 31x31x31": einsum((31, 31), (31, 31), "ik,kj->ij", lambda a, b: a @ b),
     "product 1024x7x1024": einsum((1024, 1024), (1024, 7), "ik,kj->ij", lambda a, b: a @ b),
-    "product of B turned 8x512x64": einsum((8, 64), (512, 64), "ik,jk->ij", lambda a, b: a @ b.T),
-    "product of B turned 32x1000x768": einsum((32, 768), (1000, 768), "ik,jk->ij", lambda a, b: a @ b.T),
+    "product of B turned 8x512x64": of_rows(8, 512, 64),
+    "product of B turned 32x1000x768": of_rows(32, 1000, 768),
+    **{f"layer {'x'.join(map(str, shape))}": of_rows(*shape) for shape in LAYERS},
     "product of both turned 128x130x257": einsum((257, 128), (130, 257), "ki,jk->ij", lambda a, b: a.T @ b.T),
     "two sums 60x50x20x30": einsum(
         (60, 20, 30), (20, 30, 50), "ikl,klj->ij", lambda a, b: a.flatten(1) @ b.flatten(0, 1)
