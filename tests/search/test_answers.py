@@ -285,3 +285,19 @@ def test_a_future_that_cannot_say_whether_it_is_done(tmp_path: Path, answer: Any
 
     database, errors = session(tmp_path, runner=Vague(), task_scheduler="round-robin")
     assert len(errors) == 2 and len(database) == 2
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: ms.RunnerResult(7, None),  # type: ignore[arg-type]
+        lambda: ms.TuningRecord(tw.Schedule(double).trace, ms.Workload(ms.normalize_module(double)), 7),  # type: ignore[arg-type]
+        lambda: ms.compile_tir(7, double, "llvm"),  # type: ignore[arg-type]
+        lambda: ms.MemoryDatabase().commit_workload(7),  # type: ignore[arg-type]
+        lambda: ms.normalize_module(7),  # type: ignore[arg-type]
+        lambda: ms.UnionDatabase(None),  # type: ignore[arg-type]
+    ],
+)
+def test_values_that_make_no_sense_are_named(use: Callable[[], object]) -> None:
+    with pytest.raises(tw.ArgumentError, match=r"cannot take \(|; it is an object"):
+        use()

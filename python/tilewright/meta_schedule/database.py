@@ -20,6 +20,7 @@ from tilewright.records import as_named_in, serves
 from tilewright.schedule import Schedule, Trace
 from tilewright.task import module_of
 from tilewright.workload_lines import line_of, read_line
+from tilewright.wrong_arguments import explained
 
 __all__ = ["FAILED", "Database", "PyDatabase", "TuningRecord", "Workload"]
 
@@ -77,6 +78,7 @@ class TuningRecord:
         origin: which machine measured it with which versions; likewise.
     """
 
+    @explained
     def __init__(
         self,
         trace: Trace,
@@ -309,7 +311,7 @@ class Database(ABC):
     def dump_pruned(self, destination: Database) -> None:
         """Commits the best record of each program and target to another database."""
         best: dict[tuple[int, str], TuningRecord] = {}
-        for record in self.get_all_tuning_records():
+        for record in records_in(self):
             if not record.is_valid():
                 continue
             key = (id(record.workload), str(record.target))

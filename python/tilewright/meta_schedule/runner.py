@@ -11,6 +11,7 @@ from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.origins import Origin
+from tilewright.wrong_arguments import explained
 
 __all__ = [
     "EvaluatorConfig",
@@ -59,6 +60,7 @@ class RunnerResult:
         origin: who measured, for the records; nobody says by default.
     """
 
+    @explained
     def __init__(self, run_secs: Sequence[Any] | None, error_msg: str | None, *, origin: Origin | None = None) -> None:
         self.run_secs = None if run_secs is None else [float(getattr(s, "value", s)) for s in run_secs]
         self.error_msg = error_msg

@@ -22,6 +22,7 @@ from tilewright.meta_schedule.task_scheduler import TaskScheduler
 from tilewright.meta_schedule.tune import check_asked, tune_tasks
 from tilewright.schedule import Schedule
 from tilewright.task import module_of
+from tilewright.wrong_arguments import explained
 
 __all__ = ["compile_tir", "fork_seed", "tune_tir"]
 
@@ -152,6 +153,7 @@ def _check_names(special: Mapping[str, Any], functions: Mapping[str, Any]) -> No
             )
 
 
+@explained
 def compile_tir(database: Database, mod: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule | None:
     """The best schedule of a program that the database has for the target; None without one. What :func:`tune_tir`
     found for a module of one function is found by that module and by the function. Of a module of several, each of

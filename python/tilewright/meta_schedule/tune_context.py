@@ -24,6 +24,7 @@ _SPACES: dict[str, Callable[[], SpaceGenerator]] = {
 }
 
 
+@explained
 def normalize_module(program: ir.PrimFunc | ir.IRModule) -> ir.IRModule:
     """The program as a search takes it: a module, whose only function is called "main"; buffers do not overlap.
 
@@ -162,6 +163,7 @@ class TuneContext(_core.TuneContext):
         """The next batch; None: the search is over."""
         return self._strategy().generate_measure_candidates()
 
+    @explained
     def notify_runner_results(self, measure_candidates: Sequence[Any], results: Sequence[Any]) -> None:
         """Tells the strategy what measurements gave.
 

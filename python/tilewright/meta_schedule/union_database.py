@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tilewright import ir
+from tilewright import ir, limits
 from tilewright.errors import ArgumentError
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of
@@ -18,6 +18,8 @@ class UnionDatabase(Database):
 
     def __init__(self, *databases: Database) -> None:
         super().__init__()
+        for database in databases:
+            limits.kind("a database", database, Database, "an object of a class of tilewright.meta_schedule")
         self.databases = databases
 
     def has_workload(self, mod: ir.IRModule) -> bool:
