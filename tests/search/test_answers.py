@@ -294,7 +294,6 @@ def test_a_future_that_cannot_say_whether_it_is_done(tmp_path: Path, answer: Any
         lambda: ms.TuningRecord(tw.Schedule(double).trace, ms.Workload(ms.normalize_module(double)), 7),  # type: ignore[arg-type]
         lambda: ms.compile_tir(7, double, "llvm"),  # type: ignore[arg-type]
         lambda: ms.MemoryDatabase().commit_workload(7),  # type: ignore[arg-type]
-        lambda: ms.normalize_module(7),  # type: ignore[arg-type]
         lambda: ms.UnionDatabase(None),  # type: ignore[arg-type]
     ],
 )

@@ -24,7 +24,6 @@ _SPACES: dict[str, Callable[[], SpaceGenerator]] = {
 }
 
 
-@explained
 def normalize_module(program: ir.PrimFunc | ir.IRModule) -> ir.IRModule:
     """The program as a search takes it: a module, whose only function is called "main"; buffers do not overlap.
 
