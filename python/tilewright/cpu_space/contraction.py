@@ -22,12 +22,13 @@ from tilewright.cpu_space.groups import apart_by_groups, by_groups, groups_of_re
 from tilewright.cpu_space.long_sums import in_parts, in_several_sums
 from tilewright.cpu_space.matrix_tiles import schedule_tiles
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
-from tilewright.cpu_space.packing import LINE_BYTES, ask_for_rows_ahead, copy_in_vectors, pack, panels_at_a_time
+from tilewright.cpu_space.packing import ask_for_rows_ahead, copy_in_vectors, pack, panels_at_a_time
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
 from tilewright.cpu_space.plain import along_results, row_after_row, schedule_reduction
 from tilewright.cpu_space.register_tile import (
     ALIASED_BYTES,
     ALIASED_LINES,
+    LINE_BYTES,
     RegisterTile,
     bits_of,
     cycles_of_lanes_along,

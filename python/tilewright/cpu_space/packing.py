@@ -7,10 +7,9 @@ import math
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, Operand, coefficient, constant
-from tilewright.cpu_space.register_tile import RegisterTile, bits_of
+from tilewright.cpu_space.register_tile import LINE_BYTES, RegisterTile, bits_of
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
-LINE_BYTES = 64
 #: bytes of a row of the source that are worth the way to it
 _PIECE = 2 * LINE_BYTES
 #: lines that are asked for ahead: what a core can wait for at a time

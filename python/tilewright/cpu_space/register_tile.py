@@ -30,8 +30,10 @@ _LEAST_USES = 6
 _END_CYCLES = 4.0
 #: cycles of a tile besides its steps
 _START_CYCLES = 30
+#: of a line of a cache
+LINE_BYTES = 64
 #: how many times as long it takes to bring vectors that lie across two lines each
-_LINE_BYTES, _ACROSS_LINES = 64, 1.5
+_ACROSS_LINES = 1.5
 #: lines of the first level that fall on one another when they are this many bytes apart, and how many can
 ALIASED_BYTES, ALIASED_LINES = 4096, 8
 
@@ -207,11 +209,25 @@ def _cycles_of_passes(facts: Facts, read: Operand, tile: dict[int, int], target:
                 passes *= facts.extent(i)
     if not is_apart:
         return 0.0
-    if facts.extent(facts.reduced[-1]) * bits_of(read.buffer.dtype) // 8 % _LINE_BYTES:
+    if facts.extent(facts.reduced[-1]) * bits_of(read.buffer.dtype) // 8 % LINE_BYTES:
         passes *= _ACROSS_LINES
-    if bytes_of_pass > 0.7 * target.l2_bytes:
-        return passes * bytes_of_pass / _L3_BYTES_PER_CYCLE
-    return passes * bytes_of_pass / _L2_BYTES_PER_CYCLE if bytes_of_pass > target.l1_bytes / 2 else 0.0
+    return _cycles_to_bring(passes * bytes_of_pass, bytes_of_pass, target)
+
+
+def _cycles_to_bring(moved: float, held: float, target: _core.Target, used: float = 1.0) -> float:
+    """Cycles for so many bytes from the level that holds what they are a part of; none from the first one.
+
+    Args:
+        moved: bytes that are brought.
+        held: bytes of all that they are a part of.
+        target: whose caches count.
+        used: share of the sets of a cache that these fall on.
+    """
+    near = target.l1_bytes * used / 2
+    # Of lines that share few sets, the second level keeps what the pages leave to it.
+    if held > target.l2_bytes * used * 0.7 or (used < 0.5 and held > near):
+        return moved / _L3_BYTES_PER_CYCLE
+    return moved / _L2_BYTES_PER_CYCLE if held > near else 0.0
 
 
 def _cycles_of_results(facts: Facts, tile: dict[int, int]) -> float:
@@ -281,7 +297,7 @@ class _Estimate:
         lines = math.prod(self.rows[i] for i in apart)
         falls = lines > ALIASED_LINES and any(step and step % ALIASED_BYTES == 0 for step in steps)
         if not read.varies(self.axis):
-            return lines * 64 / _L2_BYTES_PER_CYCLE if falls else 0.0
+            return lines * LINE_BYTES / _L2_BYTES_PER_CYCLE if falls else 0.0
         if falls:
             # Nothing hides these: each multiply-add waits for a line of its own.
             missing = 1 - ALIASED_LINES / lines
@@ -294,12 +310,7 @@ class _Estimate:
             # Rows that lie a multiple of many lines apart share few sets of a cache.
             if apart_bytes and min(apart_bytes) % 1024 == 0:
                 used = min(1.0, row / min(apart_bytes))
-        here = self._loads(read) * self.lanes * width
-        near = self.target.l1_bytes * used / 2
-        # Of lines that share few sets, the second level keeps what the pages leave to it.
-        if panel > self.target.l2_bytes * used * 0.7 or (used < 0.5 and panel > near):
-            return here / _L3_BYTES_PER_CYCLE
-        return here / _L2_BYTES_PER_CYCLE if panel > near else 0.0
+        return _cycles_to_bring(self._loads(read) * self.lanes * width, panel, self.target, used)
 
     def _copying(self) -> float:
         if self.copied is None:

@@ -134,16 +134,18 @@ def design_spaces(generator: _core.SpaceGenerator, module: Module) -> list[Sched
     given: Any = generator.generate_design_space(module)
     if isinstance(given, _core.Schedule):
         return [given]
-    items = list(given) if isinstance(given, list | tuple) else [] if given is None else None
-    if items is None or any(not isinstance(item, _core.Schedule) for item in items):
-        wrong = given if items is None else next(item for item in items if not isinstance(item, _core.Schedule))
+    if given is None:
+        return []
+    is_list = isinstance(given, list | tuple)
+    wrong = [item for item in given if not isinstance(item, _core.Schedule)] if is_list else [given]
+    if wrong:
         raise ArgumentError.of(
             "space/answer",
-            f"generate_design_space() of a '{type(generator).__name__}' gave a '{type(wrong).__name__}'"
-            + ("" if items is None else " in its list"),
+            f"generate_design_space() of a '{type(generator).__name__}' gave a '{type(wrong[0]).__name__}'"
+            + (" in its list" if is_list else ""),
             "it gives a list of schedules, such as [tw.Schedule(module)]",
         )
-    return items
+    return list(given)
 
 
 def space_called(name: str) -> _core.SpaceGenerator:
