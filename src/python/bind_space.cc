@@ -78,6 +78,13 @@ Parts cast_part(nb::handle given, const char* name, const char* what) {
                       "subclass the classes of tilewright.meta_schedule, and give instances of them"));
 }
 
+/// The same, where None is none.
+template <class Parts>
+std::optional<Parts> cast_parts(nb::handle given, const char* name, const char* what) {
+  if (given.is_none()) return std::nullopt;
+  return cast_part<Parts>(given, name, what);
+}
+
 /// Shares of all mutations; they need not add up to 1.
 search::Mutators checked(search::Mutators mutators) {
   for (const auto& [mutator, probability] : mutators) {
@@ -93,9 +100,7 @@ search::Mutators checked(search::Mutators mutators) {
 std::optional<search::ScheduleRules> schedule_rules(const SpaceGenerator& space) { return space.schedule_rules; }
 
 void set_schedule_rules(SpaceGenerator& space, nb::handle given) {
-  std::optional<search::ScheduleRules> rules;
-  if (!given.is_none()) rules = cast_part<search::ScheduleRules>(given, "schedule_rules", "schedule rules");
-  space.schedule_rules = std::move(rules);
+  space.schedule_rules = cast_parts<search::ScheduleRules>(given, "schedule_rules", "schedule rules");
 }
 
 void set_mutator_probs(SpaceGenerator& space, nb::handle given) {
@@ -230,9 +235,7 @@ void bind_generator(nb::module_& m) {
       .def_prop_rw(
           "postprocs", [](const SpaceGenerator& self) { return self.postprocs; },
           [](SpaceGenerator& self, nb::handle given) {
-            std::optional<search::Postprocs> parts;
-            if (!given.is_none()) parts = cast_part<search::Postprocs>(given, "postprocs", "postprocessors");
-            self.postprocs = std::move(parts);
+            self.postprocs = cast_parts<search::Postprocs>(given, "postprocs", "postprocessors");
           },
           nb::arg().none(), nb::for_getter(nb::sig("def postprocs(self) -> list[Postproc] | None")),
           nb::for_setter(nb::sig("def postprocs(self, value: Sequence[Postproc] | None, /) -> None")),
@@ -240,11 +243,8 @@ void bind_generator(nb::module_& m) {
       .def_prop_rw(
           "mutators", [](const SpaceGenerator& self) { return self.mutators; },
           [](SpaceGenerator& self, nb::handle given) {
-            std::optional<search::Mutators> parts;
-            if (!given.is_none()) {
-              parts = checked(cast_part<search::Mutators>(given, "mutators", "mutators with their probabilities"));
-            }
-            self.mutators = std::move(parts);
+            auto parts = cast_parts<search::Mutators>(given, "mutators", "mutators with their probabilities");
+            self.mutators = parts ? std::optional(checked(std::move(*parts))) : std::nullopt;
           },
           nb::arg().none(), nb::for_getter(nb::sig("def mutators(self) -> list[tuple[Mutator, float]] | None")),
           nb::for_setter(nb::sig("def mutators(self, value: Sequence[tuple[Mutator, float]] | None, /) -> None")),
