@@ -15,6 +15,7 @@ PassResult check_bounds(const Ref<PrimFunc>& func, PassContext& context);
 PassResult compact_buffers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_match_buffers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext& context);
+PassResult vectorize_choices(const Ref<PrimFunc>& func, PassContext& context);
 PassResult vectorize_plain_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult vectorize_reductions(const Ref<PrimFunc>& func, PassContext& context);
 PassResult split_vector_loops(const Ref<PrimFunc>& func, PassContext& context);

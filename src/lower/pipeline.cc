@@ -42,6 +42,8 @@ constexpr Row kRows[] = {
     {"flatten_buffers", flatten_buffers, kAll, kLowered, "buffers have their final shapes and places"},
     {"peel_edges", peel_edges, kMachines, kLowered, "indices between the edges become simple ones"},
     {"simplify_indices", simplify_indices, kAll, kLowered, "before loops are copied: one index instead of many"},
+    {"vectorize_choices", vectorize_choices, kMachines, kLowered,
+     "indices are flat and simple, and nothing has put rows side by side"},
     {"vectorize_plain_loops", vectorize_plain_loops, kMachines, kLowered,
      "strides of flat, simple indices can be read off"},
     {"vectorize_reductions", vectorize_reductions, kMachines, kLowered,

@@ -28,6 +28,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/index_variables.h"
+#include "lower/join_lanes.h"
 #include "lower/lane_independence.h"
 #include "lower/passes.h"
 #include "lower/vector_math.h"
@@ -405,21 +406,13 @@ class LanesOfReductions {
       if (parts.size() % 2 == 1) pairs.push_back(parts.back());
       parts = std::move(pairs);
     }
-    std::vector<std::pair<Ref<Var>, Expr>> halves{{var("lanes", parts[0].dtype()), parts[0]}};
-    for (int lanes = width / 2; lanes >= 1; lanes /= 2) {
-      const Ref<Var> whole = halves.back().first;
-      std::vector<Expr> low, high;
-      for (int i = 0; i < lanes; ++i) {
-        low.push_back(i32(i));
-        high.push_back(i32(lanes + i));
-      }
-      Expr half = reduction.step.combine(make<Shuffle>({{whole}, low}), make<Shuffle>({{whole}, high}));
-      halves.emplace_back(var("lanes", half.dtype()), half);
-    }
+    Bindings halves;
+    Expr joined =
+        join_lanes(parts[0], [&](const Expr& a, const Expr& b) { return reduction.step.combine(a, b); }, halves);
     const Ref<Buffer>& result = reduction.store->buffer;
     Expr index = substitute(reduction.store->indices[0], names);
-    Stmt end = store(result, reduction.step.combine(load(result, {index}), halves.back().first), {index});
-    for (auto it = halves.rbegin(); it != halves.rend(); ++it) end = make<LetStmt>({it->first, it->second, end});
+    Stmt end = store(result, reduction.step.combine(load(result, {index}), joined), {index});
+    end = with_bindings(halves, end);
     for (const Expr& guard : reduction.guards) end = make<IfThenElse>({substitute(guard, names), end, {}});
     for (auto it = reduction.tile.rbegin(); it != reduction.tile.rend(); ++it) {
       For copy = **it;

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tilewright import _core, ir
 from tilewright.cpu_space.contraction import schedule_contraction
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Sizes, constant, facts_of, is_plain, loops_of_axes
+from tilewright.cpu_space.facts import Sizes, constant, facts_of, is_choice, is_plain, loops_of_axes
 from tilewright.cpu_space.inlining import inline_blocks
 from tilewright.cpu_space.phases import SKIPS_ZERO_TERMS, split_phases
 from tilewright.cpu_space.plain import schedule_elementwise, schedule_reduction
@@ -95,7 +95,7 @@ def scheduled_by_rules(module: ir.Module, target: _core.Target, *, if_faster: bo
             assert isinstance(before, ir.PrimFunc) and isinstance(after, ir.PrimFunc)
             known_as = str(function.attrs.get("global_symbol", name))
             if after.same_as(before):
-                if _loops(function):
+                if _loops(function) and not _has_choices_alone(function):
                     left.append(known_as)
             elif not if_faster or not _seems_slower(after, before, target):
                 functions[name] = after
@@ -112,6 +112,14 @@ def _loops(function: ir.PrimFunc) -> bool:
 
     _core.visit(function.body, look)
     return found
+
+
+def _has_choices_alone(function: ir.PrimFunc) -> bool:
+    """Whether it only looks for best values: lowering makes vectors of that, and what is little is shared by nobody."""
+    blocks: list[ir.Block] = []
+    _core.visit(function.body, lambda node: blocks.append(node) if isinstance(node, ir.Block) else None)
+    computing = [block for block in blocks if block.iter_vars]
+    return bool(computing) and all(is_choice(block) for block in computing)
 
 
 def _take_loops_in_order(schedule: Schedule, block: BlockRV) -> None:

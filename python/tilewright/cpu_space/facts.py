@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import _core, arith, ir
-from tilewright.numpy_dtype import lanes_of
+from tilewright.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: functions that take many instructions, so that computing them again costs more than a trip to the cache
@@ -196,6 +196,11 @@ def is_spatial(node: ir.Block) -> bool:
     return all(axis.iter_type == ir.IterType.DATA_PAR for axis in node.iter_vars)
 
 
+def is_choice(node: ir.Block) -> bool:
+    """Whether a block with several results replaces all of them or none, as an argmax does."""
+    return len(node.writes) > 1 and isinstance(node.body, (ir.LetStmt, ir.IfThenElse))
+
+
 def is_heavy(node: ir.Block) -> bool:
     """Whether it computes something that takes long."""
     return any(_name_of(call) in _HEAVY for call in _all_of(ir.Call, node.body))
@@ -287,7 +292,8 @@ def facts_of(
     schedule: Schedule, block: BlockRV, sizes: Sizes | None = None, *, side_by_side: bool = False
 ) -> Facts | None:
     """None for a block of another form: opaque, nested, with several stores, or loops that do not stand for its axes
-    one by one. With `side_by_side`, several stores at equal indices (a sum and one of squares) count as the first."""
+    one by one. With `side_by_side`, several stores at equal indices (a sum and one of squares, an index and a value)
+    count as one, to the buffer of the widest type."""
     sizes = sizes or Sizes()
     node, loops = schedule.get(block), loops_of_axes(schedule, block)
     if not loops or not is_plain(schedule, loops):
@@ -351,6 +357,7 @@ def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesse
         return None
     if any(lanes_of(access.buffer.dtype)[1] > 1 for access in (*stores, *loads)):
         return None
+    stores.sort(key=lambda store: -numpy_dtype(store.buffer.dtype).itemsize)
     variables = [axis.var for axis in node.iter_vars]
     analyzer = arith.Analyzer()
     for axis in node.iter_vars:
@@ -373,17 +380,14 @@ def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesse
 
 
 def _are_side_by_side(stores: list[Any]) -> bool:
-    """Whether they go to the same place of one buffer each, all of one type."""
+    """Whether they go to the same place of one buffer each."""
     first = stores[0]
 
     def alike(own: Any, other: Any) -> bool:
         return len(own) == len(other) and all(ir.structural_equal(a, b) for a, b in zip(own, other, strict=True))
 
     return len({store.buffer for store in stores}) == len(stores) and all(
-        store.buffer.dtype == first.buffer.dtype
-        and alike(store.buffer.shape, first.buffer.shape)
-        and alike(store.indices, first.indices)
-        for store in stores
+        alike(store.buffer.shape, first.buffer.shape) and alike(store.indices, first.indices) for store in stores
     )
 
 

@@ -6,7 +6,7 @@ import math
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, constant, step_after
+from tilewright.cpu_space.facts import Facts, constant, is_choice, step_after
 from tilewright.cpu_space.register_tile import bits_of, tile_of_lanes_along
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -136,6 +136,9 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     reduced = [facts.axes[i].loop for i in in_order]
     total = math.prod(axis.extent for axis in facts.axes)
     along = along_results(facts, target)
+    if is_choice(schedule.get(facts.block)):
+        _choices(schedule, facts, along, target)
+        return
     if along is not None:
         _columns(schedule, facts, along, target, draw)
         return
@@ -160,6 +163,24 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     if facts.is_contraction() and facts.axes[in_order[-1]].is_fixed:
         last = _results_together(schedule, facts, spatial, reduced, target)
     vectorize(schedule, last, lanes)
+    share(schedule, spatial, total // _STEPS, target)
+
+
+def _choices(schedule: Schedule, facts: Facts, along: int | None, target: _core.Target) -> None:
+    """The best value and where it is: lowering makes vectors along rows; of columns, some side by side."""
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    spatial = [facts.axes[i].loop for i in facts.spatial if i != along]
+    reduced = [facts.axes[i].loop for i in facts.reduced]
+    total = math.prod(axis.extent for axis in facts.axes)
+    vector = []
+    if along is not None:
+        column, lane = schedule.split(facts.axes[along].loop, [None, 4 * lanes])
+        spatial, vector = [*spatial, column], [lane]
+    schedule.reorder(*spatial, *reduced, *vector)
+    if vector:
+        begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
+        for loop in (*vector, *(schedule.get_loops(begin)[-1:] if begin else ())):
+            attempt(schedule.vectorize, loop)
     share(schedule, spatial, total // _STEPS, target)
 
 
