@@ -53,6 +53,7 @@ constexpr Row kRows[] = {
     {"partition_loops", partition_loops, kAll, kLowered, "predicates of blocks are conditions now, and not yet masks"},
     {"vectorize_loops", vectorize_loops, kAll, kLowered,
      "before unrolling: what is inside is copied once instead of once a lane"},
+    {"turn_loads", turn_loads, kMachines, kLowered, "vectors are made, and loops over them still there"},
     {"unroll_loops", unroll_loops, kAll, kLowered, "makes the indices of local buffers constants"},
     {"promote_registers", promote_registers, kMachines, kLowered, "needs those constants"},
     {"plan_workspaces", plan_workspaces, kMachines, kLowered, "what is left is memory"},

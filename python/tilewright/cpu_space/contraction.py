@@ -49,6 +49,8 @@ _FEW_VECTORS = 8
 _BETWEEN_EDGES = 8
 #: by how much an estimate has to be better to be taken for that
 _NEARLY = 1.15
+#: estimates of which one is at most so many times the other leave both to a search
+_CLOSE = 2.0
 #: least multiply-adds that are worth waking other threads
 _SHARED_WORK = 1 << 19
 
@@ -72,7 +74,7 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     facts = in_parts(schedule, facts, target, draw)
     facts = in_several_sums(schedule, facts, target)
     tiles = register_tiles(facts, target)
-    if tiles and tiles[0].cycles > _NEARLY * cycles_of_lanes_along(facts, target):
+    if tiles and _takes_lanes_along(tiles[0].cycles, cycles_of_lanes_along(facts, target), draw):
         # Here: parts of sums are a block that nobody else knows.
         schedule_reduction(schedule, facts, target, draw)
         return
@@ -81,6 +83,14 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     near = [tile for tile in tiles[:_TILES] if tile.cycles <= 2 * tiles[0].cycles]
     if near:
         _Contraction(schedule, facts, near[draw.choose(len(near))], target, draw).run()
+
+
+def _takes_lanes_along(of_tile: float, of_lanes: float, draw: Draw) -> bool:
+    """Whether partial sums of one result lie in the lanes, and not sums of several: where the estimate expects so, or
+    nearly so and drawn."""
+    better = of_tile > _NEARLY * of_lanes
+    is_close = of_tile < _CLOSE * of_lanes and of_lanes < _CLOSE * of_tile
+    return better != (is_close and draw.choose(2) == 1)
 
 
 def _is_used_once(facts: Facts, along: int, target: _core.Target) -> bool:

@@ -7,14 +7,14 @@ import math
 
 from tilewright import _core
 from tilewright.cpu_space.draw import Draw
-from tilewright.cpu_space.facts import Facts, facts_of
-from tilewright.cpu_space.register_tile import bits_of, cycles_of_lanes_along, register_tiles
+from tilewright.cpu_space.facts import Facts, Operand, facts_of
+from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.schedule import LoopRV, Schedule
 
 #: what is used less often need not stay anywhere
 _FEWEST_USES = 8
 #: steps of one part
-_FEWEST, _MOST = 256, 1024
+_FEWEST = 256
 #: of the second level that the columns of a tile may take, and rows that are worth the results of all parts
 _SHARE, _FEWEST_ROWS = 0.7, 64
 #: sums that keep two ports busy for the four cycles that a multiply-add takes, and steps that are worth as many
@@ -28,34 +28,50 @@ def in_parts(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw)
     """
     if facts.phases or not facts.store.buffer.dtype.startswith("float"):
         return facts
-    if len(facts.reduced) > 1:
-        return _by_an_axis(schedule, facts, target, draw)
+    tiles = register_tiles(facts, target)
+    columns = [read for read in facts.reads if tiles and read.varies(tiles[0].axis)]
+    if len(columns) != 1:
+        return facts
+    if len(facts.reduced) == 1:
+        return _of_one_axis(schedule, facts, columns[0], tiles[0].columns, target, draw)
+    if tiles[0].copied is None:
+        return _by_an_axis(schedule, facts, columns[0], tiles[0], target, draw)
+    return facts
+
+
+def _of_one_axis(
+    schedule: Schedule, facts: Facts, columns: Operand, width: int, target: _core.Target, draw: Draw
+) -> Facts:
+    """Parts of as many steps as leave the columns of a tile in the second level, where all steps do not."""
     last = facts.reduced[0]
-    steps = _steps(facts.extent(last)) if facts.axes[last].is_fixed else None
+    each = width * bits_of(columns.buffer.dtype) // 8
+    most = int(_SHARE * target.l2_bytes) // each
     uses = [math.prod(facts.extent(i) for i in facts.spatial if not read.varies(i)) for read in facts.reads]
-    if steps is None or min(uses) < _FEWEST_USES or draw.choose(2):
+    if facts.extent(last) <= most or not facts.axes[last].is_fixed or min(uses) < _FEWEST_USES:
+        return facts
+    length = facts.extent(last)
+    steps = next((steps for steps in range(min(most, length // 2), _FEWEST - 1, -1) if length % steps == 0), None)
+    if steps is None or draw.choose(2):
         return facts
     parts, _ = schedule.split(facts.axes[last].loop, [None, steps])
     return _apart(schedule, facts, parts)
 
 
-def _by_an_axis(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> Facts:
+def _by_an_axis(
+    schedule: Schedule, facts: Facts, columns: Operand, tile: RegisterTile, target: _core.Target, draw: Draw
+) -> Facts:
     """One of several axes of the sum that the parts are along, where the columns of a tile take too much of the second
     level for all steps, and not for those of a part."""
-    tiles = register_tiles(facts, target)
-    if not tiles or tiles[0].copied is not None:
+    if any(columns.varies(i) for i in facts.spatial if i != tile.axis):
         return facts
-    columns = [read for read in facts.reads if read.varies(tiles[0].axis)]
-    if len(columns) != 1 or any(columns[0].varies(i) for i in facts.spatial if i != tiles[0].axis):
-        return facts
-    uses = math.prod(facts.extent(i) for i in facts.spatial if not columns[0].varies(i))
-    steps = math.prod(facts.extent(i) for i in facts.reduced if columns[0].varies(i))
-    panel = steps * tiles[0].columns * bits_of(columns[0].buffer.dtype) // 8
+    uses = math.prod(facts.extent(i) for i in facts.spatial if not columns.varies(i))
+    steps = math.prod(facts.extent(i) for i in facts.reduced if columns.varies(i))
+    panel = steps * tile.columns * bits_of(columns.buffer.dtype) // 8
     most = _SHARE * target.l2_bytes
     ways = [
         i
         for i in facts.reduced[:-1]
-        if facts.axes[i].is_fixed and columns[0].varies(i) and panel / facts.extent(i) <= most
+        if facts.axes[i].is_fixed and columns.varies(i) and panel / facts.extent(i) <= most
     ]
     if panel <= most or not ways or uses < _FEWEST_ROWS or draw.choose(2):
         return facts
@@ -98,10 +114,3 @@ def _apart(schedule: Schedule, facts: Facts, parts: LoopRV) -> Facts:
     # What has a loop for each axis before has so after, too.
     assert made is not None
     return made
-
-
-def _steps(length: int) -> int | None:
-    """Of a part, that leave no rest."""
-    if length < 2 * _MOST:
-        return None
-    return next((steps for steps in range(_MOST, _FEWEST - 1, -1) if length % steps == 0), None)

@@ -14,6 +14,8 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 _PIECE = 2 * LINE_BYTES
 #: lines that are asked for ahead: what a core can wait for at a time
 _LINES_AHEAD = 32
+#: steps along the rows of a source that are turned round at a time
+_FEWEST_STEPS, _MOST_STEPS = 32, 128
 
 
 def panels_at_a_time(facts: Facts, tile: RegisterTile, copied: int, target: _core.Target, draw: Draw) -> int:
@@ -81,14 +83,22 @@ def copy_in_vectors(
     rows = [loop for loop in own if loop is not turned]
     if rows and read.strides[tile.axis] == 1 and _comes_from_afar(facts, read, target):
         _prefetch_rows(schedule, packed, rows[-1], turned, bits_of(read.buffer.dtype) // 8)
-    # Lines that lie a multiple of 4 KiB apart fall on one another in the first level, which holds eight of them.
-    apart = abs(read.strides[tile.axis] or 0) * bits_of(read.buffer.dtype) // 8
-    lanes = tile.lanes if apart % 4096 else min(tile.lanes, 8)
-    pieces = attempt(schedule.split, turned, [None, lanes])
+    pieces = attempt(schedule.split, turned, [None, tile.lanes])
     if pieces and read.strides[tile.axis] != 1:
-        # All of a line is taken while it is near.
-        schedule.reorder(pieces[0], *rows, pieces[1])
+        _turn_squares(schedule, rows, pieces)
     attempt(schedule.vectorize, pieces[1] if pieces else turned)
+
+
+def _turn_squares(schedule: Schedule, rows: list[LoopRV], pieces: list[LoopRV]) -> None:
+    """Takes all of a line while it is near; so many steps along the rows at a time as make a part of the copy that
+    stays near until its lines are complete."""
+    extent = constant(schedule.get(rows[-1]).extent) if rows else None
+    steps = next((steps for steps in range(_MOST_STEPS, _FEWEST_STEPS - 1, -1) if extent and extent % steps == 0), None)
+    if steps is None or extent == steps:
+        schedule.reorder(pieces[0], *rows, pieces[1])
+        return
+    outer, inner = schedule.split(rows[-1], [None, steps])
+    schedule.reorder(*rows[:-1], outer, pieces[0], inner, pieces[1])
 
 
 def ask_for_rows_ahead(

@@ -18,6 +18,10 @@ _CHUNKS = 16
 _STEPS = 8
 #: rows that are added to sums of columns at a time, and columns that are worth a stream of their own
 _ROWS_TOGETHER, _LEAST_COLUMNS = 4, 256
+#: most lanes that lowering takes from rows of their own by turning squares round in registers
+_TURNED_LANES = 16
+#: of the squares of a transposed copy that stay near
+_SIDE = 32
 #: steps of a reduction that run without a loop
 _UNROLLED = 16
 
@@ -52,12 +56,11 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         None,
     )
     if crossed is not None and facts.extent(axis) >= lanes:
-        # A transposed copy: squares whose lines stay in the cache while they are read the other way.
-        side = lanes * (1, 2, 4)[draw.choose(3)]
-        rows = schedule.split(facts.axes[crossed].loop, [None, side])
-        # Lines a multiple of 4 KiB apart fall on one another in the first level, which holds eight of them.
-        apart = max(abs(read.strides[axis] or 0) for read in facts.reads) * bits_of(facts.store.buffer.dtype) // 8
-        columns = schedule.split(facts.axes[axis].loop, [None, lanes if apart % 4096 else min(lanes, 8)])
+        # A transposed copy: squares whose lines stay in the cache while they are read the other way, of smaller ones
+        # that lowering turns round in registers.
+        side = _SIDE * (1, 2, 4)[draw.choose(3)]
+        rows = schedule.split(facts.axes[crossed].loop, [None, min(side, facts.extent(crossed))])
+        columns = schedule.split(facts.axes[axis].loop, [None, min(lanes, _TURNED_LANES)])
         rest = [facts.axes[i].loop for i in others if i != crossed]
         schedule.reorder(*rest, rows[0], columns[0], rows[1], columns[1])
         attempt(schedule.vectorize, columns[1])

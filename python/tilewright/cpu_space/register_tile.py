@@ -22,8 +22,10 @@ _L2_BYTES_PER_CYCLE = 32
 _L3_BYTES_PER_CYCLE = 10
 #: share of the time that these take which the multiply-adds do not hide
 _EXPOSED = 0.35
+#: share of the shorter that two things take which go on side by side
+_NOT_HIDDEN = 0.1
 #: cycles that copying one element of an operand takes, with its vectors as they lie, and turned round
-_COPY_CYCLES, _TURN_CYCLES = 0.25, 1.0
+_COPY_CYCLES, _TURN_CYCLES = 0.25, 0.7
 #: tiles that have to use a copy whose vectors lie side by side without it: fewer do not pay for the way to memory
 _LEAST_USES = 6
 #: of adding up the lanes of one result
@@ -183,32 +185,32 @@ def tile_of_lanes_along(facts: Facts, target: _core.Target) -> dict[int, int]:
 
 
 def _cycles_of_lanes(facts: Facts, tile: dict[int, int], target: _core.Target) -> float:
-    """For all results, so many of them at a time: of what the ports do, and of what operands take that go through the
-    caches once for each tile of rows, the one that takes longer."""
+    """For all results, so many of them at a time: what the ports do, and what operands take that go through the caches
+    once for each tile of rows, the shorter one mostly hidden by the longer."""
     lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
     results = math.prod(facts.extent(i) for i in facts.spatial)
     inner = math.prod(facts.extent(i) for i in facts.reduced if i != facts.reduced[-1])
     vectors = math.ceil(facts.extent(facts.reduced[-1]) / lanes) * inner
-    moving = sum(_cycles_of_passes(facts, read, tile, target) for read in facts.reads)
-    return max(results * vectors * _cycles_of_results(facts, tile), moving) + results * _END_CYCLES
+    computing = results * vectors * _cycles_of_results(facts, tile)
+    moving = max(_cycles_of_passes(facts, read, tile, target) for read in facts.reads)
+    return max(computing, moving) + _NOT_HIDDEN * min(computing, moving) + results * _END_CYCLES
 
 
 def _cycles_of_passes(facts: Facts, read: Operand, tile: dict[int, int], target: _core.Target) -> float:
     """That bringing an operand takes each time that the loops outside of it go on: from the level that holds it."""
     bytes_of_pass = math.prod(facts.extent(i) for i in facts.reduced if read.varies(i)) * bits_of(read.buffer.dtype) / 8
-    passes, is_apart = 1.0, False
-    last = max((i for i in facts.spatial if read.varies(i)), default=-1)
-    for i in (i for i in facts.spatial if facts.extent(i) > 1):
-        if not read.varies(i) and i < last:
-            passes *= math.ceil(facts.extent(i) / tile.get(i, 1))
-            is_apart = True
-        elif read.varies(i):
-            if is_apart:
-                bytes_of_pass *= facts.extent(i)
-            else:
-                passes *= facts.extent(i)
-    if not is_apart:
+    axes = [i for i in facts.spatial if facts.extent(i) > 1]
+    still = [i for i in axes if not read.varies(i)]
+    if not still:
         return 0.0
+    passes = 1.0 * math.prod(math.ceil(facts.extent(i) / tile.get(i, 1)) for i in still)
+    # What is brought again is all that lies inside of the innermost loop that goes on without it, and that of a tile.
+    for i in (i for i in axes if read.varies(i)):
+        if i > still[-1]:
+            bytes_of_pass *= facts.extent(i)
+        else:
+            bytes_of_pass *= tile.get(i, 1)
+            passes *= math.ceil(facts.extent(i) / tile.get(i, 1))
     if facts.extent(facts.reduced[-1]) * bits_of(read.buffer.dtype) // 8 % LINE_BYTES:
         passes *= _ACROSS_LINES
     return _cycles_to_bring(passes * bytes_of_pass, bytes_of_pass, target)
