@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
+from tilewright.meta_schedule.post_optimization import descend
 from tilewright.script import tir as T
 
 
@@ -88,9 +90,76 @@ def test_what_is_no_time_is_a_failed_candidate(tmp_path: Path, seconds: list[flo
         ),
     ],
 )
-def test_what_is_no_result_is_a_failed_candidate(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+def test_what_is_no_result_is_a_failed_candidate(
+    tmp_path: Path, options: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    many: Any = {"max_trials_global": 4, "space": eighths}
+    _, errors = session(tmp_path, **many, **options)
+    assert len(errors) == 4 and all(said in error for error in errors), errors
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    if said != "5":  # a failure that the runner tells of is no news
+        (part,) = options
+        (text,) = told  # once, and not for each candidate
+        assert f"Task #0: 'main': {part}/answer: such candidates fail: the {part} " in text and said in text
+        assert "\n  hint: " in text
+    else:
+        assert not told
+
+
+def eighths(sch: tw.Schedule) -> None:
+    (i,) = sch.get_loops(sch.get_block("B"))
+    sch.split(i, factors=sch.sample_perfect_tile(i, n=4, max_innermost_factor=64))
+
+
+class Raises(ms.Builder, ms.Runner):  # type: ignore[misc]
+    """Builds and measures nothing."""
+
+    def build(self, build_inputs: Any) -> Any:
+        raise KeyError("no compiler")
+
+    def run(self, runner_inputs: Any) -> Any:
+        def result() -> Any:
+            raise KeyError("no device")
+
+        return [ms.RunnerFuture(lambda: True, result) for _ in runner_inputs]
+
+
+@pytest.mark.parametrize(("part", "said"), [("builder", "no compiler"), ("runner", "no device")])
+def test_what_a_part_raises_is_told_once(
+    tmp_path: Path, part: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    options: Any = {part: Raises(), "space": eighths, "max_trials_global": 4}
     _, errors = session(tmp_path, **options)
-    assert len(errors) == 2 and all(said in error for error in errors), errors
+    assert len(errors) == 4 and all("Traceback" in error and said in error for error in errors)
+    (text,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert f"{part}/answer" in text and f"the {part} raised KeyError: '{said}'" in text
+    assert f'raise KeyError("{said}")' in text and "Traceback" not in text  # the user's own line
+
+
+class Endless(ms.Runner):
+    def run(self, runner_inputs: Any) -> Any:
+        return itertools.repeat(ms.RunnerFuture(lambda: True, lambda: ms.RunnerResult([1.0], None)))
+
+
+def test_more_results_than_asked_for_are_not_counted(tmp_path: Path) -> None:
+    _, errors = session(tmp_path, runner=Endless())
+    assert len(errors) == 2 and all("the runner gave more than 2 futures for 2 inputs" in error for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("builder", "runner", "code"),
+    [
+        (type("B", (ms.Builder,), {"build": lambda self, inputs: []})(), Giving(None), "builder/answer"),
+        (Built(), type("R", (ms.Runner,), {"run": lambda self, inputs: []})(), "runner/answer"),
+        (Built(), Giving(None), "runner/answer"),
+    ],
+)
+def test_answers_after_a_session(tmp_path: Path, builder: Any, runner: Any, code: str) -> None:
+    database, _ = session(tmp_path, space=eighths)
+    workload = database.commit_workload(ms.normalize_module(double))
+    with pytest.raises(tw.ArgumentError, match=r"(?s) gave .*hint") as error:
+        descend(database, workload, "llvm -num-cores=1", 4, builder, runner)
+    assert error.value.code == code
 
 
 class Scheduler(ms.TaskScheduler):

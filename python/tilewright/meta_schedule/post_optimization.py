@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from tilewright import _core
 from tilewright.errors import ArgumentError, Error
 from tilewright.machine import TargetLike
+from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.builder import Builder, BuilderInput, LocalBuilder, remove_build_dir
 from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Workload, records_in
@@ -161,19 +162,21 @@ class _Measured(NamedTuple):
 def _measure(
     schedules: Sequence[Schedule], target: _core.Target, builder: Builder, runner: Runner, reference: Reference | None
 ) -> list[_Measured]:
-    built = builder.build([BuilderInput(schedule.mod, target) for schedule in schedules])
+    built = answers.from_builder(builder, [BuilderInput(schedule.mod, target) for schedule in schedules])
     inputs = [
         RunnerInput(result.artifact_path, str(target.kind), ArgInfo.from_entry_func(schedule.mod), reference)
         for schedule, result in zip(schedules, built, strict=True)
         if result.artifact_path is not None
     ]
-    futures = iter(runner.run(inputs))
+    futures = iter(answers.from_runner(runner, inputs))
     measured = []
     for build in built:
-        if build.artifact_path is None:
+        result = None if build.artifact_path is None else answers.result_of(next(futures))
+        if (wrong := answers.wrong_in(build, result)) is not None:
+            raise wrong
+        if build.artifact_path is None or result is None:
             measured.append(_Measured([FAILED]))
             continue
-        result = next(futures).result()
         measured.append(_Measured(result.run_secs or [FAILED], getattr(result, "origin", Origin())))
         remove_build_dir(build.artifact_path)
     return measured
