@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import traceback
 from collections.abc import Callable, Sequence
@@ -16,15 +17,16 @@ from tilewright.user_lines import place_of
 
 __all__ = [
     "MOST_EMPTY",
+    "Told",
     "candidates_of",
     "from_builder",
     "from_runner",
     "is_done",
     "result_of",
     "task_of",
-    "wrong_in",
 ]
 
+_LOGGER = logging.getLogger("tilewright.meta_schedule")
 #: batches without a candidate, one after the other, that a strategy may give before it counts as out of candidates
 MOST_EMPTY = 100
 _BUILDS = "build() gives a BuilderResult(artifact_path, error_msg) for each input, in their order"
@@ -47,10 +49,19 @@ class _NotRun(RunnerResult):
         self.wrong = wrong
 
 
-def wrong_in(built: BuilderResult, result: RunnerResult | None = None) -> ArgumentError | None:
-    """What a builder or a runner did that it should not do, where a candidate has failed by that."""
-    wrong: ArgumentError | None = getattr(built, "wrong", None) or getattr(result, "wrong", None)
-    return wrong
+class Told:
+    """What builders and runners of a session gave that they should not give: of each kind the first is told, and the
+    rest stands in the log of its task."""
+
+    def __init__(self) -> None:
+        self._codes: set[str] = set()
+
+    def look_at(self, name: str, built: BuilderResult, result: RunnerResult | None = None) -> None:
+        """Warns where a candidate has failed by such an answer; `name` is that of the task."""
+        wrong: ArgumentError | None = getattr(built, "wrong", None) or getattr(result, "wrong", None)
+        if wrong is not None and wrong.code not in self._codes:
+            self._codes.add(wrong.code)
+            _LOGGER.warning("%s: %s: such candidates fail: %s", name, wrong.code, wrong)
 
 
 def _kind(value: Any) -> str:

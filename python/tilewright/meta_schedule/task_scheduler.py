@@ -136,7 +136,7 @@ class TaskScheduler(ABC):
         self._references: dict[int, Reference | None] = {}
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
         self._empty: Counter[int] = Counter()  # batches of a task without a candidate, one after the other
-        self._told: set[str] = set()  # by their codes, answers of builders and runners that make no sense
+        self._told = answers.Told()
         self._asked: set[int] = set()  # tasks whose strategy was asked for candidates
         self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
         self._journals: dict[int, SessionJournal] = {}
@@ -499,11 +499,7 @@ class TaskScheduler(ABC):
         logger = task.ctx.logger
         for candidate, build, result in zip(candidates, built, results, strict=True):
             error = build.error_msg or result.error_msg
-            if (wrong := answers.wrong_in(build, result)) is not None and wrong.code not in self._told:
-                self._told.add(wrong.code)  # each candidate says so in the log of its task
-                _LOGGER.warning(
-                    "Task #%d: %r: %s: such candidates fail: %s", task_id, task.ctx.task_name, wrong.code, wrong
-                )
+            self._told.look_at(f"Task #{task_id}: {task.ctx.task_name!r}", build, result)
             milliseconds = FAILED_MS if error is not None else _milliseconds(result)
             if build.error_msg is not None:
                 task.build_error_count += 1
