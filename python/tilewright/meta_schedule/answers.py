@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright import limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
@@ -171,7 +172,7 @@ def candidates_of(given: Any) -> list[Any] | None:
     if given is None:
         return None
     wrong = None if isinstance(given, Sequence) and not isinstance(given, str) else given
-    items = list(given) if wrong is None else []
+    items = limits.items("candidates", given, "candidates") if wrong is None else []
     wrong = next((item for item in items if not hasattr(item, "sch") or not hasattr(item, "args_info")), wrong)
     if wrong is not None:
         raise ArgumentError.of(
