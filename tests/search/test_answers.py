@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright.meta_schedule.post_optimization import descend
 from tilewright.script import tir as T
+from tilewright.search.session import run_space
+from tilewright.user_lines import last_raise, place_of
 
 
 @T.prim_func
@@ -410,3 +414,73 @@ def test_a_future_that_cannot_say_whether_it_is_done(tmp_path: Path, answer: Any
 def test_values_that_make_no_sense_are_named(use: Callable[[], object]) -> None:
     with pytest.raises(tw.ArgumentError, match=r"cannot take \(|; it is an? "):
         use()
+
+
+def length_of(error: BaseException) -> int:
+    return len(traceback.extract_tb(error.__traceback__))
+
+
+class Same(ms.Builder, ms.Runner, ms.MeasureCallback):  # type: ignore[misc]
+    """Raises the same object, wherever it is asked."""
+
+    def __init__(self, error: Exception, where: str) -> None:
+        self.error, self.where = error, where
+
+    def build(self, build_inputs: Any) -> Any:
+        if self.where == "build":
+            raise self.error
+        return Built().build(build_inputs)
+
+    def run(self, runner_inputs: Any) -> Any:
+        if self.where == "run":
+            raise self.error
+        return [ms.RunnerFuture(self._done, self._result) for _ in runner_inputs]
+
+    def _done(self) -> bool:
+        if self.where == "done":
+            raise self.error
+        return True
+
+    def _result(self) -> ms.RunnerResult:
+        if self.where == "result":
+            raise self.error
+        return ms.RunnerResult([1.0], None)
+
+    def apply(self, *_: Any) -> None:
+        if self.where == "apply":
+            raise self.error
+
+
+@pytest.mark.parametrize("where", ["build", "run", "done", "result", "apply"])
+def test_one_exception_that_is_raised_again_and_again(tmp_path: Path, where: str) -> None:
+    part = Same(KeyError("no luck"), where)
+    options: Any = {"space": eighths, "max_trials_global": 40, "task_scheduler": "round-robin"}
+    options |= {"builder": part, "runner": part, "measure_callbacks": [part]}
+    session(tmp_path, **options)
+    assert 1 <= length_of(part.error) <= 4
+    texts = [path.read_text() for path in (tmp_path / "logs").iterdir()]
+    assert all(text.count("raise self.error") <= 40 for text in texts)
+
+
+@pytest.mark.parametrize("error", [KeyError("no luck"), tw.ScheduleError("no luck")])
+def test_a_space_that_raises_one_exception_again_and_again(error: Exception) -> None:
+    space = tw.search.Space(double, lambda sch: raise_it(error))
+    for _ in range(20):
+        with pytest.raises(tw.ScheduleError, match="no luck"):
+            run_space(space, tw.Schedule(double))
+    # Where it was raised, and who has called: what the last time added, but for one more of those who let it through.
+    shown = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    assert shown.count("raise_it") == 1 and len(shown) <= 5, shown
+
+
+def raise_it(error: Exception) -> None:
+    raise error
+
+
+def test_an_exception_of_another_thread_keeps_its_place() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(raise_it, KeyError("there"))
+        try:
+            future.result()
+        except KeyError as error:
+            assert "raise error" in place_of(last_raise(error))

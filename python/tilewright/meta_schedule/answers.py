@@ -14,7 +14,7 @@ from tilewright import limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
-from tilewright.user_lines import place_of
+from tilewright.user_lines import last_raise, place_of
 
 __all__ = [
     "MOST_EMPTY",
@@ -77,7 +77,7 @@ def _not_run(said: str, hint: str = _RESULT, message: str = "") -> RunnerResult:
     return _NotRun(message or said, ArgumentError.of("runner/answer", said, hint))
 
 
-def _raised(who: str, error: Exception) -> tuple[str, str]:
+def _raised(who: str, error: BaseException) -> tuple[str, str]:
     """In short, with the user's line, and all of it."""
     parts = (f"the {who} raised {type(error).__name__}: {error}", place_of(error))
     return "\n".join(part for part in parts if part), f"the {who} raised\n{traceback.format_exc()}"
@@ -91,7 +91,7 @@ def _list_from(give: Callable[[], Any], who: str, what: str, count: int) -> tupl
         # One more than wanted shows that there are too many, however many it says that there are.
         items = [] if given is None or isinstance(given, str) else list(itertools.islice(iter(given), count + 1))
     except Exception as error:
-        return [], *_raised(who, error)
+        return [], *_raised(who, last_raise(error))
     if given is None or isinstance(given, str):
         said = f"the {who} gave {_kind(given)}, no list of {what}s"
     elif len(items) != count:
@@ -139,7 +139,8 @@ def is_done(future: RunnerFuture) -> bool:
     """Whether its result is there; one that cannot say so is waited for."""
     try:
         return bool(future.done())
-    except Exception:
+    except Exception as error:
+        last_raise(error)
         return True
 
 
@@ -148,7 +149,7 @@ def result_of(future: RunnerFuture) -> RunnerResult:
     try:
         result = future.result()
     except Exception as error:
-        said, message = _raised("runner", error)
+        said, message = _raised("runner", last_raise(error))
         return _not_run(said, message=message)
     if not hasattr(result, "run_secs") or not hasattr(result, "error_msg"):
         return _not_run(f"the runner gave {_kind(result)}, no RunnerResult")

@@ -37,7 +37,7 @@ from tilewright.search.result import Progress, TuneResult, record_of, without_a_
 from tilewright.search.space import Space, design_spaces, space_called, space_for_cpu
 from tilewright.spending import BESIDE, Profiler
 from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
-from tilewright.user_lines import place_of, with_place
+from tilewright.user_lines import last_raise, place_of, with_place
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule import Database
@@ -73,10 +73,11 @@ def run_space(space: Space, schedule: Schedule, *, first: bool = False, seconds:
     try:
         with deadline.limit(seconds or SPACE_DEADLINE, f"the space '{space.name}' did not return"):
             answer = ((first and space.first) or space.function)(schedule)
-    except Error:
+    except Error as error:
+        last_raise(error)
         raise
     except Exception as error:
-        place = place_of(error)
+        place = place_of(last_raise(error))
         raise ScheduleError.of(
             "space/exception",
             f"the space '{space.name}' raised {type(error).__name__}: {error}" + (f"\n{place}" if place else ""),
