@@ -347,6 +347,12 @@ def say_interrupted(result: TuneResult, records: str) -> None:
     from tilewright.timing import format_seconds
 
     progress = result.progress
+    if progress.phase == "preparing":
+        print(
+            f"interrupted before the search began; what {records} holds is as it was, and the same command goes on",
+            file=sys.stderr,
+        )
+        return
     best = "" if result.record is None else f", the best takes {format_seconds(result.record.median)}"
     print(
         f"interrupted after {progress.trials} of {progress.total} trials{best}; they are kept in {records}, and the "

@@ -4,6 +4,7 @@ name."""
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import numbers
 import operator
@@ -12,10 +13,12 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["closest", "kind", "positive", "seed", "whole", "wrong_kind"]
+__all__ = ["closest", "items", "kind", "positive", "seed", "whole", "wrong_kind"]
 
 #: the largest number that records hold
 MOST = 2**63 - 1
+#: candidates, results and the like in one list
+MOST_ITEMS = 1_000_000
 
 
 def whole(name: str, value: Any, least: int, why: str = "", *, most: int = MOST) -> int:
@@ -91,6 +94,29 @@ def kind(name: str, value: Any, kinds: Any, what: str, hint: str = "") -> None:
 def wrong_kind(name: str, value: Any, what: str, hint: str = "") -> ArgumentTypeError:
     """What is said of a parameter that was given something else than `what` says."""
     return ArgumentTypeError.of("arguments/kind", f"{name} is {value!r:.80}; it is {what}", hint)
+
+
+def items(name: str, given: Any, what: str) -> list[Any]:
+    """The items of a list or of something like it, which need not be as long as it says: what counts is what comes.
+
+    Args:
+        name: of the parameter.
+        given: what was given for it.
+        what: the items are, in the plural.
+
+    Raises:
+        tilewright.ArgumentError: it is no such thing, or has no end.
+    """
+    try:
+        each = None if isinstance(given, str | bytes) else iter(given)
+    except TypeError:
+        each = None
+    if each is None:
+        raise wrong_kind(name, given, f"a list of {what}")
+    found = [item for item in itertools.islice(each, MOST_ITEMS + 1)]  # noqa: C416 (list() asks for the length)
+    if len(found) > MOST_ITEMS:
+        raise wrong_kind(name, given, f"a list of {what}, and this has more than {MOST_ITEMS}")
+    return found
 
 
 def closest(name: str, known: Iterable[str], otherwise: str = "") -> str:

@@ -19,6 +19,21 @@ def render_line(file: str, line: int, column: int, end_column: int) -> str:
     return _core.render_span(_core.intern_span(file, line, column, line, end_column)).rstrip("\n")
 
 
+def last_raise(error: BaseException) -> BaseException:
+    """The exception, whose traceback tells of the last time alone that it came to the function that asks.
+
+    Python puts what is new in front of the traceback that an exception has, so that of an object which is raised again
+    and again grows without end, and everything that looks at it becomes slower. What stays is also where an exception
+    was raised at first that came from another thread.
+    """
+    at = first = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        if first is not None and at.tb_next.tb_frame.f_code is first.tb_frame.f_code:
+            at.tb_next = None
+        at = at.tb_next
+    return error
+
+
 def place_of(error: BaseException) -> str:
     """The innermost line of the user's own that an exception comes from, with carets below what was at work there.
 

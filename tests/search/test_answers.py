@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,10 @@ import pytest
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
+from tilewright.meta_schedule.post_optimization import descend
 from tilewright.script import tir as T
+from tilewright.search.session import run_space
+from tilewright.user_lines import last_raise, place_of
 
 
 @T.prim_func
@@ -88,9 +94,79 @@ def test_what_is_no_time_is_a_failed_candidate(tmp_path: Path, seconds: list[flo
         ),
     ],
 )
-def test_what_is_no_result_is_a_failed_candidate(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+def test_what_is_no_result_is_a_failed_candidate(
+    tmp_path: Path, options: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    many: Any = {"max_trials_global": 4, "space": eighths}
+    _, errors = session(tmp_path, **many, **options)
+    assert len(errors) == 4 and all(said in error for error in errors), errors
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    if said != "5":  # a failure that the runner tells of is no news
+        (part,) = options
+        (text,) = told  # once, and not for each candidate
+        assert f"Task #0: 'main': {part}/answer: such candidates fail: the {part} " in text and said in text
+        assert "\n  hint: " in text
+    else:
+        assert not told
+
+
+def eighths(sch: tw.Schedule) -> None:
+    (i,) = sch.get_loops(sch.get_block("B"))
+    sch.split(i, factors=sch.sample_perfect_tile(i, n=4, max_innermost_factor=64))
+
+
+class Raises(ms.Builder, ms.Runner):  # type: ignore[misc]
+    """Builds and measures nothing."""
+
+    def build(self, build_inputs: Any) -> Any:
+        raise KeyError("no compiler")
+
+    def run(self, runner_inputs: Any) -> Any:
+        def result() -> Any:
+            raise KeyError("no device")
+
+        return [ms.RunnerFuture(lambda: True, result) for _ in runner_inputs]
+
+
+@pytest.mark.parametrize(("part", "said"), [("builder", "no compiler"), ("runner", "no device")])
+def test_what_a_part_raises_is_told_once(
+    tmp_path: Path, part: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    options: Any = {part: Raises(), "space": eighths, "max_trials_global": 4}
     _, errors = session(tmp_path, **options)
-    assert len(errors) == 2 and all(said in error for error in errors), errors
+    assert len(errors) == 4 and all("Traceback" in error and said in error for error in errors)
+    (text,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert f"{part}/answer" in text and f"the {part} raised KeyError: '{said}'" in text
+    assert f'raise KeyError("{said}")' in text and "Traceback" not in text  # the user's own line
+
+
+class Endless(ms.Runner):
+    def run(self, runner_inputs: Any) -> Any:
+        return itertools.repeat(ms.RunnerFuture(lambda: True, lambda: ms.RunnerResult([1.0], None)))
+
+
+def test_more_results_than_asked_for_are_not_counted(tmp_path: Path) -> None:
+    _, errors = session(tmp_path, runner=Endless())
+    assert len(errors) == 2 and all("the runner gave more than 2 futures for 2 inputs" in error for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("builder", "runner", "code"),
+    [
+        (type("B", (ms.Builder,), {"build": lambda self, inputs: []})(), Giving(None), "builder/answer"),
+        (Built(), type("R", (ms.Runner,), {"run": lambda self, inputs: []})(), "runner/answer"),
+        (Built(), Giving(None), "runner/answer"),
+    ],
+)
+def test_answers_after_a_session(
+    tmp_path: Path, builder: Any, runner: Any, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    database, _ = session(tmp_path, space=eighths)
+    workload = database.commit_workload(ms.normalize_module(double))
+    best = descend(database, workload, "llvm -num-cores=1", 4, builder, runner)
+    assert best is not None and best.run_secs == [1.0] and len(database) == 6
+    (text,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert f"descent: {code}: such candidates fail: the {code.partition('/')[0]} gave" in text and "hint" in text
 
 
 class Scheduler(ms.TaskScheduler):
@@ -206,6 +282,44 @@ def test_databases_that_give_something_else(tmp_path: Path, method: str, answer:
             assert error.value.code == "database/answer" and f"{method}() of a 'Answering' gave a '" in str(error.value)
 
 
+ASKED = ["query_tuning_record", "query_schedule", "commit_workload", "get_top_k"]
+
+
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [
+        *itertools.product(ASKED, [3, "x", [3], object(), np.array([1, 2]), double]),
+        ("has_workload", np.array([True, False])),  # others are true or false
+    ],
+)
+def test_databases_that_are_asked_by_a_compilation(tmp_path: Path, method: str, answer: Any) -> None:
+    module = tw.ir.IRModule({name: double.with_attr("global_symbol", name) for name in ("f", "g")})
+
+    def asked() -> ms.Database:
+        database = Answering(method, answer)
+        # What comes before is right.
+        if method in ("commit_workload", "get_top_k"):
+            database.has_workload = lambda _: True  # type: ignore[method-assign]
+        return database
+
+    uses: list[Callable[[], object]] = [
+        lambda: tw.compile(double, database=asked()),
+        lambda: tw.compile(module, database=asked()),
+        lambda: tw.compile(double, database=ms.UnionDatabase(asked())),
+        lambda: tw.compile(double, database=ms.OrderedUnionDatabase(ms.MemoryDatabase(), asked())),
+        lambda: ms.compile_tir(asked(), double, "llvm"),
+        lambda: ms.UnionDatabase(asked()).query_schedule(ms.normalize_module(double), "llvm"),
+        lambda: asked().query_ir_module(ms.normalize_module(double), "llvm"),
+    ]
+    if method == "query_schedule":
+        del uses[5], uses[2]  # which ask for records
+    for use in uses:
+        with pytest.raises(tw.ArgumentError, match="it gives ") as error:
+            use()
+        assert error.value.code == "database/answer"
+        assert f"{method}() of a 'Answering' gave a '" in str(error.value)
+
+
 @pytest.mark.parametrize("answer", [np.array([True, False]), np.array([])])
 def test_answers_that_are_neither_true_nor_false(answer: Any) -> None:
     class Mask(ms.Postproc):
@@ -300,3 +414,73 @@ def test_a_future_that_cannot_say_whether_it_is_done(tmp_path: Path, answer: Any
 def test_values_that_make_no_sense_are_named(use: Callable[[], object]) -> None:
     with pytest.raises(tw.ArgumentError, match=r"cannot take \(|; it is an? "):
         use()
+
+
+def length_of(error: BaseException) -> int:
+    return len(traceback.extract_tb(error.__traceback__))
+
+
+class Same(ms.Builder, ms.Runner, ms.MeasureCallback):  # type: ignore[misc]
+    """Raises the same object, wherever it is asked."""
+
+    def __init__(self, error: Exception, where: str) -> None:
+        self.error, self.where = error, where
+
+    def build(self, build_inputs: Any) -> Any:
+        if self.where == "build":
+            raise self.error
+        return Built().build(build_inputs)
+
+    def run(self, runner_inputs: Any) -> Any:
+        if self.where == "run":
+            raise self.error
+        return [ms.RunnerFuture(self._done, self._result) for _ in runner_inputs]
+
+    def _done(self) -> bool:
+        if self.where == "done":
+            raise self.error
+        return True
+
+    def _result(self) -> ms.RunnerResult:
+        if self.where == "result":
+            raise self.error
+        return ms.RunnerResult([1.0], None)
+
+    def apply(self, *_: Any) -> None:
+        if self.where == "apply":
+            raise self.error
+
+
+@pytest.mark.parametrize("where", ["build", "run", "done", "result", "apply"])
+def test_one_exception_that_is_raised_again_and_again(tmp_path: Path, where: str) -> None:
+    part = Same(KeyError("no luck"), where)
+    options: Any = {"space": eighths, "max_trials_global": 40, "task_scheduler": "round-robin"}
+    options |= {"builder": part, "runner": part, "measure_callbacks": [part]}
+    session(tmp_path, **options)
+    assert 1 <= length_of(part.error) <= 4
+    texts = [path.read_text() for path in (tmp_path / "logs").iterdir()]
+    assert all(text.count("raise self.error") <= 40 for text in texts)
+
+
+@pytest.mark.parametrize("error", [KeyError("no luck"), tw.ScheduleError("no luck")])
+def test_a_space_that_raises_one_exception_again_and_again(error: Exception) -> None:
+    space = tw.search.Space(double, lambda sch: raise_it(error))
+    for _ in range(20):
+        with pytest.raises(tw.ScheduleError, match="no luck"):
+            run_space(space, tw.Schedule(double))
+    # Where it was raised, and who has called: what the last time added, but for one more of those who let it through.
+    shown = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    assert shown.count("raise_it") == 1 and len(shown) <= 5, shown
+
+
+def raise_it(error: Exception) -> None:
+    raise error
+
+
+def test_an_exception_of_another_thread_keeps_its_place() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(raise_it, KeyError("there"))
+        try:
+            future.result()
+        except KeyError as error:
+            assert "raise error" in place_of(last_raise(error))

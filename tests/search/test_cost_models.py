@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import _core
+from tilewright import _core, limits
 from tilewright import meta_schedule as ms
 from tilewright.meta_schedule import cost_model as cm
 from tilewright.meta_schedule.cost_model.pack_sum import PackSum
@@ -268,6 +269,130 @@ def test_candidates_have_schedules():
     with pytest.raises(tw.ArgumentError, match="attribute 'sch'") as caught:
         cm.AnalyticalModel().predict(context(), [3])
     assert caught.value.code == "search/candidate"
+
+
+class Giving(cm.xgb_model.FeatureExtractor):
+    """Its features are always the same."""
+
+    def __init__(self, features):
+        super().__init__()
+        self.features = features
+
+    def extract_from(self, context, candidates):
+        return self.features
+
+
+ONE = np.ones((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        (None, "features/count", "gave None"),
+        (7, "features/count", "gave 7"),
+        ("ab", "features/count", "gave 'ab'"),
+        ([], "features/count", "of 0 candidates, not of 2"),
+        ([ONE], "features/count", "of 1 candidates, not of 2"),
+        ([ONE] * 3, "features/count", "of more than 2 candidates, not of 2"),
+        (itertools.repeat(ONE), "features/count", "of more than 2 candidates, not of 2"),
+        ([ONE, None], "features/shape", "the shape ()"),
+        ([ONE, np.ones(3)], "features/shape", "the shape (3,)"),
+        ([ONE, np.ones((2, 3, 1))], "features/shape", "the shape (2, 3, 1)"),
+        ([ONE, np.ones((2, 0))], "features/shape", "the shape (2, 0)"),
+        ([ONE, np.ones((2, 4))], "features/shape", "4 features where others have 3"),
+        ([ONE, [[1, 2, 3], [4]]], "features/shape", "[[1, 2, 3], [4]] for a candidate: setting an array"),
+        ([ONE, [["a", "b", "c"]]], "features/shape", "values of the type <U1"),
+        ([ONE, ONE.astype("complex64")], "features/shape", "values of the type complex64"),
+        ([ONE, np.array([[None, object(), 1]])], "features/shape", "for a candidate: "),
+        ([ONE, ONE * 1e300], "features/shape", "a number that float32 does not hold"),
+        ([ONE, SimpleNamespace(numpy=lambda: ONE[0])], "features/shape", "the shape (3,)"),
+    ],
+)
+@pytest.mark.parametrize("kind", [cm.XGBModel, cm.ResidualModel])
+def test_features_that_make_no_sense_are_refused_in_words(kind, given, code, said):
+    prior = {"prior": Flat()} if kind is cm.ResidualModel else {}
+    two, seconds = speeds([1, 2]), [result(1.0), result(2.0)]
+    model = kind(extractor=Giving(given), num_warmup_samples=1, **prior)
+    with pytest.raises(tw.ArgumentError) as caught:
+        model.update(context(), two, seconds)
+    assert caught.value.code == code and model.data == {}
+    assert str(caught.value).startswith("extract_from() of a 'Giving' gave ") and said in str(caught.value)
+    assert "a matrix of numbers for each candidate" in caught.value.hint
+    model.extractor = Giving([ONE, ONE])
+    model.update(context(), two, seconds)
+    model.extractor = Giving(given)
+    with pytest.raises(tw.ArgumentError) as caught:
+        model.predict(context(), two)
+    assert caught.value.code == code
+
+
+def test_features_are_as_many_as_before():
+    model = cm.XGBModel(extractor=Giving([ONE]), num_warmup_samples=1)
+    model.update(context(), speeds([1]), [result(1.0)])
+    model.extractor = Giving([ONE[:, :2]])
+    for use in (
+        lambda: model.update(context(), speeds([1]), [result(1.0)]),
+        lambda: model.predict(context(), speeds([1])),
+    ):
+        with pytest.raises(tw.ArgumentError, match="2 features where others have 3"):
+            use()
+    for features in ([[]], [np.zeros((0, 5))], [ONE.astype(object)], [np.full((1, 3), np.nan)]):  # nothing wrong
+        model.extractor = Giving(features)
+        assert model.predict(context(), speeds([1])).shape == (1,)
+        model.update(context(), speeds([1]), [result(1.0)])
+
+
+class Lying:
+    """Longer than it is, or shorter."""
+
+    def __init__(self, length, items):
+        self.length, self.items = length, items
+
+    def __len__(self):
+        return self.length
+
+    def __iter__(self):
+        return iter(self.items)
+
+
+@pytest.mark.parametrize("kind", [cm.XGBModel, cm.ResidualModel])
+def test_models_are_called_with_candidates_and_results(kind, monkeypatch):
+    monkeypatch.setattr(limits, "MOST_ITEMS", 1000)
+    monkeypatch.setattr(kind, "_train", lambda self: None)
+    prior = {"prior": Flat()} if kind is cm.ResidualModel else {}
+    model = kind(extractor=Known(), **prior)
+    one, good = speeds([1]), [result(1.0)]
+    for given in (7, None, "x", itertools.repeat(one[0]), Lying(1, itertools.count())):
+        for use in (
+            lambda given=given: model.predict(context(), given),
+            lambda given=given: model.update(context(), given, good),
+            lambda given=given: model.update(context(), one, given),
+            lambda given=given: cm.RandomModel().predict(context(), given),
+        ):
+            with pytest.raises(tw.ArgumentError, match=r"(candidates|results) is .*; it is a list of") as caught:
+                use()
+            assert caught.value.code == "arguments/kind"
+    wrong = [7], [None], [], good * 2, [result("x")], [result(-1.0)], [result(float("nan"))]
+    for results in (*wrong, [SimpleNamespace(run_secs=7)], Lying(1, good * 2)):
+        with pytest.raises(tw.ArgumentError) as caught:
+            model.update(context(), one, results)
+        assert caught.value.code == "search/results"
+    assert model.data == {}
+    model.update(context(), Lying(2**62, one), Lying(-1, good))
+    assert model.data_size == 1 and model.predict(context(), Lying(2**40, one * 3)).shape == (3,)
+    with pytest.raises(tw.ArgumentError, match="extractor is 7; it is a FeatureExtractor"):
+        kind(extractor=7)
+
+
+@pytest.mark.parametrize("scores", [None, 1.0, "x", [1.0], np.ones((2, 1)), ["a", "b"], [[1.0], [1.0, 2.0]]])
+def test_priors_give_a_score_for_each_candidate(scores):
+    class Prior(cm.CostModel):
+        def predict(self, context, candidates):
+            return scores
+
+    with pytest.raises(tw.ArgumentError, match=r"predict\(\) of a 'Prior' gave .* for 2 candidates") as caught:
+        cm.ResidualModel(prior=Prior(), extractor=Known()).predict(context(), speeds([1, 2]))
+    assert caught.value.code == "search/scores"
 
 
 # ---- as strategies use them ----------------------------------------------------------------------------------------

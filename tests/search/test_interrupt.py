@@ -9,12 +9,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tilewright as tw
+from tilewright.search import session
 from tilewright.search.interrupts import Interrupts
 
 from .test_database_faults import SCRIPT, scale, tiles
@@ -125,6 +127,70 @@ def test_from_python_the_result_so_far_is_returned(tmp_path: Path) -> None:
     assert sent[0] <= result.progress.trials < 100
     again = tw.tune(scale, space=tiles, trials=result.progress.trials + 1, database=tmp_path / "b.db", progress=None)
     assert again.progress.earlier == result.progress.trials and again.stop_reason == "trials"
+
+
+PREPARING = """
+import pathlib
+import time
+
+
+def wait(task, threads):
+    pathlib.Path("waits").touch()
+    while True:
+        time.sleep(0.01)
+
+
+session._bound = wait
+"""
+
+
+def test_while_the_limits_of_the_machine_are_measured(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT + PREPARING)
+    process = start(tmp_path, "--trials", "400")
+    while not (tmp_path / "waits").exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    output, problems = process.communicate(timeout=60)
+    assert (process.returncode, output) == (130, "")
+    kept = "what out/tilewright.db holds is as it was, and the same command goes on"
+    assert problems == f"interrupted before the search began; {kept}\n"
+
+
+def interrupting(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return function(*args, **options)
+
+    return call
+
+
+def test_before_the_first_trial_the_result_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before: Any = signal.getsignal(signal.SIGINT)
+    database = tmp_path / "a.db"
+    first = tw.tune(scale, space=tiles, trials=2, database=database, progress=None)
+    results = [tw.tune(scale, space=interrupting(tiles), trials=40, database=database, progress=None)]
+    for name in ("_bound", "task_of", "traces_of_relatives"):  # our own code may be what is interrupted, too
+        with monkeypatch.context() as patch:
+            patch.setattr(session, name, interrupting(getattr(session, name)))
+            results.append(tw.tune(scale, space=tiles, trials=40, database=database, progress=None))
+    for result in results:
+        assert (result.stop_reason, result.record, result.progress.phase) == ("canceled", None, "preparing")
+        assert (result.progress.trials, result.progress.total) == (0, 40) and "0 trials (canceled)" in repr(result)
+        assert len(result.table().rows) == 0 and result.time_table().rows
+        with pytest.raises(tw.ResourceError, match="before its first trial") as error:
+            result.kernel.export(tmp_path)
+        assert error.value.code == "tune/canceled"
+    assert signal.getsignal(signal.SIGINT) is before
+    again = tw.tune(scale, space=tiles, trials=2, database=database, progress=None)
+    assert again.progress.earlier == 2 and again.record == first.record
+
+
+def test_a_module_whose_first_search_was_interrupted_before_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_bound", interrupting(session._bound))
+    module = tw.ir.IRModule({name: scale.with_attr("global_symbol", name) for name in ("f", "g")})
+    found = tw.tune(module, trials=40, progress=None)
+    assert found["f"].progress.phase == "preparing" and found.left_out == {"g": "the search was canceled before"}
+    assert "canceled" in str(found.table())
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

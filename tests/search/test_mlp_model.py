@@ -142,3 +142,16 @@ def test_what_is_held_out_is_judged_and_not_learned(caplog: pytest.LogCaptureFix
             CONTEXT, given, results(given)
         )
     assert learned == [20, 20] and "held out" not in caplog.text
+
+
+def test_what_makes_no_sense_is_refused_in_words() -> None:
+    model, (one,) = ms.MLPModel(), candidates(1, 0)
+    for use in (lambda: model.predict(CONTEXT, 7), lambda: model.update(CONTEXT, [one], 7)):
+        with pytest.raises(tw.ArgumentError, match="is 7; it is a list of"):
+            use()
+    with pytest.raises(tw.ArgumentError, match="1 candidates and 0 results"):
+        model.update(CONTEXT, [one], [])
+    model.extractor = ms.PerStoreFeature()  # without those of the program's arguments
+    with pytest.raises(tw.ArgumentError, match="164 features where others have 172") as error:
+        model.predict(CONTEXT, [one])
+    assert error.value.code == "features/shape"

@@ -1,10 +1,12 @@
 """One task of a search, and what its program becomes."""
 
+import itertools
 import logging
 
 import pytest
 
 import tilewright as tw
+from tilewright import limits
 from tilewright import meta_schedule as ms
 from tilewright.testing import workloads
 
@@ -85,3 +87,51 @@ def test_components_see_the_very_object():
 
     context = ms.TuneContext(workloads.matmul(2, 3, 4), search_strategy=Looks())
     assert seen == [context]
+
+
+class Lying:
+    """Longer than it is, or shorter; by its length alone, a list of its items would take all memory there is."""
+
+    def __init__(self, length, items):
+        self.length, self.items = length, items
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, number):
+        return self.items[number]
+
+
+@pytest.mark.parametrize("length", [2**62, 2**40, 0, -1])
+def test_what_was_measured_is_told_whatever_its_length_says(length):
+    context = ms.TuneContext(
+        workloads.matmul(2, 3, 4), target="llvm", space_generator=lambda sch: None, search_strategy="replay-trace"
+    )
+    context.pre_tuning(4, 1, Lying(length, context.generate_design_space()))
+    candidates, results = context.generate_measure_candidates(), [ms.RunnerResult([1.0], None)]
+    assert len(candidates) == 1
+    context.notify_runner_results(Lying(length, candidates), Lying(length, results))
+    for wrong in ((candidates, Lying(length, results * 2)), (Lying(length, candidates * 2), results), (candidates, [])):
+        with pytest.raises(tw.ArgumentError, match=r"candidates and \d results") as error:
+            context.notify_runner_results(*wrong)
+        assert error.value.code == "search/results"
+
+
+def test_lists_without_an_end_are_refused(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_ITEMS", 1000)
+    context = ms.TuneContext(
+        workloads.matmul(2, 3, 4), target="llvm", space_generator=lambda sch: None, search_strategy="replay-trace"
+    )
+    (schedule,) = context.generate_design_space()
+    context.pre_tuning(4, 1)
+    candidates, result = context.generate_measure_candidates(), ms.RunnerResult([1.0], None)
+    for use in (
+        lambda: context.pre_tuning(4, 1, itertools.repeat(schedule)),
+        lambda: context.notify_runner_results(itertools.repeat(candidates[0]), [result]),
+        lambda: context.notify_runner_results(candidates, itertools.repeat(result)),
+        lambda: context.notify_runner_results(candidates, 7),
+        lambda: context.notify_runner_results("x", [result]),
+    ):
+        with pytest.raises(tw.ArgumentError, match="it is a list of") as error:
+            use()
+        assert error.value.code == "arguments/kind"

@@ -2,55 +2,136 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
 import math
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
+from tilewright import limits
 from tilewright.errors import ArgumentError
-from tilewright.meta_schedule.builder import BuilderResult
-from tilewright.meta_schedule.runner import RunnerFuture, RunnerResult
+from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
+from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.user_lines import last_raise, place_of
 
-__all__ = ["MOST_EMPTY", "built_by", "candidates_of", "futures_of", "is_done", "list_from", "result_of", "task_of"]
+__all__ = [
+    "MOST_EMPTY",
+    "Told",
+    "candidates_of",
+    "from_builder",
+    "from_runner",
+    "is_done",
+    "result_of",
+    "task_of",
+]
 
-Item = TypeVar("Item")
+_LOGGER = logging.getLogger("tilewright.meta_schedule")
 #: batches without a candidate, one after the other, that a strategy may give before it counts as out of candidates
 MOST_EMPTY = 100
+_BUILDS = "build() gives a BuilderResult(artifact_path, error_msg) for each input, in their order"
+_RUNS = "run() gives a RunnerFuture for each input, in their order"
+_RESULT = "the result() of a RunnerFuture is a RunnerResult(run_secs, error_msg), and one of both is None"
+
+
+@dataclass(frozen=True)
+class _NotBuilt(BuilderResult):
+    """What stands for something that a builder should not have given."""
+
+    wrong: ArgumentError | None = None
+
+
+class _NotRun(RunnerResult):
+    """Likewise of a runner."""
+
+    def __init__(self, message: str, wrong: ArgumentError) -> None:
+        super().__init__(None, message)
+        self.wrong = wrong
+
+
+class Told:
+    """What builders and runners of a session gave that they should not give: of each kind the first is told, and the
+    rest stands in the log of its task."""
+
+    def __init__(self) -> None:
+        self._codes: set[str] = set()
+
+    def look_at(self, name: str, built: BuilderResult, result: RunnerResult | None = None) -> None:
+        """Warns where a candidate has failed by such an answer; `name` is that of the task."""
+        wrong: ArgumentError | None = getattr(built, "wrong", None) or getattr(result, "wrong", None)
+        if wrong is not None and wrong.code not in self._codes:
+            self._codes.add(wrong.code)
+            _LOGGER.warning("%s: %s: such candidates fail: %s", name, wrong.code, wrong)
 
 
 def _kind(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def list_from(give: Callable[[], Any], who: str, what: str, count: int) -> tuple[list[Any], str]:
-    """The items that it gives, and what is wrong with them; "" where there are so many as there should be."""
+def _not_built(said: str, message: str = "") -> BuilderResult:
+    return _NotBuilt(None, message or said, ArgumentError.of("builder/answer", said, _BUILDS))
+
+
+def _not_run(said: str, hint: str = _RESULT, message: str = "") -> RunnerResult:
+    return _NotRun(message or said, ArgumentError.of("runner/answer", said, hint))
+
+
+def _raised(who: str, error: BaseException) -> tuple[str, str]:
+    """In short, with the user's line, and all of it."""
+    parts = (f"the {who} raised {type(error).__name__}: {error}", place_of(error))
+    return "\n".join(part for part in parts if part), f"the {who} raised\n{traceback.format_exc()}"
+
+
+def _list_from(give: Callable[[], Any], who: str, what: str, count: int) -> tuple[list[Any], str, str]:
+    """The items that it gives, and what is wrong with them, in short and in full; "" where there are so many as there
+    should be."""
     try:
         given = give()
-        items = [] if given is None or isinstance(given, str) else list(given)
-    except Exception:
-        return [], f"the {who} raised\n{traceback.format_exc()}"
+        # One more than wanted shows that there are too many, however many it says that there are.
+        items = [] if given is None or isinstance(given, str) else list(itertools.islice(iter(given), count + 1))
+    except Exception as error:
+        return [], *_raised(who, last_raise(error))
     if given is None or isinstance(given, str):
-        return [], f"the {who} gave {_kind(given)}, no list of {what}s"
-    if len(items) != count:
-        return [], f"the {who} gave {len(items)} {what}s for {count} inputs"
-    return items, ""
+        said = f"the {who} gave {_kind(given)}, no list of {what}s"
+    elif len(items) != count:
+        many = f"more than {count}" if len(items) > count else str(len(items))
+        said = f"the {who} gave {many} {what}s for {count} inputs"
+    else:
+        return items, "", ""
+    return [], said, said
 
 
-def built_by(result: Any) -> BuilderResult:
-    """The result of a builder; a failed one that says so where it is none."""
+def from_builder(builder: Builder, inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
+    """A result for each input; failed ones that say so where the builder gives something else."""
+    items, said, message = _list_from(lambda: builder.build(inputs), "builder", "result", len(inputs))
+    return [_not_built(said, message)] * len(inputs) if said else [_built(item) for item in items]
+
+
+def from_runner(runner: Runner, inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
+    """A future for each input; failed ones that say so where the runner gives something else."""
+    if not inputs:
+        return []
+    items, said, message = _list_from(lambda: runner.run(inputs), "runner", "future", len(inputs))
+    if said:
+        failed = _not_run(said, _RUNS, message)
+        return [RunnerFuture(lambda: True, lambda: failed)] * len(inputs)
+    return [_future(item) for item in items]
+
+
+def _built(result: Any) -> BuilderResult:
     path, error = getattr(result, "artifact_path", None), getattr(result, "error_msg", None)
     if not hasattr(result, "artifact_path") or not hasattr(result, "error_msg"):
-        return BuilderResult(None, f"the builder gave {_kind(result)}, no BuilderResult")
+        return _not_built(f"the builder gave {_kind(result)}, no BuilderResult")
     if path is None and error is None:
-        return BuilderResult(None, "the builder gave neither a file nor an error")
+        return _not_built("the builder gave neither a file nor an error")
     return result  # type: ignore[no-any-return]
 
 
-def futures_of(future: Any) -> RunnerFuture:
-    """The future of a runner; one that says so where it is none."""
+def _future(future: Any) -> RunnerFuture:
     if callable(getattr(future, "done", None)) and callable(getattr(future, "result", None)):
         return future  # type: ignore[no-any-return]
-    failed = RunnerResult(None, f"the runner gave {_kind(future)}, no RunnerFuture")
+    failed = _not_run(f"the runner gave {_kind(future)}, no RunnerFuture", _RUNS)
     return RunnerFuture(lambda: True, lambda: failed)
 
 
@@ -58,7 +139,8 @@ def is_done(future: RunnerFuture) -> bool:
     """Whether its result is there; one that cannot say so is waited for."""
     try:
         return bool(future.done())
-    except Exception:
+    except Exception as error:
+        last_raise(error)
         return True
 
 
@@ -66,18 +148,19 @@ def result_of(future: RunnerFuture) -> RunnerResult:
     """The result of a future, waited for; a failed one that says so where it is none, or where a time is no time."""
     try:
         result = future.result()
-    except Exception:
-        return RunnerResult(None, f"the runner raised\n{traceback.format_exc()}")
+    except Exception as error:
+        said, message = _raised("runner", last_raise(error))
+        return _not_run(said, message=message)
     if not hasattr(result, "run_secs") or not hasattr(result, "error_msg"):
-        return RunnerResult(None, f"the runner gave {_kind(result)}, no RunnerResult")
+        return _not_run(f"the runner gave {_kind(result)}, no RunnerResult")
     if result.error_msg is not None:
         return result if isinstance(result.error_msg, str) else RunnerResult(None, str(result.error_msg))
     seconds = result.run_secs
     if not isinstance(seconds, Sequence) or isinstance(seconds, str) or not seconds:
-        return RunnerResult(None, "the runner gave neither times nor an error")
+        return _not_run("the runner gave neither times nor an error")
     wrong = next((s for s in seconds if not isinstance(s, int | float) or not (s > 0 and math.isfinite(s))), None)
     if wrong is not None:
-        return RunnerResult(None, f"the runner gave {wrong!r} as the seconds of a call")
+        return _not_run(f"the runner gave {wrong!r} as the seconds of a call", "they are numbers above 0")
     return result
 
 
@@ -90,7 +173,7 @@ def candidates_of(given: Any) -> list[Any] | None:
     if given is None:
         return None
     wrong = None if isinstance(given, Sequence) and not isinstance(given, str) else given
-    items = list(given) if wrong is None else []
+    items = limits.items("candidates", given, "candidates") if wrong is None else []
     wrong = next((item for item in items if not hasattr(item, "sch") or not hasattr(item, "args_info")), wrong)
     if wrong is not None:
         raise ArgumentError.of(

@@ -180,15 +180,73 @@ def records_in(database: Database) -> list[TuningRecord]:
     Raises:
         tilewright.ArgumentError: it gives something else.
     """
-    asked, hint = "get_all_tuning_records", "a list of TuningRecord"
-    given = _answer(database, asked, database.get_all_tuning_records(), ("__iter__",), hint)
-    return [_answer(database, asked, record, ("trace", "workload", "run_secs"), hint) for record in given]
+    asked = "get_all_tuning_records"
+    given = _answer(database, asked, database.get_all_tuning_records(), ("__iter__",), _RECORDS)
+    return [_answer(database, asked, record, _OF_RECORDS, _RECORDS) for record in given]
+
+
+def best_in(database: Database, workload: Workload, top_k: int) -> list[TuningRecord]:
+    """The best records of a program, of a database of any kind.
+
+    Raises:
+        tilewright.ArgumentError: it gives something else.
+    """
+    given = _answer(database, "get_top_k", database.get_top_k(workload, top_k), ("__iter__",), _RECORDS)
+    return [_answer(database, "get_top_k", record, _OF_RECORDS, _RECORDS) for record in given]
+
+
+def is_in(database: Database, module: ir.IRModule) -> bool:
+    """Whether a database of any kind knows a program.
+
+    Raises:
+        tilewright.ArgumentError: what it gives is neither true nor false.
+    """
+    given = database.has_workload(module)
+    try:
+        return bool(given)
+    except Exception:  # such as an array's
+        raise _wrong(database, "has_workload", given, "True or False") from None
+
+
+def record_in(
+    database: Database, module: ir.IRModule, target: TargetLike | None, name: str | None = None
+) -> TuningRecord | None:
+    """The best record of a program on a target, of a database of any kind; None without one.
+
+    Raises:
+        tilewright.ArgumentError: it gives something else.
+    """
+    given = database.query_tuning_record(module, target, name)
+    hint = "a TuningRecord, or None where there is none"
+    return None if given is None else _answer(database, "query_tuning_record", given, _OF_RECORDS, hint)
+
+
+def schedule_in(
+    database: Database, module: ir.IRModule, target: TargetLike | None, name: str | None = None
+) -> Schedule | None:
+    """The program with the best record applied, of a database of any kind; None without one.
+
+    Raises:
+        tilewright.ArgumentError: it gives something else.
+    """
+    given = database.query_schedule(module, target, name)
+    if given is not None and not isinstance(given, Schedule):
+        raise _wrong(database, "query_schedule", given, "a Schedule, or None where there is none")
+    return given
+
+
+_RECORDS = "a list of TuningRecord"
+_OF_RECORDS = ("trace", "workload", "run_secs", "serves")
 
 
 def _answer(database: Database, method: str, given: Any, has: Sequence[str], hint: str) -> Any:
     if all(hasattr(given, name) for name in has):
         return given
-    raise ArgumentError.of(
+    raise _wrong(database, method, given, hint)
+
+
+def _wrong(database: Database, method: str, given: Any, hint: str) -> ArgumentError:
+    return ArgumentError.of(
         "database/answer",
         f"{method}() of a '{type(database).__name__}' gave a '{type(given).__name__}'",
         f"it gives {hint}",
@@ -232,11 +290,11 @@ class Database(ABC):
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> TuningRecord | None:
         """The best record of the program on the target; None without one."""
-        if not self.has_workload(mod):
+        if not is_in(self, mod):
             return None
         workload, count = workload_in(self, mod), 1
         while True:
-            records = self.get_top_k(workload, count)
+            records = best_in(self, workload, count)
             served = next((record for record in records if record.serves(target)), None)
             if served is not None or len(records) < count:
                 return served
@@ -246,7 +304,7 @@ class Database(ABC):
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> Schedule | None:
         """The program with the best record applied; None without one."""
-        record = self.query_tuning_record(mod, target, workload_name)
+        record = record_in(self, mod, target, workload_name)
         if record is None:
             return None
         return equality_of(self).schedule(mod, record, target)
@@ -255,7 +313,7 @@ class Database(ABC):
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> ir.IRModule | None:
         """The scheduled program of the best record; None without one."""
-        schedule = self.query_schedule(mod, target, workload_name)
+        schedule = schedule_in(self, mod, target, workload_name)
         return None if schedule is None else schedule.mod
 
     def query(
@@ -288,7 +346,7 @@ class Database(ABC):
 
         # A database of one's own may know only what a search makes of a function.
         for form in (module_of(program), normalize_module(program)):
-            found = self.query_schedule(form, target, "main")
+            found = schedule_in(self, form, target, "main")
             if found is not None:
                 return found
         raise ResourceError.of(
@@ -318,7 +376,7 @@ class Database(ABC):
             if key not in best or record.mean() < best[key].mean():
                 best[key] = record
         for record in best.values():
-            workload = destination.commit_workload(record.workload.mod)
+            workload = workload_in(destination, record.workload.mod)
             trace = as_named_in(workload.mod, record.workload.mod, record.trace)
             destination.commit_tuning_record(
                 TuningRecord(trace, workload, record.run_secs, record.target, record.args_info, origin=record.origin)

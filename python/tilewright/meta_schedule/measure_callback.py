@@ -13,6 +13,7 @@ from tilewright.meta_schedule.builder import BuilderResult, remove_build_dir
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import RunnerResult
 from tilewright.origins import Origin
+from tilewright.user_lines import last_raise
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.task_scheduler import TaskScheduler
@@ -166,7 +167,8 @@ def apply_all(
         with Profiler.timeit(f"MeasureCallback/{type(callback).__name__}"):
             try:
                 callback.apply(task_scheduler, task_id, *measured)
-            except Exception:
+            except Exception as error:
+                last_raise(error)
                 raised += 1
                 logger.error("%s raised\n%s", type(callback).__name__, traceback.format_exc())
     return raised

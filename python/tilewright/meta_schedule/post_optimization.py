@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from tilewright import _core
 from tilewright.errors import ArgumentError, Error
 from tilewright.machine import TargetLike
+from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.builder import Builder, BuilderInput, LocalBuilder, remove_build_dir
-from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Workload, records_in
+from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Workload, record_in, records_in
 from tilewright.meta_schedule.database_kinds import database_in
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.meta_schedule.local_runner import LocalRunner
@@ -69,7 +70,7 @@ def descend(
     A change is kept where it is faster beyond chance, in samples taken side by side. Each decision has its turn until
     none of them helps, or `trials` candidates were measured. None where there is no record to begin with.
     """
-    best = database.query_tuning_record(workload.mod, target)
+    best = record_in(database, workload.mod, target)
     if best is None:
         return None
     chosen = _core.Target(target)
@@ -92,7 +93,7 @@ def _descend(
     runner: Runner,
     reference: Reference | None,
 ) -> TuningRecord:
-    workload = best.workload
+    workload, told = best.workload, answers.Told()
     left, fruitless, number = trials, 0, 0
     while left > 0 and fruitless < len(best.trace.decisions):
         step = list(best.trace.decisions)[number % len(best.trace.decisions)]
@@ -101,7 +102,7 @@ def _descend(
         if not changed:
             continue
         left -= len(changed)
-        incumbent, *results = _measure([best.schedule(), *changed], target, builder, runner, reference)
+        incumbent, *results = _measure([best.schedule(), *changed], target, builder, runner, reference, told)
         fastest = min(range(len(changed)), key=lambda i: statistics.median(results[i].seconds))
         records = [
             TuningRecord(sch.trace, workload, seconds, target, ArgInfo.from_entry_func(sch.mod), origin=origin)
@@ -159,21 +160,27 @@ class _Measured(NamedTuple):
 
 
 def _measure(
-    schedules: Sequence[Schedule], target: _core.Target, builder: Builder, runner: Runner, reference: Reference | None
+    schedules: Sequence[Schedule],
+    target: _core.Target,
+    builder: Builder,
+    runner: Runner,
+    reference: Reference | None,
+    told: answers.Told,
 ) -> list[_Measured]:
-    built = builder.build([BuilderInput(schedule.mod, target) for schedule in schedules])
+    built = answers.from_builder(builder, [BuilderInput(schedule.mod, target) for schedule in schedules])
     inputs = [
         RunnerInput(result.artifact_path, str(target.kind), ArgInfo.from_entry_func(schedule.mod), reference)
         for schedule, result in zip(schedules, built, strict=True)
         if result.artifact_path is not None
     ]
-    futures = iter(runner.run(inputs))
+    futures = iter(answers.from_runner(runner, inputs))
     measured = []
     for build in built:
-        if build.artifact_path is None:
+        result = None if build.artifact_path is None else answers.result_of(next(futures))
+        told.look_at("descent", build, result)
+        if build.artifact_path is None or result is None:
             measured.append(_Measured([FAILED]))
             continue
-        result = next(futures).result()
         measured.append(_Measured(result.run_secs or [FAILED], getattr(result, "origin", Origin())))
         remove_build_dir(build.artifact_path)
     return measured

@@ -18,7 +18,16 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.meta_schedule.builder import BuilderResult
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload, equality_of, records_in
+from tilewright.meta_schedule.database import (
+    Database,
+    TuningRecord,
+    Workload,
+    best_in,
+    equality_of,
+    is_in,
+    records_in,
+    workload_in,
+)
 from tilewright.meta_schedule.runner import RunnerResult
 
 __all__ = ["SessionJournal", "Untold", "end_session", "seed_of_session"]
@@ -133,11 +142,11 @@ class Untold(Database):
 
     def has_workload(self, mod: ir.IRModule) -> bool:
         """As the database."""
-        return self._database.has_workload(mod)
+        return is_in(self._database, mod)
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
         """As the database."""
-        return self._database.commit_workload(mod)
+        return workload_in(self._database, mod)
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
         """As the database."""
@@ -145,12 +154,12 @@ class Untold(Database):
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
         """The best of what is told."""
-        found = self._database.get_top_k(workload, top_k + self._journal.left)
+        found = best_in(self._database, workload, top_k + self._journal.left)
         return self._told(found)[:top_k]
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
         """What is told."""
-        return self._told(self._database.get_all_tuning_records())
+        return self._told(records_in(self._database))
 
     def __len__(self) -> int:
         return len(self._database)

@@ -100,10 +100,6 @@ def operations_of(mod: ir.IRModule) -> float:
     return max(1.0, total)
 
 
-def _failed(count: int, error: str) -> list[BuilderResult]:
-    return [BuilderResult(None, error)] * count
-
-
 class TaskScheduler(ABC):
     """Gives each batch of trials to one task, and has them built, measured and told of.
 
@@ -140,6 +136,7 @@ class TaskScheduler(ABC):
         self._references: dict[int, Reference | None] = {}
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
         self._empty: Counter[int] = Counter()  # batches of a task without a candidate, one after the other
+        self._told = answers.Told()
         self._asked: set[int] = set()  # tasks whose strategy was asked for candidates
         self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
         self._journals: dict[int, SessionJournal] = {}
@@ -502,6 +499,7 @@ class TaskScheduler(ABC):
         logger = task.ctx.logger
         for candidate, build, result in zip(candidates, built, results, strict=True):
             error = build.error_msg or result.error_msg
+            self._told.look_at(f"Task #{task_id}: {task.ctx.task_name!r}", build, result)
             milliseconds = FAILED_MS if error is not None else _milliseconds(result)
             if build.error_msg is not None:
                 task.build_error_count += 1
@@ -637,8 +635,7 @@ _CANCELED = RunnerFuture(lambda: True, lambda: _CANCELED_RESULT)
 
 def _build(builder: Builder, candidates: Sequence[Any], target: Any) -> list[BuilderResult]:
     inputs = [BuilderInput(candidate.sch.mod, target) for candidate in candidates]
-    results, error = answers.list_from(lambda: builder.build(inputs), "builder", "result", len(inputs))
-    return _failed(len(inputs), error) if error else [answers.built_by(result) for result in results]
+    return answers.from_builder(builder, inputs)
 
 
 def build_reference(builder: Builder, mod: ir.IRModule, target: Any) -> Reference | None:
@@ -668,11 +665,8 @@ def _run(
             infos = [as_arg_info(info) for info in candidate.args_info or ()]
             same = reference is not None and infos == task.args_info
             inputs.append(RunnerInput(built.artifact_path, device, infos, reference if same else None))
-    started, error = answers.list_from(lambda: runner.run(inputs) if inputs else [], "runner", "future", len(inputs))
-    if error:
-        started = [_future_of(RunnerResult(None, error))] * len(inputs)
-    for place, future in zip(places, started, strict=True):
-        futures[place] = answers.futures_of(future)
+    for place, future in zip(places, answers.from_runner(runner, inputs), strict=True):
+        futures[place] = future
     return futures
 
 

@@ -14,7 +14,7 @@ from tilewright import _core, ir, limits
 from tilewright.errors import ArgumentError
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.builder import Builder
-from tilewright.meta_schedule.database import Database
+from tilewright.meta_schedule.database import Database, schedule_in
 from tilewright.meta_schedule.runner import Runner
 from tilewright.meta_schedule.session_journal import begin_session, seed_of_session
 from tilewright.meta_schedule.stops import stops_of
@@ -163,8 +163,8 @@ def compile_tir(database: Database, mod: ir.PrimFunc | ir.IRModule, target: Targ
     def asked(program: ir.PrimFunc | ir.IRModule) -> Schedule | None:
         # A function is tuned as one whose buffers do not overlap, which it need not say, and a database of somebody's
         # own may ask for.
-        found = database.query_schedule(normalize_module(program), target, "main")
-        return database.query_schedule(module_of(program), target, "main") if found is None else found
+        found = schedule_in(database, normalize_module(program), target, "main")
+        return schedule_in(database, module_of(program), target, "main") if found is None else found
 
     found = asked(mod)
     if found is not None or isinstance(mod, ir.PrimFunc):

@@ -10,7 +10,7 @@ from typing import Any
 from tilewright import limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder
-from tilewright.meta_schedule.database import Database, workload_in
+from tilewright.meta_schedule.database import Database, is_in, workload_in
 from tilewright.meta_schedule.database_kinds import check_place, database_of_session
 from tilewright.meta_schedule.measure_callback import MeasureCallback
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
@@ -188,7 +188,7 @@ def _descend(tasks: Sequence[Any], database: Database, builder: Builder, runner:
     if tasks and isinstance(builder, MeasuringPipeline):
         builder, runner = builder.plain
     for task in tasks:
-        if database.has_workload(task.mod):
+        if is_in(database, task.mod):
             with Profiler.timeit("Descent"):
                 descend(database, workload_in(database, task.mod), task.target, DESCENT_TRIALS, builder, runner)
 

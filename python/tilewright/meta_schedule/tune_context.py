@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilewright import _core, ir
+from tilewright import _core, ir, limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.space_generator import ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
 from tilewright.search.space import SPACES, design_spaces
@@ -156,7 +156,8 @@ class TuneContext(_core.TuneContext):
         strategy = self._strategy()
         if design_spaces is None:
             design_spaces = self.generate_design_space()
-        strategy.pre_tuning(max_trials, num_trials_per_iter, list(design_spaces), database, cost_model)
+        spaces = limits.items("design_spaces", design_spaces, "schedules")
+        strategy.pre_tuning(max_trials, num_trials_per_iter, spaces, database, cost_model)
 
     def generate_measure_candidates(self) -> list[_core.MeasureCandidate] | None:
         """The next batch; None: the search is over."""
@@ -170,7 +171,15 @@ class TuneContext(_core.TuneContext):
             measure_candidates: what was measured.
             results: a result for each, with `run_secs` and `error_msg`.
         """
-        self._strategy().notify_runner_results(list(measure_candidates), list(results))
+        candidates = limits.items("measure_candidates", measure_candidates, "MeasureCandidates")
+        told = limits.items("results", results, "RunnerResults")
+        if len(candidates) != len(told):
+            raise ArgumentError.of(
+                "search/results",
+                f"there are {len(candidates)} candidates and {len(told)} results",
+                "give a result for each",
+            )
+        self._strategy().notify_runner_results(candidates, told)
 
     def post_tuning(self) -> None:
         """Ends the search."""

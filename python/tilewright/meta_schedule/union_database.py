@@ -7,7 +7,18 @@ from typing import NoReturn
 from tilewright import ir, limits
 from tilewright.errors import ArgumentError
 from tilewright.machine import TargetLike
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of
+from tilewright.meta_schedule.database import (
+    Database,
+    TuningRecord,
+    Workload,
+    best_in,
+    best_of,
+    is_in,
+    record_in,
+    records_in,
+    schedule_in,
+    workload_in,
+)
 from tilewright.schedule import Schedule
 
 __all__ = ["OrderedUnionDatabase", "UnionDatabase"]
@@ -24,7 +35,7 @@ class UnionDatabase(Database):
 
     def has_workload(self, mod: ir.IRModule) -> bool:
         """Whether one of them has the program."""
-        return any(database.has_workload(mod) for database in self.databases)
+        return any(is_in(database, mod) for database in self.databases)
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
         """Refuses."""
@@ -39,14 +50,14 @@ class UnionDatabase(Database):
         found = [
             record
             for database in self.databases
-            if database.has_workload(workload.mod)
-            for record in database.get_top_k(database.commit_workload(workload.mod), top_k)
+            if is_in(database, workload.mod)
+            for record in best_in(database, workload_in(database, workload.mod), top_k)
         ]
         return best_of(found, top_k)
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
         """Those of all of them."""
-        return [record for database in self.databases for record in database.get_all_tuning_records()]
+        return [record for database in self.databases for record in records_in(database)]
 
     def store_for_search(self) -> NoReturn:
         """Refuses."""
@@ -59,7 +70,7 @@ class UnionDatabase(Database):
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> TuningRecord | None:
         """The best of what they answer."""
-        answers = (database.query_tuning_record(mod, target, workload_name) for database in self.databases)
+        answers = (record_in(database, mod, target, workload_name) for database in self.databases)
         return min((record for record in answers if record is not None), key=TuningRecord.mean, default=None)
 
     def query_schedule(
@@ -68,10 +79,10 @@ class UnionDatabase(Database):
         """The program as the one with the best record schedules it."""
         best = None
         for database in self.databases:
-            record = database.query_tuning_record(mod, target, workload_name)
+            record = record_in(database, mod, target, workload_name)
             if record is not None and (best is None or record.mean() < best[0]):
                 best = record.mean(), database
-        return None if best is None else best[1].query_schedule(mod, target, workload_name)
+        return None if best is None else schedule_in(best[1], mod, target, workload_name)
 
 
 class OrderedUnionDatabase(UnionDatabase):
@@ -81,14 +92,14 @@ class OrderedUnionDatabase(UnionDatabase):
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> TuningRecord | None:
         """The first answer."""
-        answers = (database.query_tuning_record(mod, target, workload_name) for database in self.databases)
+        answers = (record_in(database, mod, target, workload_name) for database in self.databases)
         return next((record for record in answers if record is not None), None)
 
     def query_schedule(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> Schedule | None:
         """The first answer."""
-        answers = (database.query_schedule(mod, target, workload_name) for database in self.databases)
+        answers = (schedule_in(database, mod, target, workload_name) for database in self.databases)
         return next((schedule for schedule in answers if schedule is not None), None)
 
 

@@ -45,14 +45,19 @@ class Interrupts:
         if raises:
             raise KeyboardInterrupt
 
+    def check(self) -> None:
+        """Raises a KeyboardInterrupt where there was one."""
+        if self.seen:
+            raise KeyboardInterrupt
+
     @contextlib.contextmanager
     def raised(self) -> Iterator[None]:
         """Inside, in the user's code, the first one is a KeyboardInterrupt, too."""
-        self._raises = True
+        before, self._raises = self._raises, True
         try:
             yield
         finally:
-            self._raises = False
+            self._raises = before
 
     @contextlib.contextmanager
     def deferred(self) -> Iterator[None]:

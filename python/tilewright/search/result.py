@@ -65,7 +65,8 @@ class Progress:
             "reference", "building", "checking", "measuring", "finals", or "nothing".
         beside: what helper processes did in all: "building", of all of them together, "checking" and "measuring". It
             overlaps with all else.
-        phase: "reference" (that program runs), "search", "finals" (the best are timed against one another), "done".
+        phase: "preparing" (of a search that was canceled before it began), "reference" (that program runs), "search",
+            "finals" (the best are timed against one another), "done".
         budget_left: of the seconds that the search may take; infinity where these are not limited.
     """
 
@@ -219,6 +220,10 @@ class TuneResult:
     def without_record(self) -> ResourceError:
         """What is said where no candidate was correct."""
         progress = self.progress
+        if self.stop_reason == "canceled" and progress.trials == 0:
+            return ResourceError.of(
+                "tune/canceled", "the search was interrupted before its first trial", "the same call begins it again"
+            )
         reasons = "".join(f"\n  {n} x {code}: {text}" for code, (n, text) in progress.failures.items())
         if progress.trials == 0 and progress.refused:
             code = "tune/no-valid-point"
@@ -232,6 +237,16 @@ class TuneResult:
         error = ResourceError(f"{text}{reasons}\n  hint: {hint}")
         error.code, error.message, error.hint = code, text, hint
         return error
+
+
+def without_a_trial(task: Task, trials: int, threads: int, inputs: Mapping[str, Any], seconds: float) -> TuneResult:
+    """What a search says that was canceled before it began."""
+    nothing: dict[str, Any] = {"outcomes": {}, "failures": {}, "refusals": {}, "seconds": {}}
+    nothing |= dict.fromkeys(("trials", "earlier", "attempts", "refused", "duplicates"), 0)
+    nothing |= dict.fromkeys(("elapsed", "reference_seconds", "median_build_seconds"), 0.0)
+    nothing |= {"best_seconds": float("inf"), "best_index": -1}
+    progress = Progress(total=trials, phase="preparing", **nothing)
+    return TuneResult(task, None, progress, "canceled", threads, None, inputs, {"preparing": seconds})
 
 
 def record_of(row: Mapping[str, Any]) -> Record:

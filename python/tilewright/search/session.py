@@ -10,7 +10,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,12 +31,13 @@ from tilewright.search import deadline
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.modules import ModuleResult, function_called, main_of, public_functions, tune_functions
+from tilewright.search.progress import reporter
 from tilewright.search.relatives import traces_of_relatives
-from tilewright.search.result import Progress, TuneResult, record_of
+from tilewright.search.result import Progress, TuneResult, record_of, without_a_trial
 from tilewright.search.space import Space, design_spaces, space_called, space_for_cpu
 from tilewright.spending import BESIDE, Profiler
 from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
-from tilewright.user_lines import place_of, with_place
+from tilewright.user_lines import last_raise, place_of, with_place
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule import Database
@@ -72,10 +73,11 @@ def run_space(space: Space, schedule: Schedule, *, first: bool = False, seconds:
     try:
         with deadline.limit(seconds or SPACE_DEADLINE, f"the space '{space.name}' did not return"):
             answer = ((first and space.first) or space.function)(schedule)
-    except Error:
+    except Error as error:
+        last_raise(error)
         raise
     except Exception as error:
-        place = place_of(error)
+        place = place_of(last_raise(error))
         raise ScheduleError.of(
             "space/exception",
             f"the space '{space.name}' raised {type(error).__name__}: {error}" + (f"\n{place}" if place else ""),
@@ -292,34 +294,51 @@ def _tune(
     started: float,
 ) -> TuneResult:
     """One function, of arguments that were looked at; `database` may be an open one."""
-    check_inputs(program, inputs)
-    task = task_of(program, {**sizes_of(program, inputs), **sizes}, cold=cold)
-    space, generator = space_called(space) if isinstance(space, str) else space, None
-    if space is None:
-        space = space_for_cpu(program, _core.Target(target).with_num_cores(threads), task.sizes)
-    elif isinstance(space, _core.SpaceGenerator):
-        generator = space.clone()
-        space = Space(program, lambda schedule: None, name=type(generator).__name__)
-    elif not isinstance(space, Space):
-        space = Space(program, space, name=getattr(space, "__name__", "space"))
-    from tilewright.search.progress import reporter
-
-    strategy = _core.SearchStrategy.create(strategy) if isinstance(strategy, str) else strategy
-    stops = {"patience": patience or 0, "target_seconds": target_seconds or 0.0}
-    # A look at the limits of the machine takes a second, so short searches go without.
-    is_short = trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
-    stops["bound_seconds"] = 0.0 if is_short else _bound(task, threads)
-    search = _Search(
-        space, task, trials, seconds, seed, threads, inputs, target, fresh, strategy, cost_model, stops, started
-    )
-    search.generator = generator
-    with reporter(progress, search.task, search.threads) as report:
-        result = search.run(database, report)
+    with Interrupts() as interrupts, contextlib.ExitStack() as shown:
+        check_inputs(program, inputs)
+        task = task_of(program, {**sizes_of(program, inputs), **sizes}, cold=cold)
+        try:
+            with interrupts.raised():
+                interrupts.check()
+                space, generator = _space_of(space, program, task, threads, target)
+                strategy = _core.SearchStrategy.create(strategy) if isinstance(strategy, str) else strategy
+                stops = {"patience": patience or 0, "target_seconds": target_seconds or 0.0}
+                # A look at the limits of the machine takes a second, so short searches go without.
+                is_short = trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
+                stops["bound_seconds"] = 0.0 if is_short else _bound(task, threads)
+                search = _Search(
+                    *(space, task, trials, seconds, seed, threads, inputs, target, fresh, strategy, cost_model),
+                    *(stops, started, interrupts, generator),
+                )
+                report = shown.enter_context(reporter(progress, task, threads))
+                prepared = search.prepare(database)
+        except KeyboardInterrupt:
+            return without_a_trial(task, trials, threads, inputs, time.monotonic() - started)
+        result = search.run(prepared, report)
     if "tune/cost-model" in result.progress.failures:
         warnings.warn(result.progress.failures["tune/cost-model"][1], notes.CostModelWarning, stacklevel=3)
     if space.reference is not None and result.record is not None and result.stop_reason != "canceled":
         _warn_of_peer(result, space)
     return result
+
+
+def _space_of(
+    given: Space | _core.SpaceGenerator | Callable[[Schedule], object] | str | None,
+    program: ir.PrimFunc | ir.Module,
+    task: Task,
+    threads: int,
+    target: str,
+) -> tuple[Space, _core.SpaceGenerator | None]:
+    """What is searched, and what makes its schedules where that is not its function."""
+    space = space_called(given) if isinstance(given, str) else given
+    if space is None:
+        return space_for_cpu(program, _core.Target(target).with_num_cores(threads), task.sizes), None
+    if isinstance(space, _core.SpaceGenerator):
+        generator = space.clone()
+        return Space(program, lambda schedule: None, name=type(generator).__name__), generator
+    if isinstance(space, Space):
+        return space, None
+    return Space(program, space, name=getattr(space, "__name__", "space")), None
 
 
 def _warn_of_peer(result: TuneResult, space: Space) -> None:
@@ -356,6 +375,22 @@ def _bound(task: Task, threads: int) -> float:
     return machine.roofs(threads).binding(work.flops, work.bytes, work.dtype, cold=task.cold).seconds
 
 
+class _Prepared(NamedTuple):
+    """What a tuner begins with. The search itself does not keep it: a database of our own is closed as soon as it ends.
+
+    Attributes:
+        identity: what tells the space from another one.
+        script: of the program.
+        relatives: traces of programs that differ in sizes.
+    """
+
+    context: _core.TuneContext
+    identity: str
+    store: Any
+    script: str
+    relatives: Any
+
+
 class _Search:
     """The pieces of one call of :func:`tune`."""
 
@@ -374,14 +409,16 @@ class _Search:
         cost_model: _core.CostModel | None,
         stops: Mapping[str, Any],
         started: float,
+        interrupts: Interrupts,
+        generator: _core.SpaceGenerator | None,
     ) -> None:
         self.space, self.task, self.threads, self.seed = space, task, threads, seed
         self.target = _core.Target(target).with_num_cores(threads)
         self.key = workload_key(task)
         self.strategy, self.cost_model = strategy, cost_model
         self.expectations = Expectations(task, {**space.inputs, **(inputs or {})}, seed, seconds=seconds)
-        self.interrupts = Interrupts()
-        self.generator: _core.SpaceGenerator | None = None  # instead of the function of the space
+        self.interrupts = interrupts
+        self.generator = generator  # instead of the function of the space
         self.sample: Schedule | None = None  # the first one, which came through
         self.times: dict[str, float] = {}  # seconds by what they went to, beside what the tuner knows
         self.reference = 0.0  # seconds of the program as written, of an earlier session where this one did not run it
@@ -405,24 +442,30 @@ class _Search:
             **stops,
         }
 
-    def run(self, database: Any, report: Callable[[Progress], None]) -> TuneResult:
+    def prepare(self, database: Any) -> _Prepared:
+        """What comes before the tuner, all of which may be left at any moment."""
         context, identity = self._space_of_search()
         store = database if isinstance(database, _core.Database) else open_database(database)
         script = self.task.module.script()
         self.key = workload_key(self.task, store)
         relatives = traces_of_relatives(store, self.key, script, str(self.target))
+        return _Prepared(context, identity, store, script, relatives)
+
+    def run(self, prepared: _Prepared, report: Callable[[Progress], None]) -> TuneResult:
+        """The search itself."""
         self.times["preparing"] = time.monotonic() - self.started
+        store = prepared.store
         tuner = _core.Tuner(
             module=self.task.module,
             function=self.task.entry,
             name=self.task.entry,
-            script=script,
+            script=prepared.script,
             workload=self.key,
             sizes=sizes_text(self.task),
-            space=identity,
-            context=context,
+            space=prepared.identity,
+            context=prepared.context,
             cost_model=self.cost_model,
-            relatives=relatives,
+            relatives=prepared.relatives,
             arguments=self.expectations.arguments,
             judge_reference=self.expectations.judge,
             reduction_length=self.task.reduction_length,
@@ -432,8 +475,7 @@ class _Search:
             **self.options,
         )
         try:
-            with self.interrupts:
-                self._run_to_the_end(tuner, report)
+            self._run_to_the_end(tuner, report)
         finally:
             tuner.close()
             with contextlib.suppress(ResourceError):  # the search itself is what matters
@@ -453,7 +495,7 @@ class _Search:
             self.task,
             record,
             self._progress(tuner),
-            result["stop_reason"],
+            "canceled" if self.interrupts.seen else result["stop_reason"],
             self.threads,
             self.expectations.verdict,
             self.expectations.inputs,

@@ -2,28 +2,137 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright import limits
 from tilewright._core import structural_hash
+from tilewright.errors import ArgumentError
 
-__all__ = ["FAILED", "cost_of", "key_of", "rows_of", "throughput_of"]
+__all__ = ["FAILED", "candidates_in", "costs_in", "features_from", "key_of", "scores_from", "throughput_of"]
 
 #: seconds of what could not be measured
 FAILED = 1e10
+_MATRICES = (
+    "it gives a matrix of numbers for each candidate, in their order: a row for each store, as many columns in all"
+)
 
 
-def rows_of(features: Any) -> NDArray[Any]:
-    """What an extractor gave for a candidate, as a matrix of float32."""
-    array: NDArray[Any] = np.asarray(features.numpy() if hasattr(features, "numpy") else features, "float32")
-    return array
+def candidates_in(given: Any) -> list[Any]:
+    """Of a call of a model, looked at; what they are is the extractor's matter.
+
+    Raises:
+        tilewright.ArgumentError: it is no list.
+    """
+    return limits.items("candidates", given, "candidates")
 
 
-def cost_of(result: Any) -> float:
-    """Seconds of a result."""
-    return float(np.median([float(s) for s in result.run_secs])) if result.run_secs else FAILED
+def costs_in(results: Any, count: int) -> NDArray[Any]:
+    """Seconds of each result; `count` is how many there have to be.
+
+    Raises:
+        tilewright.ArgumentError: they are no results, or not so many.
+    """
+    found = limits.items("results", results, "results")
+    if len(found) != count:
+        raise ArgumentError.of(
+            "search/results", f"there are {count} candidates and {len(found)} results", "give a result for each"
+        )
+    return np.array([_cost_of(result) for result in found], "float32")
+
+
+def _cost_of(result: Any) -> float:
+    seconds = getattr(result, "run_secs", result)
+    try:
+        numbers = [float(s) for s in seconds or ()]
+        if seconds is result or not all(s > 0 for s in numbers):
+            raise TypeError
+    except (TypeError, ValueError):
+        what = f"{seconds!r:.80} as `run_secs`" if seconds is not result else f"no `run_secs`: it is {result!r:.80}"
+        hint = "ms.RunnerResult([0.001], None): seconds are numbers above 0; ms.RunnerResult(None, why) where it failed"
+        raise ArgumentError.of("search/results", f"a result has {what}", hint) from None
+    return float(np.median(numbers)) if numbers else FAILED
+
+
+def features_from(extractor: Any, context: Any, candidates: Sequence[Any], columns: int = 0) -> list[NDArray[Any]]:
+    """What an extractor says of candidates: a matrix of float32 for each, without rows where it has none.
+
+    Args:
+        extractor: of any kind.
+        context: of the candidates.
+        candidates: what it is asked about.
+        columns: that the matrices have to have; 0 for as many as it likes.
+
+    Raises:
+        tilewright.ArgumentError: it gives something else.
+    """
+    given = extractor.extract_from(context, candidates)
+    who, count = f"extract_from() of a '{type(extractor).__name__}'", len(candidates)
+    try:
+        # One more than wanted shows that there are too many.
+        items = None if isinstance(given, str | bytes) else list(itertools.islice(iter(given), count + 1))
+    except TypeError:
+        items = None
+    if items is None or len(items) != count:
+        many = f"more than {count}" if items and len(items) > count else str(len(items or ()))
+        said = f"gave {given!r:.80}" if items is None else f"gave features of {many} candidates, not of {count}"
+        raise ArgumentError.of("features/count", f"{who} {said}", _MATRICES)
+    matrices = []
+    for item in items:
+        matrix, wrong = _matrix_of(item)
+        rows, width = matrix.shape
+        if rows and not wrong and width != (columns or width):
+            wrong = f"{width} features where others have {columns}"
+        if wrong:
+            raise ArgumentError.of("features/shape", f"{who} gave {wrong}", _MATRICES)
+        columns = width if rows else columns
+        matrices.append(matrix)
+    return matrices
+
+
+def _matrix_of(item: Any) -> tuple[NDArray[Any], str]:
+    """The rows of a candidate, and what is wrong with them."""
+    none: NDArray[Any] = np.zeros((0, 0), "float32")
+    try:
+        given: NDArray[Any] = np.asarray(item.numpy() if hasattr(item, "numpy") else item)
+        with np.errstate(over="ignore"):
+            array = given.astype("float32") if given.dtype.kind in "biufO" else None
+    except (TypeError, ValueError, RuntimeError) as error:  # of ragged lists, of objects, of tensors with gradients
+        return none, f"{item!r:.80} for a candidate: {error}"
+    if array is None:
+        return none, f"values of the type {given.dtype} for a candidate"
+    if array.size == 0 and array.ndim in (1, 2) and not len(array):
+        return none, ""
+    if array.ndim != 2 or array.size == 0:
+        return none, f"an array of the shape {array.shape} for a candidate"
+    if np.isinf(array).any():
+        return none, "a number that float32 does not hold"
+    return array, ""
+
+
+def scores_from(model: Any, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
+    """What a model of any kind says of candidates.
+
+    Raises:
+        tilewright.ArgumentError: it gives something else than a number for each.
+    """
+    given = model.predict(context, candidates)
+    try:
+        scores = np.asarray(given.numpy() if hasattr(given, "numpy") else given, "float64")
+    except (TypeError, ValueError):
+        scores = np.zeros((0, 0))
+    if scores.shape != (len(candidates),):
+        said = f"an array of the shape {scores.shape}" if isinstance(given, np.ndarray) else f"{given!r:.80}"
+        raise ArgumentError.of(
+            "search/scores",
+            f"predict() of a '{type(model).__name__}' gave {said} for {len(candidates)} candidates",
+            "it gives an array with a number for each candidate",
+        )
+    return scores
 
 
 def throughput_of(costs: NDArray[Any]) -> NDArray[Any]:

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from tilewright._core import CostModel, PerStoreFeature
 from tilewright.errors import ResourceError
-from tilewright.meta_schedule.cost_model.features_of import cost_of, key_of, rows_of, throughput_of
+from tilewright.meta_schedule.cost_model.features_of import (
+    candidates_in,
+    costs_in,
+    features_from,
+    key_of,
+    throughput_of,
+)
 
 __all__ = ["MLPModel", "SegmentSumMLPConfig", "SegmentSumMLPTrainer", "TrainerConfig"]
 
@@ -319,19 +325,21 @@ class MLPModel(CostModel):
 
     def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
         """Adds measurements, those that failed as very slow ones, and learns."""
+        candidates = candidates_in(candidates)
+        costs = costs_in(results, len(candidates))
         if not candidates:
             return
-        features = [rows_of(x) for x in self.extractor.extract_from(context, candidates)]
+        features = features_from(self.extractor, context, candidates, self.trainer.network.input_dim)
         kept = [i for i, rows in enumerate(features) if len(rows)]
         if kept:
-            costs = np.array([cost_of(results[i]) for i in kept], "float32")
-            self.trainer.learn(key_of(context), [features[i] for i in kept], costs)
+            self.trainer.learn(key_of(context), [features[i] for i in kept], costs[kept])
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
         """Scores, more for faster ones; of candidates without features, less than of all others."""
+        candidates = candidates_in(candidates)
         if not candidates:
             return np.zeros(0)
-        features = [rows_of(x) for x in self.extractor.extract_from(context, candidates)]
+        features = features_from(self.extractor, context, candidates, self.trainer.network.input_dim)
         kept = [i for i, rows in enumerate(features) if len(rows)]
         scores = np.zeros(len(candidates))
         if kept:

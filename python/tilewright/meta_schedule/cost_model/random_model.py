@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright._core import CostModel
+from tilewright.meta_schedule.cost_model.features_of import candidates_in
 
 __all__ = ["RandomModel"]
 
@@ -55,4 +56,4 @@ class RandomModel(CostModel):
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
         """Draws a score for each candidate."""
-        return self._random.rand(len(candidates)) * self.max_range
+        return self._random.rand(len(candidates_in(candidates))) * self.max_range

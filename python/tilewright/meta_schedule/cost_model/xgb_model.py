@@ -12,9 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright import limits
 from tilewright._core import AnalyticalModel, CostModel, FeatureExtractor
 from tilewright.errors import ResourceError
-from tilewright.meta_schedule.cost_model.features_of import FAILED, cost_of, key_of, rows_of, throughput_of
+from tilewright.meta_schedule.cost_model.features_of import (
+    FAILED,
+    candidates_in,
+    costs_in,
+    features_from,
+    key_of,
+    scores_from,
+    throughput_of,
+)
 from tilewright.meta_schedule.cost_model.pack_sum import PackSum, early_stop
 from tilewright.meta_schedule.feature_extractor import create as create_extractor
 
@@ -96,6 +105,8 @@ class XGBModel(CostModel):
     ) -> None:
         super().__init__()
         self.extractor = create_extractor(extractor) if isinstance(extractor, str) else extractor
+        if not hasattr(self.extractor, "extract_from"):
+            raise limits.wrong_kind("extractor", extractor, "a FeatureExtractor, or the name of one")
         self.config = XGBConfig(**asdict(config)) if config is not None else XGBConfig()
         if self.config.nthread is None:
             self.config.nthread = 1
@@ -135,14 +146,15 @@ class XGBModel(CostModel):
 
     def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
         """Adds measurements, those that failed as very slow ones, and learns from all there are."""
-        assert len(candidates) == len(results)
+        candidates = candidates_in(candidates)
+        costs = costs_in(results, len(candidates))
         if not candidates:
             return
-        features = [rows_of(x) for x in self.extractor.extract_from(context, candidates)]
+        features = features_from(self.extractor, context, candidates, self._columns())
         kept = [i for i, x in enumerate(features) if len(x)]
         if not kept:
             return
-        costs = np.array([cost_of(results[i]) for i in kept], "float32")
+        costs = costs[kept]
         estimates = self._estimates(context, [candidates[i] for i in kept])
         key = key_of(context)
         group = self.data.get(key)
@@ -156,6 +168,10 @@ class XGBModel(CostModel):
             return
         self.last_train_size = self.data_size
         self._train()
+
+    def _columns(self) -> int:
+        """Features of a row, of what was learned from; 0 before."""
+        return next((rows.shape[1] for group in self.data.values() for rows in group.features), 0)
 
     def _train(self) -> None:
         import xgboost
@@ -190,15 +206,16 @@ class XGBModel(CostModel):
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
         """Relative throughput; of candidates without features, none."""
+        candidates = candidates_in(candidates)
         if not candidates:
             return np.zeros(0)
         estimates = self._estimates(context, candidates)
         if self.data_size < self.num_warmup_samples or self.booster is None:
             return np.asarray(self._uninformed(estimates), "float64")
-        features = [rows_of(x) for x in self.extractor.extract_from(context, candidates)]
+        columns = self._columns()
+        features = features_from(self.extractor, context, candidates, columns)
         if not any(len(x) for x in features):
             return np.zeros(len(candidates))
-        columns = next(x.shape[1] for x in features if len(x))
         packed = PackSum(xs=[x.reshape(-1, columns) for x in features], ys=None)
         predictions = packed.predict_with_score(self.booster.predict(packed.dmatrix, output_margin=True))
         return np.asarray(self._scores(predictions, self.data.get(key_of(context)), estimates), "float64")
@@ -276,7 +293,7 @@ class ResidualModel(XGBModel):
         self.prior = prior if prior is not None else AnalyticalModel()
 
     def _estimates(self, context: Any, candidates: Sequence[Any]) -> Array:
-        scores = np.asarray(self.prior.predict(context, candidates), "float64")
+        scores = scores_from(self.prior, context, candidates)
         return np.asarray(1 / np.maximum(scores, 1e-12))
 
     def _labels(self, group: FeatureGroup) -> tuple[Array, Array]:
