@@ -387,7 +387,7 @@ def test_long_sums_are_made_in_parts():
     parts = int(sch.get(sch.get_block("C_rf_update")).writes[0].buffer.shape[0].value)
     assert parts > 1 and 16 * 4 * (1 << 16) // parts < target.l2_bytes
     assert {entry["promoted"] for entry in tw.compile(sch).report["promotions"]} == {True}
-    for other in (product(64, 64, 2048), vector(64, 1 << 16), product(64, 64, 1 << 16, "int32")):
+    for other in (product(64, 64, 1024), vector(64, 1 << 16), product(64, 64, 1 << 16, "int32")):
         assert "_rf" not in scheduled(other, target).mod.script()
 
 

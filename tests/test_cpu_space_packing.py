@@ -42,7 +42,7 @@ def test_operands_from_afar_are_right(seed, target):
 
 def test_large_operands_are_copied_in_whole_lines_and_asked_for_ahead():
     def steps(target):
-        return tw.compile(product(64, 512, 1024), target=target).inspect("schedule")
+        return tw.compile(product(160, 512, 1024), target=target).inspect("schedule")
 
     far, near = (
         steps("llvm -mcpu=haswell -num-cores=1 -l2-bytes=262144"),

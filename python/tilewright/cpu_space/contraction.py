@@ -16,6 +16,7 @@ from tilewright.cpu_space.facts import (
     is_spatial,
     step_after,
 )
+from tilewright.cpu_space.few_rows import schedule_few_rows
 from tilewright.cpu_space.gaps import close_gaps
 from tilewright.cpu_space.grouped_product import schedule_groups
 from tilewright.cpu_space.groups import apart_by_groups, by_groups, groups_of_results
@@ -71,6 +72,8 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     if not facts.reduced:
         return  # of one step, whose axis is gone with the old layout
     facts = close_gaps(schedule, facts, target)
+    if schedule_few_rows(schedule, facts, target, draw):
+        return
     facts = in_parts(schedule, facts, target, draw)
     facts = in_several_sums(schedule, facts, target)
     tiles = register_tiles(facts, target)

@@ -15,8 +15,10 @@ from tilewright.schedule import LoopRV, Schedule
 _FEWEST_USES = 8
 #: steps of one part
 _FEWEST = 256
-#: of the second level that the columns of a tile may take, and rows that are worth the results of all parts
-_SHARE, _FEWEST_ROWS = 0.7, 64
+#: of the second level that what is to stay there may take, and rows that pass over it before they come again
+_SHARE, _ROWS_NEAR = 0.8, 64
+#: rows that are worth the results of all parts
+_FEWEST_ROWS = 64
 #: sums that keep two ports busy for the four cycles that a multiply-add takes, and steps that are worth as many
 _LATENCY, _WORTH_SEVERAL = 8, 256
 
@@ -42,11 +44,12 @@ def in_parts(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw)
 def _of_one_axis(
     schedule: Schedule, facts: Facts, columns: Operand, width: int, target: _core.Target, draw: Draw
 ) -> Facts:
-    """Parts of as many steps as leave the columns of a tile in the second level, where all steps do not."""
+    """Parts of as many steps as leave the columns of a tile in the second level, with the rows that pass over them, where
+    all steps do not."""
     last = facts.reduced[0]
-    each = width * bits_of(columns.buffer.dtype) // 8
-    most = int(_SHARE * target.l2_bytes) // each
     uses = [math.prod(facts.extent(i) for i in facts.spatial if not read.varies(i)) for read in facts.reads]
+    rows = min(uses[facts.reads.index(columns)], _ROWS_NEAR)
+    most = int(_SHARE * target.l2_bytes) // ((width + rows) * bits_of(columns.buffer.dtype) // 8)
     if facts.extent(last) <= most or not facts.axes[last].is_fixed or min(uses) < _FEWEST_USES:
         return facts
     length = facts.extent(last)
