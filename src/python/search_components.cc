@@ -19,6 +19,17 @@ std::deque<Remembered>& remembered() {
   return *list;
 }
 
+/// Leaves of the traceback what tells of the last raise: one object that is raised again and again has one that grows,
+/// and everything that looks at it becomes slower. What stands in front is the method that was called.
+void keep_last_raise(nb::handle exception) {
+  try {
+    nb::module_::import_("tilewright.user_lines").attr("last_raise")(exception);
+  } catch (nb::python_error& error) {
+    if (error.matches(PyExc_KeyboardInterrupt)) throw;
+    // Without room for one more call, as in a recursion without end, the traceback stays as it is.
+  }
+}
+
 }  // namespace
 
 SchedulePtr to_python(schedule::Schedule schedule, Ref<Module> original) {
@@ -68,8 +79,10 @@ SchedulePtr to_python(schedule::Schedule schedule, const PySchedule& made_from) 
 }
 
 Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
-  Diagnostic diagnostic = schedule_error(code, error.what());
   nb::handle value = error.value();
+  keep_last_raise(value);
+  Diagnostic diagnostic = schedule_error(code, error.what());
+  diagnostic.rendered = diagnostic.message;
   if (nb::hasattr(value, "code") && nb::hasattr(value, "message")) {
     diagnostic.code = nb::cast<std::string>(value.attr("code"));
     std::string message = nb::cast<std::string>(value.attr("message"));
@@ -78,7 +91,6 @@ Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
     if (diagnostic.code.empty()) diagnostic.code = code;
     if (diagnostic.code == "space/deadline") diagnostic.blame = Blame::kResource;
   }
-  diagnostic.rendered = error.what();
   remembered().push_back({diagnostic.rendered, nb::borrow(value)});
   if (remembered().size() > 32) remembered().pop_front();
   return diagnostic;
