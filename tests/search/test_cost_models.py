@@ -76,6 +76,22 @@ def test_peak_score_of_perfect_and_reversed_orders():
     assert np.isclose(packed.average_peak_score(-labels.astype("float64"), 3)[1], (0.25 + 0.5 + 0.75) / 3)
 
 
+@pytest.mark.parametrize(("labels", "score"), [([0, 0, 0], 1.0), ([-1, 0, -2], 0.5), ([-2, -2, -1], 0.0)])
+def test_peak_score_where_no_label_is_above_0(labels, score):
+    """By the order: the best of the first and of the first two."""
+    packed = PackSum([np.ones((1, 1), "float32")] * 3, np.array(labels, "float32"), weights=np.ones(3))
+    assert packed.average_peak_score(np.array([3.0, 2.0, 1.0]), 2) == ("a-peak@2", score)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [cm.XGBModel, cm.ResidualModel])
+def test_a_model_begins_with_one_candidate(kind):
+    for seconds in (0.5, None):
+        model = kind(extractor=Known(), **({"prior": Flat()} if kind is cm.ResidualModel else {}))
+        model.update(context(), speeds([1]), [result(seconds)])
+        assert np.isfinite(model.predict(context(), speeds([1, 2]))).all()
+
+
 # ---- learning ------------------------------------------------------------------------------------------------------
 
 
