@@ -1,5 +1,9 @@
 #include "python/search_components.h"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
 #include <deque>
 
 #include "search/warnings.h"
@@ -56,6 +60,20 @@ Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer) {
     TW_RETURN_IF_ERROR(add(answer));
   }
   return schedules;
+}
+
+nb::list items_of(const char* name, nb::handle given, const char* what) {
+  return nb::list(nb::module_::import_("tilewright.limits").attr("items")(name, given, what));
+}
+
+std::vector<search::RunnerResult> results_of(nb::handle given, size_t count) {
+  nb::object results_in = nb::module_::import_("tilewright.meta_schedule.cost_model.features_of").attr("results_in");
+  std::vector<search::RunnerResult> results;
+  for (nb::handle item : results_in(given, count)) {
+    auto [seconds, error] = nb::cast<std::pair<std::vector<double>, std::optional<std::string>>>(item);
+    results.push_back({std::move(seconds), std::move(error)});
+  }
+  return results;
 }
 
 bool truth_of(nb::handle answer) {

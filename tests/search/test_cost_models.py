@@ -400,6 +400,41 @@ def test_models_are_called_with_candidates_and_results(kind, monkeypatch):
         kind(extractor=7)
 
 
+def test_the_analytical_model_is_called_with_candidates_and_results(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_ITEMS", 1000)
+    model, one, good = cm.AnalyticalModel(), [candidate()], [result(1.0)]
+    for use, code in (
+        (lambda: model.predict(context(), 7), "arguments/kind"),
+        (lambda: model.predict(context(), itertools.repeat(one[0])), "arguments/kind"),
+        (lambda: model.predict(context(), [7]), "search/candidate"),
+        (lambda: model.update(context(), 7, 7), "arguments/kind"),
+        (lambda: model.update(context(), one, 7), "arguments/kind"),
+        (lambda: model.update(context(), [7], good), "search/candidate"),
+        (lambda: model.update(context(), one, [7]), "search/results"),
+        (lambda: model.update(context(), one, good * 2), "search/results"),
+        (lambda: model.update(context(), one * 2, good), "search/results"),
+        (lambda: RandomFeatureExtractor().extract_from(context(), 7), "arguments/kind"),
+        (lambda: _core.PerStoreFeature().extract_from(context(), 7), "arguments/kind"),
+    ):
+        with pytest.raises(tw.ArgumentError) as caught:
+            use()
+        assert caught.value.code == code
+    model.update(context(), iter(one), iter(good))
+    assert model.predict(context(), Lying(2**40, one * 2)).shape == (2,)
+
+
+def test_a_model_that_is_forgiven_learns_from_the_results():
+    told = []
+
+    class Learns(cm.CostModel):
+        def update(self, context, candidates, results):
+            told.extend((r.run_secs, r.error_msg) for r in results)
+
+    failed = SimpleNamespace(run_secs=None, error_msg="it crashed")
+    _core.ForgivingModel(Learns(), print).update(context(), [candidate()] * 2, [result(0.5), failed])
+    assert told == [([0.5], None), (None, "it crashed")]
+
+
 @pytest.mark.parametrize("scores", [None, 1.0, "x", [1.0], np.ones((2, 1)), ["a", "b"], [[1.0], [1.0, 2.0]]])
 def test_priors_give_a_score_for_each_candidate(scores):
     class Prior(cm.CostModel):
