@@ -3033,6 +3033,11 @@ class Database:
 
     def meta(self, arg: str, /) -> object: ...
     def set_meta(self, arg0: str, arg1: str, /) -> None: ...
+    def flush(self) -> None:
+        """
+        Moves what was committed from the log into the file, so that a copy of the file alone has it.
+        """
+
     def store(self, record: dict[str, Any], space: str | None, state: str) -> int:
         """
         Keeps a record, of a session where a space says which; gives its number, or that of the one that has its place in the session already.

@@ -66,7 +66,7 @@ Result<std::vector<FeatureMatrix>> matrices_of(nb::handle answer, size_t count) 
 /// What is to be judged, of objects with the attribute `sch`.
 std::vector<MeasureCandidate> candidates_of(nb::handle list) {
   std::vector<MeasureCandidate> result;
-  for (nb::handle item : list) {
+  for (nb::handle item : items_of("candidates", list, "candidates")) {
     SchedulePtr schedule;
     nb::object attribute = nb::getattr(item, "sch", nb::none());
     if (!nb::try_cast(attribute, schedule) || !schedule) {
@@ -224,8 +224,10 @@ void bind_cost_models(nb::module_& m) {
           nb::arg("path"), "What it has learned, into a file.")
       .def(
           "update",
-          [](CostModel& self, const TuneContext& context, nb::handle candidates, nb::handle) {
-            unwrap_status(native(self, "update").update(context, candidates_of(candidates), {}));
+          [](CostModel& self, const TuneContext& context, nb::handle candidates, nb::handle results) {
+            std::vector<MeasureCandidate> given = candidates_of(candidates);
+            const size_t count = given.size();
+            unwrap_status(native(self, "update").update(context, given, results_of(results, count)));
           },
           nb::arg("context"), nb::arg("candidates"), nb::arg("results"), "Learns from measurements.",
           nb::sig("def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None"))

@@ -294,9 +294,13 @@ void bind_records(Class& database) {
              std::optional<std::string> value = unwrap(self.meta(key));
              return value ? nb::object(nb::str(value->c_str(), value->size())) : nb::none();
            })
-      .def("set_meta", [](Database& self, const std::string& key, const std::string& value) {
-        unwrap_status(without_gil([&] { return self.set_meta(key, value); }));
-      });
+      .def("set_meta",
+           [](Database& self, const std::string& key, const std::string& value) {
+             unwrap_status(without_gil([&] { return self.set_meta(key, value); }));
+           })
+      .def(
+          "flush", [](Database& self) { unwrap_status(without_gil([&] { return self.flush(); })); },
+          "Moves what was committed from the log into the file, so that a copy of the file alone has it.");
 }
 
 /// What sessions ask; subclasses define all of these.

@@ -71,20 +71,18 @@ class PythonDatabase final : public TuningDatabase {
   nb::object object_;
 };
 
-RunnerResult result_of(nb::handle object) {
-  RunnerResult result;
-  nb::object seconds = object.attr("run_secs"), error = object.attr("error_msg");
-  if (!seconds.is_none()) {
-    for (nb::handle item : seconds) result.run_secs.push_back(nb::cast<double>(nb::float_(item)));
+/// `name` says whose they are.
+Candidates candidates_of(const char* name, nb::handle given, const char* hint) {
+  Candidates candidates;
+  for (nb::handle item : items_of(name, given, "MeasureCandidates")) {
+    if (!nb::isinstance<MeasureCandidate>(item)) {
+      fail(argument_error("search/candidate",
+                          fmt::format("{}: a MeasureCandidate was expected, not a '{}'", name, class_name(item)),
+                          hint));
+    }
+    candidates.push_back(nb::cast<const MeasureCandidate&>(item));
   }
-  if (!error.is_none()) result.error_msg = nb::cast<std::string>(nb::str(error));
-  return result;
-}
-
-Results results_of(const nb::object& list) {
-  Results results;
-  for (nb::handle item : list) results.push_back(result_of(item));
-  return results;
+  return candidates;
 }
 
 TuningPlan plan_of(int64_t max_trials, int64_t num_trials_per_iter, const nb::object& design_spaces,
@@ -118,7 +116,10 @@ struct PythonSearchStrategy final : SearchStrategy {
     std::optional<Candidates> candidates;
     TW_RETURN_IF_ERROR(call("generate_measure_candidates", [&](const nb::object& method) {
       nb::object answer = method();
-      if (!answer.is_none()) candidates = nb::cast<Candidates>(answer);
+      const std::string who =
+          "generate_measure_candidates() of a '" + class_name(nb::find(static_cast<SearchStrategy*>(this))) + "'";
+      if (!answer.is_none())
+        candidates = candidates_of(("the answer of " + who).c_str(), answer, "None says that the search is over");
     }));
     return candidates;
   }
@@ -219,9 +220,11 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_base(nb::module_& m) {
            nb::sig("def generate_measure_candidates(self) -> list[MeasureCandidate] | None"))
       .def(
           "notify_runner_results",
-          [](SearchStrategy& self, const Candidates& candidates, const nb::object& results) {
+          [](SearchStrategy& self, nb::handle measure_candidates, nb::handle results) {
             require_native(self, "notify_runner_results");
-            unwrap_status(self.notify_runner_results(candidates, results_of(results)));
+            const Candidates candidates = candidates_of("measure_candidates", measure_candidates,
+                                                        "give back what generate_measure_candidates() gave");
+            unwrap_status(self.notify_runner_results(candidates, results_of(results, candidates.size())));
           },
           nb::arg("measure_candidates"), nb::arg("results"),
           "Say what measurements gave.\n\nArgs:\n    measure_candidates: what was measured.\n"
@@ -254,9 +257,12 @@ void bind_candidate(nb::module_& m) {
           "__init__",
           [](MeasureCandidate* self, const SchedulePtr& sch, const nb::object& args_info) {
             std::vector<ArgInfo> infos;
-            for (nb::handle item : args_info.is_none() ? nb::object(nb::list()) : args_info) {
-              infos.push_back({nb::cast<DataType>(nb::str(item.attr("dtype"))),
-                               nb::cast<std::vector<int64_t>>(item.attr("shape"))});
+            if (!args_info.is_none()) {
+              nb::object tensors_in = nb::module_::import_("tilewright.meta_schedule.arg_info").attr("tensors_in");
+              for (nb::handle tensor : tensors_in(args_info)) {
+                infos.push_back(
+                    {nb::cast<DataType>(tensor.attr("dtype")), nb::cast<std::vector<int64_t>>(tensor.attr("shape"))});
+              }
             }
             new (self) MeasureCandidate{taken(sch), std::move(infos)};
           },

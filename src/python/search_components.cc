@@ -1,5 +1,9 @@
 #include "python/search_components.h"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
 #include <deque>
 
 #include "search/warnings.h"
@@ -17,6 +21,17 @@ struct Remembered {
 std::deque<Remembered>& remembered() {
   static auto* list = new std::deque<Remembered>;
   return *list;
+}
+
+/// Leaves of the traceback what tells of the last raise: one object that is raised again and again has one that grows,
+/// and everything that looks at it becomes slower. What stands in front is the method that was called.
+void keep_last_raise(nb::handle exception) {
+  try {
+    nb::module_::import_("tilewright.user_lines").attr("last_raise")(exception);
+  } catch (nb::python_error& error) {
+    if (error.matches(PyExc_KeyboardInterrupt)) throw;
+    // Without room for one more call, as in a recursion without end, the traceback stays as it is.
+  }
 }
 
 }  // namespace
@@ -47,6 +62,20 @@ Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer) {
   return schedules;
 }
 
+nb::list items_of(const char* name, nb::handle given, const char* what) {
+  return nb::list(nb::module_::import_("tilewright.limits").attr("items")(name, given, what));
+}
+
+std::vector<search::RunnerResult> results_of(nb::handle given, size_t count) {
+  nb::object results_in = nb::module_::import_("tilewright.meta_schedule.cost_model.features_of").attr("results_in");
+  std::vector<search::RunnerResult> results;
+  for (nb::handle item : results_in(given, count)) {
+    auto [seconds, error] = nb::cast<std::pair<std::vector<double>, std::optional<std::string>>>(item);
+    results.push_back({std::move(seconds), std::move(error)});
+  }
+  return results;
+}
+
 bool truth_of(nb::handle answer) {
   const int truth = PyObject_IsTrue(answer.ptr());
   if (truth < 0) nb::raise_python_error();
@@ -68,8 +97,10 @@ SchedulePtr to_python(schedule::Schedule schedule, const PySchedule& made_from) 
 }
 
 Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
-  Diagnostic diagnostic = schedule_error(code, error.what());
   nb::handle value = error.value();
+  keep_last_raise(value);
+  Diagnostic diagnostic = schedule_error(code, error.what());
+  diagnostic.rendered = diagnostic.message;
   if (nb::hasattr(value, "code") && nb::hasattr(value, "message")) {
     diagnostic.code = nb::cast<std::string>(value.attr("code"));
     std::string message = nb::cast<std::string>(value.attr("message"));
@@ -78,7 +109,6 @@ Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
     if (diagnostic.code.empty()) diagnostic.code = code;
     if (diagnostic.code == "space/deadline") diagnostic.blame = Blame::kResource;
   }
-  diagnostic.rendered = error.what();
   remembered().push_back({diagnostic.rendered, nb::borrow(value)});
   if (remembered().size() > 32) remembered().pop_front();
   return diagnostic;

@@ -19,6 +19,7 @@
 #include <nanobind/trampoline.h>
 
 #include "python/schedule_objects.h"
+#include "search/measure_candidate.h"
 #include "search/strategy/refusals.h"
 #include "search/tune_context.h"
 
@@ -41,6 +42,12 @@ nb::object context_to_python(const search::TuneContext& context);
 Diagnostic diagnostic_of(nb::python_error& error, const char* code);
 /// The exception behind a diagnostic of diagnostic_of(); none for other diagnostics.
 nb::object exception_behind(const Diagnostic& diagnostic);
+
+/// The items of a list or of something like it, in a list; `name` is the parameter's, `what` they are. As
+/// tilewright.limits.items().
+nb::list items_of(const char* name, nb::handle given, const char* what);
+/// Of objects with `run_secs` and `error_msg`, one for each of `count` candidates; refuses others.
+std::vector<search::RunnerResult> results_of(nb::handle given, size_t count);
 
 /// Whether Python takes it for true; raises what asking raises.
 bool truth_of(nb::handle answer);

@@ -42,6 +42,14 @@ Ref<Module> make_distinct(const Ref<Module>& module) {
       });
 }
 
+/// The name of its definition; null where it has none.
+const std::string* symbol_of(const Func& func) {
+  const PrimFunc* prim = func.as<PrimFunc>();
+  const NodeRef symbol = prim ? prim->attrs.get("global_symbol") : NodeRef();
+  const StringImm* name = symbol.as<StringImm>();
+  return name && !name->value.empty() ? &name->value : nullptr;
+}
+
 // The memory of nodes may be gone before objects with static storage are destroyed: these never are.
 const Ref<Var>& mark_for_inline() {
   static const auto* mark = new Ref<Var>(var("inline"));
@@ -82,13 +90,32 @@ Result<State> State::make(const Ref<Module>& module, Random random) {
   return state;
 }
 
-Result<uint32_t> State::function(std::string_view name) const {
-  const auto& functions = module_->functions;
+std::optional<uint32_t> State::named(std::string_view name) const {
   for (uint32_t i = 0; i < places_->size(); ++i) {
     if (function_name(i) == name) return i;
   }
+  std::optional<uint32_t> found;
+  for (uint32_t i = 0; i < places_->size(); ++i) {
+    const std::string* symbol = symbol_of(function_at(i));
+    if (!symbol || *symbol != name) continue;
+    if (found) return std::nullopt;
+    found = i;
+  }
+  return found;
+}
+
+const std::string& State::shown_name(uint32_t func) const {
+  const std::string* symbol = symbol_of(function_at(func));
+  return symbol && named(*symbol) == func ? *symbol : function_name(func);
+}
+
+Result<uint32_t> State::function(std::string_view name) const {
+  if (const std::optional<uint32_t> found = named(name)) return *found;
   std::string names;
-  for (const auto& [known, func] : functions) names += (names.empty() ? "" : ", ") + known;
+  for (uint32_t place = 0; place < places_->size(); ++place) {
+    const auto number = std::find(places_->begin(), places_->end(), place) - places_->begin();
+    names += (names.empty() ? "" : ", ") + shown_name(static_cast<uint32_t>(number));
+  }
   return schedule_error("schedule/function", "the module has no function '" + std::string(name) + "'",
                         "its functions are: " + names);
 }
@@ -100,12 +127,11 @@ Status State::work_on(std::string_view name) {
 }
 
 Result<const Tree*> State::tree(uint32_t func) const {
-  const std::string& name = function_name(func);
   const PrimFunc* prim = function_at(func).as<PrimFunc>();
   const BlockRealize* realize = prim ? prim->body.as<BlockRealize>() : nullptr;
   if (!realize || !realize->block->iter_vars.empty()) {
     return schedule_error("schedule/no-root",
-                          "function '" + name + "' cannot be scheduled: its body is not a root block",
+                          "function '" + shown_name(func) + "' cannot be scheduled: its body is not a root block",
                           "schedule a function before it is lowered");
   }
   return &Tree::of(realize->block);

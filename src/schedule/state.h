@@ -89,8 +89,13 @@ class State {
   /// The function that get_block looks into by default: "main", or the only one.
   std::optional<uint32_t> working_function() const { return working_; }
   Status work_on(std::string_view name);
+  /// By its key in the module, else by what its definition calls it. ScheduleError "schedule/function".
   Result<uint32_t> function(std::string_view name) const;
+  /// Its key in the module, which traces name it by.
   const std::string& function_name(uint32_t func) const { return module_->functions[(*places_)[func]].first; }
+  /// What messages call it: as its definition does (a function of its own is "main" in the module), where function()
+  /// finds it by that name.
+  const std::string& shown_name(uint32_t func) const;
   const Func& function_at(uint32_t func) const { return module_->functions[(*places_)[func]].second; }
   /// ScheduleError "schedule/no-root" for a function that has no blocks (already lowered, or of another dialect).
   Result<const Tree*> tree(uint32_t func) const;
@@ -100,6 +105,7 @@ class State {
 
  private:
   State(Ref<Module> module, Random random) : module_(std::move(module)), random_(random) {}
+  std::optional<uint32_t> named(std::string_view name) const;
   void put_functions(std::vector<std::pair<std::string, Func>> functions);
 
   Ref<Module> module_;

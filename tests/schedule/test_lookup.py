@@ -199,6 +199,28 @@ def test_arguments():
         tw.Schedule(workloads.transpose(4, 6), seed=-7)
 
 
+def test_functions_are_called_as_their_authors_call_them():
+    """In a module of its own, a function is "main"; two of one name are told apart by their keys."""
+    error = check_refused(nested, lambda sch: sch.get_block("innr"), "get_block/P2")
+    assert error.hint == "the blocks of 'nested' are: root, outer, inner"
+    assert check_refused(nested, lambda sch: sch.work_on("h"), "schedule/function").hint == "its functions are: nested"
+    sch = tw.Schedule(nested)
+    for name in ("main", "nested"):
+        sch.work_on(name)
+        sch.get_block("inner", func_name=name)
+    assert [step.attrs for step in sch.trace.insts] == [["inner", "main"]] * 2
+
+    module = tw.ir.IRModule({"f": Two["f"], "g": Two["f"], "nested": Two["g"], "h": nested})
+    error = check_refused(module, lambda sch: sch.work_on("i"), "schedule/function")
+    assert error.hint == "its functions are: f, g, h, nested"
+    for name in ("f", "g", "h", "nested"):
+        sch = tw.Schedule(module)
+        sch.work_on(name)
+        assert sch.func_working_on.name_hint == name
+    twins = tw.ir.IRModule({"a": nested, "b": nested})
+    assert check_refused(twins, lambda sch: sch.work_on("nested"), "schedule/function").hint.endswith("are: a, b")
+
+
 def test_numpy_integers_are_integers():
     import numpy as np
 
@@ -207,8 +229,9 @@ def test_numpy_integers_are_integers():
 
 def test_a_lowered_function_cannot_be_scheduled():
     lowered = tw.lower(workloads.transpose(4, 6))
-    with pytest.raises(tw.ScheduleError, match="cannot be scheduled") as error:
-        tw.Schedule(lowered).get_block("B", next(iter(lowered.functions)))
+    alone = tw.ir.IRModule({"main": next(iter(lowered.functions.values()))})
+    with pytest.raises(tw.ScheduleError, match="function 'transpose' cannot be scheduled") as error:
+        tw.Schedule(alone).get_block("B")
     assert error.value.code == "schedule/no-root"
 
 

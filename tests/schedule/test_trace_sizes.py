@@ -50,7 +50,8 @@ def test_sizes_are_found_again_by_their_names(steps):
 def test_a_size_that_is_not_there(steps):
     sch = tw.Schedule(script.from_source(TEXT))
     steps(sch)
-    other = tw.Schedule(script.from_source(re.sub(r"\bn\b", "m", TEXT)))
-    with pytest.raises(tw.ScheduleError, match="it names 'n', which is no size of 'main'") as error:
+    text = re.sub(r"\bn\b", "m", TEXT).replace("def main", "def shifted")
+    other = tw.Schedule(tw.ir.IRModule({"main": script.from_source(text)}))
+    with pytest.raises(tw.ScheduleError, match="it names 'n', which is no size of 'shifted'") as error:
         sch.trace.apply_to_schedule(other, remove_postproc=False)
     assert error.value.code == "trace/size"

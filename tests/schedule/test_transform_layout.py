@@ -410,10 +410,13 @@ def test_functions_that_are_called():
                 T.writes(A[0:16])
                 Module.inner(A.data)
 
-    sch = tw.Schedule(Module)
-    block = sch.get_block("A", "inner")
-    with pytest.raises(tw.ScheduleError, match="transform_layout/P2"):
-        sch.transform_layout(block, "A", lambda i: (i // 4, i % 4))
+    inner = Module["inner"].with_attr("global_symbol", "fill")
+    for module, name in ((Module, "inner"), (tw.ir.IRModule({**Module.functions, "inner": inner}), "fill")):
+        sch = tw.Schedule(module)
+        block = sch.get_block("A", "inner")
+        with pytest.raises(tw.ScheduleError, match=f"is a parameter of '{name}', which is called") as error:
+            sch.transform_layout(block, "A", lambda i: (i // 4, i % 4))
+        assert error.value.code == "transform_layout/P2"
 
 
 def test_padding_in_a_copy_with_loops_of_its_own():

@@ -484,3 +484,53 @@ def test_an_exception_of_another_thread_keeps_its_place() -> None:
             future.result()
         except KeyError as error:
             assert "raise error" in place_of(last_raise(error))
+
+
+class SamePart:
+    """Of a search whose parts are asked by compiled code: raises the same object, wherever it is asked."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def apply(self, *_: Any) -> Any:
+        return self.fail()
+
+    def fail(self) -> Any:
+        raise self.error
+
+
+class SameRule(SamePart, ms.ScheduleRule):
+    pass
+
+
+class SamePostproc(SamePart, ms.Postproc):
+    pass
+
+
+class SameMutator(SamePart, ms.Mutator):
+    pass
+
+
+@pytest.mark.parametrize("kind", [SameRule, SamePostproc, SameMutator])
+@pytest.mark.parametrize("error", [KeyError("no luck"), tw.ScheduleError("no luck")])
+def test_a_part_that_raises_one_exception_again_and_again(kind: Any, error: Exception) -> None:
+    part = kind(error)
+    space: Any = ms.PostOrderApply() if kind is SameRule else ms.ScheduleFn(eighths)
+    space.schedule_rules = [part] if kind is SameRule else []
+    space.postprocs = [part] if kind is SamePostproc else []
+    space.mutators = [(part, 1.0)] if kind is SameMutator else []
+    strategy = ms.EvolutionarySearch(population_size=16, init_min_unmeasured=4)
+    context = ms.TuneContext(double, target="llvm", space_generator=space, search_strategy=strategy, rand_state=1)
+    for _ in range(3):
+        if kind is SameRule:
+            with pytest.raises(type(error), match="no luck"):
+                context.generate_design_space()
+        else:
+            context.pre_tuning(16, 4)
+            context.generate_measure_candidates()
+            context.post_tuning()
+            assert sum(strategy.refusals.values()) >= 4
+    shown = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    # Where it was raised, and who was called; and who let it through since, where it came back to Python.
+    assert shown.count("apply") == shown.count("fail") == 1 and len(shown) <= 6, shown

@@ -76,6 +76,22 @@ def test_peak_score_of_perfect_and_reversed_orders():
     assert np.isclose(packed.average_peak_score(-labels.astype("float64"), 3)[1], (0.25 + 0.5 + 0.75) / 3)
 
 
+@pytest.mark.parametrize(("labels", "score"), [([0, 0, 0], 1.0), ([-1, 0, -2], 0.5), ([-2, -2, -1], 0.0)])
+def test_peak_score_where_no_label_is_above_0(labels, score):
+    """By the order: the best of the first and of the first two."""
+    packed = PackSum([np.ones((1, 1), "float32")] * 3, np.array(labels, "float32"), weights=np.ones(3))
+    assert packed.average_peak_score(np.array([3.0, 2.0, 1.0]), 2) == ("a-peak@2", score)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [cm.XGBModel, cm.ResidualModel])
+def test_a_model_begins_with_one_candidate(kind):
+    for seconds in (0.5, None):
+        model = kind(extractor=Known(), **({"prior": Flat()} if kind is cm.ResidualModel else {}))
+        model.update(context(), speeds([1]), [result(seconds)])
+        assert np.isfinite(model.predict(context(), speeds([1, 2]))).all()
+
+
 # ---- learning ------------------------------------------------------------------------------------------------------
 
 
@@ -382,6 +398,41 @@ def test_models_are_called_with_candidates_and_results(kind, monkeypatch):
     assert model.data_size == 1 and model.predict(context(), Lying(2**40, one * 3)).shape == (3,)
     with pytest.raises(tw.ArgumentError, match="extractor is 7; it is a FeatureExtractor"):
         kind(extractor=7)
+
+
+def test_the_analytical_model_is_called_with_candidates_and_results(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_ITEMS", 1000)
+    model, one, good = cm.AnalyticalModel(), [candidate()], [result(1.0)]
+    for use, code in (
+        (lambda: model.predict(context(), 7), "arguments/kind"),
+        (lambda: model.predict(context(), itertools.repeat(one[0])), "arguments/kind"),
+        (lambda: model.predict(context(), [7]), "search/candidate"),
+        (lambda: model.update(context(), 7, 7), "arguments/kind"),
+        (lambda: model.update(context(), one, 7), "arguments/kind"),
+        (lambda: model.update(context(), [7], good), "search/candidate"),
+        (lambda: model.update(context(), one, [7]), "search/results"),
+        (lambda: model.update(context(), one, good * 2), "search/results"),
+        (lambda: model.update(context(), one * 2, good), "search/results"),
+        (lambda: RandomFeatureExtractor().extract_from(context(), 7), "arguments/kind"),
+        (lambda: _core.PerStoreFeature().extract_from(context(), 7), "arguments/kind"),
+    ):
+        with pytest.raises(tw.ArgumentError) as caught:
+            use()
+        assert caught.value.code == code
+    model.update(context(), iter(one), iter(good))
+    assert model.predict(context(), Lying(2**40, one * 2)).shape == (2,)
+
+
+def test_a_model_that_is_forgiven_learns_from_the_results():
+    told = []
+
+    class Learns(cm.CostModel):
+        def update(self, context, candidates, results):
+            told.extend((r.run_secs, r.error_msg) for r in results)
+
+    failed = SimpleNamespace(run_secs=None, error_msg="it crashed")
+    _core.ForgivingModel(Learns(), print).update(context(), [candidate()] * 2, [result(0.5), failed])
+    assert told == [([0.5], None), (None, "it crashed")]
 
 
 @pytest.mark.parametrize("scores", [None, 1.0, "x", [1.0], np.ones((2, 1)), ["a", "b"], [[1.0], [1.0, 2.0]]])

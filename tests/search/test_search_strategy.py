@@ -1,9 +1,11 @@
 """Strategies: what they hand out, when they end, and that it does not depend on the number of threads."""
 
+import itertools
+
 import pytest
 
 import tilewright as tw
-from tilewright import _core
+from tilewright import _core, limits
 from tilewright import meta_schedule as ms
 from tilewright.testing import workloads
 
@@ -234,6 +236,54 @@ def test_a_search_begins_and_ends_once():
     with pytest.raises(tw.ArgumentError) as error:
         context.pre_tuning(8, 0)
     assert error.value.code == "search/plan"
+
+
+def test_results_are_told_of_each_candidate(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_ITEMS", 1000)
+    strategy = ms.ReplayTrace()
+    strategy.pre_tuning(8, 2, context_of(strategy).generate_design_space())
+    candidates = strategy.generate_measure_candidates()
+    good = [Result(), Result(error="it crashed")]
+    for given, results, code in (
+        (candidates, 7, "arguments/kind"),
+        (candidates, "x", "arguments/kind"),
+        (candidates, itertools.repeat(Result()), "arguments/kind"),
+        (itertools.repeat(candidates[0]), good, "arguments/kind"),
+        (7, good, "arguments/kind"),
+        ([None, None], good, "search/candidate"),
+        ([*candidates, 7], [*good, Result()], "search/candidate"),
+        (candidates, [None, None], "search/results"),
+        (candidates, [Result("x"), Result()], "search/results"),
+        (candidates, [*good, Result()], "search/results"),
+        (candidates, good[:1], "search/results"),
+    ):
+        with pytest.raises(tw.ArgumentError) as error:
+            strategy.notify_runner_results(given, results)
+        assert error.value.code == code
+    strategy.notify_runner_results(iter(candidates), iter(good))  # the batch is still the one that is told of
+    assert strategy.generate_measure_candidates()
+
+
+@pytest.mark.parametrize("answer", [7, "x", [None], [7], itertools.repeat(7)])
+def test_a_strategy_that_answers_with_something_else(answer, monkeypatch):
+    class Odd(ms.SearchStrategy):
+        def initialize(self, context):
+            pass
+
+        def pre_tuning(self, *_):
+            pass
+
+        def generate_measure_candidates(self):
+            return answer
+
+        def post_tuning(self):
+            pass
+
+    monkeypatch.setattr(limits, "MOST_ITEMS", 1000)
+    told = r"the answer of generate_measure_candidates\(\) of a 'Odd'"
+    with pytest.raises(tw.ArgumentError, match=told) as error:
+        tw.tune(workloads.matmul(8, 12, 6), space=tiles, trials=4, strategy=Odd(), progress=None)
+    assert error.value.code in ("arguments/kind", "search/candidate")
 
 
 def test_names_and_options():

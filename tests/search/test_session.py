@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sqlite3
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import _core
+from tilewright import meta_schedule as ms
 from tilewright.arguments import aligned
 from tilewright.script import tir as T
 from tilewright.search import session
@@ -371,3 +373,30 @@ def test_who_goes_on_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert sum("earlier run" in line for line in lines) == 1
     assert said(6).splitlines()[1] == f"nothing is left to measure after 6 trials {anew}"
     assert "earlier run" not in said(2, fresh=True)
+
+
+def records_in_a_copy(database: Path) -> int:
+    """Of the file alone, without its log."""
+    copy = shutil.copy(database, database.with_suffix(".copy"))
+    with contextlib.closing(sqlite3.connect(copy)) as connection:
+        count: int = connection.execute("SELECT COUNT(*) FROM record WHERE position >= 0").fetchone()[0]
+        return count
+
+
+def test_the_file_alone_has_all_records_as_soon_as_a_search_ends(tmp_path: Path) -> None:
+    """Also while the database is open in this process: as an object of the user's own, or behind an exception."""
+    options: dict[str, Any] = {"space": tiles, "progress": None}
+    tw.tune(scale, trials=3, database=tmp_path / "ended.db", **options)
+    assert records_in_a_copy(tmp_path / "ended.db") == 3
+
+    def fails(progress: tw.search.Progress) -> None:
+        if progress.trials >= 2:
+            raise LookupError
+
+    with pytest.raises(LookupError) as kept:
+        tw.tune(scale, trials=50, database=tmp_path / "raised.db", **{**options, "progress": fails})
+    assert kept.value.__traceback__ is not None and records_in_a_copy(tmp_path / "raised.db") >= 2
+
+    own = ms.SQLiteDatabase(tmp_path / "own.db")
+    tw.tune(scale, trials=3, database=own, **options)
+    assert records_in_a_copy(tmp_path / "own.db") == 3 and len(own) >= 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -59,6 +60,9 @@ def test_databases_and_budgets(tmp_path):
     )
     assert isinstance(database, SQLiteDatabase) and database.path == str(tmp_path / "database.db")
     assert len(database) == 4
+    # The file alone has them, while the database is open.
+    copy = shutil.copy(tmp_path / "database.db", tmp_path / "copy.db")
+    assert len(SQLiteDatabase(copy)) == 4
     own = MemoryDatabase()
     assert tune([Task("a")], tmp_path, database=own, max_seconds=1e-9) is own and len(own) == 0
 

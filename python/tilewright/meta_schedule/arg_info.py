@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright import ir
+from tilewright import _core, ir, limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.layout_preproc import without_layout_rewrites
 
@@ -97,6 +97,27 @@ class TensorInfo(ArgInfo):
 
     def __hash__(self) -> int:
         return hash((self.dtype, self.shape))
+
+
+def tensors_in(args_info: Any) -> list[TensorInfo]:
+    """What a kernel is called with, looked at: of objects with `dtype` and `shape`, whatever else they are.
+
+    Raises:
+        tilewright.ArgumentError: it is no list of such objects; a type that there is not, an extent that is no number.
+    """
+    given = limits.items("args_info", args_info, "TensorInfos")
+    return [_tensor_of(f"args_info[{place}]", info) for place, info in enumerate(given)]
+
+
+def _tensor_of(name: str, info: Any) -> TensorInfo:
+    dtype, shape = getattr(info, "dtype", None), getattr(info, "shape", None)
+    such = 'such as ms.TensorInfo("float32", [16, 32])'
+    if dtype is None or shape is None:
+        raise limits.wrong_kind(name, info, "a TensorInfo, with `dtype` and `shape`", such)
+    if not _core.is_dtype(str(dtype)):
+        raise limits.wrong_kind(f"{name}.dtype", str(dtype), "the name of a data type", such)
+    extents = enumerate(limits.items(f"{name}.shape", shape, "extents"))
+    return TensorInfo(dtype, [limits.whole(f"{name}.shape[{axis}]", extent, 0) for axis, extent in extents])
 
 
 def entry_function(mod: ir.IRModule) -> ir.PrimFunc:

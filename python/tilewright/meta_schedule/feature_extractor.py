@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright import limits
 from tilewright._core import FeatureExtractor, PerStoreFeature
 from tilewright.errors import ArgumentError
 
@@ -55,7 +56,8 @@ class RandomFeatureExtractor(FeatureExtractor):
 
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray[np.float64]]:
         """A random matrix for each candidate."""
-        rows = [int(self._random.randint(1, self.max_block_num + 1)) for _ in candidates]
+        count = len(limits.items("candidates", candidates, "candidates"))
+        rows = [int(self._random.randint(1, self.max_block_num + 1)) for _ in range(count)]
         return [self._random.rand(count, self.feature_size) for count in rows]
 
 

@@ -152,6 +152,10 @@ class SQLiteDatabase(TablesDatabase):
         """Of the file; ":memory:" where there is none."""
         return str(self._store.path)
 
+    def flush(self) -> None:
+        """Moves what was committed from the log beside the file into the file, so that a copy of it alone has it."""
+        self._store.flush()
+
     def keep_times(self, session: str, seconds: Mapping[str, float]) -> None:
         """Notes where the time of a session went; reports on the file show it."""
         records.keep_times(self._store, session, seconds)

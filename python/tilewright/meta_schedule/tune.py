@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tilewright import limits
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ResourceError
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database, is_in, workload_in
 from tilewright.meta_schedule.database_kinds import check_place, database_of_session
@@ -206,7 +207,11 @@ def _tell_times(session: Profiler, database: Database) -> None:
         if outer is not None and name != "Total":
             outer.add(name, seconds)
     if isinstance(database, SQLiteDatabase):
-        database.keep_times("tune_tasks", session.get())
+        try:
+            database.keep_times("tune_tasks", session.get())
+        finally:
+            with contextlib.suppress(ResourceError):  # the search itself is what matters
+                database.flush()
 
 
 def _cost_model(kind: Any, first: Any) -> Any:

@@ -376,7 +376,8 @@ def _bound(task: Task, threads: int) -> float:
 
 
 class _Prepared(NamedTuple):
-    """What a tuner begins with. The search itself does not keep it: a database of our own is closed as soon as it ends.
+    """What a tuner begins with. The search itself does not keep it, whose parts refer to one another and go late: a
+    database of our own is closed as soon as it ends.
 
     Attributes:
         identity: what tells the space from another one.
@@ -483,6 +484,8 @@ class _Search:
                 self.reference = reference_seconds(store, self.key, str(self.target), measured)
                 keep_times(store, f"tune {self.task.entry}", self._spent(tuner.progress()))
                 self._keep_refusals(store, self._progress(tuner))
+            with contextlib.suppress(ResourceError):
+                store.flush()  # who is told of an error keeps it, and with it the store
         store.tell_damage()
         spent = self._spent(tuner.progress())
         if (profiler := Profiler.current()) is not None:

@@ -28,7 +28,7 @@ Result<Plan> plan(const State& state, const GetBlock& get) {
     std::string names;
     for (int at : tree->blocks()) names += (names.empty() ? "" : ", ") + tree->block_at(at).name_hint;
     return refuse("get_block/P2", "Cannot find a block with the name: " + get.name, {},
-                  "the blocks of '" + state.function_name(*func) + "' are: " + names);
+                  "the blocks of '" + state.shown_name(*func) + "' are: " + names);
   }
   if (found.size() > 1) {
     Diagnostic d =

@@ -337,14 +337,14 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
   for (int at : tree.blocks()) {
     for (const Ref<Buffer>& own : tree.block_at(at).alloc_buffers) allocated |= own == buffer;
   }
-  const std::string& name = state.function_name(block.func);
   const bool parameter = is_parameter(state, block.func, buffer);
   if ((!allocated && !parameter) || !buffer->strides.empty()) {
     return refuse("transform_layout/P2", "'" + buffer->name + "' is not a compact buffer of the function or of a block",
                   {block.node()}, "transform a copy of it: sch.cache_read or sch.cache_write make one");
   }
-  if (parameter && is_called(*state.module(), name)) {
-    return refuse("transform_layout/P2", "'" + buffer->name + "' is a parameter of '" + name + "', which is called",
+  if (parameter && is_called(*state.module(), state.function_name(block.func))) {
+    return refuse("transform_layout/P2",
+                  "'" + buffer->name + "' is a parameter of '" + state.shown_name(block.func) + "', which is called",
                   {block.node()}, "callers would have to pass the new layout");
   }
   if (is_identity(given)) {

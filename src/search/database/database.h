@@ -152,6 +152,10 @@ class Database {
   virtual Status set_meta(const std::string& key, const std::string& value) = 0;
   virtual Result<std::optional<std::string>> meta(const std::string& key) = 0;
 
+  /// Moves what was committed from the log into the file, so that a copy of the file alone has it while the database is
+  /// open; closing does the same. What other processes are reading meanwhile waits for them, and this call does not.
+  virtual Status flush() { return Ok{}; }
+
   /// Marks a record that cannot be read (mark_damage), and has it told of once.
   void examine(Record& record);
   /// What is to be told since the last call: a sentence for each damaged record.

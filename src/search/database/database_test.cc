@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <thread>
 
 #include "search/database/database_file.h"
@@ -188,6 +189,22 @@ TEST(Database, ReadsWhileAnotherWrites) {
   auto refused = reader->commit(record_of({3}));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, "database/read-only");
+}
+
+TEST(Database, ACopyOfTheFileAloneHasWhatWasFlushed) {
+  TestFolder folder;
+  auto copied = [&] {
+    std::filesystem::copy_file(folder / "t.db", folder / "copy.db", std::filesystem::copy_options::overwrite_existing);
+    return *open(folder / "copy.db")->size();
+  };
+  auto database = open(folder / "t.db");
+  ASSERT_TRUE(database->commit_workload(kMatmul, "matmul", "script").ok());
+  ASSERT_TRUE(database->commit(record_of({1.0})).ok());
+  EXPECT_EQ(copied(), 0);
+  ASSERT_TRUE(database->flush().ok());
+  EXPECT_EQ(copied(), 1);
+  EXPECT_TRUE(open(folder / "t.db", {.read_only = true})->flush().ok());
+  EXPECT_TRUE(with_matmul()->flush().ok());
 }
 
 TEST(Database, FinalsDecideUntilSomethingFasterComes) {

@@ -279,6 +279,7 @@ class SqliteDatabase final : public Database {
   Status forget_session(const SessionKey& key) override;
   Status set_meta(const std::string& key, const std::string& value) override;
   Result<std::optional<std::string>> meta(const std::string& key) override;
+  Status flush() override;
 
  private:
   Result<int64_t> store(const Record& record, const SessionStep* step) override { return tables_.commit(record, step); }
@@ -439,6 +440,16 @@ Result<std::optional<std::string>> SqliteDatabase::meta(const std::string& key) 
   TW_TRY(statement, tables_.connection.prepare("SELECT value FROM meta WHERE key = ?1"));
   TW_TRY(row, statement.bind(1, key).step());
   return row ? std::optional<std::string>(readable(statement.text(0))) : std::optional<std::string>();
+}
+
+Status SqliteDatabase::flush() {
+  const std::lock_guard lock(tables_.mutex);
+  TW_TRY(statement, tables_.connection.prepare("PRAGMA wal_checkpoint(PASSIVE)"));
+  // Its row says whether all was moved.
+  while (true) {
+    TW_TRY(row, statement.step());
+    if (!row) return Ok{};
+  }
 }
 
 }  // namespace

@@ -13,7 +13,16 @@ from tilewright import limits
 from tilewright._core import structural_hash
 from tilewright.errors import ArgumentError
 
-__all__ = ["FAILED", "candidates_in", "costs_in", "features_from", "key_of", "scores_from", "throughput_of"]
+__all__ = [
+    "FAILED",
+    "candidates_in",
+    "costs_in",
+    "features_from",
+    "key_of",
+    "results_in",
+    "scores_from",
+    "throughput_of",
+]
 
 #: seconds of what could not be measured
 FAILED = 1e10
@@ -37,25 +46,35 @@ def costs_in(results: Any, count: int) -> NDArray[Any]:
     Raises:
         tilewright.ArgumentError: they are no results, or not so many.
     """
+    costs = [float(np.median(seconds)) if seconds else FAILED for seconds, _ in results_in(results, count)]
+    return np.array(costs, "float32")
+
+
+def results_in(results: Any, count: int) -> list[tuple[list[float], str | None]]:
+    """Of each result the seconds, none where it failed, and what was said then; `count` is how many there have to be.
+
+    Raises:
+        tilewright.ArgumentError: they are no results, or not so many.
+    """
     found = limits.items("results", results, "results")
     if len(found) != count:
         raise ArgumentError.of(
             "search/results", f"there are {count} candidates and {len(found)} results", "give a result for each"
         )
-    return np.array([_cost_of(result) for result in found], "float32")
+    return [_result_of(result) for result in found]
 
 
-def _cost_of(result: Any) -> float:
-    seconds = getattr(result, "run_secs", result)
+def _result_of(result: Any) -> tuple[list[float], str | None]:
+    seconds, error = getattr(result, "run_secs", result), getattr(result, "error_msg", None)
     try:
-        numbers = [float(s) for s in seconds or ()]
+        numbers = [] if seconds is None else [float(s) for s in limits.items("run_secs", seconds, "seconds")]
         if seconds is result or not all(s > 0 for s in numbers):
             raise TypeError
     except (TypeError, ValueError):
         what = f"{seconds!r:.80} as `run_secs`" if seconds is not result else f"no `run_secs`: it is {result!r:.80}"
         hint = "ms.RunnerResult([0.001], None): seconds are numbers above 0; ms.RunnerResult(None, why) where it failed"
         raise ArgumentError.of("search/results", f"a result has {what}", hint) from None
-    return float(np.median(numbers)) if numbers else FAILED
+    return numbers, None if error is None else str(error)
 
 
 def features_from(extractor: Any, context: Any, candidates: Sequence[Any], columns: int = 0) -> list[NDArray[Any]]:

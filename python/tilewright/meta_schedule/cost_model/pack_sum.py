@@ -57,11 +57,17 @@ class PackSum:
         return "p-rmse", float(np.sqrt(np.mean(np.square(error))))
 
     def average_peak_score(self, ys_pred: Array, n: int) -> tuple[str, float]:
-        """How good the best of the first 1, 2, ... n candidates in the order of the predictions are, on average."""
+        """How good the best of the first 1, 2, ... n candidates in the order of the predictions are, on average.
+
+        Labels are compared as shares of the greatest. Of one that is not above 0 there are none: then it counts how
+        often it was among the first.
+        """
         assert self.labels is not None
         order = np.argsort(-self.predict_with_score(ys_pred), kind="stable")[:n]
         best_so_far = np.maximum.accumulate(self.labels[order])
-        return f"a-peak@{n}", float(np.mean(best_so_far) / np.max(self.labels))
+        best = np.max(self.labels)
+        shares = best_so_far / best if best > 0 else best_so_far == best
+        return f"a-peak@{n}", float(np.mean(shares))
 
 
 def early_stop(
