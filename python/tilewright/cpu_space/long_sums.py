@@ -44,8 +44,8 @@ def in_parts(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw)
 def _of_one_axis(
     schedule: Schedule, facts: Facts, columns: Operand, width: int, target: _core.Target, draw: Draw
 ) -> Facts:
-    """Parts of as many steps as leave the columns of a tile in the second level, with the rows that pass over them, where
-    all steps do not."""
+    """Parts of as many steps as leave the columns of a tile in the second level, with the rows that pass over them,
+    where all steps do not."""
     last = facts.reduced[0]
     uses = [math.prod(facts.extent(i) for i in facts.spatial if not read.varies(i)) for read in facts.reads]
     rows = min(uses[facts.reads.index(columns)], _ROWS_NEAR)
