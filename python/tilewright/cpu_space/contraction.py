@@ -35,6 +35,7 @@ from tilewright.cpu_space.register_tile import (
     cycles_of_lanes_along,
     register_tiles,
 )
+from tilewright.cpu_space.widening import convert, widen
 from tilewright.cpu_space.windows import window_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -60,6 +61,13 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     """Tiles a contraction; one that no tile of registers fits stays as it is."""
     if schedule_tiles(schedule, facts, target, draw) or schedule_groups(schedule, facts, target, draw):
         return
+    facts, widened = widen(schedule, facts)
+    _schedule(schedule, facts, target, draw)
+    convert(schedule, widened, target, draw)
+
+
+def _schedule(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
+    """One without instructions of its own."""
     facts = apart_by_groups(schedule, facts, target)
     windows = window_tiles(facts, target)
     if windows and not draw.choose(2):

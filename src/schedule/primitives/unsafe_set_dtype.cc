@@ -7,7 +7,8 @@
 //       vi = T.axis.spatial(16, i)              vi = T.axis.spatial(16, i)
 //       B[vi] = A[vi] * 2.0                     B[vi] = T.Cast("float16", A[vi] * 2.0)
 //
-// Unsafe: values that the new type does not hold are rounded or cut off.
+// Unsafe: values that the new type does not hold are rounded or cut off. What converts an element to the new type
+// anyway takes it as it is.
 //
 // Requires  P1 the block writes a buffer at that position
 //           P2 the type is one of numbers
@@ -39,6 +40,15 @@ DataType lanes_as(DataType type, DataType like) {
   type.lanes = like.lanes;
   type.scalable = like.scalable;
   return type;
+}
+
+/// Whether the type has every number of the other one.
+bool holds_all(DataType type, DataType other) {
+  bool same_kind = (type.is_int() && other.is_int()) || (type.is_uint() && other.is_uint());
+  if (same_kind) return type.bits >= other.bits;
+  bool wide = type.is_float() && type.bits >= 32;
+  if (other.is_float()) return wide && (other.bits < type.bits || type == other);
+  return wide && other.is_integral() && other.bits <= type.bits / 2;
 }
 
 }  // namespace
@@ -94,8 +104,19 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
     auto it = changed.find(old);
     return it == changed.end() ? nullptr : &it->second;
   };
+  auto load_of = [&](const BufferLoad& old, const Ref<Buffer>& with, SpanId span, Rewriter& walk) -> Expr {
+    BufferLoad changed_load{with, {}, walk(old.predicate)};
+    for (const Expr& index : old.indices) changed_load.indices.push_back(walk(index));
+    return make<BufferLoad>(std::move(changed_load), span);
+  };
   Ref<Block> after = rewrite(
       root,
+      [&](const Ref<Cast>& old, Rewriter& walk) -> Expr {
+        const BufferLoad* converted = old->value.as<BufferLoad>();
+        const Ref<Buffer>* with = converted ? found(converted->buffer) : nullptr;
+        if (!with || old.dtype() != lanes_as(*type, old.dtype())) return walk.descend(old);
+        return load_of(*converted, *with, old->value.span(), walk);
+      },
       [&](const Ref<Buffer>& old, Rewriter& walk) -> NodeRef {
         const Ref<Buffer>* with = found(old);
         return with ? NodeRef(*with) : NodeRef(walk.descend(old));
@@ -103,9 +124,7 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
         const Ref<Buffer>* with = found(old->buffer);
         if (!with) return walk.descend(old);
-        BufferLoad changed_load{*with, {}, walk(old->predicate)};
-        for (const Expr& index : old->indices) changed_load.indices.push_back(walk(index));
-        return cast(old.dtype(), make<BufferLoad>(std::move(changed_load), old.span()));
+        return cast(old.dtype(), load_of(*old, *with, old.span(), walk));
       },
       [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
         const Ref<Buffer>* with = found(old->buffer);
@@ -116,7 +135,9 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
         return make<BufferStore>(std::move(changed_store), old.span());
       });
   Plan plan = give_loops(block.func, std::move(after), {});
-  plan.stated = "values of '" + buffer->name + "' lose nothing that matters as " + type->str();
+  if (!holds_all(*type, buffer->dtype)) {
+    plan.stated = "values of '" + buffer->name + "' lose nothing that matters as " + type->str();
+  }
   return plan;
 }
 
