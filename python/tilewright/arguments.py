@@ -38,7 +38,7 @@ def aligned_zeros(shape: Sequence[int], dtype: Any) -> Array:
     as long again. NumPy's own arrays begin at any multiple of 16."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + 64, np.uint8)
-    start = -memory.ctypes.data % 64
+    start = -memory.__array_interface__["data"][0] % 64
     zeros: Array = memory[start : start + size].view(dtype).reshape(shape)
     return zeros
 

@@ -138,7 +138,7 @@ class Kernel(_core.KernelBase):
             return NotImplemented
         from tilewright import left_out
 
-        by_buffer = left_out.named_by_buffer(call.function, named)
+        by_buffer = left_out.named_by_buffer(call, named)
         completed = left_out.complete(call, args, by_buffer)
         if completed is None:
             if by_buffer == named:

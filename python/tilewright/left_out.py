@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +17,46 @@ from tilewright.errors import ArgumentError, Error
 from tilewright.numpy_dtype import lanes_of, numpy_dtype
 
 
-class Call(NamedTuple):
-    """How a kernel is called: its parameters, of a function whose body does not matter, and the buffers among them that
-    are only written."""
+@dataclass(frozen=True)
+class Call:
+    """How a kernel is called.
+
+    Attributes:
+        function: its parameters, of a function whose body does not matter.
+        outputs: the names of buffers among the parameters that are only written.
+    """
 
     function: Any
     outputs: frozenset[str]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of all parameters: of the buffer, where one is a handle."""
+        buffers = self.function.buffer_map
+        return tuple(getattr(buffers.get(param), "name", param.name_hint) for param in self.function.params)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of parameters that are no outputs."""
+        return tuple(name for name in self.names if name not in self.outputs)
+
+    @cached_property
+    def buffer_names(self) -> dict[str, str]:
+        """The names of buffers by those of the handles that are other ones."""
+        known = {param.name_hint: buffer.name for param, buffer in self.function.buffer_map.items()}
+        return {handle: name for handle, name in known.items() if handle not in self.names}
+
+    @cached_property
+    def arrays(self) -> dict[str, tuple[Any, np.dtype[Any]]]:
+        """The shape and the type of the array for each output; of sizes that are left open, no shape."""
+        found = {}
+        for buffer in self.function.buffer_map.values():
+            if buffer.name in self.outputs:
+                element, lanes = lanes_of(buffer.dtype)
+                extents = [*buffer.shape, *([_core.const(lanes, "int32")] if lanes > 1 else [])]
+                shape = [int(extent.value) if isinstance(extent, _core.IntImm) else None for extent in extents]
+                found[buffer.name] = (None if None in shape else shape, numpy_dtype(element))
+        return found
 
 
 def call_of(function: Any) -> Call:
@@ -60,47 +96,43 @@ def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple
     Raises:
         tilewright.ArgumentError: the size of an output does not follow from the arguments.
     """
-    function, outputs = call
-    names, values = _by_name(call, args, named)
-    if not outputs or values is None:
+    values = _by_name(call, args, named)
+    if not call.outputs or values is None:
         return None
-    missing = [name for name in names if name not in values]
-    if not missing or any(name not in outputs for name in missing):
+    missing = [name for name in call.names if name not in values]
+    if not missing or not call.outputs.issuperset(missing):
         return None
-    sizes = _sizes(function, names, values)
     made = {}
-    for param, name in zip(function.params, names, strict=True):
-        if name in missing:
-            buffer = function.buffer_map[param]
-            shape = [_number(extent, sizes, name) for extent in buffer.shape]
-            element, lanes = lanes_of(buffer.dtype)
-            zeros = aligned_zeros([*shape, lanes] if lanes > 1 else shape, numpy_dtype(element))
-            made[name] = as_given(zeros, values.values())
-    return [values.get(name, made.get(name)) for name in names], list(made.values())
+    for name in missing:
+        shape, dtype = call.arrays[name]
+        zeros = aligned_zeros(_shape_for(call, name, values) if shape is None else shape, dtype)
+        made[name] = as_given(zeros, values.values())
+    return [values[name] if name in values else made[name] for name in call.names], list(made.values())
 
 
 def missing_inputs(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> list[str]:
     """The parameters that are not outputs, and that a call gives nothing for; none where it cannot be understood."""
-    names, values = _by_name(call, args, named)
-    return [] if values is None else [name for name in names if name not in call.outputs and name not in values]
+    values = _by_name(call, args, named)
+    return [] if values is None else [name for name in call.inputs if name not in values]
 
 
-def _by_name(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[str], dict[str, Any] | None]:
-    """The names of all parameters, and the arguments by them; None for an unknown name, or too many arguments."""
-    function, outputs = call
-    names = [getattr(function.buffer_map.get(p), "name", p.name_hint) for p in function.params]
-    inputs = [name for name in names if name not in outputs]
-    free = [name for name in (inputs if len(args) <= len(inputs) else names) if name not in named]
-    if len(args) > len(free) or any(name not in names for name in named):
-        return names, None
-    return names, {**named, **dict(zip(free, args, strict=False))}
+def _by_name(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The arguments by the names of their parameters; None for an unknown name, or too many arguments."""
+    free = call.inputs if len(args) <= len(call.inputs) else call.names
+    if named:
+        free = tuple(name for name in free if name not in named)
+        if any(name not in call.names for name in named):
+            return None
+    return None if len(args) > len(free) else {**named, **dict(zip(free, args, strict=False))}
 
 
 def as_given(array: Any, arguments: Iterable[Any]) -> Any:
     """The same memory as a tensor of PyTorch, where all that is given and no number is one."""
-    tensors = [value for value in arguments if hasattr(value, "shape") and not isinstance(value, np.generic)]
     torch = sys.modules.get("torch")
-    if torch is None or not tensors or not all(isinstance(value, torch.Tensor) for value in tensors):
+    if torch is None:
+        return array
+    tensors = [value for value in arguments if hasattr(value, "shape") and not isinstance(value, np.generic)]
+    if not tensors or not all(isinstance(value, torch.Tensor) for value in tensors):
         return array
     if array.dtype.isbuiltin == 1:
         return torch.from_dlpack(array)
@@ -109,11 +141,11 @@ def as_given(array: Any, arguments: Iterable[Any]) -> Any:
     return array if dtype is None else torch.from_dlpack(array.view(f"u{array.itemsize}")).view(dtype)
 
 
-def named_by_buffer(function: Any, named: Mapping[str, Any]) -> dict[str, Any]:
+def named_by_buffer(call: Call, named: Mapping[str, Any]) -> dict[str, Any]:
     """The named arguments under the names of the buffers, where some are those of the parameters that hold them."""
-    known = {getattr(function.buffer_map.get(p), "name", p.name_hint) for p in function.params}
-    buffers = {p.name_hint: buffer.name for p, buffer in function.buffer_map.items()}
-    found = {name if name in known else buffers.get(name, name): value for name, value in named.items()}
+    if not named or not call.buffer_names:
+        return dict(named)
+    found = {call.buffer_names.get(name, name): value for name, value in named.items()}
     return found if len(found) == len(named) else dict(named)
 
 
@@ -168,12 +200,20 @@ def _all(root: Any, kind: type) -> list[Any]:
     return found
 
 
-def _sizes(function: Any, names: Sequence[str], values: Mapping[str, Any]) -> dict[Any, Any]:
+def _shape_for(call: Call, name: str, values: Mapping[str, Any]) -> list[int]:
+    """Of an output whose sizes are those of the arguments, or numbers among them."""
+    sizes = _sizes(call, values)
+    buffer = next(buffer for buffer in call.function.buffer_map.values() if buffer.name == name)
+    _, lanes = lanes_of(buffer.dtype)
+    return [*(_number(extent, sizes, name) for extent in buffer.shape), *([lanes] if lanes > 1 else [])]
+
+
+def _sizes(call: Call, values: Mapping[str, Any]) -> dict[Any, Any]:
     """What the sizes are, by the shapes of the arguments and by the numbers among them."""
     sizes: dict[Any, Any] = {}
-    for param, name in zip(function.params, names, strict=True):
+    for param, name in zip(call.function.params, call.names, strict=True):
         value = values.get(name)
-        buffer = function.buffer_map.get(param)
+        buffer = call.function.buffer_map.get(param)
         if value is None:
             continue
         if buffer is None:
