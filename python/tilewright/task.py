@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright import _core, ir, limits
 from tilewright.errors import ArgumentError
-from tilewright.left_out import named_by_buffer
+from tilewright.left_out import Call, named_by_buffer
 from tilewright.specialize import specialize
 from tilewright.timing import Work
 
@@ -173,7 +173,7 @@ def by_buffer(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> di
     limits.kind("inputs", inputs, Mapping, "a dict of arrays by the names of parameters, or None")
     found = {str(name): value for name, value in inputs.items()}
     for function in _functions_of(program):
-        found = named_by_buffer(function, found)
+        found = named_by_buffer(Call(function, frozenset()), found)
     return found
 
 
