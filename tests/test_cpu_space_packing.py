@@ -57,7 +57,7 @@ def test_large_operands_are_copied_in_whole_lines_and_asked_for_ahead():
 
 def test_padded_rows_a_power_of_two_apart_get_a_line_of_distance():
     def aligned(channels):
-        steps = tw.compile(convolution(7, channels, 64), target="llvm -mcpu=haswell -num-cores=1").inspect("schedule")
+        steps = tw.compile(convolution(14, channels, 64), target="llvm -mcpu=haswell -num-cores=1").inspect("schedule")
         return re.findall(r"sch.storage_align\(\w+, 0, 2, (\d+), (\d+)\)", steps)
 
     assert aligned(512) == [("512", "16")]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from test_cpu_space import product, scheduled
+from test_cpu_space import convolution, product, scheduled
 from tilewright import te
 
 TARGETS = ["llvm -mcpu=x86-64-v3 -num-cores=1", "llvm -mcpu=x86-64-v3 -num-cores=3", "native -num-cores=2"]
@@ -67,3 +67,20 @@ def test_what_follows_is_computed_after_it() -> None:
 def test_a_search_draws_other_ways_too() -> None:
     texts = {scheduled(product(16, 512, 1024), TARGETS[0], best=False, seed=seed).mod.script() for seed in range(20)}
     assert {"C_rf_local" in text for text in texts} == {True, False}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("size, channels, filters", [(7, 256, 128), (5, 192, 240), (6, 128, 512)])
+def test_convolutions_of_small_images_are_such_products(size: int, channels: int, filters: int, target: str) -> None:
+    program = convolution(size, channels, filters)
+    shapes = [[int(extent) for extent in program.buffer_map[param].shape] for param in program.params]
+    rng = np.random.default_rng(size)
+    x, w = (rng.integers(-4, 5, shape).astype("float32") for shape in shapes[:2])
+    got, want = np.zeros(shapes[2], "float32"), np.zeros(shapes[2], "float32")
+    kernel = tw.compile(program, target, schedule="by rules")
+    kernel(x, w, got)
+    tw.compile(program, TARGETS[0], schedule="as written")(x, w, want)
+    np.testing.assert_array_equal(got, want)  # small integers: sums are exact
+    assert not {note.code for note in kernel.notes} & {"lower/not-in-registers", "lower/unproved-parallel"}
+    if "v3" in target:
+        assert "conv_rf_local" in scheduled(program, target).mod.script()

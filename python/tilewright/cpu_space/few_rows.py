@@ -40,61 +40,71 @@ def schedule_few_rows(schedule: Schedule, facts: Facts, target: _core.Target, dr
     part = steps * facts.extent(tile.axis) * bits_of(facts.store.buffer.dtype) // 8
     if part > _SHARE * target.l2_bytes or draw.choose(2):
         return False
-    rows = next(i for i in facts.spatial if facts.extent(i) > 1 and i != tile.axis)
-    spatial = [facts.axes[i].loop for i in facts.spatial]
-    parts, _ = schedule.split(facts.axes[facts.reduced[0]].loop, [None, steps])
-    sums = schedule.rfactor(parts, 0)
+    *others, last = (facts.axes[i].loop for i in facts.reduced)
+    parts, _ = schedule.split(last, [None, steps])
+    schedule.reorder(*(facts.axes[i].loop for i in facts.spatial), *others, parts)
+    sums = schedule.rfactor(schedule.fuse(*others, parts) if others else parts, 0)
     *own, parts, inner = schedule.get_loops(sums)
-    assert len(own) == len(spatial)
     by_axis = dict(zip(facts.spatial, own, strict=True))
-    around = [loop for i, loop in by_axis.items() if i not in (rows, tile.axis)]
-    row, each_row = schedule.split(by_axis[rows], [None, tile.size(rows)])
     chunk, column, each_column = schedule.split(by_axis[tile.axis], [None, _groups(facts, tile, target), tile.columns])
-    schedule.reorder(*around, chunk, parts, column, row, inner, each_row, each_column)
-    schedule.reverse_compute_at(facts.block, row)
+    outer, each = [], []
+    for i, loop in by_axis.items():
+        if i != tile.axis:
+            row, within = schedule.split(loop, [None, tile.size(i)])
+            outer.append(row)
+            each.append(within)
+    schedule.reorder(chunk, parts, column, *outer, inner, *each, each_column)
+    schedule.reverse_compute_at(facts.block, outer[-1] if outer else column)
     schedule.set_scope(sums, 0, "local")
     begin = schedule.decompose_reduction(sums, inner)
     for block in (facts.block, begin):
         loops = schedule.get_loops(block)
         attempt(schedule.vectorize, loops[-1])
-        attempt(schedule.unroll, loops[-2])
+        for loop in loops[len(outer) + 3 : -1]:
+            attempt(schedule.unroll, loop)
     schedule.vectorize(each_column)
-    schedule.unroll(each_row)
-    share(schedule, [*around, chunk], math.prod(axis.extent for axis in facts.axes), target)
+    for loop in each:
+        schedule.unroll(loop)
+    share(schedule, [chunk], math.prod(axis.extent for axis in facts.axes), target)
     return True
 
 
 def _steps(facts: Facts) -> int | None:
     """Of a part, that leave no rest; near the best number of them."""
-    if len(facts.reduced) != 1 or not all(axis.is_fixed for axis in facts.axes) or facts.phases:
+    if not all(axis.is_fixed for axis in facts.axes) or facts.phases:
         return None
-    length = facts.extent(facts.reduced[0])
+    length = facts.extent(facts.reduced[-1])
     ways = [steps for steps in range(_FEWEST, _MOST + 1) if length % steps == 0]
-    if length < _LEAST_SUM or not ways or not facts.store.buffer.dtype.startswith("float"):
+    sum_of = math.prod(facts.extent(i) for i in facts.reduced)
+    if sum_of < _LEAST_SUM or not ways or not facts.store.buffer.dtype.startswith("float"):
         return None
     return min(ways, key=lambda steps: abs(math.log(steps / _STEPS)))
 
 
 def _tile(facts: Facts, target: _core.Target) -> RegisterTile | None:
-    """The best one without a copy and without tails, where the product is one of few rows with a large matrix."""
-    axes = [i for i in facts.spatial if facts.extent(i) > 1]
-    tiles = [tile for tile in register_tiles(facts, target) if tile.copied is None]
-    even = [tile for tile in tiles if all(facts.divides(tile.size(i), i) for i in axes)]
-    tile = min(even, key=_loads_of_a_product, default=None)
-    if len(axes) != 2 or len(facts.reads) != 2 or tile is None or facts.store.strides[tile.axis] != 1:
+    """The best one without a copy, where the product is one of few rows with a large matrix."""
+    even = [
+        tile for tile in register_tiles(facts, target) if tile.copied is None and facts.divides(tile.columns, tile.axis)
+    ]
+    tile = min(even, key=lambda tile: _work(facts, tile), default=None)
+    if tile is None or len(facts.reads) != 2 or facts.store.strides[tile.axis] != 1:
         return None
-    rows = next(i for i in axes if i != tile.axis)
+    rows = [i for i in facts.spatial if i != tile.axis]
     matrix = next((read for read in facts.reads if read.varies(tile.axis)), None)
-    vectors = next((read for read in facts.reads if read.varies(rows)), None)
-    if matrix is None or vectors is None or matrix is vectors or not _FEWEST_ROWS <= facts.extent(rows) <= _MOST_ROWS:
+    if matrix is None or matrix.strides[tile.axis] != 1 or any(matrix.varies(i) for i in rows):
         return None
+    other = next(read for read in facts.reads if read is not matrix)
+    few = _FEWEST_ROWS <= math.prod(facts.extent(i) for i in rows) <= _MOST_ROWS
+    reduces = all(matrix.varies(i) for i in facts.reduced if facts.extent(i) > 1) and other.varies(facts.reduced[-1])
     is_large = _bytes(facts, matrix) > _LARGE * target.l2_bytes
-    return tile if is_large and matrix.strides[tile.axis] == 1 and vectors.varies(facts.reduced[0]) else None
+    return tile if few and reduces and is_large and not other.varies(tile.axis) else None
 
 
-def _loads_of_a_product(tile: RegisterTile) -> float:
+def _work(facts: Facts, tile: RegisterTile) -> float:
+    """What is loaded for a multiply-add, and what is done beside those that are needed."""
     rows = math.prod(size for _, size in tile.rows)
-    return (rows + tile.vectors) / (rows * tile.vectors)
+    done = math.prod(math.ceil(facts.extent(i) / size) * size / facts.extent(i) for i, size in tile.rows)
+    return done * (rows + tile.vectors) / (rows * tile.vectors)
 
 
 def _bytes(facts: Facts, read: Operand) -> int:
