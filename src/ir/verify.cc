@@ -446,7 +446,10 @@ void Verifier::call_function(const Call& call, const std::string& name, const No
   }
   for (size_t i = 0; i < call.args.size(); ++i) {
     DataType wanted = callee->params[i].dtype();
-    if (call.args[i].sort() == Sort::kExpr && call.args[i].get()->dtype != wanted) {
+    if (call.args[i].sort() != Sort::kExpr) {
+      return fail("verify/call", "argument " + std::to_string(i) + " of " + quoted(name) + " is no value", where);
+    }
+    if (call.args[i].get()->dtype != wanted) {
       fail("verify/call",
            "argument " + std::to_string(i) + " of " + quoted(name) + " is " + call.args[i].get()->dtype.str() +
                ", and the parameter " + wanted.str(),

@@ -124,6 +124,18 @@ bool LaneAccesses::apart(const LaneAccess& a, const LaneAccess& b) {
   return gap.min_value > 0 || gap.max_value < 0;
 }
 
+/// Two accesses of one step are either the same or farther apart than the loop runs: rows of a matrix along which it
+/// runs, whichever of them.
+bool LaneAccesses::beyond_lanes(const Expr& gap, int64_t stride) {
+  if (effect_of(gap) != Effect::kPure) return false;
+  if (auto extent = const_int(loop_->extent); extent && *extent > 0) {
+    arith::ModularSet rows = analyzer_.modular_set(analyzer_.simplify(gap));
+    if (rows.base == 0 && (rows.coeff == 0 || rows.coeff >= stride * *extent)) return true;
+  }
+  Expr reach = cast(gap.dtype(), loop_->extent) * stride;
+  return analyzer_.can_prove(ge(gap, reach)) || analyzer_.can_prove(le(gap, zero(gap.dtype()) - reach));
+}
+
 std::string LaneAccesses::obstacle(const LaneAccess& store, const LaneAccess& other) {
   const std::string& name = store.buffer->name;
   if (store.buffer->data != other.buffer->data) {
@@ -143,6 +155,7 @@ std::string LaneAccesses::obstacle(const LaneAccess& store, const LaneAccess& ot
       if ((distance > 0) == (store.position < other.position)) return "";
       return "an iteration needs what an earlier one does to '" + name + "'";
     }
+    if (beyond_lanes(store.index - other.index, std::abs(*store.stride))) return "";
   }
   if (apart(store, other)) return "";
   if (&store == &other) return "iterations may write to the same elements of '" + name + "'";

@@ -41,6 +41,7 @@ class LaneAccesses {
   void add(const Ref<Buffer>& buffer, const Expr& index, bool writes);
   std::optional<int64_t> stride_of(const Expr& index);
   std::string obstacle(const LaneAccess& store, const LaneAccess& other);
+  bool beyond_lanes(const Expr& gap, int64_t stride);
   bool all_differ(const Expr& index);
   bool apart(const LaneAccess& a, const LaneAccess& b);
   /// The index with variables of the loops around the access, and with the lane's if asked for, replaced by fresh ones

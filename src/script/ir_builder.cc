@@ -288,6 +288,17 @@ Expr call_function(const Ref<GlobalVar>& callee, std::vector<NodeRef> args) {
       if (prim && name == callee->name_hint) dtype = prim->dtype;
     }
   }
+  // A buffer stands for its memory, which is what a function takes; where that has gaps, callers have to say more.
+  for (NodeRef& arg : args) {
+    const Buffer* buffer = arg.as<Buffer>();
+    if (!buffer) continue;
+    if (!buffer->strides.empty() || !is_const_int(buffer->elem_offset, 0)) {
+      refuse("builder/call",
+             "'" + buffer->name + "' has strides or an offset, of which '" + callee->name_hint + "' would not know",
+             "pass the .data of a buffer without them");
+    }
+    arg = buffer->data;
+  }
   return make<Call>({dtype, callee, std::move(args)});
 }
 

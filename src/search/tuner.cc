@@ -41,6 +41,8 @@ constexpr double kClearlySlower = 1.02;
 constexpr double kFarSlower = 1.25;
 /// So near to what the machine allows nothing more is to be gained.
 constexpr double kNearBound = 1.03;
+/// What is faster than that by so much is no bound: terms that are left out count in it, or data that lie nearer.
+constexpr double kBeyondBound = 0.9;
 /// Batches without a candidate that a strategy may give before it counts as out of candidates.
 constexpr int kMostEmpty = 100;
 /// Seconds that the finals may take; of a search of few seconds, this share of them.
@@ -320,7 +322,8 @@ void Tuner::Impl::look_whether_to_stop() {
   if (!outcome.stop_reason.empty()) return;
   if (options.target_seconds > 0 && status.best_seconds <= options.target_seconds) {
     outcome.stop_reason = "target";
-  } else if (options.bound_seconds > 0 && status.best_seconds <= kNearBound * options.bound_seconds) {
+  } else if (status.best_seconds <= kNearBound * options.bound_seconds &&
+             status.best_seconds >= kBeyondBound * options.bound_seconds) {
     outcome.stop_reason = "roofline";
   } else if (options.patience > 0 && status.trials - trials_at_best >= options.patience) {
     outcome.stop_reason = "patience";

@@ -467,3 +467,29 @@ def main(a: T.handle, b: T.handle):
     for n in (0, 1, 31, 127, 128, 129, 300):
         values = (np.arange(n) % 80).astype(dtype)
         np.testing.assert_array_equal(kernel(values), values * np.dtype(dtype).type(3))
+
+
+@pytest.mark.parametrize("rows", ["range(i)", "range(i + 1)", "range(40)"])
+@pytest.mark.parametrize("columns", ["24", "30"])
+@pytest.mark.parametrize("update, meets", [("X[i, j] - L[i, k] * X[k, j]", False), ("X[i, j] + X[k, 23 - j]", True)])
+def test_rows_of_one_matrix_do_not_meet(update: str, meets: bool, rows: str, columns: str) -> None:
+    """A triangular solve: lanes along the row that is changed, from rows that are complete."""
+    program = from_source(
+        f"""
+@T.prim_func
+def solve(L: T.Buffer((40, 40), "float32"), X: T.Buffer((40, {columns}), "float32")):
+    for i in range(40):
+        for k in {rows}:
+            for j in range(24):
+                X[i, j] = {update}
+"""
+    )
+    text = str(tw.lower(program, after="vectorize_plain_loops").script())
+    assert ("T.vectorized" in text) == (not meets)
+    rng = np.random.default_rng(3)
+    lower = rng.integers(-1, 2, (40, 40)).astype("float32") / 64
+    got = rng.integers(-1, 2, (40, int(columns))).astype("float32") / 1024
+    want = got.copy()
+    tw.compile(program, "interpreter")(lower, want)
+    tw.compile(program)(lower, got)
+    np.testing.assert_allclose(got, want, rtol=1e-5)

@@ -166,6 +166,9 @@ def test_a_search_ends_within_three_percent_of_what_the_machine_allows(
     assert (near.stop_reason, near.progress.trials) == ("roofline", 32)
     farther = tuned(33, best / 1.5)
     assert (farther.stop_reason, farther.progress.trials) == ("trials", 33)
+    # What is faster than that by far is no bound: terms that are left out count in it, or data lie nearer.
+    beaten = tuned(34, best * 1.5)
+    assert (beaten.stop_reason, beaten.progress.trials) == ("trials", 34)
 
 
 def test_a_space_that_reads_what_it_draws_never_repeats_itself() -> None:

@@ -120,6 +120,10 @@ def test_the_roofline_is_looked_at_where_that_is_asked_for(tmp_path, monkeypatch
     task = Task("near")
     tune([task], tmp_path, runner=Slowing(), stop_at_roofline=True)
     assert len(task.told) == 3 and len(bounds) == 1 and bounds[0] > 0
+    monkeypatch.setattr(Roofs, "binding", lambda self, flops, bytes, dtype: SimpleNamespace(seconds=5.0))
+    task = Task("beyond")  # what is beaten by so much is no bound
+    tune([task], tmp_path, runner=Slowing(), stop_at_roofline=True)
+    assert len(task.told) == 8
 
 
 def test_a_real_session_ends_at_its_target(tmp_path, caplog):

@@ -14,6 +14,8 @@ __all__ = ["Stops", "stops_of"]
 
 #: so near to what the machine allows nothing more is to be gained
 _NEAR_BOUND = 1.03
+#: what is faster than that by so much is no bound
+_BEYOND_BOUND = 0.9
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Stops:
             target = wanted.get(context.task_name) if isinstance(wanted, Mapping) else wanted
             if target is not None and best <= target:
                 return "target"
-            if self.at_roofline and best <= _NEAR_BOUND * self._bound_of(context):
+            bound = self._bound_of(context) if self.at_roofline else 0.0
+            if _BEYOND_BOUND * bound <= best <= _NEAR_BOUND * bound:
                 return "roofline"
         at_best = list(seconds).index(best) + 1 if best < float("inf") else 0
         return "patience" if self.patience is not None and len(seconds) - at_best >= self.patience else ""
