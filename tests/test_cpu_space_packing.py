@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from test_cpu_space import convolution, here, product
+from test_cpu_space import convolution, here, product, scheduled
 from tilewright import cpu_space, te
 from tilewright.arguments import make_arrays
 from tilewright.task import task_of
@@ -73,3 +73,18 @@ def test_each_core_has_groups_of_columns_of_its_own():
         cpu_space.schedule_for_cpu(sch, tw.Target(target), best=True)
         outer = sch.get(sch.get_loops("Z_update")[0])
         assert outer.kind == tw.ir.ForKind.PARALLEL and outer.extent.value >= tw.Target(target).num_cores
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=x86-64-v3 -num-cores=1", "llvm -mcpu=skylake-avx512 -num-cores=2"])
+def test_columns_of_one_group_are_copied_for_each_batch(target):
+    """Heads of an attention: rows of keys lie apart, and one group of columns is all of them."""
+    a, b = (te.placeholder((3, 32, 4, 16), name=name) for name in "AB")
+    d = te.reduce_axis((0, 16), name="d")
+    scores = te.compute((3, 4, 32, 32), lambda n, h, i, j: te.sum(a[n, i, h, d] * b[n, j, h, d], axis=[d]), name="C")
+    program = te.create_prim_func([a, b, scores])
+    assert "B_global" in scheduled(program, target).mod.script()
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-4, 5, (3, 32, 4, 16)).astype("float32") for _ in range(2))
+    got = np.zeros((3, 4, 32, 32), "float32")
+    tw.compile(program, "native", schedule="by rules")(x, y, got)
+    np.testing.assert_array_equal(got, np.einsum("nihd,njhd->nhij", x, y))

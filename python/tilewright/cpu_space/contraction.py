@@ -172,13 +172,16 @@ class _Contraction:
                 at, each = schedule.split(at, [None, panels])
                 head[order.index(tile.axis)] = outer[tile.axis] = at
                 head.append(each)
+        elif copied is not None and batch and order[: len(batch)] == batch:
+            # One group of columns is all of them: the copy is made once for each value of those axes.
+            at = outer[batch[-1]]
         band = self._band(order, outer, with_tail) if at is None and not windows else None
         if band is not None:
             axis, size = band
             outer[axis], each = schedule.split(outer[axis], [None, size])
             head[order.index(axis) : order.index(axis) + 1] = [outer[axis], each]
         schedule.reorder(*head, *([] if windows else reduced), *unrolled, *tiles, vector)
-        # One group of columns is all of them: the copy is made before.
+        # Without such axes the copy of the one group is made before.
         packed = pack(schedule, facts, copied, at) if copied is not None and (at is not None or not batch) else None
         store = self._leave(leaving, head)
         depth = len(head)
@@ -207,7 +210,9 @@ class _Contraction:
         if windows:
             self._share_outermost(head, [outer[i] for i in with_tail])
             return
-        innermost = band[0] if band is not None else tile.axis if packed is not None and at is not None else None
+        innermost = band[0] if band is not None else None
+        if packed is not None and at is not None:
+            innermost = tile.axis if columns else batch[-1]
         self._share(order, outer, with_tail, innermost)
 
     def _padding(self) -> list[BlockRV]:
