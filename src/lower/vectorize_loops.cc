@@ -43,6 +43,58 @@ class LaneSpreader {
 
   std::string reason;
 
+  Stmt run(const Stmt& body) {
+    note_touched(body);
+    return spread(body);
+  }
+
+ private:
+  /// What every lane loads or stores that takes part, whatever conditions within values say: to load it for a lane that
+  /// does not ask for it there does no harm, and needs no mask.
+  void note_touched(const Stmt& s) {
+    switch (s.kind()) {
+      case Kind::kSeqStmt:
+        for (const Stmt& child : s.as<SeqStmt>()->seq) note_touched(child);
+        return;
+      case Kind::kLetStmt:
+        note_touched(s.as<LetStmt>()->value);
+        return note_touched(s.as<LetStmt>()->body);
+      case Kind::kBufferStore: {
+        const BufferStore& store = *s.as<BufferStore>();
+        if (!store.predicate.defined()) note_touched(store.buffer, store.indices);
+        return note_touched(store.value);
+      }
+      default:
+        return;
+    }
+  }
+
+  void note_touched(const Expr& e) {
+    visit(
+        e,
+        [&](const Ref<BufferLoad>& load, Visitor& walk) {
+          if (!load->predicate.defined()) note_touched(load->buffer, load->indices);
+          walk.descend(load);
+        },
+        [&](const Ref<And>& both, Visitor& walk) { walk(both->a); },
+        [&](const Ref<Or>& both, Visitor& walk) { walk(both->a); }, [&](const Ref<Let>&, Visitor&) {},
+        [&](const Ref<Call>& call, Visitor& walk) {
+          if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return walk(Expr(call->args[0]));
+          walk.descend(call);
+        });
+  }
+
+  /// An index that reads memory may be another one later.
+  void note_touched(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
+    if (indices.size() == 1 && effect_of(indices[0]) == Effect::kPure) touched_.emplace_back(buffer, indices[0]);
+  }
+
+  bool is_touched(const BufferLoad& load) const {
+    return std::any_of(touched_.begin(), touched_.end(), [&](const auto& known) {
+      return known.first == load.buffer && same_expr(known.second, load.indices[0]);
+    });
+  }
+
   Stmt spread(const Stmt& s) {
     if (!reason.empty()) return s;
     switch (s.kind()) {
@@ -61,7 +113,10 @@ class LaneSpreader {
           return fail(s, "the extent of loop '" + copy.loop_var->name_hint + "' inside differs between lanes");
         }
         if (Stmt together = written_out(copy); together.defined()) return together;
+        size_t known = touched_.size();
+        note_touched(copy.body);
         copy.body = spread(copy.body);
+        touched_.resize(known);
         return make<For>(std::move(copy), s.span());
       }
       case Kind::kIfThenElse:
@@ -91,7 +146,6 @@ class LaneSpreader {
     }
   }
 
- private:
   template <class H>
   H fail(const H& node, std::string why) {
     if (reason.empty()) reason = std::move(why);
@@ -248,12 +302,23 @@ class LaneSpreader {
   }
 
   /// What lanes do or have where a condition holds.
-  template <class T>
-  T under(const Expr& condition, const T& what) {
+  Expr under(const Expr& condition, const Expr& what) {
     Expr outer = mask_;
     mask_ = under(condition);
-    T result = spread(what);
+    Expr result = spread(what);
     mask_ = outer;
+    return result;
+  }
+
+  Stmt under(const Expr& condition, const Stmt& what) {
+    Expr outer = mask_, outer_part = taking_part_;
+    size_t known = touched_.size();
+    taking_part_ = mask_ = under(condition);
+    note_touched(what);
+    Stmt result = spread(what);
+    touched_.resize(known);
+    mask_ = outer;
+    taking_part_ = outer_part;
     return result;
   }
 
@@ -302,7 +367,7 @@ class LaneSpreader {
       return make<BufferLoad>({l->buffer, {index}, l->predicate}, l.span());
     }
     if (l->buffer->dtype.is_vector()) return fail(Expr(l), "the elements of '" + l->buffer->name + "' are vectors");
-    Expr predicate = mask_;
+    Expr predicate = is_touched(*l) ? taking_part_ : mask_;
     if (l->predicate.defined()) predicate = under(spread(l->predicate));
     return make<BufferLoad>({l->buffer, {index}, predicate}, l.span());
   }
@@ -457,6 +522,8 @@ class LaneSpreader {
   const std::unordered_set<NodeRef>& private_memory_;
   arith::Analyzer analyzer_;
   Expr mask_;
+  Expr taking_part_;  ///< of the mask what statements say: conditions within values are no part of it
+  std::vector<std::pair<Ref<Buffer>, Expr>> touched_;
   VarMap values_;
 };
 
@@ -503,7 +570,7 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
     if (lanes && *lanes > 1) {
       LaneSpreader spreader(inner->loop_var, inner->min, static_cast<int>(*lanes), memory);
       try {
-        Stmt vector = spreader.spread(inner->body);
+        Stmt vector = spreader.run(inner->body);
         if (spreader.reason.empty()) {
           return branches_too_much(vector, inner->body, context.target) ? serial(inner) : vector;
         }

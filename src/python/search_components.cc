@@ -96,16 +96,36 @@ SchedulePtr to_python(schedule::Schedule schedule, const PySchedule& made_from) 
   return object;
 }
 
+namespace {
+
+/// As UTF-8, whatever it holds: names of files may have bytes that are no text.
+std::string as_utf8(nb::handle text) {
+  nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return std::string(PyBytes_AsString(bytes.ptr()), static_cast<size_t>(PyBytes_Size(bytes.ptr())));
+}
+
+/// What error.what() says, which ends the process where that is no UTF-8.
+std::string traceback_of(const nb::python_error& error) {
+  nb::object lines =
+      nb::module_::import_("traceback")
+          .attr("format_exception")(error.type(), error.value(),
+                                    error.traceback().is_valid() ? nb::borrow(error.traceback()) : nb::none());
+  return as_utf8(nb::str("").attr("join")(lines).attr("rstrip")());
+}
+
+}  // namespace
+
 Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
   nb::handle value = error.value();
   keep_last_raise(value);
-  Diagnostic diagnostic = schedule_error(code, error.what());
+  Diagnostic diagnostic = schedule_error(code, traceback_of(error));
   diagnostic.rendered = diagnostic.message;
   if (nb::hasattr(value, "code") && nb::hasattr(value, "message")) {
-    diagnostic.code = nb::cast<std::string>(value.attr("code"));
-    std::string message = nb::cast<std::string>(value.attr("message"));
-    diagnostic.message = message.empty() ? nb::cast<std::string>(nb::str(value)) : message;
-    diagnostic.hint = nb::cast<std::string>(value.attr("hint"));
+    diagnostic.code = as_utf8(nb::str(value.attr("code")));
+    std::string message = as_utf8(nb::str(value.attr("message")));
+    diagnostic.message = message.empty() ? as_utf8(nb::str(value)) : message;
+    diagnostic.hint = as_utf8(nb::str(value.attr("hint")));
     if (diagnostic.code.empty()) diagnostic.code = code;
     if (diagnostic.code == "space/deadline") diagnostic.blame = Blame::kResource;
   }

@@ -180,3 +180,22 @@ def test_large_rows_and_columns_go_to_all_cores() -> None:
     for func in (rows, columns):
         kernel = tw.compile(func, "llvm -mcpu=x86-64-v3 -num-cores=2")
         assert "parallel" in str(kernel.inspect("schedule"))
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3"])
+@pytest.mark.parametrize("way", ["smaller", "lazy"])
+def test_short_rows_side_by_side_have_no_masks_within_conditions(way: str, target: str) -> None:
+    """What each lane loads or stores anyway is there: a mask for each condition around it took seconds to compile."""
+    body = body_of(way, "T.Cast('int8', k + 11)", "A[i, k]", False, ("int8", "int16"), False)
+    source = "\n".join(
+        [
+            "@T.prim_func",
+            "def f(A: T.Buffer((96, 3), 'int16'), P: T.Buffer((96,), 'int8'), N: T.Buffer((96,), 'int16')):",
+            "    for i in range(96):",
+            "        for k in range(3):",
+            *("            " + line for line in body),
+        ]
+    )
+    text = str(tw.lower(from_source(source), target=target).script())
+    assert "vload" not in text
+    assert len(tw.compile(from_source(source), target).inspect("asm").splitlines()) < 3000

@@ -274,10 +274,11 @@ def test_what_cannot_be_vectorized_stays_right() -> None:
 
 
 def test_conditions_that_grow_too_large_stay_in_a_serial_loop() -> None:
-    """Each stands in all loads under it: the vector form of 24 has 2^24 operations."""
+    """Each stands in all loads under it, of elements that nothing else loads: the vector form of 24 has 2^24
+    operations."""
     value = "A[i] + 1.0"
     for depth in range(24):
-        value = f"T.if_then_else(A[i] > {depth - 12}.0, {value}, {depth}.0)"
+        value = f"T.if_then_else(A[(i + {depth}) % 64] > {depth - 12}.0, {value}, {depth}.0)"
     program = tw.script.from_source(f"""
 @T.prim_func
 def nested(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):

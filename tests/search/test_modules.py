@@ -159,3 +159,10 @@ def test_without_a_correct_candidate_nothing_is_compiled(monkeypatch):
     assert result.table().rows[0][2] == ""
     with pytest.raises(tw.ResourceError, match="no candidate was correct"):
         result.compile()
+
+
+def test_functions_of_one_name_are_refused():
+    functions = {name: Layers[name].with_attr("global_symbol", "same") for name in ("dense", "by_hand")}
+    with pytest.raises(tw.ArgumentError, match="two functions of the module are exported as 'same'") as caught:
+        tw.tune(tw.ir.IRModule(functions), trials=1, progress=None)
+    assert caught.value.code == "tune/same-name"

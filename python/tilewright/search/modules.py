@@ -79,9 +79,24 @@ class ModuleResult(Mapping[str, "TuneResult"]):
 
 
 def public_functions(module: ir.Module) -> dict[str, ir.PrimFunc]:
-    """The functions that kernels are made of, by the names of these."""
+    """The functions that kernels are made of, by the names of these.
+
+    Raises:
+        tilewright.ArgumentError: two would have the same name.
+    """
     functions = [function for function in module.functions.values() if isinstance(function, ir.PrimFunc)]
-    return {str(f.attrs["global_symbol"]): f for f in functions if "global_symbol" in f.attrs}
+    found: dict[str, ir.PrimFunc] = {}
+    for function in functions:
+        if "global_symbol" in function.attrs:
+            name = str(function.attrs["global_symbol"])
+            if name in found:
+                raise ArgumentError.of(
+                    "tune/same-name",
+                    f"two functions of the module are exported as '{name}'",
+                    "give each a global_symbol of its own",
+                )
+            found[name] = function
+    return found
 
 
 def function_called(module: ir.Module, name: str) -> ir.PrimFunc | ir.Module:
