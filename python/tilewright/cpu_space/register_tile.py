@@ -309,9 +309,10 @@ class _Estimate:
         used = 1.0
         if number != self.copied:
             apart_bytes = [abs(read.strides[i] or 0) * width for i in facts.reduced if read.strides[i]]
-            # Rows that lie a multiple of many lines apart share few sets of a cache.
-            if apart_bytes and min(apart_bytes) % 1024 == 0:
-                used = min(1.0, row / min(apart_bytes))
+            # Rows that lie a multiple of many lines apart share few sets of a cache, most where each is one line.
+            step = min(apart_bytes, default=0)
+            if step and (step % 1024 == 0 or (step % 512 == 0 and row <= LINE_BYTES)):
+                used = min(1.0, row / step)
         return _cycles_to_bring(self._loads(read) * self.lanes * width, panel, self.target, used)
 
     def _copying(self) -> float:
