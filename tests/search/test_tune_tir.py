@@ -646,6 +646,9 @@ def test_a_database_by_its_path(tmp_path, place):
         ({"database": "sqlit"}, "database/database-kind", "did you mean sqlite"),
         ({"database": 3}, "arguments/kind", "the path of a file"),
         ({"special_space": {"mian": None}}, "tune/special-space", "did you mean main"),
+        ({"measure_callbacks": [print]}, "callback/kind", r"holds <built-in function print>, which is no .*\n.*\[\] for"),
+        ({"measure_callbacks": ["default", ms.AddToDatabase]}, "callback/kind", "holds the class AddToDatabase"),
+        ({"measure_callbacks": None}, "callback/kind", "holds None"),
     ],
 )
 def test_what_is_refused_before_anything_is_written(tmp_path, options, code, text):

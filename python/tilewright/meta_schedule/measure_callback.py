@@ -44,7 +44,7 @@ class MeasureCallback(ABC):
         "update-cost-model"; callbacks as they are; several in a list.
 
         Raises:
-            tilewright.ArgumentError: there is no such kind.
+            tilewright.ArgumentError: there is no such kind, or it is no callback.
         """
         kinds: dict[str, type[AddToDatabase] | type[RemoveBuildArtifact] | type[UpdateCostModel]] = {
             "add-to-database": AddToDatabase,
@@ -64,6 +64,14 @@ class MeasureCallback(ABC):
             return [kinds[kind]()]
         if isinstance(kind, list | tuple):
             return [callback for each in kind for callback in MeasureCallback.create(each)]
+        if isinstance(kind, type) or not callable(getattr(kind, "apply", None)):
+            what = f"the class {kind.__name__}" if isinstance(kind, type) else f"{kind!r:.80}"
+            raise ArgumentError.of(
+                "callback/kind",
+                f"measure_callbacks holds {what}, which is no measure callback",
+                "an object of a subclass of MeasureCallback, which defines apply(self, task_scheduler, task_id, "
+                "measure_candidates, builder_results, runner_results); [] for none",
+            )
         return [kind]
 
 
