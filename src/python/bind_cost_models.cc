@@ -255,7 +255,7 @@ void bind_cost_models(nb::module_& m) {
           },
           nb::arg("model"), nb::arg("tell"),
           "The model, but for its errors.\n\nArgs:\n    model: the one that is asked.\n"
-          "    tell: receives a text of one line, once.",
+          "    tell: receives a text, once.",
           nb::sig("def __init__(self, model: CostModel, tell: Callable[[str], object]) -> None"))
       .def(
           "give_up",
@@ -263,7 +263,7 @@ void bind_cost_models(nb::module_& m) {
             self.give_up(resource_error("tune/cost-model", text));
           },
           nb::arg("text"),
-          "The model failed where somebody else called it.\n\nArgs:\n    text: of the error, with its traceback.");
+          "The model failed where somebody else called it.\n\nArgs:\n    text: of the error.");
   nb::class_<search::AnalyticalModel, CostModel>(
       m, "AnalyticalModel", "Estimates by what limits a processor; learns nothing. Scores are calls a second.")
       .def(nb::init<>());

@@ -34,6 +34,17 @@ void keep_last_raise(nb::handle exception) {
   }
 }
 
+/// What was raised, and the user's line; the last line of Python's text where there is no room for asking.
+std::string said_of(nb::python_error& error) {
+  try {
+    return nb::cast<std::string>(nb::module_::import_("tilewright.user_lines").attr("said_of")(error.value()));
+  } catch (nb::python_error& failure) {
+    if (failure.matches(PyExc_KeyboardInterrupt)) throw;
+    const std::string text = error.what();
+    return text.substr(text.find_last_of('\n', text.find_last_not_of('\n')) + 1);
+  }
+}
+
 }  // namespace
 
 SchedulePtr to_python(schedule::Schedule schedule, Ref<Module> original) {
@@ -99,8 +110,8 @@ SchedulePtr to_python(schedule::Schedule schedule, const PySchedule& made_from) 
 Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
   nb::handle value = error.value();
   keep_last_raise(value);
-  Diagnostic diagnostic = schedule_error(code, error.what());
-  diagnostic.rendered = diagnostic.message;
+  Diagnostic diagnostic = schedule_error(code, {});
+  diagnostic.rendered = error.what();
   if (nb::hasattr(value, "code") && nb::hasattr(value, "message")) {
     diagnostic.code = nb::cast<std::string>(value.attr("code"));
     std::string message = nb::cast<std::string>(value.attr("message"));
@@ -108,6 +119,8 @@ Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
     diagnostic.hint = nb::cast<std::string>(value.attr("hint"));
     if (diagnostic.code.empty()) diagnostic.code = code;
     if (diagnostic.code == "space/deadline") diagnostic.blame = Blame::kResource;
+  } else {
+    diagnostic.message = said_of(error);
   }
   remembered().push_back({diagnostic.rendered, nb::borrow(value)});
   if (remembered().size() > 32) remembered().pop_front();

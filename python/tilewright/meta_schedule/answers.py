@@ -14,7 +14,7 @@ from tilewright import limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
-from tilewright.user_lines import last_raise, place_of
+from tilewright.user_lines import last_raise, said_of
 
 __all__ = [
     "MOST_EMPTY",
@@ -79,8 +79,7 @@ def _not_run(said: str, hint: str = _RESULT, message: str = "") -> RunnerResult:
 
 def _raised(who: str, error: BaseException) -> tuple[str, str]:
     """In short, with the user's line, and all of it."""
-    parts = (f"the {who} raised {type(error).__name__}: {error}", place_of(error))
-    return "\n".join(part for part in parts if part), f"the {who} raised\n{traceback.format_exc()}"
+    return f"the {who} raised {said_of(error)}", f"the {who} raised\n{traceback.format_exc()}"
 
 
 def _list_from(give: Callable[[], Any], who: str, what: str, count: int) -> tuple[list[Any], str, str]:

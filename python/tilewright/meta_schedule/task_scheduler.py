@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import statistics
+import sys
 import time
 import traceback
 from abc import ABC, abstractmethod
@@ -25,7 +26,7 @@ from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.local_runner import LocalRunner
-from tilewright.meta_schedule.measure_callback import AddToDatabase, MeasureCallback, apply_all
+from tilewright.meta_schedule.measure_callback import AddToDatabase, MeasureCallback, apply_all, tell_how_often
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
@@ -34,7 +35,7 @@ from tilewright.meta_schedule.stops import Stops
 from tilewright.search.interrupts import Interrupts
 from tilewright.tables import Table
 from tilewright.task import open_sizes_of
-from tilewright.user_lines import place_of
+from tilewright.user_lines import last_raise, said_of
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler"]
 
@@ -137,6 +138,7 @@ class TaskScheduler(ABC):
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
         self._empty: Counter[int] = Counter()  # batches of a task without a candidate, one after the other
         self._told = answers.Told()
+        self._raised: Counter[tuple[int, str]] = Counter()  # batches after which a callback has raised
         self._asked: set[int] = set()  # tasks whose strategy was asked for candidates
         self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
         self._journals: dict[int, SessionJournal] = {}
@@ -279,10 +281,13 @@ class TaskScheduler(ABC):
 
     def go_on_without_model(self) -> None:
         """To be called where the cost model has raised: that is told once, and it is not asked again."""
+        error = sys.exception()
+        said = "it cannot be asked" if error is None else said_of(last_raise(error))
+        _LOGGER.debug("%s", traceback.format_exc())
         if self._ranking is not None:
-            self._ranking.give_up(traceback.format_exc())
+            self._ranking.give_up(said)
         elif self.cost_model is not None:
-            self._lose_model(f"the search goes on without its cost model, which failed: {traceback.format_exc()}")
+            self._lose_model(f"the search goes on without its cost model, which failed: {said}")
 
     def _lose_model(self, text: str) -> None:
         self.cost_model = None
@@ -310,9 +315,8 @@ class TaskScheduler(ABC):
         except Exception as error:
             self._failures.setdefault(task_id, error)
             name = self.tasks[task_id].ctx.task_name
-            # The user's line that it comes from; where every task fails, the exception itself is raised.
-            said = "\n".join(part for part in (f"{type(error).__name__}: {error}", place_of(error)) if part)
-            _LOGGER.error("Task #%d: %r ends: %s failed: %s", task_id, name, what, said)
+            # Where every task fails, the exception itself is raised.
+            _LOGGER.error("Task #%d: %r ends: %s failed: %s", task_id, name, what, said_of(error))
             _LOGGER.debug("%s", traceback.format_exc())
             self.tasks[task_id].stop_reason = "failed"
             self.terminate_task(task_id)
@@ -403,8 +407,11 @@ class TaskScheduler(ABC):
                 continue
             try:
                 task.ctx.post_tuning()
-            except Exception:
-                _LOGGER.error("Task #%d: %r: %s", task_id, task.ctx.task_name, traceback.format_exc())
+            except Exception as error:
+                said = said_of(last_raise(error))
+                _LOGGER.error("Task #%d: %r: post_tuning() of its strategy raised %s", task_id, task.ctx.task_name, said)
+                _LOGGER.debug("%s", traceback.format_exc())
+        tell_how_often(self._raised, self.measure_callbacks, _LOGGER)
         for reference in self._references.values():
             if reference is not None:
                 shutil.rmtree(Path(reference.artifact_path).parent, ignore_errors=True)
@@ -473,7 +480,7 @@ class TaskScheduler(ABC):
             told = (candidates, built, results)
             if isinstance(callback, AddToDatabase):
                 told = tuple([each[i] for i in fresh] for each in told)  # type: ignore[assignment]
-            apply_all([callback], self, task_id, told, _LOGGER)
+            apply_all([callback], self, task_id, told, _LOGGER, self._raised)
         if journal is not None:
             journal.tell(candidates)
         self._look_whether_to_stop(task_id)
@@ -589,15 +596,21 @@ def _why_none(context: Any) -> str:
     refusals = getattr(strategy, "refusals", None)
     if refusals:
         said = getattr(strategy, "first_refusals", {})
-        messages = {code: f" ({said[code]})" for code in refusals if said.get(code)}
-        reasons = [f"{n} x {code}{messages.get(code, '')}" for code, n in sorted(refusals.items())]
+        reasons = [refused(code, n, said.get(code, "")) for code, n in sorted(refusals.items())]
         hint = ""
         if "DisallowDynamicLoop" in refusals and open_sizes_of(context.mod):
             hint = (
                 "\n  hint: the program leaves sizes open: tw.tune(..., sizes={...}) tunes it for those that are usual"
             )
-        return f"its space has no valid point: {', '.join(reasons)}{hint}"
+        between = ",\n" if any("\n" in reason for reason in reasons) else ", "
+        return f"its space has no valid point: {between.join(reasons)}{hint}"
     return "its strategy gave no candidates"
+
+
+def refused(code: str, count: int, message: str) -> str:
+    """How often something was refused, and what was said then: the line of the user's own that it shows stands below."""
+    first, newline, place = message.partition("\n")
+    return f"{count} x {code}" + (f" ({first}){newline}{place}" if message else "")
 
 
 def _why_not_asked(stop_reason: str) -> str:

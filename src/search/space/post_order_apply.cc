@@ -74,10 +74,10 @@ Status PostOrderApply::initialize(const TuneContext& context) {
 void PostOrderApply::note(const ScheduleRule& rule, const std::vector<Failure>& failures) {
   for (const auto& [block, error] : failures) {
     auto& [count, first] = refused_[error.code.empty() ? "unknown" : error.code];
-    if (count++ == 0) first = in_one_line(error.message);
-    const std::string hint = error.hint.empty() ? "" : "; " + error.hint;
+    if (count++ == 0) first = error.message;
+    const std::string hint = error.hint.empty() ? "" : "\n  hint: " + error.hint;
     warnings_.once(rule.name() + " " + error.code, fmt::format("{} fails on block '{}', which stays as it was: {}{}",
-                                                               rule.name(), block, in_one_line(error.message), hint));
+                                                               rule.name(), block, error.message, hint));
   }
 }
 
