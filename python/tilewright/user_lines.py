@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 import sysconfig
 import traceback
 from pathlib import Path
@@ -49,6 +50,14 @@ def place_of(error: BaseException) -> str:
             start, end = len(text) - len(text.lstrip()), len(text)
         return render_line(frame.filename, frame.lineno, start + 1, end + 1)
     return ""
+
+
+def users_level() -> int:
+    """The `stacklevel` of a warning that its caller gives, so that it names the line that called this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(str(NOT_THE_USERS[0])):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def said_of(error: BaseException) -> str:

@@ -53,19 +53,20 @@ SchedulePtr to_python(schedule::Schedule schedule, Ref<Module> original) {
   return object;
 }
 
-Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer) {
+Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer, const std::string& who, const char* hint) {
   std::vector<schedule::Schedule> schedules;
+  const bool is_list = nb::isinstance<nb::list>(answer) || nb::isinstance<nb::tuple>(answer);
   auto add = [&](nb::handle item) -> Status {
     SchedulePtr object;
     if (!nb::try_cast(item, object) || !object) {
-      return argument_error("search/schedule", "a schedule was expected, not " + class_name(item),
-                            "return a Schedule, a list of them, or None");
+      return argument_error("search/schedule", who + " a '" + class_name(item) + "'" + (is_list ? " in its list" : ""),
+                            hint);
     }
     schedules.push_back(object->schedule);
     return Ok{};
   };
   if (answer.is_none()) return schedules;
-  if (nb::isinstance<nb::list>(answer) || nb::isinstance<nb::tuple>(answer)) {
+  if (is_list) {
     for (nb::handle item : answer) TW_RETURN_IF_ERROR(add(item));
   } else {
     TW_RETURN_IF_ERROR(add(answer));

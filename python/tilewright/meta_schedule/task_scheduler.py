@@ -263,7 +263,9 @@ class TaskScheduler(ABC):
             self.remaining_tasks += 1
             context.logger.info("Initializing Task #%d: %r", task_id, context.task_name)
             with Profiler.timeit("InitializeTask"):
-                spaces = self._attempt(task_id, "its space", context.generate_design_space)
+                spaces = self._attempt(
+                    task_id, getattr(context, "failing", "its space"), functools.partial(answers.designs_of, context)
+                )
                 if spaces is None:
                     continue
                 context.logger.info("Total %d design space(s) generated", len(spaces))
@@ -354,6 +356,8 @@ class TaskScheduler(ABC):
                 profiler.add(scope, seconds - before.get(scope, 0.0))
         if candidates is None:
             return None
+        if candidates:
+            self._told.look_at_refusals(_name_of(task_id, task), strategy)
         journal = self._journals.get(task_id)
         known = [None if journal is None else journal.take(candidate) for candidate in candidates]
         fresh = [candidate for candidate, before in zip(candidates, known, strict=True) if before is None]
@@ -403,13 +407,15 @@ class TaskScheduler(ABC):
             if not task.is_terminated:
                 task.stop_reason = self.stop_reason
                 self.terminate_task(task_id)
+            if task.best_ms >= FAILED_MS:
+                self._told.tell_of_failures(_name_of(task_id, task))
             if task_id not in self._begun:
                 continue
             try:
                 task.ctx.post_tuning()
             except Exception as error:
                 said = said_of(last_raise(error))
-                _LOGGER.error("Task #%d: %r: post_tuning() of its strategy raised %s", task_id, task.ctx.task_name, said)
+                _LOGGER.error("%s: post_tuning() of its strategy raised %s", _name_of(task_id, task), said)
                 _LOGGER.debug("%s", traceback.format_exc())
         tell_how_often(self._raised, self.measure_callbacks, _LOGGER)
         for reference in self._references.values():
@@ -506,7 +512,7 @@ class TaskScheduler(ABC):
         logger = task.ctx.logger
         for candidate, build, result in zip(candidates, built, results, strict=True):
             error = build.error_msg or result.error_msg
-            self._told.look_at(f"Task #{task_id}: {task.ctx.task_name!r}", build, result)
+            self._told.look_at(_name_of(task_id, task), build, result)
             milliseconds = FAILED_MS if error is not None else _milliseconds(result)
             if build.error_msg is not None:
                 task.build_error_count += 1
@@ -590,13 +596,17 @@ class TaskScheduler(ABC):
 PyTaskScheduler = TaskScheduler
 
 
+def _name_of(task_id: int, task: TaskRecord) -> str:
+    return f"Task #{task_id}: {task.ctx.task_name!r}"
+
+
 def _why_none(context: Any) -> str:
     """What became of the points of a search that has no candidates."""
     strategy = getattr(context, "search_strategy", None)
     refusals = getattr(strategy, "refusals", None)
     if refusals:
         said = getattr(strategy, "first_refusals", {})
-        reasons = [refused(code, n, said.get(code, "")) for code, n in sorted(refusals.items())]
+        reasons = [answers.refused(code, n, said.get(code, "")) for code, n in sorted(refusals.items())]
         hint = ""
         if "DisallowDynamicLoop" in refusals and open_sizes_of(context.mod):
             hint = (
@@ -605,12 +615,6 @@ def _why_none(context: Any) -> str:
         between = ",\n" if any("\n" in reason for reason in reasons) else ", "
         return f"its space has no valid point: {between.join(reasons)}{hint}"
     return "its strategy gave no candidates"
-
-
-def refused(code: str, count: int, message: str) -> str:
-    """How often something was refused, and what was said then: the line of the user's own that it shows stands below."""
-    first, newline, place = message.partition("\n")
-    return f"{count} x {code}" + (f" ({first}){newline}{place}" if message else "")
 
 
 def _why_not_asked(stop_reason: str) -> str:

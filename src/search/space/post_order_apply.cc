@@ -139,6 +139,10 @@ Result<std::vector<Schedule>> PostOrderApply::generate_design_space(const Ref<Mo
   std::vector<Schedule> schedules = {std::move(start)};
   for (const auto& rule : schedule_rules.value_or(ScheduleRules())) {
     TW_TRY(made, apply_everywhere(*rule, std::move(schedules), blocks));
+    if (made.empty()) {
+      return argument_error("space/empty", fmt::format("{}.apply() left no schedule: it returned []", rule->name()),
+                            "return [sch] where there is nothing to do");
+    }
     schedules = std::move(made);
   }
   return schedules;
