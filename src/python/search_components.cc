@@ -124,7 +124,11 @@ Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
     diagnostic.message = said_of(error);
   }
   remembered().push_back({diagnostic.rendered, nb::borrow(value)});
-  if (remembered().size() > 32) remembered().pop_front();
+  nb::object forgotten;  // let go of once the list is whole again: its end may run anything, on other threads too
+  if (remembered().size() > 32) {
+    forgotten = std::move(remembered().front().exception);
+    remembered().pop_front();
+  }
   return diagnostic;
 }
 
