@@ -137,8 +137,7 @@ struct PythonCostModel final : CostModel {
       nb::object scores_from =
           nb::module_::import_("tilewright.meta_schedule.cost_model.features_of").attr("scores_from");
       nb::object model = nb::find(static_cast<const CostModel*>(this));
-      Numbers scores =
-          numbers_of(scores_from(model, context_to_python(context), candidates_to_python(candidates)));
+      Numbers scores = numbers_of(scores_from(model, context_to_python(context), candidates_to_python(candidates)));
       std::vector<double> values(scores.data(), scores.data() + scores.size());
       const auto missing = std::ranges::count_if(values, [](double score) { return std::isnan(score); });
       if (missing > 0) {
@@ -285,8 +284,7 @@ void bind_cost_models(nb::module_& m) {
           [](search::ForgivingModel& self, const std::string& text) {
             self.give_up(resource_error("tune/cost-model", text));
           },
-          nb::arg("text"),
-          "The model failed where somebody else called it.\n\nArgs:\n    text: of the error.");
+          nb::arg("text"), "The model failed where somebody else called it.\n\nArgs:\n    text: of the error.");
   nb::class_<search::AnalyticalModel, CostModel>(
       m, "AnalyticalModel", "Estimates by what limits a processor; learns nothing. Scores are calls a second.")
       .def(nb::init<>());

@@ -139,7 +139,8 @@ search::ScheduleFn::Function schedule_function(nb::callable function) {
       object->original = object->schedule.module();
       nb::object answer = held->callable(object);
       if (answer.is_none()) return std::vector<schedule::Schedule>{object->schedule};
-      const std::string name = nb::cast<std::string>(nb::str(nb::getattr(held->callable, "__name__", nb::str("space"))));
+      const std::string name =
+          nb::cast<std::string>(nb::str(nb::getattr(held->callable, "__name__", nb::str("space"))));
       return schedules_of(answer, "the space '" + name + "' returned",
                           "change the schedule in place and return None, or return a schedule or a list of them");
     });

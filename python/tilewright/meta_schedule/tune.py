@@ -82,16 +82,8 @@ def tune_tasks(
     """
     _check_weights(tasks, task_weights)
     check_asked(
-        tasks,
-        work_dir,
-        max_trials_global,
-        max_trials_per_task,
-        num_trials_per_iter,
-        builder,
-        runner,
-        database,
-        measure_callbacks,
-        max_seconds,
+        *(tasks, work_dir, max_trials_global, max_trials_per_task, num_trials_per_iter),
+        *(builder, runner, database, measure_callbacks, max_seconds),
     )
     stops = stops_of(patience, target_seconds, stop_at_roofline, [task.task_name for task in tasks])
     database = database_of_session(database, work_dir, module_equality)
