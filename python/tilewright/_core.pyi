@@ -3658,7 +3658,7 @@ class SpaceGenerator:
         """
 
     @mutators.setter
-    def mutators(self, value: Sequence[tuple[Mutator, float]] | None, /) -> None: ...
+    def mutators(self, value: Sequence[tuple[Mutator, float]] | Mapping[Mutator, float] | None, /) -> None: ...
     def initialize(self, context: TuneContext) -> None:
         """
         Fill in what is not given, and initialize rules, postprocessors and mutators.
@@ -4163,7 +4163,7 @@ class ForgivingModel(CostModel):
 
         Args:
             model: the one that is asked.
-            tell: receives a text of one line, once.
+            tell: receives a text, once.
         """
 
     def give_up(self, text: str) -> None:
@@ -4171,7 +4171,7 @@ class ForgivingModel(CostModel):
         The model failed where somebody else called it.
 
         Args:
-            text: of the error, with its traceback.
+            text: of the error.
         """
 
 class AnalyticalModel(CostModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 import sysconfig
 import traceback
 from pathlib import Path
@@ -51,6 +52,33 @@ def place_of(error: BaseException) -> str:
     return ""
 
 
+def users_level() -> int:
+    """The `stacklevel` of a warning that its caller gives, so that it names the line that called this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(str(NOT_THE_USERS[0])):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def said_of(error: BaseException) -> str:
+    """What was raised, and the innermost line of the user's own that it comes from, where its text does not show that
+    already; its hint stays the last line."""
+    try:
+        said = f"{type(error).__name__}: {error}"
+    except Exception:  # of a class that cannot say its text
+        said = type(error).__name__
+    place = place_of(error)
+    if not place or _where(place) in said:
+        return said
+    before, hint, after = said.partition("\n  hint:")
+    return f"{before}\n{place}{hint}{after}"
+
+
+def _where(place: str) -> str:
+    """File and line, as the first line of a place says them."""
+    return place.split("\n", 1)[0].rpartition(":")[0]
+
+
 def with_place(error: Error, within: str = "") -> str:
     """The text of an error, with the user's line that led to it where the text does not show that already.
 
@@ -60,8 +88,7 @@ def with_place(error: Error, within: str = "") -> str:
     """
     text = str(error)
     place = place_of(error) if isinstance(error, (ScheduleError, ArgumentError)) else ""
-    where = place.split("\n", 1)[0].rpartition(":")[0]
-    parts = [f"  in {within}" if within else "", place if where not in text else ""]
+    parts = [f"  in {within}" if within else "", place if _where(place) not in text else ""]
     more = "".join(f"\n{part}" for part in parts if part)
     before, hint, after = text.partition("\n  hint:")
     return f"{before}{more}{hint}{after}"

@@ -4,10 +4,16 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
 #include "python/search_components.h"
 #include "search/cost_model/analytical.h"
 #include "search/cost_model/forgiving.h"
 #include "search/features/per_store_features.h"
+#include "search/warnings.h"
 
 namespace tilewright::python {
 namespace {
@@ -126,11 +132,27 @@ struct PythonCostModel final : CostModel {
   Result<std::vector<double>> predict(const TuneContext& context,
                                       const std::vector<MeasureCandidate>& candidates) override {
     return in_python("cost_model/exception", [&]() -> Result<std::vector<double>> {
-      nb::object predict = overridden<CostModel>(this, "predict");
-      Numbers scores = numbers_of(predict(context_to_python(context), candidates_to_python(candidates)));
-      return std::vector<double>(scores.data(), scores.data() + scores.size());
+      not_left_out("predict");
+      // As models that rank together ask one another.
+      nb::object scores_from =
+          nb::module_::import_("tilewright.meta_schedule.cost_model.features_of").attr("scores_from");
+      nb::object model = nb::find(static_cast<const CostModel*>(this));
+      Numbers scores = numbers_of(scores_from(model, context_to_python(context), candidates_to_python(candidates)));
+      std::vector<double> values(scores.data(), scores.data() + scores.size());
+      const auto missing = std::ranges::count_if(values, [](double score) { return std::isnan(score); });
+      if (missing > 0) {
+        warnings_.once("nan", fmt::format("predict() of a '{}' gave nan for {} of {} candidates, which are ranked last",
+                                          class_name(model), missing, values.size()));
+      }
+      return values;
     });
   }
+
+ private:
+  void not_left_out(const char* method) const {
+    if (!overrides<CostModel>(this, method)) not_defined<CostModel>(this, method);
+  }
+  search::Warnings warnings_;
 };
 
 /// As those in C++ see it, who get data whatever a subclass in Python does.
@@ -255,15 +277,14 @@ void bind_cost_models(nb::module_& m) {
           },
           nb::arg("model"), nb::arg("tell"),
           "The model, but for its errors.\n\nArgs:\n    model: the one that is asked.\n"
-          "    tell: receives a text of one line, once.",
+          "    tell: receives a text, once.",
           nb::sig("def __init__(self, model: CostModel, tell: Callable[[str], object]) -> None"))
       .def(
           "give_up",
           [](search::ForgivingModel& self, const std::string& text) {
             self.give_up(resource_error("tune/cost-model", text));
           },
-          nb::arg("text"),
-          "The model failed where somebody else called it.\n\nArgs:\n    text: of the error, with its traceback.");
+          nb::arg("text"), "The model failed where somebody else called it.\n\nArgs:\n    text: of the error.");
   nb::class_<search::AnalyticalModel, CostModel>(
       m, "AnalyticalModel", "Estimates by what limits a processor; learns nothing. Scores are calls a second.")
       .def(nb::init<>());

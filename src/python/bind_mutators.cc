@@ -36,6 +36,12 @@ struct PythonMutator final : Mutator {
     return in_python("mutator/exception", [&]() -> Result<std::optional<Trace>> {
       nb::object answer = overridden<Mutator>(this, "apply")(PyTrace{trace}, draw_seed(random));
       if (answer.is_none()) return std::optional<Trace>();
+      if (!nb::isinstance<PyTrace>(answer)) {
+        return argument_error("mutator/answer",
+                              class_name(nb::find(static_cast<const Mutator*>(this))) + ".apply() returned a '" +
+                                  class_name(answer) + "', neither a trace nor None",
+                              "such as trace.with_decision(draw, decision), or None where there is nothing to change");
+      }
       return std::optional<Trace>(nb::cast<const PyTrace&>(answer).trace.without_postproc());
     });
   }

@@ -27,9 +27,9 @@ using search::TuneContext;
 
 /// A rule that has nothing to say returns the schedule; one that returns None has forgotten to return something.
 Result<std::vector<schedule::Schedule>> made_by_rule(const std::string& rule, nb::handle answer) {
-  if (!answer.is_none()) return schedules_of(answer);
-  return argument_error("search/schedule", rule + " returned None",
-                        "return the schedule, or a list of them: [sch] where there is nothing to do");
+  constexpr const char* kHint = "return the schedule, or a list of them: [sch] where there is nothing to do";
+  if (answer.is_none()) return argument_error("search/schedule", rule + " returned None", kHint);
+  return schedules_of(answer, rule + " returned", kHint);
 }
 
 struct PythonScheduleRule final : ScheduleRule {

@@ -87,7 +87,8 @@ Candidates candidates_of(const char* name, nb::handle given, const char* hint) {
 
 TuningPlan plan_of(int64_t max_trials, int64_t num_trials_per_iter, const nb::object& design_spaces,
                    const nb::object& database, const nb::object& cost_model) {
-  TuningPlan plan{max_trials, num_trials_per_iter, unwrap(schedules_of(design_spaces)), nullptr, nullptr};
+  auto spaces = unwrap(schedules_of(design_spaces, "design_spaces has", "it is a list of schedules"));
+  TuningPlan plan{max_trials, num_trials_per_iter, std::move(spaces), nullptr, nullptr};
   if (!database.is_none()) plan.database = std::make_shared<PythonDatabase>(database);
   if (!cost_model.is_none()) plan.cost_model = nb::cast<std::shared_ptr<CostModel>>(cost_model);
   return plan;
@@ -396,7 +397,7 @@ void bind_evolution(nb::module_& m) {
   cls.def(
       "evolve_with_cost_model",
       [](EvolutionarySearch& self, const nb::object& population, size_t num) {
-        auto given = unwrap(schedules_of(population));
+        auto given = unwrap(schedules_of(population, "population has", "it is a list of schedules"));
         auto best = [&] {
           nb::gil_scoped_release release;
           return self.evolve_with_cost_model(std::move(given), num);

@@ -33,8 +33,12 @@ struct PythonSpaceGenerator final : SpaceGenerator {
     });
   }
   Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override {
-    return in_python("space/exception",
-                     [&] { return schedules_of(overridden<SpaceGenerator>(this, "generate_design_space")(module)); });
+    return in_python("space/exception", [&] {
+      nb::object made = overridden<SpaceGenerator>(this, "generate_design_space")(module);
+      const std::string of = class_name(nb::find(static_cast<const SpaceGenerator*>(this)));
+      return schedules_of(made, "generate_design_space() of a '" + of + "' gave",
+                          "it gives a list of schedules, such as [tw.Schedule(module)]");
+    });
   }
   std::shared_ptr<SpaceGenerator> clone() const override { return cloned<SpaceGenerator>(this); }
 
@@ -74,8 +78,12 @@ Parts cast_part(nb::handle given, const char* name, const char* what) {
     }
     if (!has_none && nb::try_cast(given, parts)) return parts;
   }
+  std::string hint = "subclass the classes of tilewright.meta_schedule, and give instances of them";
+  if constexpr (std::is_same_v<Parts, search::Mutators>) {
+    hint += ", each with how often it is taken: [(MyMutator(), 1.0)] or {MyMutator(): 1.0}; [] for none";
+  }
   fail(argument_error("search/parts", std::string(name) + " is no list of " + what + ": " + nb::repr(given).c_str(),
-                      "subclass the classes of tilewright.meta_schedule, and give instances of them"));
+                      std::move(hint)));
 }
 
 /// The same, where None is none.
@@ -103,14 +111,17 @@ void set_schedule_rules(SpaceGenerator& space, nb::handle given) {
   space.schedule_rules = cast_parts<search::ScheduleRules>(given, "schedule_rules", "schedule rules");
 }
 
-void set_mutator_probs(SpaceGenerator& space, nb::handle given) {
+/// As pairs, or as a dict; `name` is how they are called.
+void set_mutators(SpaceGenerator& space, nb::handle given, const char* name) {
   if (given.is_none()) {
     space.mutators.reset();
   } else {
     nb::object pairs = nb::isinstance<nb::dict>(given) ? nb::steal(PyDict_Items(given.ptr())) : nb::borrow(given);
-    space.mutators = checked(cast_part<search::Mutators>(pairs, "mutator_probs", "mutators with their probabilities"));
+    space.mutators = checked(cast_part<search::Mutators>(pairs, name, "mutators with their probabilities"));
   }
 }
+
+void set_mutator_probs(SpaceGenerator& space, nb::handle given) { set_mutators(space, given, "mutator_probs"); }
 
 nb::object mutator_probs(const SpaceGenerator& space) {
   if (!space.mutators) return nb::none();
@@ -128,7 +139,10 @@ search::ScheduleFn::Function schedule_function(nb::callable function) {
       object->original = object->schedule.module();
       nb::object answer = held->callable(object);
       if (answer.is_none()) return std::vector<schedule::Schedule>{object->schedule};
-      return schedules_of(answer);
+      const std::string name =
+          nb::cast<std::string>(nb::str(nb::getattr(held->callable, "__name__", nb::str("space"))));
+      return schedules_of(answer, "the space '" + name + "' returned",
+                          "change the schedule in place and return None, or return a schedule or a list of them");
     });
   };
 }
@@ -242,12 +256,10 @@ void bind_generator(nb::module_& m) {
           "What is done to candidates before they are built; None until initialize() fills in those of the target.")
       .def_prop_rw(
           "mutators", [](const SpaceGenerator& self) { return self.mutators; },
-          [](SpaceGenerator& self, nb::handle given) {
-            auto parts = cast_parts<search::Mutators>(given, "mutators", "mutators with their probabilities");
-            self.mutators = parts ? std::optional(checked(std::move(*parts))) : std::nullopt;
-          },
-          nb::arg().none(), nb::for_getter(nb::sig("def mutators(self) -> list[tuple[Mutator, float]] | None")),
-          nb::for_setter(nb::sig("def mutators(self, value: Sequence[tuple[Mutator, float]] | None, /) -> None")),
+          [](SpaceGenerator& self, nb::handle given) { set_mutators(self, given, "mutators"); }, nb::arg().none(),
+          nb::for_getter(nb::sig("def mutators(self) -> list[tuple[Mutator, float]] | None")),
+          nb::for_setter(nb::sig("def mutators(self, value: Sequence[tuple[Mutator, float]] | Mapping[Mutator, float] "
+                                 "| None, /) -> None")),
           "What varies candidates, each with its probability; None until initialize() fills in those of the target.")
       .def(
           "initialize",

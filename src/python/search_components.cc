@@ -34,6 +34,37 @@ void keep_last_raise(nb::handle exception) {
   }
 }
 
+/// As UTF-8, whatever it holds: names of files may have bytes that are no text.
+std::string as_utf8(nb::handle text) {
+  nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return std::string(PyBytes_AsString(bytes.ptr()), static_cast<size_t>(PyBytes_Size(bytes.ptr())));
+}
+
+/// What error.what() says, which ends the process where that is no UTF-8; the name of the exception where there is no
+/// room for asking, as in a recursion without end.
+std::string traceback_of(nb::python_error& error) {
+  try {
+    nb::object trace = error.traceback().is_valid() ? nb::borrow(error.traceback()) : nb::none();
+    nb::object lines = nb::module_::import_("traceback").attr("format_exception")(error.type(), error.value(), trace);
+    return as_utf8(nb::str("").attr("join")(lines).attr("rstrip")());
+  } catch (nb::python_error& failure) {
+    if (failure.matches(PyExc_KeyboardInterrupt)) throw;
+    return reinterpret_cast<PyTypeObject*>(error.type().ptr())->tp_name;
+  }
+}
+
+/// What was raised, and the user's line; the last line of Python's text where there is no room for asking.
+std::string said_of(nb::python_error& error) {
+  try {
+    return as_utf8(nb::module_::import_("tilewright.user_lines").attr("said_of")(error.value()));
+  } catch (nb::python_error& failure) {
+    if (failure.matches(PyExc_KeyboardInterrupt)) throw;
+    const std::string text = traceback_of(error);
+    return text.substr(text.find_last_of('\n', text.find_last_not_of('\n')) + 1);
+  }
+}
+
 }  // namespace
 
 SchedulePtr to_python(schedule::Schedule schedule, Ref<Module> original) {
@@ -42,19 +73,20 @@ SchedulePtr to_python(schedule::Schedule schedule, Ref<Module> original) {
   return object;
 }
 
-Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer) {
+Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer, const std::string& who, const char* hint) {
   std::vector<schedule::Schedule> schedules;
+  const bool is_list = nb::isinstance<nb::list>(answer) || nb::isinstance<nb::tuple>(answer);
   auto add = [&](nb::handle item) -> Status {
     SchedulePtr object;
     if (!nb::try_cast(item, object) || !object) {
-      return argument_error("search/schedule", "a schedule was expected, not " + class_name(item),
-                            "return a Schedule, a list of them, or None");
+      return argument_error("search/schedule", who + " a '" + class_name(item) + "'" + (is_list ? " in its list" : ""),
+                            hint);
     }
     schedules.push_back(object->schedule);
     return Ok{};
   };
   if (answer.is_none()) return schedules;
-  if (nb::isinstance<nb::list>(answer) || nb::isinstance<nb::tuple>(answer)) {
+  if (is_list) {
     for (nb::handle item : answer) TW_RETURN_IF_ERROR(add(item));
   } else {
     TW_RETURN_IF_ERROR(add(answer));
@@ -96,31 +128,11 @@ SchedulePtr to_python(schedule::Schedule schedule, const PySchedule& made_from) 
   return object;
 }
 
-namespace {
-
-/// As UTF-8, whatever it holds: names of files may have bytes that are no text.
-std::string as_utf8(nb::handle text) {
-  nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
-  if (!bytes.is_valid()) throw nb::python_error();
-  return std::string(PyBytes_AsString(bytes.ptr()), static_cast<size_t>(PyBytes_Size(bytes.ptr())));
-}
-
-/// What error.what() says, which ends the process where that is no UTF-8.
-std::string traceback_of(const nb::python_error& error) {
-  nb::object lines =
-      nb::module_::import_("traceback")
-          .attr("format_exception")(error.type(), error.value(),
-                                    error.traceback().is_valid() ? nb::borrow(error.traceback()) : nb::none());
-  return as_utf8(nb::str("").attr("join")(lines).attr("rstrip")());
-}
-
-}  // namespace
-
 Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
   nb::handle value = error.value();
   keep_last_raise(value);
-  Diagnostic diagnostic = schedule_error(code, traceback_of(error));
-  diagnostic.rendered = diagnostic.message;
+  Diagnostic diagnostic = schedule_error(code, {});
+  diagnostic.rendered = traceback_of(error);
   if (nb::hasattr(value, "code") && nb::hasattr(value, "message")) {
     diagnostic.code = as_utf8(nb::str(value.attr("code")));
     std::string message = as_utf8(nb::str(value.attr("message")));
@@ -128,9 +140,15 @@ Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
     diagnostic.hint = as_utf8(nb::str(value.attr("hint")));
     if (diagnostic.code.empty()) diagnostic.code = code;
     if (diagnostic.code == "space/deadline") diagnostic.blame = Blame::kResource;
+  } else {
+    diagnostic.message = said_of(error);
   }
   remembered().push_back({diagnostic.rendered, nb::borrow(value)});
-  if (remembered().size() > 32) remembered().pop_front();
+  nb::object forgotten;  // let go of once the list is whole again: its end may run anything, on other threads too
+  if (remembered().size() > 32) {
+    forgotten = std::move(remembered().front().exception);
+    remembered().pop_front();
+  }
   return diagnostic;
 }
 

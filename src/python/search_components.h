@@ -8,7 +8,7 @@
 //     override {
 //       return in_python("space/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
 //         SchedulePtr copy = to_python(std::move(schedule));
-//         return schedules_of(overridden<search::ScheduleRule>(this, "apply")(copy, PyBlock{copy, block}));
+//         return schedules_of(overridden<search::ScheduleRule>(this, "apply")(copy, PyBlock{copy, block}), ...);
 //       });
 //     }
 //   };
@@ -27,8 +27,9 @@ namespace tilewright::python {
 
 /// The object that Python sees; it has the program of the schedule before its first step only where `original` says.
 SchedulePtr to_python(schedule::Schedule schedule, Ref<Module> original = {});
-/// A list of schedules, a single one, or None (no schedules), as what a function of Python returned.
-Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer);
+/// A list of schedules, a single one, or None (no schedules), as what a function of Python returned. `who` begins what
+/// is said of other things, such as "Rule.apply() gave", and `hint` says what they should be.
+Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer, const std::string& who, const char* hint);
 
 /// A copy of what Python gave a schedule, to be changed by C++; and the object for what became of it.
 schedule::Schedule taken(const SchedulePtr& object);

@@ -1,7 +1,5 @@
 #include "search/warnings.h"
 
-#include <fmt/format.h>
-
 namespace tilewright::search {
 namespace {
 
@@ -34,15 +32,6 @@ void Warnings::once(const std::string& subject, const std::string& text) const {
     tell = listener().tell;
   }
   if (tell) tell(text);
-}
-
-std::string in_one_line(const std::string& text) {
-  std::string line = text.substr(0, text.find_last_not_of('\n') + 1);
-  if (!text.starts_with("Traceback")) return line;
-  line.erase(0, line.rfind('\n') + 1);
-  const size_t place = text.rfind("File \"");
-  return place == std::string::npos ? line
-                                    : fmt::format("{} ({})", line, text.substr(place, text.find('\n', place) - place));
 }
 
 void Warnings::clear() {

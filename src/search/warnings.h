@@ -28,7 +28,4 @@ class Warnings {
   mutable std::set<std::string> told_;
 };
 
-/// Of a traceback of Python its last line, which says what was raised, and where; other texts as they are.
-std::string in_one_line(const std::string& text);
-
 }  // namespace tilewright::search

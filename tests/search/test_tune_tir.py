@@ -318,7 +318,9 @@ def test_a_session_goes_on_without_a_model_that_fails(tmp_path, caplog, answer):
     database = tune_tir(Two["add"], LLVM, tmp_path, 3, **options)
     assert any(record.is_valid() for record in database.get_all_tuning_records())
     assert caplog.text.count("the search goes on without its cost model, which failed: ") == 1
-    assert ("KeyError: 'x'" if isinstance(answer, Exception) else "gave 1 scores for") in caplog.text
+    assert (
+        "KeyError: 'x'" if isinstance(answer, Exception) else "predict() of a 'Broken' gave [1.0] for"
+    ) in caplog.text
     assert "Traceback" not in caplog.text
 
 
@@ -646,6 +648,9 @@ def test_a_database_by_its_path(tmp_path, place):
         ({"database": "sqlit"}, "database/database-kind", "did you mean sqlite"),
         ({"database": 3}, "arguments/kind", "the path of a file"),
         ({"special_space": {"mian": None}}, "tune/special-space", "did you mean main"),
+        ({"measure_callbacks": [print]}, "callback/kind", r"holds <built-in function print>, .*\n.*\[\] for"),
+        ({"measure_callbacks": ["default", ms.AddToDatabase]}, "callback/kind", "holds the class AddToDatabase"),
+        ({"measure_callbacks": None}, "callback/kind", "holds None"),
     ],
 )
 def test_what_is_refused_before_anything_is_written(tmp_path, options, code, text):

@@ -14,15 +14,17 @@ from tilewright import limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
-from tilewright.user_lines import last_raise, place_of
+from tilewright.user_lines import last_raise, said_of
 
 __all__ = [
     "MOST_EMPTY",
     "Told",
     "candidates_of",
+    "designs_of",
     "from_builder",
     "from_runner",
     "is_done",
+    "refused",
     "result_of",
     "task_of",
 ]
@@ -56,6 +58,7 @@ class Told:
 
     def __init__(self) -> None:
         self._codes: set[str] = set()
+        self._failed: dict[str, dict[str, tuple[int, str]]] = {}  # by task and step: how often, and the first message
 
     def look_at(self, name: str, built: BuilderResult, result: RunnerResult | None = None) -> None:
         """Warns where a candidate has failed by such an answer; `name` is that of the task."""
@@ -63,6 +66,35 @@ class Told:
         if wrong is not None and wrong.code not in self._codes:
             self._codes.add(wrong.code)
             _LOGGER.warning("%s: %s: such candidates fail: %s", name, wrong.code, wrong)
+        error = built.error_msg or getattr(result, "error_msg", None)
+        if wrong is None and error is not None:
+            steps = self._failed.setdefault(name, {})
+            step = "not built" if built.error_msg is not None else "not measured"
+            count, first = steps.get(step, (0, str(error).strip()))
+            steps[step] = count + 1, first
+
+    def tell_of_failures(self, name: str) -> None:
+        """Warns of a task none of whose candidates was measured: how many failed where, and why the first did."""
+        said = [f"{count} x {step}: {first}" for step, (count, first) in self._failed.get(name, {}).items()]
+        if said:
+            _LOGGER.warning("%s: no candidate was measured, and none is kept: %s", name, "\n".join(said))
+
+    def look_at_refusals(self, name: str, strategy: Any) -> None:
+        """Warns where a part of the space, such as a mutator, has raised or answered something else than it should: of
+        each kind the first is told."""
+        refusals = getattr(strategy, "refusals", None)
+        for code, count in sorted(refusals.items()) if isinstance(refusals, dict) else ():
+            key = f"{name}: {code}"
+            if code.endswith(("/exception", "/answer")) and key not in self._codes:
+                self._codes.add(key)
+                said = refused(code, count, strategy.first_refusals.get(code, ""))
+                _LOGGER.warning("%s: draws that fail are left out, up to now %s", name, said)
+
+
+def refused(code: str, count: int, message: str) -> str:
+    """How often something was refused, and what was said then; the user's line that it shows stands below."""
+    first, newline, place = message.partition("\n")
+    return f"{count} x {code}" + (f" ({first}){newline}{place}" if message else "")
 
 
 def _kind(value: Any) -> str:
@@ -79,8 +111,7 @@ def _not_run(said: str, hint: str = _RESULT, message: str = "") -> RunnerResult:
 
 def _raised(who: str, error: BaseException) -> tuple[str, str]:
     """In short, with the user's line, and all of it."""
-    parts = (f"the {who} raised {type(error).__name__}: {error}", place_of(error))
-    return "\n".join(part for part in parts if part), f"the {who} raised\n{traceback.format_exc()}"
+    return f"the {who} raised {said_of(error)}", f"the {who} raised\n{traceback.format_exc()}"
 
 
 def _list_from(give: Callable[[], Any], who: str, what: str, count: int) -> tuple[list[Any], str, str]:
@@ -182,6 +213,22 @@ def candidates_of(given: Any) -> list[Any] | None:
             "it gives a list of MeasureCandidate, or None where there are no more",
         )
     return items
+
+
+def designs_of(context: Any) -> list[Any]:
+    """The schedules that the space of a task gives, at least one.
+
+    Raises:
+        tilewright.ArgumentError: it gives none.
+    """
+    designs: list[Any] = context.generate_design_space()
+    if not designs:
+        raise ArgumentError.of(
+            "space/empty",
+            f"{type(context.space_generator).__name__} gives no schedule of '{context.task_name}'",
+            "generate_design_space() returns at least one, such as [tw.Schedule(module)]",
+        )
+    return designs
 
 
 def task_of(given: Any, tasks: Sequence[Any]) -> int:

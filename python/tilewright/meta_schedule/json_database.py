@@ -27,6 +27,7 @@ from tilewright.errors import Error, ResourceError
 from tilewright.meta_schedule.database import TuningRecord, Workload
 from tilewright.meta_schedule.memory_database import MemoryDatabase
 from tilewright.meta_schedule.record_rows import row_of
+from tilewright.user_lines import users_level
 from tilewright.workload_lines import read_line
 
 __all__ = ["JSONDatabase"]
@@ -85,7 +86,7 @@ class _Lines:
             except ValueError as error:
                 if not whole:
                     text = f"{self.path}:{self.number + 1}: the last line was cut off and is left out"
-                    warnings.warn(text, stacklevel=4)
+                    warnings.warn(text, stacklevel=users_level())
                     return
                 raise self.bad(self.number + 1, error) from None
             self._is_open = not whole  # all of it is there; its end is added with the next line

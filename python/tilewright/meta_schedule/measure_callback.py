@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from tilewright.meta_schedule.builder import BuilderResult, remove_build_dir
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import RunnerResult
 from tilewright.origins import Origin
-from tilewright.user_lines import last_raise
+from tilewright.user_lines import last_raise, said_of
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.task_scheduler import TaskScheduler
@@ -44,7 +45,7 @@ class MeasureCallback(ABC):
         "update-cost-model"; callbacks as they are; several in a list.
 
         Raises:
-            tilewright.ArgumentError: there is no such kind.
+            tilewright.ArgumentError: there is no such kind, or it is no callback.
         """
         kinds: dict[str, type[AddToDatabase] | type[RemoveBuildArtifact] | type[UpdateCostModel]] = {
             "add-to-database": AddToDatabase,
@@ -64,6 +65,14 @@ class MeasureCallback(ABC):
             return [kinds[kind]()]
         if isinstance(kind, list | tuple):
             return [callback for each in kind for callback in MeasureCallback.create(each)]
+        if isinstance(kind, type) or not callable(getattr(kind, "apply", None)):
+            what = f"the class {kind.__name__}" if isinstance(kind, type) else f"{kind!r:.80}"
+            raise ArgumentError.of(
+                "callback/kind",
+                f"measure_callbacks holds {what}, which is no measure callback",
+                "an object of a subclass of MeasureCallback, which defines apply(self, task_scheduler, task_id, "
+                "measure_candidates, builder_results, runner_results); [] for none",
+            )
         return [kind]
 
 
@@ -160,9 +169,23 @@ def apply_all(
     task_id: int,
     measured: tuple[Sequence[Any], Sequence[BuilderResult], Sequence[RunnerResult]],
     logger: logging.Logger,
+    raised_before: Counter[tuple[int, str]] | None = None,
 ) -> int:
-    """Calls each; one that raises is told of in the log and does not keep the others from their turn. How many did."""
+    """Calls each; one that raises does not keep the others from their turn, and is told of in the log.
+
+    Args:
+        callbacks: what is called.
+        task_scheduler: of the session.
+        task_id: of the task that the batch is of.
+        measured: candidates, what was built of them, and results.
+        logger: is told the first time that a callback raises an exception of some class.
+        raised_before: how often each has, by its identity and the class; gets what is raised now.
+
+    Returns:
+        How many have raised.
+    """
     raised = 0
+    seen = Counter() if raised_before is None else raised_before
     for callback in callbacks:
         with Profiler.timeit(f"MeasureCallback/{type(callback).__name__}"):
             try:
@@ -170,5 +193,19 @@ def apply_all(
             except Exception as error:
                 last_raise(error)
                 raised += 1
-                logger.error("%s raised\n%s", type(callback).__name__, traceback.format_exc())
+                key = (id(callback), type(error).__name__)
+                seen[key] += 1
+                if seen[key] == 1:
+                    logger.error("the callback %s raised %s", type(callback).__name__, said_of(error))
+                logger.debug("%s raised\n%s", type(callback).__name__, traceback.format_exc())
     return raised
+
+
+def tell_how_often(
+    raised: Counter[tuple[int, str]], callbacks: Sequence[MeasureCallback], logger: logging.Logger
+) -> None:
+    """At the end of a session: how often each callback has raised, where that was more than once."""
+    names = {id(callback): type(callback).__name__ for callback in callbacks}
+    for (callback, error), count in raised.items():
+        if count > 1:
+            logger.error("the callback %s raised %s after %d batches", names[callback], error, count)

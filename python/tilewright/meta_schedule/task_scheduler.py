@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import statistics
+import sys
 import time
 import traceback
 from abc import ABC, abstractmethod
@@ -25,7 +26,7 @@ from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.local_runner import LocalRunner
-from tilewright.meta_schedule.measure_callback import AddToDatabase, MeasureCallback, apply_all
+from tilewright.meta_schedule.measure_callback import AddToDatabase, MeasureCallback, apply_all, tell_how_often
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
@@ -34,7 +35,7 @@ from tilewright.meta_schedule.stops import Stops
 from tilewright.search.interrupts import Interrupts
 from tilewright.tables import Table
 from tilewright.task import open_sizes_of
-from tilewright.user_lines import place_of
+from tilewright.user_lines import last_raise, said_of
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler"]
 
@@ -137,6 +138,7 @@ class TaskScheduler(ABC):
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
         self._empty: Counter[int] = Counter()  # batches of a task without a candidate, one after the other
         self._told = answers.Told()
+        self._raised: Counter[tuple[int, str]] = Counter()  # batches after which a callback has raised
         self._asked: set[int] = set()  # tasks whose strategy was asked for candidates
         self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
         self._journals: dict[int, SessionJournal] = {}
@@ -261,7 +263,9 @@ class TaskScheduler(ABC):
             self.remaining_tasks += 1
             context.logger.info("Initializing Task #%d: %r", task_id, context.task_name)
             with Profiler.timeit("InitializeTask"):
-                spaces = self._attempt(task_id, "its space", context.generate_design_space)
+                spaces = self._attempt(
+                    task_id, getattr(context, "failing", "its space"), functools.partial(answers.designs_of, context)
+                )
                 if spaces is None:
                     continue
                 context.logger.info("Total %d design space(s) generated", len(spaces))
@@ -279,10 +283,13 @@ class TaskScheduler(ABC):
 
     def go_on_without_model(self) -> None:
         """To be called where the cost model has raised: that is told once, and it is not asked again."""
+        error = sys.exception()
+        said = "it cannot be asked" if error is None else said_of(last_raise(error))
+        _LOGGER.debug("%s", traceback.format_exc())
         if self._ranking is not None:
-            self._ranking.give_up(traceback.format_exc())
+            self._ranking.give_up(said)
         elif self.cost_model is not None:
-            self._lose_model(f"the search goes on without its cost model, which failed: {traceback.format_exc()}")
+            self._lose_model(f"the search goes on without its cost model, which failed: {said}")
 
     def _lose_model(self, text: str) -> None:
         self.cost_model = None
@@ -310,9 +317,8 @@ class TaskScheduler(ABC):
         except Exception as error:
             self._failures.setdefault(task_id, error)
             name = self.tasks[task_id].ctx.task_name
-            # The user's line that it comes from; where every task fails, the exception itself is raised.
-            said = "\n".join(part for part in (f"{type(error).__name__}: {error}", place_of(error)) if part)
-            _LOGGER.error("Task #%d: %r ends: %s failed: %s", task_id, name, what, said)
+            # Where every task fails, the exception itself is raised.
+            _LOGGER.error("Task #%d: %r ends: %s failed: %s", task_id, name, what, said_of(error))
             _LOGGER.debug("%s", traceback.format_exc())
             self.tasks[task_id].stop_reason = "failed"
             self.terminate_task(task_id)
@@ -350,6 +356,8 @@ class TaskScheduler(ABC):
                 profiler.add(scope, seconds - before.get(scope, 0.0))
         if candidates is None:
             return None
+        if candidates:
+            self._told.look_at_refusals(_name_of(task_id, task), strategy)
         journal = self._journals.get(task_id)
         known = [None if journal is None else journal.take(candidate) for candidate in candidates]
         fresh = [candidate for candidate, before in zip(candidates, known, strict=True) if before is None]
@@ -399,12 +407,17 @@ class TaskScheduler(ABC):
             if not task.is_terminated:
                 task.stop_reason = self.stop_reason
                 self.terminate_task(task_id)
+            if task.best_ms >= FAILED_MS:
+                self._told.tell_of_failures(_name_of(task_id, task))
             if task_id not in self._begun:
                 continue
             try:
                 task.ctx.post_tuning()
-            except Exception:
-                _LOGGER.error("Task #%d: %r: %s", task_id, task.ctx.task_name, traceback.format_exc())
+            except Exception as error:
+                said = said_of(last_raise(error))
+                _LOGGER.error("%s: post_tuning() of its strategy raised %s", _name_of(task_id, task), said)
+                _LOGGER.debug("%s", traceback.format_exc())
+        tell_how_often(self._raised, self.measure_callbacks, _LOGGER)
         for reference in self._references.values():
             if reference is not None:
                 shutil.rmtree(Path(reference.artifact_path).parent, ignore_errors=True)
@@ -473,7 +486,7 @@ class TaskScheduler(ABC):
             told = (candidates, built, results)
             if isinstance(callback, AddToDatabase):
                 told = tuple([each[i] for i in fresh] for each in told)  # type: ignore[assignment]
-            apply_all([callback], self, task_id, told, _LOGGER)
+            apply_all([callback], self, task_id, told, _LOGGER, self._raised)
         if journal is not None:
             journal.tell(candidates)
         self._look_whether_to_stop(task_id)
@@ -499,7 +512,7 @@ class TaskScheduler(ABC):
         logger = task.ctx.logger
         for candidate, build, result in zip(candidates, built, results, strict=True):
             error = build.error_msg or result.error_msg
-            self._told.look_at(f"Task #{task_id}: {task.ctx.task_name!r}", build, result)
+            self._told.look_at(_name_of(task_id, task), build, result)
             milliseconds = FAILED_MS if error is not None else _milliseconds(result)
             if build.error_msg is not None:
                 task.build_error_count += 1
@@ -583,20 +596,24 @@ class TaskScheduler(ABC):
 PyTaskScheduler = TaskScheduler
 
 
+def _name_of(task_id: int, task: TaskRecord) -> str:
+    return f"Task #{task_id}: {task.ctx.task_name!r}"
+
+
 def _why_none(context: Any) -> str:
     """What became of the points of a search that has no candidates."""
     strategy = getattr(context, "search_strategy", None)
     refusals = getattr(strategy, "refusals", None)
     if refusals:
         said = getattr(strategy, "first_refusals", {})
-        messages = {code: f" ({said[code]})" for code in refusals if said.get(code)}
-        reasons = [f"{n} x {code}{messages.get(code, '')}" for code, n in sorted(refusals.items())]
+        reasons = [answers.refused(code, n, said.get(code, "")) for code, n in sorted(refusals.items())]
         hint = ""
         if "DisallowDynamicLoop" in refusals and open_sizes_of(context.mod):
             hint = (
                 "\n  hint: the program leaves sizes open: tw.tune(..., sizes={...}) tunes it for those that are usual"
             )
-        return f"its space has no valid point: {', '.join(reasons)}{hint}"
+        between = ",\n" if any("\n" in reason for reason in reasons) else ", "
+        return f"its space has no valid point: {between.join(reasons)}{hint}"
     return "its strategy gave no candidates"
 
 

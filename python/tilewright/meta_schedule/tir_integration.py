@@ -111,6 +111,7 @@ def tune_tir(
         "builder": builder,
         "runner": runner,
         "database": database,
+        "measure_callbacks": measure_callbacks,
         "max_seconds": max_seconds,
     }
     check_asked(tasks, **asked)
@@ -120,7 +121,6 @@ def tune_tir(
         tasks=tasks,
         task_weights=[1.0] * len(tasks),
         cost_model=cost_model,
-        measure_callbacks=measure_callbacks,
         task_scheduler=task_scheduler,
         module_equality=module_equality,
         post_optimization=post_optimization,

@@ -82,15 +82,8 @@ def tune_tasks(
     """
     _check_weights(tasks, task_weights)
     check_asked(
-        tasks,
-        work_dir,
-        max_trials_global,
-        max_trials_per_task,
-        num_trials_per_iter,
-        builder,
-        runner,
-        database,
-        max_seconds,
+        *(tasks, work_dir, max_trials_global, max_trials_per_task, num_trials_per_iter),
+        *(builder, runner, database, measure_callbacks, max_seconds),
     )
     stops = stops_of(patience, target_seconds, stop_at_roofline, [task.task_name for task in tasks])
     database = database_of_session(database, work_dir, module_equality)
@@ -149,6 +142,7 @@ def check_asked(
     builder: Any,
     runner: Any,
     database: Any,
+    measure_callbacks: Any,
     max_seconds: Any,
 ) -> None:
     """What would fail at the first batch, or at each, is told before anything is written; arguments as of
@@ -165,6 +159,7 @@ def check_asked(
         if not isinstance(part, str) and not hasattr(part, method):
             raise limits.wrong_kind(name, part, f'"local", or an object with {method}()')
     check_place(database)
+    MeasureCallback.create(measure_callbacks)
     if builder == "local":
         for task in tasks:
             if task.target is not None and task.target.kind != "llvm":

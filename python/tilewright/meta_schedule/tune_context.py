@@ -206,14 +206,21 @@ class SessionTask(TuneContext):
 
     Attributes:
         failure: what they raised.
+        failing: the part that did, or would.
     """
 
     failure: Exception | None = None
+    failing = "its space"
 
     def initialize(self) -> None:
         """Initialize the space generator, then the strategy; what is raised is kept."""
         try:
-            super().initialize()
+            if self.space_generator is not None:
+                self.space_generator.initialize(self)
+            self.failing = "its strategy"
+            if self.search_strategy is not None:
+                self.search_strategy.initialize(self)
+            self.failing = "its space"
         except Exception as error:
             self.failure = error
 

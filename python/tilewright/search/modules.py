@@ -14,6 +14,7 @@ from tilewright.search.budget import share_of
 from tilewright.tables import Table
 from tilewright.task import by_buffer, check_inputs, names_of, open_sizes_of
 from tilewright.timing import format_seconds
+from tilewright.user_lines import users_level
 
 if TYPE_CHECKING:
     from tilewright.search.result import TuneResult
@@ -178,7 +179,7 @@ def tune_functions(
     if not results:
         raise next(iter(failures.values()))
     for name, failure in failures.items():
-        warnings.warn(f"'{name}' was not tuned: {failure}", stacklevel=4)
+        warnings.warn(f"'{name}' was not tuned: {failure}", stacklevel=users_level())
     return ModuleResult(module, results, left_out)
 
 

@@ -37,7 +37,7 @@ from tilewright.search.result import Progress, TuneResult, record_of, without_a_
 from tilewright.search.space import Space, design_spaces, space_called, space_for_cpu
 from tilewright.spending import BESIDE, Profiler
 from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
-from tilewright.user_lines import last_raise, place_of, with_place
+from tilewright.user_lines import last_raise, place_of, users_level, with_place
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule import Database
@@ -316,7 +316,7 @@ def _tune(
             return without_a_trial(task, trials, threads, inputs, time.monotonic() - started)
         result = search.run(prepared, report)
     if "tune/cost-model" in result.progress.failures:
-        warnings.warn(result.progress.failures["tune/cost-model"][1], notes.CostModelWarning, stacklevel=3)
+        warnings.warn(result.progress.failures["tune/cost-model"][1], notes.CostModelWarning, users_level())
     if space.reference is not None and result.record is not None and result.stop_reason != "canceled":
         _warn_of_peer(result, space)
     return result
@@ -349,7 +349,7 @@ def _warn_of_peer(result: TuneResult, space: Space) -> None:
     except ScriptError as error:
         text = str(error)
     if text:
-        warnings.warn(text, notes.ReferenceWarning, stacklevel=4)
+        warnings.warn(text, notes.ReferenceWarning, users_level())
 
 
 def _check_kinds(

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "search/warnings.h"
-
 namespace tilewright::search {
 
 ForgivingModel::ForgivingModel(std::shared_ptr<CostModel> model, std::function<void(const Diagnostic&)> tell)
@@ -15,8 +13,9 @@ Status ForgivingModel::save(const std::string& path) { return model_->save(path)
 void ForgivingModel::give_up(const Diagnostic& error) {
   if (failed_) return;
   failed_ = true;
-  tell_(resource_error("tune/cost-model", fmt::format("the search goes on without its cost model, which failed: {}",
-                                                      in_one_line(error.message))));
+  const std::string hint = error.hint.empty() ? "" : "\n  hint: " + error.hint;
+  tell_(resource_error("tune/cost-model", fmt::format("the search goes on without its cost model, which failed: {}{}",
+                                                      error.message, hint)));
 }
 
 Status ForgivingModel::update(const TuneContext& context, const std::vector<MeasureCandidate>& candidates,

@@ -9,7 +9,7 @@ namespace tilewright::search {
 
 class ForgivingModel final : public CostModel {
  public:
-  /// `tell` receives the error, once: "tune/cost-model", with a message of one line.
+  /// `tell` receives the error, once: "tune/cost-model", with a message that has its hint.
   ForgivingModel(std::shared_ptr<CostModel> model, std::function<void(const Diagnostic&)> tell);
   Status load(const std::string& path) override;
   Status save(const std::string& path) override;

@@ -74,10 +74,10 @@ Status PostOrderApply::initialize(const TuneContext& context) {
 void PostOrderApply::note(const ScheduleRule& rule, const std::vector<Failure>& failures) {
   for (const auto& [block, error] : failures) {
     auto& [count, first] = refused_[error.code.empty() ? "unknown" : error.code];
-    if (count++ == 0) first = in_one_line(error.message);
-    const std::string hint = error.hint.empty() ? "" : "; " + error.hint;
+    if (count++ == 0) first = error.message;
+    const std::string hint = error.hint.empty() ? "" : "\n  hint: " + error.hint;
     warnings_.once(rule.name() + " " + error.code, fmt::format("{} fails on block '{}', which stays as it was: {}{}",
-                                                               rule.name(), block, in_one_line(error.message), hint));
+                                                               rule.name(), block, error.message, hint));
   }
 }
 
@@ -139,6 +139,10 @@ Result<std::vector<Schedule>> PostOrderApply::generate_design_space(const Ref<Mo
   std::vector<Schedule> schedules = {std::move(start)};
   for (const auto& rule : schedule_rules.value_or(ScheduleRules())) {
     TW_TRY(made, apply_everywhere(*rule, std::move(schedules), blocks));
+    if (made.empty()) {
+      return argument_error("space/empty", fmt::format("{}.apply() left no schedule: it returned []", rule->name()),
+                            "return [sch] where there is nothing to do");
+    }
     schedules = std::move(made);
   }
   return schedules;

@@ -33,6 +33,7 @@ from tilewright.meta_schedule.cost_model.mlp_model import (
 from tilewright.meta_schedule.cost_model.random_model import RandomModel
 from tilewright.meta_schedule.cost_model.warm_start import warm_start
 from tilewright.meta_schedule.cost_model.xgb_model import ResidualModel, XGBConfig, XGBModel
+from tilewright.user_lines import users_level
 
 __all__ = [
     "AnalyticalModel",
@@ -74,7 +75,7 @@ def create(kind: str, *args: Any, **kwargs: Any) -> CostModel | None:
     if kind in ("xgb", "residual") and importlib.util.find_spec("xgboost") is None:
         warnings.warn(
             "the package xgboost is missing: the analytical model is used instead (pip install xgboost-cpu)",
-            stacklevel=2,
+            stacklevel=users_level(),
         )
         return AnalyticalModel()
     model: CostModel = _KINDS[kind](*args, **kwargs)

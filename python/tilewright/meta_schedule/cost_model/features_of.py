@@ -151,6 +151,12 @@ def scores_from(model: Any, context: Any, candidates: Sequence[Any]) -> NDArray[
             f"predict() of a '{type(model).__name__}' gave {said} for {len(candidates)} candidates",
             "it gives an array with a number for each candidate",
         )
+    if len(candidates) and np.isnan(scores).all():
+        raise ArgumentError.of(
+            "search/scores",
+            f"predict() of a '{type(model).__name__}' gave nan for all of {len(candidates)} candidates",
+            "it gives a number for each: the greater, the faster",
+        )
     return scores
 
 
