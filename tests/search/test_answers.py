@@ -161,7 +161,7 @@ def test_more_results_than_asked_for_are_not_counted(tmp_path: Path) -> None:
 def test_answers_after_a_session(
     tmp_path: Path, builder: Any, runner: Any, code: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    database, _ = session(tmp_path, space=eighths)
+    database, _ = session(tmp_path, space=eighths, seed=1)
     workload = database.commit_workload(ms.normalize_module(double))
     best = descend(database, workload, "llvm -num-cores=1", 4, builder, runner)
     assert best is not None and best.run_secs == [1.0] and len(database) == 6
