@@ -204,17 +204,17 @@ def test_a_hash_that_is_none() -> None:
     assert caught.value.code == "search/hash"
 
 
-def test_a_folder_that_may_not_be_written_is_said_to_be_so(tmp_path: Path) -> None:
-    """As another user, since root may write everywhere."""
-    tmp_path.chmod(0o555)
+def said_when_opened(folder: Path, name: str) -> str:
+    """By another user, since root may write everywhere."""
+    folder.chmod(0o555)
     come, go = os.pipe()
     child = os.fork()
     if child == 0:
-        os.chdir(tmp_path)
+        os.chdir(folder)
         if os.geteuid() == 0:
             os.setuid(65534)
         try:
-            open_database("here.db")
+            open_database(name)
             text = "opened"
         except BaseException as error:
             text = f"{getattr(error, 'code', '')} {error}"
@@ -224,6 +224,23 @@ def test_a_folder_that_may_not_be_written_is_said_to_be_so(tmp_path: Path) -> No
     os.close(go)
     with open(come, "rb") as stream:
         text = stream.read().decode()
-    tmp_path.chmod(0o755)
+    folder.chmod(0o755)
+    return text
+
+
+def test_a_folder_that_may_not_be_written_is_said_to_be_so(tmp_path: Path) -> None:
+    text = said_when_opened(tmp_path, "here.db")
     assert text.startswith("database/no-permission here.db: the database cannot be made: no permission to write")
     assert str(tmp_path) in text and "hint: choose another place" in text and "No such file" not in text
+
+
+def test_of_a_file_in_such_a_folder_it_is_not_said_that_it_is_not_there(tmp_path: Path) -> None:
+    """The log beside it is not, and cannot be made."""
+    store = open_database(tmp_path / "here.db")
+    del store
+    (tmp_path / "here.db").chmod(0o666)
+    for beside in tmp_path.glob("here.db-*"):
+        beside.unlink()
+    text = said_when_opened(tmp_path, "here.db")
+    assert "the database cannot be written: its folder is read-only (Permission denied)" in text
+    assert text.startswith("database/read-only") and "No such file" not in text

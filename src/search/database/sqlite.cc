@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 namespace tilewright::search::sqlite {
@@ -31,6 +34,16 @@ Diagnostic describe(sqlite3* db, int code, const std::string& path) {
       return resource_error("database/read-only", fmt::format("{}: the database cannot be written{}", path, system_why),
                             "change the permissions of the file and its folder, or choose another path");
     case SQLITE_CANTOPEN:
+      // The log beside the file cannot be made, of which the system says that it is not there.
+      if (std::error_code unknown; std::filesystem::exists(path, unknown)) {
+        const std::filesystem::path folder = std::filesystem::absolute(path, unknown).parent_path();
+        if (access(folder.c_str(), W_OK) != 0) {
+          return resource_error("database/read-only",
+                                fmt::format("{}: the database cannot be written: its folder is read-only ({})", path,
+                                            std::strerror(errno)),
+                                "choose another path, or copy the file to a folder that can be written");
+        }
+      }
       return resource_error(
           "database/cannot-open", fmt::format("{}: cannot be opened{}", path, system_why),
           "check that the folder exists and may be written: the write-ahead log lies beside the file");
