@@ -52,10 +52,10 @@ class Call:
         found = {}
         for buffer in self.function.buffer_map.values():
             if buffer.name in self.outputs:
-                element, lanes = lanes_of(buffer.dtype)
-                extents = [*buffer.shape, *([_core.const(lanes, "int32")] if lanes > 1 else [])]
-                shape = [int(extent.value) if isinstance(extent, _core.IntImm) else None for extent in extents]
-                found[buffer.name] = (None if None in shape else shape, numpy_dtype(element))
+                known = [int(extent.value) for extent in buffer.shape if isinstance(extent, _core.IntImm)]
+                is_open = len(known) < len(buffer.shape)
+                shape = None if is_open else [*known, *_lane_extents(buffer)]
+                found[buffer.name] = (shape, numpy_dtype(lanes_of(buffer.dtype)[0]))
         return found
 
 
@@ -204,8 +204,13 @@ def _shape_for(call: Call, name: str, values: Mapping[str, Any]) -> list[int]:
     """Of an output whose sizes are those of the arguments, or numbers among them."""
     sizes = _sizes(call, values)
     buffer = next(buffer for buffer in call.function.buffer_map.values() if buffer.name == name)
+    return [*(_number(extent, sizes, name) for extent in buffer.shape), *_lane_extents(buffer)]
+
+
+def _lane_extents(buffer: Any) -> list[int]:
+    """The dimension that an array has besides, where elements are vectors."""
     _, lanes = lanes_of(buffer.dtype)
-    return [*(_number(extent, sizes, name) for extent in buffer.shape), *([lanes] if lanes > 1 else [])]
+    return [lanes] if lanes > 1 else []
 
 
 def _sizes(call: Call, values: Mapping[str, Any]) -> dict[Any, Any]:

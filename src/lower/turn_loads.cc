@@ -88,20 +88,21 @@ class Turner {
     analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
     const BufferStore* store = loop->body.as<BufferStore>();
     if (!store || loop->kind != ForKind::kSerial || !loop->annotations.empty()) return r.descend(loop);
-    auto loads = crossed_loads(*store, *loop);
-    return loads.empty() ? Stmt(loop) : by_squares(loop, *store, loads);
+    Ref<BufferLoad> load = crossed_load(*store, *loop);
+    return load.defined() ? by_squares(loop, load) : Stmt(loop);
   }
 
-  /// What the stored value loads from a row for each lane, with steps of the loop along the rows; empty where anything
-  /// else speaks against squares.
-  std::vector<Ref<BufferLoad>> crossed_loads(const BufferStore& store, const For& loop) {
+  /// What the stored value loads from a row for each lane, with steps of the loop along the rows; null where there
+  /// are several such loads, or anything else speaks against squares.
+  Ref<BufferLoad> crossed_load(const BufferStore& store, const For& loop) {
     const Ramp* lanes = store.indices.size() == 1 ? store.indices[0].as<Ramp>() : nullptr;
     if (!lanes || store.predicate.defined() || !is_const_int(lanes->stride, 1)) return {};
     auto extent = const_int(loop.extent);
     const int side = store.indices[0].dtype().lanes;
     bool fits = side >= kLeastSide && side <= kMostSide && (side & (side - 1)) == 0 && (!extent || *extent >= side);
     if (!fits || !private_.count(store.buffer->data)) return {};
-    std::vector<Ref<BufferLoad>> crossed;
+    Ref<BufferLoad> crossed;
+    int count = 0;
     bool pure = effect_of(store.indices[0]) == Effect::kPure;
     visit(
         store.value,
@@ -109,13 +110,15 @@ class Turner {
           pure = pure && private_.count(load->buffer->data) && load->buffer->data != store.buffer->data &&
                  !load->predicate.defined() && load->buffer->dtype.is_scalar() &&
                  effect_of(load->indices[0]) == Effect::kPure;
-          if (pure && crosses(load, loop)) crossed.push_back(load);
+          if (!pure || !crosses(load, loop)) return;
+          crossed = load;
+          ++count;
         },
         [&](const Ref<Call>& call, Visitor& v) {
           pure = pure && intrinsic_of(*call) != Intrinsic::kUnknown && effect_of(call) <= Effect::kReadState;
           v.descend(call);
         });
-    return pure && crossed.size() == 1 ? crossed : std::vector<Ref<BufferLoad>>{};
+    return pure && count == 1 ? crossed : Ref<BufferLoad>();
   }
 
   bool crosses(const Ref<BufferLoad>& load, const For& loop) {
@@ -129,28 +132,26 @@ class Turner {
     return is_const_int(analyzer_.simplify(substitute(lanes->base, {{v, v + 1}}) - lanes->base), 1);
   }
 
-  static Stmt by_squares(const Ref<For>& loop, const BufferStore& store, const std::vector<Ref<BufferLoad>>& loads) {
+  static Stmt by_squares(const Ref<For>& loop, const Ref<BufferLoad>& load) {
     DataType type = loop->loop_var.dtype();
-    const BufferLoad& load = *loads[0];
-    const Ramp& lanes = *load.indices[0].as<Ramp>();
-    const int side = load.indices[0].dtype().lanes;
+    const Ramp& lanes = *load->indices[0].as<Ramp>();
+    const int side = load->indices[0].dtype().lanes;
     auto extent = const_int(loop->extent);
     Ref<Var> square = var(loop->loop_var->name_hint + "_0", type);
-    auto at = [&](const Expr& e, const Expr& step) { return substitute(e, {{loop->loop_var, loop->min + step}}); };
     Bindings bound;
     std::vector<Expr> rows;
-    Expr first = at(lanes.base, square * side);
+    Expr first = substitute(lanes.base, {{loop->loop_var, loop->min + square * side}});
     for (int row = 0; row < side; ++row) {
       Expr start = first + lanes.stride * cast(lanes.stride.dtype(), i32(row));
-      Expr value = tilewright::load(load.buffer, {ramp(start, one(start.dtype()), side)});
+      Expr value = tilewright::load(load->buffer, {ramp(start, one(start.dtype()), side)});
       bound.emplace_back(var("row", value.dtype()), value);
       rows.push_back(bound.back().first);
     }
-    std::vector<Expr> columns = turned(std::move(rows), load.buffer->dtype.bits / 8, bound);
+    std::vector<Expr> columns = turned(std::move(rows), load->buffer->dtype.bits / 8, bound);
     std::vector<Stmt> stores;
     for (int column = 0; column < side; ++column) {
-      Stmt one = rewrite(store_of(store), [&](const Ref<BufferLoad>& other, Rewriter& r) -> Expr {
-        return other == loads[0] ? columns[column] : Expr(r.descend(other));
+      Stmt one = rewrite(loop->body, [&](const Ref<BufferLoad>& other, Rewriter& r) -> Expr {
+        return other == load ? columns[column] : Expr(r.descend(other));
       });
       stores.push_back(substitute_folding(one, loop->loop_var, loop->min + (square * side + column)));
     }
@@ -169,8 +170,6 @@ class Turner {
     rest.body = substitute_folding(loop->body, loop->loop_var, loop->min + count * side + rest.loop_var);
     return seq({all, make<For>(std::move(rest))});
   }
-
-  static Stmt store_of(const BufferStore& store) { return make<BufferStore>(store); }
 
   std::unordered_set<NodeRef> private_;
   arith::Analyzer analyzer_;

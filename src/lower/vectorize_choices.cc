@@ -118,7 +118,11 @@ class Match {
   bool by_branch(const IfThenElse& branch, const Expr& place, const Expr& number) {
     choice_.place = place;
     choice_.number = number;
-    return by_replaced(branch.condition);
+    for (bool greatest : {true, false}) {
+      choice_.greatest = greatest;
+      if (by_condition({branch.condition, false})) return true;
+    }
+    return false;
   }
 
   bool by_values(const Expr& place, const Expr& number) {
@@ -224,14 +228,6 @@ class Match {
              (more && same_expr(more->b, small) && same_expr(more->a, large));
     };
     return (equal(both->a) && smaller(both->b)) || (equal(both->b) && smaller(both->a));
-  }
-
-  bool by_replaced(const Expr& condition) {
-    for (bool greatest : {true, false}) {
-      choice_.greatest = greatest;
-      if (by_condition({condition, false})) return true;
-    }
-    return false;
   }
 
   std::vector<Stored> stores_;
@@ -353,7 +349,6 @@ class Vectorizer {
     if (extent && *extent % width != 0) all.push_back(lanes.step(*loop, loop->min + (*extent - width)));
     Stmt rest;
     if (!extent) {
-      Ref<Var> again = make<Var>(*loop->loop_var);
       Expr done = strips * width;
       rest = as_written(*loop, done, loop->extent - done);
     }

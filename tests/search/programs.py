@@ -51,3 +51,11 @@ def tiles(sch: tw.Schedule) -> None:
     i, j = sch.get_loops(sch.get_block("Y"))
     sch.split(i, factors=sch.sample_perfect_tile(i, n=3))
     sch.split(j, factors=sch.sample_perfect_tile(j, n=3))
+
+
+@T.prim_func
+def double(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")):
+    for i in range(256):
+        with T.block("B"):
+            vi = T.axis.spatial(256, i)
+            B[vi] = A[vi] * T.float32(2)

@@ -12,21 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.search.programs import double
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright.meta_schedule.post_optimization import descend
-from tilewright.script import tir as T
 from tilewright.search.session import run_space
 from tilewright.user_lines import last_raise, place_of
-
-
-@T.prim_func
-def double(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")):
-    for i in range(256):
-        with T.block("B"):
-            vi = T.axis.spatial(256, i)
-            B[vi] = A[vi] * T.float32(2)
 
 
 def halves(sch: tw.Schedule) -> None:

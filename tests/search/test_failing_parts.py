@@ -6,19 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.search.programs import double
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright.notes import CostModelWarning
-from tilewright.script import tir as T
-
-
-@T.prim_func
-def double(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")):
-    for i in range(256):
-        with T.block("B"):
-            vi = T.axis.spatial(256, i)
-            B[vi] = A[vi] * T.float32(2)
 
 
 def eighths(sch: tw.Schedule) -> None:

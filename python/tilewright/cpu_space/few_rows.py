@@ -16,9 +16,9 @@ import math
 
 from tilewright import _core
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, Operand
+from tilewright.cpu_space.facts import Facts
 from tilewright.cpu_space.plain import share
-from tilewright.cpu_space.register_tile import RegisterTile, bits_of, register_tiles
+from tilewright.cpu_space.register_tile import RegisterTile, bits_of, bytes_of, register_tiles
 from tilewright.schedule import Schedule
 
 #: of the second level that the rows of the matrix take which one part reads
@@ -96,7 +96,7 @@ def _tile(facts: Facts, target: _core.Target) -> RegisterTile | None:
     other = next(read for read in facts.reads if read is not matrix)
     few = _FEWEST_ROWS <= math.prod(facts.extent(i) for i in rows) <= _MOST_ROWS
     reduces = all(matrix.varies(i) for i in facts.reduced if facts.extent(i) > 1) and other.varies(facts.reduced[-1])
-    is_large = _bytes(facts, matrix) > _LARGE * target.l2_bytes
+    is_large = bytes_of(facts, matrix) > _LARGE * target.l2_bytes
     return tile if few and reduces and is_large and not other.varies(tile.axis) else None
 
 
@@ -105,11 +105,6 @@ def _work(facts: Facts, tile: RegisterTile) -> float:
     rows = math.prod(size for _, size in tile.rows)
     done = math.prod(math.ceil(facts.extent(i) / size) * size / facts.extent(i) for i, size in tile.rows)
     return done * (rows + tile.vectors) / (rows * tile.vectors)
-
-
-def _bytes(facts: Facts, read: Operand) -> int:
-    elements = math.prod(axis.extent for i, axis in enumerate(facts.axes) if read.varies(i))
-    return elements * bits_of(read.buffer.dtype) // 8
 
 
 def _groups(facts: Facts, tile: RegisterTile, target: _core.Target) -> int:

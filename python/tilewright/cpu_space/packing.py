@@ -7,7 +7,7 @@ import math
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, Operand, coefficient, constant
-from tilewright.cpu_space.register_tile import LINE_BYTES, RegisterTile, bits_of
+from tilewright.cpu_space.register_tile import LINE_BYTES, RegisterTile, bits_of, bytes_of
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: bytes of a row of the source that are worth the way to it
@@ -121,8 +121,7 @@ def ask_for_rows_ahead(
 
 def _comes_from_afar(facts: Facts, read: Operand, target: _core.Target) -> bool:
     """Whether the second level does not hold all of an operand."""
-    elements = math.prod(axis.extent for i, axis in enumerate(facts.axes) if read.varies(i))
-    return elements * bits_of(read.buffer.dtype) // 8 > target.l2_bytes
+    return bytes_of(facts, read) > target.l2_bytes
 
 
 def _prefetch_rows(schedule: Schedule, packed: BlockRV, rows: LoopRV, row: LoopRV, width: int) -> None:

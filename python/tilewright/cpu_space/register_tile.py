@@ -73,6 +73,12 @@ def bits_of(dtype: str) -> int:
     return numpy_dtype(dtype).itemsize * 8
 
 
+def bytes_of(facts: Facts, read: Operand) -> int:
+    """Of all that a contraction reads of an operand."""
+    elements = math.prod(axis.extent for i, axis in enumerate(facts.axes) if read.varies(i))
+    return elements * bits_of(read.buffer.dtype) // 8
+
+
 #: tiles by what they depend on: a search asks for those of the same block for each of its candidates
 _known: dict[tuple[Hashable, ...], tuple[RegisterTile, ...]] = {}
 _MOST_KNOWN = 64

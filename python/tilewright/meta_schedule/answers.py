@@ -26,6 +26,7 @@ __all__ = [
     "is_done",
     "refused",
     "result_of",
+    "results_for",
     "task_of",
 ]
 
@@ -213,6 +214,20 @@ def candidates_of(given: Any) -> list[Any] | None:
             "it gives a list of MeasureCandidate, or None where there are no more",
         )
     return items
+
+
+def results_for(results: Any, count: int) -> list[Any]:
+    """The results of a list; `count` is how many candidates there are.
+
+    Raises:
+        tilewright.ArgumentError: it is no list, or of another length.
+    """
+    found = limits.items("results", results, "results")
+    if len(found) != count:
+        raise ArgumentError.of(
+            "search/results", f"there are {count} candidates and {len(found)} results", "give a result for each"
+        )
+    return found
 
 
 def designs_of(context: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir, limits
 from tilewright.errors import ArgumentError
+from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.space_generator import ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
 from tilewright.search.space import SPACES, design_spaces
 from tilewright.wrong_arguments import explained
@@ -172,13 +173,7 @@ class TuneContext(_core.TuneContext):
             results: a result for each, with `run_secs` and `error_msg`.
         """
         candidates = limits.items("measure_candidates", measure_candidates, "MeasureCandidates")
-        told = limits.items("results", results, "RunnerResults")
-        if len(candidates) != len(told):
-            raise ArgumentError.of(
-                "search/results",
-                f"there are {len(candidates)} candidates and {len(told)} results",
-                "give a result for each",
-            )
+        told = answers.results_for(results, len(candidates))
         self._strategy().notify_runner_results(candidates, told)
 
     def post_tuning(self) -> None:

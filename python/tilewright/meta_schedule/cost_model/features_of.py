@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tilewright import limits
 from tilewright._core import structural_hash
 from tilewright.errors import ArgumentError
+from tilewright.meta_schedule import answers
 
 __all__ = [
     "FAILED",
@@ -56,12 +57,7 @@ def results_in(results: Any, count: int) -> list[tuple[list[float], str | None]]
     Raises:
         tilewright.ArgumentError: they are no results, or not so many.
     """
-    found = limits.items("results", results, "results")
-    if len(found) != count:
-        raise ArgumentError.of(
-            "search/results", f"there are {count} candidates and {len(found)} results", "give a result for each"
-        )
-    return [_result_of(result) for result in found]
+    return [_result_of(result) for result in answers.results_for(results, count)]
 
 
 def _result_of(result: Any) -> tuple[list[float], str | None]:
