@@ -48,7 +48,7 @@ class Commands(TyperGroup):
         """Runs the command."""
         early_interrupts.end()
         try:
-            with warnings.catch_warnings():
+            with early_interrupts.recognized(), warnings.catch_warnings():
                 shown = warnings.showwarning
                 warnings.showwarning = lambda text, kind, *place: (
                     print(f"warning: {text}", file=sys.stderr)

@@ -105,6 +105,34 @@ def test_in_the_users_own_code(tmp_path: Path) -> None:
     assert time.monotonic() - before < 5  # long before the deadline of the space
 
 
+IMPORTING = """
+import signal
+
+
+class Interrupted:
+    def __set_name__(self, owner, name):  # RuntimeError in Python 3.11
+        signal.raise_signal(signal.SIGINT)
+        raise RuntimeError("what a library makes of it") from KeyboardInterrupt()
+
+
+"""
+A_CLASS = "class Made:\n    member = Interrupted()\n"
+
+
+@pytest.mark.parametrize("where", ["script", "space", "limits"])
+def test_in_the_middle_of_an_import(where: str, tmp_path: Path) -> None:
+    inside = A_CLASS.replace("\n", "\n    ").rstrip(" ")
+    text = {
+        "script": IMPORTING + A_CLASS + SCRIPT,
+        "space": IMPORTING + SCRIPT.replace("def tiles(sch):\n", f"def tiles(sch):\n    {inside}"),
+        "limits": IMPORTING + SCRIPT + f"\n\ndef made(task, threads):\n    {inside}\n\nsession._bound = made\n",
+    }[where]
+    (tmp_path / "script.py").write_text(text)
+    process = start(tmp_path, "--trials", "400")
+    output, problems = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted" in problems and "defect" not in problems + output
+
+
 def test_from_python_the_result_so_far_is_returned(tmp_path: Path) -> None:
     def interrupt(progress: tw.search.Progress) -> None:
         if progress.trials >= 3:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright import _core, ir, limits, machine, named_functions, notes, te
+from tilewright.early_interrupts import recognized
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.origins import library_versions, this_host
 from tilewright.records import (
@@ -298,7 +299,7 @@ def _tune(
         check_inputs(program, inputs)
         task = task_of(program, {**sizes_of(program, inputs), **sizes}, cold=cold)
         try:
-            with interrupts.raised():
+            with recognized(), interrupts.raised():
                 interrupts.check()
                 space, generator = _space_of(space, program, task, threads, target)
                 strategy = _core.SearchStrategy.create(strategy) if isinstance(strategy, str) else strategy
