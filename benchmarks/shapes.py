@@ -61,6 +61,16 @@ def rows(m: int, n: int, fold: Callable[..., Any]) -> Any:
     return te.create_prim_func([x, te.compute((m,), lambda i: fold(x[i, k], axis=[k]), name="Y")])
 
 
+def attention(heads: int, rows: int, width: int) -> Made:
+    """Against the fused one, which takes a batch of heads alone."""
+
+    def fused(t: Any, *operands: Any) -> Any:
+        q, k, v = (operand[None] for operand in operands)
+        return t.nn.functional.scaled_dot_product_attention(q, k, v, scale=0.125)
+
+    return (lambda: everyday.attention(heads, rows, width), fused)
+
+
 def columns(m: int, n: int) -> Any:
     x = te.placeholder((m, n), name="X")
     (k,) = reduce(m)
@@ -260,10 +270,10 @@ PROGRAMS |= {
         lambda: everyday.scatter_add(1000, 4096, 128),
         lambda t, x, i: x.new_zeros(1000, 128).index_add_(0, i, x),
     ),
-    "attention": (
-        lambda: everyday.attention(12, 197, 64),
-        lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, scale=0.125),
-    ),
+    "attention": attention(12, 197, 64),
+    "attention 8x512x64": attention(8, 512, 64),
+    "attention 12x577x64": attention(12, 577, 64),
+    "attention 1x2048x128": attention(1, 2048, 128),
     "filter of 31 taps": (
         lambda: everyday.filter_signal(1 << 18, 31),
         lambda t, x, w: t.nn.functional.conv1d(x.view(1, 1, -1), w.view(1, 1, -1)),

@@ -1,8 +1,9 @@
 """Schedules for CPUs that nobody wrote: what the limits of a core ask for, with the open choices drawn.
 
 Small blocks are inlined; contractions get a tile of results in vector registers, with operands packed where their
-vectors do not lie side by side; chains of steps over rows run row by row; everything else gets vectors along memory and
-parallel outer loops. Each step is a primitive, which proves what it does or refuses; what is refused is left out.
+vectors do not lie side by side; chains of steps over rows run row by row, products of products by bands of rows;
+everything else gets vectors along memory and parallel outer loops. Each step is a primitive, which proves what it does
+or refuses; what is refused is left out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tilewright import _core, ir
+from tilewright.cpu_space.bands import share_bands
 from tilewright.cpu_space.contraction import schedule_contraction
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Sizes, constant, facts_of, is_choice, is_plain, loops_of_axes
@@ -178,15 +180,21 @@ def schedule_for_cpu(
     for block in blocks:
         attempt(_take_loops_in_order, schedule, block)
     split_phases(schedule, blocks)
+    bands = attempt(share_bands, schedule, blocks, target, typical, draw)
+    inside = bands.inside if bands is not None else schedule
     for block in blocks:
-        facts = attempt(facts_of, schedule, block, typical)
+        facts = attempt(facts_of, inside, block, typical)
         # The axes of a sum may be gone: of one step, and left out by a step of the schedule.
         if facts is not None and facts.reduced and facts.is_contraction():
-            attempt(schedule_contraction, schedule, facts, target, draw)
+            attempt(schedule_contraction, inside if facts.parts else schedule, facts, target, draw)
     for output in attempt(schedule.get_output_blocks, root) or []:
-        attempt(schedule_rows, schedule, blocks, output, target, typical)
+        if bands is None:
+            attempt(schedule_rows, schedule, blocks, output, target, typical)
     for block in blocks:
-        facts = attempt(facts_of, schedule, block, typical, side_by_side=True)
+        facts = attempt(facts_of, inside, block, typical, side_by_side=True)
         if facts is None:
             continue
-        attempt(schedule_reduction if facts.reduced else schedule_elementwise, schedule, facts, target, draw)
+        step = schedule_reduction if facts.reduced else schedule_elementwise
+        attempt(step, inside if facts.parts else schedule, facts, target, draw)
+    if bands is not None:
+        attempt(bands.run_in_parallel)

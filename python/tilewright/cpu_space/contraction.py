@@ -20,6 +20,7 @@ from tilewright.cpu_space.few_rows import schedule_few_rows
 from tilewright.cpu_space.gaps import close_gaps
 from tilewright.cpu_space.grouped_product import schedule_groups
 from tilewright.cpu_space.groups import apart_by_groups, by_groups, groups_of_results
+from tilewright.cpu_space.inside import Inside
 from tilewright.cpu_space.long_sums import in_parts, in_several_sums
 from tilewright.cpu_space.matrix_tiles import schedule_tiles
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
@@ -59,6 +60,9 @@ _SHARED_WORK = 1 << 19
 
 def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
     """Tiles a contraction; one that no tile of registers fits stays as it is."""
+    if facts.parts:
+        _in_registers(schedule, facts, target, draw)
+        return
     if schedule_tiles(schedule, facts, target, draw) or schedule_groups(schedule, facts, target, draw):
         return
     facts, widened = widen(schedule, facts)
@@ -83,13 +87,16 @@ def _schedule(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw
     if schedule_few_rows(schedule, facts, target, draw):
         return
     facts = in_parts(schedule, facts, target, draw)
-    facts = in_several_sums(schedule, facts, target)
+    _in_registers(schedule, in_several_sums(schedule, facts, target), target, draw)
+
+
+def _in_registers(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
     tiles = register_tiles(facts, target)
     if tiles and _takes_lanes_along(tiles[0].cycles, cycles_of_lanes_along(facts, target), draw):
         # Here: parts of sums are a block that nobody else knows.
         schedule_reduction(schedule, facts, target, draw)
         return
-    if tiles and turn_along_sums(schedule, facts, target, tiles[0].cycles / 2):
+    if tiles and not facts.parts and turn_along_sums(schedule, facts, target, tiles[0].cycles / 2):
         return
     near = [tile for tile in tiles[:_TILES] if tile.cycles <= 2 * tiles[0].cycles]
     if near:
@@ -164,7 +171,9 @@ class _Contraction:
         vector = inner.get(tile.axis, facts.axes[tile.axis].loop)
         head = [outer[i] for i in order]
         at = None
-        if copied is not None and columns:
+        if copied is not None and facts.is_common(facts.reads[copied]):
+            pass  # for all parts it is copied once, before them
+        elif copied is not None and columns:
             at = outer[tile.axis]
             panels = panels_at_a_time(facts, tile, copied, target, draw)
             if panels > 1:
@@ -198,6 +207,8 @@ class _Contraction:
         if packed is not None and copied is not None:
             depth = head.index(at) + 1 if at is not None else 0
             copy_in_vectors(schedule, facts, tile, copied, packed, depth, target)
+            if isinstance(schedule, Inside) and not schedule.runs(packed):
+                attempt(schedule.parallel, schedule.get_loops(packed)[0])
         elif reduced and not windows:
             ask_for_rows_ahead(schedule, facts, tile, reduced[-1], target)
         self._keep_rows_apart()
@@ -287,7 +298,7 @@ class _Contraction:
         """Outer loops in parallel: those before the first with a tail, none below the loop that a copy is made in, and
         two where the length of one is open: what is fused has to be divided by it again."""
         schedule, loops, count, is_open = self.schedule, [], 1, False
-        if math.prod(axis.extent for axis in self.facts.axes) < _SHARED_WORK:
+        if self.facts.parts or math.prod(axis.extent for axis in self.facts.axes) < _SHARED_WORK:
             return
         for i in order:
             if i in with_tail:
@@ -397,6 +408,10 @@ class _Contraction:
     def _leave(self, leaving: BlockRV, head: list[LoopRV]) -> BlockRV | None:
         """Moves it to where a tile is complete; None where it has to stay."""
         schedule = self.schedule
+        if not head and isinstance(schedule, Inside):
+            attempt(schedule.reverse_compute_at, leaving, schedule.shared[-1])
+            if not schedule.runs(leaving):
+                return None
         if head:
             attempt(schedule.reverse_compute_at, leaving, head[-1])
             own = schedule.get_loops(leaving)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import _core, arith, ir
+from tilewright.cpu_space.inside import Inside
 from tilewright.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -44,6 +45,7 @@ class Axis:
 
     Attributes:
         is_fixed: whether `extent` is how far it runs in each call, and not what is taken for typical.
+        is_part: whether loops around those of the block take it in parts, of which `extent` is one.
     """
 
     var: ir.Var
@@ -51,6 +53,7 @@ class Axis:
     extent: int
     is_spatial: bool
     is_fixed: bool = True
+    is_part: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,15 @@ class Operand:
 class Facts:
     """A block with one loop for each axis, which stores to one buffer.
 
+    Inside of shared loops (:class:`tilewright.cpu_space.inside.Inside`) it is what the block does in one step of
+    these: axes that stand still there are left out.
+
     Attributes:
         store: what it writes.
         reads: what it reads, but for the element that it adds to.
         periods: by axis: the greatest number of steps after which an index moves all at once (`j // 32`); 0: any.
         phases: numbers of the axes that decide, with a remainder of theirs, which terms are zero.
+        parts: how many parts of its axes the shared loops go through; 0 where there are no such loops.
     """
 
     block: BlockRV
@@ -84,12 +91,17 @@ class Facts:
     reads: tuple[Operand, ...]
     periods: tuple[int, ...]
     phases: tuple[int, ...] = ()
+    parts: int = 0
 
     def sizes_and_strides(self) -> Hashable:
         """What of it estimates are made from: equal for two schedules of one program."""
-        axes = tuple((axis.extent, axis.is_spatial, axis.is_fixed) for axis in self.axes)
+        axes = tuple((axis.extent, axis.is_spatial, axis.is_fixed, axis.is_part) for axis in self.axes)
         operands = tuple((operand.buffer.dtype, operand.strides) for operand in (self.store, *self.reads))
-        return axes, operands, self.periods, self.phases
+        return axes, operands, self.periods, self.phases, self.parts
+
+    def is_common(self, read: Operand) -> bool:
+        """Whether all parts read the same of an operand."""
+        return bool(self.parts) and not any(axis.is_part and read.varies(i) for i, axis in enumerate(self.axes))
 
     @property
     def spatial(self) -> list[int]:
@@ -168,9 +180,18 @@ def step_after(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV:
     passed = is_parameter(schedule, schedule.get(facts.block).writes[0].buffer)
     if len(consumers) == 1 and not passed and is_spatial(schedule.get(consumers[0])):
         loops = schedule.get_loops(consumers[0])
-        if is_plain(schedule, loops) and len(loops) == dimensions and len(schedule.get_producers(consumers[0])) == 1:
+        alone = len(loops) == dimensions and len(schedule.get_producers(consumers[0])) == 1
+        if alone and is_plain(schedule, loops) and _goes_along(schedule.get(consumers[0]), facts.store.buffer):
             return consumers[0]
     return schedule.cache_write(facts.block, 0, "local")
+
+
+def _goes_along(node: ir.Block, buffer: ir.Buffer) -> bool:
+    """Whether a block goes through what it reads of a buffer as that lies, and does not turn it round."""
+    order = {axis.var: n for n, axis in enumerate(node.iter_vars)}
+    loads = [load for load in _all_of(ir.BufferLoad, node.body) if load.buffer.same_as(buffer)]
+    places = [[order[index] for index in load.indices if isinstance(index, ir.Var)] for load in loads]
+    return all(each == sorted(each) for each in places)
 
 
 def is_parameter(schedule: Schedule, buffer: ir.Buffer) -> bool:
@@ -267,10 +288,7 @@ def loops_of_axes(schedule: Schedule, block: BlockRV) -> list[LoopRV]:
     node, loops = schedule.get(block), schedule.get_loops(block)
     if len(loops) != len(node.iter_vars) or not loops:
         return []
-    body = schedule.get(loops[-1]).body
-    # A search asks for each of its candidates: most often there is nothing to look for.
-    realizes = [body] if isinstance(body, ir.BlockRealize) else _all_of(ir.BlockRealize, body)
-    values: Sequence[Any] = next((each.iter_values for each in realizes if each.block.same_as(node)), ())
+    values = _values_of(schedule, node, loops)
     free = {schedule.get(loop).loop_var: loop for loop in loops}
     found: list[LoopRV | None] = []
     for value in values:
@@ -280,6 +298,14 @@ def loops_of_axes(schedule: Schedule, block: BlockRV) -> list[LoopRV]:
     rest = [loop for loop in free.values() if constant(schedule.get(loop).extent) == 1]
     bound = [loop or (rest.pop(0) if rest else None) for loop in found]
     return [loop for loop in bound if loop is not None] if None not in bound else []
+
+
+def _values_of(schedule: Schedule, node: ir.Block, loops: list[LoopRV]) -> Sequence[Any]:
+    """What the axes of a block are bound to."""
+    body = schedule.get(loops[-1]).body
+    # A search asks for each of its candidates: most often there is nothing to look for.
+    realizes = [body] if isinstance(body, ir.BlockRealize) else _all_of(ir.BlockRealize, body)
+    return next((each.iter_values for each in realizes if each.block.same_as(node)), ())
 
 
 def _all_of(kind: type[Any], root: Any) -> list[Any]:
@@ -295,6 +321,8 @@ def facts_of(
     one by one. With `side_by_side`, several stores at equal indices (a sum and one of squares, an index and a value)
     count as one, to the buffer of the widest type."""
     sizes = sizes or Sizes()
+    if isinstance(schedule, Inside) and schedule.runs(block):
+        return _facts_inside(schedule, block, sizes, side_by_side)
     node, loops = schedule.get(block), loops_of_axes(schedule, block)
     if not loops or not is_plain(schedule, loops):
         return None
@@ -321,6 +349,40 @@ def facts_of(
         ),
         *accesses,
     )
+
+
+def _facts_inside(schedule: Inside, block: BlockRV, sizes: Sizes, side_by_side: bool) -> Facts | None:
+    """In one step of the loops around the block's own."""
+    node, loops = schedule.get(block), schedule.get_loops(block)
+    accesses = _accesses_of(node, sizes, side_by_side)
+    if not loops or not is_plain(schedule, loops) or accesses is None or accesses[-1]:
+        return None
+    free = {schedule.get(loop).loop_var: loop for loop in loops}
+    axes: dict[int, Axis] = {}
+    parts = 1
+    for n, (axis, value) in enumerate(zip(node.iter_vars, _values_of(schedule, node, loops), strict=True)):
+        ours = {var for var in _all_of(ir.Var, value) if var in free}
+        is_spatial = axis.iter_type == ir.IterType.DATA_PAR
+        if not ours and is_spatial:
+            continue
+        if len(ours) != 1 or not (is_spatial or axis.iter_type == ir.IterType.COMM_REDUCE):
+            return None
+        variable = ours.pop()
+        loop = free.pop(variable)
+        extent, whole = constant(schedule.get(loop).extent), constant(axis.dom.extent) if axis.dom is not None else None
+        if extent is None or whole is None or coefficient(value, variable) != 1:
+            return None
+        axes[n] = Axis(axis.var, loop, extent, is_spatial, is_part=extent != whole)
+        parts *= max(1, whole // extent)
+    if free:
+        return None
+    store, reads, periods, _ = accesses
+
+    def inside(operand: Operand) -> Operand:
+        return Operand(operand.buffer, operand.indices, tuple(operand.strides[n] for n in axes))
+
+    own_reads = tuple(inside(read) for read in reads)
+    return Facts(block, tuple(axes.values()), inside(store), own_reads, tuple(periods[n] for n in axes), parts=parts)
 
 
 #: of Facts what follows from the block alone: a search asks about the same block for each of its candidates

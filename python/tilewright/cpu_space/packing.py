@@ -50,7 +50,13 @@ def pack(schedule: Schedule, facts: Facts, copied: int, at: LoopRV | None) -> Bl
 
 
 def copy_in_vectors(
-    schedule: Schedule, facts: Facts, tile: RegisterTile, copied: int, packed: BlockRV, depth: int, target: _core.Target
+    schedule: Schedule,
+    facts: Facts,
+    tile: RegisterTile,
+    copied: int,
+    packed: BlockRV,
+    depth: int,
+    target: _core.Target,
 ) -> None:
     """Copies with vectors; where the source lies the other way, the copy is turned round.
 
@@ -71,6 +77,10 @@ def copy_in_vectors(
         if any(coefficient(index, axis.var) != 0 for axis in facts.axes if not any(axis.var is v for v in still))
     ]
     own = schedule.get_loops(packed)[depth:]
+    if len(own) == rank and len(moving) < rank:
+        # Made before all others, it is made for what stands still around the others, too.
+        schedule.reorder(*(loop for n, loop in enumerate(own) if n not in moving), *(own[n] for n in moving))
+        own = [own[n] for n in moving]
     if len(own) != len(moving) or dimension not in moving or len(schedule.get(packed).iter_vars) != rank:
         return
     turned = own[moving.index(dimension)]

@@ -7,6 +7,7 @@ import math
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, constant, is_choice, step_after
+from tilewright.cpu_space.inside import Inside
 from tilewright.cpu_space.register_tile import bits_of, tile_of_lanes_along
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -38,7 +39,7 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
     if not along:
         return
     axis = along[0]
-    if len(loops) > 1 and facts.extent(axis) % (4 * lanes) and _is_flat(facts):
+    if len(loops) > 1 and not facts.parts and facts.extent(axis) % (4 * lanes) and _is_flat(facts):
         # One row of memory: no vector is cut off at the end of each short line.
         first, vector = schedule.split(schedule.fuse(*loops), [None, 4 * lanes])
         attempt(schedule.vectorize, vector)
@@ -91,6 +92,8 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
 
 def _is_shared(schedule: Schedule, block: BlockRV) -> bool:
     """Whether several threads run it."""
+    if isinstance(schedule, Inside):
+        return True
     loops = schedule.get_loops(block)
     return bool(loops) and bool(schedule.get(loops[0]).kind == ir.ForKind.PARALLEL)
 
@@ -110,7 +113,7 @@ def share(schedule: Schedule, loops: list[LoopRV], total: int, target: _core.Tar
     enough chunks, and no more of the last one than that takes: indices of loops that are one have to be taken apart
     again, in each step. Behind a loop of an open length only one more: in what is left, indices are plain, and tails
     can be told apart."""
-    if not loops or total < _SHARED_WORK:
+    if not loops or total < _SHARED_WORK or isinstance(schedule, Inside):
         return
     enough = _CHUNKS * target.num_cores if target.num_cores > 1 else 2
     count, taken, is_open = 1, [], False
@@ -152,7 +155,7 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     if together > 1:
         last = attempt(schedule.fuse, *reduced[-together:]) or last
         reduced[-together:] = [last]
-    if results < 2 * target.num_cores and target.num_cores > 1 and total > 2 * _SHARED_WORK:
+    if not facts.parts and results < 2 * target.num_cores and target.num_cores > 1 and total > 2 * _SHARED_WORK:
         # Too few results to share among the cores: parts of the sums are shared.
         longest = max(reduced, key=lambda loop: constant(schedule.get(loop).extent) or 0)
         part, each = schedule.split(longest, [4 * target.num_cores, None])

@@ -128,8 +128,9 @@ def _tiled(facts: Facts) -> list[int]:
 
 def _may_cut(facts: Facts, interleaved: bool, axis: int, size: int) -> bool:
     """Whether a tile of so many steps can be cut off at the end: `interleaved` results of one phase have others between
-    them, so that what a part of a tile leaves there is not proved."""
-    return not interleaved or facts.store.strides[axis] == 1 or facts.divides(size, axis)
+    them, so that what a part of a tile leaves there is not proved; nor is it at the end of a part of an axis."""
+    whole = (not interleaved or facts.store.strides[axis] == 1) and not facts.axes[axis].is_part
+    return whole or facts.divides(size, axis)
 
 
 def _rows(
@@ -326,7 +327,8 @@ class _Estimate:
             return 0.0
         read = self.facts.reads[self.copied]
         each = _COPY_CYCLES if read.strides[self.axis] == 1 else _TURN_CYCLES
-        return each * math.prod(axis.extent for i, axis in enumerate(self.facts.axes) if read.varies(i))
+        elements = math.prod(axis.extent for i, axis in enumerate(self.facts.axes) if read.varies(i))
+        return each * elements / (self.facts.parts if self.facts.is_common(read) else 1)
 
     def _count(self) -> float:
         """Tiles, where one that is cut off counts for what it takes."""

@@ -1,0 +1,201 @@
+"""Products of products (an attention): what lies between two of them is made, and used, for some rows at a time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tilewright import _core, ir
+from tilewright.cpu_space.draw import Draw, attempt
+from tilewright.cpu_space.facts import Facts, Operand, Sizes, coefficient, constant, facts_of
+from tilewright.cpu_space.inside import Inside
+from tilewright.cpu_space.register_tile import bits_of, bytes_of
+from tilewright.schedule import BlockRV, Schedule
+
+#: share of the second level that the largest buffer between may take in a band, and that nobody has to look after
+_OF_BAND, _NEAR = 1 / 4, 1 / 2
+#: the same where all rows are one band
+_OF_WHOLE_BAND = 3 / 4
+#: fewest and most rows of a band, and what they are a multiple of where they can be: tiles are not cut off in a band
+_LEAST_ROWS, _MOST_ROWS, _WHOLE_TILES = 16, 128, 8
+#: longest sums that may bring what all rows have in common from behind the second level for each band
+_LONGEST_SUMS = 256
+
+
+class Bands(NamedTuple):
+    """Blocks that run for some rows at a time.
+
+    Attributes:
+        inside: the schedule as these blocks see it.
+    """
+
+    inside: Inside
+
+    def run_in_parallel(self) -> None:
+        """Bands are shared among threads."""
+        schedule, shared = self.inside.outside, self.inside.shared
+        schedule.parallel(schedule.fuse(*shared) if len(shared) > 1 else shared[0])
+
+
+class _Plan(NamedTuple):
+    """What runs in bands.
+
+    Attributes:
+        end: the last block.
+        axes: of that block, over which the others are computed with it: those of a batch, and rows.
+        batch: how many of these are of a batch.
+        before: the other blocks, the last one first.
+    """
+
+    end: Facts
+    axes: list[int]
+    batch: int
+    before: list[Facts]
+
+
+def share_bands(
+    schedule: Schedule, blocks: list[BlockRV], target: _core.Target, sizes: Sizes, draw: Draw
+) -> Bands | None:
+    """Moves what leads to a product to the rows of that, where what lies between does not stay near otherwise; None
+    where nothing is moved."""
+    facts = [facts_of(schedule, block, sizes) for block in blocks]
+    for plan in _plans(facts):
+        size = _rows_at_a_time(plan, target)
+        if size is not None:
+            return None if draw.choose(2) else _run_in_bands(schedule, plan, size)
+    return None
+
+
+def _plans(facts: Sequence[Facts | None]) -> Iterator[_Plan]:
+    """For each product, the last one first: what leads to it, and to a step behind it."""
+    for n, product in reversed([*enumerate(facts)]):
+        if product is None or not _is_product(product):
+            continue
+        using = [m for m, each in enumerate(facts) if each is None or product.store.buffer in _read_by(each)]
+        ends = [facts[m] for m in (using[0] if len(using) == 1 else n, n)]
+        for end, operand in itertools.product(ends, product.reads):
+            batch, rows = _rows_of(product, operand)
+            axes = _axes_for_results(product, [*batch, *rows], end) if rows and end is not None else []
+            before = _leading_to(facts, end, axes) if axes and end is not None else []
+            products = [each for each in before if _is_product(each)]
+            if products and end is not None and not any(_has_instructions(each) for each in (product, *products)):
+                yield _Plan(end, axes, len(batch), before)
+
+
+def _run_in_bands(schedule: Schedule, plan: _Plan, size: int) -> Bands | None:
+    end = plan.end
+    *outer, row = plan.axes
+    shared = [end.axes[i].loop for i in outer]
+    rows = end.axes[row].loop
+    if size < end.extent(row):
+        first, rows = schedule.split(rows, [None, size])
+        shared.append(first)
+    own = [rows if i == row else axis.loop for i, axis in enumerate(end.axes) if i not in outer]
+    schedule.reorder(*shared, *own)
+    for each in plan.before:
+        attempt(schedule.compute_at, each.block, shared[-1])
+    return Bands(Inside(schedule, shared))
+
+
+def _is_product(facts: Facts) -> bool:
+    return bool(facts.reduced) and facts.is_contraction() and all(axis.is_fixed for axis in facts.axes)
+
+
+def _read_by(facts: Facts) -> set[ir.Buffer]:
+    return {read.buffer for read in facts.reads}
+
+
+def _has_instructions(facts: Facts) -> bool:
+    """Narrow operands, which are multiplied in pairs or tiles: bands have rules for others alone."""
+    return any(
+        not operand.buffer.dtype.startswith("float") or bits_of(operand.buffer.dtype) < 32
+        for operand in (facts.store, *facts.reads)
+    )
+
+
+def _rows_of(product: Facts, operand: Operand) -> tuple[list[int], list[int]]:
+    """Axes of a batch, with which all operands vary, and of rows, with which only this one does."""
+    batch = [i for i in product.spatial if all(read.varies(i) for read in product.reads)]
+    others = [read for read in product.reads if read is not operand]
+    rows = [i for i in product.spatial if operand.varies(i) and not any(read.varies(i) for read in others)]
+    return batch, rows
+
+
+def _axes_for_results(product: Facts, axes: list[int], end: Facts) -> list[int]:
+    """The axes of a step behind a product that go through results as these do; none where it has others."""
+    if end is product:
+        return axes
+    taken = next((read for read in end.reads if read.buffer.same_as(product.store.buffer)), None)
+    places = [_place(product.store.indices, product.axes[i].var) for i in axes]
+    if taken is None or end.reduced or None in places:
+        return []
+    indices = [taken.indices[place] for place in places if place is not None]
+    return [n for index in indices for n, axis in enumerate(end.axes) if axis.var.same_as(index)]
+
+
+def _leading_to(facts: Sequence[Facts | None], end: Facts, axes: list[int]) -> list[Facts]:
+    """The blocks that can be computed for each value of the axes of the last one alone, as far as they are needed
+    there, the last one first; what others need, too, or all values have in common, is computed before. Empty where
+    there is a block of which that is not known."""
+    found: list[Facts] = []
+    places: dict[ir.Buffer, list[int | None]] = {}
+    common: set[ir.Buffer] = set()
+    for each in reversed(facts[: facts.index(end) + 1]):
+        if each is None:
+            return []
+        if each is end:
+            variables: list[Any] = [end.axes[i].var for i in axes]
+        elif each.store.buffer in common or each.store.buffer not in places:
+            common |= _read_by(each)
+            continue
+        else:
+            variables = [each.store.indices[place] for place in places[each.store.buffer] if place is not None]
+            if not all(_is_axis(each, variable) for variable in variables):
+                return []
+            found.append(each)
+        for read in each.reads:
+            there = [_place(read.indices, variable) for variable in variables]
+            if None in there or places.setdefault(read.buffer, there) != there:
+                common.add(read.buffer)
+    return found
+
+
+def _is_axis(facts: Facts, index: Any) -> bool:
+    return any(axis.is_spatial and axis.var.same_as(index) for axis in facts.axes if isinstance(index, ir.Var))
+
+
+def _place(indices: Sequence[Any], variable: ir.Var) -> int | None:
+    """The dimension that a variable is the index of, where it is in none of the others."""
+    using = [n for n, index in enumerate(indices) if coefficient(index, variable) != 0]
+    is_index = len(using) == 1 and isinstance(indices[using[0]], ir.Var)
+    return using[0] if is_index else None
+
+
+def _rows_at_a_time(plan: _Plan, target: _core.Target) -> int | None:
+    """So many that what lies between stays near; None where it does so anyway, or never, or where that does not matter:
+    long sums take longer than it does to bring their operands."""
+    end, made = plan.end, [each.store.buffer for each in plan.before]
+    held = max(_bytes_of_all(buffer) for buffer in made)
+    if held <= target.l2_bytes * _NEAR:
+        return None
+    *outer, row = plan.axes
+    of_row = held / math.prod(end.extent(i) for i in plan.axes)
+    batch = math.prod(end.extent(i) for i in plan.axes[: plan.batch])
+    products = [each for each in (end, *plan.before) if _is_product(each)]
+    common = sum(bytes_of(each, read) / batch for each in products for read in each.reads if read.buffer not in made)
+    steps = min(math.prod(each.extent(i) for i in each.reduced) for each in products)
+    if common > target.l2_bytes * _NEAR and steps > _LONGEST_SUMS:
+        return None
+    extent = end.extent(row)
+    most = min(target.l2_bytes * _OF_BAND / of_row, _MOST_ROWS)
+    ways = [size for size in range(_LEAST_ROWS, extent + 1) if extent % size == 0 and size <= most]
+    if ways:
+        return max(ways, key=lambda size: (size % _WHOLE_TILES == 0, size))
+    return extent if outer and of_row * extent <= target.l2_bytes * _OF_WHOLE_BAND else None
+
+
+def _bytes_of_all(buffer: ir.Buffer) -> int:
+    """Of all its elements."""
+    return math.prod(constant(extent) or 1 for extent in buffer.shape) * bits_of(buffer.dtype) // 8

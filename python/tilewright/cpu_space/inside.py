@@ -1,0 +1,41 @@
+"""A schedule as it looks from inside of loops that several blocks share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewright.schedule import BlockRV, LoopRV, Schedule
+
+if TYPE_CHECKING:
+    _Base = Schedule
+else:
+    _Base = object
+
+
+class Inside(_Base):
+    """Its blocks have their own loops alone: what runs around them is settled, and one thread runs what is inside.
+
+    Attributes:
+        outside: the schedule itself.
+        shared: the loops around, the outermost first.
+    """
+
+    def __init__(self, outside: Schedule, shared: Sequence[LoopRV]) -> None:
+        self.outside, self.shared = outside, tuple(shared)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.outside, name)
+
+    def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
+        """The loops of a block that are not shared."""
+        loops = self.outside.get_loops(block)
+        return loops[len(self.shared) :] if self._begins(loops) else loops
+
+    def runs(self, block: BlockRV) -> bool:
+        """Whether a block is inside."""
+        return self._begins(self.outside.get_loops(block))
+
+    def _begins(self, loops: Sequence[LoopRV]) -> bool:
+        variables = [[self.outside.get(loop).loop_var for loop in some] for some in (self.shared, loops)]
+        return len(loops) >= len(self.shared) and all(a.same_as(b) for a, b in zip(*variables, strict=False))
