@@ -10,7 +10,7 @@ from test_cpu_space import convolution, here, product, scheduled
 from tilewright import cpu_space, te
 from tilewright.arguments import make_arrays
 from tilewright.task import task_of
-from tilewright.testing import formulas
+from tilewright.testing import everyday, formulas
 
 #: processors whose second level holds next to nothing, so that small programs do what large ones do on others
 SMALL = ["llvm -mcpu=haswell -num-cores=2 -l2-bytes=16384", "llvm -mcpu=skylake-avx512 -num-cores=1 -l2-bytes=4096"]
@@ -73,6 +73,22 @@ def test_each_core_has_groups_of_columns_of_its_own():
         cpu_space.schedule_for_cpu(sch, tw.Target(target), best=True)
         outer = sch.get(sch.get_loops("Z_update")[0])
         assert outer.kind == tw.ir.ForKind.PARALLEL and outer.extent.value >= tw.Target(target).num_cores
+
+
+@pytest.mark.parametrize("cores", [2, 3, 4, 8])
+@pytest.mark.parametrize("turned", [False, True])
+def test_all_cores_have_as_much_to_copy(turned, cores):
+    """Groups of columns in three parts would leave one of two cores without work for a quarter of the time."""
+    sch = tw.Schedule(product(128, 768, 768, turned=turned))
+    cpu_space.schedule_for_cpu(sch, tw.Target(f"llvm -mcpu=sapphirerapids -num-cores={cores}"), best=True)
+    outer = sch.get(sch.get_loops("C_update")[0])
+    assert outer.kind == tw.ir.ForKind.PARALLEL and outer.extent.value % cores == 0
+
+
+def test_lines_of_a_filter_are_not_asked_for_again_in_each_step():
+    assert "prefetch" not in tw.compile(everyday.filter_signal(1 << 18, 31), "llvm -mcpu=haswell -num-cores=1").inspect(
+        "schedule"
+    )
 
 
 @pytest.mark.parametrize("target", ["llvm -mcpu=x86-64-v3 -num-cores=1", "llvm -mcpu=skylake-avx512 -num-cores=2"])

@@ -253,3 +253,10 @@ def test_long_sums_along_both_operands_share_what_they_load(shape):
         assert len(re.findall(r"vfmadd\d+ps", kernel.inspect("asm"))) >= 4, "several sums at once"
         x, y = (np.random.default_rng(0).random((size, steps), "float32") for size in (rows, columns))
         np.testing.assert_allclose(kernel(x, y), x @ y.T, rtol=1e-4)
+
+
+@pytest.mark.parametrize("cores", [2, 4])
+def test_one_row_times_a_matrix_is_work_for_all_cores(cores):
+    sch = scheduled(product(1, 1024, 1024), f"llvm -mcpu=x86-64-v3 -num-cores={cores}")
+    outer = sch.get(sch.get_loops("C_update")[0])
+    assert outer.kind == tw.ir.ForKind.PARALLEL and outer.extent.value >= cores

@@ -63,7 +63,8 @@ class Simplifier {
           Expr condition = decide(inner->condition);
           if (is_true(condition) && condition.dtype().is_scalar()) return inner->true_value;
           if (is_false(condition) && condition.dtype().is_scalar()) return inner->false_value;
-          return inner;
+          if (condition == inner->condition) return inner;
+          return make<Select>({condition, inner->true_value, inner->false_value}, select.span());
         },
         [&](const Ref<Call>& call, Rewriter& r) -> Expr {
           Ref<Call> inner = r.descend(call);
@@ -71,7 +72,8 @@ class Simplifier {
           Expr condition = decide(Expr(inner->args[0]));
           if (is_true(condition)) return Expr(inner->args[1]);
           if (is_false(condition)) return Expr(inner->args[2]);
-          return inner;
+          if (condition == Expr(inner->args[0])) return inner;
+          return make<Call>({inner->dtype, inner->op, {condition, inner->args[1], inner->args[2]}}, call.span());
         });
   }
 

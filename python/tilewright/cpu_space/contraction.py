@@ -24,7 +24,14 @@ from tilewright.cpu_space.inside import Inside
 from tilewright.cpu_space.long_sums import in_parts, in_several_sums
 from tilewright.cpu_space.matrix_tiles import schedule_tiles
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
-from tilewright.cpu_space.packing import ask_for_rows_ahead, copy_in_vectors, pack, panels_at_a_time
+from tilewright.cpu_space.packing import (
+    BALANCED,
+    ask_for_rows_ahead,
+    copy_in_vectors,
+    pack,
+    panels_at_a_time,
+    share_of_busy_cores,
+)
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
 from tilewright.cpu_space.plain import along_results, row_after_row, schedule_reduction
 from tilewright.cpu_space.register_tile import (
@@ -310,6 +317,8 @@ class _Contraction:
             if i == last or (is_open and len(loops) > 1):
                 break
         is_few = not is_open and count < 2 * self.target.num_cores
+        if self.tile.copied is not None and share_of_busy_cores(count, self.target) >= BALANCED:
+            is_few = False  # each copies its own
         if is_few and len(loops) < len(order) and order[len(loops)] in with_tail:
             loops = [outer[order[len(loops)]]]
         if loops:

@@ -14,6 +14,10 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 _PIECE = 2 * LINE_BYTES
 #: lines that are asked for ahead: what a core can wait for at a time
 _LINES_AHEAD = 32
+#: numbers of groups that a search draws from
+_WAYS = 4
+#: share of busy cores that is as good as all of them
+BALANCED = 0.9
 #: steps along the rows of a source that are turned round at a time
 _FEWEST_STEPS, _MOST_STEPS = 32, 128
 
@@ -35,8 +39,16 @@ def panels_at_a_time(facts: Facts, tile: RegisterTile, copied: int, target: _cor
         # They are shared among the cores, which each copy their own.
         most = min(most, max(1, groups // target.num_cores))
     # A remainder of groups would leave one tail in another.
-    ways = [way for way in range(max(1, min(groups, most)), 0, -1) if groups % way == 0][:4]
-    return ways[draw.choose(len(ways))]
+    ways = [way for way in range(max(1, min(groups, most)), 0, -1) if groups % way == 0]
+    # All cores have as much to do, where that can be.
+    apart = math.prod(facts.extent(i) for i in facts.spatial if i != tile.axis and read.varies(i))
+    ways.sort(key=lambda way: share_of_busy_cores(apart * groups // way, target) < BALANCED)
+    return ways[draw.choose(min(len(ways), _WAYS))]
+
+
+def share_of_busy_cores(parts: int, target: _core.Target) -> float:
+    """While some work on equal parts of the work."""
+    return parts / (math.ceil(parts / target.num_cores) * target.num_cores)
 
 
 def pack(schedule: Schedule, facts: Facts, copied: int, at: LoopRV | None) -> BlockRV:
@@ -114,17 +126,20 @@ def _turn_squares(schedule: Schedule, rows: list[LoopRV], pieces: list[LoopRV]) 
 def ask_for_rows_ahead(
     schedule: Schedule, facts: Facts, tile: RegisterTile, steps: LoopRV, target: _core.Target
 ) -> None:
-    """Asks for the next rows of an operand that is read where it lies, behind the second level.
+    """Asks for the next rows of an operand that is read where it lies, behind the second level; not where a step leads
+    to the same lines, as that of a filter does.
 
     Args:
         steps: the innermost loop of the sum around the tile.
     """
     for read in facts.reads:
-        if read.strides[tile.axis] != 1 or not _comes_from_afar(facts, read, target):
+        width = bits_of(read.buffer.dtype) // 8
+        is_near = abs(read.strides[facts.reduced[-1]] or 0) * width < LINE_BYTES
+        if is_near or read.strides[tile.axis] != 1 or not _comes_from_afar(facts, read, target):
             continue
         regions = schedule.get(facts.block).reads
         number = next((n for n, region in enumerate(regions) if region.buffer.same_as(read.buffer)), None)
-        lines = math.ceil(tile.columns * bits_of(read.buffer.dtype) / 8 / LINE_BYTES)
+        lines = math.ceil(tile.columns * width / LINE_BYTES)
         if number is not None:
             attempt(schedule.prefetch_at, steps, facts.block, number, max(2, _LINES_AHEAD // 2 // lines))
 

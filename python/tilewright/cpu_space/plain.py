@@ -23,6 +23,8 @@ _ROWS_TOGETHER, _LEAST_COLUMNS = 4, 256
 _TURNED_LANES = 16
 #: of the squares of a transposed copy that stay near
 _SIDE = 32
+#: groups of neighbors in a row that run without a loop
+_FEW_GROUPS = 4
 #: steps of a reduction that run without a loop
 _UNROLLED = 16
 
@@ -81,6 +83,9 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
     if facts.axes[axis].is_fixed and same >= lanes and facts.extent(axis) > same:
         # One scale for each group of neighbors: no vector takes part in two groups.
         first, vector = schedule.split(vector, [None, same])
+        if outer and facts.extent(axis) <= _FEW_GROUPS * same:
+            # What is asked about a group (which half of a head) is settled then.
+            schedule.unroll(first)
         outer = outer or [first]
     elif not facts.axes[axis].is_fixed or (not outer and facts.extent(axis) > 4 * lanes):
         first, vector = schedule.split(vector, [None, 4 * lanes])
@@ -303,7 +308,7 @@ def row_after_row(schedule: Schedule, facts: Facts, along: int, target: _core.Ta
     others = [facts.axes[i].loop for i in facts.spatial if i != along]
     reduced = [facts.axes[i].loop for i in facts.reduced]
     most = target.l1_bytes // 2 // width // lanes * lanes
-    if not others and target.num_cores > 1:
+    if target.num_cores > 1 and math.prod(facts.extent(i) for i in facts.spatial if i != along) < target.num_cores:
         most = min(most, max(_LEAST_COLUMNS, math.ceil(extent / (2 * target.num_cores * lanes)) * lanes))
     head, vector = others, facts.axes[along].loop
     if extent > most:
