@@ -527,7 +527,8 @@ class LaneSpreader {
   VarMap values_;
 };
 
-/// Lanes that take part or not, each with a branch of its own: of elements that the processor has no masks for.
+/// Lanes that take part or not, each with a branch of its own: of elements that the processor has no masks for, or that
+/// lie apart and are none of those it gathers and scatters.
 constexpr int64_t kMostBranches = 64;
 
 /// Whether a loop over elements is the smaller code, and as fast: most of these are what is left behind full vectors.
@@ -535,18 +536,22 @@ bool branches_too_much(const Stmt& vector, const Stmt& body, const Target& targe
   if (!target.has("avx") || calls_elementary_function(body)) return false;
   int64_t branches = 0;
   bool registers = false;
-  auto note = [&](const Ref<Buffer>& buffer, const Expr& predicate) {
+  auto note = [&](const Ref<Buffer>& buffer, const Expr& index, const Expr& predicate, const char* for_apart) {
     registers |= is_local(*buffer);
-    if (predicate.defined() && !has_masks(target, buffer->dtype)) branches += predicate.dtype().lanes;
+    if (!predicate.defined() || predicate.dtype().is_scalar()) return;
+    const Ramp* places = index.as<Ramp>();
+    bool together = !index.dtype().is_vector() || (places && const_int(places->stride) == 1);
+    bool masked = together ? has_masks(target, buffer->dtype) : buffer->dtype.bits >= 32 && target.has(for_apart);
+    if (!masked) branches += predicate.dtype().lanes;
   };
   visit(
       vector,
       [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        note(load->buffer, load->predicate);
+        note(load->buffer, load->indices[0], load->predicate, "avx2");
         walk.descend(load);
       },
       [&](const Ref<BufferStore>& store, Visitor& walk) {
-        note(store->buffer, store->predicate);
+        note(store->buffer, store->indices[0], store->predicate, "avx512f");
         walk.descend(store);
       });
   return branches > kMostBranches && !registers;

@@ -469,6 +469,24 @@ def main(a: T.handle, b: T.handle):
         np.testing.assert_array_equal(kernel(values), values * np.dtype(dtype).type(3))
 
 
+@pytest.mark.parametrize("target", ["llvm -mcpu=skylake-avx512", "llvm -mcpu=x86-64-v3"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
+def test_lanes_that_lie_apart_under_a_condition_are_a_loop(dtype: str, target: str) -> None:
+    """No processor scatters bytes: each lane would be a branch, of several hundred lines for each statement."""
+    program = f"""@T.prim_func
+def keep(A: T.Buffer((64, 128), "{dtype}"), V: T.Buffer((128, 2), "{dtype}"), W: T.Buffer((128, 2), "{dtype}")):
+    for i in T.vectorized(128):
+        with T.block("V"):
+            vi = T.axis.spatial(128, i)
+            if A[0, vi] > A[1, vi]:
+                V[vi, 1] = A[2, vi]
+            if A[3, vi] > A[4, vi]:
+                W[vi, 1] = A[5, vi]
+"""
+    text = tw.compile(from_source(program), target, schedule="as written").inspect("asm")
+    assert len(text.splitlines()) < 1000
+
+
 @pytest.mark.parametrize("rows", ["range(i)", "range(i + 1)", "range(40)"])
 @pytest.mark.parametrize("columns", ["24", "30"])
 @pytest.mark.parametrize("update, meets", [("X[i, j] - L[i, k] * X[k, j]", False), ("X[i, j] + X[k, 23 - j]", True)])
