@@ -18,7 +18,7 @@ from tilewright import _core, limits, te
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.machine import TargetLike
 from tilewright.notes import NO_RECORD, Note, announced, notes_of, warn, warn_of_threads
-from tilewright.wrong_arguments import explained
+from tilewright.wrong_arguments import explained, keywords_told
 
 if TYPE_CHECKING:
     from tilewright.left_out import Call
@@ -374,6 +374,7 @@ def _as_module(program: Any) -> Any:
     raise ArgumentError(message)
 
 
+@keywords_told
 def lower(program: Any, after: str = "", target: TargetLike = "native") -> Any:
     """The program after lowering pass ``after`` (all passes if empty), as a module."""
     return _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
@@ -395,6 +396,7 @@ def _name_functions(entries: list[dict[str, Any]], module: Any) -> list[dict[str
     return entries
 
 
+@keywords_told
 def compile(
     program: Any,
     target: TargetLike = "native",
@@ -439,7 +441,7 @@ def compile(
         by_rules = {kernel.name for kernel in kernels_of(result) if kernel.schedule == "by rules"}
         notes = next((kernel.notes for kernel in kernels_of(result)), ())
         # Nobody has asked for what the rules ask for.
-        warn(tuple(n for n in notes if n.function not in by_rules or n.code == NO_RECORD), stacklevel=2)
+        warn(tuple(n for n in notes if n.function not in by_rules or n.code == NO_RECORD))
     return result
 
 

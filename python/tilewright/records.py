@@ -21,6 +21,7 @@ from tilewright.machine import TargetLike
 from tilewright.postgres_store import PostgresStore, is_server
 from tilewright.schedule import Schedule, Trace
 from tilewright.task import Task, module_of, only_function, program_keys
+from tilewright.user_lines import users_level
 from tilewright.workload_lines import read_line, text_of_row
 
 #: what a database is given by
@@ -222,7 +223,7 @@ def kept_refusals(store: Any, workload: str, target: str) -> dict[str, tuple[int
 
 
 def _tell_damage(store: Any, what: str) -> None:
-    warnings.warn(f"{store.path}: {what} is damaged and left out", stacklevel=4)
+    warnings.warn(f"{store.path}: {what} is damaged and left out", stacklevel=users_level())
 
 
 def entries_of(store: Any, program: ir.PrimFunc | ir.Module) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from tilewright import ir, named_functions
 from tilewright.errors import ArgumentError, Error
 from tilewright.machine import cpu_count
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["Builder", "BuilderInput", "BuilderResult", "LocalBuilder", "PyBuilder"]
 
@@ -81,6 +82,7 @@ class LocalBuilder(Builder):
         tilewright.ArgumentError: the processes have no function of that name.
     """
 
+    @keywords_told
     def __init__(
         self,
         *,

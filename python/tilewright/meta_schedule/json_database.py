@@ -29,6 +29,7 @@ from tilewright.meta_schedule.memory_database import MemoryDatabase
 from tilewright.meta_schedule.record_rows import row_of
 from tilewright.user_lines import users_level
 from tilewright.workload_lines import read_line
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["JSONDatabase"]
 
@@ -158,6 +159,7 @@ class JSONDatabase(MemoryDatabase):
         tilewright.ResourceError: a file is missing or cannot be read, or a line of it is bad; the text names the line.
     """
 
+    @keywords_told
     def __init__(
         self,
         path_workload: str | os.PathLike[str] | None = None,

@@ -23,6 +23,7 @@ from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, Run
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
 from tilewright.numpy_dtype import numpy_dtype
 from tilewright.origins import Origin
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
 
@@ -58,6 +59,7 @@ class LocalRunner(Runner):
         tilewright.ArgumentError: the process has no function of that name.
     """
 
+    @keywords_told
     def __init__(
         self,
         timeout_sec: float = 30.0,

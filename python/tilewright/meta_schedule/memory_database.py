@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright import ir
 from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, equality_of
-from tilewright.wrong_arguments import explained
+from tilewright.wrong_arguments import explained, keywords_told
 
 __all__ = ["MemoryDatabase", "WorkloadTable"]
 
@@ -41,6 +41,7 @@ class MemoryDatabase(Database):
             the block with the most work alone).
     """
 
+    @keywords_told
     def __init__(self, module_equality: str = "structural") -> None:
         super().__init__(module_equality)
         self._workloads = WorkloadTable(self)

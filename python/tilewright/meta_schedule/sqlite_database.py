@@ -15,6 +15,7 @@ from tilewright.meta_schedule.record_rows import record_of, row_of
 from tilewright.records import as_named_in, entries_of, recorded_program
 from tilewright.schedule import Schedule
 from tilewright.task import name_of, program_keys
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["SQLiteDatabase", "TablesDatabase"]
 
@@ -137,6 +138,7 @@ class SQLiteDatabase(TablesDatabase):
         tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
     """
 
+    @keywords_told
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,

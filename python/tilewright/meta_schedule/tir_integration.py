@@ -22,7 +22,7 @@ from tilewright.meta_schedule.task_scheduler import TaskScheduler
 from tilewright.meta_schedule.tune import check_asked, tune_tasks
 from tilewright.schedule import Schedule
 from tilewright.task import module_of
-from tilewright.wrong_arguments import explained
+from tilewright.wrong_arguments import explained, keywords_told, not_taken
 
 __all__ = ["compile_tir", "fork_seed", "tune_tir"]
 
@@ -32,6 +32,7 @@ def fork_seed(seed: int | None, n: int) -> list[int]:
     return [int(number) for number in np.random.RandomState(seed=seed).randint(1, 2**30, size=n)]
 
 
+@keywords_told
 def tune_tir(
     mod: ir.PrimFunc | ir.IRModule,
     target: TargetLike,
@@ -135,7 +136,10 @@ def tune_tir_in_turn(*args: Any, **options: Any) -> Database:
     """:func:`tune_tir` as what is called by its name has it: arguments by position, and tasks that take turns."""
     parameters = inspect.signature(tune_tir).parameters.values()
     in_order = inspect.Signature([each.replace(kind=each.POSITIONAL_OR_KEYWORD) for each in parameters])
-    asked = in_order.bind(*args, **options).arguments
+    try:
+        asked = in_order.bind(*args, **options).arguments
+    except TypeError as error:
+        raise not_taken(tune_tir, error, options) from None
     return tune_tir(**{"task_scheduler": "round-robin", **asked})
 
 

@@ -23,6 +23,7 @@ from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
 from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
 from tilewright.spending import BESIDE
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["tune_tasks"]
 
@@ -30,6 +31,7 @@ __all__ = ["tune_tasks"]
 DESCENT_TRIALS = 100
 
 
+@keywords_told
 def tune_tasks(
     *,
     tasks: Sequence[Any],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import _core, cpu_space
 from tilewright.errors import ArgumentError
 from tilewright.task import by_buffer
+from tilewright.wrong_arguments import keywords_told
 
 if TYPE_CHECKING:
     from tilewright.ir import Module, PrimFunc
@@ -55,6 +56,7 @@ class Space:
         self.function(schedule)
 
 
+@keywords_told
 def space(
     program: PrimFunc | Module,
     *,
