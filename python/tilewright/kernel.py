@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tilewright import _core, limits, te
 from tilewright.errors import ArgumentError, Error, ResourceError
+from tilewright.file_names import path_for_core
 from tilewright.machine import TargetLike
 from tilewright.notes import NO_RECORD, Note, announced, notes_of, warn, warn_of_threads
 from tilewright.wrong_arguments import explained, keywords_told
@@ -663,7 +664,7 @@ def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
     Raises:
         ResourceError: The file cannot be loaded, or holds no kernels, or kernels of another version.
     """
-    place = os.path.abspath(path)
+    place = os.path.abspath(path_for_core("path", path))
     kernels, calls = _loaded(place)
     return _one_or_many({name: Kernel(base, None, place, calls.get(name)) for name, base in kernels.items()})
 
@@ -689,7 +690,7 @@ def load_object_code(code: bytes) -> Kernel | KernelModule:
 def _loaded(path: str) -> tuple[dict[str, _core.KernelBase], dict[str, Call]]:
     from tilewright.left_out import calls_from
 
-    kernels, calls = _core.load_library(path)
+    kernels, calls = _core.load_library(path_for_core("path", path))
     return kernels, calls_from(calls)
 
 
@@ -742,12 +743,13 @@ def _alone(program: _Program, own: str, name: str) -> _Program:
 
 
 def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exported:
+    place = path_for_core("folder", folder)
     if program.code is None:
         raise ArgumentError("an interpreted kernel cannot be exported: compile it for 'native'")
     from tilewright.left_out import calls_text
 
     calls = calls_text(program.module, program.lowered)
-    library, code, header = _core.export_files(program.lowered, program.code, os.fspath(folder), name, calls)
+    library, code, header = _core.export_files(program.lowered, program.code, place, name, calls)
     return Exported(Path(library) if library else None, Path(code), Path(header))
 
 

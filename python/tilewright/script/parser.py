@@ -20,6 +20,7 @@ from typing import Any
 
 from tilewright import wrong_arguments
 from tilewright.errors import ArgumentTypeError, Error, ScriptError
+from tilewright.file_names import printable
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import Dialect
 from tilewright.script.host_code import place_in_function, raised_in
@@ -99,7 +100,7 @@ class Parser:
         result = None
         try:
             with _script.IRBuilder() as builder:
-                _script.enter_source(self.source.file, 0)
+                _script.enter_source(printable(self.source.file), 0)
                 try:
                     result = work()
                     if not self.problems:
@@ -316,7 +317,7 @@ class Parser:
 
     def resume_spans(self) -> None:
         """Spans belong to the current source again."""
-        _script.enter_source(self.source.file, span_of(*self.trail[0], self.trail[1:]) if self.trail else 0)
+        _script.enter_source(printable(self.source.file), span_of(*self.trail[0], self.trail[1:]) if self.trail else 0)
 
     # ---- problems
 
