@@ -206,6 +206,7 @@ class Kernel(_core.KernelBase):
                 return before
         return function
 
+    @explained
     def inspect(self, what: Literal["tir", "llvm", "asm", "schedule"], after: str = "") -> str:
         """The program as the code generator gets it, the optimized LLVM IR, the assembly, or the steps of its schedule.
 
@@ -292,6 +293,7 @@ class Kernel(_core.KernelBase):
         from tilewright.task import work_of
 
         limits.whole("threads", threads, 1, "a kernel needs at least 1")
+        limits.kind("cold", cold, bool, "True or False")
         warn_of_threads(threads)
         if (call := self._call_of()) is not None:
             args = tuple(completed[0]) if (completed := left_out.complete(call, args, {})) else args
@@ -334,6 +336,7 @@ class KernelModule(Mapping[str, Kernel]):
     def __repr__(self) -> str:
         return f"KernelModule({', '.join(self._kernels)})"
 
+    @explained
     def inspect(self, what: Literal["tir", "llvm", "asm", "schedule"], after: str = "") -> str:
         """All kernels and what they call, as :meth:`Kernel.inspect` shows them."""
         if what == "schedule":
@@ -468,10 +471,11 @@ def compile_quietly(
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """The same without warnings."""
-    if schedule not in (None, "as written", "by rules"):
+    limits.kind("check_bounds", check_bounds, bool, "True or False")
+    if not isinstance(schedule, str | None) or schedule not in (None, "as written", "by rules"):
         raise ArgumentError.of(
             "compile/schedule",
-            f"schedule is {schedule!r}",
+            f"schedule is {schedule!r:.80}",
             "there are 'as written' and 'by rules'; None leaves it to the program",
         )
     resolved = _core.Target(target)

@@ -74,7 +74,7 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except (TypeError, AttributeError, KeyError) as error:
+        except (TypeError, AttributeError, KeyError, ValueError, OverflowError) as error:
             if _is_of_the_call(error):
                 raise not_taken(function, error, kwargs) from None
             if isinstance(error, Error) or not _stumbled(error.__traceback__):

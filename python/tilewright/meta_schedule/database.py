@@ -253,6 +253,16 @@ def _wrong(database: Database, method: str, given: Any, hint: str) -> ArgumentEr
     )
 
 
+def check_record(record: Any) -> None:
+    """Refuses what is no record.
+
+    Raises:
+        tilewright.ArgumentError: it is none.
+    """
+    if not all(hasattr(record, name) for name in _OF_RECORDS):
+        raise limits.wrong_kind("record", record, "a TuningRecord")
+
+
 class Database(ABC):
     """Keeps programs and records. In a ``with``, it is the current one of the thread.
 
@@ -329,13 +339,14 @@ class Database(ABC):
             "record": self.query_tuning_record,
             "ir_module": self.query_ir_module,
         }
-        if kind not in kinds:
+        if not isinstance(kind, str) or kind not in kinds:
             known = ", ".join(f'"{each}"' for each in sorted(kinds))
             raise ArgumentError.of(
-                "database/query-kind", f"there are no queries of the kind {kind!r}", f"there are {known}"
+                "database/query-kind", f"there are no queries of the kind {kind!r:.80}", f"there are {known}"
             )
         return kinds[kind](mod, target, workload_name)
 
+    @explained
     def best_schedule(self, program: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule:
         """What ``tw.compile(program, target, database=self)`` compiles.
 

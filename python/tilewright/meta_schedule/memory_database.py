@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright import ir
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, equality_of
+from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, check_record, equality_of
 from tilewright.wrong_arguments import explained, keywords_told
 
 __all__ = ["MemoryDatabase", "WorkloadTable"]
@@ -59,6 +59,7 @@ class MemoryDatabase(Database):
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
         """Keeps a record."""
+        check_record(record)
         self._records.append(record)
 
     @explained

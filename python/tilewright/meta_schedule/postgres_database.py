@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright import limits
 from tilewright.meta_schedule.sqlite_database import TablesDatabase
 from tilewright.postgres_store import PostgresStore
 from tilewright.wrong_arguments import keywords_told
@@ -23,6 +24,7 @@ class PostgresDatabase(TablesDatabase):
 
     @keywords_told
     def __init__(self, server: str, *, module_equality: str = "structural") -> None:
+        limits.kind("server", server, str, 'a text such as "postgresql://user@host/database"')
         super().__init__(PostgresStore(server), module_equality)
 
     def close(self) -> None:

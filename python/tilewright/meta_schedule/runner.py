@@ -119,8 +119,8 @@ class Runner(ABC):
         kinds: dict[str, Callable[..., Runner]] = {"local": LocalRunner, "rpc": RPCRunner}
         if isinstance(kind, Runner):
             return kind
-        if kind not in kinds:
-            raise ArgumentError.of("runner/kind", f"there is no runner of the kind {kind!r}", 'there is "local"')
+        if not isinstance(kind, str) or kind not in kinds:
+            raise ArgumentError.of("runner/kind", f"there is no runner of the kind {kind!r:.80}", 'there is "local"')
         if kind == "local":
             kwargs.pop("max_workers", None)  # one kernel at a time, or they disturb one another
         return kinds[kind](*args, **kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import numbers
 import os
 import shutil
 import statistics
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tilewright import _core, ir
+from tilewright import _core, ir, limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
@@ -36,6 +37,7 @@ from tilewright.search.interrupts import Interrupts
 from tilewright.tables import Table
 from tilewright.task import open_sizes_of
 from tilewright.user_lines import last_raise, said_of
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler"]
 
@@ -586,9 +588,9 @@ class TaskScheduler(ABC):
         kinds: dict[str, type[TaskScheduler]] = {"gradient": GradientBased, "round-robin": RoundRobin}
         if isinstance(kind, TaskScheduler):
             return kind
-        if kind not in kinds:
+        if not isinstance(kind, str) or kind not in kinds:
             raise ArgumentError.of(
-                "tune/scheduler", f"there is no task scheduler {kind!r}", f"there are {', '.join(map(repr, kinds))}"
+                "tune/scheduler", f"there is no task scheduler {kind!r:.80}", f"there are {', '.join(map(repr, kinds))}"
             )
         return kinds[kind](*args, **kwargs)
 
@@ -727,7 +729,11 @@ class GradientBased(TaskScheduler):
         seed: of the draws where all tasks promise the same; -1 for a random one.
     """
 
+    @keywords_told
     def __init__(self, *, alpha: float = 0.2, window_size: int = 3, seed: int = -1) -> None:
+        limits.kind("alpha", alpha, numbers.Real, "a number between 0 and 1")
+        limits.whole("window_size", window_size, 1)
+        limits.whole("seed", seed, -1)
         self.alpha, self.window_size = alpha, window_size
         self._random = np.random.default_rng(None if seed == -1 else seed)
         super().__init__()

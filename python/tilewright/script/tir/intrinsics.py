@@ -213,6 +213,9 @@ def _index_variables(mapping: Callable[..., Any], ndim: int | None, dtype: str) 
     """Variables for the parameters of a function of indices, those that are passed by name apart."""
     import inspect
 
+    if not callable(mapping):
+        said = f"an index map is made of a function of indices, not of a {type(mapping).__name__}"
+        raise fail("script/index-map", said, "such as lambda i, j: (j, i)")
     kinds = inspect.Parameter
     parameters = list(inspect.signature(mapping).parameters.values())
     fixed = sum(p.kind is not kinds.VAR_POSITIONAL for p in parameters)
