@@ -66,6 +66,7 @@ class Builder(ABC):
 
 
 PyBuilder = Builder
+create = Builder.create
 
 #: processes of one builder; more would not begin
 MOST_WORKERS = 4096

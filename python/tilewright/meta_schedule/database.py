@@ -14,6 +14,7 @@ from tilewright import _core, ir, limits
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
+from tilewright.meta_schedule.elsewhere import elsewhere
 from tilewright.meta_schedule.module_equality import ModuleEquality, module_equality_of
 from tilewright.origins import Origin
 from tilewright.records import as_named_in, serves
@@ -420,6 +421,17 @@ class Database(ABC):
 
 
 PyDatabase = Database
+create = Database.create
+_ELSEWHERE = {
+    "JSONDatabase": "json_database",
+    "MemoryDatabase": "memory_database",
+    "OrderedUnionDatabase": "union_database",
+    "PostgresDatabase": "postgres_database",
+    "SQLiteDatabase": "sqlite_database",
+    "ScheduleFnDatabase": "schedule_fn_database",
+    "UnionDatabase": "union_database",
+}
+__getattr__ = elsewhere("database", _ELSEWHERE)
 
 
 def equality_of(database: Database) -> ModuleEquality:

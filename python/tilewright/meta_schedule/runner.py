@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.arg_info import ArgInfo
+from tilewright.meta_schedule.elsewhere import elsewhere
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.origins import Origin
 from tilewright.wrong_arguments import explained
@@ -127,3 +128,6 @@ class Runner(ABC):
 
 
 PyRunner = Runner
+create = Runner.create
+_ELSEWHERE = {"LocalRunner": "local_runner", "RPCConfig": "rpc", "RPCRunner": "rpc"}
+__getattr__ = elsewhere("runner", _ELSEWHERE)

@@ -596,6 +596,7 @@ class TaskScheduler(ABC):
 
 
 PyTaskScheduler = TaskScheduler
+create = TaskScheduler.create
 
 
 def _name_of(task_id: int, task: TaskRecord) -> str:
