@@ -297,6 +297,10 @@ class Database(ABC):
     def __len__(self) -> int:
         """How many records there are."""
 
+    def flush(self) -> None:  # noqa: B027 (most need not define it)
+        """Called at the end of a session: sees to it that what was committed lasts. Where each commit does, as here,
+        there is nothing to do."""
+
     def query_tuning_record(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
     ) -> TuningRecord | None:
