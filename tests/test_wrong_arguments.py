@@ -19,6 +19,7 @@ from tilewright import meta_schedule as ms
 from tilewright.script import ir as I
 from tilewright.script import ir_builder
 from tilewright.script import tir as T
+from tilewright.user_lines import place_of
 
 MODULES = [tw, _core, arith, ir, kernel, machine, schedule, script, search, te, testing, timing, I, T, ir_builder]
 MODULES += [ir_builder.tir, ir_builder.ir, _core._script]
@@ -210,6 +211,54 @@ def test_what_is_said(call: Callable[[], Any], code: str, text: str) -> None:
     assert caught.value.code == code
     assert text in str(caught.value)
     assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: tw.tune(program, trails=8), "tune has no parameter 'trails'\n  hint: did you mean 'trials'"),
+        (lambda: tw.compile(program, tarqet="native"), "did you mean 'target'"),
+        (lambda: tw.lower(program, afer="x"), "did you mean 'after'"),
+        (lambda: tw.space(program, nmae="x"), "did you mean 'name'"),
+        (lambda: ms.tune_tir(program, "native", "out", 8, max_trial_per_task=3), "did you mean 'max_trials_per_task'"),
+        (lambda: ms.tune_tasks(taks=[]), "did you mean 'tasks'"),
+        (lambda: ms.compile_tir(None, program, tarqet="native"), "did you mean 'target'"),
+        (lambda: ms.Database.create("sqlite", pth="x"), "SQLiteDatabase has no parameter 'pth'"),
+        (lambda: ms.JSONDatabase(path_worklod="x"), "did you mean 'path_workload'"),
+        (lambda: ms.MemoryDatabase(foo=1), "it takes module_equality"),
+        (lambda: ms.ScheduleFnDatabase(schedule_func=1), "did you mean 'schedule_fn'"),
+        (lambda: ms.PostgresDatabase(sever="x"), "did you mean 'server'"),
+        (lambda: ms.LocalRunner(timeout=1), "did you mean 'timeout_sec'"),
+        (lambda: ms.LocalBuilder(max_worker=1), "did you mean 'max_workers'"),
+        (lambda: ms.tir_integration.tune_tir_in_turn(program, trials=1), "tune_tir has no parameter 'trials'"),
+        (lambda: tw.tune(program, program), "positional argument but 2 were given\n  hint: it takes (program, *,"),
+        (lambda: tw.compile(), "missing 1 required positional argument: 'program'"),
+    ],
+)
+def test_an_option_that_is_spelt_wrong(call: Callable[[], Any], said: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert isinstance(caught.value, tw.ArgumentError)
+    assert said in str(caught.value)
+    assert f"{__file__}:{call.__code__.co_firstlineno}:" in place_of(caught.value)
+
+
+def test_warnings_name_the_line_of_the_call(tmp_path: Path) -> None:
+    cores = tw.Target("native").num_cores
+    line = inspect.currentframe().f_lineno + 2  # type: ignore[union-attr]
+    with pytest.warns(tw.PerformanceWarning, match="take turns") as caught:
+        tw.tune(program, trials=1, threads=cores + 1, sizes={"n": 1}, progress=None)
+    assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]
+
+
+def test_what_fails_inside_of_a_call_is_not_taken_for_a_wrong_call() -> None:
+    class Raising(ms.MemoryDatabase):
+        def commit_workload(self, mod: Any) -> Any:
+            return len(mod=1)  # type: ignore[call-arg]
+
+    with pytest.raises(TypeError, match="len") as caught:
+        tw.tune(program, database=Raising(), trials=1, sizes={"n": 1}, progress=None)
+    assert not isinstance(caught.value, tw.Error)
 
 
 def test_what_fails_in_the_code_of_the_user_stays_as_it_is() -> None:

@@ -24,7 +24,7 @@ _NAMES: dict[str, str] = {
     "Kernel": "tilewright.kernel",
     "PerformanceWarning": "tilewright.notes",
     "KernelModule": "tilewright.kernel",
-    "Target": "tilewright._core",
+    "Target": "tilewright.target_context",
     "get_num_threads": "tilewright.kernel",
     "load": "tilewright.kernel",
     "set_num_threads": "tilewright.kernel",

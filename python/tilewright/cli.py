@@ -177,8 +177,8 @@ def check_numbers(
     limits.whole("--seed", seed, 0)
     if patience is not None:
         limits.whole("--patience", patience, 1)
-    limits.positive("--seconds", seconds)
-    limits.positive("--target-seconds", target_seconds)
+    limits.positive("--seconds", seconds, "left away")
+    limits.positive("--target-seconds", target_seconds, "left away")
 
 
 #: of options, what says as much as leaving them away

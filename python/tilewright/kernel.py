@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tilewright import _core, limits, te
 from tilewright.errors import ArgumentError, Error, ResourceError
+from tilewright.file_names import path_for_core
 from tilewright.machine import TargetLike
 from tilewright.notes import NO_RECORD, Note, announced, notes_of, warn, warn_of_threads
-from tilewright.wrong_arguments import explained
+from tilewright.wrong_arguments import explained, keywords_told
 
 if TYPE_CHECKING:
     from tilewright.left_out import Call
@@ -205,6 +206,7 @@ class Kernel(_core.KernelBase):
                 return before
         return function
 
+    @explained
     def inspect(self, what: Literal["tir", "llvm", "asm", "schedule"], after: str = "") -> str:
         """The program as the code generator gets it, the optimized LLVM IR, the assembly, or the steps of its schedule.
 
@@ -291,6 +293,7 @@ class Kernel(_core.KernelBase):
         from tilewright.task import work_of
 
         limits.whole("threads", threads, 1, "a kernel needs at least 1")
+        limits.kind("cold", cold, bool, "True or False")
         warn_of_threads(threads)
         if (call := self._call_of()) is not None:
             args = tuple(completed[0]) if (completed := left_out.complete(call, args, {})) else args
@@ -333,6 +336,7 @@ class KernelModule(Mapping[str, Kernel]):
     def __repr__(self) -> str:
         return f"KernelModule({', '.join(self._kernels)})"
 
+    @explained
     def inspect(self, what: Literal["tir", "llvm", "asm", "schedule"], after: str = "") -> str:
         """All kernels and what they call, as :meth:`Kernel.inspect` shows them."""
         if what == "schedule":
@@ -374,6 +378,7 @@ def _as_module(program: Any) -> Any:
     raise ArgumentError(message)
 
 
+@keywords_told
 def lower(program: Any, after: str = "", target: TargetLike = "native") -> Any:
     """The program after lowering pass ``after`` (all passes if empty), as a module."""
     return _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
@@ -395,6 +400,7 @@ def _name_functions(entries: list[dict[str, Any]], module: Any) -> list[dict[str
     return entries
 
 
+@keywords_told
 def compile(
     program: Any,
     target: TargetLike = "native",
@@ -439,7 +445,7 @@ def compile(
         by_rules = {kernel.name for kernel in kernels_of(result) if kernel.schedule == "by rules"}
         notes = next((kernel.notes for kernel in kernels_of(result)), ())
         # Nobody has asked for what the rules ask for.
-        warn(tuple(n for n in notes if n.function not in by_rules or n.code == NO_RECORD), stacklevel=2)
+        warn(tuple(n for n in notes if n.function not in by_rules or n.code == NO_RECORD))
     return result
 
 
@@ -465,10 +471,11 @@ def compile_quietly(
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """The same without warnings."""
-    if schedule not in (None, "as written", "by rules"):
+    limits.kind("check_bounds", check_bounds, bool, "True or False")
+    if not isinstance(schedule, str | None) or schedule not in (None, "as written", "by rules"):
         raise ArgumentError.of(
             "compile/schedule",
-            f"schedule is {schedule!r}",
+            f"schedule is {schedule!r:.80}",
             "there are 'as written' and 'by rules'; None leaves it to the program",
         )
     resolved = _core.Target(target)
@@ -661,7 +668,7 @@ def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
     Raises:
         ResourceError: The file cannot be loaded, or holds no kernels, or kernels of another version.
     """
-    place = os.path.abspath(path)
+    place = os.path.abspath(path_for_core("path", path))
     kernels, calls = _loaded(place)
     return _one_or_many({name: Kernel(base, None, place, calls.get(name)) for name, base in kernels.items()})
 
@@ -687,7 +694,7 @@ def load_object_code(code: bytes) -> Kernel | KernelModule:
 def _loaded(path: str) -> tuple[dict[str, _core.KernelBase], dict[str, Call]]:
     from tilewright.left_out import calls_from
 
-    kernels, calls = _core.load_library(path)
+    kernels, calls = _core.load_library(path_for_core("path", path))
     return kernels, calls_from(calls)
 
 
@@ -740,12 +747,13 @@ def _alone(program: _Program, own: str, name: str) -> _Program:
 
 
 def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exported:
+    place = path_for_core("folder", folder)
     if program.code is None:
         raise ArgumentError("an interpreted kernel cannot be exported: compile it for 'native'")
     from tilewright.left_out import calls_text
 
     calls = calls_text(program.module, program.lowered)
-    library, code, header = _core.export_files(program.lowered, program.code, os.fspath(folder), name, calls)
+    library, code, header = _core.export_files(program.lowered, program.code, place, name, calls)
     return Exported(Path(library) if library else None, Path(code), Path(header))
 
 

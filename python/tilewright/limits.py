@@ -55,8 +55,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def positive(name: str, value: Any) -> float | None:
+def positive(name: str, value: Any, no_limit: str = "None") -> float | None:
     """A number above 0, or None for no limit.
+
+    Args:
+        name: of the parameter.
+        value: what was given for it.
+        no_limit: how it is said that there is none; options of commands are left away.
 
     Raises:
         tilewright.ArgumentError: it is something else.
@@ -64,10 +69,10 @@ def positive(name: str, value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        said = f"{name} is {value!r}; it is a number, or None for no limit"
+        said = f"{name} is {value!r}; it is a number, or {no_limit} for no limit"
         raise ArgumentTypeError.of("arguments/number", said, f"such as {name}=10.0")
     if not float(value) > 0:
-        said = f"{name} is {value}; it is a number above 0, or None for no limit"
+        said = f"{name} is {value}; it is a number above 0, or {no_limit} for no limit"
         raise ArgumentError.of("arguments/number", said, "leave it away where there is no limit")
     return float(value)
 

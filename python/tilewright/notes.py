@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tilewright import _core
+from tilewright.user_lines import users_level
 
 #: of a function that is not in the database that was given
 NO_RECORD = "compile/no-record"
@@ -73,21 +74,21 @@ def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
     return tuple(sorted(dict.fromkeys(notes), key=lambda note: not note.asked))
 
 
-def warn(notes: tuple[Note, ...], stacklevel: int) -> None:
+def warn(notes: tuple[Note, ...]) -> None:
     """A Python warning for everything that the program asks for and did not get."""
     for note in notes:
         if note.asked:
-            warnings.warn(str(note), PerformanceWarning, stacklevel=stacklevel + 1)
+            warnings.warn(str(note), PerformanceWarning, users_level())
 
 
-def warn_of_threads(threads: int, stacklevel: int = 2) -> None:
-    """A Python warning where there are fewer cores than threads; `stacklevel` is that of the caller's caller."""
+def warn_of_threads(threads: int) -> None:
+    """A Python warning where there are fewer cores than threads."""
     cores = _core.Target("native").num_cores
     if threads > cores:
         text = (
             f"{threads} threads on {cores} core{'s' if cores > 1 else ''} take turns: times say little about the kernel"
         )
-        warnings.warn(text, PerformanceWarning, stacklevel=stacklevel + 1)
+        warnings.warn(text, PerformanceWarning, users_level())
 
 
 @contextlib.contextmanager

@@ -17,10 +17,12 @@ from typing import Any
 from tilewright import _core, ir, limits
 from tilewright.database_damage import check_intact
 from tilewright.errors import Error, ResourceError
+from tilewright.file_names import path_for_core
 from tilewright.machine import TargetLike
 from tilewright.postgres_store import PostgresStore, is_server
 from tilewright.schedule import Schedule, Trace
 from tilewright.task import Task, module_of, only_function, program_keys
+from tilewright.user_lines import users_level
 from tilewright.workload_lines import read_line, text_of_row
 
 #: what a database is given by
@@ -43,7 +45,7 @@ def open_database(path: Any) -> Any:
         return path.store_for_search()
     if is_server(path):
         return PostgresStore(str(path))
-    file = Path(path)
+    file = Path(path_for_core("database", path))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -70,6 +72,7 @@ def read_database(path: str | os.PathLike[str]) -> Any:
     """
     if is_server(path):
         return PostgresStore(str(path))
+    path = path_for_core("database", path)
     if Path(path).is_dir():
         tables = Path(path) / "database.db"
         return _core.Database.open(str(tables), read_only=True) if tables.exists() else read_lines(path)
@@ -88,14 +91,15 @@ def read_lines(folder: str | os.PathLike[str]) -> Any:
     Raises:
         tilewright.ResourceError: they are not there, or a line is bad.
     """
-    store = _core.Database.in_memory(os.fspath(folder))
-    store.import_json_lines(os.fspath(folder), _row_of_line)
+    path = path_for_core("the folder", folder)
+    store = _core.Database.in_memory(path)
+    store.import_json_lines(path, _row_of_line)
     return store
 
 
 def write_lines(store: Any, folder: str | os.PathLike[str]) -> tuple[int, int]:
     """Writes two such files; how many programs and records."""
-    programs, count = store.export_json_lines(os.fspath(folder), text_of_row)
+    programs, count = store.export_json_lines(path_for_core("the folder", folder), text_of_row)
     return programs, count
 
 
@@ -222,7 +226,7 @@ def kept_refusals(store: Any, workload: str, target: str) -> dict[str, tuple[int
 
 
 def _tell_damage(store: Any, what: str) -> None:
-    warnings.warn(f"{store.path}: {what} is damaged and left out", stacklevel=4)
+    warnings.warn(f"{store.path}: {what} is damaged and left out", stacklevel=users_level())
 
 
 def entries_of(store: Any, program: ir.PrimFunc | ir.Module) -> list[dict[str, Any]]:
@@ -280,8 +284,7 @@ def best_schedule(program: Any, database: Any, target: TargetLike = "native") ->
     if hasattr(database, "best_schedule"):
         return database.best_schedule(program, target)
     limits.kind("database", database, str | os.PathLike, PLACES)
-    if not is_server(database) and not Path(database).exists():
-        path = os.fspath(database)
+    if not is_server(database) and not Path(path := path_for_core("database", database)).exists():
         raise ResourceError(f"{path}: no such database\n  hint: tw.tune(..., database={path!r}) makes it")
     return best_in_store(program, read_database(database), target)
 

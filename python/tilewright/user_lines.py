@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, Error, ScheduleError
+from tilewright.file_names import printable
 
 #: this package, Python's own library, and what is installed beside it
 NOT_THE_USERS = (Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")))
@@ -17,7 +18,10 @@ NOT_THE_USERS = (Path(__file__).parent, *(Path(sysconfig.get_path(name)) for nam
 
 def render_line(file: str, line: int, column: int, end_column: int) -> str:
     """The line with its number, and carets below what is meant; columns count from 1."""
-    return _core.render_span(_core.intern_span(file, line, column, line, end_column)).rstrip("\n")
+    known = printable(file)
+    if known != file:  # the core cannot read it
+        _core.register_source(known, "".join(linecache.getlines(file)))
+    return _core.render_span(_core.intern_span(known, line, column, line, end_column)).rstrip("\n")
 
 
 def last_raise(error: BaseException) -> BaseException:

@@ -74,18 +74,60 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except (TypeError, AttributeError, KeyError) as error:
+        except (TypeError, AttributeError, KeyError, ValueError, OverflowError) as error:
+            if _is_of_the_call(error):
+                raise not_taken(function, error, kwargs) from None
             if isinstance(error, Error) or not _stumbled(error.__traceback__):
                 raise
-            shown = inspect.signature(function)
-            own = list(args[1:] if "self" in shown.parameters else args)
-            parameters = [p.replace(annotation=p.empty) for name, p in shown.parameters.items() if name != "self"]
-            called = function.__qualname__.removesuffix(".__init__")
+            own = list(args[1:] if "self" in inspect.signature(function).parameters else args)
+            called, hint = _called(function), f"it takes {_signature(function)}"
             passed = [_kind(value) for value in own] + [f"{name}={_kind(value)}" for name, value in kwargs.items()]
-            hint = f"it takes {shown.replace(parameters=parameters, return_annotation=shown.empty)}"
             raise _error(TYPES, called, f"{called} cannot take ({', '.join(passed)}): {error}", hint) from error
 
     return call
+
+
+def keywords_told(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which says what was perhaps meant by a keyword that it does not have; nothing else is changed."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            if not _is_of_the_call(error):
+                raise
+            raise not_taken(function, error, kwargs) from None
+
+    return call
+
+
+def not_taken(function: Callable[..., Any], error: Exception, keywords: Mapping[str, Any]) -> ArgumentTypeError:
+    """What is said where Python could not even begin a call: what was perhaps meant by a wrong keyword, else what
+    Python says, and what the function takes."""
+    signature, called = _signature(function), _called(function)
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    unknown = next((name for name in keywords if name not in signature.parameters and not takes_any), None)
+    if unknown is None:
+        return _error(TYPES, called, str(error), f"it takes {signature}")
+    hint = _did_you_mean(unknown, signature.parameters) or f"it takes {', '.join(signature.parameters) or 'nothing'}"
+    return _error(KEYWORD, called, f"{called} has no parameter '{unknown}'", hint)
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return function.__qualname__.removesuffix(".__init__")
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """What callers pass: without `self`, and short."""
+    shown = inspect.signature(function)
+    own = [p.replace(annotation=p.empty) for name, p in shown.parameters.items() if name != "self"]
+    return shown.replace(parameters=own, return_annotation=shown.empty)
+
+
+def _is_of_the_call(error: BaseException) -> bool:
+    """Whether an error came up in the frame of the caller of the function, which did not begin."""
+    return type(error) is TypeError and error.__traceback__ is not None and error.__traceback__.tb_next is None
 
 
 _OWN = str(Path(__file__).parent)
@@ -103,7 +145,7 @@ def _stumbled(traceback: TracebackType | None) -> bool:
             return False
         last, traceback = traceback, traceback.tb_next
     if last is None:
-        return False  # the call itself: Python says which argument is missing
+        return False
     file = last.tb_frame.f_code.co_filename
     return not (file.startswith(_OWN) and linecache.getline(file, last.tb_lineno).lstrip().startswith("raise "))
 

@@ -75,6 +75,11 @@ CASES = {
     "bad processor": (["compile", "--target", "llvm -mcpu=z80"], script(), ["z80", "hint: known are"]),
     "bad folder": (["compile", "--out", "script.py/out"], script(), ["nothing can be written there", "--out"]),
     "no trials": (["tune", "--trials", "0"], script(step="sch.vectorize(i)"), ["at least 1 candidate"]),
+    "no seconds": (
+        ["tune", "--seconds", "nan"],
+        script(step="sch.vectorize(i)"),
+        ["--seconds is nan; it is a number above 0, or left away for no limit", "hint: leave it away"],
+    ),
     "no threads": (["tune", "--threads", "0"], script(step="sch.vectorize(i)"), ["needs at least 1"]),
     "wrong block": (
         ["tune"],

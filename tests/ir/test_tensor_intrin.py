@@ -1,6 +1,8 @@
 """The table of tensor intrinsics."""
 
 import itertools
+import subprocess
+import sys
 
 import pytest
 
@@ -8,6 +10,7 @@ import tilewright as tw
 from tilewright import _core
 from tilewright.script import tir as T
 from tilewright.tensor_intrin import TensorIntrin, cuda, hexagon, rocm, x86
+from tilewright.tensor_intrin.table import register_at_import
 from tilewright.testing.check import check_equivalent
 
 
@@ -50,6 +53,23 @@ def test_a_name_is_taken_once():
     with pytest.raises(tw.ArgumentError) as info:
         TensorIntrin.register("test_taken", double, double)
     assert info.value.code == "tensor-intrin/name"
+
+
+def test_what_is_the_same_is_registered_again_at_an_import():
+    @T.prim_func
+    def triple(A: T.Buffer((4,)), B: T.Buffer((4,))):
+        with T.block("root"):
+            T.reads(A[0:4])
+            T.writes(B[0:4])
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.remap("S", [i])
+                    B[vi] = A[vi] * 3.0
+
+    register_at_import("test_shipped", double, double)
+    register_at_import("test_shipped", double, double)
+    with pytest.raises(tw.ArgumentError, match="registered already"):
+        register_at_import("test_shipped", double, triple)
 
 
 def test_a_name_that_is_not_there():
@@ -134,3 +154,28 @@ def test_what_other_processors_have_is_found_by_name():
         found = {getattr(module, name) for name in names if name.endswith("_INTRIN") or name.startswith("DMA_")}
         assert found and found <= set(TensorIntrin.names())
     assert len([name for name in rocm.__all__ if name.startswith("ROCM_MFMA_")]) == 13
+
+
+def test_an_import_that_ctrl_c_has_ended_can_be_done_again() -> None:
+    code = """
+import signal
+from tilewright import _core
+
+real, left = _core.register_tensor_intrin, [20]
+
+def register(*args):
+    left[0] -= 1
+    if left[0] == 0:
+        signal.raise_signal(signal.SIGINT)
+    return real(*args)
+
+_core.register_tensor_intrin = register
+try:
+    import tilewright.tensor_intrin
+except KeyboardInterrupt:
+    print("interrupted")
+import tilewright.tensor_intrin
+print("mma_store_m16n8k8_f32_global" in _core.tensor_intrin_names())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "interrupted\nTrue\n", done.stderr

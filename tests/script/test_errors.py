@@ -6,10 +6,13 @@ The place that an error must point at stands between « and ».
 import textwrap
 import traceback
 
+import numpy as np
+import numpy.typing
 import pytest
 
 import tilewright as tw
 from tilewright.script import from_source
+from tilewright.script import ir as I
 from tilewright.script import tir as T
 
 FUNCTION = """
@@ -67,6 +70,28 @@ def test_unknown_name_is_reported_once() -> None:
 
 def test_a_name_ends_with_its_block() -> None:
     check_body("script/unknown-name", "for i in range(4):\n    A[i] = 0.0\nA[«i»] = 1.0")
+
+
+def test_a_name_that_ended_says_what_to_write_instead() -> None:
+    branches = "if n > 3:\n    y = A[0] * 2.0\nelse:\n    y = A[1]\nA[2] = «y»"
+    error = check_body("script/unknown-name", branches, hint="with the branch that binds it: write y = T.if_then_else(")
+    assert 'y = T.alloc_buffer((1,), "float32", scope="local")' in error.hint
+    check_body(
+        "script/unknown-name", "for i in range(4):\n    y = i + 1\nA[«y»] = 0.0", hint="the loop that binds it: keep"
+    )
+    check_body("script/unknown-name", "while n > 3:\n    y = n + 1\nA[«y»] = 0.0", hint='"int32"')
+    check_body(
+        "script/unknown-name",
+        "for i in range(4):\n    B = T.alloc_buffer((4,))\n«B»[0] = 0.0",
+        hint="make the buffer in front of that",
+    )
+    # What ended in another function, or in a comprehension of Python, says nothing here.
+    other = (
+        "    @T.prim_func\n    def f(A: T.Buffer((4,), 'float32')):\n        for i in range(4):\n            y = A[i]\n"
+    )
+    here = "    @T.prim_func\n    def g(A: T.Buffer((4,), 'float32')):\n        A[0] = «y»\n"
+    assert not check("script/unknown-name", f"@I.ir_module\nclass M:\n{other}{here}", I=I).hint
+    assert not check_body("script/unknown-name", "x = [y for y in range(3)]\nA[0] = «y»").hint
 
 
 def test_unknown_attribute() -> None:
@@ -244,6 +269,12 @@ def test_parameter_without_annotation() -> None:
 
 def test_bad_annotation() -> None:
     check("script/annotation", "@T.prim_func\ndef f(a: «3»):\n    T.evaluate(0)\n", "type int")
+    check("script/annotation", "@T.prim_func\ndef f(a: «int»):\n    T.evaluate(0)\n", hint="a: T.int32")
+    check("script/annotation", "@T.prim_func\ndef f(a: «float»):\n    T.evaluate(0)\n", hint="a: T.float32")
+    array = "@T.prim_func\ndef f(a: «{}»):\n    T.evaluate(0)\n"
+    for what in ("np.ndarray", "T.Buffer", "npt.NDArray[np.float32]"):
+        said = f"{what} as the annotation of 'a'"
+        check("script/annotation", array.format(what), said, "a: T.Buffer((16, 16)", np=np, npt=numpy.typing)
     check("script/annotation", "@T.prim_func\ndef f() -> «3»:\n    T.evaluate(0)\n", "type of the result")
     check_body("script/annotation", "x: «3» = 4")
     check("script/syntax", "@T.prim_func\ndef f(a: «'T.int32 +'»):\n    T.evaluate(0)\n", "annotation")
@@ -286,6 +317,26 @@ def test_unknown_dtype() -> None:
 
 def test_buffer_defined_twice() -> None:
     check_body("script/redefined", "B = T.alloc_buffer((4,))\n«B = T.alloc_buffer((8,))»", "'B' is defined already")
+
+
+def test_assigning_a_buffer_to_a_buffer_copies_nothing() -> None:
+    check_body("script/redefined", "B = T.alloc_buffer((16,))\n«B = A»", "nothing is copied", "B[i] = A[i]")
+    check_body("script/redefined", "B = T.alloc_buffer((4, 4))\n«A = B»", "another name of 'B'", "A[i] = B[i, j]")
+    # Another name is fine, and so is changing places in a loop of Python, which repeats its body.
+    tw.script.from_source(FUNCTION + "    B = A\n    B[0] = 1.0\n")
+    swap = "    for k in [0, 1]:\n        B[k] = A[k]\n        C = A\n        A = B\n        B = C\n"
+    assert "A[1] = B[1]" in from_source(FUNCTION + "    B = T.alloc_buffer((16,))\n" + swap).script()
+
+
+def test_the_type_of_a_call_of_a_function_of_others() -> None:
+    extern = 'T.call_extern("float32", "name", ...)'
+    for call in ('("sinf", A[0])', '("sinf", "float32", A[0])', '("sinf")'):
+        check_body("script/dtype", f"A[0] = «T.call_extern{call}»", "'sinf' is no data type", extern)
+    check_body("script/dtype", "A[0] = «T.call_extern('flaot32', 'sinf', A[0])»", hint="'float32'")
+    check_body("script/arguments", "A[0] = «T.call_extern(A[0], 'sinf')»", "not a BufferLoad", extern)
+    check_body("script/arguments", "A[0] = «T.call_extern()»", "type of its result", extern)
+    check_body("script/dtype", "A[0] = «T.call_pure_extern('sinf', A[0])»", hint='T.call_pure_extern("float32", "name"')
+    check_body("script/dtype", "A[0] = «T.call_llvm_intrin('sinf', A[0])»", hint='T.call_llvm_intrin("float32", ...)')
 
 
 def test_access() -> None:

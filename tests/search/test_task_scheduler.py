@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import shutil
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +29,7 @@ from tilewright.meta_schedule import (
     Runner,
     RunnerFuture,
     RunnerResult,
+    SQLiteDatabase,
     TaskScheduler,
 )
 from tilewright.script import ir as I
@@ -272,6 +276,26 @@ def test_interruption_keeps_what_was_measured():
     assert scheduler.stop_reason == "canceled"
     assert len(database) == 5  # the first batch, and what was done of the second one
     assert [task.ended for task in tasks] == [1, 1] and scheduler.tasks[0].run_error_count == 0
+
+
+@pytest.mark.parametrize("ends", ["by itself", "by an error", "by Ctrl-C"])
+def test_what_was_measured_is_in_the_file_when_the_session_ends(tmp_path: Path, ends: str) -> None:
+    class Ending(RoundRobin):
+        def next_task_id(self):
+            if len(self.tasks[0].latency_ms) == 8:
+                if ends == "by an error":
+                    raise ZeroDivisionError
+                if ends == "by Ctrl-C":
+                    raise KeyboardInterrupt
+            return super().next_task_id()
+
+    database = SQLiteDatabase(tmp_path / "records.db")
+    expected = pytest.raises(ZeroDivisionError) if ends == "by an error" else contextlib.nullcontext()
+    with expected:
+        tune(Ending(), [Context("a", 12)], callbacks=[AddToDatabase()], database=database)
+    copy = shutil.copy(tmp_path / "records.db", tmp_path / "copy.db")  # without the log beside it
+    assert len(SQLiteDatabase(copy)) >= 8
+    assert len(database) == len(SQLiteDatabase(copy))  # which is open all the while
 
 
 def test_no_wrong_kernel_is_kept(tmp_path, monkeypatch):

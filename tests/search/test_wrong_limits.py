@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
+from tilewright import te
+from tilewright.script import tir as T
 from tilewright.testing.workloads import matmul
 
 PROGRAM = matmul(16, 16, 16)
+#: what has no truth value
+ARRAY = np.array([1, 2])
+FACTORS = te.placeholder((4, 5), "float32", name="A")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +68,15 @@ def test_tune(wrong: dict[str, Any], message: str) -> None:
         ({"database": 3}, "database is 3; it is the kind of a database"),
         ({"runner": 4}, 'runner is 4; it is "local", or an object with run()'),
         ({"builder": 4}, 'builder is 4; it is "local", or an object with build()'),
+        ({"database": ARRAY}, "database is array([1, 2]); it is the kind of a database"),
+        ({"cost_model": ARRAY}, "cost_model is array([1, 2]); it is the kind of a cost model"),
+        ({"measure_callbacks": ARRAY}, "measure_callbacks holds array([1, 2]), which is no measure callback"),
+        ({"task_scheduler": {}}, "task_scheduler is {}; it is "),
+        ({"module_equality": []}, "programs cannot be compared by []"),
+        ({"special_space": 3}, "special_space is 3; it is a dict of spaces by the names of functions"),
+        ({"num_tuning_cores": ARRAY}, 'num_threads is array([1, 2]); it is a number, "physical" or "logical"'),
+        ({"num_tuning_cores": 1.5}, "num_threads is 1.5; it is a number"),
+        ({"post_optimization": ARRAY}, "post_optimization is array([1, 2]); it is True or False"),
         ({"target": "cuda"}, "'main': programs cannot be compiled for cuda, and so not be measured"),
     ],
 )
@@ -83,3 +99,56 @@ def test_tune_tir(wrong: dict[str, Any], message: str, tmp_path: Path) -> None:
 def test_what_was_perhaps_meant() -> None:
     with pytest.raises(tw.ArgumentError, match="hint: write trials=2"):
         tw.tune(PROGRAM, trials=2.5, progress=None)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: tw.compile(PROGRAM, schedule=ARRAY), "schedule is array([1, 2])"),
+        (lambda: tw.compile(PROGRAM, check_bounds=ARRAY), "check_bounds is array([1, 2]); it is True or False"),
+        (lambda: tw.compile(PROGRAM).inspect(ARRAY), "Kernel.inspect cannot take (ndarray)"),
+        (lambda: tw.compile(PROGRAM).benchmark(cold=ARRAY), "cold is array([1, 2]); it is True or False"),
+        (lambda: tw.space(PROGRAM, inputs=3), "inputs is 3; it is a dict"),
+        (lambda: tw.space(PROGRAM, reference=3), "reference is 3; it is a function"),
+        (lambda: tw.space(PROGRAM, name=3), "name is 3; it is a text"),
+        (lambda: ms.SQLiteDatabase(ARRAY), "path is array([1, 2]); it is a path"),
+        (lambda: ms.JSONDatabase(work_dir=3), "work_dir is 3; it is a path"),
+        (lambda: ms.PostgresDatabase(3), "server is 3; it is a text"),
+        (lambda: ms.MemoryDatabase(ARRAY), "programs cannot be compared by array([1, 2])"),
+        (lambda: ms.MemoryDatabase().commit_tuning_record(3), "record is 3; it is a TuningRecord"),
+        (lambda: ms.SQLiteDatabase().commit_tuning_record(3), "record is 3; it is a TuningRecord"),
+        (lambda: ms.SQLiteDatabase().get_top_k(3, 1), "get_top_k cannot take (int, int)"),
+        (lambda: ms.MemoryDatabase().best_schedule(3, "native"), "best_schedule cannot take (int, str)"),
+        (lambda: ms.MemoryDatabase().query(PROGRAM, None, kind=ARRAY), "no queries of the kind array([1, 2])"),
+        (lambda: ms.Runner.create({}), "there is no runner of the kind {}"),
+        (lambda: ms.Builder.create(ARRAY), "there is no builder of the kind array([1, 2])"),
+        (lambda: ms.TaskScheduler.create([]), "there is no task scheduler []"),
+        (lambda: ms.CostModel.create([]), "create cannot take (list)"),
+        (lambda: ms.MeasureCallback.create(ARRAY), "which is no measure callback"),
+        (lambda: ms.GradientBased(seed=1.5), "seed is 1.5; it is a whole number"),
+        (lambda: ms.RandomModel(seed=1.5), "seed is 1.5; it is a whole number"),
+        (lambda: ms.RandomModel(path=True), "path is True; it is a path"),
+        (lambda: ms.fork_seed(-1, 2), "seed is -1; it is at least 0"),
+        (lambda: ms.fork_seed(1, -1), "n is -1; it is at least 0"),
+        (lambda: ms.EvaluatorConfig(number=1.5), "number is 1.5; it is a whole number of calls"),
+        (lambda: ms.EvaluatorConfig(min_repeat_ms=float("nan")), "measures nothing"),
+        (lambda: ms.LocalBuilder(max_workers=10**30), "it is at most 4096"),
+        (lambda: ms.LocalBuilder(f_build=3), "f_build is 3; it is a function, the name of one"),
+        (lambda: ms.LocalRunner(evaluator_config=ARRAY), "evaluator_config is array([1, 2]); it is an EvaluatorConfig"),
+        (lambda: ms.TuneContext(PROGRAM, rand_state=ARRAY), "TuneContext cannot take (PrimFunc, rand_state=ndarray)"),
+        (
+            lambda: ms.tune_tasks(tasks=3, task_weights=[], work_dir="x", max_trials_global=1),
+            "tasks is 3; it is a list",
+        ),
+        (lambda: ms.tune_tasks(tasks=[3], task_weights=[1], work_dir="x", max_trials_global=1), "a task is 3; it is a"),
+        (lambda: te.placeholder(3, ARRAY), "placeholder cannot take (int, ndarray)"),
+        (lambda: te.sum((4, 5), len), "sum cannot take (tuple, builtin_function_or_method)"),
+        (lambda: te.prod([FACTORS], 1.5), "prod cannot take (list, float)"),
+        (lambda: te.comm_reducer(max, max, name=3), "name is 3; it is the name of the reducer"),
+        (lambda: T.index_map(3), "made of a function of indices, not of a int"),
+    ],
+)
+def test_what_makes_no_sense(call: Callable[[], Any], said: str) -> None:
+    with pytest.raises(tw.Error) as caught:
+        call()
+    assert said in str(caught.value)

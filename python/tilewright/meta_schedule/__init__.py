@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tilewright.meta_schedule.elsewhere import alias
+
 _HERE = "tilewright.meta_schedule"
 
 #: public name -> the module of this package that defines it
@@ -125,8 +127,8 @@ _NAMES: dict[str, str] = {
     "schedule_using_anchor_trace": "trace_apply",
     "TuneContext": "tune_context",
 }
-#: "utils" is where TVM has what is in "derived"
-_MODULES = {name: name for name in _NAMES.values()} | {"utils": "derived"}
+_MODULES = {*_NAMES.values(), "logging"}
+utils = alias("utils", "derived")
 
 __all__ = [*_NAMES]
 
@@ -135,7 +137,7 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         value = getattr(importlib.import_module(f"{_HERE}.{_NAMES[name]}"), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"{_HERE}.{_MODULES[name]}")
+        value = importlib.import_module(f"{_HERE}.{name}")
     else:
         raise AttributeError(f"module '{_HERE}' has no attribute {name!r}{_perhaps(name)}")
     globals()[name] = value

@@ -14,10 +14,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from tilewright import ir, named_functions
+from tilewright import ir, limits, named_functions
 from tilewright.errors import ArgumentError, Error
 from tilewright.machine import cpu_count
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["Builder", "BuilderInput", "BuilderResult", "LocalBuilder", "PyBuilder"]
 
@@ -59,12 +60,16 @@ class Builder(ABC):
         """
         if isinstance(kind, Builder):
             return kind
-        if kind == "local":
+        if isinstance(kind, str) and kind == "local":
             return LocalBuilder(*args, **kwargs)
-        raise ArgumentError.of("builder/kind", f"there is no builder of the kind {kind!r}", 'there is "local"')
+        raise ArgumentError.of("builder/kind", f"there is no builder of the kind {kind!r:.80}", 'there is "local"')
 
 
 PyBuilder = Builder
+create = Builder.create
+
+#: processes of one builder; more would not begin
+MOST_WORKERS = 4096
 
 
 class LocalBuilder(Builder):
@@ -81,6 +86,7 @@ class LocalBuilder(Builder):
         tilewright.ArgumentError: the processes have no function of that name.
     """
 
+    @keywords_told
     def __init__(
         self,
         *,
@@ -90,6 +96,11 @@ class LocalBuilder(Builder):
         f_export: ExportFunction | str | None = None,
         initializer: Callable[[], None] | None = None,
     ) -> None:
+        if max_workers is not None:
+            limits.whole("max_workers", max_workers, 0, most=MOST_WORKERS)
+        limits.positive("timeout_sec", timeout_sec)
+        for name, own in (("f_build", f_build), ("f_export", f_export), ("initializer", initializer)):
+            limits.kind(name, own, Callable | str | None, "a function, the name of one, or None")
         self.max_workers = max_workers or cpu_count(logical=True)
         self.timeout_sec = timeout_sec
         self._functions = (

@@ -14,6 +14,7 @@ from tilewright import _core, ir, limits
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
+from tilewright.meta_schedule.elsewhere import elsewhere
 from tilewright.meta_schedule.module_equality import ModuleEquality, module_equality_of
 from tilewright.origins import Origin
 from tilewright.records import as_named_in, serves
@@ -253,6 +254,16 @@ def _wrong(database: Database, method: str, given: Any, hint: str) -> ArgumentEr
     )
 
 
+def check_record(record: Any) -> None:
+    """Refuses what is no record.
+
+    Raises:
+        tilewright.ArgumentError: it is none.
+    """
+    if not all(hasattr(record, name) for name in _OF_RECORDS):
+        raise limits.wrong_kind("record", record, "a TuningRecord")
+
+
 class Database(ABC):
     """Keeps programs and records. In a ``with``, it is the current one of the thread.
 
@@ -285,6 +296,10 @@ class Database(ABC):
     @abstractmethod
     def __len__(self) -> int:
         """How many records there are."""
+
+    def flush(self) -> None:  # noqa: B027 (most need not define it)
+        """Called at the end of a session: sees to it that what was committed lasts. Where each commit does, as here,
+        there is nothing to do."""
 
     def query_tuning_record(
         self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
@@ -329,13 +344,14 @@ class Database(ABC):
             "record": self.query_tuning_record,
             "ir_module": self.query_ir_module,
         }
-        if kind not in kinds:
+        if not isinstance(kind, str) or kind not in kinds:
             known = ", ".join(f'"{each}"' for each in sorted(kinds))
             raise ArgumentError.of(
-                "database/query-kind", f"there are no queries of the kind {kind!r}", f"there are {known}"
+                "database/query-kind", f"there are no queries of the kind {kind!r:.80}", f"there are {known}"
             )
         return kinds[kind](mod, target, workload_name)
 
+    @explained
     def best_schedule(self, program: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule:
         """What ``tw.compile(program, target, database=self)`` compiles.
 
@@ -409,6 +425,17 @@ class Database(ABC):
 
 
 PyDatabase = Database
+create = Database.create
+_ELSEWHERE = {
+    "JSONDatabase": "json_database",
+    "MemoryDatabase": "memory_database",
+    "OrderedUnionDatabase": "union_database",
+    "PostgresDatabase": "postgres_database",
+    "SQLiteDatabase": "sqlite_database",
+    "ScheduleFnDatabase": "schedule_fn_database",
+    "UnionDatabase": "union_database",
+}
+__getattr__ = elsewhere("database", _ELSEWHERE)
 
 
 def equality_of(database: Database) -> ModuleEquality:

@@ -83,6 +83,8 @@ def check_place(place: Any) -> None:
     """
     if isinstance(place, Database) or hasattr(place, "commit_tuning_record"):
         return
+    if not isinstance(place, str | os.PathLike):
+        raise limits.wrong_kind("database", place, _PLACES)
     if place == "postgres":
         raise _without_server('database="postgresql://user@host/name"')
     if place in ("union", "ordered_union"):
@@ -91,8 +93,6 @@ def check_place(place: Any) -> None:
             f"database={place!r}: unions keep no records of their own",
             'tune with database="sqlite", and ask UnionDatabase(that, others...) afterwards',
         )
-    if not isinstance(place, str | os.PathLike):
-        raise limits.wrong_kind("database", place, _PLACES)
     if place not in _KINDS and not is_server(place) and not _is_path(place):
         hint = limits.closest(str(place), _KINDS, 'kinds such as "sqlite", and paths such as "records.db"')
         raise ArgumentError.of("database/database-kind", f"database is {place!r}; it is {_PLACES}", hint)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import _core
+from tilewright import _core, limits
 from tilewright.errors import ArgumentError
 
 __all__ = ["EvaluatorConfig", "evaluate"]
@@ -29,7 +30,10 @@ class EvaluatorConfig:
     enable_cpu_cache_flush: bool = False
 
     def __post_init__(self) -> None:
-        if self.number < 1 or self.repeat < 1 or self.min_repeat_ms < 0:
+        limits.kind("number", self.number, numbers.Integral, "a whole number of calls")
+        limits.kind("repeat", self.repeat, numbers.Integral, "a whole number of samples")
+        limits.kind("min_repeat_ms", self.min_repeat_ms, numbers.Real, "a number of milliseconds")
+        if self.number < 1 or self.repeat < 1 or not self.min_repeat_ms >= 0:
             raise ArgumentError.of(
                 "evaluator/config",
                 f"{self} measures nothing",

@@ -22,13 +22,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tilewright import ir
+from tilewright import ir, limits
 from tilewright.errors import Error, ResourceError
-from tilewright.meta_schedule.database import TuningRecord, Workload
+from tilewright.meta_schedule.database import TuningRecord, Workload, check_record
 from tilewright.meta_schedule.memory_database import MemoryDatabase
 from tilewright.meta_schedule.record_rows import row_of
 from tilewright.user_lines import users_level
 from tilewright.workload_lines import read_line
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["JSONDatabase"]
 
@@ -158,6 +159,7 @@ class JSONDatabase(MemoryDatabase):
         tilewright.ResourceError: a file is missing or cannot be read, or a line of it is bad; the text names the line.
     """
 
+    @keywords_told
     def __init__(
         self,
         path_workload: str | os.PathLike[str] | None = None,
@@ -168,6 +170,9 @@ class JSONDatabase(MemoryDatabase):
         module_equality: str = "structural",
     ) -> None:
         super().__init__(module_equality)
+        paths = {"path_workload": path_workload, "path_tuning_record": path_tuning_record, "work_dir": work_dir}
+        for name, given in paths.items():
+            limits.kind(name, given, str | os.PathLike | None, "a path, or None")
         folder = Path(work_dir or ".")
         self.path_workload = os.fspath(path_workload or folder / "database_workload.json")
         self.path_tuning_record = os.fspath(path_tuning_record or folder / "database_tuning_record.json")
@@ -203,6 +208,7 @@ class JSONDatabase(MemoryDatabase):
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
         """Keeps a record, and adds it to the file."""
+        check_record(record)
         workload = self.commit_workload(record.workload.mod)
         index = next(number for number, known in enumerate(self._known) if known is workload)
         with self._record_lines.locked() as fd:

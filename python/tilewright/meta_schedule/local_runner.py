@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import numbers
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import _core
+from tilewright import _core, limits
 from tilewright import device as devices
 from tilewright.errors import ArgumentError, Error, ScheduleError
 from tilewright.meta_schedule.builder import check_names, resolved
@@ -23,6 +24,7 @@ from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, Run
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
 from tilewright.numpy_dtype import numpy_dtype
 from tilewright.origins import Origin
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
 
@@ -58,6 +60,7 @@ class LocalRunner(Runner):
         tilewright.ArgumentError: the process has no function of that name.
     """
 
+    @keywords_told
     def __init__(
         self,
         timeout_sec: float = 30.0,
@@ -69,6 +72,11 @@ class LocalRunner(Runner):
         f_cleanup: Callable[[], None] | str | None = None,
         initializer: Callable[[], None] | None = None,
     ) -> None:
+        limits.positive("timeout_sec", timeout_sec)
+        limits.kind("cooldown_sec", cooldown_sec, numbers.Real, "a number of seconds")
+        limits.whole("alloc_repeat", alloc_repeat, 1)
+        what = "an EvaluatorConfig, or None for the default"
+        limits.kind("evaluator_config", evaluator_config, EvaluatorConfig | None, what)
         self.timeout_sec, self.cooldown_sec, self.alloc_repeat = timeout_sec, cooldown_sec, alloc_repeat
         self.evaluator_config = evaluator_config or EvaluatorConfig()
         given = (f_alloc_argument, f_run_evaluator, f_cleanup)

@@ -52,7 +52,7 @@ class MeasureCallback(ABC):
             "remove-build-artifact": RemoveBuildArtifact,
             "update-cost-model": UpdateCostModel,
         }
-        if kind == "default":
+        if isinstance(kind, str) and kind == "default":
             return [make() for make in kinds.values()]
         if isinstance(kind, str):
             if kind not in kinds:

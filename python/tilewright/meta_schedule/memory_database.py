@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewright import ir
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, equality_of
-from tilewright.wrong_arguments import explained
+from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, check_record, equality_of
+from tilewright.wrong_arguments import explained, keywords_told
 
 __all__ = ["MemoryDatabase", "WorkloadTable"]
 
@@ -41,6 +41,7 @@ class MemoryDatabase(Database):
             the block with the most work alone).
     """
 
+    @keywords_told
     def __init__(self, module_equality: str = "structural") -> None:
         super().__init__(module_equality)
         self._workloads = WorkloadTable(self)
@@ -58,6 +59,7 @@ class MemoryDatabase(Database):
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
         """Keeps a record."""
+        check_record(record)
         self._records.append(record)
 
     @explained

@@ -86,10 +86,10 @@ def module_equality_of(mode: str) -> ModuleEquality:
     Raises:
         tilewright.ArgumentError: there is none.
     """
-    if mode not in _MODES:
+    if not isinstance(mode, str) or mode not in _MODES:
         raise ArgumentError.of(
             "database/module-equality",
-            f"programs cannot be compared by {mode!r}",
+            f"programs cannot be compared by {mode!r:.80}",
             f"there are {', '.join(map(repr, _MODES))}",
         )
     return _MODES[mode]()

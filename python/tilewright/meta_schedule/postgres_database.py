@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tilewright import limits
 from tilewright.meta_schedule.sqlite_database import TablesDatabase
 from tilewright.postgres_store import PostgresStore
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["PostgresDatabase"]
 
@@ -20,7 +22,9 @@ class PostgresDatabase(TablesDatabase):
         tilewright.ResourceError: psycopg is missing, or the server is not to be reached or refuses.
     """
 
+    @keywords_told
     def __init__(self, server: str, *, module_equality: str = "structural") -> None:
+        limits.kind("server", server, str, 'a text such as "postgresql://user@host/database"')
         super().__init__(PostgresStore(server), module_equality)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.arg_info import ArgInfo
+from tilewright.meta_schedule.elsewhere import elsewhere
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.origins import Origin
 from tilewright.wrong_arguments import explained
@@ -119,11 +120,14 @@ class Runner(ABC):
         kinds: dict[str, Callable[..., Runner]] = {"local": LocalRunner, "rpc": RPCRunner}
         if isinstance(kind, Runner):
             return kind
-        if kind not in kinds:
-            raise ArgumentError.of("runner/kind", f"there is no runner of the kind {kind!r}", 'there is "local"')
+        if not isinstance(kind, str) or kind not in kinds:
+            raise ArgumentError.of("runner/kind", f"there is no runner of the kind {kind!r:.80}", 'there is "local"')
         if kind == "local":
             kwargs.pop("max_workers", None)  # one kernel at a time, or they disturb one another
         return kinds[kind](*args, **kwargs)
 
 
 PyRunner = Runner
+create = Runner.create
+_ELSEWHERE = {"LocalRunner": "local_runner", "RPCConfig": "rpc", "RPCRunner": "rpc"}
+__getattr__ = elsewhere("runner", _ELSEWHERE)

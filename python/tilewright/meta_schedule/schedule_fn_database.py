@@ -11,6 +11,7 @@ from tilewright.machine import TargetLike
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.database import Database, TuningRecord, Workload
 from tilewright.schedule import Schedule
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["ScheduleFnDatabase"]
 
@@ -24,6 +25,7 @@ class ScheduleFnDatabase(Database):
         module_equality: as of other databases.
     """
 
+    @keywords_told
     def __init__(self, schedule_fn: Callable[[Schedule], bool], module_equality: str = "structural") -> None:
         super().__init__(module_equality)
         self.schedule_fn = schedule_fn

@@ -14,3 +14,4 @@ __all__ = [
 ]
 
 PySearchStrategy = SearchStrategy
+create = SearchStrategy.create

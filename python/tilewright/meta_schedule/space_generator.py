@@ -15,3 +15,4 @@ __all__ = [
 ]
 
 PySpaceGenerator = SpaceGenerator
+create = SpaceGenerator.create

@@ -7,14 +7,23 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright import ir, records
+from tilewright import ir, limits, records
 from tilewright.machine import TargetLike
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, check_count, equality_of
+from tilewright.meta_schedule.database import (
+    Database,
+    TuningRecord,
+    Workload,
+    best_of,
+    check_count,
+    check_record,
+    equality_of,
+)
 from tilewright.meta_schedule.module_equality import Structural, check_module
 from tilewright.meta_schedule.record_rows import record_of, row_of
 from tilewright.records import as_named_in, entries_of, recorded_program
 from tilewright.schedule import Schedule
 from tilewright.task import name_of, program_keys
+from tilewright.wrong_arguments import explained, keywords_told
 
 __all__ = ["SQLiteDatabase", "TablesDatabase"]
 
@@ -46,12 +55,14 @@ class TablesDatabase(Database):
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
         """Keeps a record."""
+        check_record(record)
         key, workload = self._entry(record.workload.mod)
         trace = record.trace
         if Structural().equal(workload.mod, record.workload.mod):  # whose blocks may have other names
             trace = as_named_in(workload.mod, record.workload.mod, trace)
         self._store.commit(key, *row_of(record, trace))
 
+    @explained
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
         """The best valid records of a program, best first, at most `top_k`. Of a program that leaves sizes open, those
         of the sizes that it was tuned for last come first."""
@@ -73,6 +84,7 @@ class TablesDatabase(Database):
         """The tables."""
         return self._store
 
+    @explained
     def best_schedule(self, program: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule:
         """As ``tw.compile`` takes it from the same tables, by the finals of ``tw.tune``."""
         if isinstance(equality_of(self), Structural):
@@ -137,6 +149,7 @@ class SQLiteDatabase(TablesDatabase):
         tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
     """
 
+    @keywords_told
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -144,6 +157,8 @@ class SQLiteDatabase(TablesDatabase):
         work_dir: str | os.PathLike[str] | None = None,
         module_equality: str = "structural",
     ) -> None:
+        for name, given in (("path", path), ("work_dir", work_dir)):
+            limits.kind(name, given, str | os.PathLike | None, "a path, or None")
         place = os.path.join(work_dir, "database.db") if path is None and work_dir is not None else path
         super().__init__(records.open_database(place), module_equality)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
+import numbers
 import os
 import shutil
 import statistics
@@ -12,15 +14,15 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from tilewright import _core, ir
-from tilewright.errors import ArgumentError
+from tilewright import _core, ir, limits
+from tilewright.errors import ArgumentError, ResourceError
 from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
@@ -36,6 +38,7 @@ from tilewright.search.interrupts import Interrupts
 from tilewright.tables import Table
 from tilewright.task import open_sizes_of
 from tilewright.user_lines import last_raise, said_of
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler"]
 
@@ -179,7 +182,7 @@ class TaskScheduler(ABC):
             builder: builds them.
             runner: measures them.
             measure_callbacks: told of each batch, in this order.
-            database: for strategies and callbacks.
+            database: for strategies and callbacks; it is flushed at the end, also after an error.
             cost_model: likewise.
             max_seconds: no batch begins later.
             work_dir: of the notes by which a session of the same seeds goes on with the same candidates; None for none.
@@ -221,30 +224,31 @@ class TaskScheduler(ABC):
             )
 
         self._may_draw, self._draw = may_draw, lambda task_id: self._draw_batch(task_id, builder, runner)
-        try:
-            with interrupts, interrupts.raised():
-                self._begin(tasks, task_weights, max_trials_per_task, num_trials_per_iter, work_dir)
-                while sent < max_trials_global and not interrupts.seen:
-                    if is_late():
-                        self.stop_reason = "seconds"
-                        break
-                    task_id = answers.task_of(self.next_task_id(), self.tasks)
-                    if task_id == -1:
-                        self.stop_reason = "finished"
-                        break
-                    sent += self._start_batch(task_id, max_trials_per_task)
-        except KeyboardInterrupt:  # another program's handler may raise it, too
-            interrupts.seen = True
-        if interrupts.seen:
-            _LOGGER.warning("interrupted; what was measured is kept")
-        self.stop_reason = "canceled" if interrupts.seen else self.stop_reason or "trials"
-        self._finish(interrupts.seen)
-        if isinstance(builder, MeasuringPipeline):
-            for task_id, task in enumerate(self.tasks):
-                if (failure := builder.failure_of(task.ctx)) is not None:
-                    self._failures.setdefault(task_id, failure)
-        if len(self._failures) == len(self.tasks) and all(task.best_ms >= FAILED_MS for task in self.tasks):
-            raise next(iter(self._failures.values()))
+        with _kept(database):
+            try:
+                with interrupts, interrupts.raised():
+                    self._begin(tasks, task_weights, max_trials_per_task, num_trials_per_iter, work_dir)
+                    while sent < max_trials_global and not interrupts.seen:
+                        if is_late():
+                            self.stop_reason = "seconds"
+                            break
+                        task_id = answers.task_of(self.next_task_id(), self.tasks)
+                        if task_id == -1:
+                            self.stop_reason = "finished"
+                            break
+                        sent += self._start_batch(task_id, max_trials_per_task)
+            except KeyboardInterrupt:  # another program's handler may raise it, too
+                interrupts.seen = True
+            if interrupts.seen:
+                _LOGGER.warning("interrupted; what was measured is kept")
+            self.stop_reason = "canceled" if interrupts.seen else self.stop_reason or "trials"
+            self._finish(interrupts.seen)
+            if isinstance(builder, MeasuringPipeline):
+                for task_id, task in enumerate(self.tasks):
+                    if (failure := builder.failure_of(task.ctx)) is not None:
+                        self._failures.setdefault(task_id, failure)
+            if len(self._failures) == len(self.tasks) and all(task.best_ms >= FAILED_MS for task in self.tasks):
+                raise next(iter(self._failures.values()))
 
     def _begin(
         self,
@@ -586,14 +590,26 @@ class TaskScheduler(ABC):
         kinds: dict[str, type[TaskScheduler]] = {"gradient": GradientBased, "round-robin": RoundRobin}
         if isinstance(kind, TaskScheduler):
             return kind
-        if kind not in kinds:
+        if not isinstance(kind, str) or kind not in kinds:
             raise ArgumentError.of(
-                "tune/scheduler", f"there is no task scheduler {kind!r}", f"there are {', '.join(map(repr, kinds))}"
+                "tune/scheduler", f"there is no task scheduler {kind!r:.80}", f"there are {', '.join(map(repr, kinds))}"
             )
         return kinds[kind](*args, **kwargs)
 
 
+@contextlib.contextmanager
+def _kept(database: Database | None) -> Iterator[None]:
+    """What is committed inside is where it lasts at the end, also after an error."""
+    try:
+        yield
+    finally:
+        if isinstance(database, Database):
+            with contextlib.suppress(ResourceError):  # the search itself is what matters
+                database.flush()
+
+
 PyTaskScheduler = TaskScheduler
+create = TaskScheduler.create
 
 
 def _name_of(task_id: int, task: TaskRecord) -> str:
@@ -727,7 +743,11 @@ class GradientBased(TaskScheduler):
         seed: of the draws where all tasks promise the same; -1 for a random one.
     """
 
+    @keywords_told
     def __init__(self, *, alpha: float = 0.2, window_size: int = 3, seed: int = -1) -> None:
+        limits.kind("alpha", alpha, numbers.Real, "a number between 0 and 1")
+        limits.whole("window_size", window_size, 1)
+        limits.whole("seed", seed, -1)
         self.alpha, self.window_size = alpha, window_size
         self._random = np.random.default_rng(None if seed == -1 else seed)
         super().__init__()

@@ -19,19 +19,23 @@ from tilewright.meta_schedule.runner import Runner
 from tilewright.meta_schedule.session_journal import begin_session, seed_of_session
 from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
-from tilewright.meta_schedule.tune import check_asked, tune_tasks
+from tilewright.meta_schedule.tune import check_asked, check_parts, tune_tasks
 from tilewright.schedule import Schedule
 from tilewright.task import module_of
-from tilewright.wrong_arguments import explained
+from tilewright.wrong_arguments import explained, keywords_told, not_taken
 
 __all__ = ["compile_tir", "fork_seed", "tune_tir"]
 
 
 def fork_seed(seed: int | None, n: int) -> list[int]:
     """Seeds of `n` streams, which follow from one; None for random ones."""
+    if seed is not None:
+        limits.seed(seed, most=2**32 - 1)
+    limits.whole("n", n, 0, most=limits.MOST_ITEMS)
     return [int(number) for number in np.random.RandomState(seed=seed).randint(1, 2**30, size=n)]
 
 
+@keywords_told
 def tune_tir(
     mod: ir.PrimFunc | ir.IRModule,
     target: TargetLike,
@@ -80,6 +84,7 @@ def tune_tir(
         raise limits.wrong_kind("space", space, "a SpaceGenerator, a function of a schedule, or the name of a space")
     limits.kind("strategy", strategy, str | _core.SearchStrategy | None, "a SearchStrategy, or the name of one")
     functions = {"main": mod} if isinstance(mod, ir.PrimFunc) else dict(mod.functions)
+    limits.kind("special_space", special_space, Mapping | None, "a dict of spaces by the names of functions, or None")
     special = dict(special_space or {})
     _check_names(special, functions)
     chosen = {
@@ -103,6 +108,7 @@ def tune_tir(
         )
         for (name, function), stream in zip(chosen.items(), fork_seed(seed % 2**32, len(chosen)), strict=True)
     ]
+    check_parts(cost_model, task_scheduler, module_equality, post_optimization, stop_at_roofline)
     asked: dict[str, Any] = {
         "work_dir": work_dir,
         "max_trials_global": max_trials_global,
@@ -135,7 +141,10 @@ def tune_tir_in_turn(*args: Any, **options: Any) -> Database:
     """:func:`tune_tir` as what is called by its name has it: arguments by position, and tasks that take turns."""
     parameters = inspect.signature(tune_tir).parameters.values()
     in_order = inspect.Signature([each.replace(kind=each.POSITIONAL_OR_KEYWORD) for each in parameters])
-    asked = in_order.bind(*args, **options).arguments
+    try:
+        asked = in_order.bind(*args, **options).arguments
+    except TypeError as error:
+        raise not_taken(tune_tir, error, options) from None
     return tune_tir(**{"task_scheduler": "round-robin", **asked})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import numbers
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from tilewright.meta_schedule.database import Database, is_in, workload_in
 from tilewright.meta_schedule.database_kinds import check_place, database_of_session
 from tilewright.meta_schedule.measure_callback import MeasureCallback
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
+from tilewright.meta_schedule.module_equality import module_equality_of
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Runner
 from tilewright.meta_schedule.session_journal import end_session
@@ -23,6 +25,7 @@ from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
 from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
 from tilewright.spending import BESIDE
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["tune_tasks"]
 
@@ -30,6 +33,7 @@ __all__ = ["tune_tasks"]
 DESCENT_TRIALS = 100
 
 
+@keywords_told
 def tune_tasks(
     *,
     tasks: Sequence[Any],
@@ -80,7 +84,10 @@ def tune_tasks(
     Raises:
         tilewright.ArgumentError: there is no task, or not one weight for each.
     """
+    tasks = limits.items("tasks", tasks, "contexts")
+    task_weights = limits.items("task_weights", task_weights, "numbers")
     _check_weights(tasks, task_weights)
+    check_parts(cost_model, task_scheduler, module_equality, post_optimization, stop_at_roofline)
     check_asked(
         *(tasks, work_dir, max_trials_global, max_trials_per_task, num_trials_per_iter),
         *(builder, runner, database, measure_callbacks, max_seconds),
@@ -125,12 +132,31 @@ def tune_tasks(
 
 
 def _check_weights(tasks: Sequence[Any], task_weights: Sequence[float]) -> None:
+    for task in tasks:
+        if not all(hasattr(task, name) for name in ("mod", "target", "task_name")):
+            raise limits.wrong_kind("a task", task, "a TuneContext")
+    for weight in task_weights:
+        limits.kind("a weight", weight, numbers.Real, "a number: how often the program runs")
     if len(tasks) != len(task_weights):
         raise ArgumentError.of(
             "tune/weights",
             f"there are {len(tasks)} tasks and {len(task_weights)} weights",
             "give one weight for each task",
         )
+
+
+def check_parts(
+    cost_model: Any, task_scheduler: Any, module_equality: Any, post_optimization: Any, stop_at_roofline: Any
+) -> None:
+    """Likewise the other options that a session has."""
+    if not isinstance(cost_model, str | None) and not hasattr(cost_model, "predict"):
+        what = 'the kind of a cost model ("xgb", "none", ...), or an object of a subclass of CostModel'
+        raise limits.wrong_kind("cost_model", cost_model, what)
+    if not isinstance(task_scheduler, str) and not hasattr(task_scheduler, "next_task_id"):
+        raise limits.wrong_kind("task_scheduler", task_scheduler, '"gradient", "round-robin", or a TaskScheduler')
+    module_equality_of(module_equality)
+    limits.kind("post_optimization", post_optimization, bool, "True or False")
+    limits.kind("stop_at_roofline", stop_at_roofline, bool, "True or False")
 
 
 def check_asked(
@@ -160,7 +186,7 @@ def check_asked(
             raise limits.wrong_kind(name, part, f'"local", or an object with {method}()')
     check_place(database)
     MeasureCallback.create(measure_callbacks)
-    if builder == "local":
+    if isinstance(builder, str) and builder == "local":
         for task in tasks:
             if task.target is not None and task.target.kind != "llvm":
                 raise ArgumentError.of(

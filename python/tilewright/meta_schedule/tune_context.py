@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import numbers
 import secrets
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,7 @@ def _threads(number: int | str) -> int:
                 'it is a number, "physical" (cores) or "logical" (processors)',
             )
         return max(1, int(_core.host_cpu()[kinds[number]]))
+    limits.kind("num_threads", number, numbers.Integral, 'a number, "physical" or "logical"')
     if number < 1:
         raise ArgumentError.of("tune-context/num-threads", f"num_threads is {number}; there is at least 1")
     return int(number)

@@ -20,9 +20,11 @@ from typing import Any
 
 from tilewright import wrong_arguments
 from tilewright.errors import ArgumentTypeError, Error, ScriptError
+from tilewright.file_names import printable
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import Dialect
 from tilewright.script.host_code import place_in_function, raised_in
+from tilewright.script.rebinding import ended_hint
 from tilewright.script.report import MAX_PROBLEMS, Problem, ScriptProblem, did_you_mean, span_of, to_error
 from tilewright.script.source import BadSyntax, Place, Source
 
@@ -75,6 +77,7 @@ class Parser:
         self._log: list[tuple[str, Any]] = []
         self._scope_start = 0  # where in the log the names of the innermost scope start
         self._reported_names: set[str] = set()
+        self.ended: dict[str, tuple[Any, str]] = {}  # names of inner scopes: what they were, and of what kind of scope
         self.rebound: dict[str, Any] = {}  # names that were visible when the function at work bound them, to what
         self.chosen: dict[ast.AST, set[bool]] = {}  # branches that were taken while parsing
         self.repeated: set[ast.AST] = set()  # loops over Python collections
@@ -97,7 +100,7 @@ class Parser:
         result = None
         try:
             with _script.IRBuilder() as builder:
-                _script.enter_source(self.source.file, 0)
+                _script.enter_source(printable(self.source.file), 0)
                 try:
                     result = work()
                     if not self.problems:
@@ -203,7 +206,9 @@ class Parser:
             if name in self._reported_names:
                 raise Cascade
             self._reported_names.add(name)
-            raise ScriptProblem("script/unknown-name", f"'{name}' is not defined", did_you_mean(name, self.visible()))
+            hint = ended_hint(name, *self.ended[name]) if name in self.ended else ""
+            hint = hint or did_you_mean(name, self.visible())
+            raise ScriptProblem("script/unknown-name", f"'{name}' is not defined", hint)
         if value is UNKNOWN:
             raise Cascade
         return value
@@ -233,23 +238,23 @@ class Parser:
         merged.update({name: value for name, value in self.names.items() if value is not UNKNOWN})
         return merged
 
-    def _undo(self) -> None:
+    def _undo(self, kind: str = "") -> None:
         name, old = self._log.pop()
         if old is _MISSING:
-            del self.names[name]
+            self.ended[name] = self.names.pop(name), kind
         else:
             self.names[name] = old
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Names bound inside end with it."""
+    def scope(self, kind: str = "") -> Iterator[None]:
+        """Names bound inside end with it; `kind` says in messages what it is."""
         before, mark = self._scope_start, len(self._log)
         self._scope_start = mark
         try:
             yield
         finally:
             while len(self._log) > mark:
-                self._undo()
+                self._undo(kind)
             self._scope_start = before
 
     @contextmanager
@@ -272,15 +277,15 @@ class Parser:
     ) -> Iterator[None]:
         """Works on another text, with other names, for a while."""
         before = self.source, self.names, self.outer, self._log, self._scope_start, self.trail, self.at
-        rebound = self.rebound
+        rebound, ended = self.rebound, self.ended
         self.source, self.names, self.outer, self.trail = source, names, list(outer), trail
-        self._log, self._scope_start, self.rebound = [], 0, {}
+        self._log, self._scope_start, self.rebound, self.ended = [], 0, {}, {}
         self.resume_spans()
         try:
             yield
         finally:
             self.source, self.names, self.outer, self._log, self._scope_start, self.trail, self.at = before
-            self.rebound = rebound
+            self.rebound, self.ended = rebound, ended
             self.resume_spans()
 
     @contextmanager
@@ -312,7 +317,7 @@ class Parser:
 
     def resume_spans(self) -> None:
         """Spans belong to the current source again."""
-        _script.enter_source(self.source.file, span_of(*self.trail[0], self.trail[1:]) if self.trail else 0)
+        _script.enter_source(printable(self.source.file), span_of(*self.trail[0], self.trail[1:]) if self.trail else 0)
 
     # ---- problems
 

@@ -28,9 +28,23 @@ _OUTSIDE = ast.Pass()  # whatever the name meant before
 
 
 def _hint(name: str, value: Any) -> str:
+    return f"a value that changes lives in memory: {_memory(name, value)}, then {name}[0] = ..."
+
+
+def _memory(name: str, value: Any) -> str:
     dtype = str(value.dtype) if isinstance(value, _core.Expr) else "int32" if isinstance(value, int) else "float32"
-    buffer = f'T.alloc_buffer((1,), "{dtype}", scope="local")'
-    return f"a value that changes lives in memory: {name} = {buffer}, then {name}[0] = ..."
+    return f'{name} = T.alloc_buffer((1,), "{dtype}", scope="local")'
+
+
+def ended_hint(name: str, value: Any, kind: str) -> str:
+    """What to write instead where a name is read that ended with an inner scope; "" where nobody can say."""
+    if kind == "" or not isinstance(value, _core.Expr | _core.Buffer | int | float):
+        return ""
+    ends = f"it ended with the {kind} that binds it"
+    if isinstance(value, _core.Buffer):
+        return f"{ends}: make the buffer in front of that"
+    one_of_two = f"write {name} = T.if_then_else(condition, one, other), or " if kind == "branch" else ""
+    return f"{ends}: {one_of_two}keep it in memory: {_memory(name, value)} in front of that, then {name}[0] = ..."
 
 
 def check_rebinding(parser: Parser, body: Sequence[ast.stmt]) -> None:
@@ -38,7 +52,7 @@ def check_rebinding(parser: Parser, body: Sequence[ast.stmt]) -> None:
     for name, value in parser.rebound.items():
         flow = _Flow(parser, name)
         flow.walk(body)
-        for binding, (kind, reader) in flow.lost.items():
+        for binding, (kind, reader) in sorted(flow.lost.items(), key=lambda item: parser.place(item[0])):
             line = parser.place(reader)[0]
             parser.report(
                 ScriptProblem(
@@ -51,6 +65,7 @@ def check_rebinding(parser: Parser, body: Sequence[ast.stmt]) -> None:
                 binding,
             )
     parser.rebound.clear()
+    parser.ended.clear()
 
 
 class _Flow:

@@ -12,6 +12,7 @@ from types import CodeType, TracebackType
 
 from tilewright import _core
 from tilewright.errors import ScriptError
+from tilewright.file_names import printable
 from tilewright.script.source import Place, Source
 
 #: Later errors of a script usually follow from the first ones.
@@ -64,7 +65,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def span_of(source: Source, place: Place, trail: tuple[tuple[Source, Place], ...] = ()) -> int:
     """The place as a span of the core, its parents the calls in `trail`."""
     parent = span_of(*trail[0], trail[1:]) if trail else 0
-    return _core.intern_span(source.file, *place, parent)
+    return _core.intern_span(printable(source.file), *place, parent)
 
 
 #: Called with each error before it is raised, for tools that collect them.
@@ -105,13 +106,14 @@ def _one_error(problem: Problem) -> ScriptError:
 
 
 def _show_source(source: Source) -> None:
-    """Scripts that are no files on disk are shown from memory."""
-    if os.path.exists(source.file):
+    """Scripts that are no files on disk, or of a name that the core cannot read, are shown from memory."""
+    name = printable(source.file)
+    if name == source.file and os.path.exists(name):
         return
     lines = linecache.getlines(source.file)
     if not lines:
         lines = [*["\n"] * (source.first_line - 1), *source.lines]
-    _core.register_source(source.file, "".join(lines).encode(errors="replace").decode())
+    _core.register_source(name, "".join(lines).encode(errors="replace").decode())
 
 
 def _traceback(file: str, place: Place, name: str) -> TracebackType | None:

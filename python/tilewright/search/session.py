@@ -39,6 +39,7 @@ from tilewright.search.space import Space, design_spaces, space_called, space_fo
 from tilewright.spending import BESIDE, Profiler
 from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
 from tilewright.user_lines import last_raise, place_of, users_level, with_place
+from tilewright.wrong_arguments import keywords_told
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule import Database
@@ -109,6 +110,7 @@ def _hash_of(text: str, strategy: _core.SearchStrategy) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+@keywords_told
 def tune(
     program: ir.PrimFunc | ir.Module | Space | te.Tensor | Sequence[te.Tensor],
     *,

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilewright import _core, cpu_space
+from tilewright import _core, cpu_space, limits
 from tilewright.errors import ArgumentError
 from tilewright.task import by_buffer
+from tilewright.wrong_arguments import keywords_told
 
 if TYPE_CHECKING:
     from tilewright.ir import Module, PrimFunc
@@ -55,6 +56,7 @@ class Space:
         self.function(schedule)
 
 
+@keywords_told
 def space(
     program: PrimFunc | Module,
     *,
@@ -81,6 +83,10 @@ def space(
             f"tw.space takes the program to be scheduled, not {type(program).__name__}\n"
             "  hint: write @tw.space(matmul) with a @T.prim_func, parentheses included"
         )
+
+    limits.kind("reference", reference, Callable | None, "a function of arrays, or None")
+    limits.kind("inputs", inputs, Mapping | None, "a dict of arrays by the names of parameters, or None")
+    limits.kind("name", name, str | None, "a text, or None for the name of the function")
 
     def wrap(function: Callable[[Schedule], None]) -> Space:
         return Space(

@@ -11,7 +11,7 @@ from tilewright.tensor_intrin.dot_product_common import (
     DP4A_U8S8S32_INTRIN,
     DP4A_U8U8U32_INTRIN,
 )
-from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.table import register_at_import
 from tilewright.tensor_intrin.words import dot_of_rows, on_rows, word, words
 
 __all__ = [
@@ -60,4 +60,4 @@ for _name, _dtypes, _compute, _features in (
     (ARM_DOT_4x4_u8_UDOT_INTRIN, _UNSIGNED, _by_dot("udot", "uint8", "uint32"), ["dotprod"]),
     (ARM_DOT_4x4_u8_HDOT_INTRIN, _MIXED, _by_dot("udot", "uint8", "int32"), ["dotprod"]),
 ):
-    TensorIntrin.register(_name, dot_of_rows(4, _dtypes), on_rows(4, _dtypes, _compute), features=_features)
+    register_at_import(_name, dot_of_rows(4, _dtypes), on_rows(4, _dtypes, _compute), features=_features)

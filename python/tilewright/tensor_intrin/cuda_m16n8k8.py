@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.table import TensorIntrin, register_at_import
 
 __all__ = ["get_index_A", "get_index_B", "get_index_C", "get_m16n8k8_intrin_group", "index_map_m16n8k8_matrixC"]
 
@@ -203,11 +203,11 @@ def _mma_store(dtype: str) -> tuple[Any, Any]:
 def _register() -> None:
     """All of them, under TVM's names."""
     for operand in "AB":
-        TensorIntrin.register(f"mma_load_m16n8k8_f16_{operand}_shared_dyn", *_mma_load(operand))
+        register_at_import(f"mma_load_m16n8k8_f16_{operand}_shared_dyn", *_mma_load(operand))
     for dtype, short in _SHORT.items():
-        TensorIntrin.register(f"mma_init_m16n8k8_{short}", *_mma_init(dtype))
-        TensorIntrin.register(f"mma_sync_m16n8k8_f16f16{short}", *_mma_sync(dtype))
-        TensorIntrin.register(f"mma_store_m16n8k8_{short}_global", *_mma_store(dtype))
+        register_at_import(f"mma_init_m16n8k8_{short}", *_mma_init(dtype))
+        register_at_import(f"mma_sync_m16n8k8_f16f16{short}", *_mma_sync(dtype))
+        register_at_import(f"mma_store_m16n8k8_{short}_global", *_mma_store(dtype))
 
 
 _register()

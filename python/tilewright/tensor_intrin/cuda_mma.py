@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.table import TensorIntrin, register_at_import
 
 __all__ = [
     "get_ldmatrix_intrin",
@@ -297,7 +297,7 @@ def get_mma_store_intrin(
 
 
 def _add(variable: str, name: str, pair: tuple[Any, Any], ending: str = "_INTRIN") -> None:
-    TensorIntrin.register(name, *pair)
+    register_at_import(name, *pair)
     globals()[variable + ending] = name
     __all__.append(variable + ending)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.table import TensorIntrin, register_at_import
 
 __all__ = ["get_wmma_fill_intrin", "get_wmma_intrin_group", "get_wmma_load_intrin", "get_wmma_store_intrin"]
 __all__ += ["get_wmma_fragment_index", "get_wmma_sync_intrin"]
@@ -224,28 +224,28 @@ def _register() -> None:
                     for scope, ending in (("shared", "_shared"), ("shared.dyn", "_shared_dyn")):
                         tail = f"{_SHORT[dtype]}_{operand}{'_trans' if trans else ''}{ending}"
                         pair = get_wmma_load_intrin(*sizes, dtype, scope, operand == "b", trans)
-                        TensorIntrin.register(f"wmma_load_{shape}_{tail}", *pair)
+                        register_at_import(f"wmma_load_{shape}_{tail}", *pair)
                         dyn = "_DYN" if ending.endswith("dyn") else ""
                         kind = f"{_SHORT[dtype]}_{operand.upper()}{'_TRANS' if trans else ''}"
                         _name(f"WMMA_LOAD_{shape}_{kind}{dyn}", f"wmma_load_{shape}_{tail}")
     for sizes, outs in (((16, 16, 16), ("float32", "float16", "int32")), ((8, 8, 32), ("int32",))):
         shape = "x".join(map(str, sizes))
         for dtype in outs:
-            TensorIntrin.register(f"wmma_fill_{shape}_{_SHORT[dtype]}", *get_wmma_fill_intrin(*sizes, dtype))
+            register_at_import(f"wmma_fill_{shape}_{_SHORT[dtype]}", *get_wmma_fill_intrin(*sizes, dtype))
             _name(f"WMMA_FILL_{shape}_{_SHORT[dtype]}", f"wmma_fill_{shape}_{_SHORT[dtype]}")
             for scope in ("shared", "shared.dyn", "global"):
                 ending = scope.replace(".", "_")
                 name = f"wmma_store_{shape}_{_SHORT[dtype]}_{ending}"
-                TensorIntrin.register(name, *get_wmma_store_intrin(*sizes, dtype, scope))
+                register_at_import(name, *get_wmma_store_intrin(*sizes, dtype, scope))
                 _name(f"WMMA_STORE_{shape}_{_SHORT[dtype]}_{ending.upper()}", name)
     products = [(("float16", "float32"), "f16f16f32"), (("float16", "float16"), "f16f16f16")]
     products.append((("int8", "int32"), "s8s8s32"))
     for types, short in products:
         for trans in (False, True):
             name = f"wmma_sync_16x16x16_{short}{'_trans' if trans else ''}"
-            TensorIntrin.register(name, *get_wmma_sync_intrin(16, 16, 16, *types, trans))
+            register_at_import(name, *get_wmma_sync_intrin(16, 16, 16, *types, trans))
             _name(f"WMMA_SYNC_16x16x16_{short}{'_TRANS' if trans else ''}", name)
-    TensorIntrin.register("wmma_sync_8x8x32_s4s4s32_trans", *get_wmma_sync_intrin(8, 8, 32, "int4", "int32", True))
+    register_at_import("wmma_sync_8x8x32_s4s4s32_trans", *get_wmma_sync_intrin(8, 8, 32, "int4", "int32", True))
     _name("WMMA_SYNC_8x8x32_s4s4s32_TRANS", "wmma_sync_8x8x32_s4s4s32_trans")
 
 

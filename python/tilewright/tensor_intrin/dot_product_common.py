@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.table import register_at_import
 
 __all__ = [
     "DP4A_S8S8S32_INTRIN",
@@ -55,7 +55,7 @@ DP4A_S8S8S32_INTRIN = "dp4a_s8s8s32"
 DP4A_U8S8S32_INTRIN = "dp4a_u8s8s32"
 DP4A_S8U8S32_INTRIN = "dp4a_s8u8s32"
 DP4A_U8U8U32_INTRIN = "dp4a_u8u8u32"
-TensorIntrin.register(DP4A_S8S8S32_INTRIN, *get_dp4a_intrin("int8", "int8", "int32"))
-TensorIntrin.register(DP4A_U8S8S32_INTRIN, *get_dp4a_intrin("uint8", "int8", "int32"))
-TensorIntrin.register(DP4A_S8U8S32_INTRIN, *get_dp4a_intrin("int8", "uint8", "int32"))
-TensorIntrin.register(DP4A_U8U8U32_INTRIN, *get_dp4a_intrin("uint8", "uint8", "uint32"))
+register_at_import(DP4A_S8S8S32_INTRIN, *get_dp4a_intrin("int8", "int8", "int32"))
+register_at_import(DP4A_U8S8S32_INTRIN, *get_dp4a_intrin("uint8", "int8", "int32"))
+register_at_import(DP4A_S8U8S32_INTRIN, *get_dp4a_intrin("int8", "uint8", "int32"))
+register_at_import(DP4A_U8U8U32_INTRIN, *get_dp4a_intrin("uint8", "uint8", "uint32"))

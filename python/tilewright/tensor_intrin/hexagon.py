@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.table import register_at_import
 from tilewright.tensor_intrin.words import dot_of_rows, on_rows, word, words
 
 __all__ = [
@@ -47,13 +47,13 @@ for _name, _signed, _scope in (
     (VRMPY_u8i8i32_VTCM_INTRIN, True, "global.vtcm"),
 ):
     _dtypes = ("uint8", "int8" if _signed else "uint8", "int32")
-    TensorIntrin.register(
+    register_at_import(
         _name,
         dot_of_rows(32, _dtypes, scope_b=_scope),
         on_rows(32, _dtypes, _by_vrmpy(_signed), scope_b=_scope),
     )
 _WORDS = ("int16", "int16", "int32")
-TensorIntrin.register(
+register_at_import(
     VDMPY_i16i16i32_INTRIN, dot_of_rows(32, _WORDS, columns=2), on_rows(32, _WORDS, _by_vdmpy, columns=2)
 )
 
@@ -88,5 +88,5 @@ def get_dma_read_intrin(dtype: str, bytes_read: int = 128) -> tuple[Any, Any]:
 
 
 DMA_READ_128_u8, DMA_READ_128_i8 = "dma_read_128_u8", "dma_read_128_i8"
-TensorIntrin.register(DMA_READ_128_u8, *get_dma_read_intrin("uint8"))
-TensorIntrin.register(DMA_READ_128_i8, *get_dma_read_intrin("int8"))
+register_at_import(DMA_READ_128_u8, *get_dma_read_intrin("uint8"))
+register_at_import(DMA_READ_128_i8, *get_dma_read_intrin("int8"))

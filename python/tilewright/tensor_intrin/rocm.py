@@ -6,7 +6,7 @@ from tilewright.script import tir as T
 from tilewright.tensor_intrin import rocm_mfma
 from tilewright.tensor_intrin.dot_product_common import dot_of_four
 from tilewright.tensor_intrin.rocm_mfma import *  # noqa: F403
-from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.table import register_at_import
 
 __all__ = ["AMDGPU_SDOT4_INTRIN", *rocm_mfma.__all__]
 
@@ -30,4 +30,4 @@ def sdot4(a: T.handle, b: T.handle, c: T.handle) -> None:
 
 
 AMDGPU_SDOT4_INTRIN = "sdot4"
-TensorIntrin.register(AMDGPU_SDOT4_INTRIN, dot_of_four("int8", "int8", "int32"), sdot4)
+register_at_import(AMDGPU_SDOT4_INTRIN, dot_of_four("int8", "int8", "int32"), sdot4)

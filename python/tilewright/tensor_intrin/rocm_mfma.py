@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.table import register_at_import
 
 __all__ = [
     "get_mfma_intrin",
@@ -265,7 +265,7 @@ def get_mfma_store_intrin(
 
 
 def _add(variable: str, name: str, pair: tuple[Any, Any]) -> None:
-    TensorIntrin.register(name, *pair)
+    register_at_import(name, *pair)
     globals()[f"{variable}_INTRIN"] = name
     __all__.append(f"{variable}_INTRIN")
 

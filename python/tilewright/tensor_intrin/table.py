@@ -9,7 +9,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.errors import ArgumentError
 
-__all__ = ["TensorIntrin"]
+__all__ = ["TensorIntrin", "register_at_import"]
 
 
 @dataclass(frozen=True)
@@ -68,3 +68,16 @@ class TensorIntrin:
         """All that are registered."""
         names: list[str] = _core.tensor_intrin_names()
         return names
+
+
+def register_at_import(
+    name: str, desc: _core.PrimFunc, impl: _core.PrimFunc, *, features: Iterable[str] = (), compact: bool = True
+) -> None:
+    """Adds an intrinsic of this package. A module whose import Ctrl-C has ended is imported anew, and what it had added
+    is added once more: that changes nothing."""
+    try:
+        TensorIntrin.register(name, desc, impl, features=features, compact=compact)
+    except ArgumentError as error:
+        known = TensorIntrin.get(name, allow_missing=True) if error.code == "tensor-intrin/name" else None
+        if known is None or not all(map(_core.structural_equal, (known.desc, known.impl), (desc, impl))):
+            raise

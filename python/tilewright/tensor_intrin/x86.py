@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.script import tir as T
-from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.table import register_at_import
 from tilewright.tensor_intrin.words import dot_of_rows, on_rows, word, words
 
 __all__ = [
@@ -171,7 +171,7 @@ def _vdpbf16ps(bits: int, sums: Any, a: Any, b: Any) -> Any:
 
 
 _BFLOAT_DOT = "dot_16x2_bf16"
-TensorIntrin.register(
+register_at_import(
     _BFLOAT_DOT,
     dot_of_rows(16, _BFLOATS, columns=2),
     on_rows(
@@ -183,10 +183,10 @@ TensorIntrin.register(
     features=["avx512bf16"],
 )
 for _name, (_impl, _features) in _DOTS.items():
-    TensorIntrin.register(_name, dot_product_16x4_u8i8i32_desc, _impl, features=_features)
+    register_at_import(_name, dot_product_16x4_u8i8i32_desc, _impl, features=_features)
 for _name, (_impl, _features) in _SIGNED_DOTS.items():
-    TensorIntrin.register(_name, dot_of_rows(16, ("int8", "int8", "int32")), _impl, features=_features)
-TensorIntrin.register(FMA_GEMM_6x16_INTRIN, gemm_6x16_f32_desc, gemm_6x16_f32_fma, features=["fma"])
+    register_at_import(_name, dot_of_rows(16, ("int8", "int8", "int32")), _impl, features=_features)
+register_at_import(FMA_GEMM_6x16_INTRIN, gemm_6x16_f32_desc, gemm_6x16_f32_fma, features=["fma"])
 
 
 def best_dot(target: Any, types: tuple[str, str, str]) -> tuple[str, int] | None:

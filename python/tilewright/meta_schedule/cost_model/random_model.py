@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import numbers
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright import limits
 from tilewright._core import CostModel
 from tilewright.meta_schedule.cost_model.features_of import candidates_in
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["RandomModel"]
 
@@ -23,8 +27,13 @@ class RandomModel(CostModel):
         max_range: the greatest score.
     """
 
+    @keywords_told
     def __init__(self, *, seed: int | None = None, path: str | None = None, max_range: int = 100) -> None:
         super().__init__()
+        if seed is not None:
+            limits.seed(seed, most=2**32 - 1)
+        limits.kind("path", path, str | os.PathLike | None, "a path, or None")
+        limits.kind("max_range", max_range, numbers.Real, "a number")
         self.max_range = max_range
         self._random = np.random.RandomState(seed)
         if path is not None:

@@ -26,6 +26,7 @@ from tilewright.meta_schedule.cost_model.features_of import (
 )
 from tilewright.meta_schedule.cost_model.pack_sum import PackSum, early_stop
 from tilewright.meta_schedule.feature_extractor import create as create_extractor
+from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["FeatureGroup", "ResidualModel", "XGBConfig", "XGBModel"]
 
@@ -90,6 +91,7 @@ class XGBModel(CostModel):
         tree_method: of XGBoost, instead of that of the configuration.
     """
 
+    @keywords_told
     def __init__(
         self,
         *,

@@ -25,7 +25,18 @@ from tilewright.script.tir.macros import macro
 from tilewright.script.tir.macros import macro as inline
 from tilewright.script.tir.values import MetaVar as meta_var
 
-_HIDDEN = {"Any", "Callable", "Sequence", "ScriptError", "annotations", "check_dtype", "fail", "tensor_data", "np"}
+_HIDDEN = {
+    "Any",
+    "Callable",
+    "Sequence",
+    "ScriptError",
+    "annotations",
+    "check_dtype",
+    "no_dtype",
+    "fail",
+    "tensor_data",
+    "np",
+}
 
 for _module in (_frames, _intrinsics):
     globals().update({k: v for k, v in vars(_module).items() if not k.startswith("_") and k not in _HIDDEN})

@@ -26,9 +26,10 @@ def check_dtype(dtype: Any) -> None:
         raise no_dtype(dtype) from None
 
 
-def no_dtype(text: str) -> ScriptError:
-    """The error for a text that is the name of no data type."""
-    hint = did_you_mean(text, DTYPES) or 'for instance "float32"'
+def no_dtype(text: str, otherwise: str = 'for instance "float32"', *, is_near: bool = True) -> ScriptError:
+    """The error for a text that is the name of no data type; `otherwise` is its hint where no name is near, or not
+    meant."""
+    hint = (did_you_mean(text, DTYPES) if is_near else "") or otherwise
     return fail("script/dtype", f"'{text}' is no data type", hint)
 
 

@@ -22,6 +22,7 @@ from tilewright.script.parser import active_parser
 from tilewright.script.report import did_you_mean
 from tilewright.script.tir import frames as _frames
 from tilewright.script.tir.dtypes import DTYPES
+from tilewright.wrong_arguments import explained
 
 _DATA_PAR = _core.IterType.DATA_PAR
 _COMM_REDUCE = _core.IterType.COMM_REDUCE
@@ -204,6 +205,8 @@ def comm_reducer(
         reducer = _core.CommReducer(lhs, rhs, list(combined), identity)
         return Reduction(reducer, values, _as_tuple(axis), None if where is None else _as_expr(where), initial)
 
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"name is {name!r:.80}; it is the name of the reducer")
     reduce.__name__ = reduce.__qualname__ = name
     reduce.__doc__ = f"""The {name} of `expr` over `axis`: the value of a formula.
 
@@ -214,7 +217,8 @@ def comm_reducer(
         init: what to start from, instead of the identity (of `max` and `min` the least and the largest finite number:
             where all values of floats are infinite, start from te.infinity, or its negative).
     """
-    return reduce
+    told: Callable[..., Any] = explained(reduce)
+    return told
 
 
 sum = comm_reducer(lambda x, y: x + y, lambda dtype: _core.const(0, dtype), "sum")

@@ -104,6 +104,10 @@ def _parameters(parser: Parser, node: ast.FunctionDef, annotations: Mapping[str,
             parser.define(arg.arg, UNKNOWN)
 
 
+#: of Python's own numbers, what programs call them
+_NUMBERS = {bool: "T.bool", int: "T.int32", float: "T.float32"}
+
+
 def parameter(parser: Parser, arg: ast.arg, annotations: Mapping[str, Any]) -> Any:
     """The variable or buffer that an annotation asks for."""
     if arg.annotation is None:
@@ -118,17 +122,22 @@ def parameter(parser: Parser, arg: ast.arg, annotations: Mapping[str, Any]) -> A
         value = parser.eval(quoted(parser, arg.annotation))
     parser.mark(arg.annotation)
     if callable(value) and not isinstance(value, _core.Node):
-        value = value()
+        try:
+            value = value()
+        except TypeError:  # T.Buffer alone, or a class that needs arguments, such as np.ndarray
+            raise _wrong_annotation(arg, ast.unparse(arg.annotation), None) from None
     if not isinstance(value, _core.Var | _core.Buffer):
-        raise ScriptProblem(
-            "script/annotation",
-            f"a value of type {type(value).__name__} as the annotation of '{arg.arg}'",
-            "use T.Buffer(...), T.handle, or a dtype like T.int32",
-            arg.annotation,
-        )
+        raise _wrong_annotation(arg, f"a value of type {type(value).__name__}", value)
     if isinstance(value, _core.Var) and not isinstance(arg.annotation, ast.Name) and not _script.is_unnamed(value):
         value = _script.fresh_var(value.type_annotation, value.is_size)  # made by Python, before there was a builder
     return value
+
+
+def _wrong_annotation(arg: ast.arg, what: str, value: Any) -> ScriptProblem:
+    number = next((dtype for kind, dtype in _NUMBERS.items() if isinstance(value, kind)), "")
+    hint = f'an array says its shape and type, {arg.arg}: T.Buffer((16, 16), "float32"); a number is {arg.arg}: T.int32'
+    said = f"{what} as the annotation of '{arg.arg}'"
+    return ScriptProblem("script/annotation", said, f"{arg.arg}: {number}" if number else hint, arg.annotation)
 
 
 def quoted(parser: Parser, node: ast.expr) -> ast.expr:

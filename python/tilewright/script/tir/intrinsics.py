@@ -12,7 +12,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.script.core import script as _script
 from tilewright.script.report import fail
-from tilewright.script.tir.dtypes import check_dtype
+from tilewright.script.tir.dtypes import check_dtype, no_dtype
 
 ceildiv = _core.ceildiv
 floordiv = _core.floordiv
@@ -213,6 +213,9 @@ def _index_variables(mapping: Callable[..., Any], ndim: int | None, dtype: str) 
     """Variables for the parameters of a function of indices, those that are passed by name apart."""
     import inspect
 
+    if not callable(mapping):
+        said = f"an index map is made of a function of indices, not of a {type(mapping).__name__}"
+        raise fail("script/index-map", said, "such as lambda i, j: (j, i)")
     kinds = inspect.Parameter
     parameters = list(inspect.signature(mapping).parameters.values())
     fixed = sum(p.kind is not kinds.VAR_POSITIONAL for p in parameters)
@@ -382,25 +385,39 @@ def _plain(name: str, arity: int) -> Callable[..., Any]:
     return many
 
 
+def _check_result_type(name: str, dtype: Any, others: Sequence[Any], example: str) -> None:
+    """Of a call that is given the type of its result among its arguments, which are easily taken for one another."""
+    how = f"its arguments are {example}"
+    if isinstance(dtype, _core.Expr | _core.Buffer | _core.BufferRegion):
+        raise fail("script/arguments", f"T.{name} needs the type of its result, not a {type(dtype).__name__}", how)
+    if isinstance(dtype, str) and dtype and not _core.is_dtype(dtype):
+        swapped = any(isinstance(other, str) and _core.is_dtype(other) for other in others)
+        raise no_dtype(dtype, how, is_near=not swapped)
+
+
 def _dtype_first(name: str) -> Callable[..., Any]:
+    example = f'T.{name}("float32", ...)' if "extern" not in name else f'T.{name}("float32", "name", ...)'
+
     def call(*args: Any, dtype: Any = None) -> Any:
         if dtype is None:
             if not args:
-                raise fail("script/arguments", f"T.{name} needs the type of its result")
+                raise fail("script/arguments", f"T.{name} needs the type of its result", example)
             dtype, args = args[0], args[1:]
-        check_dtype(dtype or "void")
+        _check_result_type(name, dtype, args, example)
         return _script.call(dtype or "void", f"tir.{name}", list(args))
 
     return call
 
 
 def _dtype_last(name: str) -> Callable[..., Any]:
+    example = f'T.{name}(..., "float32")'
+
     def call(*args: Any, dtype: Any = None) -> Any:
         if dtype is None:
             if not args:
-                raise fail("script/arguments", f"T.{name} needs the type of its result")
+                raise fail("script/arguments", f"T.{name} needs the type of its result", example)
             dtype, args = args[-1], args[:-1]
-        check_dtype(dtype)
+        _check_result_type(name, dtype, args, example)
         return _script.call(dtype, f"tir.{name}", list(args))
 
     return call

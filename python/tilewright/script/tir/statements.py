@@ -103,7 +103,7 @@ def _visit_for(parser: Parser, node: ast.For) -> None:
     if node.orelse:
         raise ScriptProblem("script/unsupported", "a loop with 'else' is not part of scripts", "", node.orelse[0])
     kept: dict[str, Any] = {}
-    with parser.scope():
+    with parser.scope("loop"):
         frame: Any = None
         with parser.attempt(node.iter, node.target):
             iterated = _loop_frame(parser, node)
@@ -199,12 +199,12 @@ def _visit_while(parser: Parser, node: ast.While) -> None:
             condition = operand(parser, node.test)
             parser.mark(node.test)
             frame = _script.while_(condition)
-        _in_frame(parser, frame or _script.discard(), node.body, node.test)
+        _in_frame(parser, frame or _script.discard(), node.body, node.test, "loop")
 
 
-def _in_frame(parser: Parser, frame: Any, body: list[ast.stmt], node: ast.AST) -> None:
+def _in_frame(parser: Parser, frame: Any, body: list[ast.stmt], node: ast.AST, kind: str) -> None:
     opened: list[Any] = []
-    with parser.frames(opened, node), parser.scope():
+    with parser.frames(opened, node), parser.scope(kind):
         frame.__enter__()
         opened.append(frame)
         parser.body(body)
@@ -237,15 +237,15 @@ def _visit_if(parser: Parser, node: ast.If) -> None:
     with parser.frames(opened, node.test):
         frame.__enter__()
         opened.append(frame)
-        _in_frame(parser, _script.then_(), node.body, node.test)
+        _in_frame(parser, _script.then_(), node.body, node.test, "branch")
         if node.orelse:
-            _in_frame(parser, _script.else_(), node.orelse, node.test)
+            _in_frame(parser, _script.else_(), node.orelse, node.test, "branch")
 
 
 @register("tir", "With")
 def _visit_with(parser: Parser, node: ast.With) -> None:
     opened: list[Any] = []
-    with parser.scope(), parser.frames(opened, node.items[0].context_expr):
+    with parser.scope("block"), parser.frames(opened, node.items[0].context_expr):
         token = None
         for item in node.items:
             frame: Any = None
@@ -291,7 +291,26 @@ def _visit_assign(parser: Parser, node: ast.Assign) -> None:
         return
     value = operand(parser, node.value)
     parser.mark(node)
+    if isinstance(target, ast.Name):
+        _check_copy(parser, target.id, value)
     bind(parser, target, value, let=True)
+
+
+def _check_copy(parser: Parser, name: str, value: Any) -> None:
+    """`y = x` of two buffers copies nothing: from there on, y would be x."""
+    known = parser.find(name)
+    if not isinstance(known, Buffer) or known is value or not parser.is_own(name):
+        return
+    if isinstance(value, Buffer) and not _script.is_unnamed(value):
+        raise ScriptProblem(
+            "script/redefined",
+            f"'{name}' is a buffer already, and would be another name of '{value.name}': nothing is copied",
+            f"store the elements in loops: {_element(name, known)} = {_element(value.name, value)}",
+        )
+
+
+def _element(name: str, buffer: Buffer) -> str:
+    return f"{name}[{', '.join('ijklmn'[: len(buffer.shape)])}]"
 
 
 def _store(

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Any
-
 from tilewright.compat.tvm.alias import missing
-from tilewright.meta_schedule.session_logs import SessionLogs
+from tilewright.meta_schedule.logging import get_logger, get_loggers_from_work_dir, get_logging_func
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.logging")
 
 __all__ = ["get_logger", "get_loggers_from_work_dir", "get_logging_func"]
-
-get_logger = logging.getLogger
-
-
-def get_logging_func(logger: logging.Logger) -> Any:
-    """A function of a level and a text, that logs."""
-    return logger.log
-
-
-def get_loggers_from_work_dir(work_dir: str, task_names: list[str]) -> list[logging.Logger]:
-    """A logger for each task, with a file of its own in `work_dir`/logs."""
-    return SessionLogs(work_dir, task_names).__enter__().tasks

@@ -1,0 +1,35 @@
+"""Names of files that are not text: Python has them with halves of characters (lone surrogates), which UTF-8 does not
+have."""
+
+from __future__ import annotations
+
+import os
+
+from tilewright.errors import ArgumentError, ArgumentTypeError
+
+
+def printable(file: str) -> str:
+    """The name as messages show it, and as the core knows it."""
+    return file if file.isascii() else file.encode(errors="backslashreplace").decode()
+
+
+def path_for_core(name: str, path: str | os.PathLike[str]) -> str:
+    """A path that the core is to open.
+
+    Args:
+        name: of the parameter.
+        path: what was given for it.
+
+    Raises:
+        tilewright.ArgumentError: it is no path, or not one of UTF-8.
+    """
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise ArgumentTypeError.of("arguments/path", f"{name} is {path!r:.80}; it is the path of a file or a folder")
+    if "\0" in text or printable(text).encode() != text.encode(errors="surrogatepass"):
+        raise ArgumentError.of(
+            "arguments/path",
+            f"{name} is {text!r}, which is not UTF-8 text",
+            "choose another path, or rename the folder",
+        )
+    return text
