@@ -60,7 +60,7 @@ def test_there_is_one_for_each_component() -> None:
 
 
 def test_small_functions() -> None:
-    assert ms.utils is ms.derived and ms.utils.derived_object is ms.derived_object
+    assert ms.utils.derived_object is ms.derived.derived_object is ms.derived_object
     assert ms.utils.fork_seed(3, 2) == ms.fork_seed(3, 2)
     assert ms.utils.shash2hex(255) == "00000000000000ff"
     resolve = ms.utils.get_global_func_with_default_on_worker
