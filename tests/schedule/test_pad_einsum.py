@@ -375,3 +375,26 @@ def test_threads_are_as_many_as_those_of_other_loops():
                     B[vi, vk] = 1.0
 
     check_refused(kernel, lambda sch: sch.pad_einsum("B", [1, 2]), "pad_einsum/P6")
+
+
+CONVOLUTION = tw.script.from_source("""
+@T.prim_func
+def main(A: T.Buffer((9, 3)), W: T.Buffer((3, 3, 5)), C: T.Buffer((4, 5))):
+    for i, j, r, c in T.grid(4, 5, 3, 3):
+        with T.block("C"):
+            vi, vj, vr, vc = T.axis.remap("SSRR", [i, j, r, c])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi * 2 + vr, vc] * W[vr, vc, vj]
+""")
+
+
+@pytest.mark.parametrize("padding", [[1, 1, 1, 4], [1, 8, 1, 1], [1, 8, 1, 2]])
+def test_axes_that_stay_may_be_in_any_index(padding):
+    """Channels of a convolution are rounded up, its rows are not."""
+    check(CONVOLUTION, pad("C", padding))
+
+
+@pytest.mark.parametrize("padding", [[8, 1, 1, 1], [1, 1, 4, 1]])
+def test_p2_axes_that_become_longer_may_not(padding):
+    check_refused(CONVOLUTION, pad("C", padding), "pad_einsum/P2")

@@ -46,6 +46,9 @@ def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw
         tile = way.tiles[draw.choose(len(way.tiles))]
         if way.whole is not facts:
             schedule.pad_einsum(facts.block, way.steps)
+            for copy in schedule.get_producers(facts.block):
+                for source in schedule.get_producers(copy):
+                    attempt(schedule.compute_inline, source)  # zeros around it are made with those behind
             again = facts_of(schedule, facts.block)
             if again is None:
                 return True
@@ -147,7 +150,9 @@ def rounded_up(facts: Facts, steps: list[int]) -> Facts | None:
     rest = [i for i, step in enumerate(steps) if step > 1 and not facts.divides(step, i)]
     if not rest:
         return facts
-    plain = all(isinstance(index, ir.Var) for operand in (facts.store, *facts.reads) for index in operand.indices)
+    plain = all(isinstance(index, (ir.Var, ir.IntImm)) for index in facts.store.indices) and all(
+        not read.varies(i) or dimension_of(facts, read.indices, i) is not None for read in facts.reads for i in rest
+    )
     # Of short axes most would be what is added.
     if not plain or any(not facts.axes[i].is_fixed or 2 * facts.extent(i) < steps[i] for i in rest):
         return None

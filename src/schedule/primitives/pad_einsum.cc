@@ -16,8 +16,9 @@
 // What instances beyond a spatial domain store is copied back by nobody; those beyond a reduction's add zero.
 //
 // Requires  P1 padding has one positive number per axis
-//           P2 the block is complete or a reduction, and accesses each buffer at one element whose indices are axes or
-//              constants, and no buffer as input and output
+//           P2 the block is complete or a reduction, and accesses each buffer at one element, and no buffer as input
+//           and
+//              output; an enlarged axis is an index by itself, as are all axes where it writes
 //           P3 an enlarged axis is one loop and begins at 0 with it; that loop drives nothing else and has nothing else
 //              below
 //           P4 along an enlarged reduction axis a sum adds products of elements, each of which that axis indexes; and
@@ -46,15 +47,18 @@ namespace {
 
 using Extents = std::unordered_map<NodeRef, Expr>;  ///< by variable
 
-bool is_element(const BufferRegion& region, const Block& block) {
+/// Whether it is one element, with axes as indices; where it is read, others than enlarged ones may be in any index.
+bool is_element(const BufferRegion& region, const Block& block, const Extents& extents, bool is_read) {
   return std::all_of(region.region.begin(), region.region.end(), [&](const Ref<Range>& r) {
     bool axis = std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
                             [&](const Ref<IterVar>& iter) { return r->min == iter->var; });
-    return is_const_int(r->extent, 1) && (axis || const_int(r->min));
+    bool stays = is_read && effect_of(r->min) == Effect::kPure &&
+                 !uses_any_var(r->min, [&](const Ref<Var>& v) { return extents.count(v) != 0; });
+    return is_const_int(r->extent, 1) && (axis || const_int(r->min) || stays);
   });
 }
 
-Status check_form(const Place& place) {
+Status check_form(const Place& place, const Extents& extents) {
   const Block& block = place.block();
   const auto& facts = analysis::BlockFacts::of(place.tree->block_ref(place.at));
   std::string why = facts.why;
@@ -63,7 +67,7 @@ Status check_form(const Place& place) {
   std::vector<const NodeBase*> known;
   for (const auto* regions : {&block.reads, &block.writes}) {
     for (const Ref<BufferRegion>& region : *regions) {
-      if (!is_element(*region, block)) {
+      if (!is_element(*region, block, extents, regions == &block.reads)) {
         good = false;
         why = "it accesses '" + region->buffer->name + "' at other indices than its axes";
       }
@@ -332,8 +336,8 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
                       (positive ? "" : ", some not positive"),
                   {place.node()}, "give one number per axis, 1 for those that stay as they are");
   }
-  TW_RETURN_IF_ERROR(check_form(place));
   TW_TRY(extents, find_extents(place, pad.padding));
+  TW_RETURN_IF_ERROR(check_form(place, extents));
   if (extents.empty()) return Plan{};
   TW_RETURN_IF_ERROR(check_values(place, extents));
   int scope_at = tree[place.at].scope;

@@ -1,0 +1,93 @@
+"""Convolutions of narrow numbers whose channels make no whole groups: three of an image, and others."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from test_cpu_space import here, scheduled
+from tilewright import ir, te
+from tilewright.arguments import make_arrays
+from tilewright.task import task_of
+
+TARGETS = ["native -num-cores=2", "llvm -mcpu=icelake-server -num-cores=1", "llvm -mcpu=x86-64-v3 -num-cores=1"]
+TYPES = [("uint8", "int8", "int32"), ("int8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")]
+
+
+def convolution(
+    size: int,
+    channels: int,
+    filters: int,
+    kernel: int,
+    stride: int,
+    pad: int,
+    types: tuple[str, str, str],
+    dilation: int = 1,
+    batch: int = 1,
+) -> ir.PrimFunc:
+    left, right, result = types
+    x = te.placeholder((batch, size, size, channels), left, name="X")
+    w = te.placeholder((kernel, kernel, channels, filters), right, name="W")
+    wide = size + 2 * pad
+    out = (wide - dilation * (kernel - 1) - 1) // stride + 1
+    padded = te.compute(
+        (batch, wide, wide, channels),
+        lambda n, h, v, c: te.if_then_else(
+            te.all(h >= pad, h < size + pad, v >= pad, v < size + pad), x[n, h - pad, v - pad, c], te.const(0, left)
+        ),
+        name="padded",
+    )
+    rh, rw, rc = (te.reduce_axis((0, extent), name=f"r{i}") for i, extent in enumerate((kernel, kernel, channels)))
+    y = te.compute(
+        (batch, out, out, filters),
+        lambda n, h, v, c: te.sum(
+            (padded if pad else x)[n, h * stride + rh * dilation, v * stride + rw * dilation, rc].astype(result)
+            * w[rh, rw, rc, c].astype(result),
+            axis=[rh, rw, rc],
+        ),
+        name="Y",
+    )
+    return te.create_prim_func([x, w, y])
+
+
+def assert_right(program: ir.PrimFunc, target: str, seed: int, best: bool = True) -> None:
+    expected = [array.copy() for array in make_arrays(task_of(program), {}, seed).values()]
+    tw.compile(program, schedule="as written")(*expected)
+    sch = tw.Schedule(program, seed=seed)
+    tw.cpu_space.schedule_for_cpu(sch, here(target), best=best)
+    arrays = list(make_arrays(task_of(program), {}, seed).values())
+    tw.compile(sch, target=here(target))(*arrays)
+    if arrays[-1].dtype == np.int32:
+        np.testing.assert_array_equal(arrays[-1], expected[-1])
+    else:
+        np.testing.assert_allclose(arrays[-1], expected[-1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(24))
+def test_random_ones_are_right(seed: int, target: str) -> None:
+    rng = np.random.default_rng(seed)
+    program = convolution(
+        int(rng.integers(5, 14)),
+        int(rng.choice([1, 2, 3, 5, 6, 7, 9])),
+        int(rng.choice([16, 24, 32, 50, 64])),
+        int(rng.integers(1, 5)),
+        int(rng.integers(1, 3)),
+        int(rng.integers(0, 3)),
+        TYPES[seed % 3],
+        int(rng.integers(1, 3)) if seed % 5 == 0 else 1,
+        int(rng.integers(1, 3)),
+    )
+    assert_right(program, target, seed, best=bool(seed % 2))
+
+
+@pytest.mark.parametrize("types", TYPES[:2], ids=lambda types: types[0])
+def test_three_channels_are_rounded_up_to_a_group(types: tuple[str, str, str]) -> None:
+    """The first layer of a network: the zeros beside its image are made with those behind its channels."""
+    sch = scheduled(convolution(32, 3, 64, 7, 2, 3, types), "llvm -mcpu=icelake-server -num-cores=1")
+    text = sch.mod.script()
+    assert re.search(r"T.call_llvm_pure_intrin\(.*vpdpbusd", text)
+    assert "padded = " not in text and "padded_pad" in text
