@@ -31,6 +31,9 @@ _NEIGHBORS = 4
 #: cycles that packing takes: a byte, with its columns side by side; a number that is turned round; how many times that
 #: where it is rounded up, too
 _PACK_CYCLES, _TURN_CYCLES, _ROUNDING = 0.1, 0.4, 2.0
+#: of a multiply-add, what one of pairs of bfloat16 takes where there are matrix tiles for those: processors with tiles
+#: do without a fast one
+_SLOW_PAIRS = 3.2
 #: how many times as long partial sums of floats in the lanes take: each number is widened by instructions of its own
 _WIDENING = 1.5
 
@@ -131,6 +134,8 @@ class _Way:
         if self.whole is not None and self.tiles:
             # What is rounded up is copied before and after.
             steps = self.tiles[0].cycles / group * (1.0 if self.whole is facts else 1.05)
+            if "amx-bf16" in target.features and facts.reads[left].buffer.dtype == "bfloat16":
+                steps *= _SLOW_PAIRS
             self.cycles = steps + cycles_of_packing(self.whole, 1 - left, reduction, self.whole is not facts)
 
 
