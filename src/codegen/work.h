@@ -9,9 +9,6 @@
 
 namespace tilewright::codegen {
 
-/// Annotation of a loop: the number of copies of its body per iteration of machine code. 1 keeps it rolled.
-inline constexpr const char* kUnrollHint = "unroll_hint";
-
 /// Iterations below which handing a range to another thread costs more than it gains.
 int64_t parallel_grain(const For& loop);
 /// Operations, an estimate: unknown trip counts are taken as 16.

@@ -36,6 +36,7 @@ class Simplifier {
             value = index(value);
             variables_.note(let->var, value);
           }
+          if (is_data(value)) data_.insert(let->var);
           bool trivial = value.is<IntImm>() || value.is<Var>();
           if (trivial && value.dtype().is_integral()) return r(substitute(let->body, {{let->var, value}}));
           return make<LetStmt>({let->var, value, r(let->body)}, let.span());
@@ -79,8 +80,11 @@ class Simplifier {
 
  private:
   Expr index(const Expr& e) {
-    // An index that reads memory may read data that wraps.
-    return effect_of(e) == Effect::kPure ? analyzer_.simplify(e) : e;
+    return is_data(e) && (effect_of(e) != Effect::kPure || variables_.may_wrap(e)) ? e : analyzer_.simplify(e);
+  }
+  /// Whether it is made of what comes from memory, whose arithmetic wraps in indices, too.
+  bool is_data(const Expr& e) const {
+    return effect_of(e) != Effect::kPure || uses_any_var(e, [&](const Ref<Var>& v) { return data_.contains(v); });
   }
   Expr decide(const Expr& condition) {
     return variables_.decides(condition) ? analyzer_.simplify(condition) : condition;
@@ -163,6 +167,7 @@ class Simplifier {
 
   arith::Analyzer analyzer_;
   IndexVariables variables_;
+  std::unordered_set<NodeRef> data_;  ///< variables
 };
 
 }  // namespace

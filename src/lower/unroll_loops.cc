@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -77,7 +78,7 @@ class Unroller {
     visit(
         s,
         [&](const Ref<For>& loop, Visitor&) {
-          const IntImm* copies = loop->annotations.get("unroll_hint").as<IntImm>();
+          const IntImm* copies = loop->annotations.get(kUnrollHint).as<IntImm>();
           count += (kLoopAsAccesses + count_accesses(loop->body)) * (copies ? copies->value : 1);
         },
         [&](const Ref<BufferLoad>& load, Visitor& v) {
@@ -141,7 +142,7 @@ class Unroller {
       serial.kind = ForKind::kSerial;
       int64_t wanted = extent ? std::min(*extent, kMostHinted) : 1;
       int64_t copies = std::max<int64_t>(std::min(wanted, kMostAccesses / each), 1);
-      if (keep) serial.annotations.set("unroll_hint", i32(copies));
+      if (keep) serial.annotations.set(kUnrollHint, i32(copies));
       if (!keep || copies < wanted) report(*loop, extent, each);
       return make<For>(std::move(serial), loop.span());
     }

@@ -29,6 +29,7 @@
 #include <limits>
 
 #include "arith/analyzer.h"
+#include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -365,7 +366,7 @@ class Vectorizer {
     copy.loop_var = make<Var>(*loop.loop_var);
     copy.min = zero(loop.loop_var.dtype());
     copy.extent = extent;
-    copy.annotations.set("unroll_hint", i32(1));
+    copy.annotations.set(kUnrollHint, i32(1));
     copy.body = renew_defs(substitute_folding(loop.body, loop.loop_var, loop.min + begin + copy.loop_var));
     return make<For>(std::move(copy));
   }

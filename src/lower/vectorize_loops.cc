@@ -16,12 +16,14 @@
 // Placement  after partition_loops, which takes away the conditions of full vectors; before unroll_loops, so that loops
 //            inside of a vectorized one are copied once, not per lane
 #include <algorithm>
+#include <numeric>
 
 #include "ir/build.h"
 #include "ir/reduction_step.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/index_variables.h"
 #include "lower/lane_independence.h"
 #include "lower/passes.h"
 #include "lower/vector_math.h"
@@ -36,8 +38,9 @@ constexpr int64_t kMostInterleaved = 4;
 class LaneSpreader {
  public:
   /// `private_memory`: see lane_independence.h.
-  LaneSpreader(const Ref<Var>& v, const Expr& begin, int lanes, const std::unordered_set<NodeRef>& private_memory)
-      : lane_(v), begin_(begin), lanes_(lanes), private_memory_(private_memory) {
+  LaneSpreader(const Ref<Var>& v, const Expr& begin, int lanes, const std::unordered_set<NodeRef>& private_memory,
+               IndexVariables& variables)
+      : lane_(v), begin_(begin), lanes_(lanes), private_memory_(private_memory), variables_(variables) {
     values_[v] = make<Ramp>({begin, one(begin.dtype()), i32(lanes)});
   }
 
@@ -369,7 +372,53 @@ class LaneSpreader {
     if (l->buffer->dtype.is_vector()) return fail(Expr(l), "the elements of '" + l->buffer->name + "' are vectors");
     Expr predicate = is_touched(*l) ? taking_part_ : mask_;
     if (l->predicate.defined()) predicate = under(spread(l->predicate));
+    if (!predicate.defined()) {
+      if (Expr few = load_once(l); few.defined()) return few;
+    }
     return make<BufferLoad>({l->buffer, {index}, predicate}, l.span());
+  }
+
+  /// P[k // 2]: elements that several lanes in a row ask for are loaded once.
+  Expr load_once(const Ref<BufferLoad>& l) {
+    const Expr& index = l->indices[0];
+    if (effect_of(index) != Effect::kPure) return {};
+    int64_t times = 0;
+    visit(index, [&](const Ref<FloorDiv>& quotient, Visitor& walk) {
+      if (uses_var(quotient->a, lane_)) times = std::gcd(times, const_int(quotient->b).value_or(1));
+      walk.descend(quotient);
+    });
+    times = std::gcd(times, int64_t{lanes_});
+    if (times < 2 || times == lanes_ || variables_.may_wrap(index)) return {};
+    DataType type = lane_.dtype();
+    Ref<Var> place = var("place", type), within = var("within", type);
+    analyzer_.bind(place, zero(type), int_imm(type, lanes_ / times));
+    analyzer_.bind(within, zero(type), int_imm(type, times));
+    Expr lane = begin_ + place * int_imm(type, times) + within;
+    Expr there = analyzer_.simplify(substitute(index, VarMap{{lane_, lane}}));
+    if (uses_var(there, within)) return {};
+    Expr first = substitute(there, VarMap{{place, zero(type)}});
+    auto stride = const_int(analyzer_.simplify(substitute(there, VarMap{{place, place + one(type)}}) - there));
+    if (!stride || *stride != 1 || !analyzer_.can_prove_equal(there, first + cast(first.dtype(), place))) return {};
+    Expr base = analyzer_.simplify(first);
+    Expr few = make<BufferLoad>({l->buffer, {ramp(base, one(base.dtype()), static_cast<int>(lanes_ / times))}, Expr()},
+                                l.span());
+    std::vector<Expr> picks;
+    for (int64_t i = 0; i < lanes_; ++i) picks.push_back(i32(i / times));
+    return make<Shuffle>({{few}, std::move(picks)});
+  }
+
+  /// k // 2 or k % 2 for lanes that begin at a multiple of two: what differs between lanes is a constant.
+  Expr of_constant_lanes(Kind kind, const Expr& a, const Expr& x, const Expr& y) {
+    const Ramp* places = x.as<Ramp>();
+    const Broadcast* same = y.as<Broadcast>();
+    auto divisor = const_int(same ? same->value : y);
+    if (!places || !divisor || *divisor < 2 || effect_of(a) != Effect::kPure || variables_.may_wrap(a)) return {};
+    DataType type = places->base.dtype();
+    Expr by = int_imm(type, *divisor);
+    if (const_int(places->base) || !analyzer_.can_prove_equal(floormod(places->base, by), zero(type))) return {};
+    Expr first = vector_binary(kind, ramp(zero(type), places->stride, lanes_), broadcast(by, lanes_));
+    if (kind == Kind::kFloorMod) return first;
+    return vector_binary(Kind::kAdd, broadcast(analyzer_.simplify(floordiv(places->base, by)), lanes_), first);
   }
 
   /// Whether the mask of a vector that is cut off at its end surely leaves something of it.
@@ -387,6 +436,9 @@ class LaneSpreader {
     auto two = [&](Kind kind, const Expr& a, const Expr& b) -> Expr {
       Expr x = spread(a), y = spread(b);
       if (!reason.empty()) return e;
+      if (kind == Kind::kFloorDiv || kind == Kind::kFloorMod) {
+        if (Expr simple = of_constant_lanes(kind, a, x, y); simple.defined()) return simple;
+      }
       if (divides(kind)) y = divisor(y);
       return x == a && y == b ? e : vector_binary(kind, x, y);
     };
@@ -520,6 +572,7 @@ class LaneSpreader {
   const Expr begin_;
   int lanes_;
   const std::unordered_set<NodeRef>& private_memory_;
+  IndexVariables& variables_;
   arith::Analyzer analyzer_;
   Expr mask_;
   Expr taking_part_;  ///< of the mask what statements say: conditions within values are no part of it
@@ -566,14 +619,15 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
     return make<For>(std::move(copy), loop.span());
   };
   std::unordered_set<NodeRef> memory = private_memory(*func, context);
-  Stmt body = rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-    Ref<For> inner = r.descend(loop);
+  arith::Analyzer ranges;
+  IndexVariables variables(*func, ranges);
+  auto vectorized = [&](const Ref<For>& loop, const Ref<For>& inner) -> Stmt {
     if (loop->kind != ForKind::kVectorized) return inner;
     auto lanes = const_int(inner->extent);
     if (lanes && *lanes == 1) return substitute_folding(inner->body, inner->loop_var, inner->min);
     std::string reason = "its extent is not a constant";
     if (lanes && *lanes > 1) {
-      LaneSpreader spreader(inner->loop_var, inner->min, static_cast<int>(*lanes), memory);
+      LaneSpreader spreader(inner->loop_var, inner->min, static_cast<int>(*lanes), memory, variables);
       try {
         Stmt vector = spreader.run(inner->body);
         if (spreader.reason.empty()) {
@@ -589,7 +643,20 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
     context.notes.push_back({"lower/not-vectorized", context.function,
                              "loop '" + loop->loop_var->name_hint + "' is not vectorized: " + reason});
     return serial(inner);
-  });
+  };
+  Stmt body = rewrite(
+      func->body,
+      [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+        ranges.bind(loop->loop_var, loop->min, loop->extent);
+        variables.enter(*loop);
+        Stmt result = vectorized(loop, r.descend(loop));
+        variables.leave(*loop);
+        return result;
+      },
+      [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
+        if (let->value.dtype().is_integral()) variables.note(let->var, let->value);
+        return r.descend(let);
+      });
   return with_body(func, std::move(body));
 }
 

@@ -39,11 +39,11 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
     if reductions and is_conditional(node):
         return False
     moves = isinstance(node.body, ir.BufferStore) and isinstance(node.body.value, ir.BufferLoad)
+    again = times_read(schedule, block, consumers, sizes) - 1
     for consumer in reductions:
         facts = facts_of(schedule, consumer)
-        if facts is None or (facts.is_contraction() and not moves):
+        if facts is None or (facts.is_contraction() and not moves and again > 0):
             return False
-    again = times_read(schedule, block, consumers, sizes) - 1
     if not moves and again > 0 and again * work_of(node) > _WORTH_A_TRIP:
         return False
     try:

@@ -6,6 +6,7 @@
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/work.h"
+#include "ir/annotations.h"
 #include "ir/numeric.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
