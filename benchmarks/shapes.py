@@ -71,6 +71,21 @@ def attention(heads: int, rows: int, width: int) -> Made:
     return (lambda: everyday.attention(heads, rows, width), fused)
 
 
+def nibbles(n: int, k: int, times_vector: bool = False) -> Any:
+    """Weights of four bits, two in a byte, with a scale for each 32; or what a vector makes of them."""
+    p, s = te.placeholder((n, k // 2), "uint8", name="P"), te.placeholder((n, k // 32), name="s")
+    x, (r,) = te.placeholder((k,), name="x"), reduce(k)
+
+    def weight(i: Any, j: Any) -> Any:
+        part = (p[i, j // 2] >> ((j % 2) * 4).astype("uint8")) & te.const(15, "uint8")
+        return (part.astype("int32").astype("float32") - 8.0) * s[i, j // 32]
+
+    w = te.compute((n, k), weight, name="W")
+    if not times_vector:
+        return te.create_prim_func([p, s, w])
+    return te.create_prim_func([p, s, x, te.compute((n,), lambda i: te.sum(w[i, r] * x[r], axis=[r]), name="Y")])
+
+
 def columns(m: int, n: int) -> Any:
     x = te.placeholder((m, n), name="X")
     (k,) = reduce(m)
@@ -232,6 +247,8 @@ PROGRAMS |= {
         lambda: product(197, 200, 768, ("bfloat16", "bfloat16", "float32")),
         lambda t, a, b: t.matmul(a, b),
     ),
+    "weights of 4 bits 2048": (lambda: nibbles(2048, 2048), None),
+    "weights of 4 bits 2048 x vector": (lambda: nibbles(2048, 2048, True), None),
     "blur in two passes, zeros around": (lambda: everyday.blur_zero_edges(1024, 1024), None),
     "blur in two passes, clamped": (lambda: everyday.blur_clamped_edges(1024, 1024), None),
     "stencil, two steps": (lambda: everyday.stencil_twice(1024, 1024), None),

@@ -6,8 +6,9 @@
 //       C[i * 8 + j] = A[i * 8 + j] * s                   with predicate mask = T.Ramp(0, 1, 8) < T.Broadcast(n, 8)
 //
 // Stores that together fill a stretch of memory (C[2 * j] and C[2 * j + 1]) become one of interleaved lanes. Conditions
-// that differ between lanes become predicates of the loads and stores under them. A statement is executed
-// for all lanes before the next one: that is what `vectorized` promises to be harmless.
+// that differ between lanes become predicates of the loads and stores under them. Elements that lanes in a row share
+// (P[j // 2]) are loaded once, and shuffled. A statement is executed for all lanes before the next one: that is what
+// `vectorized` promises to be harmless.
 //
 // Needs      flat buffers; constant extents (split_vector_loops)
 // Ensures    no vectorized loops. One whose body has no vector form (a sum into one element, a nested vector loop, a
