@@ -62,6 +62,10 @@ std::optional<Real> compute_in_float32(Intrinsic intrinsic, const Real& x) {
       return single::tanh(x);
     case Intrinsic::k_erf:
       return single::erf(x);
+    case Intrinsic::k_sin:
+      return x.fused() ? std::optional(single::sin(x)) : std::nullopt;
+    case Intrinsic::k_cos:
+      return x.fused() ? std::optional(single::cos(x)) : std::nullopt;
     default:
       return std::nullopt;
   }

@@ -129,6 +129,23 @@ Real real(const Whole& a) {
   return {a.at, b.CreateBitCast(a.value, with_lanes(element, lanes_of(a.value)))};
 }
 
+Whole rounded(const Real& a) {
+  llvm::IRBuilder<>& b = a.at->builder;
+  llvm::Type* integer = b.getIntNTy(a.value->getType()->getScalarSizeInBits());
+  llvm::Type* type = with_lanes(integer, lanes_of(a.value));
+  return {a.at, b.CreateIntrinsic(llvm::Intrinsic::lrint, {type, a.value->getType()}, {a.value})};
+}
+
+Real widened(const Real& a) {
+  llvm::IRBuilder<>& b = a.at->builder;
+  return {a.at, b.CreateFPExt(a.value, with_lanes(b.getDoubleTy(), lanes_of(a.value)))};
+}
+
+Real narrowed(const Real& a) {
+  llvm::IRBuilder<>& b = a.at->builder;
+  return {a.at, b.CreateFPTrunc(a.value, with_lanes(b.getFloatTy(), lanes_of(a.value)))};
+}
+
 Real exact_remainder(const Real& a, const Real& b) {
   llvm::Type* type = a.value->getType();
   llvm::FunctionCallee callee =
@@ -187,8 +204,9 @@ LaneReplacement::LaneReplacement(const Mask& mask, llvm::ArrayRef<Real> usual, l
   Value* mark = b.CreateLoad(b.getInt8Ty(), b.CreateGEP(b.getInt8Ty(), marks, lane_));
   b.CreateCondBr(b.CreateIsNotNull(mark), body, next_);
   b.SetInsertPoint(body);
-  for (Value* memory : arg_slots) {
-    lane_args_.push_back(b.CreateLoad(b.getDoubleTy(), b.CreateGEP(b.getDoubleTy(), memory, lane_)));
+  for (size_t i = 0; i < args.size(); ++i) {
+    llvm::Type* element = args[i].value->getType()->getScalarType();
+    lane_args_.push_back(b.CreateLoad(element, b.CreateGEP(element, arg_slots[i], lane_)));
   }
 }
 
@@ -199,7 +217,7 @@ void LaneReplacement::finish(llvm::ArrayRef<Real> replaced, llvm::MutableArrayRe
     for (const Real& value : replaced) values.push_back(value.value);
   } else {
     for (size_t i = 0; i < replaced.size(); ++i) {
-      b.CreateStore(replaced[i].value, b.CreateGEP(b.getDoubleTy(), slots_[i], lane_));
+      b.CreateStore(replaced[i].value, b.CreateGEP(usual_[i]->getType()->getScalarType(), slots_[i], lane_));
     }
     b.CreateBr(next_);
     b.SetInsertPoint(next_);

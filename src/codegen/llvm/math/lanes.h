@@ -100,6 +100,11 @@ Real copysign(const Real& magnitude, const Real& sign);
 Real mad(const Real& a, const Real& b, const Real& c);
 Whole bits(const Real& a);
 Real real(const Whole& a);
+/// The nearest whole number, of two the even one; for |a| < 2^31, of other lanes nothing is known.
+Whole rounded(const Real& a);
+/// The same numbers in float64, and rounded to float32.
+Real widened(const Real& a);
+Real narrowed(const Real& a);
 /// libm's fmod, for one lane.
 Real exact_remainder(const Real& a, const Real& b);
 
