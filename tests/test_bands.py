@@ -46,8 +46,8 @@ def assert_right(program: ir.PrimFunc, target: str, seed: int = 0, choices: tupl
 
 
 def chain(rng: np.random.Generator) -> ir.PrimFunc:
-    """Two products of operands that lie in any order, with rows and a batch or without, what an attention has between
-    them or less, and a step behind or none; sizes are odd ones as well."""
+    """Two products of operands that lie in any order, with rows and a batch or without, heads that share keys or not,
+    what an attention has between them or less, and a step behind or none; sizes are odd ones as well."""
     sizes = {
         **{"b": int(rng.choice([2, 3, 4])), "i": int(rng.choice([64, 96, 67, 160, 48])), "d": int(rng.choice([8, 20]))},
         **{"j": int(rng.choice([64, 50, 96, 33])), "e": int(rng.choice([16, 24, 5]))},
@@ -58,11 +58,14 @@ def chain(rng: np.random.Generator) -> ir.PrimFunc:
     def order(letters: str) -> str:
         return "".join(rng.permutation(list(letters))) if rng.integers(2) else letters
 
+    shared = int(rng.choice([1, 1, 2, 4]))
+
     def tensor(name: str, letters: str) -> tuple[Any, str]:
-        return te.placeholder([sizes[letter] for letter in letters], name=name, dtype=dtype), letters
+        extents = {**sizes, "B": -(-sizes["b"] // shared)}
+        return te.placeholder([extents[letter] for letter in letters], name=name, dtype=dtype), letters
 
     def at(operand: tuple[Any, str], **axes: Any) -> Any:
-        return operand[0][tuple(axes[letter] for letter in operand[1])]
+        return operand[0][tuple(axes["b"] // shared if letter == "B" else axes[letter] for letter in operand[1])]
 
     def made(name: str, letters: str, value: Any, over: str = "", combine: Any = te.sum) -> tuple[Any, str]:
         def compute(*indices: Any) -> Any:
@@ -74,7 +77,8 @@ def chain(rng: np.random.Generator) -> ir.PrimFunc:
         return te.compute([sizes[letter] for letter in letters], compute, name=name), letters
 
     q = tensor("Q", order(f"{batch if rng.integers(4) else ''}id"))
-    k, v = tensor("K", order(batch + "jd")), tensor("V", order(f"{batch if rng.integers(4) else ''}je"))
+    keys = batch if shared == 1 else batch.upper()
+    k, v = tensor("K", order(keys + "jd")), tensor("V", order(f"{keys if rng.integers(4) else ''}je"))
     score = made("S", order(batch + "ij"), lambda **at_: at(q, **at_) * at(k, **at_), "d")
     parameters = [q[0], k[0], v[0]]
     kind = rng.choice(["nothing", "scale", "mask", "softmax", "late softmax", "causal"])
@@ -160,3 +164,19 @@ def test_long_sums_do_not_bring_their_operands_again() -> None:
     y = te.compute((128, 512), lambda i, j: te.sum(g[i, m] * u[m, j], axis=m), name="Y")
     sch = scheduled(te.create_prim_func([x, w, u, y]), "llvm -mcpu=haswell -num-cores=1 -l2-bytes=262144")
     assert len(parallel_loops_around(sch, "H_update", "Y_rf_update")) == 2
+
+
+@pytest.mark.parametrize("group", [1, 2, 4])
+def test_heads_that_share_keys_are_heads(group: int) -> None:
+    """Their rows run in bands as those of others do, and not four heads of one row at a time."""
+    q, k, v = (te.placeholder((96, 4 // (group if name != "Q" else 1), 16), name=name) for name in "QKV")
+    d, j = te.reduce_axis((0, 16), name="d"), te.reduce_axis((0, 96), name="j")
+    s = te.compute((4, 96, 96), lambda h, a, b: te.sum(q[a, h, d] * k[b, h // group, d], axis=d), name="S")
+    p = te.compute((4, 96, 96), lambda h, a, b: te.exp(s[h, a, b]), name="P")
+    o = te.compute((96, 4, 16), lambda a, h, e: te.sum(p[h, a, j] * v[j, h // group, e], axis=j), name="O")
+    program = te.create_prim_func([q, k, v, o])
+    assert_right(program, SMALL[0])
+    sch = scheduled(program, SMALL[0])
+    assert len(parallel_loops_around(sch, "S_update", "O_update")) == 1
+    rows = [sch.get(loop).extent.value for loop in sch.get_loops("P")]
+    assert rows[-2:] != [1, 96] and max(rows[:-1]) >= 16

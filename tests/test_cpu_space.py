@@ -16,7 +16,7 @@ from tilewright.cpu_space.plain import along_results
 from tilewright.cpu_space.register_tile import register_tiles
 from tilewright.script import tir as T
 from tilewright.task import task_of
-from tilewright.testing import everyday, formulas
+from tilewright.testing import formulas
 
 TARGETS = ["llvm -mcpu=skylake-avx512 -num-cores=1", "llvm -mcpu=haswell -num-cores=4"]
 
@@ -790,9 +790,3 @@ def test_a_scale_for_each_group_of_neighbors(shape, group):
     np.testing.assert_allclose(arrays["Y"], wanted, rtol=1e-6)
     if group == 32:
         assert "T.Broadcast(s" in tw.compile(sch, TARGETS[0]).inspect("tir")
-
-
-def test_halves_of_a_row_are_told_apart_without_asking():
-    """A rotary embedding: which half an element is in is settled for each group of lanes."""
-    kernel = tw.compile(everyday.rotary(64, 4, 64), "llvm -mcpu=x86-64-v3 -num-cores=1", schedule="by rules")
-    assert "Select" not in kernel.inspect("tir") and "predicate" not in kernel.inspect("tir")

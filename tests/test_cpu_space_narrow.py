@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,3 +93,42 @@ def test_three_channels_are_rounded_up_to_a_group(types: tuple[str, str, str]) -
     text = sch.mod.script()
     assert re.search(r"T.call_llvm_pure_intrin\(.*vpdpbusd", text)
     assert "padded = " not in text and "padded_pad" in text
+
+
+def product(types: tuple[str, str, str], term: Callable[[Any, Any], Any], rows: int = 40) -> ir.PrimFunc:
+    a, b = te.placeholder((rows, 96), types[0], name="A"), te.placeholder((96, 64), types[1], name="B")
+    k = te.reduce_axis((0, 96), name="k")
+    sums = lambda i, j: te.sum(term(a[i, k].astype(types[2]), b[k, j].astype(types[2])), axis=k)  # noqa: E731
+    return te.create_prim_func([a, b, te.compute((rows, 64), sums, name="C")])
+
+
+TERMS: dict[str, Callable[[Any, Any], Any]] = {
+    "scaled": lambda a, b: a * 2 * b,
+    "of another zero": lambda a, b: (a - 3) * (b - 5),
+    "squared": lambda a, b: a * b * b,
+    "masked": lambda a, b: te.if_then_else(a > 0, a, te.const(0, a.dtype)) * b,
+}
+
+
+@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("types", TYPES, ids=lambda types: types[0])
+@pytest.mark.parametrize("target", ["llvm -mcpu=sapphirerapids -num-cores=1", TARGETS[1], TARGETS[2]])
+def test_products_with_more_in_them_are_left_to_others(types: tuple[str, str, str], term: str, target: str) -> None:
+    """An instruction that multiplies and adds does nothing else: what is begun for it has to be for it."""
+    program = product(types, TERMS[term])
+    assert_right(program, target, 1)
+    kernel = tw.compile(program, here(target), schedule="by rules")
+    assert not {note.code for note in kernel.notes} & {"lower/not-in-registers"}
+    text = scheduled(program, target).mod.script()
+    assert "outer_C" not in text and "call_llvm_pure_intrin" not in text
+
+
+def test_tiles_of_a_product_that_is_read_twice_go_to_its_memory() -> None:
+    a, b = te.placeholder((64, 64), "bfloat16", name="A"), te.placeholder((64, 64), "bfloat16", name="B")
+    k, j = te.reduce_axis((0, 64), name="k"), te.reduce_axis((0, 64), name="j")
+    wide = lambda x: x.astype("float32")  # noqa: E731
+    s = te.compute((64, 64), lambda x, y: te.sum(wide(a[x, k]) * wide(b[k, y]), axis=k), name="S")
+    top = te.compute((64,), lambda x: te.max(s[x, j], axis=j), name="top")
+    e = te.compute((64, 64), lambda x, y: te.exp(s[x, y] - top[x]), name="E")
+    sch = scheduled(te.create_prim_func([a, b, e]), "llvm -mcpu=sapphirerapids -num-cores=1")
+    assert "amx_product" in str(sch.trace) and "S_local" not in sch.mod.script()

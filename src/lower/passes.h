@@ -8,6 +8,7 @@ namespace tilewright::lower {
 PassResult lower_prefetches(const Ref<PrimFunc>& func, PassContext& context);
 PassResult plan_allocations(const Ref<PrimFunc>& func, PassContext& context);
 PassResult check_races(const Ref<PrimFunc>& func, PassContext& context);
+PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_init_blocks(const Ref<PrimFunc>& func, PassContext& context);
 PassResult skip_zero_terms(const Ref<PrimFunc>& func, PassContext& context);
 PassResult inline_block_axes(const Ref<PrimFunc>& func, PassContext& context);

@@ -24,6 +24,7 @@ constexpr Row kRows[] = {
     {"plan_allocations", plan_allocations, kAll, kScheduled,
      "while blocks are whole: axes tell which loops carry values in a buffer"},
     {"check_races", check_races, kMachines, kScheduled, "what each iteration has for itself is no race"},
+    {"check_first_values", check_first_values, kMachines, kScheduled, "blocks still have their inits"},
     {"lower_prefetches", lower_prefetches, kAll, kScheduled,
      "homes and races go by what a hint names; the passes behind know loads only"},
     {"lower_init_blocks", lower_init_blocks, kAll, kScheduled,

@@ -22,7 +22,7 @@ using target::operator==;
 bool has_number(const tw_cpu_features& set, int feature) { return tw_has_cpu_feature(&set, feature) != 0; }
 
 int default_vector_bits(const tw_cpu_features& features) {
-  if (has_number(features, TW_CPU_avx512f)) return 512;
+  if (has_number(features, TW_CPU_avx512f) && has_number(features, TW_CPU_evex512)) return 512;
   return has_number(features, TW_CPU_avx) ? 256 : 128;
 }
 
@@ -298,6 +298,8 @@ Result<Target> resolve_cpu(const Options& options) {
                                         number < 0 ? "unknown" : fmt::format("none of {}", target.triple())),
                             "write it as LLVM does: avx2, avx512f, amx-int8, ...; of Arm dotprod, sve, ...");
     remove ? target::disable_feature(features, name) : target::enable_feature(features, name);
+    // Who asks for AVX-512 means its long vectors, which LLVM has a name of their own for.
+    if (!remove && name.starts_with("avx512")) target::enable_feature(features, "evex512");
   }
   int cores = target.num_cores;
   target = complete(target.cpu, features);

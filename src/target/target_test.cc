@@ -116,6 +116,8 @@ TEST(Target, RegistersFollowFromTheProcessor) {
                       {"llvm -mcpu=skylake-avx512 -vector-width=256", 256, 32},
                       {"llvm -mcpu=knl -vector-width=256", 256, 16},
                       {"llvm -mcpu=skylake-avx512 -mattr=-avx512f", 256, 16},
+                      {"llvm -mcpu=haswell -mattr=+avx512f", 512, 32},
+                      {"llvm -mcpu=haswell -mattr=+avx512vl,-evex512", 256, 32},
                       {"llvm -mcpu=haswell -mattr=-avx", 128, 16}};
   for (auto& row : rows) {
     EXPECT_EQ(parse(row.text).vector_bits, row.bits) << row.text;

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, Operand, Sizes, coefficient, constant, facts_of
+from tilewright.cpu_space.facts import Facts, Operand, Sizes, coefficient, constant, facts_of, uses
 from tilewright.cpu_space.inside import Inside
 from tilewright.cpu_space.register_tile import bits_of, bytes_of
 from tilewright.schedule import BlockRV, Schedule
@@ -116,11 +116,15 @@ def _has_instructions(facts: Facts) -> bool:
 
 
 def _rows_of(product: Facts, operand: Operand) -> tuple[list[int], list[int]]:
-    """Axes of a batch, with which all operands vary, and of rows, with which only this one does."""
-    batch = [i for i in product.spatial if all(read.varies(i) for read in product.reads)]
+    """Axes of a batch, with which all operands vary, in groups (`h // 4`) too; those of rows, with which one does."""
+
+    def is_index(read: Operand, axis: int) -> bool:
+        return any(uses(index, product.axes[axis].var) for index in read.indices)
+
+    batch = [i for i in product.spatial if all(is_index(read, i) for read in product.reads)]
     others = [read for read in product.reads if read is not operand]
-    rows = [i for i in product.spatial if operand.varies(i) and not any(read.varies(i) for read in others)]
-    return batch, rows
+    rows = [i for i in product.spatial if operand.varies(i) and not any(is_index(read, i) for read in others)]
+    return batch, sorted(rows, key=product.extent)  # bands are parts of the longest
 
 
 def _axes_for_results(product: Facts, axes: list[int], end: Facts) -> list[int]:
@@ -193,7 +197,8 @@ def _rows_at_a_time(plan: _Plan, target: _core.Target) -> int | None:
     ways = [size for size in range(_LEAST_ROWS, extent + 1) if extent % size == 0 and size <= most]
     if ways:
         return max(ways, key=lambda size: (size % _WHOLE_TILES == 0, size))
-    return extent if outer and of_row * extent <= target.l2_bytes * _OF_WHOLE_BAND else None
+    is_near = of_row * extent <= target.l2_bytes * _OF_WHOLE_BAND
+    return extent if outer and extent >= _LEAST_ROWS and is_near else None
 
 
 def _bytes_of_all(buffer: ir.Buffer) -> int:

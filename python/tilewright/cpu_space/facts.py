@@ -82,6 +82,7 @@ class Facts:
         reads: what it reads, but for the element that it adds to.
         periods: by axis: the greatest number of steps after which an index moves all at once (`j // 32`); 0: any.
         phases: numbers of the axes that decide, with a remainder of theirs, which terms are zero.
+        adds_products: whether it adds products of two elements, and does nothing else with them.
         parts: how many parts of its axes the shared loops go through; 0 where there are no such loops.
     """
 
@@ -91,6 +92,7 @@ class Facts:
     reads: tuple[Operand, ...]
     periods: tuple[int, ...]
     phases: tuple[int, ...] = ()
+    adds_products: bool = False
     parts: int = 0
 
     def sizes_and_strides(self) -> Hashable:
@@ -176,6 +178,11 @@ def step_after(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV:
     """The block that takes results to where they are read: the only consumer, where it has one step for each of them,
     in so many loops, and can follow them to where they are made, as it needs nothing that other blocks make; else a
     copy."""
+    return next_step(schedule, facts, dimensions) or schedule.cache_write(facts.block, 0, "local")
+
+
+def next_step(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV | None:
+    """The block that :func:`step_after` gives where that is no copy."""
     consumers = schedule.get_consumers(facts.block)
     passed = is_parameter(schedule, schedule.get(facts.block).writes[0].buffer)
     if len(consumers) == 1 and not passed and is_spatial(schedule.get(consumers[0])):
@@ -183,7 +190,7 @@ def step_after(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV:
         alone = len(loops) == dimensions and len(schedule.get_producers(consumers[0])) == 1
         if alone and is_plain(schedule, loops) and _goes_along(schedule.get(consumers[0]), facts.store.buffer):
             return consumers[0]
-    return schedule.cache_write(facts.block, 0, "local")
+    return None
 
 
 def _goes_along(node: ir.Block, buffer: ir.Buffer) -> bool:
@@ -355,7 +362,7 @@ def _facts_inside(schedule: Inside, block: BlockRV, sizes: Sizes, side_by_side: 
     """In one step of the loops around the block's own."""
     node, loops = schedule.get(block), schedule.get_loops(block)
     accesses = _accesses_of(node, sizes, side_by_side)
-    if not loops or not is_plain(schedule, loops) or accesses is None or accesses[-1]:
+    if not loops or not is_plain(schedule, loops) or accesses is None or accesses[3]:
         return None
     free = {schedule.get(loop).loop_var: loop for loop in loops}
     axes: dict[int, Axis] = {}
@@ -376,17 +383,18 @@ def _facts_inside(schedule: Inside, block: BlockRV, sizes: Sizes, side_by_side: 
         parts *= max(1, whole // extent)
     if free:
         return None
-    store, reads, periods, _ = accesses
+    store, reads, periods, _, adds_products = accesses
 
     def inside(operand: Operand) -> Operand:
         return Operand(operand.buffer, operand.indices, tuple(operand.strides[n] for n in axes))
 
     own_reads = tuple(inside(read) for read in reads)
-    return Facts(block, tuple(axes.values()), inside(store), own_reads, tuple(periods[n] for n in axes), parts=parts)
+    own_periods = tuple(periods[n] for n in axes)
+    return Facts(block, tuple(axes.values()), inside(store), own_reads, own_periods, (), adds_products, parts)
 
 
 #: of Facts what follows from the block alone: a search asks about the same block for each of its candidates
-_Accesses = tuple[Operand, tuple[Operand, ...], tuple[int, ...], tuple[int, ...]]
+_Accesses = tuple[Operand, tuple[Operand, ...], tuple[int, ...], tuple[int, ...], bool]
 _known: dict[tuple[ir.Block, Hashable, bool], _Accesses | None] = {}
 _MOST_KNOWN = 64
 
@@ -438,7 +446,26 @@ def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesse
         tuple(reads),
         periods,
         tuple(i for i, variable in enumerate(variables) if steps_of_conditions(node, variable) > 1),
+        len(stores) == 1 and _adds_product(stores[0]),
     )
+
+
+def _adds_product(store: Any) -> bool:
+    """Whether an element gets the product of two others added, each of another type at most."""
+
+    def element(value: Any) -> Any:
+        while isinstance(value, ir.Cast):
+            value = value.value
+        return value if isinstance(value, ir.BufferLoad) else None
+
+    value = store.value
+    if not isinstance(value, ir.Add):
+        return False
+    terms = [term for term in (value.a, value.b) if isinstance(term, ir.Mul)]
+    sums = [term for term in (value.a, value.b) if isinstance(term, ir.BufferLoad)]
+    if len(terms) != 1 or len(sums) != 1 or not sums[0].buffer.same_as(store.buffer):
+        return False
+    return element(terms[0].a) is not None and element(terms[0].b) is not None
 
 
 def _are_side_by_side(stores: list[Any]) -> bool:
@@ -480,7 +507,7 @@ def _stride(indices: Any, steps: list[int | None], variable: ir.Var, period: int
 def coefficient(index: Any, variable: ir.Var, period: int = 0) -> int | None:
     """What an index moves by for a step of a variable, from within a period to within it: 0 where it does not move,
     None where it depends."""
-    if not _uses(index, variable):
+    if not uses(index, variable):
         return 0
     analyzer = arith.Analyzer()
     place: Any = variable
@@ -493,7 +520,22 @@ def coefficient(index: Any, variable: ir.Var, period: int = 0) -> int | None:
     return constant(analyzer.simplify(there - here))
 
 
-def _uses(index: Any, variable: ir.Var) -> bool:
+def goes_round(operand: Operand, variable: ir.Var) -> bool:
+    """Whether an index along a variable stops at an end, or begins again: `A[min(i, 9)]`, `A[(i + 1) % 10]`."""
+    found = False
+
+    def look(inner: Any) -> None:
+        nonlocal found
+        if isinstance(inner, (ir.Min, ir.Max, ir.FloorMod)) and uses(inner, variable):
+            found = found or coefficient(inner, variable) is None
+
+    for index in operand.indices:
+        _core.visit(index, look)
+    return found
+
+
+def uses(index: Any, variable: ir.Var) -> bool:
+    """Whether a variable is in an index."""
     used = False
 
     def look(inner: Any) -> None:

@@ -64,7 +64,7 @@ def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw
 
 def is_narrow(facts: Facts) -> bool:
     """Whether products of two narrow numbers are added to wide ones: others have no instruction that takes a group."""
-    if len(facts.reads) != 2 or facts.phases:
+    if len(facts.reads) != 2 or facts.phases or not facts.adds_products:
         return False
     return bits_of(facts.store.buffer.dtype) == 32 and all(bits_of(read.buffer.dtype) <= 16 for read in facts.reads)
 

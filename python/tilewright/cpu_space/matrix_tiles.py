@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, Operand, coefficient, constant, facts_of, is_parameter, step_after
+from tilewright.cpu_space.facts import Facts, Operand, coefficient, constant, facts_of, is_parameter, next_step
 from tilewright.cpu_space.grouped_product import (
     LANES,
     columns_of,
@@ -209,7 +209,7 @@ def _schedule(schedule: Schedule, facts: Facts, way: _Way, target: _core.Target)
     pack_groups(schedule, facts, 1 - way.left, way.columns, way.depth_axis, group, first[-1])
     product = _product(facts, way, taken, inside, sums)
     product.register()
-    leaving = None if direct else step_after(schedule, facts, len(facts.spatial))
+    leaving = None if direct else next_step(schedule, facts, len(facts.spatial))
     if leaving is not None:
         schedule.reverse_compute_at(leaving, order[-1])
     # The description has its axes in the order of its loops.

@@ -6,7 +6,7 @@ import math
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, constant, is_choice, step_after
+from tilewright.cpu_space.facts import Facts, constant, goes_round, is_choice, step_after
 from tilewright.cpu_space.inside import Inside
 from tilewright.cpu_space.register_tile import bits_of, tile_of_lanes_along
 from tilewright.schedule import BlockRV, LoopRV, Schedule
@@ -73,6 +73,10 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         schedule.reorder(*(loops[i] for i in others), loops[axis])
     outer = [loops[i] for i in others]
     vector = loops[axis]
+    if any(goes_round(read, facts.axes[axis].var) for read in facts.reads):
+        # Lowering cuts the loop where indices turn back, and makes vectors of what is between.
+        share(schedule, outer, total, target)
+        return
     if outer and facts.axes[axis].is_fixed and 2 * facts.extent(axis) < lanes:
         # Lines that fill no vector: lowering makes vectors across them.
         if target.num_cores > 1 and facts.axes[others[-1]].is_fixed and facts.extent(others[-1]) >= 4 * lanes:

@@ -1,7 +1,7 @@
 // The functions that are used most, for float32 in float32: half the work of the ones that compute in float64, for
 // errors of up to 1.6 units in the last place (erf one and three quarters, less than one where tables lie in registers;
-// sigmoid two and a quarter). Which ones these are: exp, exp2, log, sigmoid, tanh, erf; sin and cos where multiplications
-// and additions are fused.
+// sigmoid two and a quarter). Which ones these are: exp, exp2, log, sigmoid, tanh, erf; sin and cos where
+// multiplications and additions are fused.
 #pragma once
 
 #include <vector>
@@ -170,9 +170,8 @@ S cos_of_quarter(const S& r) {
 /// What is beyond the reduction, and no number, is computed in float64.
 template <class S, class F>
 S with_huge_arguments(const S& usual, const S& x, F in_float64) {
-  return replace_lanes(!(abs(x) < 0x1p17), std::array<S, 1>{usual}, x, [&](const S& lane) {
-    return std::array<S, 1>{narrowed(in_float64(widened(lane)))};
-  })[0];
+  return replace_lanes(!(abs(x) < 0x1p17), std::array<S, 1>{usual}, x,
+                       [&](const S& lane) { return std::array<S, 1>{narrowed(in_float64(widened(lane)))}; })[0];
 }
 
 template <class S>

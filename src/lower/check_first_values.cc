@@ -1,0 +1,110 @@
+// Refuse updates of memory that nothing has written before.
+//
+//   acc = T.alloc_buffer((8,))           refused: `acc` has no value that could be added to
+//   acc[i] = acc[i] + A[i, k]            (with T.init() or a loop that sets it to zero it has one)
+//
+// Only what is sure is: no other statement stores to the buffer or has its address, and no condition decides whether
+// the old value counts. In the interpreter each element knows whether it has a value.
+//
+// Needs      blocks with their inits
+// Ensures    the same function
+// Placement  before inits become statements; not in a search, whose programs run in the interpreter first
+#include <unordered_map>
+
+#include "ir/op.h"
+#include "ir/structural.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+struct Writers {
+  Ref<BufferStore> update;  ///< of a value that the element had before
+  bool others = false;
+};
+
+/// Whether the value of a store always depends on what was there.
+bool updates(const BufferStore& store) {
+  bool found = false;
+  visit(
+      store.value,
+      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        bool same = load->buffer == store.buffer && load->indices.size() == store.indices.size();
+        for (size_t i = 0; same && i < load->indices.size(); ++i) same = same_expr(load->indices[i], store.indices[i]);
+        found |= same;
+        walk.descend(load);
+      },
+      [&](const Ref<Select>& chosen, Visitor& walk) { walk(chosen->condition); },
+      [&](const Ref<Call>& call, Visitor& walk) {
+        if (intrinsic_of(*call) == Intrinsic::k_if_then_else) return walk(Expr(call->args[0]));
+        walk.descend(call);
+      });
+  return found;
+}
+
+}  // namespace
+
+PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context) {
+  if (!context.check_races) return func;
+  std::unordered_map<NodeRef, Writers> made;
+  visit(func->body, [&](const Ref<Block>& block, Visitor& walk) {
+    for (const Ref<Buffer>& buffer : block->alloc_buffers) made[buffer->data];
+    walk.descend(block);
+  });
+  auto known = [&](const NodeRef& data) {
+    auto it = made.find(data);
+    return it == made.end() ? nullptr : &it->second;
+  };
+  visit(
+      func->body,
+      [&](const Ref<BufferStore>& store, Visitor& walk) {
+        if (Writers* writers = known(store->buffer->data)) {
+          if (!store->predicate.defined() && updates(*store)) {
+            writers->update = store;
+          } else {
+            writers->others = true;
+          }
+        }
+        walk(store->value);
+        for (const Expr& index : store->indices) walk(index);
+      },
+      // Buffers that are accessed name their memory, which is no other use of it.
+      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        for (const Expr& index : load->indices) walk(index);
+      },
+      [&](const Ref<Block>& block, Visitor& walk) {
+        for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
+          if (Writers* writers = known(match->source->buffer->data)) writers->others = true;
+        }
+        if (block->init.defined()) walk(block->init);
+        walk(block->body);
+      },
+      [&](const Ref<DeclBuffer>& declared, Visitor& walk) { walk(declared->body); },
+      [&](const Ref<Call>& call, Visitor& walk) {
+        for (const NodeRef& arg : call->args) {
+          const BufferLoad* load = arg.as<BufferLoad>();
+          const Intrinsic intrinsic = intrinsic_of(*call);
+          bool keeps = intrinsic != Intrinsic::k_address_of && intrinsic_row(intrinsic).effect == Effect::kPure;
+          if (!load || keeps) continue;
+          if (Writers* writers = known(load->buffer->data)) writers->others = true;
+        }
+        walk.descend(call);
+      },
+      [&](const Ref<Var>& variable) {
+        if (Writers* writers = known(variable)) writers->others = true;
+      });
+  for (const auto& [data, writers] : made) {
+    if (!writers.update.defined() || writers.others) continue;
+    const std::string& name = writers.update->buffer->name;
+    Diagnostic refusal =
+        script_error("lower/no-first-value", "'" + name + "' is updated here, and nothing has written it before",
+                     "say what it begins with: with T.init(): " + name + "[...] = ..., or a loop before");
+    refusal.span = writers.update.span();
+    refusal.nodes.push_back(keep(writers.update));
+    return refusal;
+  }
+  return func;
+}
+
+}  // namespace tilewright::lower
