@@ -14,6 +14,7 @@ import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright import script
 from tilewright.cli import app
+from tilewright.testing import everyday
 from tilewright.user_script import load_script
 
 PROGRAM = """import tilewright as tw
@@ -93,3 +94,10 @@ def test_databases_of_lines_lie_anywhere(folder: Path) -> None:
 def test_what_is_no_path(path: Any) -> None:
     with pytest.raises(TypeError, match=r"path is .*; it is the path of a file"):
         tw.load(path)
+
+
+@pytest.mark.parametrize("call", ["tune", "compile"])
+def test_a_path_that_is_too_long_is_told_of(call: str) -> None:
+    with pytest.raises(tw.ArgumentError, match="database is a path of 300 characters") as error:
+        getattr(tw, call)(everyday.attention(1, 4, 4), database="x" * 300)
+    assert error.value.code == "arguments/path"

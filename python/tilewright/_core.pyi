@@ -3118,6 +3118,11 @@ class Tuner:
     def progress(self) -> dict[Any, Any]: ...
     def result(self) -> dict[Any, Any]: ...
 
+def is_begun(part: object | None) -> bool:
+    """
+    Whether a subclass of one of our classes has called the ``__init__`` of that.
+    """
+
 def flush_caches() -> None: ...
 def allowance(expected: bytes, dtype: str, reduction_length: int) -> tuple[Any, ...]:
     """

@@ -93,6 +93,10 @@ app = typer.Typer(
 ScriptFile = Annotated[Path, typer.Argument(metavar="FILE", help="A Python file with @T.prim_func programs.")]
 ProgramName = Annotated[str | None, typer.Option(help="Name of the program, where FILE has several.")]
 Patience = Annotated[int | None, typer.Option(help="Stop after so many trials without a faster candidate.")]
+Seconds = Annotated[
+    float | None,
+    typer.Option(help="Search for so much wall time, all programs together; what is found is compared after it."),
+]
 TargetSeconds = Annotated[float | None, typer.Option(help="Stop at a candidate that is so fast.")]
 MachineTarget = Annotated[
     str, typer.Option(help="'native', or such as 'llvm -mcpu=haswell', which this machine has to run.")
@@ -206,9 +210,7 @@ def tune(
         ),
     ] = None,
     trials: Annotated[int, typer.Option(help="Candidates to measure.")] = 64,
-    seconds: Annotated[
-        float | None, typer.Option(help="Stop after so much wall time, of all programs together.")
-    ] = None,
+    seconds: Seconds = None,
     patience: Patience = None,
     target_seconds: TargetSeconds = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same candidates.")] = 0,

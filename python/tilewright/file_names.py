@@ -3,6 +3,7 @@ have."""
 
 from __future__ import annotations
 
+import errno
 import os
 
 from tilewright.errors import ArgumentError, ArgumentTypeError
@@ -21,7 +22,7 @@ def path_for_core(name: str, path: str | os.PathLike[str]) -> str:
         path: what was given for it.
 
     Raises:
-        tilewright.ArgumentError: it is no path, or not one of UTF-8.
+        tilewright.ArgumentError: it is no path, not one of UTF-8, or too long for one.
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str):
@@ -32,4 +33,10 @@ def path_for_core(name: str, path: str | os.PathLike[str]) -> str:
             f"{name} is {text!r}, which is not UTF-8 text",
             "choose another path, or rename the folder",
         )
+    try:
+        os.lstat(text)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            message = f"{name} is a path of {len(text)} characters, which no file system takes: {text:.60}..."
+            raise ArgumentError.of("arguments/path", message, "choose a shorter one") from None
     return text

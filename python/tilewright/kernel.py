@@ -91,6 +91,11 @@ class Kernel(_core.KernelBase):
         self._library = library
         self._call = call
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_") and not hasattr(type(self), name):
+            raise AttributeError(f"a kernel has no {name!r} to set; `threads` is how many its loops may use", name=name)
+        super().__setattr__(name, value)
+
     @property
     def report(self) -> dict[str, Any]:
         """What the compilation has to tell, as data; empty for a library, and for what the interpreter runs.
@@ -663,12 +668,18 @@ def _interpreted(module: Any) -> Kernel | KernelModule:
 
 @explained
 def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
-    """The kernels of a shared library that :meth:`Kernel.export` wrote: one, or a :class:`KernelModule` of several.
+    """The kernels of a shared library that :meth:`Kernel.export` wrote: one, or a :class:`KernelModule` of several; or
+    of an object file that a builder of a search made (``RunnerInput.artifact_path``), for this kind of processor.
 
     Raises:
         ResourceError: The file cannot be loaded, or holds no kernels, or kernels of another version.
     """
     place = os.path.abspath(path_for_core("path", path))
+    if place.endswith(".o"):
+        try:
+            return load_object_code(Path(place).read_bytes())
+        except OSError as error:
+            raise ResourceError.of("library/open", f"{place} cannot be loaded: {error.strerror}") from None
     kernels, calls = _loaded(place)
     return _one_or_many({name: Kernel(base, None, place, calls.get(name)) for name, base in kernels.items()})
 

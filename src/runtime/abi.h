@@ -315,7 +315,10 @@ int32_t tw_report(tw_ctx* ctx, int32_t code, const char* message);
 /* Likewise with the text "before", the number, "after". */
 int32_t tw_report_value(tw_ctx* ctx, int32_t code, const char* before, int64_t value, const char* after);
 
-/* ---- What callers use ---------------------------------------------------------------------------------------- */
+/* ---- What callers use ------------------------------------------------------------------------------------------
+ * These are in the runtime library, for programs that are linked with it. A kernel's shared library keeps its own to
+ * itself: it has NAME_last_error(), and the environment variable TILEWRIGHT_NUM_THREADS is how many threads it takes.
+ */
 
 /* The message of the last error that the calling thread's default context took; "" if there was none. */
 const char* tw_last_error(void);

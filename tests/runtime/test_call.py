@@ -13,6 +13,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import _core
+from tilewright.testing import everyday
 
 NATIVE = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 NATIVE += ["float16", "float32", "float64", "complex64"]
@@ -461,3 +462,10 @@ def test_kernels_are_not_made_by_hand(kernels):
     c = np.empty((2, 2), np.float32)
     again(floats(2, 2), floats(2, 2), c)
     assert c[1, 1] == 6
+
+
+def test_a_kernel_has_no_other_settings() -> None:
+    kernel = tw.compile(everyday.attention(1, 4, 4))
+    with pytest.raises(AttributeError, match="a kernel has no 'num_threads' to set; `threads` is"):
+        kernel.num_threads = 1  # type: ignore[attr-defined]
+    kernel.threads = 1

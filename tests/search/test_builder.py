@@ -128,3 +128,13 @@ def test_files_of_others_are_not_removed(tmp_path):
     (tmp_path / "kernel.o").write_text("x")
     remove_build_dir(str(tmp_path / "kernel.o"))
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_what_is_built_is_a_kernel_that_can_be_loaded():
+    """As a runner of one's own does."""
+    (built,) = build(LocalBuilder(max_workers=1), Product)
+    kernel = tw.load(built.artifact_path)
+    assert kernel.parameters
+    remove_build_dir(built.artifact_path)
+    with pytest.raises(tw.ResourceError, match="cannot be loaded: No such file"):
+        tw.load(built.artifact_path)

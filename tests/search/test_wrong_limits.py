@@ -152,3 +152,18 @@ def test_what_makes_no_sense(call: Callable[[], Any], said: str) -> None:
     with pytest.raises(tw.Error) as caught:
         call()
     assert said in str(caught.value)
+
+
+def test_a_part_that_does_not_begin_its_base_class() -> None:
+    class Model(ms.CostModel):
+        def __init__(self) -> None:
+            self.seen = 0
+
+    with pytest.raises(tw.ArgumentError, match=r"Model.__init__\(\) does not call that of its base class") as error:
+        tw.tune(PROGRAM, cost_model=Model(), trials=1, progress=None)
+    assert error.value.code == "search/parts" and "super().__init__()" in str(error.value)
+
+
+def test_a_python_function_is_no_program() -> None:
+    with pytest.raises(tw.ArgumentError, match="is a Python function; @T"):
+        tw.tune(lambda x: x, trials=1, progress=None)  # type: ignore[call-overload]

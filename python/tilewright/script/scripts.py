@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import linecache
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,10 +55,17 @@ def from_file(path: str | Path, extra_vars: Mapping[str, Any] | None = None, che
         tilewright.ScriptError: the text is not a valid program.
         tilewright.ResourceError: the file cannot be read.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"path is the path of a file, not {path!r:.80}")
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ResourceError(f"the script {path} cannot be read: {error}") from None
+    except OSError as error:
+        hint = (
+            f"the path is relative to {Path.cwd()}" if isinstance(error, FileNotFoundError) else "name a file to read"
+        )
+        raise ResourceError(f"the script {path} cannot be read: {error.strerror}\n  hint: {hint}") from None
+    except UnicodeDecodeError as error:
+        raise ResourceError(f"the script {path} cannot be read: {error}\n  hint: it has to be text in UTF-8") from None
     return _boundary(text, str(path), extra_vars or {}, check_well_formed)
 
 

@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import time
+import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -214,7 +215,10 @@ def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
     program = te.program_of(given) if isinstance(given, te.Tensor | list | tuple) else given
     program = program.program if isinstance(program, Space) else program
     if not isinstance(program, ir.PrimFunc | ir.IRModule):
-        raise ArgumentError(f"a function under @T.prim_func can be tuned, not {type(program).__name__}")
+        message = f"a function under @T.prim_func can be tuned, not {type(program).__name__}"
+        if isinstance(program, types.FunctionType):
+            message += f"\n  hint: {program.__name__} is a Python function; @T.prim_func above it makes a program of it"
+        raise ArgumentError(message)
     return program
 
 
@@ -368,6 +372,11 @@ def _check_kinds(
     hint = 'such as "residual", or tilewright.meta_schedule.ResidualModel()'
     what = "a CostModel of tilewright.meta_schedule, the name of one, or None"
     limits.kind("cost_model", cost_model, _core.CostModel | str | None, what, hint)
+    for part in (space, strategy, cost_model, database):
+        if not _core.is_begun(part):
+            name = type(part).__name__
+            message = f"{name}.__init__() does not call that of its base class"
+            raise ArgumentError.of("search/parts", message, "begin it with super().__init__()")
     if not hasattr(database, "store_for_search"):
         limits.kind("database", database, str | os.PathLike | None, f"{PLACES}, or None")
 
