@@ -181,7 +181,7 @@ def schedule_for_cpu(
         attempt(_take_loops_in_order, schedule, block)
     split_phases(schedule, blocks)
     bands = attempt(share_bands, schedule, blocks, target, typical, draw)
-    inside = bands.inside if bands is not None else schedule
+    inside = schedule if bands is None else bands
     for block in blocks:
         facts = attempt(facts_of, inside, block, typical)
         # The axes of a sum may be gone: of one step, and left out by a step of the schedule.

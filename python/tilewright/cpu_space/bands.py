@@ -24,21 +24,6 @@ _LEAST_ROWS, _MOST_ROWS, _WHOLE_TILES = 16, 128, 8
 _LONGEST_SUMS = 256
 
 
-class Bands(NamedTuple):
-    """Blocks that run for some rows at a time.
-
-    Attributes:
-        inside: the schedule as these blocks see it.
-    """
-
-    inside: Inside
-
-    def run_in_parallel(self) -> None:
-        """Bands are shared among threads."""
-        schedule, shared = self.inside.outside, self.inside.shared
-        schedule.parallel(schedule.fuse(*shared) if len(shared) > 1 else shared[0])
-
-
 class _Plan(NamedTuple):
     """What runs in bands.
 
@@ -57,9 +42,9 @@ class _Plan(NamedTuple):
 
 def share_bands(
     schedule: Schedule, blocks: list[BlockRV], target: _core.Target, sizes: Sizes, draw: Draw
-) -> Bands | None:
-    """Moves what leads to a product to the rows of that, where what lies between does not stay near otherwise; None
-    where nothing is moved."""
+) -> Inside | None:
+    """Moves what leads to a product to the rows of that, where what lies between does not stay near otherwise; returns
+    the schedule as blocks in bands see it, None where nothing is moved."""
     facts = [facts_of(schedule, block, sizes) for block in blocks]
     for plan in _plans(facts):
         size = _rows_at_a_time(plan, target)
@@ -84,7 +69,7 @@ def _plans(facts: Sequence[Facts | None]) -> Iterator[_Plan]:
                 yield _Plan(end, axes, len(batch), before)
 
 
-def _run_in_bands(schedule: Schedule, plan: _Plan, size: int) -> Bands | None:
+def _run_in_bands(schedule: Schedule, plan: _Plan, size: int) -> Inside:
     end = plan.end
     *outer, row = plan.axes
     shared = [end.axes[i].loop for i in outer]
@@ -96,7 +81,7 @@ def _run_in_bands(schedule: Schedule, plan: _Plan, size: int) -> Bands | None:
     schedule.reorder(*shared, *own)
     for each in plan.before:
         attempt(schedule.compute_at, each.block, shared[-1])
-    return Bands(Inside(schedule, shared))
+    return Inside(schedule, shared)
 
 
 def _is_product(facts: Facts) -> bool:

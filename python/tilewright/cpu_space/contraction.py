@@ -178,9 +178,8 @@ class _Contraction:
         vector = inner.get(tile.axis, facts.axes[tile.axis].loop)
         head = [outer[i] for i in order]
         at = None
-        if copied is not None and facts.is_common(facts.reads[copied]):
-            pass  # for all parts it is copied once, before them
-        elif copied is not None and columns:
+        # What all parts have in common is copied once, before them.
+        if copied is not None and columns and not facts.is_common(facts.reads[copied]):
             at = outer[tile.axis]
             panels = panels_at_a_time(facts, tile, copied, target, draw)
             if panels > 1:
@@ -191,7 +190,7 @@ class _Contraction:
         elif copied is not None and batch and order[: len(batch)] == batch:
             # One group of columns is all of them: the copy is made once for each value of those axes.
             at = outer[batch[-1]]
-        band = self._band(order, outer, with_tail) if at is None and not windows else None
+        band = self._band(order, outer, with_tail) if at is None and not windows and not facts.parts else None
         if band is not None:
             axis, size = band
             outer[axis], each = schedule.split(outer[axis], [None, size])

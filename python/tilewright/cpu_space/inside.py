@@ -36,6 +36,11 @@ class Inside(_Base):
         """Whether a block is inside."""
         return self._begins(self.outside.get_loops(block))
 
+    def run_in_parallel(self) -> None:
+        """Shares what is inside among threads, when all of it is scheduled."""
+        schedule, shared = self.outside, self.shared
+        schedule.parallel(schedule.fuse(*shared) if len(shared) > 1 else shared[0])
+
     def _begins(self, loops: Sequence[LoopRV]) -> bool:
         variables = [[self.outside.get(loop).loop_var for loop in some] for some in (self.shared, loops)]
         return len(loops) >= len(self.shared) and all(a.same_as(b) for a, b in zip(*variables, strict=False))
