@@ -3,9 +3,27 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
 
 namespace tilewright::analysis {
 namespace {
+
+/// Whether an expression has the other one in it, as what an axis is bound to: a variable, or parts of one.
+bool contains(const Expr& whole, const Expr& part) {
+  if (part.is<Var>()) return uses_var(whole, part);
+  bool found = same_expr(whole, part);
+  auto look = [&](const auto& node, Visitor& walk) {
+    found |= same_expr(Expr(node), part);
+    walk.descend(node);
+  };
+  visit(
+      whole, [&](const Ref<FloorDiv>& node, Visitor& walk) { look(node, walk); },
+      [&](const Ref<FloorMod>& node, Visitor& walk) { look(node, walk); },
+      [&](const Ref<Add>& node, Visitor& walk) { look(node, walk); });
+  return found;
+}
 
 /// Extents of the buffers that blocks access, as variables that no loop or axis of the program binds. A fact of the
 /// root block.
@@ -71,9 +89,13 @@ void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<
   }
 }
 
-void assume_instances(arith::Analyzer& analyzer, const Tree& tree, int block) {
-  for (const Ref<IterVar>& axis : tree.block_at(block).iter_vars) {
-    if (!axis->dom->extent.is<IntImm>()) assume_positive(analyzer, FreeSizes::of(tree), axis->dom->extent);
+void assume_instances(arith::Analyzer& analyzer, const Tree& tree, int block, const std::vector<Expr>& values) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    const Expr& extent = realize.block->iter_vars[i]->dom->extent;
+    auto tells = [&](const Expr& value) { return contains(value, realize.iter_values[i]); };
+    if (extent.is<IntImm>() || std::none_of(values.begin(), values.end(), tells)) continue;
+    assume_positive(analyzer, FreeSizes::of(tree), extent);
   }
 }
 

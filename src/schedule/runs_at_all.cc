@@ -46,7 +46,7 @@ std::vector<Expr> silent_extents(const analysis::Tree& tree, int block, const st
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, tree, tree[at].parent);
     auto moves = [&](const Expr& value) { return uses_var(value, loop.loop_var); };
-    if (std::any_of(values.begin(), values.end(), moves)) analysis::assume_instances(analyzer, tree, block);
+    if (std::any_of(values.begin(), values.end(), moves)) analysis::assume_instances(analyzer, tree, block, values);
     if (!is_true(all_positive({loop.extent}, analyzer))) result.push_back(loop.extent);
   }
   return result;

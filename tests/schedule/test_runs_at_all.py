@@ -301,3 +301,27 @@ def test_a_sum_that_a_remainder_of_its_loops_keeps_from_beginning_goes_on_with_w
     }
     with pytest.raises(tw.ScheduleError, match=f"{step}/P"):
         getattr(tw.Schedule(odd), step)("B", *more[step])
+
+
+def test_a_loop_of_a_product_tells_nothing_of_a_factor_that_no_index_has():
+    """Behind `fuse`, the step of a sum is a remainder of the loop, which has none where n is 0."""
+    func = tw.script.from_source("""@T.prim_func
+def main(a: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 1), "int32")
+    B = T.alloc_buffer((), "int32")
+    for i in range(n):
+        with T.block("B"):
+            B[()] = 7
+    for i in range(n):
+        for k in range(2):
+            with T.block("A"):
+                vi = T.axis.spatial(n, i)
+                vj = T.axis.spatial(1, k)
+                vk = T.axis.reduce(1, k)
+                A[vi, vj] = B[()]
+""")
+    sch = tw.Schedule(func)
+    sch.fuse(*sch.get_loops("A"), preserve_unit_iters=True)
+    sch.cache_read("A", 0, "local")
+    assert "T.where(n > 0)" in sch.mod.script()
