@@ -3118,9 +3118,9 @@ class Tuner:
     def progress(self) -> dict[Any, Any]: ...
     def result(self) -> dict[Any, Any]: ...
 
-def is_begun(part: object | None) -> bool:
+def require_begun(part: object | None) -> None:
     """
-    Whether a subclass of one of our classes has called the ``__init__`` of that.
+    Refuses an object of a subclass whose ``__init__`` has not called that of its base class.
     """
 
 def flush_caches() -> None: ...

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -19,7 +18,7 @@ from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.file_names import path_for_core
 from tilewright.machine import TargetLike
 from tilewright.notes import NO_RECORD, Note, announced, notes_of, warn, warn_of_threads
-from tilewright.wrong_arguments import explained, keywords_told
+from tilewright.wrong_arguments import explained, keywords_told, no_program
 
 if TYPE_CHECKING:
     from tilewright.left_out import Call
@@ -377,10 +376,7 @@ def _as_module(program: Any) -> Any:
         return _core.as_module(program)
     if isinstance(program, _core.Module):
         return program
-    message = f"a function, a module or a schedule can be compiled, not {type(program).__name__}"
-    if isinstance(program, types.FunctionType):
-        message += f"\n  hint: {program.__name__} is a Python function; @T.prim_func above it makes a program of it"
-    raise ArgumentError(message)
+    raise no_program("a function, a module or a schedule can be compiled", program)
 
 
 @keywords_told

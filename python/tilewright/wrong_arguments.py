@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from tilewright import _core
 from tilewright.dtype_names import DTYPE_NAMES
-from tilewright.errors import ArgumentTypeError, Error
+from tilewright.errors import ArgumentError, ArgumentTypeError, Error
 
 #: The code of the error: wrong types, a keyword that no signature has, a text that is no data type.
 TYPES, KEYWORD, DTYPE = "arguments/types", "arguments/keyword", "arguments/dtype"
@@ -112,6 +112,14 @@ def not_taken(function: Callable[..., Any], error: Exception, keywords: Mapping[
         return _error(TYPES, called, str(error), f"it takes {signature}")
     hint = _did_you_mean(unknown, signature.parameters) or f"it takes {', '.join(signature.parameters) or 'nothing'}"
     return _error(KEYWORD, called, f"{called} has no parameter '{unknown}'", hint)
+
+
+def no_program(what: str, given: object) -> ArgumentError:
+    """The error where something else was given for a program; `what` says what can be done with which ones."""
+    message = f"{what}, not {type(given).__name__}"
+    if isinstance(given, FunctionType):
+        message += f"\n  hint: {given.__name__} is a Python function; @T.prim_func above it makes a program of it"
+    return ArgumentError(message)
 
 
 def _called(function: Callable[..., Any]) -> str:

@@ -398,8 +398,7 @@ class LaneSpreader {
     Expr there = analyzer_.simplify(substitute(index, VarMap{{lane_, lane}}));
     if (uses_var(there, within)) return {};
     Expr first = substitute(there, VarMap{{place, zero(type)}});
-    auto stride = const_int(analyzer_.simplify(substitute(there, VarMap{{place, place + one(type)}}) - there));
-    if (!stride || *stride != 1 || !analyzer_.can_prove_equal(there, first + cast(first.dtype(), place))) return {};
+    if (!analyzer_.can_prove_equal(there, first + cast(first.dtype(), place))) return {};
     Expr base = analyzer_.simplify(first);
     Expr few = make<BufferLoad>({l->buffer, {ramp(base, one(base.dtype()), static_cast<int>(lanes_ / times))}, Expr()},
                                 l.span());

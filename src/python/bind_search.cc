@@ -150,9 +150,8 @@ void bind_tuner(nb::module_& m) {
 void bind_search(nb::module_& m) {
   bind_database(m);
   bind_tuner(m);
-  m.def(
-      "is_begun", [](nb::handle part) { return !nb::inst_check(part) || nb::inst_ready(part); }, nb::arg("part").none(),
-      "Whether a subclass of one of our classes has called the ``__init__`` of that.");
+  m.def("require_begun", &require_begun, nb::arg("part").none(),
+        "Refuses an object of a subclass whose ``__init__`` has not called that of its base class.");
   m.def("flush_caches", [] {
     static CacheFlusher flusher;
     flusher.flush();

@@ -71,10 +71,7 @@ Parts cast_part(nb::handle given, const char* name, const char* what) {
     for (nb::handle part : nb::borrow<nb::sequence>(given)) {
       nb::handle component = nb::isinstance<nb::tuple>(part) && nb::len(part) > 0 ? nb::handle(part[0]) : part;
       has_none |= component.is_none();
-      if (!nb::inst_check(component) || nb::inst_ready(component)) continue;
-      const std::string name = class_name(component);
-      fail(argument_error("search/parts", name + ".__init__() does not call that of its base class",
-                          "begin it with super().__init__()"));
+      require_begun(component);
     }
     if (!has_none && nb::try_cast(given, parts)) return parts;
   }

@@ -108,6 +108,12 @@ std::vector<search::RunnerResult> results_of(nb::handle given, size_t count) {
   return results;
 }
 
+void require_begun(nb::handle part) {
+  if (!nb::inst_check(part) || nb::inst_ready(part)) return;
+  fail(argument_error("search/parts", class_name(part) + ".__init__() does not call that of its base class",
+                      "begin it with super().__init__()"));
+}
+
 bool truth_of(nb::handle answer) {
   const int truth = PyObject_IsTrue(answer.ptr());
   if (truth < 0) nb::raise_python_error();

@@ -50,6 +50,9 @@ nb::list items_of(const char* name, nb::handle given, const char* what);
 /// Of objects with `run_secs` and `error_msg`, one for each of `count` candidates; refuses others.
 std::vector<search::RunnerResult> results_of(nb::handle given, size_t count);
 
+/// Refuses an object of a subclass of one of our classes whose `__init__` has not called that of the class.
+void require_begun(nb::handle part);
+
 /// Whether Python takes it for true; raises what asking raises.
 bool truth_of(nb::handle answer);
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, Operand, Sizes, coefficient, constant, facts_of, uses
+from tilewright.cpu_space.facts import Facts, Operand, Sizes, coefficient, constant, facts_of, is_spatial, uses
 from tilewright.cpu_space.inside import Inside
 from tilewright.cpu_space.register_tile import bits_of, bytes_of
 from tilewright.schedule import BlockRV, Schedule
@@ -45,6 +45,8 @@ def share_bands(
 ) -> Inside | None:
     """Moves what leads to a product to the rows of that, where what lies between does not stay near otherwise; returns
     the schedule as blocks in bands see it, None where nothing is moved."""
+    if sum(not is_spatial(schedule.get(block)) for block in blocks) < 2:
+        return None  # most programs: a search asks for each of its candidates
     facts = [facts_of(schedule, block, sizes) for block in blocks]
     for plan in _plans(facts):
         size = _rows_at_a_time(plan, target)

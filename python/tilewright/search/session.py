@@ -8,7 +8,6 @@ import inspect
 import json
 import os
 import time
-import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,7 +39,7 @@ from tilewright.search.space import Space, design_spaces, space_called, space_fo
 from tilewright.spending import BESIDE, Profiler
 from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
 from tilewright.user_lines import last_raise, place_of, users_level, with_place
-from tilewright.wrong_arguments import keywords_told
+from tilewright.wrong_arguments import keywords_told, no_program
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule import Database
@@ -215,10 +214,7 @@ def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
     program = te.program_of(given) if isinstance(given, te.Tensor | list | tuple) else given
     program = program.program if isinstance(program, Space) else program
     if not isinstance(program, ir.PrimFunc | ir.IRModule):
-        message = f"a function under @T.prim_func can be tuned, not {type(program).__name__}"
-        if isinstance(program, types.FunctionType):
-            message += f"\n  hint: {program.__name__} is a Python function; @T.prim_func above it makes a program of it"
-        raise ArgumentError(message)
+        raise no_program("a function under @T.prim_func can be tuned", program)
     return program
 
 
@@ -373,10 +369,7 @@ def _check_kinds(
     what = "a CostModel of tilewright.meta_schedule, the name of one, or None"
     limits.kind("cost_model", cost_model, _core.CostModel | str | None, what, hint)
     for part in (space, strategy, cost_model, database):
-        if not _core.is_begun(part):
-            name = type(part).__name__
-            message = f"{name}.__init__() does not call that of its base class"
-            raise ArgumentError.of("search/parts", message, "begin it with super().__init__()")
+        _core.require_begun(part)
     if not hasattr(database, "store_for_search"):
         limits.kind("database", database, str | os.PathLike | None, f"{PLACES}, or None")
 

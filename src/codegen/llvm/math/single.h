@@ -77,10 +77,15 @@ S exp_moderate(const S& x) {
   return (growth(of.r) + 1.0) * real((bits(of.n) + 127) << 23);
 }
 
+/// e^(n ln 2 + r), also where it is subnormal.
+template <class S>
+S exp_reduced(const Reduced<S>& of) {
+  return scale(mad(growth(of.r), of.r.constant(2.0), of.r.constant(2.0)), of.n);
+}
+
 template <class S>
 S exp(const S& x) {
-  Reduced<S> of = reduce(clamp(x, -104.0, 89.0));
-  return scale(mad(growth(of.r), x.constant(2.0), x.constant(2.0)), of.n);
+  return exp_reduced(reduce(clamp(x, -104.0, 89.0)));
 }
 
 /// |x - n| <= 1/2; error 2^-27.9.
@@ -98,8 +103,7 @@ S exp2(const S& x) {
 template <class S>
 S sigmoid(const S& x) {
   S one = x.constant(1.0), negative = -abs(x);
-  Reduced<S> of = reduce(select(negative < -104.0, x.constant(-104.0), negative));
-  S e = scale(mad(growth(of.r), x.constant(2.0), x.constant(2.0)), of.n);
+  S e = exp_reduced(reduce(select(negative < -104.0, x.constant(-104.0), negative)));
   return select(x < 0.0, e, one) / (e + 1.0);
 }
 
