@@ -204,15 +204,25 @@ def test_disturbed_rounds_are_left_out_where_enough_are_left(monkeypatch):
 
 
 def test_of_what_others_disturb_the_time_on_the_processor_counts(monkeypatch):
-    # Sleeping is what a thread does whose processor others have.
+    # Of the 20 ms that go by in a call its thread has the processor for 15.
+    wall = busy = 0.0
+
+    def call():
+        nonlocal wall, busy
+        wall, busy = wall + 0.02, busy + 0.015
+
     waited = itertools.count()
     monkeypatch.setattr(timing, "_waited", lambda: float(next(waited)))
-    for threads, others in ((1, range(40)), (2, range(40)), (1, [])):
+    monkeypatch.setattr(time, "perf_counter", lambda: wall)
+    monkeypatch.setattr(time, "thread_time", lambda: busy)
+    for threads, others, beside in ((1, range(40), 0), (1, range(40), 1), (2, range(40), 0), (1, [], 0)):
+        # Where other threads of the process work, too, the function may wait for them.
+        monkeypatch.setattr(time, "process_time", lambda beside=beside: busy * (1 + beside))
         lost_in(monkeypatch, others)
-        turns = timing.take_turns({"a": lambda: time.sleep(0.02)}, rounds=4, threads=threads)
-        assert len(turns.seconds["a"]) == 4 and turns.disturbed == {"a": 1.0 if others else 0.0}
-        on_processor = threads == 1 and bool(others)
-        assert all((seconds < 0.02) == on_processor for seconds in turns.seconds["a"])
+        turns = timing.take_turns({"a": call}, rounds=4, threads=threads)
+        counts = 0.015 if threads == 1 and others and not beside else 0.02
+        assert turns.seconds["a"] == pytest.approx((counts,) * 4)
+        assert turns.disturbed == {"a": 1.0 if others else 0.0}
 
 
 def test_a_moment_of_the_system_is_no_other_program(monkeypatch):
