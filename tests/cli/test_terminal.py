@@ -45,7 +45,8 @@ def test_a_terminal_gets_a_live_block(folder: Path, environment: dict[str, str],
     status, text = in_terminal(["tune", "product.py", "--trials", "6"], environment)
     assert status == 0, text
     plain = ESCAPE.sub("", text)
-    assert re.match(r"tuning product for 1 thread( of \d+)?; the roof is ", plain)
+    # Where the limits of the machine take long to measure, a line before it says so.
+    assert re.search(r"^tuning product for 1 thread( of \d+)?; the roof is ", plain, re.MULTILINE)
     assert re.search(r"trial +6/6", plain)
     assert re.search(r"best +[\d.]+ [mun]s, [\d.]+ GFLOP/s, \d+ % of ", plain)
     assert re.search(r"speed +[\d.]+ candidates/s, \d+ ms a build", plain)
