@@ -60,6 +60,18 @@ def _unwritten(parameter: Parameter, generator: np.random.Generator) -> Array:
     return np.full(parameter.shape, bounds.min or bounds.max, dtype)
 
 
+def given_array(name: str, value: Any) -> Array:
+    """What was given for a parameter.
+
+    Raises:
+        tilewright.ArgumentError: NumPy makes no array of it.
+    """
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"inputs[{name!r}] is no array: {error}\n  hint: pass an array of numbers") from None
+
+
 def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, Array]:
     """An array for each parameter, in order: given ones from `inputs`, the others random; outputs are filled with NaN
     or integers that few programs compute.
@@ -73,7 +85,7 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
     for parameter in task.parameters:
         dtype = numpy_dtype(parameter.dtype)
         if parameter.name in inputs:
-            value = np.asarray(inputs[parameter.name])
+            value = given_array(parameter.name, inputs[parameter.name])
             if value.dtype != dtype or value.shape != parameter.shape:
                 raise ArgumentError(
                     f"inputs[{parameter.name!r}]: expected {parameter.dtype}{list(parameter.shape)}, got "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import warnings
@@ -43,14 +44,18 @@ class Note(NamedTuple):
             ``"compile/no-record"`` (a function that the database given knows nothing of).
         function: the function that it is in.
         message: what happened, and why.
+        where: the line of the script that it is about, ``"file.py:12"``: of the loop, or what it was made of, of the
+            block, or of the buffer; empty where none is.
     """
 
     code: str
     function: str
     message: str
+    where: str = ""
 
     def __str__(self) -> str:
-        return f"{self.function}: {self.message}"
+        file, _, line = self.where.rpartition(":")
+        return f"{self.function}: {self.message}" + (f" ({os.path.basename(file)}:{line})" if file else "")
 
     @property
     def asked(self) -> bool:
@@ -66,11 +71,13 @@ class Note(NamedTuple):
 
 def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
     """The notes of a report, what the program asks for first."""
-    notes = [Note(note["code"], note["function"], note["message"]) for note in report.get("notes", ())]
+    notes = [
+        Note(note["code"], note["function"], note["message"], note.get("where", "")) for note in report.get("notes", ())
+    ]
     for buffer in report.get("promotions", ()):
         if not buffer["promoted"]:
             message = f"buffer '{buffer['buffer']}' is not in registers: {buffer['reason']}"
-            notes.append(Note("lower/not-in-registers", buffer["function"], message))
+            notes.append(Note("lower/not-in-registers", buffer["function"], message, buffer.get("where", "")))
     return tuple(sorted(dict.fromkeys(notes), key=lambda note: not note.asked))
 
 

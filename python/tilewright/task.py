@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import _core, ir, limits
+from tilewright.arguments import given_array
 from tilewright.errors import ArgumentError
 from tilewright.left_out import Call, named_by_buffer
 from tilewright.specialize import specialize
@@ -213,7 +214,7 @@ def sizes_of(program: ir.PrimFunc | ir.Module, arguments: Mapping[str, Any]) -> 
     sizes: dict[str, float] = {}
     for function in _functions_of(program):
         for buffer in function.buffer_map.values():
-            shape = np.shape(arguments[buffer.name]) if buffer.name in arguments else ()
+            shape = given_array(buffer.name, arguments[buffer.name]).shape if buffer.name in arguments else ()
             named = [(e, n) for e, n in zip(buffer.shape, shape, strict=False) if isinstance(e, ir.Var)]
             sizes |= {extent.name: int(size) for extent, size in named}
         sizes |= {name: arguments[name] for name in scalars_of(function) if name in arguments}

@@ -24,7 +24,7 @@ struct CompileOptions {
   bool keep_assembly = false;  ///< fill ObjectCode::assembly
 };
 
-/// Something the user may want to know about, though the code is correct.
+/// Something the user may want to know about, though the code is correct: of all places in a function.
 struct CodeNote {
   std::string code, function, message;
 };

@@ -28,7 +28,8 @@ PassResult check_races(const Ref<PrimFunc>& func, PassContext& context) {
     context.notes.push_back(
         {"lower/unproved-parallel", context.function,
          "loop '" + unproved.loop->loop_var->name_hint +
-             "' is parallel, and it is not proved that its iterations are independent: " + unproved.why});
+             "' is parallel, and it is not proved that its iterations are independent: " + unproved.why,
+         unproved.loop.span()});
   }
   return func;
 }

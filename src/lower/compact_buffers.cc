@@ -64,7 +64,7 @@ class RegionCollector {
         candidates_[buffer] = {buffer, block, {}};
         order_.push_back(buffer);
       }
-      note_alignment(*block);
+      note_alignment(block);
     });
     analysis::for_each_access(func->body, analysis::Nested::kEnter,
                               [&](const analysis::Access& access) { note(access); });
@@ -163,14 +163,15 @@ class RegionCollector {
   }
 
   /// "buffer_dim_align": lists (index of the written buffer, dimension, factor, offset), as in TVM.
-  void note_alignment(const Block& block) {
-    const NodeRef annotation = block.annotations.get("buffer_dim_align");
+  void note_alignment(const Ref<Block>& block) {
+    const NodeRef annotation = block->annotations.get("buffer_dim_align");
     if (!annotation.defined()) return;
     const List* list = annotation.as<List>();
     for (const NodeRef& item : list ? list->items : std::vector<NodeRef>{annotation}) {
-      if (std::string why = why_no_alignment(block, item); !why.empty()) {
+      if (std::string why = why_no_alignment(*block, item); !why.empty()) {
         context_.notes.push_back({"lower/not-aligned", context_.function,
-                                  "block '" + block.name_hint + "' asks for rows of a buffer to be aligned: " + why});
+                                  "block '" + block->name_hint + "' asks for rows of a buffer to be aligned: " + why,
+                                  block.span()});
       }
     }
   }

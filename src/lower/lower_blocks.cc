@@ -29,7 +29,7 @@ Stmt allocate(const Ref<Buffer>& buffer, Stmt body, const Annotations& annotatio
   }
   if (extents.empty()) extents.push_back(i32(1));
   Stmt inner = make<DeclBuffer>({buffer, std::move(body)});
-  return make<Allocate>({buffer->data, buffer->dtype, extents, bool_imm(true), inner, annotations});
+  return make<Allocate>({buffer->data, buffer->dtype, extents, bool_imm(true), inner, annotations}, buffer.span());
 }
 
 }  // namespace

@@ -18,11 +18,13 @@ struct Promotion {
   bool promoted = false;
   int registers = 0;   ///< vector registers that its values occupy at once, if promoted
   std::string reason;  ///< why not
+  SpanId span = 0;
 };
 
 /// Something the user may want to know about, though the program is correct: a loop that could not be vectorized.
 struct Note {
   std::string code, function, message;
+  SpanId span = 0;  ///< of the loop, the block or the buffer
 };
 
 /// Beside the program: what passes may look at, and what they report.

@@ -124,7 +124,7 @@ Status check_registers(const Ref<Module>& module, const PassContext& context, bo
     visit(module, [&](const Ref<Allocate>& allocate) {
       if (failed || !is_local(*allocate)) return;
       std::string reason = why_no_registers(*allocate, context.target);
-      if (!reason.empty()) failed = Promotion{"", allocate->buffer_var->name_hint, false, 0, reason};
+      if (!reason.empty()) failed = Promotion{"", allocate->buffer_var->name_hint, false, 0, reason, allocate.span()};
     });
   }
   if (!failed) return Ok{};

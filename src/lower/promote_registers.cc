@@ -59,6 +59,7 @@ struct LocalBuffer {
   std::unordered_set<NodeRef> inside;  ///< variables that are defined where it lives
   std::string problem;
   std::vector<Slot> slots;
+  SpanId where = 0;
 };
 
 std::optional<Span> constant_span(const Expr& index, int lanes) {
@@ -133,6 +134,7 @@ class Promoter {
       LocalBuffer local;
       local.name = allocate->buffer_var->name_hint;
       local.dtype = allocate->dtype;
+      local.where = allocate.span();
       auto size = const_int(allocate->extents[0]);
       if (size) local.size = *size;
       local.problem = why_no_registers(*allocate, context_.target);
@@ -240,7 +242,7 @@ class Promoter {
   /// Widest accesses first; what overlaps them partly joins the two.
   void finish(LocalBuffer& local) {
     if (local.problem.empty()) turn(local);
-    Promotion report{context_.function, local.name, local.problem.empty(), 0, local.problem};
+    Promotion report{context_.function, local.name, local.problem.empty(), 0, local.problem, local.where};
     if (local.problem.empty()) {
       std::vector<Span> spans = local.spans;
       std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {

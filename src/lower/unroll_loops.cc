@@ -143,7 +143,7 @@ class Unroller {
       int64_t wanted = extent ? std::min(*extent, kMostHinted) : 1;
       int64_t copies = std::max<int64_t>(std::min(wanted, kMostAccesses / each), 1);
       if (keep) serial.annotations.set(kUnrollHint, i32(copies));
-      if (!keep || copies < wanted) report(*loop, extent, each);
+      if (!keep || copies < wanted) report(loop, extent, each);
       return make<For>(std::move(serial), loop.span());
     }
     spent_ += (*extent - 1) * each;
@@ -155,15 +155,15 @@ class Unroller {
     return seq(std::move(copies));
   }
 
-  void report(const For& loop, std::optional<int64_t> extent, int64_t each) {
+  void report(const Ref<For>& loop, std::optional<int64_t> extent, int64_t each) {
     std::string why = "its extent is not a constant";
     if (extent) {
       why = std::to_string(*extent) + " copies of " + std::to_string(each) + " accesses are more than the " +
             std::to_string(kMostAccesses) + " that a loop may become, or with other loops more than the " +
             std::to_string(kMostAccessesInAll) + " of a function";
     }
-    context_.notes.push_back(
-        {"lower/not-unrolled", context_.function, "loop '" + loop.loop_var->name_hint + "' is not unrolled: " + why});
+    context_.notes.push_back({"lower/not-unrolled", context_.function,
+                              "loop '" + loop->loop_var->name_hint + "' is not unrolled: " + why, loop.span()});
   }
 
   static Stmt renew_if_defining(const Stmt& s) {

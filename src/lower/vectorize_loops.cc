@@ -641,7 +641,7 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
       }
     }
     context.notes.push_back({"lower/not-vectorized", context.function,
-                             "loop '" + loop->loop_var->name_hint + "' is not vectorized: " + reason});
+                             "loop '" + loop->loop_var->name_hint + "' is not vectorized: " + reason, loop.span()});
     return serial(inner);
   };
   Stmt body = rewrite(

@@ -321,9 +321,7 @@ class Vectorizer {
     Stmt after = rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return visit_loop(loop, r); },
         [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
-    for (std::string& message : scalar_) {
-      context_.notes.push_back({"lower/scalar-loop", context_.function, std::move(message)});
-    }
+    for (Note& note : scalar_) context_.notes.push_back(std::move(note));
     return after;
   }
 
@@ -353,7 +351,8 @@ class Vectorizer {
       return narrow_ ? narrow_vectors(inner) : vectorized(inner);
     }
     if (innermost && (!extent || *extent >= kShort) && !only_prefetches(inner->body)) {
-      scalar_.push_back("loop '" + loop->loop_var->name_hint + "' has no vector code: " + reason);
+      scalar_.push_back({"lower/scalar-loop", context_.function,
+                         "loop '" + loop->loop_var->name_hint + "' has no vector code: " + reason, loop.span()});
     }
     return inner;
   }
@@ -531,7 +530,7 @@ class Vectorizer {
   PassContext& context_;
   std::unordered_set<NodeRef> private_memory_;
   arith::Analyzer analyzer_;
-  std::vector<std::string> scalar_;  ///< messages about innermost loops so far
+  std::vector<Note> scalar_;  ///< about innermost loops so far
   bool in_vector_ = false;
   bool narrow_ = false;  ///< the loop last looked at takes one register at a time
 };

@@ -23,12 +23,19 @@
 namespace tilewright::python {
 namespace {
 
+/// "file.py:12", or "" of what no script says.
+std::string line_of(SpanId span) {
+  const Span place = span_of(span);
+  return place.line > 0 ? place.file + ":" + std::to_string(place.line) : "";
+}
+
 template <class Note>
 nb::dict note_dict(const Note& note) {
   nb::dict entry;
   entry["code"] = note.code;
   entry["function"] = note.function;
   entry["message"] = note.message;
+  if constexpr (requires { note.span; }) entry["where"] = line_of(note.span);
   return entry;
 }
 
@@ -49,6 +56,7 @@ nb::dict report_dict(const lower::LowerReport& report) {
     entry["promoted"] = p.promoted;
     entry["registers"] = p.registers;
     entry["reason"] = p.reason;
+    entry["where"] = line_of(p.span);
     promotions.append(entry);
   }
   nb::list notes;

@@ -37,7 +37,7 @@ def test_show_prints_the_program_as_a_script(run: Run) -> None:
 def test_show_tells_what_is_not_fast(run: Run, folder: Path) -> None:
     text = '\n\n@T.prim_func\ndef total(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32")):\n'
     (folder / "total.py").write_text(HEAD + text + "    for k in range(64):\n        B[0] = B[0] + A[k]\n")
-    note = "note: total: loop 'k' has no vector code: iterations write to the same element of 'B'"
+    note = "note: total: loop 'k' has no vector code: iterations write to the same element of 'B' (total.py:7)"
     shown = run("show", "total.py").stdout
     assert f"\n# {note}\n" in shown
     from_source(shown)

@@ -26,7 +26,7 @@ def test_what_was_asked_for_is_a_warning() -> None:
     with pytest.warns(tw.PerformanceWarning) as caught:
         kernel = tw.compile(total)
     assert [str(warning.message) for warning in caught] == [
-        "total: loop 'i' is not vectorized: every lane stores to the same element of 'B'"
+        "total: loop 'i' is not vectorized: every lane stores to the same element of 'B' (test_notes.py:19)"
     ]
     assert caught[0].filename == __file__
     assert [note.code for note in kernel.notes] == ["lower/not-vectorized", "lower/scalar-loop", "codegen/scalar-call"]
@@ -53,8 +53,28 @@ def test_what_nobody_asked_for_is_no_warning() -> None:
         warnings.simplefilter("error")
         kernel = tw.compile(scan)
     assert [str(note) for note in kernel.notes] == [
-        "scan: loop 'i' has no vector code: an iteration needs what an earlier one does to 'A'"
+        "scan: loop 'i' has no vector code: an iteration needs what an earlier one does to 'A' (test_notes.py:49)"
     ]
+
+
+@T.prim_func
+def steps_towards(A: T.Buffer((16, 64), "float32"), B: T.Buffer((16,), "float32")):
+    for i in range(16):
+        for k in range(64):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = T.nextafter(B[vi], A[vi, vk])
+
+
+def test_loops_of_a_schedule_are_in_the_line_of_the_loop_that_they_were_made_of() -> None:
+    sch = tw.Schedule(steps_towards)
+    block = sch.get_block("B")
+    sch.split(sch.get_loops(block)[1], [None, 32])
+    note, call = tw.compile(sch).notes
+    assert call.code == "codegen/scalar-call" and not call.where
+    assert "loop 'k_1' has no vector code" in note.message and note.where == f"{__file__}:63"
 
 
 def test_long_compilations_say_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

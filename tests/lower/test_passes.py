@@ -544,6 +544,7 @@ def test_accumulators_become_slots() -> None:
 
     check(before, "promote_registers", expected)
     promotion = tw.compile(before, target=TARGET, schedule="as written").report["promotions"][0]
+    assert promotion.pop("where").startswith(__file__)
     assert promotion == {"function": "before", "buffer": "X", "promoted": True, "registers": 2, "reason": ""}
 
 

@@ -251,6 +251,27 @@ def test_inputs_supply_indices() -> None:
     np.testing.assert_array_equal(y, x[indices])
 
 
+def test_other_indices_are_another_search(tmp_path: Path) -> None:
+    """What is fast depends on where a kernel reads: the search is not done, and the finals go by these."""
+    near = np.arange(300, dtype=np.int32)
+    far = np.random.default_rng(3).integers(0, 1000, 300).astype(np.int32)
+
+    def search(indices: np.ndarray) -> tw.TuneResult:
+        inputs = {"I": indices}
+        return tw.tune(take, space=chunks, trials=3, inputs=inputs, database=tmp_path / "t.db", progress=None)
+
+    assert search(near).progress.earlier == 0 and search(near).progress.earlier == 3
+    assert search(far).progress.earlier == 0 and search(near).progress.earlier == 3
+    # Of values nothing depends but the results.
+    first = np.random.default_rng(4).random(1000, dtype=np.float32)
+    assert (
+        tw.tune(
+            take, space=chunks, trials=3, inputs={"I": near, "X": first}, database=tmp_path / "t.db", progress=None
+        ).progress.earlier
+        == 3
+    )
+
+
 def test_the_time_is_limited() -> None:
     def slow(sch: tw.Schedule) -> None:
         time.sleep(0.05)
