@@ -35,7 +35,8 @@ def test_results_are_added_up_where_they_lie(shape: tuple[int, int, int], target
 @pytest.mark.parametrize("target", TARGETS[:2])
 def test_the_matrix_is_read_in_parts(shape: tuple[int, int, int], target: str) -> None:
     text = scheduled(product(*shape), target).mod.script()
-    assert "C_rf_local" in text and "B_global" not in text
+    assert "C_rf_local" in text
+    assert ("B_global" in text) == (shape[0] >= 24)  # which many enough rows pay for
 
 
 @pytest.mark.parametrize(

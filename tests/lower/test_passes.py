@@ -48,11 +48,31 @@ def test_a_prefetch_is_one_hint_for_each_cache_line() -> None:
 
     @T.prim_func(private=True)
     def after(A: T.Buffer((8, 40), "float32"), x: T.Buffer((), "float64"), n: T.int32):
-        for i, j in T.grid(4, (n - 2 + 15) // 16):
-            T.call_intrin("handle", "tir.prefetch", T.address_of(A[i, 2 + j * 16]), 0, 3, 1)
+        for i, j in T.grid(4, (n - 2 + 15) // 16 + 1):
+            T.call_intrin("handle", "tir.prefetch", T.address_of(A[i, 2 + T.min(j * 16, n - 2 - 1)]), 0, 3, 1)
         T.call_intrin("handle", "tir.prefetch", T.address_of(x[()]), 0, 3, 1)
 
     check(before, "lower_prefetches", after)
+
+
+def test_what_is_allocated_begins_with_a_line() -> None:
+    @T.prim_func
+    def copied(A: T.Buffer((8, 40), "float32"), B: T.Buffer((8, 40), "float32")):
+        t = T.alloc_buffer((8, 48))
+        for i, j in T.grid(8, 40):
+            with T.block("t"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                t[vi, vj] = A[vi, vj]
+        for i in range(8):
+            T.prefetch(t, [T.Range(i, i + 1), T.Range(0, 40)])
+            T.prefetch(A, [T.Range(i, i + 1), T.Range(0, 40)])
+            for j in range(40):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = t[vi, vj]
+
+    text = tw.lower(copied, "lower_prefetches").script()
+    assert "T.grid(1, 3)" in text and "T.grid(1, 4)" in text
 
 
 # ---- plan_allocations

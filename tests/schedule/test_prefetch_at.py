@@ -42,7 +42,7 @@ def test_one_instruction_for_each_cache_line():
     sch = tw.Schedule(rows)
     sch.prefetch_at(sch.get_loops("B")[0], "B", "A")
     lowered = tw.lower(sch.mod).script()
-    assert "tir.prefetch" in lowered and "range(3)" in lowered
+    assert "tir.prefetch" in lowered and "range(4)" in lowered  # 40 numbers that begin anywhere
     kernel = tw.compile(sch)
     assert "prefetch" in kernel.inspect("asm")
     A, B = np.random.default_rng(0).random((8, 40), "float32"), np.zeros((8, 40), "float32")

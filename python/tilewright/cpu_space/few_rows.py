@@ -1,13 +1,16 @@
 """Products of few rows with a matrix that no near cache holds: each of its rows is read along memory while it passes,
 some steps of the sum at a time, and sums are added to the results as they lie.
 
-    for k_0, j_0, i_0:                      k_0: parts of the sum, of about 64 steps
-        sums[i_1, j_1] = 0                  in registers
-        for k_1: sums[i_1, j_1] += A[i, k] * B[k, j]
-        C[i, j] += sums[i_1, j_1]
+    for k_0, j_0:                           k_0: parts of the sum, of 64 to 128 steps
+        panel[k_1, j_1] = B[k, j]           where the rows pay for it: it lies in the first level
+        for i_0:
+            sums[i_1, j_1] = 0              in registers
+            for k_1: sums[i_1, j_1] += A[i, k] * panel[k_1, j_1]
+            C[i, j] += sums[i_1, j_1]
 
 A tile that goes through all of the sum would touch as many pages as there are rows of the matrix, again for each group
-of columns, and a copy takes longer than so few rows are worth.
+of columns. Where it lies, a part of a group has its rows far apart, so that few sets of the first level hold it, and in
+arrays that begin anywhere, as NumPy's do, each of its vectors is in two lines.
 """
 
 from __future__ import annotations
@@ -19,27 +22,36 @@ from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts
 from tilewright.cpu_space.plain import share
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, bytes_of, register_tiles
-from tilewright.schedule import Schedule
+from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: of the second level that the rows of the matrix take which one part reads
 _SHARE = 0.6
-#: rows that pay for no copy, and those that pay for adding up results in several parts
-_FEWEST_ROWS, _MOST_ROWS = 8, 128
+#: rows that pay for adding up results in several parts, and for a copy of each
+_FEWEST_ROWS, _MOST_ROWS, _ROWS_TO_COPY = 8, 128, 24
+#: of the first level that such a copy takes, and its vectors side by side
+_SHARE_OF_COPY, _VECTORS = 0.7, 4
 #: times the second level that a matrix takes of which most is not there
-_LARGE = 1.5
-#: steps of a part, the best number of them, and those that a sum has at least
+_LARGE = 1.4
+#: steps of a part, the best number of them, with a copy too, and those that a sum has at least
 _FEWEST, _STEPS, _MOST, _LEAST_SUM = 32, 64, 128, 256
 
 
 def schedule_few_rows(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> bool:
     """Whether it was such a product, and is scheduled."""
-    steps = _steps(facts)
-    tile = _tile(facts, target)
+    tile = _tile(facts, target, _VECTORS) or _tile(facts, target)
+    steps = _steps(facts, _STEPS)
     if steps is None or tile is None:
         return False
-    part = steps * facts.extent(tile.axis) * bits_of(facts.store.buffer.dtype) // 8
-    if part > _SHARE * target.l2_bytes or draw.choose(2):
+    width = bits_of(facts.store.buffer.dtype) // 8
+    if steps * facts.extent(tile.axis) * width > _SHARE * target.l2_bytes or draw.choose(2):
         return False
+    many = math.prod(facts.extent(i) for i in facts.spatial if i != tile.axis) >= _ROWS_TO_COPY
+    copies = draw.choose(2) == (0 if many else 1)
+    if copies:
+        most = int(_SHARE_OF_COPY * target.l1_bytes) // (tile.columns * width)
+        steps = _steps(facts, min(most, _MOST)) or steps
+    else:
+        tile = _tile(facts, target) or tile
     *others, last = (facts.axes[i].loop for i in facts.reduced)
     parts, _ = schedule.split(last, [None, steps])
     schedule.reorder(*(facts.axes[i].loop for i in facts.spatial), *others, parts)
@@ -57,6 +69,8 @@ def schedule_few_rows(schedule: Schedule, facts: Facts, target: _core.Target, dr
     schedule.reverse_compute_at(facts.block, outer[-1] if outer else column)
     schedule.set_scope(sums, 0, "local")
     begin = schedule.decompose_reduction(sums, inner)
+    if copies:
+        _copy(schedule, facts, tile, sums, column)
     for block in (facts.block, begin):
         loops = schedule.get_loops(block)
         attempt(schedule.vectorize, loops[-1])
@@ -69,7 +83,18 @@ def schedule_few_rows(schedule: Schedule, facts: Facts, target: _core.Target, dr
     return True
 
 
-def _steps(facts: Facts) -> int | None:
+def _copy(schedule: Schedule, facts: Facts, tile: RegisterTile, sums: BlockRV, column: LoopRV) -> None:
+    """Copies a part of a group of columns before its rows are gone through."""
+    matrix = next(read.buffer for read in facts.reads if read.varies(tile.axis))
+    number = next(n for n, region in enumerate(schedule.get(sums).reads) if region.buffer.name == matrix.name)
+    panel = schedule.cache_read(sums, number, "global", consumer_blocks=[sums])
+    schedule.compute_at(panel, column)
+    pieces = schedule.split(schedule.get_loops(panel)[-1], [None, tile.lanes])
+    schedule.vectorize(pieces[1])
+    schedule.unroll(pieces[0])
+
+
+def _steps(facts: Facts, best: int) -> int | None:
     """Of a part, that leave no rest; near the best number of them."""
     if not all(axis.is_fixed for axis in facts.axes) or facts.phases:
         return None
@@ -78,13 +103,15 @@ def _steps(facts: Facts) -> int | None:
     sum_of = math.prod(facts.extent(i) for i in facts.reduced)
     if sum_of < _LEAST_SUM or not ways or not facts.store.buffer.dtype.startswith("float"):
         return None
-    return min(ways, key=lambda steps: abs(math.log(steps / _STEPS)))
+    return min(ways, key=lambda steps: abs(math.log(steps / best)))
 
 
-def _tile(facts: Facts, target: _core.Target) -> RegisterTile | None:
-    """The best one without a copy, where the product is one of few rows with a large matrix."""
+def _tile(facts: Facts, target: _core.Target, vectors: int | None = None) -> RegisterTile | None:
+    """The best one, of so many vectors, where the product is one of few rows with a large matrix."""
     even = [
-        tile for tile in register_tiles(facts, target) if tile.copied is None and facts.divides(tile.columns, tile.axis)
+        tile
+        for tile in register_tiles(facts, target)
+        if tile.copied is None and facts.divides(tile.columns, tile.axis) and vectors in (None, tile.vectors)
     ]
     tile = min(even, key=lambda tile: _work(facts, tile), default=None)
     if tile is None or len(facts.reads) != 2 or facts.store.strides[tile.axis] != 1:
