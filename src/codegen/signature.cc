@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/tile_loads.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 
@@ -79,6 +80,7 @@ class SignatureBuilder {
       result_.params.push_back(std::move(param));
     }
     std::unordered_set<NodeRef> written = written_pointers(func->body);
+    std::unordered_map<NodeRef, double> loaded = bytes_of_tile_loads(func->body);
     for (Signature::Param& param : result_.params) {
       if (!param.buffer.defined()) continue;
       const Ref<Buffer>& buffer = param.buffer;
@@ -90,6 +92,9 @@ class SignatureBuilder {
       }
       param.strides.resize(buffer->strides.size());
       for (size_t d = buffer->strides.size(); d-- > 0;) param.strides[d] = dim(buffer->strides[d], param.position, -1);
+      if (auto tiles = loaded.find(buffer->data); tiles != loaded.end() && !param.written) {
+        param.aligned_copy = bytes_worth_aligning(*buffer, tiles->second);
+      }
       if (buffer->elem_offset.defined()) param.elem_offset = dim(buffer->elem_offset, param.position, -1);
     }
     return check_defined();

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/tile_loads.h"
 #include "support/host_cpu.h"
 
 namespace tilewright::codegen {
@@ -139,11 +140,12 @@ void FunctionEmitter::emit_entry(const Signature& signature, llvm::GlobalVariabl
     builder_.SetInsertPoint(after);
   }
 
-  std::vector<Value*> arguments{ctx_};
+  std::vector<Value*> arguments{ctx_}, copies;
   for (const Signature::Param& param : signature.params) {
     uint64_t position = static_cast<uint64_t>(param.position);
     if (param.buffer.defined()) {
-      arguments.push_back(builder_.CreateLoad(pointer, builder_.CreateConstGEP1_64(pointer, data, position)));
+      Value* begin = builder_.CreateLoad(pointer, builder_.CreateConstGEP1_64(pointer, data, position));
+      arguments.push_back(param.aligned_copy > 0 ? emit_aligned(begin, param.aligned_copy, copies) : begin);
       continue;
     }
     DataType type = param.var.dtype();
@@ -163,7 +165,43 @@ void FunctionEmitter::emit_entry(const Signature& signature, llvm::GlobalVariabl
     }
   }
   for (int slot : signature.shape_slots()) arguments.push_back(symbol(slot));
-  builder_.CreateRet(builder_.CreateCall(body, arguments));
+  Value* code = builder_.CreateCall(body, arguments);
+  for (size_t i = copies.size(); i-- > 0;) {
+    llvm::BasicBlock *release = new_block("release"), *after = new_block("after");
+    builder_.CreateCondBr(builder_.CreateIsNull(copies[i]), after, release);
+    builder_.SetInsertPoint(release);
+    emit_release(copies[i]);
+    builder_.CreateBr(after);
+    builder_.SetInsertPoint(after);
+  }
+  builder_.CreateRet(code);
+}
+
+/// The argument, or a copy of it where it begins inside of a line; that one, or null, is added to `copies`. Where there
+/// is no memory for it, the argument itself does.
+llvm::Value* FunctionEmitter::emit_aligned(Value* argument, int64_t bytes, std::vector<Value*>& copies) {
+  llvm::Type* i64 = builder_.getInt64Ty();
+  llvm::BasicBlock *start = builder_.GetInsertBlock(), *make = new_block("make"), *fill = new_block("fill"),
+                   *have = new_block("have");
+  Value* inside = builder_.CreateAnd(builder_.CreatePtrToInt(argument, i64), kLineBytes - 1);
+  builder_.CreateCondBr(builder_.CreateIsNull(inside), have, make);
+  builder_.SetInsertPoint(make);
+  Value* memory = emit_acquire(builder_.getInt64(static_cast<uint64_t>(bytes)));
+  builder_.CreateCondBr(builder_.CreateIsNull(memory), have, fill);
+  builder_.SetInsertPoint(fill);
+  builder_.CreateMemCpy(memory, llvm::Align(kLineBytes), argument, llvm::Align(1), static_cast<uint64_t>(bytes));
+  builder_.CreateBr(have);
+  builder_.SetInsertPoint(have);
+  llvm::PHINode *begin = builder_.CreatePHI(builder_.getPtrTy(), 3), *copy = builder_.CreatePHI(builder_.getPtrTy(), 3);
+  Value* none = llvm::ConstantPointerNull::get(builder_.getPtrTy());
+  for (llvm::BasicBlock* from : {start, make}) {
+    begin->addIncoming(argument, from);
+    copy->addIncoming(none, from);
+  }
+  begin->addIncoming(memory, fill);
+  copy->addIncoming(memory, fill);
+  copies.push_back(copy);
+  return begin;
 }
 
 }  // namespace tilewright::codegen

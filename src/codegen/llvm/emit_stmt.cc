@@ -335,12 +335,7 @@ void FunctionEmitter::emit_assert(const AssertStmt& assertion) {
 
 /// Ends the current block.
 void FunctionEmitter::return_code(Value* code) {
-  llvm::Type* pointer = builder_.getPtrTy();
-  auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer}, false);
-  for (auto it = workspaces_.rbegin(); it != workspaces_.rend(); ++it) {
-    Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_release));
-    builder_.CreateCall(type, builder_.CreateLoad(pointer, slot), {ctx_, *it});
-  }
+  for (auto it = workspaces_.rbegin(); it != workspaces_.rend(); ++it) emit_release(*it);
   builder_.CreateRet(code);
 }
 
@@ -397,26 +392,37 @@ void FunctionEmitter::emit_allocate(const Allocate& allocate, llvm::function_ref
     bind_memory(memory);
     return inside();
   }
-  llvm::Type* pointer = builder_.getPtrTy();
   Value* wrong = builder_.getFalse();
   Value* bytes = emit_size(count * i64(type.bytes()), wrong);
   // A buffer of negative extent has no elements, as a loop of negative extent has no iterations.
   bytes = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bytes, builder_.getInt64(0));
   bytes = builder_.CreateSelect(wrong, builder_.getInt64(INT64_MAX), bytes);
-  Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_acquire));
-  auto* acquire = llvm::FunctionType::get(pointer, {pointer, builder_.getInt64Ty()}, false);
-  llvm::CallInst* memory = builder_.CreateCall(acquire, builder_.CreateLoad(pointer, slot), {ctx_, bytes});
-  memory->addRetAttr(llvm::Attribute::NoAlias);
-  memory->addRetAttr(llvm::Attribute::getWithAlignment(state_.context(), llvm::Align(64)));
+  Value* memory = emit_acquire(bytes);
   Value* missing = builder_.CreateIsNull(memory);
   return_if_failed(builder_.CreateSelect(missing, builder_.getInt32(TW_ERROR_MEMORY), builder_.getInt32(TW_OK)));
   workspaces_.push_back(memory);
   bind_memory(memory);
   inside();
   workspaces_.pop_back();
-  auto* release = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer}, false);
-  slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_release));
-  builder_.CreateCall(release, builder_.CreateLoad(pointer, slot), {ctx_, memory});
+  emit_release(memory);
+}
+
+/// Memory of so many bytes, which begins with a line; null where there is none.
+llvm::CallInst* FunctionEmitter::emit_acquire(Value* bytes) {
+  llvm::Type* pointer = builder_.getPtrTy();
+  Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_acquire));
+  auto* type = llvm::FunctionType::get(pointer, {pointer, builder_.getInt64Ty()}, false);
+  llvm::CallInst* memory = builder_.CreateCall(type, builder_.CreateLoad(pointer, slot), {ctx_, bytes});
+  memory->addRetAttr(llvm::Attribute::NoAlias);
+  memory->addRetAttr(llvm::Attribute::getWithAlignment(state_.context(), llvm::Align(64)));
+  return memory;
+}
+
+void FunctionEmitter::emit_release(Value* memory) {
+  llvm::Type* pointer = builder_.getPtrTy();
+  Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_release));
+  auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer}, false);
+  builder_.CreateCall(type, builder_.CreateLoad(pointer, slot), {ctx_, memory});
 }
 
 /// The iterations [begin, end) of a parallel loop; memory that its body allocates first is allocated once for all.

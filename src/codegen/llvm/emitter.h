@@ -169,6 +169,8 @@ class FunctionEmitter {
   void emit_if(const IfThenElse& branch);
   void emit_assert(const AssertStmt& assertion);
   void emit_allocate(const Allocate& allocate, llvm::function_ref<void()> inside);
+  llvm::CallInst* emit_acquire(Value* bytes);
+  void emit_release(Value* memory);
   void emit_constant(const AllocateConst& allocate);
   void emit_parallel(const Ref<For>& loop);
   void emit_range(const For& loop, Value* begin, Value* end);
@@ -182,6 +184,9 @@ class FunctionEmitter {
   llvm::Type* type_of(DataType type);
   llvm::BasicBlock* new_block(const char* name);
   Value* lanes_of(Value* scalar, int lanes) { return lanes == 1 ? scalar : builder_.CreateVectorSplat(lanes, scalar); }
+  // ---- emit_entry.cc
+  Value* emit_aligned(Value* argument, int64_t bytes, std::vector<Value*>& copies);
+
   static Value* splat(double value, llvm::Type* like) { return llvm::ConstantFP::get(like, value); }
   Value* poison(DataType type) { return llvm::PoisonValue::get(type_of(type)); }
   Value* unsupported(DataType type, std::string what, std::string hint = {});
