@@ -197,3 +197,36 @@ def test_a_name_says_all_that_a_product_computes() -> None:
 def test_names_that_only_look_like_one_are_none(name) -> None:
     make_if_named(name)
     assert tw.TensorIntrin.get(name, allow_missing=True) is None
+
+
+def entry_of(program) -> str:
+    text = tw.compile(by_rules(program), TARGET, schedule="as written").inspect("asm")
+    return text[text.rindex(".type\tC,@function") :]
+
+
+def test_what_is_loaded_often_is_copied_where_it_begins_inside_of_a_line() -> None:
+    assert "memcpy" in entry_of(product(64, 512, 128, TYPES[4]))
+    # Rows that are no whole lines apart begin inside of one wherever the first does; what is loaded once needs no copy.
+    assert "memcpy" not in entry_of(product(64, 512, 96 + 16, TYPES[4]))
+    assert "memcpy" not in entry_of(product(64, 32, 128, TYPES[4]))
+
+
+@pytest.mark.skipif(not runs_here(), reason="the processor has no matrix tiles")
+@pytest.mark.parametrize("types", TYPES)
+@pytest.mark.parametrize("columns", [32, 512])
+def test_arguments_begin_anywhere(types, columns: int) -> None:
+    program = product(64, columns, 128, types)
+    kernel = tw.compile(program, "native -num-cores=1", schedule="by rules")
+    arrays = list(make_arrays(task_of(program), {}, 1).values())
+    want = [array.copy() for array in arrays]
+    kernel(*want)
+    for offset in (0, 16, 32, 62, 64):
+        moved = []
+        for array in arrays:
+            memory = np.zeros(array.nbytes + 192, np.uint8)
+            begin = -memory.ctypes.data % 64 + offset // array.itemsize * array.itemsize
+            moved.append(memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape))
+            moved[-1][...] = array
+        for _ in range(2):
+            kernel(*moved)
+            np.testing.assert_array_equal(moved[-1], want[-1])

@@ -25,10 +25,10 @@ struct Signature {
     std::vector<Dim> shape, strides;
     Dim elem_offset;
     bool written = false;
-    int64_t alignment = 0;  ///< in bytes; 0: of the element type
+    int64_t alignment = 0;     ///< in bytes; 0: of the element type
     int64_t aligned_copy = 0;  ///< bytes that are copied where they begin inside of a line; 0: none (tile_loads.h)
-    int symbol = -1;        ///< scalars: the slot
-    int position = 0;       ///< among the tensors, or among the scalars
+    int symbol = -1;           ///< scalars: the slot
+    int position = 0;          ///< among the tensors, or among the scalars
   };
   struct Symbol {
     Ref<Var> var;  ///< null for the slot of an expression

@@ -1,8 +1,8 @@
 // Which arguments the tile instructions of a processor load again and again.
 //
 // A tile of 16 rows of 64 bytes is 16 lines of a cache where the rows begin with lines, and 32 where they begin inside:
-// a product then takes twice as long. Arrays of NumPy begin 16 bytes into a line, so that the entry of a function copies
-// such an argument before the call, if it does: it is read once for that, and often afterwards.
+// a product then takes twice as long. Arrays of NumPy begin 16 bytes into a line, so that the entry of a function
+// copies such an argument before the call, if it does: it is read once for that, and often afterwards.
 #pragma once
 
 #include <cstdint>

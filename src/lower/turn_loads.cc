@@ -1,4 +1,5 @@
-// Load squares of memory by rows and turn them round in registers, where vectors would take their lanes from many rows.
+// Load squares of memory by rows and turn them round in registers, where vectors would take their lanes from many rows:
+// elements, or words of a few small ones.
 //
 //   Before                                     After
 //   for k in range(2048):                      for k_0 in range(256):
@@ -15,6 +16,7 @@
 // Ensures    the same elements are loaded and stored
 // Placement  after vectorize_loops, which makes the vectors, and before loops are unrolled
 #include <algorithm>
+#include <optional>
 
 #include "arith/analyzer.h"
 #include "ir/build.h"
@@ -71,6 +73,16 @@ std::vector<Expr> turned(std::vector<Expr> rows, int element_bytes, Bindings& bo
   return rows;
 }
 
+/// What takes a lane from each of several rows, one of them a step of the loop further in each row.
+struct Crossed {
+  Expr node;
+  Ref<Buffer> buffer;
+  std::vector<Expr> rows;  ///< the index of the first element that is taken, of each row
+  int group = 1;           ///< elements that are taken together, as a word
+};
+
+Expr as_type(DataType type, Expr value) { return call(type, "tir.reinterpret", {std::move(value)}); }
+
 class Turner {
  public:
   Turner(const PrimFunc& func, PassContext& context) : private_(private_memory(func, context)) {
@@ -88,71 +100,113 @@ class Turner {
     analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
     const BufferStore* store = loop->body.as<BufferStore>();
     if (!store || loop->kind != ForKind::kSerial || !loop->annotations.empty()) return r.descend(loop);
-    Ref<BufferLoad> load = crossed_load(*store, *loop);
-    return load.defined() ? by_squares(loop, load) : Stmt(loop);
+    std::optional<Crossed> crossed = crossed_in(*store, *loop);
+    return crossed ? by_squares(loop, *crossed) : Stmt(loop);
   }
 
-  /// What the stored value loads from a row for each lane, with steps of the loop along the rows; null where there
-  /// are several such loads, or anything else speaks against squares.
-  Ref<BufferLoad> crossed_load(const BufferStore& store, const For& loop) {
+  /// Nothing where the stored value takes lanes from rows in several places, or anything else speaks against squares.
+  std::optional<Crossed> crossed_in(const BufferStore& store, const For& loop) {
     const Ramp* lanes = store.indices.size() == 1 ? store.indices[0].as<Ramp>() : nullptr;
     if (!lanes || store.predicate.defined() || !is_const_int(lanes->stride, 1)) return {};
-    auto extent = const_int(loop.extent);
-    const int side = store.indices[0].dtype().lanes;
-    bool fits = side >= kLeastSide && side <= kMostSide && (side & (side - 1)) == 0 && (!extent || *extent >= side);
-    if (!fits || !private_.count(store.buffer->data)) return {};
-    Ref<BufferLoad> crossed;
+    if (!private_.count(store.buffer->data)) return {};
+    std::optional<Crossed> crossed;
     int count = 0;
     bool pure = effect_of(store.indices[0]) == Effect::kPure;
+    auto found = [&](std::optional<Crossed> here) {
+      if (!here) return;
+      crossed = std::move(here);
+      ++count;
+    };
     visit(
         store.value,
         [&](const Ref<BufferLoad>& load, Visitor&) {
           pure = pure && private_.count(load->buffer->data) && load->buffer->data != store.buffer->data &&
                  !load->predicate.defined() && load->buffer->dtype.is_scalar() &&
                  effect_of(load->indices[0]) == Effect::kPure;
-          if (!pure || !crosses(load, loop)) return;
-          crossed = load;
-          ++count;
+          if (pure) found(elements_of_rows(load, loop));
+        },
+        [&](const Ref<Shuffle>& shuffle, Visitor& v) {
+          v.descend(shuffle);
+          if (pure) found(words_of_rows(shuffle, loop));
         },
         [&](const Ref<Call>& call, Visitor& v) {
           pure = pure && intrinsic_of(*call) != Intrinsic::kUnknown && effect_of(call) <= Effect::kReadState;
           v.descend(call);
         });
-    return pure && count == 1 ? crossed : Ref<BufferLoad>();
+    return pure && count == 1 ? crossed : std::nullopt;
   }
 
-  bool crosses(const Ref<BufferLoad>& load, const For& loop) {
+  /// A[base + row * stride], where the loop goes along the rows.
+  std::optional<Crossed> elements_of_rows(const Ref<BufferLoad>& load, const For& loop) {
     const Ramp* lanes = load->indices[0].as<Ramp>();
-    int bytes = load->buffer->dtype.bits / 8;
-    if (!lanes || bytes < 1 || bytes > 8 || load->buffer->dtype.bits % 8 != 0) return false;
+    const int bytes = load->buffer->dtype.bits / 8, side = load->indices[0].dtype().lanes;
+    if (!lanes || bytes < 1 || bytes > 8 || load->buffer->dtype.bits % 8 != 0 || !is_side(side, loop)) return {};
     auto stride = const_int(lanes->stride);
-    if ((stride && std::abs(*stride) < load->indices[0].dtype().lanes) || uses_var(lanes->stride, loop.loop_var))
-      return false;
-    const Ref<Var>& v = loop.loop_var;
-    return is_const_int(analyzer_.simplify(substitute(lanes->base, {{v, v + 1}}) - lanes->base), 1);
+    if ((stride && std::abs(*stride) < side) || uses_var(lanes->stride, loop.loop_var)) return {};
+    if (!moves_by(1, lanes->base, loop)) return {};
+    Crossed crossed{load, load->buffer, {}};
+    for (int row = 0; row < side; ++row) {
+      crossed.rows.push_back(lanes->base + lanes->stride * cast(lanes->stride.dtype(), i32(row)));
+    }
+    return crossed;
   }
 
-  static Stmt by_squares(const Ref<For>& loop, const Ref<BufferLoad>& load) {
+  /// A few small numbers of each row as one word, as vectorize_loops makes them.
+  std::optional<Crossed> words_of_rows(const Ref<Shuffle>& shuffle, const For& loop) {
+    Crossed crossed{shuffle, {}, {}};
+    for (size_t row = 0; row < shuffle->vectors.size(); ++row) {
+      const Call* word = shuffle->vectors[row].as<Call>();
+      if (!word || intrinsic_of(*word) != Intrinsic::k_reinterpret || !word->dtype.is_scalar()) return {};
+      const BufferLoad* load = word->args[0].as<BufferLoad>();
+      const Ramp* place = load ? load->indices[0].as<Ramp>() : nullptr;
+      if (!place || !is_const_int(place->stride, 1) || !is_const_int(shuffle->indices[row], static_cast<int64_t>(row)))
+        return {};
+      const int group = load->indices[0].dtype().lanes;
+      if (row == 0) crossed.buffer = load->buffer, crossed.group = group;
+      if (load->buffer != crossed.buffer || group != crossed.group || !moves_by(group, place->base, loop)) return {};
+      crossed.rows.push_back(place->base);
+    }
+    const auto side = static_cast<int>(crossed.rows.size());
+    return shuffle->indices.size() == crossed.rows.size() && is_side(side, loop) ? std::optional(crossed)
+                                                                                 : std::nullopt;
+  }
+
+  static bool is_side(int side, const For& loop) {
+    auto extent = const_int(loop.extent);
+    return side >= kLeastSide && side <= kMostSide && (side & (side - 1)) == 0 && (!extent || *extent >= side);
+  }
+
+  bool moves_by(int step, const Expr& index, const For& loop) {
+    const Ref<Var>& v = loop.loop_var;
+    return is_const_int(analyzer_.simplify(substitute(index, {{v, v + 1}}) - index), step);
+  }
+
+  static Stmt by_squares(const Ref<For>& loop, const Crossed& crossed) {
     DataType type = loop->loop_var.dtype();
-    const Ramp& lanes = *load->indices[0].as<Ramp>();
-    const int side = load->indices[0].dtype().lanes;
+    const auto side = static_cast<int>(crossed.rows.size());
     auto extent = const_int(loop->extent);
     Ref<Var> square = var(loop->loop_var->name_hint + "_0", type);
     Bindings bound;
     std::vector<Expr> rows;
-    Expr first = substitute(lanes.base, {{loop->loop_var, loop->min + square * side}});
-    for (int row = 0; row < side; ++row) {
-      Expr start = first + lanes.stride * cast(lanes.stride.dtype(), i32(row));
-      Expr value = tilewright::load(load->buffer, {ramp(start, one(start.dtype()), side)});
+    for (const Expr& row : crossed.rows) {
+      Expr start = substitute(row, {{loop->loop_var, loop->min + square * side}});
+      Expr value = load(crossed.buffer, {ramp(start, one(start.dtype()), side * crossed.group)});
+      if (crossed.group > 1) value = as_type(crossed.node.dtype(), value);
       bound.emplace_back(var("row", value.dtype()), value);
       rows.push_back(bound.back().first);
     }
-    std::vector<Expr> columns = turned(std::move(rows), load->buffer->dtype.bits / 8, bound);
+    const int bytes = crossed.group * crossed.buffer->dtype.bits / 8;
+    std::vector<Expr> columns = turned(std::move(rows), bytes, bound);
     std::vector<Stmt> stores;
     for (int column = 0; column < side; ++column) {
-      Stmt one = rewrite(loop->body, [&](const Ref<BufferLoad>& other, Rewriter& r) -> Expr {
-        return other == load ? columns[column] : Expr(r.descend(other));
-      });
+      Stmt one = rewrite(
+          loop->body,
+          [&](const Ref<BufferLoad>& other, Rewriter& r) -> Expr {
+            return other == crossed.node ? columns[column] : Expr(r.descend(other));
+          },
+          [&](const Ref<Shuffle>& other, Rewriter& r) -> Expr {
+            return other == crossed.node ? columns[column] : Expr(r.descend(other));
+          });
       stores.push_back(substitute_folding(one, loop->loop_var, loop->min + (square * side + column)));
     }
     Expr count = extent ? Expr(int_imm(type, *extent / side)) : floordiv(loop->extent, constant(type, side));
@@ -168,7 +222,7 @@ class Turner {
     rest.min = zero(type);
     rest.extent = loop->extent - count * side;
     rest.body = substitute_folding(loop->body, loop->loop_var, loop->min + count * side + rest.loop_var);
-    return seq({all, make<For>(std::move(rest))});
+    return seq({all, make<For>(std::move(rest), loop.span())});
   }
 
   std::unordered_set<NodeRef> private_;

@@ -107,3 +107,64 @@ def test_rows_are_loaded_whole() -> None:
 def test_what_stays(value: str, options: dict[str, Any]) -> None:
     text = turned(value, **options)
     assert ("T.Shuffle" in text) == ("39 - k" in value)
+
+
+GROUPS = """
+@T.prim_func
+def f(A: T.Buffer(({rows}, {columns}), "{dtype}"), B: T.Buffer(({steps}, {rows}, {group}), "{dtype}")):
+    T.func_attr({{"global_symbol": "f"}})
+    for i_0 in range({blocks}):
+        for k in range({begin}, {steps}):
+            for i_1 in T.vectorized({lanes}):
+                for e in T.unroll({group}):
+                    B[k, i_0 * {lanes} + i_1, e] = {value}
+"""
+
+
+def groups(**options: Any) -> str:
+    options["rows"], options["columns"] = options["blocks"] * options["lanes"], options["steps"] * options["group"] + 3
+    return GROUPS.format(**options)
+
+
+@settings(max_examples=60, **COMMON)
+@given(
+    st.sampled_from([("int8", 4), ("uint8", 4), ("bfloat16", 2), ("int16", 2), ("int8", 2), ("int16", 4), ("int8", 8)]),
+    st.sampled_from([4, 8, 16, 32]),
+    st.integers(1, 3),
+    st.integers(0, 3),
+    st.integers(4, 40),
+    st.sampled_from(
+        [
+            "A[{row}, k * {group} + e]",
+            "A[{last} - ({row}), k * {group} + e]",
+            "A[{row}, k * {group} + 3 + e]",
+            "A[{row}, k * {group} + {group} - 1 - e]",
+            "A[{row}, ({steps} - 1 - k) * {group} + e]",
+            "A[{row}, k // 2 * {group} + e]",
+            "A[{row}, k * {group} + e] + A[{row}, k * {group} + e]",
+        ]
+    ),
+    st.sampled_from(TARGETS),
+)
+def test_words_of_a_few_numbers_are_turned_as_the_loops_say(
+    kind: tuple[str, int], lanes: int, blocks: int, begin: int, steps: int, value: str, target: str
+) -> None:
+    (dtype, group), begin = kind, min(begin, steps - 1)
+    names = {"row": f"i_0 * {lanes} + i_1", "last": blocks * lanes - 1, "group": group, "steps": steps}
+    source = groups(
+        dtype=dtype, group=group, lanes=lanes, blocks=blocks, begin=begin, steps=steps, value=value.format(**names)
+    )
+    func = from_source(source)
+    a = np.random.default_rng(steps).integers(0, 50, (blocks * lanes, steps * group + 3)).astype(numpy_type(dtype))
+    expected, got = (np.zeros((steps, blocks * lanes, group), numpy_type(dtype)) for _ in range(2))
+    tw.compile(func, "interpreter")(a, expected)
+    tw.compile(func, target, schedule="as written")(a, got)
+    np.testing.assert_array_equal(got.astype("float64"), expected.astype("float64"), err_msg=source)
+
+
+@pytest.mark.parametrize("dtype, group", [("bfloat16", 2), ("int8", 4)])
+def test_rows_of_words_are_loaded_whole(dtype: str, group: int) -> None:
+    value = f"A[i_0 * 16 + i_1, k * {group} + e]"
+    source = groups(dtype=dtype, group=group, lanes=16, blocks=1, begin=0, steps=32, value=value)
+    text = tw.lower(from_source(source), target="llvm -mcpu=x86-64-v4", after="turn_loads").script()
+    assert "row_15: T.int32x16" in text

@@ -28,9 +28,11 @@ LANES = 16
 _MOST_VECTORS = 4
 #: groups of columns that are packed while the lines they lie in are near
 _NEIGHBORS = 4
+#: bytes of a row that are padded at a time
+_PIECE = 64
 #: cycles that packing takes: a byte, with its columns side by side; a number that is turned round; how many times that
 #: where it is rounded up, too
-_PACK_CYCLES, _TURN_CYCLES, _ROUNDING = 0.1, 0.4, 2.0
+_PACK_CYCLES, _TURN_CYCLES, _ROUNDING = 0.1, 0.3, 1.5
 #: of a multiply-add, what one of pairs of bfloat16 takes where there are matrix tiles for those: processors with tiles
 #: do without a fast one
 _SLOW_PAIRS = 3.2
@@ -280,11 +282,14 @@ def pack_groups(
     number = next(
         n for n, region in enumerate(schedule.get(facts.block).reads) if region.buffer.same_as(operand.buffer)
     )
-    packed = _padding(schedule, facts, operand.buffer) or schedule.cache_read(
-        facts.block, number, "global", consumer_blocks=[facts.block]
-    )
     indices = [ir.Var(f"i{n}", "int32") for n in range(len(operand.indices))]
     dimensions = [dimension_of(facts, operand.indices, i) or 0 for i in (column_axis, group_axis)]
+    turned = dimensions[1] == len(indices) - 1
+    packed = _padding(schedule, facts, operand.buffer)
+    # Groups that lie in a line each are words, which vectors are made of where nothing decides between values.
+    padded = packed if packed is not None and turned and is_conditional(schedule.get(packed)) else None
+    if packed is None or padded is not None:
+        packed = schedule.cache_read(facts.block, number, "global", consumer_blocks=[facts.block])
     j, k = (indices[dimension] for dimension in dimensions)
     others = [index for index in indices if index is not j and index is not k]
     layout = ir.IndexMap(indices, [j // LANES, *others, k // group, j % LANES, k % group])
@@ -294,11 +299,7 @@ def pack_groups(
     own = schedule.get_loops(packed)[-len(indices) :]
     if at is None and len(own) != len(indices):
         return
-    turned = dimensions[1] == len(indices) - 1
     if not turned and dimensions[0] != len(indices) - 1:
-        return
-    # Groups that lie in a line each are words, which vectors are made of where nothing decides between values.
-    if turned and is_conditional(schedule.get(packed)):
         return
     columns = (constant(schedule.get(own[dimensions[0]]).extent) or 0) // LANES
     neighbors_in_line = 1 if turned else math.gcd(columns, _NEIGHBORS) if at is not None else _NEIGHBORS
@@ -310,6 +311,12 @@ def pack_groups(
     attempt(schedule.unroll, each)
     if at is None:
         attempt(schedule.parallel, panels)
+    elif padded is not None:
+        # While what is padded is near: a row after the other.
+        attempt(schedule.compute_at, padded, at, preserve_unit_loops=True)
+        last = schedule.get_loops(padded)[-1]
+        pieces = attempt(schedule.split, last, [None, _PIECE // (bits_of(operand.buffer.dtype) // 8)])
+        attempt(schedule.vectorize, pieces[1] if pieces else last)
 
 
 def _padding(schedule: Schedule, facts: Facts, buffer: ir.Buffer) -> BlockRV | None:
