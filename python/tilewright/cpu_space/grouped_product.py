@@ -30,9 +30,9 @@ _MOST_VECTORS = 4
 _NEIGHBORS = 4
 #: bytes of a row that are padded at a time
 _PIECE = 64
-#: cycles that packing takes: a byte, with its columns side by side; a number that is turned round; how many times that
-#: where it is rounded up, too
-_PACK_CYCLES, _TURN_CYCLES, _ROUNDING = 0.1, 0.3, 1.5
+#: cycles that packing takes: a byte, with its columns side by side; one that is turned round; how many times that where
+#: it is rounded up, too
+_PACK_CYCLES, _TURN_CYCLES, _ROUNDING = 0.1, 0.15, 1.5
 #: of a multiply-add, what one of pairs of bfloat16 takes where there are matrix tiles for those: processors with tiles
 #: do without a fast one
 _SLOW_PAIRS = 3.2
@@ -146,10 +146,10 @@ def cycles_of_packing(facts: Facts, right: int, reduction: int | None, is_rounde
     it."""
     operand = facts.reads[right]
     size = math.prod(axis.extent for i, axis in enumerate(facts.axes) if operand.varies(i))
-    each = _PACK_CYCLES * bits_of(operand.buffer.dtype) / 8
+    each = _PACK_CYCLES
     if reduction is not None and operand.strides[reduction] == 1:
         each = _TURN_CYCLES * (_ROUNDING if is_rounded else 1.0)
-    return size * each
+    return size * each * bits_of(operand.buffer.dtype) / 8
 
 
 def rounded_up(facts: Facts, steps: list[int]) -> Facts | None:
