@@ -64,6 +64,19 @@ bool can_be_read_as(DataType from, int from_lanes, DataType to, int to_lanes) {
   return from.bits % 8 == 0 && to.bits % 8 == 0 && from_lanes * from.bits == to_lanes * to.bits;
 }
 
+constexpr const char* kOtherCode =
+    ", which names code of another compiler; blocks that stand for a registered tensor intrinsic are run by its "
+    "description";
+
+/// T.call_llvm_pure_intrin(sums, "llvm.x86.avx512.vpdpbusd...", sums, words, words)
+bool is_dot_of_bytes(const Call& call, DataType type) {
+  const StringImm* name = call.args.size() == 4 ? call.args[0].as<StringImm>() : nullptr;
+  if (!name || !name->value.starts_with("llvm.x86.avx512.vpdpbusd.") || type.element() != DataType::int_(32))
+    return false;
+  return std::all_of(call.args.begin() + 1, call.args.end(),
+                     [&](const NodeRef& arg) { return static_cast<const Expr&>(arg).dtype() == type; });
+}
+
 }  // namespace
 
 int Compiler::binary(Kind kind, const Expr& a, const Expr& b, DataType result) {
@@ -271,6 +284,28 @@ int Compiler::vector_part(const Call& call, DataType type, Intrinsic intrinsic) 
   return dst;
 }
 
+/// Sums of four products of bytes each, of the first operand without signs (Intel's manual, VPDPBUSD): lowering makes
+/// such calls, and its passes are checked by what is run here.
+int Compiler::dot_of_bytes(const Call& call, DataType type) {
+  const int sums = lanes_of(type), bytes = 4 * sums;
+  auto bytes_of = [&](const Expr& words, DataType as) {
+    int dst = take(bytes);
+    const DataType from = words.dtype();
+    emit(Op::kReinterpret, as.with_lanes(bytes), dst, expr(words), kNone, kNone,
+         static_cast<int>(from.code) << 8 | from.bits);
+    return dst;
+  };
+  int a = bytes_of(static_cast<const Expr&>(call.args[2]), DataType::uint(8));
+  int b = bytes_of(static_cast<const Expr&>(call.args[3]), DataType::int_(8));
+  int products = take(bytes), dst = take(sums);
+  emit(Op::kMulInt, type.with_lanes(bytes), products, a, b);
+  emit(Op::kMove, type, dst, expr(static_cast<const Expr&>(call.args[1])));
+  for (int byte = 0; byte < bytes; ++byte) {
+    emit(Op::kAddInt, type.element(), dst + byte / 4, dst + byte / 4, products + byte);
+  }
+  return dst;
+}
+
 int Compiler::print(const Call& call) {
   PrintSite site;
   for (const NodeRef& arg : call.args) {
@@ -323,14 +358,13 @@ int Compiler::call(const Expr& e) {
     if (a.sort() != Sort::kExpr) return unsupported(name + " of what is no expression", e);
   }
   switch (intrinsic) {
-    case Intrinsic::k_call_llvm_intrin:
     case Intrinsic::k_call_llvm_pure_intrin:
+      if (is_dot_of_bytes(call, e.dtype())) return dot_of_bytes(call, e.dtype());
+      return unsupported(name + kOtherCode, e);
+    case Intrinsic::k_call_llvm_intrin:
     case Intrinsic::k_call_extern:
     case Intrinsic::k_call_pure_extern:
-      return unsupported(name +
-                             ", which names code of another compiler; blocks that stand for a registered "
-                             "tensor intrinsic are run by its description",
-                         e);
+      return unsupported(name + kOtherCode, e);
     case Intrinsic::k_if_then_else:
       return if_then_else(call, e.dtype());
     case Intrinsic::k_likely:

@@ -11,6 +11,9 @@
 
 namespace tilewright::lower {
 
+/// Of an allocation: partial sums, so many of each result, which are put together in the end.
+inline constexpr const char* kPartialSums = "partial_sums";
+
 using Bindings = std::vector<std::pair<Ref<Var>, Expr>>;
 
 /// Combines halves of a vector, whose lanes are a power of two, until one lane is left; the steps are appended to

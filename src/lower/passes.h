@@ -25,6 +25,8 @@ PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult peel_edges(const Ref<PrimFunc>& func, PassContext& context);
 PassResult simplify_indices(const Ref<PrimFunc>& func, PassContext& context);
 PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context);
+PassResult add_in_groups(const Ref<PrimFunc>& func, PassContext& context);
+PassResult flip_once(const Ref<PrimFunc>& func, PassContext& context);
 PassResult turn_loads(const Ref<PrimFunc>& func, PassContext& context);
 PassResult unroll_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult promote_registers(const Ref<PrimFunc>& func, PassContext& context);

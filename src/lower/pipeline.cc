@@ -54,6 +54,8 @@ constexpr Row kRows[] = {
     {"partition_loops", partition_loops, kAll, kLowered, "predicates of blocks are conditions now, and not yet masks"},
     {"vectorize_loops", vectorize_loops, kAll, kLowered,
      "before unrolling: what is inside is copied once instead of once a lane"},
+    {"add_in_groups", add_in_groups, kMachines, kLowered, "vectors are made, and loops over them still there"},
+    {"flip_once", flip_once, kMachines, kLowered, "after what flips, before loads are copied"},
     {"turn_loads", turn_loads, kMachines, kLowered, "vectors are made, and loops over them still there"},
     {"unroll_loops", unroll_loops, kAll, kLowered, "makes the indices of local buffers constants"},
     {"promote_registers", promote_registers, kMachines, kLowered, "needs those constants"},

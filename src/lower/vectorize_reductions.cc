@@ -27,6 +27,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/add_in_groups.h"
 #include "lower/index_variables.h"
 #include "lower/join_lanes.h"
 #include "lower/lane_independence.h"
@@ -283,7 +284,11 @@ class LanesOfReductions {
       if (!place(reduction)) return loop;
       results += reduction.results;
     }
-    int64_t native = vector_lanes(target_, widest_element(loop->body));
+    int64_t native = vector_lanes(target_, widest_element(loop->body)), group = 4;
+    for (const Reduction& reduction : found) {
+      group = std::min(group, reduction.step.is_sum() ? group_of(reduction.step.operand(), target_) : 1);
+    }
+    native *= group;
     int64_t in_flight = calls_elementary_function(loop->body) ? 1 : power_of_two_within(kCutRegisters / results);
     in_flight = std::max<int64_t>(in_flight, 1);
     auto extent = const_int(loop->extent);
@@ -384,8 +389,10 @@ class LanesOfReductions {
     Stmt start = loop(lane, i32(width), store(lanes, reduction.step.identity(), {at}), ForKind::kVectorized);
     if (vectors > 1) start = loop(each, i32(vectors), start, ForKind::kUnrolled);
     Stmt all = seq({start, inner, put_together(reduction)});
+    Annotations marks;
+    if (reduction.step.is_sum()) marks.set(kPartialSums, i32(width));
     return make<Allocate>(
-        {lanes->data, lanes->dtype, lanes->shape, bool_imm(true), make<DeclBuffer>({lanes, all}), {}});
+        {lanes->data, lanes->dtype, lanes->shape, bool_imm(true), make<DeclBuffer>({lanes, all}), marks});
   }
 
   /// The results, each with its lanes.

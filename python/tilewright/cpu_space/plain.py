@@ -8,7 +8,7 @@ from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, constant, goes_round, is_choice, step_after
 from tilewright.cpu_space.inside import Inside
-from tilewright.cpu_space.register_tile import bits_of, tile_of_lanes_along
+from tilewright.cpu_space.register_tile import bits_of, lanes_along, tile_of_lanes_along
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: least work, in elements, that is worth a parallel loop
@@ -204,7 +204,7 @@ def _results_together(
 ) -> LoopRV:
     """A tile of results inside of the sum, which share what they load; returns the loop that becomes vectors, and
     leaves the outer ones in `spatial`."""
-    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    lanes = lanes_along(facts, target)
     extent = constant(schedule.get(reduced[-1]).extent)
     tile = tile_of_lanes_along(facts, target)
     if extent is None or extent < 2 * lanes or not tile:

@@ -191,10 +191,20 @@ def tile_of_lanes_along(facts: Facts, target: _core.Target) -> dict[int, int]:
     )
 
 
+def lanes_along(facts: Facts, target: _core.Target) -> int:
+    """Products that a vector of partial sums takes at once: four times as many of bytes, where the target adds them in
+    groups (src/lower/add_in_groups.cc)."""
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    types = {read.buffer.dtype for read in facts.reads}
+    grouped = "avxvnni" in target.features or {"avx512vnni", "avx512vl"} <= set(target.features)
+    bytes_alone = len(facts.reads) == 2 and facts.adds_products and "int8" in types and types <= {"int8", "uint8"}
+    return 4 * lanes if bytes_alone and grouped and facts.store.buffer.dtype == "int32" else lanes
+
+
 def _cycles_of_lanes(facts: Facts, tile: dict[int, int], target: _core.Target) -> float:
     """For all results, so many of them at a time: what the ports do, and what operands take that go through the caches
     once for each tile of rows, the shorter one mostly hidden by the longer."""
-    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    lanes = lanes_along(facts, target)
     results = math.prod(facts.extent(i) for i in facts.spatial)
     inner = math.prod(facts.extent(i) for i in facts.reduced if i != facts.reduced[-1])
     vectors = math.ceil(facts.extent(facts.reduced[-1]) / lanes) * inner

@@ -1,0 +1,294 @@
+// Add products of bytes four at a time, where partial sums are put together in the end anyway.
+//
+//   Before                                            After
+//   C_lanes[0:64] = C_lanes[0:64] +                   C_lanes[0:16] = vpdpbusd(C_lanes[0:16], int32x16(A[k:k + 64]),
+//     T.Cast("int32x64", A[k:k + 64]) *                                        int32x16(B[k:k + 64]))
+//     T.Cast("int32x64", B[k:k + 64])
+//   lanes = C_lanes[0:64]                             lanes = T.Shuffle([C_lanes[0:16], zeros], ...)
+//
+// Which of the partial sums a product is added to is all the same, and integers wrap in any order. The instruction
+// takes bytes without signs times bytes with signs; where both have signs, those of the first are flipped, which adds
+// 128 times the second, and that is taken away again.
+//
+// Needs      vector code; allocations of vectorize_reductions, which are marked as partial sums
+// Ensures    the same sums. Others, and those of targets without such an instruction, stay
+// Placement  after vectorize_loops, which makes the vectors; before unroll_loops: the lanes are counted by loops
+#include "lower/add_in_groups.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "arith/analyzer.h"
+#include "ir/build.h"
+#include "ir/reduction_step.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/join_lanes.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+/// Bytes that one sum takes at a time.
+constexpr int kGroup = 4;
+constexpr int64_t kSigns = -0x7f7f7f80;  // 0x80808080
+
+/// What becomes of a buffer of partial sums.
+struct Sums {
+  int lanes = 0;     ///< of one result
+  bool fits = true;  ///< it is begun with zeros, products of bytes are added to it, and it is read
+  bool has_step = false;
+  Ref<Buffer> before, after;
+};
+
+struct Factors {
+  Expr unsigned_bytes, signed_bytes;
+  bool flipped = false;  ///< the first ones have signs, which are to be flipped
+};
+
+Expr as(DataType type, Expr value) { return call(type, "tir.reinterpret", {std::move(value)}); }
+
+/// The bytes that are widened to int32; null for anything else.
+Expr bytes_of(const Expr& e) {
+  const Cast* cast = e.as<Cast>();
+  if (!cast || e.dtype().element() != DataType::int_(32)) return {};
+  const DataType from = cast->value.dtype();
+  return from.is_integral() && !from.is_bool() && from.bits == 8 ? cast->value : Expr();
+}
+
+std::optional<Factors> factors_of(const Expr& e) {
+  const Mul* product = e.as<Mul>();
+  if (!product) return {};
+  Expr a = bytes_of(product->a), b = bytes_of(product->b);
+  if (!a.defined() || !b.defined()) return {};
+  const bool first = a.dtype().is_int(), second = b.dtype().is_int();
+  if (!first && !second) return {};
+  if (first && second) return Factors{a, b, true};
+  return second ? Factors{a, b} : Factors{b, a};
+}
+
+/// Sums of one instruction of the target that adds groups to so many, or to as many as it has; 0 where it has none.
+int sums_at_once(const Target& target, int sums) {
+  const bool wide = target.has("avx512vnni") && target.vector_bits >= 512;
+  const bool narrow = target.has("avxvnni") || (target.has("avx512vnni") && target.has("avx512vl"));
+  if (wide && sums % 16 == 0) return 16;
+  if (narrow && sums % 8 == 0) return 8;
+  return narrow && sums == 4 ? 4 : 0;
+}
+
+class Groups {
+ public:
+  explicit Groups(const Target& target) : target_(target) {}
+
+  Stmt run(const Stmt& body) {
+    visit(body, [&](const Ref<Allocate>& allocate, Visitor& v) {
+      auto lanes = allocate->annotations.get(kPartialSums).as<IntImm>();
+      if (lanes && allocate->dtype == DataType::int_(32)) {
+        sums_[allocate->buffer_var].lanes = static_cast<int>(lanes->value);
+      }
+      v.descend(allocate);
+    });
+    if (sums_.empty()) return body;
+    look(body);
+    std::erase_if(sums_, [&](const auto& entry) {
+      const Sums& sums = entry.second;
+      const bool known = sums.fits && sums.has_step && sums.before.defined() && sums.lanes % kGroup == 0;
+      return !known || sums_at_once(target_, sums.lanes / kGroup) == 0;
+    });
+    return sums_.empty() ? body : changed(body);
+  }
+
+ private:
+  Sums* find(const Ref<Var>& data) {
+    auto it = sums_.find(data);
+    return it == sums_.end() ? nullptr : &it->second;
+  }
+
+  /// All sums of the result whose first lanes these are.
+  std::optional<Expr> place_of(const Sums& sums, const std::vector<Expr>& indices) {
+    const Ramp* ramp = indices.size() == 1 ? indices[0].as<Ramp>() : nullptr;
+    if (!ramp || !is_const_int(ramp->stride, 1) || indices[0].dtype().lanes > sums.lanes) return {};
+    Expr result = analyzer_.simplify(floordiv(ramp->base, constant(ramp->base.dtype(), sums.lanes)));
+    if (!analyzer_.can_prove_equal(result * sums.lanes, ramp->base)) return {};
+    const int groups = sums.lanes / kGroup;
+    return tilewright::ramp(analyzer_.simplify(result * groups), one(result.dtype()), groups);
+  }
+
+  void look(const Stmt& body) {
+    visit(
+        body,
+        [&](const Ref<For>& loop, Visitor& v) {
+          analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
+          v.descend(loop);
+        },
+        [&](const Ref<DeclBuffer>& decl, Visitor& v) {
+          if (Sums* sums = find(decl->buffer->data)) {
+            sums->fits = sums->fits && !sums->before.defined();
+            sums->before = decl->buffer;
+          }
+          v.descend(decl);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          Sums* sums = find(store->buffer->data);
+          if (!sums) return v.descend(store);
+          auto step = step_of(*store);
+          const bool all = store->indices[0].dtype().lanes == sums->lanes && !store->predicate.defined();
+          const bool begins = all && is_zero(store->value);
+          sums->fits = sums->fits && (begins || step) && place_of(*sums, store->indices);
+          sums->has_step |= step.has_value();
+          if (!step) return v.descend(store);
+          v(step->unsigned_bytes);
+          v(step->signed_bytes);
+        },
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          if (Sums* sums = find(load->buffer->data)) {
+            const bool all = load->indices[0].dtype().lanes == sums->lanes && !load->predicate.defined();
+            sums->fits = sums->fits && all && place_of(*sums, load->indices);
+          }
+          v.descend(load);
+        },
+        [&](const Ref<Call>& call, Visitor& v) {
+          // Whoever has the address may do anything.
+          for (const NodeRef& argument : call->args) {
+            const Ref<Var> pointer = argument.cast<Var>();
+            if (Sums* sums = pointer.defined() ? find(pointer) : nullptr) sums->fits = false;
+          }
+          v.descend(call);
+        });
+  }
+
+  static bool is_zero(const Expr& value) {
+    const Broadcast* all = value.as<Broadcast>();
+    return all && is_const_int(all->value, 0);
+  }
+
+  /// The factors of what is added; those of lanes that do not take part are zeros.
+  static std::optional<Factors> step_of(const BufferStore& store) {
+    BufferStore whole = store;
+    whole.predicate = {};
+    if (store.predicate.defined()) {
+      whole.value = rewrite(store.value, [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
+        if (load->buffer != store.buffer) return r.descend(load);
+        return make<BufferLoad>({load->buffer, load->indices, {}}, load.span());
+      });
+    }
+    auto step = ReductionStep::of(whole);
+    if (!step || !step->is_sum()) return {};
+    auto factors = factors_of(step->operand());
+    if (factors && store.predicate.defined()) {
+      for (Expr* bytes : {&factors->unsigned_bytes, &factors->signed_bytes}) {
+        *bytes =
+            make<Select>({store.predicate, *bytes, broadcast(zero(bytes->dtype().element()), bytes->dtype().lanes)});
+      }
+    }
+    return factors;
+  }
+
+  /// Different vectors of it in a tile.
+  double vectors_of(const Expr& bytes) const {
+    double count = 1;
+    for (const Ref<For>& loop : unrolled_) {
+      if (uses_var(bytes, loop->loop_var)) count *= static_cast<double>(const_int(loop->extent).value_or(1));
+    }
+    return count;
+  }
+
+  Stmt changed(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          if (loop->kind != ForKind::kUnrolled) return r.descend(loop);
+          unrolled_.push_back(loop);
+          Stmt after = r.descend(loop);
+          unrolled_.pop_back();
+          return after;
+        },
+        [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
+          Sums* sums = find(allocate->buffer_var);
+          if (!sums) return r.descend(allocate);
+          const Buffer& before = *sums->before;
+          auto size = const_int(before.shape[0]);
+          sums->after = decl_buffer({i32(*size / kGroup)}, before.dtype, before.name, "local");
+          return make<Allocate>(
+              {sums->after->data, allocate->dtype, sums->after->shape, allocate->condition, r(allocate->body), {}},
+              allocate.span());
+        },
+        [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
+          Sums* sums = find(decl->buffer->data);
+          return sums ? make<DeclBuffer>({sums->after, r(decl->body)}, decl.span()) : r.descend(decl);
+        },
+        [&](const Ref<BufferStore>& s, Rewriter& r) -> Stmt {
+          Sums* sums = find(s->buffer->data);
+          if (!sums) return r.descend(s);
+          Expr place = *place_of(*sums, s->indices);
+          auto step = step_of(*s);
+          if (!step) return store(sums->after, broadcast(i32(0), sums->lanes / kGroup), {place});
+          // What is taken away again is the same for all that is flipped: few corrections are many flipped vectors.
+          if (step->flipped && vectors_of(step->unsigned_bytes) < vectors_of(step->signed_bytes)) {
+            std::swap(step->unsigned_bytes, step->signed_bytes);
+          }
+          return store(sums->after, added(*step, load(sums->after, {place}), r), {place});
+        },
+        [&](const Ref<BufferLoad>& l, Rewriter& r) -> Expr {
+          Sums* sums = find(l->buffer->data);
+          if (!sums) return r.descend(l);
+          std::vector<Expr> lanes;
+          for (int lane = 0; lane < sums->lanes; ++lane) lanes.push_back(i32(std::min(lane, sums->lanes / kGroup)));
+          return make<Shuffle>({{load(sums->after, {*place_of(*sums, l->indices)}), i32(0)}, lanes});
+        });
+  }
+
+  Expr added(const Factors& step, const Expr& sum, Rewriter& r) const {
+    const int all = sum.dtype().lanes, once = sums_at_once(target_, all);
+    const DataType type = sum.dtype().with_lanes(once);
+    const std::string name = "llvm.x86.avx512.vpdpbusd." + std::to_string(32 * once);
+    auto dot = [&](const Expr& start, const Expr& a, const Expr& b) {
+      return call(type, "tir.call_llvm_pure_intrin", {string_imm(name), start, a, b});
+    };
+    auto added_part = [&](const Expr& start, const Expr& a, const Expr& b) {
+      if (!step.flipped) return dot(start, a, b);
+      Expr signs = broadcast(i32(kSigns), once);
+      Expr flipped = call(type, "tir.bitwise_xor", {a, signs});
+      return dot(start, flipped, b) - dot(broadcast(i32(0), once), signs, b);
+    };
+    auto whole = [&](const Expr& bytes) {
+      const int lanes = bytes.dtype().lanes;
+      if (lanes == all * kGroup) return as(sum.dtype(), r(bytes));
+      std::vector<Expr> order;
+      for (int lane = 0; lane < all * kGroup; ++lane) order.push_back(i32(std::min(lane, lanes)));
+      return as(sum.dtype(), make<Shuffle>({{r(bytes), zero(bytes.dtype().element())}, order}));
+    };
+    Expr a = whole(step.unsigned_bytes), b = whole(step.signed_bytes);
+    if (once == all) return added_part(sum, a, b);
+    std::vector<Expr> parts, order;
+    for (int first = 0; first < all; first += once) {
+      std::vector<Expr> lanes;
+      for (int lane = 0; lane < once; ++lane) {
+        lanes.push_back(i32(first + lane));
+        order.push_back(i32(first + lane));
+      }
+      auto part = [&](const Expr& whole) { return Expr(make<Shuffle>({{whole}, lanes})); };
+      parts.push_back(added_part(part(sum), part(a), part(b)));
+    }
+    return make<Shuffle>({parts, order});
+  }
+
+  const Target& target_;
+  arith::Analyzer analyzer_;
+  std::unordered_map<NodeRef, Sums> sums_;
+  std::vector<Ref<For>> unrolled_;  ///< around
+};
+
+}  // namespace
+
+int64_t group_of(const Expr& operand, const Target& target) {
+  return factors_of(operand) && sums_at_once(target, target.vector_bits / 32) > 0 ? kGroup : 1;
+}
+
+PassResult add_in_groups(const Ref<PrimFunc>& func, PassContext& context) {
+  return with_body(func, Groups(context.target).run(func->body));
+}
+
+}  // namespace tilewright::lower
