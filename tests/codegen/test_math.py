@@ -40,13 +40,16 @@ UNARY = [
 OURS: list[tuple[Any, Callable[[np.ndarray], np.ndarray], float, float]] = [
     (T.exp, np.exp, -110, 95),
     (T.log, np.log, 0, 100),
+    (T.log2, np.log2, 0, 100),
+    (T.log10, np.log10, 0, 100),
+    (T.atan, np.arctan, -30, 30),
     (T.tanh, np.tanh, -12, 12),
     (T.erf, erf, -6, 6),
     (T.sigmoid, sigmoid, -110, 110),
 ]
 
 
-@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("lanes", [1, 8, 16])
 @pytest.mark.parametrize(("function", "reference", "low", "high"), OURS, ids=[f[0].__name__ for f in OURS])
 def test_errors_are_below_two_and_a_half_units(
     function: Any, reference: Callable[[np.ndarray], np.ndarray], low: float, high: float, lanes: int
@@ -63,7 +66,7 @@ def test_errors_are_below_two_and_a_half_units(
     assert ulps(run(function, [x], "float32", lanes), exact) < 2.5
 
 
-@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("lanes", [1, 8, 16])
 @pytest.mark.parametrize(("function", "reference"), [(f[0], f[1]) for f in OURS], ids=[f[0].__name__ for f in OURS])
 def test_special_values(function: Any, reference: Callable[[np.ndarray], np.ndarray], lanes: int) -> None:
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 1e-39, 1.0, -1.0, 3e38, -3e38], "float32")

@@ -54,6 +54,12 @@ std::optional<Real> compute_in_float32(Intrinsic intrinsic, const Real& x) {
       return single::exp2(x);
     case Intrinsic::k_log:
       return single::log(x);
+    case Intrinsic::k_log2:
+      return single::log2(x);
+    case Intrinsic::k_log10:
+      return single::log10(x);
+    case Intrinsic::k_atan:
+      return single::atan(x);
     case Intrinsic::k_rsqrt:
       return rsqrt<Grade::kSingle>(x);
     case Intrinsic::k_sigmoid:

@@ -37,24 +37,58 @@ Whole Whole::lookup(llvm::ArrayRef<uint64_t> table) const {
   return {at, b.CreateLoad(b.getInt64Ty(), b.CreateGEP(b.getInt64Ty(), global, value))};
 }
 
-Real lookup(const Whole& places, llvm::ArrayRef<float> table) {
-  llvm::IRBuilder<>& b = places.at->builder;
-  const unsigned lanes = lanes_of(places.value), all = static_cast<unsigned>(table.size());
-  Value* chosen = places.value;
-  if (lanes == 1) {
-    chosen = b.CreateInsertElement(llvm::PoisonValue::get(with_lanes(chosen->getType(), all)), chosen, uint64_t{0});
-  } else if (lanes < all) {
-    llvm::SmallVector<int, 16> picks(all, -1);
-    std::iota(picks.begin(), picks.begin() + lanes, 0);
-    chosen = b.CreateShuffleVector(chosen, picks);
-  }
-  llvm::Constant* data = llvm::ConstantDataVector::get(b.getContext(), table);
-  Value* found = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {data, chosen});
-  if (lanes == 1) return {places.at, b.CreateExtractElement(found, uint64_t{0})};
-  if (lanes == all) return {places.at, found};
+namespace {
+
+/// As a vector of sixteen, whose other lanes hold anything.
+Value* sixteen(llvm::IRBuilder<>& b, Value* value) {
+  const unsigned lanes = lanes_of(value);
+  if (lanes == 16) return value;
+  if (lanes == 1)
+    return b.CreateInsertElement(llvm::PoisonValue::get(with_lanes(value->getType(), 16)), value, uint64_t{0});
+  llvm::SmallVector<int, 16> picks(16, -1);
+  std::iota(picks.begin(), picks.begin() + lanes, 0);
+  return b.CreateShuffleVector(value, picks);
+}
+
+Real first_lanes(const Real& like, Value* found) {
+  llvm::IRBuilder<>& b = like.at->builder;
+  const unsigned lanes = lanes_of(like.value);
+  if (lanes == 16) return {like.at, found};
+  if (lanes == 1) return {like.at, b.CreateExtractElement(found, uint64_t{0})};
   llvm::SmallVector<int, 16> first(lanes);
   std::iota(first.begin(), first.end(), 0);
-  return {places.at, b.CreateShuffleVector(found, first)};
+  return {like.at, b.CreateShuffleVector(found, first)};
+}
+
+}  // namespace
+
+Real lookup(const Whole& places, llvm::ArrayRef<float> table) {
+  llvm::IRBuilder<>& b = places.at->builder;
+  llvm::Constant* data = llvm::ConstantDataVector::get(b.getContext(), table);
+  Value* found = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {data, sixteen(b, places.value)});
+  return first_lanes({places.at, places.value}, found);
+}
+
+Parts parts_of(const Real& x) {
+  llvm::IRBuilder<>& b = x.at->builder;
+  Value* numbers = sixteen(b, x.value);
+  Value *none = llvm::Constant::getNullValue(numbers->getType()), *all = b.getInt16(0xffff), *rounding = b.getInt32(4);
+  auto exponent_of = [&](Value* value) {
+    return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_getexp_ps_512, {}, {value, none, all, rounding});
+  };
+  // Between 3/4 and 3/2; of negative numbers none (Intel's manual, VGETMANTPS).
+  Value* mantissa = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_getmant_ps_512, {},
+                                      {numbers, b.getInt32(0b1011), none, all, rounding});
+  Value* exponent = b.CreateFSub(exponent_of(numbers), exponent_of(mantissa));
+  return {first_lanes(x, exponent), first_lanes(x, mantissa)};
+}
+
+Real approximate_reciprocal(const Real& x) {
+  llvm::IRBuilder<>& b = x.at->builder;
+  Value* numbers = sixteen(b, x.value);
+  Value* none = llvm::Constant::getNullValue(numbers->getType());
+  return first_lanes(
+      x, b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {}, {numbers, none, b.getInt16(0xffff)}));
 }
 
 Real Real::constant(double c) const { return {at, llvm::ConstantFP::get(value->getType(), c)}; }

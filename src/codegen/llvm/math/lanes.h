@@ -36,6 +36,13 @@ struct Whole {
 };
 
 struct Real;
+/// Where the target has tables, too: x = 2^exponent mantissa, 3/4 <= mantissa < 3/2, subnormal numbers too. The
+/// exponent of 0 is -infinity, that of infinity infinity, with mantissas of magnitude 1; mantissas of negative numbers
+/// are no numbers.
+struct Parts;
+Parts parts_of(const Real& x);
+/// Likewise: 1 / x to 14 bits, for normal x.
+Real approximate_reciprocal(const Real& x);
 /// Where the target takes them from a register: the elements of a table that the lowest four bits say.
 Real lookup(const Whole& places, llvm::ArrayRef<float> table);
 
@@ -47,6 +54,10 @@ struct Real {
   [[nodiscard]] bool fused() const { return at->fused; }
   [[nodiscard]] bool tables() const { return at->tables; }
   Real operator-() const;
+};
+
+struct Parts {
+  Real exponent, mantissa;
 };
 
 Mask operator&(const Mask& a, const Mask& b);

@@ -1,13 +1,15 @@
 // The functions that are used most, for float32 in float32: half the work of the ones that compute in float64, for
-// errors of up to 1.6 units in the last place (erf one and three quarters, less than one where tables lie in registers;
-// sigmoid two and a quarter). Which ones these are: exp, exp2, log, sigmoid, tanh, erf; sin and cos where
-// multiplications and additions are fused.
+// errors of up to 1.6 units in the last place (log2 1.9; erf one and three quarters, less than one where tables lie in
+// registers; sigmoid, and log2 and log10 where nothing is fused, two and a third). Which ones these are: exp, exp2,
+// log, log2, log10, sigmoid, tanh, erf, atan; sin and cos where multiplications and additions are fused.
 #pragma once
 
 #include <vector>
 
 #include "codegen/llvm/math/error_function_pieces.h"
 #include "codegen/llvm/math/exponential.h"
+#include "codegen/llvm/math/logarithm.h"
+#include "codegen/llvm/math/tanh_pieces.h"
 #include "codegen/llvm/math/trigonometric.h"
 
 namespace tilewright::codegen::math::single {
@@ -107,31 +109,85 @@ S sigmoid(const S& x) {
   return select(x < 0.0, e, one) / (e + 1.0);
 }
 
-/// log(2^k (1 + f)) = k ln 2 + f - f^2/2 + f^3 P(f), 1 + f in [sqrt(1/2), sqrt(2)); error of P, relative to log:
-/// 2^-30.3.
+/// log(1 + f) = f + rest, |f| <= 1/2; error 2^-27.6 between -1/4 and 1/2.
 template <class S>
-S log(const S& x) {
-  constexpr uint64_t kRootOfHalf = 0x3f3504f3, kOne = 0x3f800000;
+S rest_of_log(const S& f) {
+  S square = f * f;
+  S p = polynomial_by_pairs(f, {-0.0450744666159153, 0.10462995618581772, -0.13161195814609528, 0.14478400349617004,
+                                -0.1664731204509735, 0.19990861415863037, -0.2500009536743164, 0.3333345055580139});
+  return mad(square, f.constant(-0.5), square * f * p);
+}
+
+/// x = 2^k (1 + f), f between -1/4 and 1/2, where these are numbers.
+template <class S>
+struct Exponential {
+  S k, f;
+};
+
+/// What remains to be done where x is no positive finite number: nothing, where `tables`.
+template <class S>
+Exponential<S> decompose(const S& x) {
+  if (x.tables()) {
+    auto parts = parts_of(x);
+    return {parts.exponent, parts.mantissa - 1.0};
+  }
+  constexpr uint64_t kLeast = 0x3f400000, kOne = 0x3f800000;
   auto tiny = x < 0x1p-126;
   S scaled = select(tiny, x * 0x1p23, x);
-  auto shifted = bits(scaled) + (kOne - kRootOfHalf);
+  auto shifted = bits(scaled) + (kOne - kLeast);
   S k = real(shifted >> 23 | 0x4b000000) - select(tiny, x.constant(0x1p23 + 127.0 + 23.0), x.constant(0x1p23 + 127.0));
-  S f = real((shifted & 0x007fffff) + kRootOfHalf) - 1.0;
-  S square = f * f;
-  S p = polynomial_by_pairs(
-      f, {0.06747076660394669, -0.11676246672868729, 0.11888275295495987, -0.12405510246753693, 0.14219532907009125,
-          -0.1666799932718277, 0.2000211924314499, -0.25000008940696716, 0.3333331346511841});
+  return {k, real((shifted & 0x007fffff) + kLeast) - 1.0};
+}
+
+template <class S>
+S finished(const S& result, const S& x) {
+  return x.tables() ? result : with_limits_of_log(result, x);
+}
+
+template <class S>
+S log(const S& x) {
+  Exponential<S> of = decompose(x);
   // The first part of ln 2 has 15 bits.
-  S low = mad(k, k.constant(0x1.7f7d1cp-20), square * f * p);
-  S result = mad(k, k.constant(0x1.62e4p-1), mad(square, f.constant(-0.5), low) + f);
-  result = select(x < kInfinity, result, x);
-  result = select(x < 0.0, x.constant(kNan), result);
-  return select(equal(x, x.constant(0.0)), x.constant(-kInfinity), result);
+  S low = mad(of.k, x.constant(0x1.7f7d1cp-20), rest_of_log(of.f));
+  return finished(mad(of.k, x.constant(0x1.62e4p-1), low + of.f), x);
+}
+
+/// log(x) / log(2): the factor of f in two parts.
+template <class S>
+S log2(const S& x) {
+  Exponential<S> of = decompose(x);
+  S rest = rest_of_log(of.f);
+  S low = mad(of.f, x.constant(0x1.4ae0cp-26), rest * 0x1.715476p+0);
+  // Where k is -1, most of the two largest terms cancels: they are rounded together.
+  return finished(mad(of.f, x.constant(0x1.715476p+0), of.k) + low, x);
+}
+
+/// log(x) / log(10), likewise; log10(2) has 13 bits in its first part.
+template <class S>
+S log10(const S& x) {
+  Exponential<S> of = decompose(x);
+  S low = mad(of.f, x.constant(-0x1.5b235ep-27), rest_of_log(of.f) * 0x1.bcb7b2p-2);
+  low = mad(of.k, x.constant(0x1.3509f8p-18), low);
+  return finished(mad(of.k, x.constant(0x1.344p-2), mad(of.f, x.constant(0x1.bcb7b2p-2), low)), x);
+}
+
+/// See the tables.
+template <class S>
+S tanh_of_pieces(const S& magnitude) {
+  S x = select(magnitude > kLastOfTanh, magnitude.constant(kLastOfTanh), magnitude);
+  S from = magnitude.constant(kFirstOfTanh);
+  auto piece = (bits(select(x < from, from, x)) - bits(from)) >> 22;
+  S t = x - lookup(piece, kCentersOfTanh);
+  auto pair = [&](size_t i) { return mad(lookup(piece, kTermsOfTanh[i + 1]), t, lookup(piece, kTermsOfTanh[i])); };
+  S square = t * t;
+  S slope = mad(mad(pair(5), square, pair(3)), square, pair(1));
+  return mad(t, slope, lookup(piece, kTermsOfTanh[0]));
 }
 
 /// Near 0 an odd polynomial (error 2^-31.7), else 1 - 2 / (e^2x + 1), which does not cancel there.
 template <class S>
 S tanh(const S& x) {
+  if (x.tables()) return copysign(tanh_of_pieces(abs(x)), x);
   S magnitude = clamp(abs(x), 0.0, 10.0), z = x * x;
   S near = mad(z * x,
                polynomial_by_pairs(z, {0.0021303086541593075, -0.008168870583176613, 0.021700244396924973,
@@ -140,6 +196,31 @@ S tanh(const S& x) {
   S e = exp_moderate(magnitude + magnitude);
   S far = x.constant(1.0) - x.constant(2.0) / (e + 1.0);
   return copysign(select(magnitude < 0.625, near, far), x);
+}
+
+/// 1 / x for normal x of moderate size; one unit in the last place.
+template <class S>
+S reciprocal(const S& x) {
+  if (!x.tables()) return x.constant(1.0) / x;
+  S y = approximate_reciprocal(x);
+  return mad(y, mad(-x, y, x.constant(1.0)), y);
+}
+
+/// atan(z) = z + z^3 P(z^2), error 2^-25.8, for z of at most 1; pi/2 - atan(1 / x) for what is larger.
+template <class S>
+S atan(const S& x) {
+  S magnitude = abs(x);
+  auto large = magnitude > 1.0;
+  S bounded = select(magnitude > 0x1p60, x.constant(0x1p60), magnitude);
+  S z = select(large, reciprocal(select(large, bounded, x.constant(1.0))), magnitude);
+  S square = z * z;
+  S p = polynomial_by_pairs(square,
+                            {0.0029206459876149893, -0.01636774279177189, 0.04321156442165375, -0.07552189379930496,
+                             0.10665993392467499, -0.14211052656173706, 0.19993773102760315, -0.33333152532577515});
+  S series = square * z * p;
+  // The first part of pi/2 is a float32; what it lacks is added to the smaller terms.
+  S over = (x.constant(0x1.921fb6p+0) - z) - (series + 0x1.777a5cp-25);
+  return copysign(select(large, over, z + series), x);
 }
 
 /// x = n pi/2 + r for |x| < 2^17, where products are not rounded before they are added. The first difference is exact,
