@@ -44,12 +44,15 @@ D exp_reduced(const D& r, const D& low) {
 /// y 2^n for y in [1/2, 2) and -1076 <= n <= 1025: rounded once, also where the result is subnormal.
 template <class D, class N>
 D scale_to_range(const D& y, const Nearest<D>& n, const N& integer) {
-  auto low = n.value < -1000.0;
-  auto raised = integer + select(low, integer.whole(1000), integer.whole(0));
+  // Processors take a hundred cycles for a product that is subnormal: its bits are a whole number of units of 2^-1074,
+  // as which it is rounded here, and those of 2^-1022 where it is 2^52 of them.
+  auto low = n.value < -1022.0, high = n.value > 0.0;
+  auto raised = integer + select(low, integer.whole(1074), integer.whole(0));
   // 2^1024 is no number, twice 2^1023 is one.
-  // What is zero anyway is not multiplied: processors take a hundred cycles for a result that is too small.
-  D scaled = select(n.value < -1075.0, y.constant(0.0), y + y) * power_of_two(raised - 1);
-  return scaled * select(low, y.constant(0x1p-1000), y.constant(1.0));
+  D factor = select(high, y + y, y);
+  auto power = raised - select(high, integer.whole(1), integer.whole(0));
+  D scaled = select(n.value < -1075.0, y.constant(0.0), factor) * power_of_two(power);
+  return select(low, real(bits(scaled + 0x1p52) - 0x4330000000000000), scaled);
 }
 
 /// e^x where 2^n is a normal number: |x| < 707.
@@ -163,8 +166,10 @@ D logistic(const D& e, const D& over) {
 template <Grade grade, class D>
 D sigmoid(const D& x) {
   D e = exp<grade>(-abs(x));
-  D over = select(x < 0.0, e, x.constant(1.0));
-  return grade == Grade::kSingle ? over / (e + 1.0) : logistic(e, over);
+  // Beside 1 so small a numerator is the quotient, which would take long where it is subnormal.
+  auto small = x < -64.0;
+  D over = select((x < 0.0) & !small, e, x.constant(1.0));
+  return select(small, e, grade == Grade::kSingle ? over / (e + 1.0) : logistic(e, over));
 }
 
 }  // namespace tilewright::codegen::math
