@@ -19,7 +19,7 @@ import math
 
 from tilewright import _core
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts
+from tilewright.cpu_space.facts import Facts, Operand
 from tilewright.cpu_space.plain import share
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, bytes_of, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
@@ -32,6 +32,10 @@ _FEWEST_ROWS, _MOST_ROWS, _ROWS_TO_COPY = 8, 128, 24
 _SHARE_OF_COPY, _VECTORS = 0.7, 4
 #: times the second level that a matrix takes of which most is not there
 _LARGE = 1.4
+#: bytes of which no third level keeps most for one core
+_FROM_MEMORY = 2**25
+#: bytes of a row that are asked for ahead, at least
+_PIECE = 256
 #: steps of a part, the best number of them, with a copy too, and those that a sum has at least
 _FEWEST, _STEPS, _MOST, _LEAST_SUM = 32, 64, 128, 256
 
@@ -42,10 +46,12 @@ def schedule_few_rows(schedule: Schedule, facts: Facts, target: _core.Target, dr
     steps = _steps(facts, _STEPS)
     if steps is None or tile is None:
         return False
-    width = bits_of(facts.store.buffer.dtype) // 8
-    if steps * facts.extent(tile.axis) * width > _SHARE * target.l2_bytes or draw.choose(2):
+    if draw.choose(2):
         return False
-    many = math.prod(facts.extent(i) for i in facts.spatial if i != tile.axis) >= _ROWS_TO_COPY
+    width = bits_of(facts.store.buffer.dtype) // 8
+    # A line is two vectors of 256 bits: of those only every other one is in two lines.
+    enough = _ROWS_TO_COPY * (2 if target.vector_bits < 512 else 1)
+    many = math.prod(facts.extent(i) for i in facts.spatial if i != tile.axis) >= enough
     copies = draw.choose(2) == (0 if many else 1)
     if copies:
         most = int(_SHARE_OF_COPY * target.l1_bytes) // (tile.columns * width)
@@ -58,7 +64,8 @@ def schedule_few_rows(schedule: Schedule, facts: Facts, target: _core.Target, dr
     sums = schedule.rfactor(schedule.fuse(*others, parts) if others else parts, 0)
     *own, parts, inner = schedule.get_loops(sums)
     by_axis = dict(zip(facts.spatial, own, strict=True))
-    chunk, column, each_column = schedule.split(by_axis[tile.axis], [None, _groups(facts, tile, target), tile.columns])
+    together = _groups(facts, tile, steps, target)
+    chunk, column, each_column = schedule.split(by_axis[tile.axis], [None, together, tile.columns])
     outer, each = [], []
     for i, loop in by_axis.items():
         if i != tile.axis:
@@ -71,6 +78,9 @@ def schedule_few_rows(schedule: Schedule, facts: Facts, target: _core.Target, dr
     begin = schedule.decompose_reduction(sums, inner)
     if copies:
         _copy(schedule, facts, tile, sums, column)
+    elif bytes_of(facts, _matrix(facts, tile)) > _FROM_MEMORY and tile.columns * width >= _PIECE:
+        # Pieces of rows that are far apart are not foreseen by a processor; short ones are too many to ask for.
+        attempt(schedule.prefetch_at, column, sums, _number(schedule, facts, tile, sums), 1)
     for block in (facts.block, begin):
         loops = schedule.get_loops(block)
         attempt(schedule.vectorize, loops[-1])
@@ -83,10 +93,19 @@ def schedule_few_rows(schedule: Schedule, facts: Facts, target: _core.Target, dr
     return True
 
 
+def _number(schedule: Schedule, facts: Facts, tile: RegisterTile, block: BlockRV) -> int:
+    """Of the matrix among the buffers that a block reads."""
+    name = _matrix(facts, tile).buffer.name
+    return next(n for n, region in enumerate(schedule.get(block).reads) if region.buffer.name == name)
+
+
+def _matrix(facts: Facts, tile: RegisterTile) -> Operand:
+    return next(read for read in facts.reads if read.varies(tile.axis))
+
+
 def _copy(schedule: Schedule, facts: Facts, tile: RegisterTile, sums: BlockRV, column: LoopRV) -> None:
     """Copies a part of a group of columns before its rows are gone through."""
-    matrix = next(read.buffer for read in facts.reads if read.varies(tile.axis))
-    number = next(n for n, region in enumerate(schedule.get(sums).reads) if region.buffer.name == matrix.name)
+    number = _number(schedule, facts, tile, sums)
     panel = schedule.cache_read(sums, number, "global", consumer_blocks=[sums])
     schedule.compute_at(panel, column)
     pieces = schedule.split(schedule.get_loops(panel)[-1], [None, tile.lanes])
@@ -134,9 +153,12 @@ def _work(facts: Facts, tile: RegisterTile) -> float:
     return done * (rows + tile.vectors) / (rows * tile.vectors)
 
 
-def _groups(facts: Facts, tile: RegisterTile, target: _core.Target) -> int:
-    """Of columns that one thread goes through for each part of the sum."""
+def _groups(facts: Facts, tile: RegisterTile, steps: int, target: _core.Target) -> int:
+    """Of columns that one thread goes through for each part of the sum: its share of them, or as many as have that part
+    in the second level."""
     groups = math.ceil(facts.extent(tile.axis) / tile.columns)
-    threads = min(target.num_cores, groups)
-    even = next((count for count in range(threads, 2 * threads + 1) if groups % count == 0), None)
-    return groups // even if even else math.ceil(groups / threads)
+    one = steps * tile.columns * bits_of(facts.store.buffer.dtype) // 8
+    fewest = math.ceil(groups / max(1, int(_SHARE * target.l2_bytes) // one))
+    chunks = min(max(target.num_cores, fewest), groups)
+    even = next((count for count in range(chunks, 2 * chunks + 1) if groups % count == 0), None)
+    return groups // even if even else math.ceil(groups / chunks)
