@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -66,10 +68,26 @@ def given_array(name: str, value: Any) -> Array:
     Raises:
         tilewright.ArgumentError: NumPy makes no array of it.
     """
+    torch = sys.modules.get("torch")
     try:
+        if torch is not None and isinstance(value, torch.Tensor) and value.dtype == torch.bfloat16:
+            # NumPy takes all of its types but this one.
+            return value.detach().cpu().contiguous().view(torch.int16).numpy().view(numpy_dtype("bfloat16"))
         return np.asarray(value)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"inputs[{name!r}] is no array: {error}\n  hint: pass an array of numbers") from None
+
+
+def digest_of_integers(inputs: Mapping[str, Any]) -> str:
+    """What tells arrays of integers from others, which say where a kernel reads or how far it goes: what is fast with
+    these may be slow with others. Empty where none are given."""
+    arrays = {name: given_array(name, value) for name, value in sorted(inputs.items())}
+    places = {name: array for name, array in arrays.items() if array.ndim > 0 and array.dtype.kind in "iub"}
+    digest = hashlib.blake2b(digest_size=4)
+    for name, array in places.items():
+        digest.update(f" {name} {array.dtype} {array.shape} ".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest() if places else ""
 
 
 def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, Array]:

@@ -111,6 +111,8 @@ def _row_of_line(text: str) -> dict[str, Any]:
 
 #: Beside the sizes of calls, where the caches hold other data before each: parameters have no blanks in their names.
 _COLD = "cold caches"
+#: Likewise: which integers were given as arguments.
+_GIVEN = "given integers"
 
 
 def workload_key(task: Task, store: Any = None) -> str:
@@ -126,8 +128,9 @@ def workload_key(task: Task, store: Any = None) -> str:
 
 
 def sizes_text(task: Task) -> str:
-    """The sizes of calls, and whether caches are cold, as databases hold them."""
-    said = dict(sorted(task.sizes.items())) | ({_COLD: 1} if task.cold else {})
+    """The sizes of calls, whether caches are cold, and which integers were given, as databases hold them."""
+    said: dict[str, Any] = dict(sorted(task.sizes.items())) | ({_COLD: 1} if task.cold else {})
+    said |= {_GIVEN: task.given} if task.given else {}
     return json.dumps(said) if said else ""
 
 
@@ -157,13 +160,15 @@ def sizes_of(workload: Mapping[str, Any]) -> dict[str, float]:
             f"the sizes of program {workload['hash'][:12]} ({workload['name']}) are damaged: {text[:40]!r}",
             "take a copy of the database from before, or tune the program for these sizes again",
         )
-    return {name: size for name, size in sizes.items() if name != _COLD}
+    return {name: size for name, size in sizes.items() if name not in (_COLD, _GIVEN)}
 
 
 def title_of(workload: Mapping[str, Any]) -> str:
-    """What a program is called in reports: "double (n=1000)", "double (cold caches)"."""
+    """What a program is called in reports: "double (n=1000)", "double (cold caches)", "take (given integers 1f3a09c4)"."""
     try:
         said = [f"{name}={size}" for name, size in sizes_of(workload).items()]
+        if _GIVEN in workload["sizes"]:
+            said.append(f"{_GIVEN} {json.loads(workload['sizes'])[_GIVEN]}")
     except ResourceError:
         said = ["of damaged sizes"]
     said += [_COLD] if is_cold(workload) else []

@@ -39,6 +39,7 @@ class Task:
         work: operations and compulsory traffic of one call.
         sizes: those that the program leaves open, and its scalar parameters, by name.
         cold: whether the caches hold other data before each call.
+        given: what tells the integers in its arguments from others (`digest_of_integers`), where they are given.
     """
 
     module: ir.Module
@@ -49,6 +50,7 @@ class Task:
     reduction_length: int
     sizes: Mapping[str, float] = field(default_factory=dict)
     cold: bool = False
+    given: str = ""
 
     @property
     def scalars(self) -> Mapping[str, tuple[str, float]]:

@@ -50,10 +50,18 @@ Ref<Buffer> flat_view(const Ref<Buffer>& buffer) {
   return make<Buffer>(std::move(flat), buffer.span());
 }
 
+/// Numbers without signs wrap where others are known not to, which hides that neighbors are neighbors; what is within a
+/// buffer is the same number with a sign.
+Expr with_sign(const Expr& index) {
+  const DataType type = index.dtype();
+  return type.is_uint() && !type.is_bool() && type.bits >= 32 ? cast(DataType::int_(type.bits, type.lanes), index)
+                                                              : index;
+}
+
 Expr scalar_offset(const Buffer& buffer, const std::vector<Expr>& indices) {
   // Products of constants must not wrap when the buffer is larger than its index type can count.
   bool huge = element_count(buffer.shape).dtype() == DataType::int_(64);
-  auto widen = [&](const Expr& e) { return huge ? cast(DataType::int_(64), e) : e; };
+  auto widen = [&](const Expr& e) { return huge ? cast(DataType::int_(64), e) : with_sign(e); };
   Expr sum;
   for (size_t d = 0; d < indices.size(); ++d) {
     Expr index = widen(indices[d]);
@@ -69,7 +77,7 @@ Expr scalar_offset(const Buffer& buffer, const std::vector<Expr>& indices) {
 }
 
 Expr flat_index(const Buffer& buffer, std::vector<Expr> indices) {
-  DataType last = indices.empty() ? DataType::int_(32) : indices.back().dtype();
+  DataType last = indices.empty() ? DataType::int_(32) : with_sign(indices.back()).dtype();
   if (last.is_scalar()) return scalar_offset(buffer, indices);
   Expr step = buffer.strides.empty() ? one(last.element()) : buffer.strides.back();
   if (const Ramp* ramp = indices.back().as<Ramp>()) {
@@ -77,7 +85,7 @@ Expr flat_index(const Buffer& buffer, std::vector<Expr> indices) {
     Expr base = scalar_offset(buffer, indices);
     return make<Ramp>({base, cast(base.dtype(), ramp->stride * step), ramp->lanes});
   }
-  Expr vector = indices.back();
+  Expr vector = with_sign(indices.back());
   indices.back() = zero(last.element());
   return scalar_offset(buffer, indices) + vector * step;
 }

@@ -272,6 +272,19 @@ def test_views_are_their_source() -> None:
 # ---- flatten_buffers, simplify_indices
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint16", "uint32", "uint64"])
+def test_rows_that_are_chosen_without_a_sign_are_vectors(dtype: str) -> None:
+    @T.prim_func
+    def rows(A: T.Buffer((500, 16), "float32"), at: T.Buffer((8,), dtype), B: T.Buffer((8, 16), "float32")):
+        for i in range(8):
+            for j in T.vectorized(16):
+                B[i, j] = A[at[i], j]
+
+    text = tw.lower(rows, target="llvm -mcpu=x86-64-v4").script()
+    assert "uint32x16" not in text and "uint64x16" not in text
+    assert "T.Broadcast(at" not in text
+
+
 def test_strides_and_offsets_are_in_the_index() -> None:
     @T.prim_func
     def before(a: T.handle):

@@ -7,12 +7,13 @@ import pytest
 
 import tilewright as tw
 from interpreter.programs import INDEX_LIMITS, PROGRAMS
+from tilewright import te
 from tilewright.arguments import aligned, make_arrays
 from tilewright.reference import sample_points
 from tilewright.script import tir as T
 from tilewright.search import reference_check, report
 from tilewright.search.expectations import Expectations
-from tilewright.search.reference_check import ReferenceCheck
+from tilewright.search.reference_check import ReferenceCheck, narrow_step
 from tilewright.task import task_of
 
 
@@ -251,3 +252,46 @@ def test_rounding_is_no_excuse():
     assert check.rounding.get("Y", 0.0) < 1e-2
     with pytest.raises((tw.InternalError, tw.ArgumentError)):
         check.compare({"Y": (values["Y"] + np.float32(0.5)).tobytes()})
+
+
+@T.prim_func
+def two_layers(
+    X: T.Buffer((48, 64), "bfloat16"),
+    V: T.Buffer((256, 64), "bfloat16"),
+    W: T.Buffer((32, 256), "bfloat16"),
+    Y: T.Buffer((48, 32), "float32"),
+):
+    h = T.alloc_buffer((48, 256))
+    g = T.alloc_buffer((48, 256), "bfloat16")
+    for i, j, k in T.grid(48, 256, 64):
+        with T.block("h"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                h[vi, vj] = 0.0
+            h[vi, vj] += T.Cast("float32", X[vi, vk]) * T.Cast("float32", V[vj, vk])
+    for i, j in T.grid(48, 256):
+        with T.block("g"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            g[vi, vj] = T.Cast("bfloat16", T.max(h[vi, vj], T.float32(0)))
+    for i, j, k in T.grid(48, 32, 256):
+        with T.block("Y"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                Y[vi, vj] = 0.0
+            Y[vi, vj] += T.Cast("float32", g[vi, vk]) * T.Cast("float32", W[vj, vk])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_rounded_to_a_narrow_type_on_the_way_may_be_its_neighbor(seed: int) -> None:
+    result = tw.tune(two_layers, trials=3, seed=seed, progress=None)
+    assert result.record is not None and result.verdict is not None
+    assert "bfloat16 on the way: results in Y may differ by" in result.verdict.note
+    assert not {"wrong_result"} & set(result.progress.outcomes)
+
+
+def test_copies_of_narrow_numbers_are_no_roundings() -> None:
+    pad = te.placeholder((8, 8), "bfloat16", name="A")
+    padded = te.compute((10, 8), lambda i, j: te.if_then_else(i < 8, pad[i, j], te.const(0, "bfloat16")), name="P")
+    total = te.compute((10, 8), lambda i, j: padded[i, j].astype("float32") + 1.0, name="C")
+    assert narrow_step(te.create_prim_func([pad, total])) is None
+    assert narrow_step(two_layers) == "bfloat16"

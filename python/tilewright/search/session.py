@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import inspect
 import json
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright import _core, ir, limits, machine, named_functions, notes, te
-from tilewright.arguments import given_array
+from tilewright.arguments import digest_of_integers
 from tilewright.early_interrupts import recognized
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.origins import library_versions, this_host
@@ -109,20 +110,6 @@ def generator_hash(spaces: Sequence[Schedule], strategy: _core.SearchStrategy) -
 def _hash_of(text: str, strategy: _core.SearchStrategy) -> str:
     text += f" {type(strategy).__name__} {_STREAM}"
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def with_places(identity: str, inputs: Mapping[str, Any]) -> str:
-    """A search with other integers given, which say where a kernel reads or how far it goes, is another one: what was
-    fast with those of before may be slow with these."""
-    arrays = {name: given_array(name, value) for name, value in sorted(inputs.items())}
-    places = {name: array for name, array in arrays.items() if array.ndim > 0 and array.dtype.kind in "iub"}
-    if not places:
-        return identity
-    digest = hashlib.blake2b(identity.encode(), digest_size=16)
-    for name, array in places.items():
-        digest.update(f" {name} {array.dtype} {array.shape} ".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 @keywords_told
@@ -315,6 +302,7 @@ def _tune(
     with Interrupts() as interrupts, contextlib.ExitStack() as shown:
         check_inputs(program, inputs)
         task = task_of(program, {**sizes_of(program, inputs), **sizes}, cold=cold)
+        task = dataclasses.replace(task, given=digest_of_integers(inputs))
         try:
             with recognized(), interrupts.raised():
                 interrupts.check()
@@ -466,7 +454,6 @@ class _Search:
     def prepare(self, database: Any) -> _Prepared:
         """What comes before the tuner, all of which may be left at any moment."""
         context, identity = self._space_of_search()
-        identity = with_places(identity, self.expectations.inputs)
         store = database if isinstance(database, _core.Database) else open_database(database)
         script = self.task.module.script()
         self.key = workload_key(self.task, store)
