@@ -72,7 +72,8 @@ def given_array(name: str, value: Any) -> Array:
     try:
         if torch is not None and isinstance(value, torch.Tensor) and value.dtype == torch.bfloat16:
             # NumPy takes all of its types but this one.
-            return value.detach().cpu().contiguous().view(torch.int16).numpy().view(numpy_dtype("bfloat16"))
+            halves: Array = value.detach().cpu().contiguous().view(torch.int16).numpy().view(numpy_dtype("bfloat16"))
+            return halves
         return np.asarray(value)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"inputs[{name!r}] is no array: {error}\n  hint: pass an array of numbers") from None

@@ -570,11 +570,17 @@ def _compiled(
         return _interpreted(module)
     text = str(target)
     folder = os.environ.get("TILEWRIGHT_DUMP")
-    names = ", ".join(str(name) for name in module.functions)
+    names = ", ".join(str(f.attrs.get("global_symbol", name)) for name, f in module.functions.items())
     with announced(f"compiling {names}"):
         lowered, report = _lowered(module, text, check_bounds=check_bounds)
         code = _core.compile_object(lowered, text, bool(folder), bool(folder))
     report["notes"] += _name_functions(code.notes, module)
+    # Of what rules and searches have made parallel, the step that did it has proved it.
+    report["notes"] = [
+        note
+        for note in report["notes"]
+        if note["code"] != "lower/unproved-parallel" or schedules.get(note["function"]) not in ("by rules", "recorded")
+    ]
     if folder:
         _dump(Path(folder), module, text, code)
     source = _Program(module, lowered, code, text, report, written=written)

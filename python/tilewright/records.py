@@ -312,6 +312,13 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
                 "take a copy of the database from before, or tune the program again",
             )
         check_intact(path)
+        tried = sum(sum(store.count_outcomes(each, "").values()) for each in keys)
+        if tried:
+            raise ResourceError.of(
+                "database/no-correct-record",
+                f"{path} holds no correct record of this program: all {tried} trials failed",
+                "`tilewright report` says why; tune it again",
+            )
         raise ResourceError(
             f"{path} holds no record of this program\n  hint: records belong to the exact program; tune it first"
         )

@@ -96,9 +96,18 @@ def with_hint_on_inputs(error: Error, task: Task, inputs: Mapping[str, Any], whe
     others."""
     drawn = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name not in inputs]
     needed = {"interpret/out-of-bounds": "arrays of indices", "interpret/divide-by-zero": "arrays without zeros"}
-    if error.code not in needed or not drawn:
+    if error.code not in needed:
         return error
     text = str(error).partition("\n  hint:")[0]
+    given = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name in inputs]
+    if not drawn and given:
+        return like(
+            error,
+            f"{text}\n  hint: with the values of {', '.join(given)} in inputs=; if these are what calls have, the "
+            "program has to check them",
+        )
+    if not drawn:
+        return error
     return like(
         error,
         f"{text}\n  hint: {', '.join(drawn)} held random values; give {needed[error.code]} with "

@@ -215,6 +215,9 @@ class Promoter {
         },
         [&](const Ref<BufferStore>& store, Visitor& v) {
           note(store->buffer, store->indices[0], store->value.dtype().lanes);
+          // What a schedule has made is declared nowhere: its first store is a line of the script.
+          LocalBuffer* local = find(store->buffer->data);
+          if (local && local->where == 0) local->where = store.span();
           v(store->value);
           v(store->indices[0]);
           v(store->predicate);

@@ -299,13 +299,14 @@ class Body {
   int conditional_ = 0;
 };
 
-/// Hints have nothing to do in vectors.
-bool only_prefetches(const Stmt& body) {
+/// Hints, and instructions that somebody has chosen, have nothing to do in vectors.
+bool only_instructions(const Stmt& body) {
   bool only = true;
   visit(
       body, [&](const Ref<BufferStore>&) { only = false; },
       [&](const Ref<Evaluate>& evaluated) {
-        only = only && (is_nop(evaluated) || is_call_to(evaluated->value, Intrinsic::k_prefetch));
+        only = only && (is_nop(evaluated) || is_call_to(evaluated->value, Intrinsic::k_prefetch) ||
+                        is_call_to(evaluated->value, Intrinsic::k_call_llvm_intrin));
       });
   return only;
 }
@@ -350,7 +351,7 @@ class Vectorizer {
       if (parallel) return parallel_vectors(inner);
       return narrow_ ? narrow_vectors(inner) : vectorized(inner);
     }
-    if (innermost && (!extent || *extent >= kShort) && !only_prefetches(inner->body)) {
+    if (innermost && (!extent || *extent >= kShort) && !only_instructions(inner->body)) {
       scalar_.push_back({"lower/scalar-loop", context_.function,
                          "loop '" + loop->loop_var->name_hint + "' has no vector code: " + reason, loop.span()});
     }

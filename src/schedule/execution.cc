@@ -23,7 +23,10 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
           "start apart, T.reads and T.writes say what a call touches; steps that have an order (T.axis.opaque) "
           "stand in a loop inside of a block over the other axes");
     case analysis::Conflict::kReduction:
-      return refuse(codes.reduction, problem.obstacle, "take a loop that drives spatial axes only");
+      return refuse(
+          codes.reduction, problem.obstacle,
+          "take a loop that drives spatial axes only, or write the update as a sum, product, minimum or maximum of the "
+          "element and something else, which lanes may put together in the end");
     case analysis::Conflict::kWrite:
       return refuse(codes.write, problem.obstacle,
                     "take a loop whose iterations write elements of their own; a buffer that each iteration fills for "

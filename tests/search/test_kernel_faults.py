@@ -69,6 +69,14 @@ def records_of(database: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda record: record["index"])  # two are built at a time, and may come in any order
 
 
+def test_a_database_of_failures_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given_kernels(monkeypatch, FAULTS["subtly_wrong"][0])
+    assert tw.tune(gather, space=choose, trials=1, database=tmp_path / "t.db", progress=None).record is None
+    with pytest.raises(tw.ResourceError, match="no correct record of this program: all 1 trials failed") as caught:
+        tw.compile(gather, database=tmp_path / "t.db")
+    assert caught.value.code == "database/no-correct-record"
+
+
 def test_a_faulty_kernel_costs_one_candidate(fault: tuple[str, str, str], tmp_path: Path) -> None:
     outcome, code, message = fault
     result = tw.tune(gather, space=choose, trials=2, database=tmp_path / "t.db", progress=None)

@@ -108,7 +108,7 @@ def test_what_cannot_be_checked_in_time_says_so(monkeypatch: pytest.MonkeyPatch)
     assert result.verdict is not None and not result.verdict.checked
     assert "unchecked at full size" in result.verdict.note
     row = report.Row("best found", 1, 1e-3, 1.0, 1.0, "memory", 1.2, exact=False)
-    untuned = report.Row("untuned", 1, 1e-4, 1.0, 1.0, "memory", 0.5)
+    untuned = report.Row("as written", 1, 1e-4, 1.0, 1.0, "memory", 0.5)
     summary = report.Summary(result, "chain", (untuned, row), "", "", "", ())
     assert [table.title for table in summary.tables("chain")] == [
         "chain, 1 thread, alone, program as written unchecked"

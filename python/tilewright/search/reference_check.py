@@ -170,8 +170,8 @@ class ReferenceCheck:
         return self.verdict.extent
 
     def _allow_for_narrow_steps(self, parameter: Parameter, got: Array) -> None:
-        """Where sums are rounded to a narrow type on the way, another order of their terms makes one of its neighbors of
-        some: that shows in the results, few of which are looked at here."""
+        """Where sums are rounded to a narrow type on the way, another order of their terms makes neighbors of some of
+        these numbers: that shows in the results, few of which are looked at here."""
         if self.narrow is None or "float" not in parameter.dtype:
             return
         finite = got.astype(np.float64)[np.isfinite(got.astype(np.float64))]

@@ -18,8 +18,9 @@ import numpy as np
 
 from tilewright import _core, ir, timing
 from tilewright.arguments import aligned, make_arrays
+from tilewright.cpu_space import is_open
 from tilewright.errors import ScriptError
-from tilewright.kernel import compile_task
+from tilewright.kernel import compile_quietly, compile_task, kernels_of
 from tilewright.machine import rate_unit
 from tilewright.records import steps_of, workload_key
 from tilewright.task import Task, task_of
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from tilewright.search.result import TuneResult
     from tilewright.search.space import Space
 
+#: what the rows of a table are called, beside a peer's
+AS_WRITTEN, BY_RULES, BEST = "as written", "by rules", "best found"
 #: libraries that peers come from, by the module of what they return
 LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX", "jaxlib": "JAX"}
 
@@ -91,7 +94,7 @@ class Summary:
     """What there is to tell of a search.
 
     Attributes:
-        rows: untuned, best and peer, for each number of threads.
+        rows: as written, by rules where nobody has scheduled it, best and peer, for each number of threads.
         measured: when the rows were, UTC; empty when that was just now.
         warning: that the peer computes something else; empty otherwise.
         schedule: the best one, as Python to be pasted under the script.
@@ -152,12 +155,12 @@ class Summary:
                     f"contended: with {many}, other programs took a processor away in {shared:.0%} of the slices; on a "
                     "machine of their own the kernels take less"
                 )
-        untuned = {row.threads: row.seconds for row in self.rows if row.what == "untuned"}
-        if any(row.what == "best found" and row.seconds > 1.05 * untuned.get(row.threads, np.inf) for row in self.rows):
+        plain = {row.threads: row.seconds for row in self.rows if row.what == AS_WRITTEN}
+        if any(row.what == BEST and row.seconds > 1.05 * plain.get(row.threads, np.inf) for row in self.rows):
             notes.append("the program as written is faster than what the space holds, as far as it was searched")
         best = self.result.record
         for row in self.rows:
-            if best is None or row.what != "best found" or row.threads != self.result.threads:
+            if best is None or row.what != BEST or row.threads != self.result.threads:
                 continue
             if abs(row.seconds / best.median - 1) > 0.1:
                 notes.append(
@@ -191,8 +194,8 @@ class Summary:
 
 
 def summarize(result: TuneResult, space: Space, program: str, records: str | os.PathLike[str]) -> Summary:
-    """Compares the best kernel with the untuned program and the peer, for one thread, and for all cores where
-    there is a parallel loop.
+    """Compares the best kernel with the program as written, what the rules make of it, and the peer, for one thread,
+    and for all cores where there is a parallel loop.
 
     The comparison is kept in the database beside the records: when nothing was measured since, it is not made again.
 
@@ -335,13 +338,17 @@ def peer_name(space: Space, sizes: tuple[tuple[str, float], ...] = ()) -> str:
 
 
 def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rounds: int = 15) -> tuple[Row, ...]:
-    """Untuned, best and peer with each number of threads."""
+    """As written, by rules, best and peer with each number of threads."""
     task = result.task
     arrays = {name: aligned(array) for name, array in make_arrays(task, space.inputs, seed=0).items()}
     values = [*task.call(arrays).values()]
-    kernel, untuned = result.kernel, compile_task(task)
+    kernel, written = result.kernel, compile_task(task)
     calls = KernelCalls(kernel, values)
     functions: dict[str, Callable[[], object]] = {"best": calls}
+    if is_open(task.program):
+        target = _core.Target("native").with_num_cores(result.threads)
+        (ruled,) = kernels_of(compile_quietly(task.program, target, schedule="by rules"))
+        functions["rules"] = KernelCalls(ruled, values)
     if space.reference is not None:
         call_peer(space, task, arrays)
         # What it raises is told of before; in the clock it is called as its author would.
@@ -354,10 +361,11 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
         times = timing.compare(functions, task.work, threads=threads, cold=task.cold, rounds=rounds)
         if slow is None or has_parallel_loop(task.module):
             # Minutes may pass in a naive program: it gets three turns, after the others.
-            naive = {"untuned": KernelCalls(untuned, values)}
-            slow = timing.compare(naive, task.work, threads=threads, cold=task.cold, rounds=3)["untuned"]
+            naive = {AS_WRITTEN: KernelCalls(written, values)}
+            slow = timing.compare(naive, task.work, threads=threads, cold=task.cold, rounds=3)[AS_WRITTEN]
         slow = dataclasses.replace(slow, threads=threads, roof=times["best"].roof)
-        rows += [row("untuned", slow), row("best found", times["best"], times.get("called"), times.get("peer"))]
+        rows += [row(AS_WRITTEN, slow), *([row(BY_RULES, times["rules"])] if "rules" in times else [])]
+        rows.append(row(BEST, times["best"], times.get("called"), times.get("peer")))
         if "peer" in times:
             rows.append(row(peer_name(space, _sizes(task)), times["peer"]))
     return tuple(rows)
@@ -374,14 +382,14 @@ def has_parallel_loop(module: ir.Module) -> bool:
 
 
 def table(rows: list[Row], title: str, dtype: str) -> Any:
-    """A rich table of untuned, best and perhaps peer with one number of threads; it fits into 80 columns."""
+    """A rich table of these rows, with one number of threads; it fits into 80 columns."""
     from rich import box
     from rich.table import Table
 
     result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     columns = ("time", rate_unit(dtype), "GB/s", f"of {rows[0].roof}")
     result.add_column("", no_wrap=True)
-    peer = [f"speed / {row.what}" for row in rows[2:]]
+    peer = [f"speed / {row.what}" for row in rows if row.what not in (AS_WRITTEN, BY_RULES, BEST)]
     for column in (*columns, *peer):
         result.add_column(column, justify="right", no_wrap=True)
     for row in rows:

@@ -111,7 +111,7 @@ class TuneResult:
         record: the best candidate; None when none was correct.
         stop_reason: "trials", "seconds", "patience", "target", "roofline" (no kernel is faster on this machine by more
             than 3 %), "exhausted" or "canceled".
-        verdict: how the untuned program, against which results are compared, was itself checked.
+        verdict: how the program as written, against which results are compared, was itself checked.
         inputs: arguments that were given where random ones make no sense, by name.
         seconds: where the time of the search went; see :attr:`Progress.seconds`. "preparing" is what came before the
             tuner, "showing" the progress, "other" the rest; these add up to all of it. What helper processes did
