@@ -164,7 +164,7 @@ def sizes_of(workload: Mapping[str, Any]) -> dict[str, float]:
 
 
 def title_of(workload: Mapping[str, Any]) -> str:
-    """What a program is called in reports: "double (n=1000)", "double (cold caches)", "take (given integers 1f3a09c4)"."""
+    """What a program is called in reports: "double (n=1000)", "double (cold caches)", "take (given integers 1f3a)"."""
     try:
         said = [f"{name}={size}" for name, size in sizes_of(workload).items()]
         if _GIVEN in workload["sizes"]:

@@ -85,7 +85,7 @@ class Groups {
   Stmt run(const Stmt& body) {
     visit(body, [&](const Ref<Allocate>& allocate, Visitor& v) {
       auto lanes = allocate->annotations.get(kPartialSums).as<IntImm>();
-      if (lanes && allocate->dtype == DataType::int_(32)) {
+      if (lanes && lanes->value % kGroup == 0 && allocate->dtype == DataType::int_(32)) {
         sums_[allocate->buffer_var].lanes = static_cast<int>(lanes->value);
       }
       v.descend(allocate);
@@ -94,7 +94,7 @@ class Groups {
     look(body);
     std::erase_if(sums_, [&](const auto& entry) {
       const Sums& sums = entry.second;
-      const bool known = sums.fits && sums.has_step && sums.before.defined() && sums.lanes % kGroup == 0;
+      const bool known = sums.fits && sums.has_step && sums.before.defined();
       return !known || sums_at_once(target_, sums.lanes / kGroup) == 0;
     });
     return sums_.empty() ? body : changed(body);

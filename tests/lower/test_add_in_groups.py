@@ -54,7 +54,7 @@ def runs_here(target: str) -> bool:
 
 
 @pytest.mark.parametrize("target", [target for target in TARGETS if runs_here(target)])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_sums_are_the_same(target: str, seed: int) -> None:
     draw, rng = random.Random(seed), np.random.default_rng(seed)
     for _ in range(12):
@@ -63,9 +63,9 @@ def test_sums_are_the_same(target: str, seed: int) -> None:
         rows, columns, length = (
             draw.randint(1, 3),
             tile * draw.randint(1, 3),
-            draw.choice([1, 3, 64, 100, 128, 255, 400]),
+            draw.choice([1, 2, 3, 6, 64, 100, 128, 255, 400]),
         )
-        inner = draw.choice([16, 32, 64, 128, length])
+        inner = draw.choice([2, 3, 4, 16, 32, 64, 128, length])
         value = draw.choice(VALUES)
         func = program(rows=rows, columns=columns, length=length, inner=inner, a=a, b=b, c=c, tile=tile, value=value)
         # All that bytes can be: what is flipped, and what overflows where the instruction would round.
@@ -77,6 +77,19 @@ def test_sums_are_the_same(target: str, seed: int) -> None:
         tw.compile(func, "interpreter")(x, y, want)
         tw.compile(func, target, schedule="as written")(x, y, got)
         np.testing.assert_array_equal(got, want, err_msg=func.script())
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lanes", [1, 2, 3, 4, 5, 8])
+def test_sums_of_a_few_steps(lanes: int, target: str) -> None:
+    """Whatever they add up: only products of bytes are added in groups, and only of whole ones."""
+    for a, value in (
+        ("int32", "C[vi, vj] + A[vi, vk]"),
+        ("int8", VALUES[0]),
+        ("int8", 'C[vi, vj] + T.Cast("int32", A[vi, vk])'),
+    ):
+        func = program(rows=2, columns=2, length=lanes, inner=lanes, a=a, b="int8", tile=1, value=value)
+        tw.compile(func, target, schedule="as written")
 
 
 def assembly(target: str, **options: Any) -> str:
