@@ -40,6 +40,7 @@ from tilewright.cpu_space.register_tile import (
     LINE_BYTES,
     RegisterTile,
     bits_of,
+    bytes_of,
     cycles_of_lanes_along,
     register_tiles,
 )
@@ -158,7 +159,9 @@ class _Contraction:
             else:
                 outer[i], inner[i] = schedule.split(loop, [None, size])
         reduced = [facts.axes[i].loop for i in facts.reduced]
-        ways = [1, *(steps for steps in (2, 4) if not windows and facts.divides(steps, facts.reduced[-1]))]
+        ways = [*(steps for steps in (4, 2) if not windows and facts.divides(steps, facts.reduced[-1])), 1]
+        if copied is None and any(bytes_of(facts, read) > target.l2_bytes for read in facts.reads):
+            ways.reverse()  # its rows are asked for step by step
         steps = ways[draw.choose(len(ways))]
         unrolled: list[LoopRV] = reduced if windows else []
         if steps > 1:
