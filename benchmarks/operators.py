@@ -6,10 +6,10 @@
 One shape of each family, or all four with --full. Each program is compiled by rules (no search), tuned over the space
 of the same rules, and then both kernels and PyTorch's operator are timed in turn in one run, on one thread. Weights
 of PyTorch lie as its convolutions like them, before the clock runs; so do its images (channels last). All arrays begin
-at multiples of 64 bytes. Printed: the least times, since other work of the machine only adds to them, GFLOP/s of the
-tuned kernel, and PyTorch's time as a multiple of each; then how fast what is made by rules is, as a share of the speed
-of what was tuned, for each family. A transposed convolution counts the zeros between its pixels,
-too.
+at multiples of 64 bytes, and lie elsewhere in each of ten rounds. Printed: the least times, since other work of the
+machine only adds to them, GFLOP/s of the tuned kernel, and PyTorch's time as a multiple of each; then how fast what is
+made by rules is, as a share of the speed of what was tuned, for each family. A transposed convolution counts the zeros
+between its pixels, too.
 
 With the interpreter of an environment that has apache-tvm and xgboost (see peer.py), TVM's MetaSchedule tunes the same
 operators, and its kernels take their turn. Its searches last minutes each; their records stay in FOLDER, so that each
@@ -19,6 +19,7 @@ shape is tuned once on a machine, and a run that was interrupted goes on where i
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import math
 import statistics
@@ -90,6 +91,15 @@ def pytorch(family: str, shape: tuple[int, ...], arrays: list[Any]) -> Callable[
     return None
 
 
+def contestants(
+    family: str, shape: tuple[int, ...], arrays: list[Any], kernels: dict[str, Any]
+) -> dict[str, Callable[[], object]]:
+    """Calls of our kernels and of PyTorch's operator, with these arrays."""
+    functions = {name: functools.partial(kernel, *arrays) for name, kernel in kernels.items()}
+    other = pytorch(family, shape, arrays)
+    return functions if other is None else functions | {"PyTorch": other}
+
+
 def run(family: str, number: int, options: argparse.Namespace, tvm: Peer | None) -> dict[tuple[str, str], float]:
     """One row; the time of each other over that by rules, and over the tuned one, and that of the tuned one over that
     by rules."""
@@ -106,13 +116,13 @@ def run(family: str, number: int, options: argparse.Namespace, tvm: Peer | None)
     result = tw.tune(program, trials=options.trials, target=options.target, progress=None)
     spent = time.perf_counter() - start
     tuned = result.kernel if result.record else by_rules
-    # As those of TVM and PyTorch are; NumPy's begin anywhere.
-    arrays = [aligned(array) for array in make_arrays(task, {}, 0).values()]
-    functions: dict[str, Any] = {"by rules": lambda: by_rules(*arrays), "tuned": lambda: tuned(*arrays)}
-    if (other := pytorch(family, shape, arrays)) is not None:
-        functions["PyTorch"] = other
+    numbers = list(make_arrays(task, {}, 0).values())
     times: dict[str, float] = {}
     for _ in range(10):
+        # Each time elsewhere: which lines of a cache arrays share is a matter of luck, of up to a third of the time.
+        # As those of TVM and PyTorch are; NumPy's begin anywhere.
+        arrays = [aligned(array.copy()) for array in numbers]
+        functions = contestants(family, shape, arrays, {"by rules": by_rules, "tuned": tuned})
         took = in_turn(functions, 0.06, TURN)
         if tvm and tvm_search is not None:
             took["TVM"] = tvm.measure({"do": "time"})
