@@ -570,7 +570,9 @@ def _compiled(
         return _interpreted(module)
     text = str(target)
     folder = os.environ.get("TILEWRIGHT_DUMP")
-    names = ", ".join(str(f.attrs.get("global_symbol", name)) for name, f in module.functions.items())
+    # A module may hold things that are no functions, which are refused below.
+    attrs = {name: getattr(function, "attrs", {}) for name, function in module.functions.items()}
+    names = ", ".join(str(of_one.get("global_symbol", name)) for name, of_one in attrs.items())
     with announced(f"compiling {names}"):
         lowered, report = _lowered(module, text, check_bounds=check_bounds)
         code = _core.compile_object(lowered, text, bool(folder), bool(folder))
