@@ -128,8 +128,8 @@ Result<std::vector<Schedule>> PostOrderApply::apply_everywhere(const ScheduleRul
     failures.push_back({name, std::move(made.error())});
     stack.push_back(std::move(top));
   }
-  if (asked > 0 && failures.size() == asked) return std::move(failures.front().error);
   note(rule, failures);
+  if (asked > 0 && failures.size() == asked) return std::move(failures.front().error);
   return result;
 }
 
