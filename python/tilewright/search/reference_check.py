@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright import _core, ir
-from tilewright.arguments import make_arrays
+from tilewright.arguments import given_array, make_arrays
 from tilewright.errors import ArgumentError, Error, InternalError, ResourceError, ScriptError
 from tilewright.kernel import compile_task
 from tilewright.numpy_dtype import numpy_dtype
@@ -215,7 +215,7 @@ class ReferenceCheck:
     def _small_inputs(self, small: Task) -> dict[str, Array]:
         """The first elements of the arrays that were given: what they index has kept its size."""
         return {
-            p.name: np.asarray(np.asarray(self.inputs[p.name])[tuple(slice(n) for n in p.shape)], order="C")
+            p.name: np.asarray(given_array(p.name, self.inputs[p.name])[tuple(slice(n) for n in p.shape)], order="C")
             for p in small.parameters
             if p.name in self.inputs
         }
