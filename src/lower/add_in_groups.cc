@@ -27,6 +27,7 @@
 #include "ir/traverse.h"
 #include "lower/join_lanes.h"
 #include "lower/passes.h"
+#include "lower/vector_math.h"
 
 namespace tilewright::lower {
 namespace {
@@ -47,8 +48,6 @@ struct Factors {
   Expr unsigned_bytes, signed_bytes;
   bool flipped = false;  ///< the first ones have signs, which are to be flipped
 };
-
-Expr as(DataType type, Expr value) { return call(type, "tir.reinterpret", {std::move(value)}); }
 
 /// The bytes that are widened to int32; null for anything else.
 Expr bytes_of(const Expr& e) {
@@ -255,10 +254,10 @@ class Groups {
     };
     auto whole = [&](const Expr& bytes) {
       const int lanes = bytes.dtype().lanes;
-      if (lanes == all * kGroup) return as(sum.dtype(), r(bytes));
+      if (lanes == all * kGroup) return bits_as(sum.dtype(), r(bytes));
       std::vector<Expr> order;
       for (int lane = 0; lane < all * kGroup; ++lane) order.push_back(i32(std::min(lane, lanes)));
-      return as(sum.dtype(), make<Shuffle>({{r(bytes), zero(bytes.dtype().element())}, order}));
+      return bits_as(sum.dtype(), make<Shuffle>({{r(bytes), zero(bytes.dtype().element())}, order}));
     };
     Expr a = whole(step.unsigned_bytes), b = whole(step.signed_bytes);
     if (once == all) return added_part(sum, a, b);

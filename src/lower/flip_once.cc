@@ -21,6 +21,7 @@
 #include "ir/traverse.h"
 #include "lower/lane_independence.h"
 #include "lower/passes.h"
+#include "lower/vector_math.h"
 
 namespace tilewright::lower {
 namespace {
@@ -161,7 +162,7 @@ class Flipper {
           const Flips* flips = load ? find(load->buffer->data) : nullptr;
           if (!flips) return r.descend(call);
           Expr bytes = make<BufferLoad>({flips->argument ? flips->flipped : load->buffer, {r(load->indices[0])}, {}});
-          return tilewright::call(call->dtype, "tir.reinterpret", {bytes});
+          return bits_as(call->dtype, std::move(bytes));
         });
   }
 

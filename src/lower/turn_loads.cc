@@ -81,8 +81,6 @@ struct Crossed {
   int group = 1;           ///< elements that are taken together, as a word
 };
 
-Expr as_type(DataType type, Expr value) { return call(type, "tir.reinterpret", {std::move(value)}); }
-
 class Turner {
  public:
   Turner(const PrimFunc& func, PassContext& context) : private_(private_memory(func, context)) {
@@ -191,7 +189,7 @@ class Turner {
     for (const Expr& row : crossed.rows) {
       Expr start = substitute(row, {{loop->loop_var, loop->min + square * side}});
       Expr value = load(crossed.buffer, {ramp(start, one(start.dtype()), side * crossed.group)});
-      if (crossed.group > 1) value = as_type(crossed.node.dtype(), value);
+      if (crossed.group > 1) value = bits_as(crossed.node.dtype(), value);
       bound.emplace_back(var("row", value.dtype()), value);
       rows.push_back(bound.back().first);
     }

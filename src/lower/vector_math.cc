@@ -49,6 +49,8 @@ void split_conjunction(const Expr& condition, std::vector<Expr>& atoms) {
   }
 }
 
+Expr bits_as(DataType type, Expr value) { return call(type, "tir.reinterpret", {std::move(value)}); }
+
 Expr to_lanes(const Expr& value, int lanes) {
   return lanes == 1 || value.dtype().is_vector() ? value : broadcast(value, lanes);
 }

@@ -253,9 +253,6 @@ class LaneSpreader {
       }
     }
     const DataType word = DataType::int_(bits);
-    auto bits_as = [](DataType type, Expr value) {
-      return tilewright::call(type, "tir.reinterpret", {std::move(value)});
-    };
     std::vector<Expr> words, lanes;
     for (int lane = 0; lane < lanes_; ++lane) {
       Expr place = ramp(analyzer_.simplify(rows->base + rows->stride * i32(lane)), one(rows->base.dtype()), group);
