@@ -1662,11 +1662,11 @@ def interpret_at(module: Module, name: str, *args: Any, points: dict[Any, Any], 
         module: the module.
         name: of the function.
         args: NumPy arrays and numbers, in the order of the parameters, of the sizes that are meant.
-        points: by the name of a buffer, the indices of its elements.
+        points: by the name of a buffer, or the position of its parameter, the indices of its elements.
         timeout: seconds for all of them; 0: no limit.
 
     Returns:
-        By the name of the buffer, a value for each index; None for those that the time did not suffice for.
+        By the same name or position, a value for each index; None for those that the time did not suffice for.
 
     Raises:
         tilewright.ScriptError: the program did something undefined on the way.

@@ -74,6 +74,11 @@ class Kernel(_core.KernelBase):
     are several: tensors of PyTorch where all that are given are such, else NumPy arrays. Other Python threads run
     meanwhile. A kernel that is pickled is compiled again where it is read.
 
+    Several parameters may have the same name: a parameter is its position, and a keyword that several have is refused.
+
+    Its parallel loops run on all cores, or on ``threads`` of them where that is not 0: a kernel that a search has found
+    keeps to the threads that it was tuned for.
+
     Raises:
         ArgumentError: An argument does not fit its parameter, or written memory overlaps another argument.
         ResourceError: This processor lacks an instruction set, or there is no memory for a workspace.
@@ -143,14 +148,15 @@ class Kernel(_core.KernelBase):
             return NotImplemented
         from tilewright import left_out
 
-        by_buffer = left_out.named_by_buffer(call, named)
-        completed = left_out.complete(call, args, by_buffer)
+        completed = left_out.complete(call, args, named)
         if completed is None:
-            if by_buffer == named:
+            values = left_out.by_position(call, args, named)
+            if values is not None and len(values) == len(call.names):  # by the names of handles
+                return self(*(values[position] for position in range(len(values))))
+            if all(call.position(name) is not None for name in named):
                 self._say_what_is_read(len(args) + len(named), left_out.missing_inputs(call, args, named))
                 self._say_what_is_missing(call, args, named)
-                return NotImplemented
-            return self(*args, **by_buffer)
+            return NotImplemented
         every, made = completed
         self(*every)
         return made[0] if len(made) == 1 else tuple(made)
@@ -164,7 +170,7 @@ class Kernel(_core.KernelBase):
             raise ArgumentError.of(
                 "call/count",
                 f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got none for {', '.join(missing)}",
-                f"only {', '.join(name for name in names if name in call.outputs)} can be left out",
+                f"only {', '.join(call.labels[position] for position in sorted(call.outputs))} can be left out",
             )
 
     def _say_what_is_read(self, given: int, missing: Sequence[str]) -> None:
@@ -303,7 +309,9 @@ class Kernel(_core.KernelBase):
             args = tuple(completed[0]) if (completed := left_out.complete(call, args, {})) else args
         self(*args)  # what is wrong with the arguments is said here
         work = work_of(self._function_as_written(), args) if self._program else timing.work_of_arrays(args)
-        calls = timing.KernelCalls(self, args)
+        timed = Kernel(self, self._program, self._library, self._call)
+        timed.threads = threads
+        calls = timing.KernelCalls(timed, args)
         return timing.compare({self.name: calls}, work, threads=threads, cold=cold)[self.name]
 
     def _need_program(self) -> _Program:
@@ -411,6 +419,8 @@ def compile(
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """Compile a function, a module, a schedule or formulas. Several public functions give a :class:`KernelModule`.
+
+    The kernel runs on all cores, also where its schedule was tuned for fewer; ``kernel.threads = 1`` sets a limit.
 
     Args:
         program: What to compile. Of formulas (:mod:`tilewright.te`) a tensor, whose inputs come before it, or the list

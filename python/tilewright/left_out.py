@@ -15,6 +15,7 @@ from tilewright import _core, ir
 from tilewright.arguments import aligned_zeros
 from tilewright.errors import ArgumentError, Error
 from tilewright.numpy_dtype import lanes_of, numpy_dtype
+from tilewright.parameter_names import labels_of, names_of_parameters
 
 
 @dataclass(frozen=True)
@@ -23,40 +24,55 @@ class Call:
 
     Attributes:
         function: its parameters, of a function whose body does not matter.
-        outputs: the names of buffers among the parameters that are only written.
+        outputs: the positions of buffers among the parameters that are only written.
     """
 
     function: Any
-    outputs: frozenset[str]
+    outputs: frozenset[int]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Of all parameters: of the buffer, where one is a handle."""
-        buffers = self.function.buffer_map
-        return tuple(getattr(buffers.get(param), "name", param.name_hint) for param in self.function.params)
+        return names_of_parameters(self.function)
 
     @cached_property
-    def inputs(self) -> tuple[str, ...]:
-        """The names of parameters that are no outputs."""
-        return tuple(name for name in self.names if name not in self.outputs)
+    def labels(self) -> tuple[str, ...]:
+        """Of all parameters, for messages: names that tell them apart."""
+        return labels_of(self.function)
 
     @cached_property
-    def buffer_names(self) -> dict[str, str]:
-        """The names of buffers by those of the handles that are other ones."""
-        known = {param.name_hint: buffer.name for param, buffer in self.function.buffer_map.items()}
-        return {handle: name for handle, name in known.items() if handle not in self.names}
+    def inputs(self) -> tuple[int, ...]:
+        """The positions of parameters that are no outputs."""
+        return tuple(position for position in range(len(self.names)) if position not in self.outputs)
 
     @cached_property
-    def arrays(self) -> dict[str, tuple[Any, np.dtype[Any]]]:
+    def handles(self) -> tuple[str, ...]:
+        """The names of the parameters themselves, also where a buffer has another one."""
+        return tuple(str(param.name_hint) for param in self.function.params)
+
+    @cached_property
+    def arrays(self) -> dict[int, tuple[Any, np.dtype[Any]]]:
         """The shape and the type of the array for each output; of sizes that are left open, no shape."""
         found = {}
-        for buffer in self.function.buffer_map.values():
-            if buffer.name in self.outputs:
-                known = [int(extent.value) for extent in buffer.shape if isinstance(extent, _core.IntImm)]
-                is_open = len(known) < len(buffer.shape)
-                shape = None if is_open else [*known, *_lane_extents(buffer)]
-                found[buffer.name] = (shape, numpy_dtype(lanes_of(buffer.dtype)[0]))
+        for position in self.outputs:
+            buffer = self.buffer(position)
+            known = [int(extent.value) for extent in buffer.shape if isinstance(extent, _core.IntImm)]
+            is_open = len(known) < len(buffer.shape)
+            shape = None if is_open else [*known, *_lane_extents(buffer)]
+            found[position] = (shape, numpy_dtype(lanes_of(buffer.dtype)[0]))
         return found
+
+    def buffer(self, position: int) -> Any:
+        """What a parameter holds; None for a number."""
+        return self.function.buffer_map.get(self.function.params[position])
+
+    def position(self, name: str) -> int | None:
+        """The parameter that a keyword means: by its own name, or that of its handle. None where it means none, or
+        one of several."""
+        for names in (self.names, self.handles):
+            if name in names:
+                return names.index(name) if names.count(name) == 1 else None
+        return None
 
 
 def call_of(function: Any) -> Call:
@@ -74,7 +90,12 @@ def calls_text(module: Any, lowered: Any) -> str:
         bare = call.function.with_body(_core.Evaluate(_core.const(0, "int32")))
         for attribute in bare.attrs:
             bare = bare.without_attr(attribute)
-        found[str(below.attrs["global_symbol"])] = {"outputs": sorted(call.outputs), "function": ir.save_json(bare)}
+        names = sorted({call.names[position] for position in call.outputs})
+        found[str(below.attrs["global_symbol"])] = {
+            # Libraries of earlier versions, and these for earlier versions, say it by name.
+            **{"outputs": names, "positions": sorted(call.outputs)},
+            "function": ir.save_json(bare),
+        }
     return json.dumps(found)
 
 
@@ -82,9 +103,16 @@ def calls_from(text: str) -> dict[str, Call]:
     """By the names of kernels; nothing of a library that does not tell."""
     try:
         known = json.loads(text or "{}").items()
-        return {name: Call(ir.load_json(call["function"]), frozenset(call["outputs"])) for name, call in known}
+        return {name: _call_from(call) for name, call in known}
     except (ValueError, TypeError, KeyError, AttributeError, Error):
         return {}
+
+
+def _call_from(noted: Mapping[str, Any]) -> Call:
+    function = ir.load_json(noted["function"])
+    names = names_of_parameters(function)
+    by_name = [position for position, name in enumerate(names) if name in noted["outputs"]]
+    return Call(function, frozenset(int(position) for position in noted.get("positions", by_name)))
 
 
 def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], list[Any]] | None:
@@ -96,34 +124,39 @@ def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple
     Raises:
         tilewright.ArgumentError: the size of an output does not follow from the arguments.
     """
-    values = _by_name(call, args, named)
+    values = by_position(call, args, named)
     if not call.outputs or values is None:
         return None
-    missing = [name for name in call.names if name not in values]
+    every = range(len(call.names))
+    missing = [position for position in every if position not in values]
     if not missing or not call.outputs.issuperset(missing):
         return None
     made = {}
-    for name in missing:
-        shape, dtype = call.arrays[name]
-        zeros = aligned_zeros(_shape_for(call, name, values) if shape is None else shape, dtype)
-        made[name] = as_given(zeros, values.values())
-    return [values[name] if name in values else made[name] for name in call.names], list(made.values())
+    for position in missing:
+        shape, dtype = call.arrays[position]
+        zeros = aligned_zeros(_shape_for(call, position, values) if shape is None else shape, dtype)
+        made[position] = as_given(zeros, values.values())
+    return [values[position] if position in values else made[position] for position in every], list(made.values())
 
 
 def missing_inputs(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> list[str]:
     """The parameters that are not outputs, and that a call gives nothing for; none where it cannot be understood."""
-    values = _by_name(call, args, named)
-    return [] if values is None else [name for name in call.inputs if name not in values]
+    values = by_position(call, args, named)
+    return [] if values is None else [call.labels[position] for position in call.inputs if position not in values]
 
 
-def _by_name(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The arguments by the names of their parameters; None for an unknown name, or too many arguments."""
-    free = call.inputs if len(args) <= len(call.inputs) else call.names
-    if named:
-        free = tuple(name for name in free if name not in named)
-        if any(name not in call.names for name in named):
+def by_position(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> dict[int, Any] | None:
+    """The arguments by the positions of their parameters; None for a name that is unknown, ambiguous or given twice, or
+    for too many arguments."""
+    values: dict[int, Any] = {}
+    for name, value in named.items():
+        position = call.position(name)
+        if position is None or position in values:
             return None
-    return None if len(args) > len(free) else {**named, **dict(zip(free, args, strict=False))}
+        values[position] = value
+    every = call.inputs if len(args) <= len(call.inputs) else range(len(call.names))
+    free = [position for position in every if position not in values]
+    return None if len(args) > len(free) else {**values, **dict(zip(free, args, strict=False))}
 
 
 def as_given(array: Any, arguments: Iterable[Any]) -> Any:
@@ -141,34 +174,32 @@ def as_given(array: Any, arguments: Iterable[Any]) -> Any:
     return array if dtype is None else torch.from_dlpack(array.view(f"u{array.itemsize}")).view(dtype)
 
 
-def named_by_buffer(call: Call, named: Mapping[str, Any]) -> dict[str, Any]:
-    """The named arguments under the names of the buffers, where some are those of the parameters that hold them."""
-    if not named or not call.buffer_names:
-        return dict(named)
-    found = {call.buffer_names.get(name, name): value for name, value in named.items()}
-    return found if len(found) == len(named) else dict(named)
-
-
-def outputs_of(function: Any) -> set[str]:
-    """The buffers among the parameters that are only written: what the function reads of them it wrote before."""
+def outputs_of(function: Any) -> set[int]:
+    """The positions of parameters that are only written: what the function reads of them it wrote before."""
     try:
         facts = _core.analyze_workload(function)
     except Error:  # of sizes that are not constant less is known
         return _never_read(function)
-    return {name for name, _, _, role in facts["params"] if role == "output"}
+    return set(_positions_of(facts, "output"))
+
+
+def _positions_of(facts: Mapping[str, Any], role: str) -> list[int]:
+    """Of the parameters of a role, by what is known of the workload: all of them are arrays then."""
+    return [position for position, (_, _, _, other) in enumerate(facts["params"]) if other == role]
 
 
 def read_and_written(function: Any) -> list[str]:
-    """The buffers among the parameters that are written, and read before."""
+    """The labels of parameters that are written, and read before."""
     try:
         facts = _core.analyze_workload(function)
     except Error:
         return []
-    return [name for name, _, _, role in facts["params"] if role == "inout"]
+    labels = labels_of(function)
+    return [labels[position] for position in _positions_of(facts, "inout")]
 
 
-def _never_read(function: Any) -> set[str]:
-    """The buffers among the parameters that are written, and read at most by the reductions that begin them."""
+def _never_read(function: Any) -> set[int]:
+    """The positions of parameters that are written, and read at most by the reductions that begin them."""
     written: set[Any] = set()
     loads: dict[Any, Any] = {}  # a load, or another use that may be one -> its buffer
     own: set[Any] = set()  # loads by the block that writes the first value of their buffer
@@ -191,7 +222,8 @@ def _never_read(function: Any) -> set[str]:
 
     _core.visit(function.body, collect)
     read = {buffer for load, buffer in loads.items() if load not in own}
-    return {b.name for b in function.buffer_map.values() if b in written and b not in read}
+    buffers = [function.buffer_map.get(param) for param in function.params]
+    return {position for position, b in enumerate(buffers) if b is not None and b in written and b not in read}
 
 
 def _all(root: Any, kind: type) -> list[Any]:
@@ -200,11 +232,11 @@ def _all(root: Any, kind: type) -> list[Any]:
     return found
 
 
-def _shape_for(call: Call, name: str, values: Mapping[str, Any]) -> list[int]:
+def _shape_for(call: Call, position: int, values: Mapping[int, Any]) -> list[int]:
     """Of an output whose sizes are those of the arguments, or numbers among them."""
     sizes = _sizes(call, values)
-    buffer = next(buffer for buffer in call.function.buffer_map.values() if buffer.name == name)
-    return [*(_number(extent, sizes, name) for extent in buffer.shape), *_lane_extents(buffer)]
+    buffer, label = call.buffer(position), call.labels[position]
+    return [*(_number(extent, sizes, label) for extent in buffer.shape), *_lane_extents(buffer)]
 
 
 def _lane_extents(buffer: Any) -> list[int]:
@@ -213,12 +245,12 @@ def _lane_extents(buffer: Any) -> list[int]:
     return [lanes] if lanes > 1 else []
 
 
-def _sizes(call: Call, values: Mapping[str, Any]) -> dict[Any, Any]:
+def _sizes(call: Call, values: Mapping[int, Any]) -> dict[Any, Any]:
     """What the sizes are, by the shapes of the arguments and by the numbers among them."""
     sizes: dict[Any, Any] = {}
-    for param, name in zip(call.function.params, call.names, strict=True):
-        value = values.get(name)
-        buffer = call.function.buffer_map.get(param)
+    for position, param in enumerate(call.function.params):
+        value = values.get(position)
+        buffer = call.buffer(position)
         if value is None:
             continue
         if buffer is None:

@@ -49,12 +49,11 @@ def interpreted_at(
         tilewright.ScriptError: the program does something undefined, or what the interpreter cannot do.
         tilewright.ResourceError: it takes longer.
     """
-    wanted = {name: list(places) for name, places in points.items()}
+    positions = {name: position for position, name in enumerate(arrays)}
+    wanted = {positions[name]: list(places) for name, places in points.items()}
     values = _core.interpret_at(module, function, *arrays.values(), points=wanted, timeout=seconds)
-    return {
-        name: [(at, value) for at, value in zip(places, values[name], strict=True) if value is not None]
-        for name, places in wanted.items()
-    }
+    found = {name: zip(wanted[positions[name]], values[positions[name]], strict=True) for name in points}
+    return {name: [(at, value) for at, value in known if value is not None] for name, known in found.items()}
 
 
 def difference(name: str, dtype: str, want: Array, got: Array, reduction_length: int) -> str:

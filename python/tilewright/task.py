@@ -11,15 +11,16 @@ import numpy as np
 from tilewright import _core, ir, limits
 from tilewright.arguments import given_array
 from tilewright.errors import ArgumentError
-from tilewright.left_out import Call, named_by_buffer
+from tilewright.parameter_names import by_label, extents_of, labels_of, scalars_of
 from tilewright.specialize import specialize
 from tilewright.timing import Work
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a program: ``role`` is "input", "output" or "inout" (read before it is written); ``partly``:
-    a call may leave elements of it alone, depending on its data."""
+    """One parameter of a program: ``name`` is its label, which tells it from others of that name; ``role`` is "input",
+    "output" or "inout" (read before it is written); ``partly``: a call may leave elements of it alone, depending on its
+    data."""
 
     name: str
     dtype: str
@@ -58,12 +59,17 @@ class Task:
         return {name: (var.dtype, self.sizes[name]) for name, var in scalars_of(self.program).items()}
 
     def call(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a call by name, in the order of the parameters: these arrays, and the scalars."""
+        """The arguments of a call by label, in the order of the parameters: these arrays, and the scalars."""
         function, scalars = self.program, self.scalars
-        named = [(param.name, function.buffer_map.get(param)) for param in function.params]
-        return dict(
-            (name, scalars[name][1]) if buffer is None else (buffer.name, arrays[buffer.name]) for name, buffer in named
-        )
+        tensors = iter(self.parameters)
+        arguments: dict[str, Any] = {}
+        for label, param in zip(labels_of(function), function.params, strict=True):
+            if param in function.buffer_map:
+                name = next(tensors).name
+                arguments[name] = arrays[name]
+            else:
+                arguments[label] = scalars[label][1]
+        return arguments
 
     @property
     def sized(self) -> Task:
@@ -137,13 +143,20 @@ def name_of(program: ir.PrimFunc | ir.Module) -> str:
     return str(name or next(iter(module.functions), "main"))
 
 
-def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, float] | None = None, *, cold: bool = False) -> Task:
+def task_of(
+    program: ir.PrimFunc | ir.Module,
+    sizes: Mapping[str, float] | None = None,
+    *,
+    cold: bool = False,
+    labels: Sequence[str] | None = None,
+) -> Task:
     """Looks at a program.
 
     Args:
         program: what to look at.
         sizes: what the sizes are that it leaves open, and its scalar parameters, by name.
         cold: whether the caches hold other data before each call.
+        labels: of its arrays, where it was made from a program in which they have these.
 
     Raises:
         tilewright.ArgumentError: a module with several functions and none called "main"; a parameter whose size is not
@@ -165,19 +178,34 @@ def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, float] | None 
     facts = _core.analyze_workload(_sized(program_function, sizes))
     partly = set(facts["partly_written"])
     parameters = tuple(
-        Parameter(name, dtype, tuple(shape), role, name in partly) for name, dtype, shape, role in facts["params"]
+        Parameter(label, dtype, tuple(shape), role, position in partly)
+        for position, (label, (_, dtype, shape, role)) in enumerate(
+            zip(labels or array_labels_of(program_function), facts["params"], strict=True)
+        )
     )
     work = _work_of(facts, [p.dtype for p in parameters])
     return Task(module, function, entry, parameters, work, int(facts["reduction_length"]), sizes, cold)
 
 
 def by_buffer(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by the names of their buffers, where some are named by the parameters that hold these."""
+    """Arguments under the labels of their parameters, where some are given by position, or named by the handles that
+    hold the buffers.
+
+    Raises:
+        tilewright.ArgumentError: several parameters have a name that is used, or no parameter has that position.
+    """
     limits.kind("inputs", inputs, Mapping, "a dict of arrays by the names of parameters, or None")
-    found = {str(name): value for name, value in inputs.items()}
-    for function in _functions_of(program):
-        found = named_by_buffer(Call(function, frozenset()), found)
-    return found
+    functions = _functions_of(program)
+    if len(functions) > 1 and any(isinstance(key, int) for key in inputs):
+        raise ArgumentError.of(
+            "arguments/position",
+            "inputs are given by position, and the module has several functions",
+            "tune one function at a time, or give inputs by name",
+        )
+    found = dict(inputs)
+    for function in functions:
+        found = by_label(function, found)
+    return {str(key): value for key, value in found.items()}
 
 
 def check_inputs(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> None:
@@ -202,8 +230,14 @@ def check_inputs(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) ->
 def names_of(program: ir.PrimFunc | ir.Module) -> list[str]:
     """The names that arguments may have: of parameters, and of the sizes that are left open."""
     functions = _functions_of(program)
-    parameters = [name for f in functions for name in [*(b.name for b in f.buffer_map.values()), *scalars_of(f)]]
-    return list(dict.fromkeys([*parameters, *(name for f in functions for name in _extents_of(f))]))
+    parameters = [label for f in functions for label in [*array_labels_of(f), *scalars_of(f)]]
+    return list(dict.fromkeys([*parameters, *(label for f in functions for label in extents_of(f))]))
+
+
+def array_labels_of(function: ir.PrimFunc) -> list[str]:
+    """The labels of the parameters that are arrays, in order."""
+    labeled = zip(labels_of(function), function.params, strict=True)
+    return [label for label, param in labeled if param in function.buffer_map]
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
@@ -215,10 +249,12 @@ def sizes_of(program: ir.PrimFunc | ir.Module, arguments: Mapping[str, Any]) -> 
     """The sizes that a program leaves open, as arrays for its parameters have them, and the scalars that are given."""
     sizes: dict[str, float] = {}
     for function in _functions_of(program):
-        for buffer in function.buffer_map.values():
-            shape = given_array(buffer.name, arguments[buffer.name]).shape if buffer.name in arguments else ()
-            named = [(e, n) for e, n in zip(buffer.shape, shape, strict=False) if isinstance(e, ir.Var)]
-            sizes |= {extent.name: int(size) for extent, size in named}
+        names = {extent: name for name, extent in extents_of(function).items()}
+        for label, param in zip(labels_of(function), function.params, strict=True):
+            if param in function.buffer_map and label in arguments:
+                shape = given_array(label, arguments[label]).shape
+                extents = zip(function.buffer_map[param].shape, shape, strict=False)
+                sizes |= {names[extent]: int(size) for extent, size in extents if isinstance(extent, ir.Var)}
         sizes |= {name: arguments[name] for name in scalars_of(function) if name in arguments}
     return sizes
 
@@ -226,7 +262,7 @@ def sizes_of(program: ir.PrimFunc | ir.Module, arguments: Mapping[str, Any]) -> 
 def open_sizes_of(program: ir.PrimFunc | ir.Module) -> dict[str, float]:
     """The sizes that a program leaves open and its scalars, in the order of its parameters: by name, a value that a
     hint may show."""
-    variables = {name: var for f in _functions_of(program) for name, var in (_extents_of(f) | scalars_of(f)).items()}
+    variables = {name: var for f in _functions_of(program) for name, var in (extents_of(f) | scalars_of(f)).items()}
     return {name: _shown(variable.dtype) for name, variable in variables.items()}
 
 
@@ -241,18 +277,8 @@ def _functions_of(program: ir.PrimFunc | ir.Module) -> list[ir.PrimFunc]:
     return [function for function in functions if isinstance(function, ir.PrimFunc)]
 
 
-def _extents_of(function: ir.PrimFunc) -> dict[str, ir.Var]:
-    shapes = [extent for buffer in function.buffer_map.values() for extent in buffer.shape]
-    return {extent.name: extent for extent in shapes if isinstance(extent, ir.Var)}
-
-
-def scalars_of(function: ir.PrimFunc) -> dict[str, ir.Var]:
-    """The parameters that are no arrays, by name."""
-    return {p.name: p for p in function.params if p not in function.buffer_map and p.dtype != "handle"}
-
-
 def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
-    extents, scalars = _extents_of(function), scalars_of(function)
+    extents, scalars = extents_of(function), scalars_of(function)
     everything = extents | scalars
     if unknown := set(sizes) - set(everything):
         known = f"are {', '.join(sorted(everything))}" if everything else "are none"
@@ -265,9 +291,10 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
         said = ", ".join(f'"{name}": {_shown(everything[name].dtype)}' for name in missing)
         code, what = "tune/scalar-parameter", f"parameter '{missing[0]}' is a scalar"
         if missing[0] in extents:
-            buffers = function.buffer_map.values()
-            buffer = next(b for b in buffers if missing[0] in [getattr(e, "name", "") for e in b.shape])
-            code, what = "tune/symbolic-shape", f"the shape of '{buffer.name}' is not constant"
+            size = extents[missing[0]]
+            shapes = zip(labels_of(function), map(function.buffer_map.get, function.params), strict=True)
+            of = next(label for label, b in shapes if b is not None and any(size.same_as(e) for e in b.shape))
+            code, what = "tune/symbolic-shape", f"the shape of '{of}' is not constant"
         raise ArgumentError.of(
             code,
             f"{what}: nothing says what {', '.join(missing)} usually is",

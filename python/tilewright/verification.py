@@ -14,6 +14,7 @@ from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.index_map import map_array, map_array_back, map_points
 from tilewright.numpy_dtype import numpy_dtype
+from tilewright.parameter_names import extents_of, labels_of, scalars_of
 from tilewright.reference import (
     CANNOT_RUN,
     difference,
@@ -23,7 +24,7 @@ from tilewright.reference import (
     with_hint_on_inputs,
 )
 from tilewright.specialize import specialize
-from tilewright.task import Task, by_buffer, check_inputs, check_value, scalars_of, task_of
+from tilewright.task import Task, array_labels_of, by_buffer, check_inputs, check_value, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,11 +71,12 @@ class Verification:
 
 @dataclass
 class _Instance:
-    """Arguments of one call and what the original program makes of them, all of it or at some points."""
+    """Arguments of one call, scalars by the positions of their parameters, and what the original program makes of them,
+    all of it or at some points."""
 
     task: Task
     arrays: Results
-    scalars: Mapping[str, Any]
+    scalars: Mapping[int, Any]
     expected: dict[str, Any]
     points: dict[str, list[tuple[int, ...]]] | None
 
@@ -151,7 +153,8 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
         for seed, task, scalars in _tasks(before, inputs):
             if agrees and time.monotonic() > until:
                 break
-            given = {key: value for key, value in inputs.items() if key not in scalars}
+            labels = labels_of(before)
+            given = {key: value for key, value in inputs.items() if key not in {labels[at] for at in scalars}}
             try:
                 instance = _run_original(task, make_arrays(task, given, seed=seed), scalars, until)
             except ScriptError as error:
@@ -190,6 +193,7 @@ class _Layout:
 def _layouts(schedule: Schedule, name: str) -> list[_Layout]:
     """The steps that have given parameters of a function another layout."""
     found = []
+    labels = labels_of(schedule.original.functions[name])
     steps = schedule.trace.insts
     for at, step in enumerate(steps):
         if step.kind.name != "TransformLayout":
@@ -197,16 +201,16 @@ def _layouts(schedule: Schedule, name: str) -> list[_Layout]:
         # One goes on from the other: a buffer that the step leaves alone is the same object in both.
         start = schedule.with_trace(_prefix(schedule, at))
         before, after = (_parameters(s.mod, name) for s in (start, start.with_trace(_prefix(schedule, at + 1))))
-        for old, new in zip(before, after, strict=True):
+        for label, old, new in zip(labels, before, after, strict=True):
             if old is None or new is None or old.same_as(new):
                 continue
             index_map, padding = step.inputs[1], step.attrs[2]
             if isinstance(padding, ir.IndexMap):
                 raise ArgumentError(
-                    f"the schedule has changed the layout of the parameter {old.name}, with a function of its indices "
+                    f"the schedule has changed the layout of the parameter {label}, with a function of its indices "
                     "as padding\n  hint: verify before that step"
                 )
-            found.append(_Layout(at, old.name, index_map, UNTOLD if padding is None else padding))
+            found.append(_Layout(at, label, index_map, UNTOLD if padding is None else padding))
     return found
 
 
@@ -221,38 +225,40 @@ def _parameters(module: ir.Module, name: str) -> list[ir.Buffer | None]:
     return [function.buffer_map.get(param) for param in function.params]
 
 
-def _tasks(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[int, Task, dict[str, Any]]]:
-    """The function with each choice of sizes and scalars, numbered; and the scalars, by name."""
-    function = _by_shapes(function)
-    scalars = scalars_of(function).values()
+def _tasks(program: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[int, Task, dict[int, Any]]]:
+    """The function with each choice of sizes and scalars, numbered; and the scalars, by position."""
+    function = _by_shapes(program)
+    scalars = {v: name for name, v in scalars_of(program).items() if any(v.same_as(p) for p in function.params)}
     symbols = _size_variables(function)
     seen = set()
     for number, choice in enumerate(SIZES if symbols or scalars else ((), ())):
-        sizes = {v: choice[at % len(choice)] for at, v in enumerate(symbols)} | _given_sizes(function, inputs)
-        values = {v: _scalar(v, choice[at % len(choice)], inputs) for at, v in enumerate(scalars, len(symbols))}
+        sizes = {v: choice[at % len(choice)] for at, v in enumerate(symbols)} | _given_sizes(program, inputs)
+        named = enumerate(scalars.items(), len(symbols))
+        values = {v: _scalar(v, name, choice[at % len(choice)], inputs) for at, (v, name) in named}
         if (sizes or values) and (key := (*sizes.values(), *values.values())) in seen:
             continue
         elif sizes or values:
             seen.add(key)
         sized = specialize(function, {**sizes, **values})
-        yield number, task_of(_public(sized)), {v.name: value for v, value in values.items()}
+        task = task_of(_public(sized), labels=array_labels_of(program))
+        yield number, task, {at: values[p] for at, p in enumerate(program.params) if p in values}
 
 
-def _scalar(variable: ir.Var, number: int, inputs: Mapping[str, Any]) -> int | float:
-    """Its value in one choice: what is given, or a number that fits its type."""
-    if variable.name in inputs:
-        value: int | float = np.asarray(inputs[variable.name]).item()
-        check_value(variable.name, value, variable, is_size=False, where="inputs")
+def _scalar(variable: ir.Var, name: str, number: int, inputs: Mapping[str, Any]) -> int | float:
+    """Its value in one choice: what is given by name, or a number that fits its type."""
+    if name in inputs:
+        value: int | float = np.asarray(inputs[name]).item()
+        check_value(name, value, variable, is_size=False, where="inputs")
         return value
     if variable.dtype == "bool":
         return number % 2
     return number if "int" in variable.dtype else (number - 8) / 4
 
 
-def _with_scalars(function: ir.PrimFunc, scalars: Mapping[str, Any]) -> ir.PrimFunc:
+def _with_scalars(function: ir.PrimFunc, scalars: Mapping[int, Any]) -> ir.PrimFunc:
     """The function by the shapes of its buffers alone."""
+    values = {function.params[at]: value for at, value in scalars.items()}
     function = _by_shapes(function)
-    values = {p: scalars[p.name] for p in function.params if p.name in scalars}
     return specialize(function, values) if values else function
 
 
@@ -276,20 +282,20 @@ def _size_variables(function: ir.PrimFunc) -> list[ir.Var]:
 
 def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Var, int]:
     sizes: dict[ir.Var, int] = {}
-    for extent in _size_variables(function):
-        if extent.name in inputs:
-            check_value(extent.name, inputs[extent.name], extent, is_size=True, where="inputs")
-            sizes[extent] = int(inputs[extent.name])
-    for param in function.params:
+    for name, extent in extents_of(function).items():
+        if name in inputs:
+            check_value(name, inputs[name], extent, is_size=True, where="inputs")
+            sizes[extent] = int(inputs[name])
+    for label, param in zip(labels_of(function), function.params, strict=True):
         buffer = function.buffer_map.get(param)
-        if buffer is not None and buffer.name in inputs:
-            shape = np.shape(inputs[buffer.name])
+        if buffer is not None and label in inputs:
+            shape = np.shape(inputs[label])
             pairs = zip(buffer.shape, shape, strict=False)
             sizes |= {extent: n for extent, n in pairs if isinstance(extent, ir.Var)}
     return sizes
 
 
-def _run_original(task: Task, arrays: Results, scalars: Mapping[str, Any], until: float) -> _Instance:
+def _run_original(task: Task, arrays: Results, scalars: Mapping[int, Any], until: float) -> _Instance:
     """Within two thirds of the time: the rest is for the scheduled program."""
     outputs = [p for p in task.parameters if p.role != "input"]
     try:

@@ -53,9 +53,10 @@ void put_work(const analysis::Workload& workload, nb::dict& facts) {
 nb::dict workload_facts(const Ref<PrimFunc>& func) {
   analysis::Workload workload = analysis::analyze_workload(func);
   nb::list params, partly_written;
-  for (const analysis::ParameterUse& use : workload.params) {
+  for (size_t position = 0; position < workload.params.size(); ++position) {
+    const analysis::ParameterUse& use = workload.params[position];
     params.append(parameter_facts(use));
-    if (use.written && !use.written_in_full) partly_written.append(nb::cast(use.buffer->name));
+    if (use.written && !use.written_in_full) partly_written.append(position);
   }
   nb::dict facts;
   facts["params"] = params;

@@ -117,17 +117,27 @@ nb::object interpret_python(const Ref<Module>& module, const std::string& name, 
   return returned_to_python(returned);
 }
 
-/// The position of the parameter that a buffer or a scalar has by this name.
-size_t parameter_named(const Ref<Module>& module, const std::string& function, const std::string& name) {
+/// The position of the tensor parameter that a key of `points` means: the position itself, or the name of its buffer.
+size_t parameter_meant(const Ref<Module>& module, const std::string& function, nb::handle key) {
   const Func found = module->get(function);
-  if (const PrimFunc* func = found.as<PrimFunc>()) {
-    for (size_t i = 0; i < func->params.size(); ++i) {
-      const Ref<Buffer> buffer = func->buffer_of(func->params[i]);
-      if (buffer.defined() && buffer->name == name) return i;
-    }
+  const PrimFunc* func = found.as<PrimFunc>();
+  const std::string shown = nb::repr(key).c_str();
+  std::vector<size_t> meant;
+  for (size_t i = 0; func && i < func->params.size(); ++i) {
+    const Ref<Buffer> buffer = func->buffer_of(func->params[i]);
+    if (!buffer.defined()) continue;
+    const bool is_it =
+        nb::isinstance<nb::str>(key) ? buffer->name == nb::cast<std::string>(key) : key.equal(nb::int_(i));
+    if (is_it) meant.push_back(i);
   }
-  throw Exception(argument_error("interpret/argument", "'" + function + "' has no tensor parameter '" + name + "'",
-                                 "points are given by the names of the buffers"));
+  if (meant.size() == 1) return meant[0];
+  if (meant.empty()) {
+    throw Exception(argument_error("interpret/argument", "'" + function + "' has no tensor parameter " + shown,
+                                   "points are given by the names of the buffers, or by positions of parameters"));
+  }
+  throw Exception(
+      argument_error("interpret/argument", "several parameters of '" + function + "' have the name " + shown,
+                     "give the points by the position of the parameter, such as " + std::to_string(meant[0])));
 }
 
 nb::dict interpret_at_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
@@ -135,7 +145,7 @@ nb::dict interpret_at_python(const Ref<Module>& module, const std::string& name,
   const std::vector<InterpretArg> args = args_from_python(arguments);
   std::vector<ElementOfArgument> elements;
   for (auto [buffer, indices] : points) {
-    const size_t param = parameter_named(module, name, nb::cast<std::string>(buffer));
+    const size_t param = parameter_meant(module, name, buffer);
     for (nb::handle index : indices) elements.push_back({param, nb::cast<std::vector<int64_t>>(index)});
   }
   const InterpretOptions options = options_in_python(timeout);
@@ -207,9 +217,10 @@ void bind_interpreter(nb::module_& m) {
       "    module: the module.\n"
       "    name: of the function.\n"
       "    args: NumPy arrays and numbers, in the order of the parameters, of the sizes that are meant.\n"
-      "    points: by the name of a buffer, the indices of its elements.\n"
+      "    points: by the name of a buffer, or the position of its parameter, the indices of its elements.\n"
       "    timeout: seconds for all of them; 0: no limit.\n\n"
-      "Returns:\n    By the name of the buffer, a value for each index; None for those that the time did not suffice "
+      "Returns:\n    By the same name or position, a value for each index; None for those that the time did not "
+      "suffice "
       "for.\n\n"
       "Raises:\n"
       "    tilewright.ScriptError: the program did something undefined on the way.\n"

@@ -4,7 +4,9 @@
 #include <nanobind/stl/string.h>
 #include <structmember.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -80,7 +82,11 @@ std::string describe(const tw_signature* signature, const tw_param* param) {
 
 bool refuse(const tw_signature* signature, const tw_param* param, int32_t code, const std::string& what,
             const std::string& hint) {
-  set_python_error(diagnostic_of(code, fmt::format("{}: argument {}: {}", signature->name, param->name, what), hint));
+  const auto is_alike = [&](const tw_param& other) { return std::strcmp(other.name, param->name) == 0; };
+  const auto alike = std::count_if(signature->params, signature->params + signature->num_params, is_alike);
+  const std::string which = alike > 1 ? fmt::format(" (parameter {})", param - signature->params) : "";
+  set_python_error(
+      diagnostic_of(code, fmt::format("{}: argument {}{}: {}", signature->name, param->name, which, what), hint));
   return false;
 }
 
@@ -141,6 +147,15 @@ bool refuse_call(const tw_signature* signature, const std::string& got) {
   return false;
 }
 
+bool refuse_ambiguous(const tw_signature* signature, const char* name, int32_t first, int32_t second) {
+  set_python_error(argument_error(
+      "call/ambiguous",
+      fmt::format("{} is called with {}=..., and its parameters {} and {}, counted from 0, have this name",
+                  signature->name, name, first, second),
+      "pass them in order, without names"));
+  return false;
+}
+
 /// Brings positional and named arguments into the order of the parameters.
 bool order_arguments(const tw_signature* signature, PyObject* const* args, Py_ssize_t positional, PyObject* names,
                      PyObject** ordered) {
@@ -150,11 +165,17 @@ bool order_arguments(const tw_signature* signature, PyObject* const* args, Py_ss
   for (int32_t i = 0; i < signature->num_params; ++i) ordered[i] = i < positional ? args[i] : nullptr;
   for (Py_ssize_t k = 0; k < named; ++k) {
     PyObject* name = PyTuple_GET_ITEM(names, k);
+    const auto is_it = [&](int32_t i) {
+      return PyUnicode_CompareWithASCIIString(name, signature->params[i].name) == 0;
+    };
     int32_t at = 0;
-    while (at < signature->num_params && PyUnicode_CompareWithASCIIString(name, signature->params[at].name) != 0) ++at;
+    while (at < signature->num_params && !is_it(at)) ++at;
     const char* text = PyUnicode_AsUTF8(name);
     if (at == signature->num_params)
       return refuse_call(signature, fmt::format("an unknown one, {}", text ? text : "?"));
+    for (int32_t other = at + 1; other < signature->num_params; ++other) {
+      if (is_it(other)) return refuse_ambiguous(signature, text ? text : "?", at, other);
+    }
     if (ordered[at]) return refuse_call(signature, fmt::format("{} twice", text ? text : "?"));
     ordered[at] = args[positional + k];
   }
@@ -340,7 +361,8 @@ PyObject* represent(PyObject* self) {
     const tw_param& param = signature->params[i];
     text += fmt::format("{}{}: {}", i ? ", " : "", param.name, describe(signature, &param));
   }
-  text += ")>";
+  const int threads = as_kernel(self)->max_threads;
+  text += threads ? fmt::format("), on {} thread{}>", threads, threads == 1 ? "" : "s") : "), on all cores>";
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 

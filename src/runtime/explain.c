@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/runtime.h"
 #include "support/host_cpu.h"
@@ -105,6 +106,14 @@ static void put_device(text* t, DLDevice device) {
   put(t, "device type %d:%d", (int)device.device_type, device.device_id);
 }
 
+/* "A", or "A (parameter 0)" where several have this name */
+static void put_name(text* t, const tw_signature* signature, const tw_param* param) {
+  put(t, "%s", param->name);
+  int32_t alike = 0;
+  for (int32_t i = 0; i < signature->num_params; ++i) alike += strcmp(signature->params[i].name, param->name) == 0;
+  if (alike > 1) put(t, " (parameter %d)", (int)(param - signature->params));
+}
+
 static int binds(const tw_dim* dim, int64_t slot) { return dim->kind == TW_DIM_BIND && dim->value == slot; }
 
 /* "n = 128, from dimension 0 of A" */
@@ -115,20 +124,29 @@ static void put_symbol(text* t, const call* c, int64_t slot) {
   for (int32_t i = 0; i < signature->num_params; ++i) {
     const tw_param* param = &signature->params[i];
     if (param->kind == TW_PARAM_SCALAR) {
-      if (param->symbol == slot) put(t, "%s = %" PRId64 ", from parameter %s", name, c->scalars[scalar].i, param->name);
+      if (param->symbol == slot) {
+        put(t, "%s = %" PRId64 ", from parameter ", name, c->scalars[scalar].i);
+        put_name(t, signature, param);
+      }
       ++scalar;
       continue;
     }
     const DLTensor* argument = c->tensors[tensor++];
     for (int32_t d = 0; d < param->ndim; ++d) {
-      if (binds(&param->shape[d], slot))
-        put(t, "%s = %" PRId64 ", from dimension %d of %s", name, argument->shape[d], d, param->name);
+      if (binds(&param->shape[d], slot)) {
+        put(t, "%s = %" PRId64 ", from dimension %d of ", name, argument->shape[d], d);
+        put_name(t, signature, param);
+      }
       if (param->strides && binds(&param->strides[d], slot)) {
-        put(t, "%s, from stride %d of %s", name, d, param->name);
+        put(t, "%s, from stride %d of ", name, d);
+        put_name(t, signature, param);
         if (argument->strides) put(t, ", is %" PRId64, argument->strides[d]);
       }
     }
-    if (binds(&param->elem_offset, slot)) put(t, "%s is the element offset of %s", name, param->name);
+    if (binds(&param->elem_offset, slot)) {
+      put(t, "%s is the element offset of ", name);
+      put_name(t, signature, param);
+    }
   }
 }
 
@@ -302,8 +320,9 @@ static void explain_overlap(text* t, const call* c, int32_t tensor, int32_t othe
     put(t, TW_HINT_PREFIX "pass a copy: broadcast and sliding-window views repeat elements");
     return;
   }
-  const char* name = tw_tensor_param(c->signature, other)->name;
-  put(t, "expected memory of its own, since the kernel writes to it, but it overlaps argument %s: ", name);
+  put(t, "expected memory of its own, since the kernel writes to it, but it overlaps argument ");
+  put_name(t, c->signature, tw_tensor_param(c->signature, other));
+  put(t, ": ");
   put_bytes(t, c->tensors[tensor]);
   put(t, ", and ");
   put_bytes(t, c->tensors[other]);
@@ -313,7 +332,9 @@ static void explain_overlap(text* t, const call* c, int32_t tensor, int32_t othe
 /* ---- Entry points ------------------------------------------------------------------------------------------------ */
 
 static void put_place(text* t, const tw_signature* signature, const tw_param* param) {
-  put(t, "%s: argument %s: ", signature->name, param->name);
+  put(t, "%s: argument ", signature->name);
+  put_name(t, signature, param);
+  put(t, ": ");
 }
 
 void tw_describe_param(const tw_signature* signature, const tw_param* param, char* buffer, size_t size) {

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tilewright as tw
-from fuzz import arguments, programs, steps
+from fuzz import arguments, names, programs, steps
 from fuzz.arguments import Arguments
 from fuzz.steps import IMPOSSIBLE
 from tilewright import _core, ir, script
@@ -109,10 +109,11 @@ class Judge:
             raise
         if counter:
             raise NoCase(next(iter(counter)))
-        self.module = as_module(self.func)
-        self.names = steps.block_names(self.module)
         if any(param not in self.func.buffer_map for param in self.func.params):
             raise NoCase("a parameter that is no buffer")
+        self.func = names.shared(self.func, case.seed)
+        self.module = as_module(self.func)
+        self.names = steps.block_names(self.module)
         self.sizes: list[dict[str, int]] = []
         self.arguments: list[Arguments] = []
         self.expected: list[list[Any]] = []
@@ -170,6 +171,35 @@ class Judge:
             if difference := arguments.difference(result.arrays, expected):
                 raise Finding(what, f"{sizes or ''} {difference}")
 
+    def calls(self) -> None:
+        """Calls by name, such that leave out what is only written, and what a search checks the kernel with."""
+        outputs, called = names.outputs_of(self.func), names.names_of(self.func)
+        kernel = guarded("calls, build", lambda: tw.compile(self.module, schedule="as written"), self.counts)
+        if kernel is None:
+            return
+        for given, expected in zip(self.arguments, self.expected, strict=True):
+            result = given.copy()
+            if wrong := guarded("call by name", lambda result=result: names.by_keywords(kernel, called, result.arrays)):
+                raise Finding("call by name", wrong)
+            if difference := arguments.difference(result.arrays, expected):
+                raise Finding("call by name", difference)
+            if not outputs:
+                continue
+            clean = given.copy()
+            for position in outputs:
+                clean.arrays[position][...] = names.zeros_for(self.func, position)
+            want = guarded("interpret zeros", lambda clean=clean: self.interpreted(self.module, clean), Counter())
+            if want is None:
+                continue
+            left = given.copy()
+            got = guarded("call without outputs", lambda left=left: names.without(kernel, left.arrays, outputs))
+            for position, array in zip(outputs, got, strict=True):
+                left.arrays[position] = array
+            if difference := arguments.difference(left.arrays, want.arrays):
+                raise Finding("call without outputs", difference)
+            if self.case.seed % 4 == 0 and not self.case.special:
+                guarded("judge", lambda left=left: names.judged(self.func, left.arrays, kernel), self.counts)
+
     def passes(self, module: ir.Module, name: str) -> None:
         """The program after a pass of lowering computes the same."""
         lowered = guarded("lower", lambda: tw.lower(module, after=name), self.counts)
@@ -202,15 +232,31 @@ class Judge:
         self.texts(self.module)
         if self.case.with_kernel and not has_threads(self.module):
             self.kernel(self.module, "original kernel")
+            self.calls()
             # By rules terms that are zero are left out, also of infinities.
             if not self.case.special and self.case.seed % 2 == 0:
                 self.kernel(self.module, "kernel by default", target="native")
 
-    def scheduled(self, done: steps.Scheduling, *, texts: bool, kernel: bool, after: str | None) -> None:
+    def verified(self, schedule: tw.Schedule) -> None:
+        """A schedule finds no fault with itself: it only may say that it cannot tell."""
+        first = self.arguments[0].arrays
+        given = {at: array for at, array in enumerate(first) if array.dtype.kind in "iub"}
+        if any(not isinstance(extent, ir.IntImm) for b in self.func.buffer_map.values() for extent in b.shape):
+            return
+        try:
+            guarded("sch.verify", lambda: schedule.verify(given, seconds=5.0), self.counts)
+        except Finding as finding:
+            raise Finding("sch.verify", finding.detail) from finding
+
+    def scheduled(
+        self, done: steps.Scheduling, *, texts: bool, kernel: bool, after: str | None, verified: bool = False
+    ) -> None:
         """All of it for a schedule."""
         module = done.sch.mod
         guarded("verify", lambda: ir.verify(module))
         self.meaning(module, "scheduled")
+        if verified:
+            self.verified(done.sch)
         if texts:
             self.texts(module)
             guarded("trace", lambda: check_trace(done.sch, self.func))
@@ -243,7 +289,8 @@ class Judge:
                     self.counts[f"{name} {'refused' if code else 'accepted'}"] += 1
                     self.counts[f"refused by {code}"] += bool(code)
             texts, kernel, lower = rng.random() < 0.3, rng.random() < 0.25, rng.random() < 0.06
-            self.scheduled(done, texts=texts, kernel=kernel, after=rng.choice(PASSES) if lower else None)
+            after = rng.choice(PASSES) if lower else None
+            self.scheduled(done, texts=texts, kernel=kernel, after=after, verified=rng.random() < 0.1)
         except Finding as finding:
             # The step that ended it is not among those that were done.
             last = [done.dice.step] if finding.kind.startswith("step") else []

@@ -23,7 +23,7 @@ def test_loads_all_kernels_by_name(kernels):
         ("B", "float32 (n, m)", False),
         ("C", "float32 (n, m)", True),
     )
-    assert repr(add) == "<Kernel add(A: float32 (n, m), B: float32 (n, m), C: float32 (n, m))>"
+    assert repr(add) == "<Kernel add(A: float32 (n, m), B: float32 (n, m), C: float32 (n, m)), on all cores>"
 
 
 def test_works_from_another_folder_and_outlives_its_module(library_path, tmp_path):

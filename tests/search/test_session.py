@@ -300,6 +300,16 @@ def test_a_kernel_for_two_threads() -> None:
     result = tw.tune(scale, space=in_parallel, trials=4, threads=2, progress=None)
     assert result.record is not None and result.threads == 2
     assert "-num-cores=2" in result.record.target
+    assert result.kernel.threads == 2 and repr(result.kernel).endswith(", on 2 threads>")
+
+
+def test_a_kernel_runs_on_the_threads_that_it_was_tuned_for() -> None:
+    result = tw.tune(scale, space=lambda sch: None, trials=1, threads=1, progress=None)
+    assert result.kernel.threads == 1 and repr(result.kernel).endswith(", on 1 thread>")
+    assert "result.kernel runs on as many threads, kernels of tw.compile on all cores" in str(result.table())
+    compiled = tw.compile(scale)
+    assert compiled.threads == 0 and repr(compiled).endswith(", on all cores>")
+    assert "runs on all cores" in (tw.compile.__doc__ or "")
 
 
 def test_two_spaces_of_one_program_are_two_sessions(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_inputs_are_known_by_parameters_and_by_their_buffers(names: str) -> None
 
 def test_one_input_by_both_of_its_names() -> None:
     twice = {"a": np.ones(5, "float32"), "A": np.ones(5, "float32"), "alpha": 3.0}
-    with pytest.raises(tw.ArgumentError, match="inputs has a, but the parameters are A, B, alpha, n"):
+    with pytest.raises(tw.ArgumentError, match="'A' is given twice"):
         tw.tune(axpy, trials=1, inputs=twice, progress=None)
 
 

@@ -105,6 +105,14 @@ def scheduled_by_rules(module: ir.Module, target: _core.Target, *, if_faster: bo
     return Ruled(ir.Module(functions, module.attrs) if changed else module, changed, left)
 
 
+def _function_of(schedule: Schedule) -> ir.PrimFunc | None:
+    """The function that is worked on; None where that is not known."""
+    functions, worked_on = schedule.mod.functions, schedule.func_working_on
+    name = worked_on.name_hint if worked_on is not None else next(iter(functions), None)
+    function = None if name is None else functions.get(name)
+    return function if isinstance(function, ir.PrimFunc) else None
+
+
 def _loops(function: ir.PrimFunc) -> bool:
     found = False
 
@@ -172,7 +180,7 @@ def schedule_for_cpu(
     Never fails: a block that cannot be scheduled this way stays as far as it came, which is a correct program too.
     """
     draw = Draw(schedule, best)
-    typical = Sizes(sizes)
+    typical = Sizes(sizes, _function_of(schedule) if sizes else None)
     root = attempt(schedule.get_block, "root")
     if root is None:
         return

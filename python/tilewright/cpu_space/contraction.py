@@ -14,6 +14,7 @@ from tilewright.cpu_space.facts import (
     is_parameter,
     is_plain,
     is_spatial,
+    named_alike,
     step_after,
 )
 from tilewright.cpu_space.few_rows import schedule_few_rows
@@ -290,7 +291,8 @@ class _Contraction:
         for block in self._padding():
             written = schedule.get(block).writes[0].buffer
             width = bits_of(written.dtype) // 8
-            read = next((each for each in self.facts.reads if each.buffer.name == written.name), None)
+            number = named_alike([each.buffer for each in self.facts.reads], written)
+            read = None if number is None else self.facts.reads[number]
             if read is None or read.varies(tile.axis):
                 continue
             steps = {i: abs(read.strides[i] or 0) * width for i, _ in tile.rows if read.strides[i]}

@@ -10,7 +10,9 @@ from typing import Any
 
 from tilewright import _core, arith, ir
 from tilewright.cpu_space.inside import Inside
+from tilewright.errors import ScheduleError
 from tilewright.numpy_dtype import lanes_of, numpy_dtype
+from tilewright.parameter_names import extents_of, scalars_of
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: functions that take many instructions, so that computing them again costs more than a trip to the cache
@@ -126,12 +128,27 @@ class Facts:
 
     def is_contraction(self) -> bool:
         """Several operands, one of which serves many results."""
-        several = len({operand.buffer.name for operand in self.reads}) > 1
+        several = len({operand.buffer for operand in self.reads}) > 1
         return bool(
             several
             and self.reduced
             and any(self.extent(i) > 1 and not read.varies(i) for read in self.reads for i in self.spatial)
         )
+
+
+def named_alike(buffers: Sequence[ir.Buffer], buffer: ir.Buffer) -> int | None:
+    """Which one a buffer is: itself, or else the only one of its name, which has taken its place."""
+    same = [number for number, other in enumerate(buffers) if other.same_as(buffer)]
+    same = same or [number for number, other in enumerate(buffers) if other.name == buffer.name]
+    return same[0] if len(same) == 1 else None
+
+
+def number_of_read(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> int:
+    """Which of the buffers that a block reads this one is."""
+    number = named_alike([region.buffer for region in schedule.get(block).reads], buffer)
+    if number is None:
+        raise ScheduleError(f"the block does not read '{buffer.name}', or several of that name")
+    return number
 
 
 def constant(value: Any) -> int | None:
@@ -144,13 +161,16 @@ class Sizes:
 
     Args:
         known: by the name of a variable.
+        function: whose sizes they are, where several of these have the same name: then by their labels.
     """
 
     #: of an axis of which nothing is known
     TYPICAL = 512
 
-    def __init__(self, known: Mapping[str, float] | None = None) -> None:
+    def __init__(self, known: Mapping[str, float] | None = None, function: Any = None) -> None:
         self._known = {name: size for name, size in (known or {}).items() if isinstance(size, int)}
+        labeled = {} if function is None else extents_of(function) | scalars_of(function)
+        self._labels = {variable: label for label, variable in labeled.items()}
         #: equal where the sizes are
         self.key: Hashable = tuple(sorted(self._known.items()))
 
@@ -165,7 +185,9 @@ class Sizes:
             if isinstance(inner, ir.BufferLoad):
                 loads.append(inner)
             elif isinstance(inner, ir.Var) and inner.dtype != "handle":
-                variables[inner] = ir.IntImm(inner.dtype, self._known.get(inner.name, self.TYPICAL))
+                variables[inner] = ir.IntImm(
+                    inner.dtype, self._known.get(self._labels.get(inner, inner.name), self.TYPICAL)
+                )
 
         _core.visit(expression, look)
         if loads:

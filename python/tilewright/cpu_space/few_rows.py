@@ -19,7 +19,7 @@ import math
 
 from tilewright import _core
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, Operand
+from tilewright.cpu_space.facts import Facts, Operand, number_of_read
 from tilewright.cpu_space.plain import share
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, bytes_of, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
@@ -95,8 +95,7 @@ def schedule_few_rows(schedule: Schedule, facts: Facts, target: _core.Target, dr
 
 def _number(schedule: Schedule, facts: Facts, tile: RegisterTile, block: BlockRV) -> int:
     """Of the matrix among the buffers that a block reads."""
-    name = _matrix(facts, tile).buffer.name
-    return next(n for n, region in enumerate(schedule.get(block).reads) if region.buffer.name == name)
+    return number_of_read(schedule, block, _matrix(facts, tile).buffer)
 
 
 def _matrix(facts: Facts, tile: RegisterTile) -> Operand:

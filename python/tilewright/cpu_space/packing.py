@@ -6,7 +6,7 @@ import math
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, Operand, coefficient, constant
+from tilewright.cpu_space.facts import Facts, Operand, coefficient, constant, number_of_read
 from tilewright.cpu_space.register_tile import LINE_BYTES, RegisterTile, bits_of, bytes_of
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -54,7 +54,7 @@ def share_of_busy_cores(parts: int, target: _core.Target) -> float:
 def pack(schedule: Schedule, facts: Facts, copied: int, at: LoopRV | None) -> BlockRV:
     """The block that copies an operand, where that loop is."""
     buffer = facts.reads[copied].buffer
-    number = next(n for n, region in enumerate(schedule.get(facts.block).reads) if region.buffer.name == buffer.name)
+    number = number_of_read(schedule, facts.block, buffer)
     packed = schedule.cache_read(facts.block, number, "global", consumer_blocks=[facts.block])
     if at is not None:
         attempt(schedule.compute_at, packed, at)

@@ -22,7 +22,7 @@ def widen(schedule: Schedule, facts: Facts) -> tuple[Facts, list[BlockRV]]:
     to = facts.store.buffer.dtype
     uses = [math.prod(facts.extent(i) for i in facts.spatial if not read.varies(i)) for read in facts.reads]
     narrow = [read.buffer for read in facts.reads if _is_narrower(read.buffer.dtype, to)]
-    if not narrow or min(uses) < _LEAST_USES or len({buffer.name for buffer in narrow}) < len(narrow):
+    if not narrow or min(uses) < _LEAST_USES or len(set(narrow)) < len(narrow):
         return facts, []
     if not _are_converted(schedule, facts, narrow):
         return facts, []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import cpu_space, ir, limits
 from tilewright.errors import ArgumentError, Error
-from tilewright.kernel import Kernel, KernelModule, compile_functions
+from tilewright.kernel import Kernel, KernelModule, compile_functions, kernels_of
 from tilewright.search.budget import share_of
 from tilewright.tables import Table
 from tilewright.task import by_buffer, check_inputs, names_of, open_sizes_of
@@ -69,14 +69,17 @@ class ModuleResult(Mapping[str, "TuneResult"]):
 
     def compile(self) -> Kernel | KernelModule:
         """The module with the best schedule of each function, for the target of the search. Functions without one are
-        compiled by rules, or as they are where they have a schedule."""
+        compiled by rules, or as they are where they have a schedule. All run on the threads of the search."""
         best = {name: result for name, result in self.items() if result.record is not None}
         if not best:
             raise next(iter(self.values())).without_record()
         scheduled = {name: result.schedule.mod.functions[result.task.function] for name, result in best.items()}
         target = next(iter(best.values())).best_record().target
         traces = {name: result.schedule.trace for name, result in best.items()}
-        return compile_functions(self.module, scheduled, traces, target)
+        compiled = compile_functions(self.module, scheduled, traces, target)
+        for kernel in kernels_of(compiled):
+            kernel.threads = next(iter(best.values())).threads
+        return compiled
 
 
 def public_functions(module: ir.Module) -> dict[str, ir.PrimFunc]:

@@ -83,7 +83,7 @@ _TAKES_INPUTS = "tw.tune or in tw.space"
 
 def narrow_step(program: ir.PrimFunc) -> str | None:
     """The narrowest float that wider ones are rounded to before the results are computed from them."""
-    outputs = {buffer.name for buffer in program.buffer_map.values()}
+    outputs = set(program.buffer_map.values())
     found: set[str] = set()
 
     def rounds(node: ir.Node, dtype: str) -> bool:
@@ -92,7 +92,7 @@ def narrow_step(program: ir.PrimFunc) -> str | None:
         return isinstance(node, ir.Add | ir.Sub | ir.Mul | ir.Div) and node.dtype == dtype
 
     def look(node: ir.Node) -> None:
-        if isinstance(node, ir.BufferStore) and node.buffer.name not in outputs and node.buffer.dtype in _NARROW:
+        if isinstance(node, ir.BufferStore) and node.buffer not in outputs and node.buffer.dtype in _NARROW:
             dtype = node.buffer.dtype
             ir.visit(node.value, lambda inner: found.add(dtype) if rounds(inner, dtype) else None)
 
@@ -139,7 +139,7 @@ class ReferenceCheck:
         if _core.structural_equal(small, self.task.program):
             self._interpret_all()
         else:
-            self._check_small(task_of(small))
+            self._check_small(task_of(small, labels=[p.name for p in self.task.parameters]))
         if not self.expected:
             self._interpret_points()
 
@@ -267,7 +267,7 @@ class ReferenceCheck:
         if platform.machine() != "x86_64":
             raise ResourceError("kernels for this processor always fuse")
         results = {name: array.copy() for name, array in arrays.items()}
-        compile_task(task, target=_UNFUSED)(**task.call(results))
+        compile_task(task, target=_UNFUSED)(*task.call(results).values())
         return results
 
     def _with_moved_inputs(self, arrays: dict[str, Array]) -> dict[str, Array]:

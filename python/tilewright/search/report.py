@@ -20,7 +20,7 @@ from tilewright import _core, ir, timing
 from tilewright.arguments import aligned, make_arrays
 from tilewright.cpu_space import is_open
 from tilewright.errors import ScriptError
-from tilewright.kernel import compile_quietly, compile_task, kernels_of
+from tilewright.kernel import Kernel, compile_quietly, compile_task, kernels_of
 from tilewright.machine import rate_unit
 from tilewright.records import steps_of, workload_key
 from tilewright.task import Task, task_of
@@ -342,13 +342,14 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
     task = result.task
     arrays = {name: aligned(array) for name, array in make_arrays(task, space.inputs, seed=0).items()}
     values = [*task.call(arrays).values()]
-    kernel, written = result.kernel, compile_task(task)
-    calls = KernelCalls(kernel, values)
+    kernel, written = Kernel(result.kernel), compile_task(task)
+    calls, parallel = KernelCalls(kernel, values), [kernel]
     functions: dict[str, Callable[[], object]] = {"best": calls}
     if is_open(task.program):
         target = _core.Target("native").with_num_cores(result.threads)
         (ruled,) = kernels_of(compile_quietly(task.program, target, schedule="by rules"))
         functions["rules"] = KernelCalls(ruled, values)
+        parallel.append(ruled)
     if space.reference is not None:
         call_peer(space, task, arrays)
         # What it raises is told of before; in the clock it is called as its author would.
@@ -358,6 +359,8 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
     rows: list[Row] = []
     slow: Timing | None = None
     for threads in counts:
+        for each in parallel:
+            each.threads = threads  # also beyond those that it was made for
         times = timing.compare(functions, task.work, threads=threads, cold=task.cold, rounds=rounds)
         if slow is None or has_parallel_loop(task.module):
             # Minutes may pass in a naive program: it gets three turns, after the others.

@@ -158,7 +158,8 @@ class TuneResult:
             tried += ": all that the space holds"
         if self.progress.refused:
             tried += f"; refused: {refused_text(self.progress)}"
-        return Table(f"{self.task.entry}, {threads}, {tried}{beside}", columns, tuple(rows))
+        runs = "; result.kernel runs on as many threads, kernels of tw.compile on all cores"
+        return Table(f"{self.task.entry}, {threads}, {tried}{beside}{runs}", columns, tuple(rows))
 
     def time_table(self) -> Table:
         """Where the time of the search went."""
@@ -210,10 +211,14 @@ class TuneResult:
 
     @property
     def kernel(self) -> Kernel:
-        """The best schedule, compiled for the target of the search; what the finals checked and timed."""
+        """The best schedule, compiled for the target of the search; what the finals checked and timed.
+
+        It runs on the threads that it was tuned for, where :func:`tilewright.compile` gives kernels that run on all
+        cores; ``kernel.threads = 0`` lets it do so, too.
+        """
         if "kernel" not in self._cache:
             kernel = compile_task(self.task, self.schedule, self.best_record().target)
-            kernel.threads = 0  # what it was tuned for is no limit
+            kernel.threads = self.threads
             self._cache["kernel"] = kernel
         found: Kernel = self._cache["kernel"]
         return found

@@ -162,8 +162,8 @@ def tune(
         seconds: stop after so much wall time: all of it, from the check of the program as written to the finals. The
             functions of a module share it evenly; what one of them does not need is left to those after it.
         seed: the same seed gives the same candidates.
-        threads: of the kernel; 1 by default, whatever the target says of cores. A kernel that was tuned for one thread
-            runs on all cores all the same; one that was tuned for them may share its work in another way.
+        threads: of the kernel; 1 by default, whatever the target says of cores. ``result.kernel`` runs on as many;
+            kernels of :func:`tilewright.compile` run on all cores, also with ``database=``.
         inputs: arguments where random ones make no sense, by the name of the parameter.
         sizes: what a program that leaves sizes open, or has scalar parameters, is tuned for, by their names; what
             `inputs` says need not be here. The kernel is right for all sizes and scalars.
