@@ -229,8 +229,9 @@ def test_tune(names: tuple[str, ...]) -> None:
         tw.tune(program, trials=1, inputs={"X": A}, progress=None)
     with pytest.raises(tw.ArgumentError, match="there is no parameter 4"):
         tw.tune(program, trials=1, inputs={4: A}, progress=None)
-    with pytest.raises(tw.ArgumentError, match="given twice"):
+    with pytest.raises(tw.ArgumentError, match="given twice") as caught:
         tw.tune(formula(("X", "Y", "Z", "W")), trials=1, inputs={0: A, "X": A}, progress=None)
+    assert caught.value.code == "arguments/twice"
 
 
 def test_a_module_of_functions_takes_no_positions() -> None:
