@@ -160,6 +160,7 @@ class Engine {
   bool join_general(Linear& sum);
   bool exchange_general(Linear& sum);
   bool join_quotients(Linear& sum);
+  bool join_rounding(Linear& sum);
   bool join_remainders(Linear& sum);
   std::optional<Linear> joined_quotients(Linear x, Linear y, const Expr& divisor, bool add);
   bool merge_choices(Linear& sum);

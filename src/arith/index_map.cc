@@ -11,6 +11,7 @@
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
 #include "ir/build.h"
+#include "ir/ceildiv.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -155,7 +156,7 @@ class Inverter {
     digits.outer = var(name + "_o", type_);
     digits.inner = var(name + "_i", type_);
     digits.groups =
-        analyzer_.simplify(factor ? ceildiv(right, f) : floordiv(floormod(zero(type_) - right, f) + right, f));
+        analyzer_.simplify(factor ? size_ceildiv(right, f) : floordiv(floormod(zero(type_) - right, f) + right, f));
     if (!factor) analyzer_.assume(ge(f, one(type_)));
   }
 

@@ -3,6 +3,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/ceildiv.h"
 
 namespace tilewright::arith {
 
@@ -16,7 +17,7 @@ class Factors {
   Expr mul(const Expr& a, const Expr& b) { return simple(a * b); }
   Expr div(const Expr& a, const Expr& b) { return simple(floordiv(a, b)); }
   Expr mod(const Expr& a, const Expr& b) { return simple(floormod(a, b)); }
-  Expr ceil_div(const Expr& a, const Expr& b) { return simple(ceildiv(a, b)); }
+  Expr ceil_div(const Expr& a, const Expr& b) { return simple(size_ceildiv(a, b)); }
   bool equal(const Expr& a, const Expr& b) {
     auto x = const_int(a), y = const_int(b);
     return x && y ? *x == *y : analyzer_.can_prove_equal(a, b);

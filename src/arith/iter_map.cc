@@ -8,6 +8,7 @@
 
 #include "arith/iter_reader.h"
 #include "ir/build.h"
+#include "ir/ceildiv.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
@@ -143,7 +144,7 @@ IterDomains rounded_up(const std::vector<Expr>& indices, IterDomains inputs) {
     auto found = divisors.find(variable);
     if (found == divisors.end() || !is_const_int(domain->min, 0)) continue;
     Expr divisor = constant(domain->extent.dtype(), found->second);
-    domain = range_of(ceildiv(domain->extent, divisor) * divisor);
+    domain = range_of(size_ceildiv(domain->extent, divisor) * divisor);
   }
   return inputs;
 }

@@ -7,11 +7,12 @@
 //   T8  x // b - y // b = (x - y + y % b) // b
 //       x // b + y // b = (x + y - y % b) // b
 //       x % c + y % c = c - 1                    where x + y + 1 is a multiple of c
+//       x // c + (x % c != 0) = (x + c - 1) // c
 //   T9  s select(p, x, y) + t select(p, z, w) = select(p, s x + t z, s y + t w)
 //
-// T8 is used where x - y is shorter than x, or x + y a multiple of b but for a constant, and only where the new
-// dividend stays inside the type. T5 and T6 give back sums that were there, T9 sums of one arm where the other is taken
-// may leave the type, which nobody sees: sums wrap.
+// T8 is used where x - y is shorter than x, x + y a multiple of b but for a constant, or the sum a quotient that is
+// rounded up, and only where the new dividend stays inside the type. T5 and T6 give back sums that were there, T9 sums
+// of one arm where the other is taken may leave the type, which nobody sees: sums wrap.
 #include "arith/digit.h"
 #include "arith/engine.h"
 #include "ir/build.h"
@@ -86,7 +87,7 @@ void Engine::recombine(Linear& sum) {
   if (sum.terms.size() < 2) return drop_exact_quotients(sum);
   multiply_out(sum);
   // What there is to join, so that a plain sum costs one look at each term.
-  int remainders = 0, quotients = 0, general = 0, choices = 0, products = 0;
+  int remainders = 0, quotients = 0, general = 0, choices = 0, products = 0, casts = 0;
   for (const Term& term : sum.terms) {
     if (Division division = as_division(term.atom)) {
       (division.quotient ? quotients : remainders) += 1;
@@ -94,11 +95,13 @@ void Engine::recombine(Linear& sum) {
     } else {
       choices += is_choice(term.atom);
       products += term.atom.is<Mul>();
+      casts += term.atom.is<Cast>();
     }
   }
-  bool changed = (quotients > 0 && join_digits(sum)) || (general + products > 0 && join_general(sum)) ||
-                 (quotients > 1 && join_quotients(sum)) || (remainders > 1 && join_remainders(sum)) ||
-                 (choices > 1 && merge_choices(sum)) || (quotients + remainders > 0 && subtract_from_dividend(sum));
+  bool changed = (quotients > 0 && casts > 0 && join_rounding(sum)) || (quotients > 0 && join_digits(sum)) ||
+                 (general + products > 0 && join_general(sum)) || (quotients > 1 && join_quotients(sum)) ||
+                 (remainders > 1 && join_remainders(sum)) || (choices > 1 && merge_choices(sum)) ||
+                 (quotients + remainders > 0 && subtract_from_dividend(sum));
   if (changed) return recombine(sum);
   drop_exact_quotients(sum);
 }
@@ -271,6 +274,31 @@ bool Engine::join_quotients(Linear& sum) {
         sum.replace_term(i, *joined, c);
         return true;
       }
+    }
+  }
+  return false;
+}
+
+/// T8 for quotients that are rounded up.
+bool Engine::join_rounding(Linear& sum) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const Cast* cast = sum.terms[i].atom.as<Cast>();
+    const NE* differs = cast ? cast->value.as<NE>() : nullptr;
+    const FloorMod* rest = differs ? differs->a.as<FloorMod>() : nullptr;
+    if (!rest || const_int(differs->b) != 0 || const_int(rest->b).value_or(0) < 1) continue;
+    const DataType type = rest->a.dtype();
+    const Fingerprint wanted = fp(make<FloorDiv>({rest->a, rest->b}));
+    for (size_t j = 0; j < sum.terms.size(); ++j) {
+      const bool is_partner = sum.terms[j].fp == wanted && sum.terms[j].coeff == sum.terms[i].coeff;
+      if (!is_partner || type != sum.terms[i].atom.dtype()) continue;
+      Linear dividend = flat(rest->a);
+      dividend.add_constant(*const_int(rest->b) - 1);
+      if (dividend.bad || !stays_inside(dividend, type)) continue;
+      Linear rounded = divided(std::move(dividend), rest->b, type, true);
+      if (rounded.bad) continue;
+      sum.terms[i].coeff = 0;
+      sum.replace_term(j, rounded, sum.terms[j].coeff);
+      return true;
     }
   }
   return false;

@@ -240,10 +240,6 @@ Expr floordiv(Expr a, Expr b) { return build_division<FloorDiv>(std::move(a), st
 Expr floormod(Expr a, Expr b) { return build_division<FloorMod>(std::move(a), std::move(b)); }
 Expr floordiv(Expr a, int64_t b) { return floordiv(a, constant(a.dtype(), b)); }
 Expr floormod(Expr a, int64_t b) { return floormod(a, constant(a.dtype(), b)); }
-Expr ceildiv(Expr a, Expr b) {
-  promote(a, b);
-  return floordiv(a + (b - 1), b);
-}
 Expr min(Expr a, Expr b) {
   promote(a, b);
   if (a == b) return a;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "ir/ceildiv.h"
 #include "ir/children.h"
 #include "ir/numeric.h"
 #include "ir/op.h"
@@ -384,6 +385,7 @@ DataType check(Range& v) {
     refuse("ir/dtype-mismatch", "a range from " + v.min.dtype().str() + " with an extent of " + v.extent.dtype().str(),
            "start and extent have one type: T.int64(0), T.int64(8)");
   }
+  v.extent = size_text(v.extent);
   return DataType::void_();
 }
 template <>
@@ -403,9 +405,10 @@ DataType check(Buffer& v) {
                std::to_string(v.strides.size()) + " strides",
            "give one stride for each dimension, or none");
   }
-  for (const Expr& extent : v.shape) {
+  for (Expr& extent : v.shape) {
     if (!extent.dtype().is_integral())
       refuse("ir/index-dtype", "the shape of '" + v.name + "' holds " + extent.dtype().str(), "extents are integers");
+    extent = size_text(extent);
   }
   for (const Expr& stride : v.strides) {
     if (!stride.dtype().is_integral())
@@ -515,6 +518,7 @@ DataType check(For& v) {
     refuse("ir/thread-binding", "a loop has a thread axis exactly when its kind is thread_binding",
            "T.thread_binding(extent, thread=\"threadIdx.x\") makes such a loop");
   }
+  v.extent = size_text(v.extent);
   return DataType::void_();
 }
 template <>

@@ -17,6 +17,7 @@
 #include <unordered_set>
 
 #include "ir/build.h"
+#include "ir/ceildiv.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
 
@@ -37,7 +38,7 @@ Stmt requests(const BufferRegion& region, bool aligned) {
     Ref<Var> line = var("line", index);
     Expr extent = range.extent, at = line;
     if (last) {
-      extent = ceildiv(range.extent, constant(index, per_line));
+      extent = size_ceildiv(range.extent, constant(index, per_line));
       at = Expr(line) * per_line;
       if (!aligned && const_int(range.extent) != 1) {
         extent = extent + constant(index, 1);

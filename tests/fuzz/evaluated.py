@@ -263,6 +263,7 @@ class Evaluated:
                 Term(f"({a} * {b})", lambda at: wrapped(number(a, at) * number(b, at), dtype)),
                 Term(f"({a} // T.{dtype}({by}))", lambda at: number(a, at) // by),
                 Term(f"({a} % T.{dtype}({by}))", lambda at: number(a, at) % by),
+                Term(f"T.ceildiv({a}, T.{dtype}({by}))", lambda at: -(-number(a, at) // by)),
                 Term(f"T.shift_left({a}, T.{dtype}({by}))", lambda at: wrapped(number(a, at) << by, dtype)),
                 Term(f"T.shift_right({a}, T.{dtype}({by}))", lambda at: number(a, at) >> by),
             ]

@@ -15,7 +15,7 @@
 //
 // What instances beyond a spatial domain store is copied back by nobody; those beyond a reduction's add zero.
 //
-// Requires  P1 padding has one positive number per axis
+// Requires  P1 padding has one positive number per axis, and the enlarged domains fit the types of the axes
 //           P2 the block is complete or a reduction, and accesses each buffer at one element, and no buffer as input
 //           and
 //              output; an enlarged axis is an index by itself, as are all axes where it writes
@@ -33,6 +33,8 @@
 #include "analysis/scope.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "ir/ceildiv.h"
+#include "ir/numeric.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -96,8 +98,16 @@ Result<Extents> find_extents(const Place& place, const std::vector<int64_t>& pad
   std::vector<int> loops = tree.loops_above(place.at);
   for (size_t i = 0; i < padding.size(); ++i) {
     const IterVar& axis = *realize.block->iter_vars[i];
-    Expr extent =
-        analyzer.simplify(ceildiv(axis.dom->extent, constant(axis.dom->extent.dtype(), padding[i])) * padding[i]);
+    const DataType dtype = axis.dom->extent.dtype();
+    const int64_t size = const_int(axis.dom->extent).value_or(0);
+    if (const __int128 by = padding[i]; by > int_max(dtype) || (size + by - 1) / by * by > int_max(dtype)) {
+      return refuse("pad_einsum/P1",
+                    "the axis '" + axis.var->name_hint + "' of " + describe(place) + " (extent " +
+                        brief(axis.dom->extent) + "), rounded up to a multiple of " + std::to_string(padding[i]) +
+                        ", does not fit " + dtype.str(),
+                    {place.node()}, "pad to a smaller multiple, or let the axes be T.int64");
+    }
+    Expr extent = analyzer.simplify(size_ceildiv(axis.dom->extent, constant(dtype, padding[i])) * padding[i]);
     if (analyzer.can_prove_equal(extent, axis.dom->extent)) continue;
     const Expr& value = realize.iter_values[i];
     int own = Tree::kNone;

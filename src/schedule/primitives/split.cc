@@ -18,6 +18,7 @@
 
 #include "analysis/scope.h"
 #include "ir/build.h"
+#include "ir/ceildiv.h"
 #include "ir/numeric.h"
 #include "ir/scalable.h"
 #include "ir/traverse.h"
@@ -66,6 +67,23 @@ std::optional<Expr> scalable_factor(const NodeRef& node, DataType dtype, arith::
   return factor;
 }
 
+/// Whether the extent, rounded up to a multiple of the step, is too large for its type for certain. Sizes without a
+/// bound are small enough.
+bool leaves_type(const Expr& extent, const Expr& step, arith::Analyzer& analyzer) {
+  const DataType dtype = extent.dtype();
+  const Expr most_of_step = with_vscale(step, kMaxVscale);
+  const int64_t by = const_int(analyzer.simplify(most_of_step)).value_or(int_max(dtype));
+  bool open = false;
+  if (!const_int(extent)) {
+    uses_any_var(
+        extent, [&](const Ref<Var>& v) { return open |= analyzer.const_int_bound(v).max_value >= int_max(v.dtype()); });
+  }
+  if (open) return false;
+  const int64_t most = analyzer.const_int_bound(extent).max_value;
+  const __int128 rounded = (static_cast<__int128>(most) + by - 1) / by * by;
+  return rounded > int_max(dtype);
+}
+
 /// The extents of the new loops, the inferred one included.
 Result<Extents> new_extents(const State& state, const Split& split, const Place& place, arith::Analyzer& analyzer) {
   const For& loop = place.loop();
@@ -112,8 +130,14 @@ Result<Extents> new_extents(const State& state, const Split& split, const Place&
   }
   Expr total = scalable * constant(dtype, product);
   if (inferred >= 0) {
+    if (leaves_type(loop.extent, total, analyzer)) {
+      return refuse("split/P4",
+                    factors() + " for " + describe(place) + " round it up to a multiple of " + brief(total) +
+                        " beyond " + dtype.str(),
+                    {place.node()}, "use factors that divide the extent, smaller ones, or a loop over T.int64");
+    }
     Expr& extent = result.extents[inferred];
-    extent = analyzer.simplify(ceildiv(loop.extent, total));
+    extent = analyzer.simplify(size_ceildiv(loop.extent, total));
     total = extent * total;
   } else if (!can_prove(ge(total, loop.extent), analyzer)) {
     return refuse("split/P5",
