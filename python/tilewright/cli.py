@@ -546,9 +546,10 @@ def report(
     ] = None,
     top: Annotated[int, typer.Option(help="Schedules to show of each program and target.", min=1)] = 3,
 ) -> None:
-    """Write what a database has to tell as one page of HTML: how the best time fell, what failed, how far the best is
-    from the limits of this machine, the best schedules with their programs and assembly, and where the time went. The
-    tables are printed, too. Of a server nothing is written without --out."""
+    """Write what a database has to tell as one page of HTML: how the best time fell, how it compares with the program
+    as written and its heuristic schedule, what failed, how far the best is from the limits of this machine, the best
+    schedules with their programs and assembly, and where the time went. The tables are printed, too. Of a server
+    nothing is written without --out."""
     from tilewright.database_report import EMPTY, report_on
     from tilewright.postgres_store import is_server
     from tilewright.report_page import page
@@ -576,6 +577,8 @@ def report(
         print(f"\n{found.title(task)}, {found.short_targets[task.target]}: program {task.hash[:12]}, {task.facts}")
         if task.remark:
             print(f"note: {found.title(task)}: {task.remark}")
+        if task.advice:
+            print(f"note: {found.title(task)}: {task.advice}")
     print(
         f"written: {out}; it shows the best schedules, their programs and assembly, too"
         if out is not None

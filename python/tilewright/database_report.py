@@ -1,5 +1,6 @@
-"""What a file of records has to tell: how the best time fell, what failed and why, how far the best is from the limits
-of this machine, the best schedules, and where the time went."""
+"""What a file of records has to tell: how the best time fell, how it compares with the program as written and its
+heuristic schedule, what failed and why, how far the best is from the limits of this machine, the best schedules, and
+where the time went."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright import _core, ir, machine
 from tilewright.charts import short
@@ -19,10 +20,13 @@ from tilewright.errors import Error
 from tilewright.kernel import compile_task
 from tilewright.origins import origin_table
 from tilewright.records import (
+    Finals,
     is_cold,
+    kept_finals,
     kept_refusals,
     kept_times,
     read_database,
+    reference_seconds,
     schedule_of,
     serves,
     sizes_of,
@@ -36,16 +40,19 @@ from tilewright.target_names import short_targets
 from tilewright.task import Task, task_of
 from tilewright.timing import NO_WORK, Work, format_seconds, format_share
 
-__all__ = ["BestSchedule", "DatabaseReport", "Roofline", "TaskReport", "Trial", "report_on"]
+__all__ = ["Baseline", "BestSchedule", "DatabaseReport", "Roofline", "TaskReport", "Trial", "report_on"]
 
 #: the outcome of what was right and slow
 STOPPED = "slow_stopped"
 ORDINALS = {1: "best", 2: "second-best", 3: "third-best"}
 #: what is said of a file without records
 EMPTY = "It holds no records: `tilewright tune FILE` and tw.tune(program, database=...) add some."
-WRITTEN = "as written"
-#: where the time of the best comes from
-FINALS = "timed in turn with the best few"
+WRITTEN, HEURISTIC = "as written", "heuristic schedule"
+#: where a time comes from: all times that are compared are of one of these series
+FINALS = "timed in turn"
+SEARCH = "in the search"
+#: where no series has a time of the program as it was written
+ONE_CALL = "one call, before the search"
 
 
 @dataclass(frozen=True)
@@ -61,13 +68,41 @@ class Trial:
 
 @dataclass(frozen=True)
 class BestSchedule:
-    """One of the best records: the steps as Python, the program that they lead to, and its assembly (of the first one
-    only; "" where it cannot be compiled here)."""
+    """One of the best records.
 
-    seconds: float
+    Attributes:
+        number: of its trial; 0 where it is the program as it was written.
+        seconds: of a call, in the same series of measurements as those of the others, and never less than that of the
+            best; None where that series has no time of it, as finals of earlier versions.
+        is_as_fast: the finals show no clear difference from the best; `seconds` are those of the best.
+        steps: as Python.
+        script: the program that they lead to.
+        assembly: of the first one only; "" where it cannot be compiled here.
+    """
+
+    number: int
+    seconds: float | None
+    is_as_fast: bool
     steps: tuple[str, ...]
     script: str
     assembly: str
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What one has without a search.
+
+    Attributes:
+        name: "as written" or "heuristic schedule".
+        seconds: of a call.
+        series: where that time comes from.
+        number: of the trial that is the same program; 0 where there is none.
+    """
+
+    name: str
+    seconds: float
+    series: str
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,6 +148,10 @@ class TaskReport:
         winner: the trial of the best record; None where that is the program as it was written, which is no trial.
         best_seconds: of the best record, by the finals where there were some; None without one.
         best: the best records, the best first.
+        series: where their times come from: the finals, or the search.
+        baselines: the program as it was written and its heuristic schedule, as far as they were timed.
+        source: the text of the program as it was written.
+        heuristic: the steps of the heuristic schedule and the program that they lead to; None without one.
         roofline: None where the program is not known, moves and computes nothing, or was measured for another machine.
         origins: on which machines and by which versions it was measured; None where no record says.
         remark: why something is missing; "" where nothing is.
@@ -129,6 +168,10 @@ class TaskReport:
     winner: Trial | None
     best_seconds: float | None
     best: tuple[BestSchedule, ...]
+    series: str
+    baselines: tuple[Baseline, ...]
+    source: str
+    heuristic: tuple[str, str] | None
     roofline: Roofline | None
     origins: Table | None
     remark: str
@@ -164,8 +207,44 @@ class TaskReport:
 
     @property
     def had_finals(self) -> bool:
-        """Whether the time of the best is another one than that of the search: the best few were timed in turn."""
-        return self.winner is None or self.winner.seconds != self.best_seconds
+        """Whether the time of the best is that of the finals, in which the best few are timed in turn."""
+        return self.series == FINALS
+
+    @property
+    def gain(self) -> float | None:
+        """How many times faster the best is than the program as it was written; None where they were not timed in
+        turn."""
+        written = [each.seconds for each in self.baselines if each.name == WRITTEN and each.series == FINALS]
+        return written[0] / self.best_seconds if written and self.best_seconds and self.had_finals else None
+
+    @property
+    def advice(self) -> str:
+        """What the comparison with the baselines suggests; "" where nothing."""
+        for each in self.baselines:
+            is_faster = each.series == FINALS and self.had_finals and each.seconds < 0.95 * (self.best_seconds or 0.0)
+            if is_faster and each.name == HEURISTIC:
+                return f"the {HEURISTIC} is faster than what this space holds, as far as it was searched"
+        return ""
+
+    def comparison_table(self) -> Table:
+        """The best schedules against what one has without a search."""
+        written = next((each.seconds for each in self.baselines if each.name == WRITTEN), None)
+
+        def row(name: str, seconds: float | None, series: str) -> tuple[str, ...]:
+            if seconds is None:
+                return (name, "not kept", "", "", series)
+            gain = f"{written / seconds:.2f} x" if written else ""
+            return (name, format_seconds(seconds), _rate(self.work, seconds), gain, series)
+
+        rows = [
+            row(each.name + (f" (trial {each.number})" if each.number else ""), each.seconds, each.series)
+            for each in self.baselines
+        ]
+        for number, best in enumerate(self.best, 1):
+            series = "no clear difference from the best" if best.is_as_fast else self.series
+            rows.append(row(f"{_ordinal(number)} ({_trial(best.number)})", best.seconds, series))
+        columns = ("", "time", machine.rate_unit(self.work.dtype), "speed-up", "measured")
+        return Table(f"the best against the baselines; speed-up over the program {WRITTEN}", columns, tuple(rows))
 
     def failure_table(self) -> Table:
         """What failed, most often first."""
@@ -176,16 +255,28 @@ class TaskReport:
         return Table("draws that were refused, no trials", ("rule", "draws", "first message"), _by_count(self.refusals))
 
     def texts(self) -> Iterable[tuple[str, str]]:
-        """The best schedules, each text with its title."""
+        """The best schedules, the program as it was written and its heuristic schedule, each text with its title."""
         for number, best in enumerate(self.best, 1):
-            name = f"{ORDINALS.get(number, f'{number}th-best')} schedule, {format_seconds(best.seconds)}"
+            name = f"{_ordinal(number)} schedule ({_trial(best.number)})"
+            if best.is_as_fast:
+                name += ", no clear difference from the best"
+            elif best.seconds is not None:
+                name += f", {format_seconds(best.seconds)}"
             yield f"{name}: its steps", "\n".join(best.steps) or "pass"
             yield f"{name}: the program that they lead to", best.script
             if best.assembly:
                 yield f"{name}: its assembly", best.assembly
+        times = {each.name: f", {format_seconds(each.seconds)}" for each in self.baselines}
+        yield f"the program {WRITTEN}, without a schedule{times.get(WRITTEN, '')}", self.source
+        if self.heuristic is not None:
+            name = f"{HEURISTIC}{times.get(HEURISTIC, '')}"
+            yield f"{name}: its steps", self.heuristic[0]
+            yield f"{name}: the program that they lead to", self.heuristic[1]
 
     def tables(self) -> Iterable[Table]:
         """What there is to tell of it."""
+        if self.best:
+            yield self.comparison_table()
         if self.progress():
             yield self.progress_table()
         if self.failures:
@@ -194,6 +285,14 @@ class TaskReport:
             yield self.refusal_table()
         if self.origins is not None:
             yield self.origins
+
+
+def _ordinal(number: int) -> str:
+    return ORDINALS.get(number, f"{number}th-best")
+
+
+def _trial(number: int) -> str:
+    return f"trial {number}" if number else WRITTEN
 
 
 def _by_count(reasons: dict[str, tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
@@ -233,13 +332,24 @@ class DatabaseReport:
         rows = []
         for task in self.tasks:
             best, failed = task.best_seconds, sum(count for count, _ in task.failures.values())
-            cells = ("", "", "")
+            cells = ("", "", "", "")
             if best is not None:
                 share = "" if task.roofline is None else _share(task.roofline)
-                cells = (format_seconds(best), _rate(task.work, best), share)
+                gain = "" if task.gain is None else f"{task.gain:.2f} x"
+                cells = (format_seconds(best), _rate(task.work, best), gain, share)
             counts = (str(len(task.trials)), str(task.stopped), str(failed))
             rows.append((self.title(task), self.short_targets[task.target], *counts, *cells))
-        columns = ("program", "target", "trials", "stopped early", "failed", "best", "Gop/s", "of the limit")
+        columns = (
+            "program",
+            "target",
+            "trials",
+            "stopped early",
+            "failed",
+            "best",
+            "Gop/s",
+            "speed-up",
+            "of the limit",
+        )
         return Table(f"records in {self.path}", columns, tuple(rows))
 
     def time_table(self) -> Table:
@@ -287,7 +397,12 @@ def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
         for target, rows in sorted(by_target.items()):
             best = store.top_k(workload["hash"], target, sys.maxsize) if target else []
             refusals = kept_refusals(store, workload["hash"], target)
-            tasks.append(_task_report(workload, target, rows, best[:top], refusals, known, remark))
+            winner = (store.finals(workload["hash"], target) or {}).get("winner")
+            finals = kept_finals(store, workload["hash"], target)
+            ranking = _ranked(rows, best, winner, finals, top)
+            baselines = _baselines(store, workload["hash"], target, rows, finals, ranking)
+            heuristic = finals.heuristic if finals is not None else ""
+            tasks.append(_task_report(workload, target, rows, ranking, baselines, heuristic, refusals, known, remark))
     return DatabaseReport(store.path, tuple(tasks), kept_times(store))
 
 
@@ -300,11 +415,69 @@ def _known_task(workload: dict[str, Any]) -> tuple[Task | None, str]:
         return None, f"the program cannot be read: {str(error).partition(chr(10))[0]}"
 
 
+class _Ranking(NamedTuple):
+    """The best records, the best first: each row with its seconds in one series of measurements, which is named, and
+    whether it is as fast as the best."""
+
+    best: list[tuple[dict[str, Any], float | None, bool]]
+    series: str
+
+
+def _ranked(
+    rows: list[dict[str, Any]], best: list[dict[str, Any]], winner: int | None, finals: Finals | None, top: int
+) -> _Ranking:
+    """What can be compared with the best record: those of the same finals, or else of the search.
+
+    Args:
+        rows: all records, with the times of the search.
+        best: the correct ones, by the order that the database has for them.
+        winner: the id of the record that won the finals.
+        finals: what they measured, where that is known.
+        top: how many to give.
+    """
+    if not best:
+        return _Ranking([], SEARCH)
+    first = best[0]
+    if first["id"] != winner:  # nothing was timed in turn, or a record that came later is faster than what won
+        times = {row["id"]: row["median"] for row in rows}
+        others = sorted((row for row in best[1:]), key=lambda row: float(times[row["id"]]))
+        slower = [(row, times[row["id"]], False) for row in others if times[row["id"]] >= first["median"]]
+        return _Ranking([(first, first["median"], False), *slower][:top], SEARCH)
+    if finals is None:
+        return _Ranking([(first, first["median"], False), *((row, None, False) for row in best[1:])][:top], FINALS)
+    known = {row["id"]: row for row in best}
+    timed = [each for each in finals.times[1:] if each.kind == "trial" and each.record in known]
+    found = [(first, first["median"], False)]
+    for each in sorted(timed, key=lambda each: (each.is_clearly_slower, each.seconds)):
+        seconds = max(each.seconds, first["median"]) if each.is_clearly_slower else first["median"]
+        found.append((known[each.record], seconds, not each.is_clearly_slower))
+    return _Ranking(found[:top], FINALS)
+
+
+def _baselines(
+    store: Any, workload: str, target: str, rows: list[dict[str, Any]], finals: Finals | None, ranking: _Ranking
+) -> tuple[Baseline, ...]:
+    """What was timed of them in the series of the best; of the program as written at least its one call."""
+    numbers = {row["id"]: number for number, row in enumerate((row for row in rows if row["index"] >= 0), 1)}
+    found = {}
+    if finals is not None and ranking.series == FINALS:
+        names = {"written": WRITTEN, "heuristic": HEURISTIC}
+        for each in finals.times:
+            if each.kind in names:
+                name = names[each.kind]
+                found[name] = Baseline(name, each.seconds, FINALS, numbers.get(each.record, 0))
+    if WRITTEN not in found and (seconds := reference_seconds(store, workload, target, 0.0)) > 0:
+        found[WRITTEN] = Baseline(WRITTEN, seconds, ONE_CALL)
+    return tuple(found[name] for name in (WRITTEN, HEURISTIC) if name in found)
+
+
 def _task_report(
     workload: dict[str, Any],
     target: str,
     rows: list[dict[str, Any]],
-    best: list[dict[str, Any]],
+    ranking: _Ranking,
+    baselines: tuple[Baseline, ...],
+    heuristic: str,
     refusals: dict[str, tuple[int, str]],
     task: Task | None,
     remark: str,
@@ -321,16 +494,23 @@ def _task_report(
         elif not right:
             count, first = failures.get(row["outcome"], (0, row["error"]))
             failures[row["outcome"]] = (count + 1, first)
-    shown, roofline = [], None
+    by_id = {row["id"]: trial for trial, row in zip(trials, rows, strict=True)}
+    first, seconds, _ = ranking.best[0] if ranking.best else ({"id": None}, None, False)
+    shown, roofline, by_heuristic = [], None, None
     if task is not None:
-        for number, row in enumerate(best):
+        for row, time, is_as_fast in ranking.best:
+            trial = by_id.get(row["id"])
+            number = 0 if trial is None else trial.number
             try:
-                shown.append(_best(task, row, target, with_assembly=number == 0))
+                shown.append(_best(task, row, number, time, is_as_fast, target, with_assembly=row is first))
             except Error as error:
                 remark = remark or f"a schedule cannot be applied: {str(error).partition(chr(10))[0]}"
-        roofline = _roofline(task, target, best)
+        roofline = _roofline(task, target, seconds)
+        if heuristic:
+            with contextlib.suppress(Error):  # of a version with other steps
+                schedule = schedule_of(task.module, heuristic)
+                by_heuristic = ("\n".join(steps_of(schedule.trace)) or "pass", schedule.mod.script())
     work = NO_WORK if task is None else task.work
-    winner = next((trial for trial, row in zip(trials, rows, strict=True) if best and row["id"] == best[0]["id"]), None)
     return TaskReport(
         title_of(workload),
         workload["hash"],
@@ -340,9 +520,13 @@ def _task_report(
         stopped,
         failures,
         refusals,
-        winner,
-        best[0]["median"] if best else None,
+        by_id.get(first["id"]),
+        seconds,
         tuple(shown),
+        ranking.series,
+        baselines,
+        workload["script"],
+        by_heuristic,
         roofline,
         origin_table(rows),
         remark,
@@ -356,17 +540,26 @@ def _moment(created: str) -> float:
         return 0.0
 
 
-def _best(task: Task, row: dict[str, Any], target: str, *, with_assembly: bool) -> BestSchedule:
+def _best(
+    task: Task,
+    row: dict[str, Any],
+    number: int,
+    seconds: float | None,
+    is_as_fast: bool,
+    target: str,
+    *,
+    with_assembly: bool,
+) -> BestSchedule:
     schedule = schedule_of(task.module, row["trace"])
     assembly = ""
     if with_assembly:
         with contextlib.suppress(Error):  # it may be for a processor that this one is not
             assembly = compile_task(task, schedule, target).inspect("asm")
-    return BestSchedule(row["median"], steps_of(schedule.trace), schedule.mod.script(), assembly)
+    return BestSchedule(number, seconds, is_as_fast, steps_of(schedule.trace), schedule.mod.script(), assembly)
 
 
-def _roofline(task: Task, target: str, best: list[dict[str, Any]]) -> Roofline | None:
-    if not best or not task.work.flops or not task.work.bytes:
+def _roofline(task: Task, target: str, seconds: float | None) -> Roofline | None:
+    if not seconds or not task.work.flops or not task.work.bytes:
         return None
     measured = _core.Target(target)
     if not serves(measured.with_num_cores(1), _core.Target("native")):
@@ -374,4 +567,4 @@ def _roofline(task: Task, target: str, best: list[dict[str, Any]]) -> Roofline |
     roofs = machine.roofs(measured.num_cores)
     work = task.work
     roof = roofs.binding(work.flops, work.bytes, work.dtype, cold=task.cold)
-    return Roofline(work, best[0]["median"], roofs, roof)
+    return Roofline(work, seconds, roofs, roof)

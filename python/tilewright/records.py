@@ -11,6 +11,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,71 @@ def reference_seconds(store: Any, workload: str, target: str, measured: float) -
         return float(store.meta(key) or 0.0)
     except ValueError:  # harmed
         return 0.0
+
+
+@dataclass(frozen=True)
+class FinalTime:
+    """One kernel of the finals, in which the best few of a search are timed in turn.
+
+    Attributes:
+        kind: "trial", "written" (the program as the user wrote it) or "heuristic" (its heuristic schedule).
+        record: the id of its record; 0 where it has none.
+        seconds: of a call, the median of its rounds.
+        ratio: how many times as long as the winner it takes in the same rounds: (low, median, high).
+    """
+
+    kind: str
+    record: int
+    seconds: float
+    ratio: tuple[float, float, float]
+
+    @property
+    def is_clearly_slower(self) -> bool:
+        """Whether the rounds leave no doubt that the winner is faster."""
+        return self.ratio[0] > 1
+
+
+@dataclass(frozen=True)
+class Finals:
+    """The finals of a program and target.
+
+    Attributes:
+        times: of all kernels that took part, the winner first.
+        heuristic: the trace (JSON) of the heuristic schedule; "" where none took part.
+    """
+
+    times: tuple[FinalTime, ...]
+    heuristic: str = ""
+
+
+def keep_finals(store: Any, workload: str, target: str, result: Mapping[str, Any], heuristic: str) -> None:
+    """Notes in a file of records what the finals measured; nothing where the search held none.
+
+    Args:
+        result: of the tuner.
+        heuristic: the trace of the heuristic schedule.
+    """
+    if result["finals"]:
+        kept = {"last_record": result["last_record"], "heuristic": heuristic, "times": result["finals"]}
+        store.set_meta(f"finals/{workload}/{target}", json.dumps(kept))
+
+
+def kept_finals(store: Any, workload: str, target: str) -> Finals | None:
+    """What :func:`keep_finals` noted of the latest finals; None where these kept the time of their winner alone, as
+    earlier versions did."""
+    known = store.finals(workload, target)
+    if not known:
+        return None
+    try:
+        kept = json.loads(store.meta(f"finals/{workload}/{target}") or "null")
+        if kept is None:
+            return None
+        times = tuple(FinalTime(kind, record, seconds, tuple(ratio)) for kind, record, seconds, ratio in kept["times"])
+        is_latest = times[0].record == known["winner"] and kept["last_record"] == known["last_record"]
+        return Finals(times, kept["heuristic"]) if is_latest else None
+    except (ValueError, TypeError, KeyError, IndexError):
+        _tell_damage(store, f"what the finals of program {workload[:12]} measured")
+        return None
 
 
 def keep_refusals(store: Any, workload: str, target: str, refusals: Mapping[str, tuple[int, str]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 from collections.abc import Mapping, Sequence
 
 from tilewright.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Box, Labels, frame
@@ -35,12 +36,17 @@ pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem
 figure { margin: 0; max-width: 440px; } figcaption { color: var(--faint); font-size: 13px; }
 svg { max-width: 100%; height: auto; } svg text { fill: var(--faint); font: 11px system-ui, sans-serif;
   paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }
+a { color: var(--mark); } .up { font-size: .8rem; font-weight: normal; margin-left: .6rem; }
 .axis { stroke: var(--line); } .curve { stroke: var(--mark); fill: none; stroke-width: 2; }
 .dot { fill: var(--faint); opacity: .5; } .best { fill: var(--mark); } .roof { stroke: var(--second); fill: none;
   stroke-width: 1.5; }
 @media (max-width: 60rem) { body { font-size: 14px; } table { font-size: 13px; } th, .name { white-space: normal; }
   th, td { padding-right: .5rem; } }
+@media (max-width: 36rem) { body { padding: 0 .5rem; } table { font-size: 11px; } th, td { padding-right: .3rem; }
+  td { white-space: normal; } .name, th { overflow-wrap: normal; } }
 """
+#: the place of the overview in the page
+_OVERVIEW = "overview"
 #: cells with so many letters are folded
 _LONG = 40
 
@@ -52,10 +58,11 @@ def page(report: DatabaseReport) -> str:
     if report.tasks:
         names = {name: target for target, name in report.short_targets.items()}
         targets = Table("targets in full", ("target", "in full"), tuple(names.items()))
-        parts += [_table(report.overview(), hints=names), _table(targets)]
+        rows = [f"#{_anchor(number)}" for number in range(1, len(report.tasks) + 1)]
+        parts += [f'<div id="{_OVERVIEW}">{_table(report.overview(), hints=names, links=rows)}</div>', _table(targets)]
     else:
         parts.append(f"<p>{html.escape(EMPTY)}</p>")
-    parts += [_task(report, task) for task in report.tasks]
+    parts += [_task(report, task, _anchor(number)) for number, task in enumerate(report.tasks, 1)]
     if report.times:
         parts += ["<h2>Where the time went</h2>", _table(report.time_table())]
     body = "\n".join(parts)
@@ -66,14 +73,21 @@ def page(report: DatabaseReport) -> str:
     )
 
 
-def _task(report: DatabaseReport, task: TaskReport) -> str:
+def _anchor(number: int) -> str:
+    """Where the program in this line of the overview is described."""
+    return f"program-{number}"
+
+
+def _task(report: DatabaseReport, task: TaskReport, anchor: str) -> str:
     target = f'<span title="{html.escape(task.target)}">{html.escape(report.short_targets[task.target])}</span>'
     parts = [
-        f"<h2>{html.escape(report.heading(task))}</h2>",
+        f'<h2 id="{anchor}">{html.escape(report.heading(task))} <a class="up" href="#{_OVERVIEW}">overview</a></h2>',
         f'<p class="faint">{target} · program {task.hash[:12]} · {task.facts}</p>',
     ]
     if task.remark:
         parts.append(f"<p>Not all can be shown: {html.escape(task.remark)}.</p>")
+    if task.advice:
+        parts.append(f"<p>Note: {html.escape(task.advice)}.</p>")
     charts = [_speed_chart(task)] if task.progress() else []
     if task.roofline is not None:
         charts.append(_roofline_chart(task.roofline))
@@ -88,16 +102,19 @@ def _folded(title: str, text: str, *, is_open: bool = False) -> str:
     return f"<details{opened}><summary>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>"
 
 
-def _table(table: Table, *, hints: Mapping[str, str] | None = None) -> str:
-    """The table; `hints` are shown where the mouse is on such a cell."""
+def _table(table: Table, *, hints: Mapping[str, str] | None = None, links: Sequence[str] = ()) -> str:
+    """The table; `hints` are shown where the mouse is on such a cell, `links`: where first cells lead."""
     kinds = [_kind(number, [row[number] for row in table.rows]) for number in range(len(table.columns))]
 
-    def line(tag: str, cells: Sequence[str]) -> str:
-        return "".join(
-            f"<{tag}{kind}>{_hinted(cell, hints or {})}</{tag}>" for kind, cell in zip(kinds, cells, strict=True)
-        )
+    def line(tag: str, cells: Sequence[str], link: str = "") -> str:
+        texts = [_hinted(cell, hints or {}) for cell in cells]
+        if link:
+            texts[0] = f'<a href="{link}">{texts[0]}</a>'
+        return "".join(f"<{tag}{kind}>{text}</{tag}>" for kind, text in zip(kinds, texts, strict=True))
 
-    head, rows = line("th", table.columns), "".join(f"<tr>{line('td', row)}</tr>" for row in table.rows)
+    places = itertools.chain(links, itertools.repeat(""))
+    head = line("th", table.columns)
+    rows = "".join(f"<tr>{line('td', row, link)}</tr>" for row, link in zip(table.rows, places, strict=False))
     caption = f"<caption>{html.escape(table.title)}</caption>"
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -132,17 +149,17 @@ def _speed_chart(task: TaskReport) -> str:
     inside = [f'<circle class="dot" cx="{x(n):.1f}" cy="{y(v):.1f}" r="2"/>' for n, v in measured]
     path, height = "", 0.0
     for trial, seconds in task.progress():
-        place = f"{x(trial.number):.1f}"
-        path += f"M{place},{y(speed(seconds)):.1f}" if not path else f"H{place}V{y(speed(seconds)):.1f}"
+        at = f"{x(trial.number):.1f}"
+        path += f"M{at},{y(speed(seconds)):.1f}" if not path else f"H{at}V{y(speed(seconds)):.1f}"
         height = y(speed(seconds))
     inside.append(f'<path class="curve" d="{path}H{x(len(task.trials)):.1f}"/>')
     unit = rate_unit(task.work.dtype) if task.work.flops else "calls per second"
     caption = f"Speed of the trials in {unit}; the line is the best so far"
-    last = task.progress()[-1][0]
+    place = x(task.progress()[-1][0].number)
     if task.had_finals and task.best_seconds is not None:
         caption += f"; the large dot is the best, {FINALS}"
-        last, height = task.winner or last, y(speed(task.best_seconds))
-    inside.append(f'<circle class="best" cx="{x(last.number):.1f}" cy="{height:.1f}" r="4"/>')
+        place, height = x(task.winner.number if task.winner else 0), y(speed(task.best_seconds))
+    inside.append(f'<circle class="best" cx="{place:.1f}" cy="{height:.1f}" r="4"/>')
     return _figure(frame(x, y, ("trial", unit), inside, caption), caption)
 
 

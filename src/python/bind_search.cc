@@ -26,7 +26,8 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
                                      int64_t reduction_length, std::shared_ptr<Database> database, int64_t trials,
                                      double seconds, int64_t patience, double target_seconds, double bound_seconds,
                                      uint64_t seed, int threads, const std::string& target, bool cold, bool fresh,
-                                     double reference_timeout, const std::string& host, const std::string& versions) {
+                                     double reference_timeout, const std::string& host, const std::string& versions,
+                                     const std::string& heuristic) {
   TuneTask task;
   task.module = module;
   task.function = function;
@@ -38,6 +39,7 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   task.context = context;
   task.cost_model = std::move(cost_model);
   task.relatives = std::move(relatives);
+  task.heuristic = heuristic;
   task.arguments = [&arguments, reduction_length]() -> Result<std::shared_ptr<Arguments>> {
     nb::gil_scoped_acquire gil;
     return make_arguments(arguments(), reduction_length);
@@ -109,7 +111,8 @@ void bind_tuner(nb::module_& m) {
            nb::arg("cost_model").none(), nb::arg("relatives"), nb::arg("arguments"), nb::arg("judge_reference"),
            nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"), nb::arg("seconds"), nb::arg("patience"),
            nb::arg("target_seconds"), nb::arg("bound_seconds"), nb::arg("seed"), nb::arg("threads"), nb::arg("target"),
-           nb::arg("cold"), nb::arg("fresh"), nb::arg("reference_timeout"), nb::arg("host"), nb::arg("versions"))
+           nb::arg("cold"), nb::arg("fresh"), nb::arg("reference_timeout"), nb::arg("host"), nb::arg("versions"),
+           nb::arg("heuristic"))
       .def(
           "step",
           [](PyTuner& self, double seconds) {
@@ -141,6 +144,13 @@ void bind_tuner(nb::module_& m) {
         answer["best"] = result.best ? nb::object(record_dict(*result.best)) : nb::none();
         answer["object"] =
             result.object ? nb::object(nb::bytes(result.object->data(), result.object->size())) : nb::none();
+        nb::list finals;
+        for (const FinalTime& time : result.finals) {
+          finals.append(nb::make_tuple(time.kind, time.record, time.seconds,
+                                       nb::make_tuple(time.ratio.low, time.ratio.median, time.ratio.high)));
+        }
+        answer["finals"] = finals;
+        answer["last_record"] = result.last_record;
         return answer;
       });
 }

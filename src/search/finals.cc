@@ -1,6 +1,9 @@
 #include "search/finals.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "search/database/database.h"
 
 namespace tilewright::search {
 namespace {
@@ -59,6 +62,12 @@ std::vector<double> seconds_in_finals(const FinalsResult& finals, size_t kernel)
     if (!finals.disturbed[kernel][round]) undisturbed.push_back(finals.seconds[kernel][round]);
   }
   return undisturbed.empty() ? finals.seconds[kernel] : undisturbed;
+}
+
+FinalTime time_in_finals(const FinalsResult& finals, std::string kind, int64_t record, size_t kernel, size_t winner) {
+  Record timed;
+  timed.seconds = seconds_in_finals(finals, kernel);
+  return {std::move(kind), record, timed.median(), ratio_in_finals(finals, kernel, winner)};
 }
 
 }  // namespace tilewright::search

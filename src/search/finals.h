@@ -12,11 +12,22 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "search/measure/pipeline.h"
 
 namespace tilewright::search {
+
+/// One kernel of the finals.
+struct FinalTime {
+  std::string kind;    ///< "trial", "written" (the program as the user wrote it) or "heuristic"
+  int64_t record = 0;  ///< id of its record; 0: it has none
+  double seconds = 0;  ///< per call: median of the rounds that nothing disturbed
+  /// How many times as long as the winner it takes in the same rounds.
+  PairedRatio ratio;
+};
 
 /// How much longer `first` takes than `second`, by the rounds that tell: where neither was disturbed, or where those
 /// are few, all. Too few rounds for an interval say less than they show.
@@ -28,5 +39,7 @@ size_t winner_of(const FinalsResult& finals, const std::vector<size_t>& standing
 
 /// Seconds per call of a kernel: of its undisturbed rounds, or of all where there is none.
 std::vector<double> seconds_in_finals(const FinalsResult& finals, size_t kernel);
+
+FinalTime time_in_finals(const FinalsResult& finals, std::string kind, int64_t record, size_t kernel, size_t winner);
 
 }  // namespace tilewright::search

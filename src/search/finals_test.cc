@@ -68,6 +68,21 @@ TEST(Finals, TheWinnerOfEarlierFinalsStandsToo) {
   EXPECT_EQ(winner_of(rounds_of({0.8, 1.0, 0.6}, 20, 0, 1, 1), {0, 1}, 3), 2u);
 }
 
+TEST(Finals, OneKernelIsComparedWithTheWinnerInTheRoundsThatItHad) {
+  FinalsResult result;
+  result.seconds = {{1, 2, 1, 1, 1, 1}, {3, 6, 3, 3, 3, 9}, {10}};
+  result.disturbed = {{false, false, false, false, false, false}, {false, false, false, false, false, true}, {false}};
+  const FinalTime second = time_in_finals(result, "trial", 7, 1, 0);
+  EXPECT_EQ(second.kind, "trial");
+  EXPECT_EQ(second.record, 7);
+  EXPECT_EQ(second.seconds, 3);  // the disturbed round does not count
+  EXPECT_EQ(second.ratio.median, 3);
+  const FinalTime slow = time_in_finals(result, "written", 0, 2, 0);
+  EXPECT_EQ(slow.seconds, 10);
+  EXPECT_EQ(slow.ratio.median, 10);
+  EXPECT_LT(slow.ratio.low, 10);  // one round says less than it shows
+}
+
 TEST(Finals, TimesAreThoseOfUndisturbedRounds) {
   FinalsResult result;
   result.seconds = {{3, 1, 5}, {2, 2, 2}};

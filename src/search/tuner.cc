@@ -1,7 +1,6 @@
 #include "search/tuner.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -18,8 +17,9 @@
 #include "search/database/damage.h"
 #include "search/earlier_records.h"
 #include "search/finals.h"
+#include "search/measure/away_from_measuring.h"
 #include "search/measure/candidate.h"
-#include "search/measure/process_limits.h"
+#include "search/record_parts.h"
 #include "search/space/space_generator.h"
 #include "search/spending.h"
 
@@ -51,8 +51,10 @@ constexpr double kFinalsSeconds = 5, kFinalsShare = 0.1;
 constexpr double kLeastFinalsSeconds = 0.2;
 /// Records of earlier sessions that a cost model learns from at most.
 constexpr size_t kRecordsToLearn = 512;
+/// Of the time of the finals, how much one call of the program as it was written may take to be timed in them.
+constexpr double kBaselineCallShare = 0.1;
 /// Numbers that no candidate has.
-constexpr uint64_t kReferenceId = UINT64_MAX, kFirstFinalistId = uint64_t{1} << 63;
+constexpr uint64_t kReferenceId = UINT64_MAX, kHeuristicId = UINT64_MAX - 1, kFirstFinalistId = uint64_t{1} << 63;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -74,14 +76,6 @@ struct Batch {
   size_t missing = 0;
 };
 
-RunnerResult result_of(const Record& record) {
-  RunnerResult result;
-  // Those that were stopped as slow are known to be slow.
-  if (record.outcome == "ok" || record.outcome == outcome_name(Outcome::kSlowStopped)) result.run_secs = record.seconds;
-  if (result.run_secs.empty()) result.error_msg = record.outcome + ": " + record.error;
-  return result;
-}
-
 /// The program with the steps of a trace (JSON) applied.
 Result<schedule::Schedule> replayed(const Ref<Module>& module, const std::string& trace) {
   TW_TRY(steps, schedule::Trace::from_json(trace));
@@ -99,46 +93,10 @@ struct Good {
   std::shared_ptr<const std::string> object;
 };
 
-std::string decisions_json(const std::string& trace) {
-  // The second half of [[instructions], [[step, decision], ...]].
-  auto json = nlohmann::json::parse(trace, nullptr, false);
-  return json.is_array() && json.size() == 2 ? json[1].dump() : "[]";
-}
-
-std::string tolerances_json(const Arguments& arguments) {
-  std::string text;
-  for (size_t i = 0; i < arguments.specs().size(); ++i) {
-    const ArgumentSpec& spec = arguments.specs()[i];
-    if (spec.role == ArgumentRole::kInput) continue;
-    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", nlohmann::json(spec.name).dump(),
-                        arguments.tolerance(i).to_json());
-  }
-  return text;
-}
-
 void note(Reasons& reasons, const Diagnostic& error) {
   auto& [count, message] = reasons[error.code.empty() ? "unknown" : error.code];
   if (count++ == 0) message = error.message;
 }
-
-/// Keeps the calling thread off the processors of the kernel that is being measured.
-class AwayFromMeasuring {
- public:
-  explicit AwayFromMeasuring(const CpuPlan& plan) {
-    if (plan.exclusive || ::sched_getaffinity(0, sizeof before_, &before_) != 0) return;
-    stay_on(plan.build);
-    moved_ = true;
-  }
-  ~AwayFromMeasuring() {
-    if (moved_) ::sched_setaffinity(0, sizeof before_, &before_);
-  }
-  AwayFromMeasuring(const AwayFromMeasuring&) = delete;
-  AwayFromMeasuring& operator=(const AwayFromMeasuring&) = delete;
-
- private:
-  cpu_set_t before_;
-  bool moved_ = false;
-};
 
 }  // namespace
 
@@ -164,10 +122,13 @@ struct Tuner::Impl {
   bool began = false;            // the strategy, which has to be told of the end
   std::map<int64_t, Good> good;  // by index
   std::vector<Good> finalists;
-  int64_t first_record = 0;                             ///< of the candidate that came first, if it is right
-  int64_t winner_before = 0;                            ///< of earlier finals, likewise
-  size_t unbuilt_finalists = 0;                         // that are being built and checked
-  std::shared_ptr<const std::string> reference_object;  // of the program as it was written
+  std::shared_ptr<const std::string> heuristic_object;   // once built and checked
+  std::optional<int64_t> heuristic_record;               // of the candidate that is the heuristic schedule
+  std::optional<size_t> heuristic_place, written_place;  // among the kernels of the finals
+  int64_t first_record = 0;                              ///< of the candidate that came first, if it is right
+  int64_t winner_before = 0;                             ///< of earlier finals, likewise
+  size_t unbuilt_finalists = 0;                          // that are being built and checked
+  std::shared_ptr<const std::string> reference_object;   // of the program as it was written
   std::string program_check = "unchecked";
   int64_t last_record = 0;  // the latest that this process knows of
   std::vector<double> build_seconds;
@@ -200,6 +161,9 @@ struct Tuner::Impl {
   void forget_slow();
   Status settle(const std::string& reason);
   Status begin_finals();
+  void build_to_check(uint64_t id, const Ref<Module>& module);
+  void build_heuristic();
+  void keep_times(const FinalsResult& result, size_t winner, int64_t winner_record);
   Status take_finalist(const Measured& measured);
   Status begin_turns();
   Status end_finals(const FinalsResult& result);
@@ -605,20 +569,40 @@ Status Tuner::Impl::begin_finals() {
     if (finalists[i].object) continue;
     auto again = replayed(task.module, finalists[i].trace);
     if (!again.ok()) continue;
-    lower::LowerOptions lowering;
-    lowering.check_races = false;
-    auto made = lower::lower(again->module(), options.target, lowering);
-    if (!made.ok()) continue;
-    Candidate candidate = make_candidate(kFirstFinalistId + i, *made, options.target, task.function);
-    candidate.check_only = true;
-    pipeline->submit(std::move(candidate));
-    ++unbuilt_finalists;
+    build_to_check(kFirstFinalistId + i, again->module());
   }
+  build_heuristic();
   return unbuilt_finalists ? Status(Ok{}) : begin_turns();
 }
 
+/// For the finals, as it is delivered. What cannot be built takes no part.
+void Tuner::Impl::build_to_check(uint64_t id, const Ref<Module>& module) {
+  lower::LowerOptions lowering;
+  lowering.check_races = false;
+  auto made = lower::lower(module, options.target, lowering);
+  if (!made.ok()) return;
+  Candidate candidate = make_candidate(id, *made, options.target, task.function);
+  candidate.check_only = true;
+  pipeline->submit(std::move(candidate));
+  ++unbuilt_finalists;
+}
+
+/// Unless one of the finalists is the same program.
+void Tuner::Impl::build_heuristic() {
+  if (task.heuristic.empty() || finalists.empty()) return;
+  auto schedule = replayed(task.module, task.heuristic);
+  if (!schedule.ok()) return;
+  for (const Good& finalist : finalists) {
+    auto other = replayed(task.module, finalist.trace);
+    if (other.ok() && structural_equal(schedule->module(), other->module())) heuristic_record = finalist.record;
+  }
+  if (!heuristic_record) build_to_check(kHeuristicId, schedule->module());
+}
+
 Status Tuner::Impl::take_finalist(const Measured& measured) {
-  if (measured.is_ok()) {
+  if (measured.id == kHeuristicId) {
+    if (measured.is_ok()) heuristic_object = measured.object;
+  } else if (measured.is_ok()) {
     finalists[measured.id - kFirstFinalistId].object = measured.object;
   } else if (measured.outcome != Outcome::kCanceled) {
     note_failure(measured.error);
@@ -628,16 +612,26 @@ Status Tuner::Impl::take_finalist(const Measured& measured) {
 
 Status Tuner::Impl::begin_turns() {
   std::erase_if(finalists, [](const Good& candidate) { return !candidate.object; });
-  const bool with_written = !finalists.empty() && may_win_as_written();
-  if (finalists.size() + (with_written ? 1 : 0) < 2) return end_finals({});
+  if (finalists.empty()) return end_finals({});
   FinalsRequest request;
   request.budget_seconds = kFinalsSeconds;
   if (options.seconds > 0) {
     const double left = options.seconds - seconds_since(started);
     request.budget_seconds = std::clamp(left, kLeastFinalsSeconds, kFinalsSeconds);
   }
-  for (const Good& candidate : finalists) request.kernels.push_back({candidate.object, task.function});
-  if (with_written) request.kernels.push_back({reference_object, task.function});
+  const auto add = [&](const std::shared_ptr<const std::string>& object) {
+    request.kernels.push_back({object, task.function});
+    return request.kernels.size() - 1;
+  };
+  for (const Good& candidate : finalists) add(candidate.object);
+  if (may_win_as_written()) written_place = add(reference_object);
+  const size_t contestants = request.kernels.size();
+  if (heuristic_object) heuristic_place = add(heuristic_object);
+  if (!written_place && reference_object && status.reference_seconds < kBaselineCallShare * request.budget_seconds) {
+    written_place = add(reference_object);
+  }
+  request.baselines = request.kernels.size() - contestants;
+  if (request.kernels.size() < 2) return end_finals({});
   pipeline->begin_finals(std::move(request));
   return Ok{};
 }
@@ -671,15 +665,32 @@ Status Tuner::Impl::deliver(const FinalsResult& result) {
   outcome.object = finalists[winner].object;
   Finals finals{finalists[winner].record, {finalists[winner].seconds}, last_record};
   if (timed) finals.seconds = seconds_in_finals(result, winner);
-  if (timed && result.seconds.size() > finalists.size() &&
-      ratio_in_finals(result, winner, finalists.size()).low > kClearlySlower) {
-    finals.seconds = seconds_in_finals(result, finalists.size());
+  if (timed && written_place == finalists.size() && may_win_as_written() &&
+      ratio_in_finals(result, winner, *written_place).low > kClearlySlower) {
+    winner = *written_place;
+    finals.seconds = seconds_in_finals(result, winner);
     TW_TRY(id, commit_as_written(finals.seconds));
     finals.winner = id;
     finals.last_record = last_record = std::max(last_record, id);
     outcome.object = reference_object;
   }
+  if (timed) keep_times(result, winner, finals.winner);
   return database->commit_finals(workload, target, finals);
+}
+
+/// What the finals measured: of the winner, of the others in the order of the search, and of the baselines.
+void Tuner::Impl::keep_times(const FinalsResult& result, size_t winner, int64_t winner_record) {
+  const auto keep = [&](const char* kind, int64_t record, size_t kernel) {
+    outcome.finals.push_back(time_in_finals(result, kind, record, kernel, winner));
+  };
+  keep(written_place == winner ? "written" : "trial", winner_record, winner);
+  for (size_t i = 0; i < finalists.size(); ++i) {
+    if (i != winner) keep("trial", finalists[i].record, i);
+    if (heuristic_record == finalists[i].record) heuristic_place = i;
+  }
+  if (heuristic_place) keep("heuristic", heuristic_record.value_or(0), *heuristic_place);
+  if (written_place && written_place != winner) keep("written", 0, *written_place);
+  outcome.last_record = last_record;
 }
 
 Status Tuner::Impl::finish_search() {

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "search/database/database.h"
+#include "search/finals.h"
 #include "search/measure/pipeline.h"
 #include "search/strategy/search_strategy.h"
 #include "target/target.h"
@@ -49,6 +50,8 @@ struct TuneTask {
   /// Compares what the program as it was written has computed with what it should; says how much of it was compared
   /// ("full", "sampled", "unchecked"), for the records. An error ends the search: that program is wrong.
   std::function<Result<std::string>(Arguments&)> judge_reference;
+  /// The trace (JSON) of the heuristic schedule, which the finals time as a baseline; empty: there is none.
+  std::string heuristic{};
 };
 
 struct TunerOptions {
@@ -95,6 +98,9 @@ struct TuneResult {
   std::optional<Record> best;  ///< of all sessions of this program and target
   /// The code of the best, if the finals were held in this session: it was checked and timed as it is delivered.
   std::shared_ptr<const std::string> object;
+  /// If these finals timed kernels: all of them, the winner first.
+  std::vector<FinalTime> finals;
+  int64_t last_record = 0;  ///< id of the last record that could take part in them
 };
 
 class Tuner {

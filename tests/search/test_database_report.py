@@ -11,7 +11,8 @@ from tests.search.programs import Product
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.database_report import report_on
+from tilewright.database_report import FINALS, ONE_CALL, SEARCH, WRITTEN, report_on
+from tilewright.records import keep_finals, reference_seconds
 from tilewright.report_page import page
 from tilewright.target_names import short_targets
 from tilewright.testing.workloads import matmul
@@ -48,11 +49,17 @@ class Checker(HTMLParser):
         super().__init__()
         self.open: list[str] = []
         self.places: list[float] = []
+        self.ids: set[str] = set()
+        self.links: list[str] = []
 
     def handle_starttag(self, tag, attrs):
-        assert not {"src", "href", "srcset", "data"} & {name for name, _ in attrs}
+        assert not {"src", "srcset", "data"} & {name for name, _ in attrs}
         assert tag not in ("script", "link", "iframe", "img")
         for name, value in attrs:
+            if name == "id":
+                self.ids.add(value)
+            if name == "href":
+                self.links.append(value)
             if name in ("cx", "cy", "x", "y"):
                 self.places.append(float(value))
             if name == "d":
@@ -74,6 +81,11 @@ def check_page(text: str) -> None:
     checker = Checker()
     checker.feed(text)
     assert checker.open == []
+    # Links stay on the page: from the overview to each program, and back.
+    assert all(link[0] == "#" and link[1:] in checker.ids for link in checker.links)
+    programs = {name for name in checker.ids if name.startswith("program-")}
+    assert {link[1:] for link in checker.links} == programs | ({"overview"} if programs else set())
+    assert len(checker.links) == 2 * len(programs)
     assert all(-1 <= place <= 500 for place in checker.places)
     assert "url(" not in text and "http" not in text
 
@@ -170,7 +182,7 @@ def test_the_last_time_is_that_of_the_best(tuned):
     assert last[2] == report_on(path).overview().rows[0][5]
     if task.had_finals:
         winner = "as written" if task.winner is None else str(task.winner.number)
-        assert last[0] == f"{winner}, timed in turn with the best few"
+        assert last[0] == f"{winner}, timed in turn"
         assert "the large dot is the best, timed in turn" in page(report_on(path))
 
 
@@ -227,3 +239,104 @@ def test_tables_name_targets_shortly_and_programs_apart(tmp_path):
         # Where the mouse is on it, and once to be read and copied.
         assert f'<span title="{target}">llvm rocketlake, 1 core #{number}</span>' in text
         assert text.count(f">{target}</td>") == 1
+
+
+def test_the_best_is_compared_with_the_baselines_of_the_same_finals(tuned):
+    path, result = tuned
+    (task,) = report_on(path).tasks
+    assert task.series == FINALS and [(each.name, each.series) for each in task.baselines] == [
+        ("as written", FINALS),
+        ("heuristic schedule", FINALS),
+    ]
+    times = [best.seconds for best in task.best]
+    assert times == sorted(times) and times[0] == result.record.median
+    assert task.gain == task.baselines[0].seconds / times[0] > 0.9
+    assert "C[vi, vj] + A[vi, vk] * B[vk, vj]" in task.source and "vectorized" not in task.source
+    text = page(report_on(path))
+    for part in ("the program as written, without a schedule", "heuristic schedule", "its steps", "timed in turn"):
+        assert part in text
+
+
+def finals_of(path, times, *, winner=0, heuristic=""):
+    """A file with one record for each of the times of the search; the finals have those of `times`: (kind, number of
+    the record or None, seconds, ratio to the winner)."""
+    program = tw.ir.IRModule({"main": matmul(16, 16, 16)})
+    for seconds in (1.0e-3, 1.1e-3, 1.2e-3, 1.3e-3):
+        commit(path, program, [seconds])
+    store = _core.Database.open(str(path))
+    key, target = _core.structural_hash(program), str(_core.Target("llvm -num-cores=1"))
+    ids = [row["id"] for row in store.records(key, "")]
+    finals = [(kind, 0 if at is None else ids[at], seconds, ratio) for kind, at, seconds, ratio in times]
+    store.commit_finals(key, target, ids[winner], [times[0][2]], ids[-1])
+    if len(finals) > 1:
+        keep_finals(store, key, target, {"finals": finals, "last_record": ids[-1]}, heuristic)
+    return store, key, target, ids
+
+
+def test_no_second_best_is_faster_than_the_best(tmp_path):
+    """The first record was the fastest in the search and lost the finals. Another finalist has the lower median there,
+    but no clear difference from the winner, which was known before: it is as fast."""
+    path = tmp_path / "records.db"
+    times = [
+        ("trial", 1, 1.30e-3, (1.0, 1.0, 1.0)),
+        ("trial", 0, 1.50e-3, (1.1, 1.15, 1.2)),
+        ("trial", 2, 1.28e-3, (0.95, 0.99, 1.02)),
+        ("written", None, 5.2e-3, (3.9, 4.0, 4.1)),
+    ]
+    finals_of(path, times, winner=1)
+    (task,) = report_on(path, top=9).tasks
+    found = [(best.number, best.seconds, best.is_as_fast) for best in task.best]
+    # What took no part in the finals has no time to be compared.
+    assert found == [(2, 1.30e-3, False), (3, 1.30e-3, True), (1, 1.50e-3, False)]
+    assert task.best_seconds == 1.30e-3 and task.gain == pytest.approx(4.0)
+    rows = {row[0]: row for row in task.comparison_table().rows}
+    assert rows["second-best (trial 3)"][-1] == "no clear difference from the best"
+    assert rows["best (trial 2)"][3] == "4.00 x" and rows["as written"][1] == "5.2 ms"
+    titles = [title for title, _ in task.texts()]
+    assert "second-best schedule (trial 3), no clear difference from the best: its steps" in titles
+    check_page(page(report_on(path)))
+
+
+def test_finals_that_kept_their_winner_alone(tmp_path):
+    """Files of earlier versions: no time of the search stands beside one of the finals."""
+    path = tmp_path / "records.db"
+    store, key, target, _ = finals_of(path, [("trial", 1, 1.30e-3, (1.0, 1.0, 1.0))], winner=1)
+    reference_seconds(store, key, target, 7e-3)
+    (task,) = report_on(path).tasks
+    assert [(best.number, best.seconds) for best in task.best] == [(2, 1.30e-3), (1, None), (3, None)]
+    assert [(each.name, each.seconds, each.series) for each in task.baselines] == [(WRITTEN, 7e-3, ONE_CALL)]
+    assert task.gain is None  # one call with cold caches is no measurement to divide by
+    assert [row[1] for row in task.comparison_table().rows] == ["7 ms", "1.3 ms", "not kept", "not kept"]
+    check_page(page(report_on(path)))
+
+
+def test_a_record_that_came_after_the_finals(tmp_path):
+    """It is faster than what won: the times of the search are compared, and none that is lower by chance."""
+    path = tmp_path / "records.db"
+    times = [("trial", 1, 1.05e-3, (1.0, 1.0, 1.0)), ("written", None, 5e-3, (4.0, 4.0, 4.0))]
+    finals_of(path, times, winner=1)
+    commit(path, tw.ir.IRModule({"main": matmul(16, 16, 16)}), [1.04e-3])
+    (task,) = report_on(path).tasks
+    assert task.series == SEARCH and not task.had_finals
+    # The first record, of 1 ms in the search, lost the finals.
+    assert [(best.number, best.seconds) for best in task.best] == [(5, 1.04e-3), (2, 1.1e-3), (3, 1.2e-3)]
+    assert task.baselines == ()
+
+
+@pytest.mark.parametrize("harmed", ["{", "[]", '{"times": []}', '{"times": [[1]], "last_record": 1, "heuristic": ""}'])
+def test_notes_of_finals_that_were_harmed(tmp_path, harmed):
+    path = tmp_path / "records.db"
+    store, key, target, _ = finals_of(path, [("trial", 1, 1.30e-3, (1.0, 1.0, 1.0))], winner=1)
+    store.set_meta(f"finals/{key}/{target}", harmed)
+    with pytest.warns(UserWarning, match="what the finals of program .* measured is damaged"):
+        (task,) = report_on(path).tasks
+    assert task.best_seconds == 1.30e-3
+
+
+def test_a_heuristic_schedule_that_is_faster_is_told(tmp_path):
+    path = tmp_path / "records.db"
+    times = [("trial", 0, 1.0e-3, (1.0, 1.0, 1.0)), ("heuristic", None, 0.5e-3, (0.5, 0.5, 0.5))]
+    finals_of(path, times)
+    (task,) = report_on(path).tasks
+    assert task.advice == "the heuristic schedule is faster than what this space holds, as far as it was searched"
+    assert "Note: the heuristic schedule is faster" in page(report_on(path))

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright import _core, ir, limits, machine, named_functions, notes, te
+from tilewright import _core, cpu_space, ir, limits, machine, named_functions, notes, te
 from tilewright.arguments import digest_of_integers
 from tilewright.early_interrupts import recognized
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.origins import library_versions, this_host
 from tilewright.records import (
     PLACES,
+    keep_finals,
     keep_refusals,
     keep_times,
     open_database,
@@ -377,6 +378,18 @@ def _check_kinds(
         limits.kind("database", database, str | os.PathLike | None, f"{PLACES}, or None")
 
 
+def _heuristic_trace(task: Task, target: _core.Target) -> str:
+    """The steps of the schedule that :func:`tilewright.compile` makes by itself, as JSON; "" where it makes none."""
+    if target.kind != "llvm" or not cpu_space.is_open(task.program):
+        return ""
+    schedule = Schedule(task.module)
+    try:
+        cpu_space.schedule_for_cpu(schedule, target, best=True)
+    except Error:  # the search goes on without this baseline
+        return ""
+    return json.dumps(schedule.trace.as_json()) if schedule.trace.insts else ""
+
+
 def _bound(task: Task, threads: int) -> float:
     """Seconds that the limits of this machine leave a call."""
     work = task.work
@@ -391,6 +404,7 @@ class _Prepared(NamedTuple):
         identity: what tells the space from another one.
         script: of the program.
         relatives: traces of programs that differ in sizes.
+        heuristic: the trace of the heuristic schedule, a baseline of the finals; "" where there is none.
     """
 
     context: _core.TuneContext
@@ -398,6 +412,7 @@ class _Prepared(NamedTuple):
     store: Any
     script: str
     relatives: Any
+    heuristic: str
 
 
 class _Search:
@@ -458,7 +473,7 @@ class _Search:
         script = self.task.module.script()
         self.key = workload_key(self.task, store)
         relatives = traces_of_relatives(store, self.key, script, str(self.target))
-        return _Prepared(context, identity, store, script, relatives)
+        return _Prepared(context, identity, store, script, relatives, _heuristic_trace(self.task, self.target))
 
     def run(self, prepared: _Prepared, report: Callable[[Progress], None]) -> TuneResult:
         """The search itself."""
@@ -481,6 +496,7 @@ class _Search:
             database=store,
             # What is left; 0 would be no limit.
             seconds=0.0 if self.end == np.inf else max(self.end - time.monotonic(), 1e-3),
+            heuristic=prepared.heuristic,
             **self.options,
         )
         try:
@@ -492,6 +508,7 @@ class _Search:
                 self.reference = reference_seconds(store, self.key, str(self.target), measured)
                 keep_times(store, f"tune {self.task.entry}", self._spent(tuner.progress()))
                 self._keep_refusals(store, self._progress(tuner))
+                keep_finals(store, self.key, str(self.target), tuner.result(), prepared.heuristic)
             with contextlib.suppress(ResourceError):
                 store.flush()  # who is told of an error keeps it, and with it the store
         store.tell_damage()

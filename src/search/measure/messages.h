@@ -162,6 +162,7 @@ struct TurnsRequest {
   static constexpr auto kKind = MessageKind::kTurns;
   uint64_t id = 0;
   std::vector<std::string> objects, entries;
+  int32_t baselines = 0;  ///< of them, the last ones: they take part in as many rounds as their time allows
   int32_t rounds = 0;
   double slice_seconds = 1e-3;
   double budget_seconds = 5;
@@ -169,7 +170,7 @@ struct TurnsRequest {
 
   template <class A>
   void fields(A& a) {
-    a(id, objects, entries, rounds, slice_seconds, budget_seconds, cold);
+    a(id, objects, entries, baselines, rounds, slice_seconds, budget_seconds, cold);
   }
 };
 
@@ -178,7 +179,8 @@ struct TurnsReply {
   uint64_t id = 0;
   std::string message;  ///< empty unless a kernel failed
   /// Round by round, seconds per call of each kernel: seconds[round * kernels + kernel]; and which of them other work
-  /// of the machine disturbed. Of those, with one thread, the seconds of the processor.
+  /// of the machine disturbed. Of those, with one thread, the seconds of the processor. A negative number: the kernel
+  /// took no part in the round.
   std::vector<double> seconds;
   std::vector<uint8_t> disturbed;
 

@@ -118,13 +118,16 @@ struct FinalsRequest {
     std::string entry;
   };
   std::vector<Kernel> kernels;
-  int rounds = 20;  ///< without disturbance, of each kernel in the same rounds as the first
+  /// The last so many kernels are measured for comparison and cannot win: of a slow one, the first few rounds are
+  /// enough.
+  size_t baselines = 0;
+  int rounds = 20;  ///< without disturbance, of each other kernel in the same rounds as the first
   double slice_seconds = 1e-3;
   double budget_seconds = 5;
 };
 struct FinalsResult {
-  /// seconds[kernel][round]: what other work of the machine disturbed is among them; with one thread they are seconds
-  /// of the processor then.
+  /// seconds[kernel][round], of a slow baseline the first rounds alone: what other work of the machine disturbed is
+  /// among them; with one thread they are seconds of the processor then.
   std::vector<std::vector<double>> seconds{};
   std::vector<std::vector<bool>> disturbed{};  ///< likewise
   std::optional<Diagnostic> error{};

@@ -248,6 +248,7 @@ bool MeasurePipeline::Loop::on_timed(Worker& worker, const Frame& frame) {
   result.seconds.resize(kernels);
   result.disturbed.resize(kernels);
   for (size_t i = 0; i < reply.seconds.size(); ++i) {
+    if (reply.seconds[i] < 0) continue;
     result.seconds[i % kernels].push_back(reply.seconds[i]);
     result.disturbed[i % kernels].push_back(reply.disturbed[i] != 0);
   }

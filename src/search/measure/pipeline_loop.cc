@@ -209,6 +209,7 @@ void MeasurePipeline::Loop::dispatch_finals() {
     request.objects.push_back(kernel.object ? *kernel.object : "");
     request.entries.push_back(kernel.entry);
   }
+  request.baselines = static_cast<int32_t>(finals_->baselines);
   request.rounds = finals_->rounds;
   request.slice_seconds = finals_->slice_seconds;
   request.budget_seconds = finals_->budget_seconds;

@@ -205,6 +205,33 @@ TEST_F(PipelineTest, FinalsTimeKernelsInTurn) {
   EXPECT_TRUE(drain()[3].is_ok());
 }
 
+TEST_F(PipelineTest, ASlowBaselineTakesPartInFewRounds) {
+  start();
+  submit("build:add_in:1000", 1);
+  submit("build:add_in:100000", 2);  // about 100 times as slow
+  auto results = drain();
+  ASSERT_TRUE(results[1].object && results[2].object);
+  FinalsRequest request;
+  request.kernels = {{results[1].object, "main"}, {results[1].object, "main"}, {results[2].object, "main"}};
+  request.baselines = 1;
+  request.rounds = 15;
+  request.slice_seconds = 1e-6;  // one call of the slow one
+  request.budget_seconds = 1e-4;
+  pipeline->begin_finals(request);
+  std::optional<FinalsResult> finals;
+  for (int i = 0; i < 400 && !finals; ++i) finals = pipeline->poll_finals(std::chrono::milliseconds(50));
+  ASSERT_TRUE(finals);
+  EXPECT_FALSE(finals->error) << finals->error->render();
+  ASSERT_EQ(finals->seconds.size(), 3u);
+  EXPECT_EQ(finals->seconds[0].size(), finals->seconds[1].size());
+  EXPECT_EQ(finals->seconds[2].size(), finals->disturbed[2].size());
+  ASSERT_GE(finals->seconds[2].size(), 1u);
+  EXPECT_LE(finals->seconds[2].size(), finals->seconds[0].size());
+  for (const std::vector<double>& each : finals->seconds) {
+    EXPECT_TRUE(std::all_of(each.begin(), each.end(), [](double seconds) { return seconds > 0; }));
+  }
+}
+
 TEST_F(PipelineTest, WhatOthersAreComparedWithIsTimedToTheEnd) {
   options.race = RaceRules();
   options.race.incumbent = 1e-6;

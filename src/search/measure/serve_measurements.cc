@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "runtime/abi.h"
 #include "runtime/roofs.h"
@@ -26,6 +27,8 @@ namespace {
 constexpr int64_t kMostCalls = 1'000'000;
 /// Kernels take turns at least so long where other work disturbs them all the time.
 constexpr double kBusySeconds = 1;
+/// Of the seconds of the finals, what each baseline may take.
+constexpr double kBaselineShare = 0.1;
 
 class Server {
  public:
@@ -141,6 +144,8 @@ class Server {
     tw_warm_up(2e-3);
     std::vector<CallableKernel> kernels;
     std::vector<int64_t> calls;
+    std::vector<int64_t> rounds_of;  // that a kernel takes part in
+    const size_t contestants = request.objects.size() - std::min<size_t>(request.baselines, request.objects.size());
     double round_seconds = 0;
     for (size_t i = 0; i < request.objects.size() && i < request.entries.size(); ++i) {
       Result<CallableKernel> kernel = load_(request.objects[i], request.entries[i]);
@@ -163,17 +168,29 @@ class Server {
         if (again == 1 && count == 1) break;
       }
       calls.push_back(count);
-      round_seconds += seconds * static_cast<double>(count);
+      const double slice = seconds * static_cast<double>(count);
+      rounds_of.push_back(std::numeric_limits<int64_t>::max());
+      if (i < contestants) {
+        round_seconds += slice;
+      } else {
+        rounds_of.back() = std::max<int64_t>(1, static_cast<int64_t>(kBaselineShare * request.budget_seconds / slice));
+      }
       kernels.push_back(std::move(*kernel));
     }
     // Other work of the machine may take its turn for long; three times as many rounds as wanted see past little of it.
     const auto begin = std::chrono::steady_clock::now();
     const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
     const double enough = std::min(request.budget_seconds, std::max(kBusySeconds, 3 * request.rounds * round_seconds));
-    std::vector<int32_t> undisturbed(kernels.size(), 0);  // of each, in the same rounds as the first
+    std::vector<int32_t> undisturbed(contestants, 0);  // of each, in the same rounds as the first
+    int64_t round = 0;
     do {
       bool is_first = true;
       for (size_t i = 0; i < kernels.size(); ++i) {
+        if (round >= rounds_of[i]) {
+          reply.seconds.push_back(-1);
+          reply.disturbed.push_back(0);
+          continue;
+        }
         Slice slice;
         if (!timed_slice(kernels[i], calls[i], request.cold, slice)) {
           reply.message = error_;
@@ -185,8 +202,10 @@ class Server {
         reply.seconds.push_back(seconds / static_cast<double>(slice.calls));
         reply.disturbed.push_back(counts ? 0 : 1);
         if (i == 0) is_first = counts;
-        undisturbed[i] += counts && is_first ? 1 : 0;
+        if (i < contestants) undisturbed[i] += counts && is_first ? 1 : 0;
       }
+      ++round;
+      if (undisturbed.empty()) break;
     } while (*std::min_element(undisturbed.begin(), undisturbed.end()) < request.rounds && spent() < enough);
   }
 
