@@ -14,7 +14,10 @@ RAISED.mkdir(parents=True, exist_ok=True)
 with contextlib.suppress(OSError):
     RAISED.chmod(0o777)  # some tests become another user
 
+from tests import allowed_programs  # noqa: E402  (before any test looks for a program)
 from tilewright.errors import Error  # noqa: E402  (the library reads the variable once)
+
+allowed_programs.restrict()
 
 # A shell ignores Ctrl-C for what it starts in the background, and every process below inherits that; the tests that
 # interrupt a search need it back.

@@ -19,7 +19,7 @@ def bare_machine(tmp_path: Path) -> dict[str, str]:
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
-    return os.environ | {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+    return os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
 
 
 def copy_of_the_tree(target: Path) -> Path:
