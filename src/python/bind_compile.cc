@@ -15,6 +15,7 @@
 #include "python/interrupts.h"
 #include "python/module.h"
 #include "python/node_caster.h"
+#include "python/process_exit.h"
 #include "runtime/runtime.h"
 #include "script/printer.h"
 #include "support/interruption.h"
@@ -73,7 +74,7 @@ template <class F>
 auto interruptible(F&& work) {
   Interrupts interrupts;
   auto result = [&] {
-    nb::gil_scoped_release release;
+    GilReleased release;
     InterruptionScope scope(interrupt_requested);
     return work();
   }();
@@ -104,7 +105,7 @@ nb::list lower_stages(const Ref<Module>& module, const std::string& target_text)
   Target target = unwrap(Target::parse(target_text));
   std::vector<std::pair<std::string, Ref<Module>>> stages;
   {
-    nb::gil_scoped_release release;
+    GilReleased release;
     lower::LowerOptions options;
     options.observe = [&](std::string_view pass, const Ref<Module>& m) { stages.emplace_back(pass, m); };
     unwrap(lower::lower(module, target, options));
@@ -135,7 +136,7 @@ void bind_compile(nb::module_& m) {
       "run_pass",
       [](const std::string& name, const Ref<Module>& module, const std::string& target) {
         Target parsed = unwrap(Target::parse(target));
-        nb::gil_scoped_release release;
+        GilReleased release;
         return unwrap(lower::run_pass(name, module, parsed));
       },
       nb::arg("name"), nb::arg("module"), nb::arg("target") = "native",
@@ -189,7 +190,7 @@ void bind_compile(nb::module_& m) {
          const std::string& name, const std::string& calls) {
         codegen::ExportedFiles files;
         {
-          nb::gil_scoped_release release;
+          GilReleased release;
           files = unwrap(codegen::export_files(lowered, code, folder, name, calls));
         }
         return std::tuple(files.library, files.object, files.header);
@@ -214,7 +215,7 @@ void bind_compile(nb::module_& m) {
   m.def("llvm_version", &codegen::llvm_version);
   m.def("load_object", [](nb::bytes bytes) {
     std::string_view view(bytes.c_str(), bytes.size());
-    nb::gil_scoped_release release;
+    GilReleased release;
     return unwrap(codegen::load_object(view));
   });
 }

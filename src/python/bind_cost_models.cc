@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "python/process_exit.h"
 #include "python/search_components.h"
 #include "search/cost_model/analytical.h"
 #include "search/cost_model/forgiving.h"
@@ -159,7 +160,7 @@ struct PythonCostModel final : CostModel {
 nb::list check(FeatureExtractor& self, const TuneContext& context, nb::handle candidates) {
   std::vector<MeasureCandidate> given = candidates_of(candidates);
   auto matrices = [&] {
-    nb::gil_scoped_release release;
+    GilReleased release;
     return self.extract_from(context, given);
   }();
   return matrices_to_python(unwrap(std::move(matrices)));
@@ -174,7 +175,7 @@ nb::object predict(CostModel& self, const TuneContext& context, nb::handle candi
   if (auto* python = dynamic_cast<PythonCostModel*>(&self)) not_defined<CostModel>(python, "predict");
   std::vector<MeasureCandidate> given = candidates_of(candidates);
   auto scores = [&] {
-    nb::gil_scoped_release release;
+    GilReleased release;
     return self.predict(context, given);
   }();
   std::vector<double> values = unwrap(std::move(scores));

@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/process_exit.h"
 #include "python/search_components.h"
 #include "search/database/json_lines.h"
 #include "search/database/upkeep.h"
@@ -204,7 +205,7 @@ struct PythonDatabase final : Database {
 /// What may wait for another process, while other threads of Python go on.
 template <class Work>
 auto without_gil(Work&& work) {
-  nb::gil_scoped_release release;
+  GilReleased release;
   return work();
 }
 

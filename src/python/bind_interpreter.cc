@@ -8,6 +8,7 @@
 #include "ir/verify.h"
 #include "python/module.h"
 #include "python/node_caster.h"
+#include "python/process_exit.h"
 #include "script/printer.h"
 
 namespace tilewright::python {
@@ -80,6 +81,7 @@ InterpretOptions options_in_python(double timeout) {
   InterpretOptions options;
   options.timeout_seconds = timeout;
   options.keep_going = [next_poll = Clock::now()]() mutable {
+    if (is_process_ending()) return false;
     if (Clock::now() < next_poll) return true;
     next_poll = Clock::now() + std::chrono::milliseconds(50);
     nb::gil_scoped_acquire locked;
@@ -109,10 +111,11 @@ nb::object interpret_python(const Ref<Module>& module, const std::string& name, 
   options.vscale = vscale;
   options.returned = &returned;
   Status status = [&] {
-    nb::gil_scoped_release unlocked;
+    GilReleased unlocked;
     return interpret(analysis::with_private_buffers(module), name, args, options);
   }();
   if (PyErr_Occurred()) throw nb::python_error();
+  raise_if_process_ends();
   if (!status.ok()) throw Exception(script::located(std::move(status.error()), module));
   return returned_to_python(returned);
 }
@@ -150,10 +153,11 @@ nb::dict interpret_at_python(const Ref<Module>& module, const std::string& name,
   }
   const InterpretOptions options = options_in_python(timeout);
   auto values = [&] {
-    nb::gil_scoped_release unlocked;
+    GilReleased unlocked;
     return interpret_at(analysis::with_private_buffers(module), name, args, elements, options);
   }();
   if (PyErr_Occurred()) throw nb::python_error();
+  raise_if_process_ends();
   if (!values.ok()) throw Exception(script::located(std::move(values.error()), module));
   nb::dict result;
   size_t next = 0;

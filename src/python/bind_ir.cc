@@ -17,22 +17,22 @@ namespace {
 // ---- fields as attributes: lists become tuples, maps dicts
 
 template <class F>
-nb::object to_python(const F& field) {
+nb::object field_to_python(const F& field) {
   return nb::cast(field);
 }
 template <class F>
-nb::object to_python(const std::vector<F>& field) {
+nb::object field_to_python(const std::vector<F>& field) {
   nb::list items;
-  for (const F& item : field) items.append(to_python(item));
+  for (const F& item : field) items.append(field_to_python(item));
   return nb::tuple(items);
 }
 template <class A, class B>
-nb::object to_python(const std::vector<std::pair<A, B>>& field) {
+nb::object field_to_python(const std::vector<std::pair<A, B>>& field) {
   nb::dict items;
   for (const auto& [key, value] : field) items[nb::cast(key)] = nb::cast(value);
   return items;
 }
-nb::object to_python(const Identity& field) { return nb::int_(field.value); }
+nb::object field_to_python(const Identity& field) { return nb::int_(field.value); }
 
 // ---- and back, as arguments of constructors
 
@@ -66,7 +66,7 @@ struct MemberType<M> {
 /// How a field crosses the boundary; raw bytes are no text.
 template <auto M>
 struct Crossing : Argument<typename MemberType<M>::type> {
-  static nb::object give(const typename MemberType<M>::type& field) { return to_python(field); }
+  static nb::object give(const typename MemberType<M>::type& field) { return field_to_python(field); }
 };
 template <>
 struct Crossing<&TensorData::bytes> {

@@ -6,6 +6,7 @@
 
 #include "python/json_text.h"
 #include "python/module.h"
+#include "python/process_exit.h"
 #include "runtime/roofs.h"
 #include "support/host_cpu.h"
 #include "target/target.h"
@@ -35,7 +36,7 @@ nb::dict measure_roofs(int threads) {
   tw_roofs roofs;
   int32_t code;
   {
-    nb::gil_scoped_release release;
+    GilReleased release;
     code = tw_measure_roofs(threads, &roofs);
   }
   if (code != 0)

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "python/measured_arguments.h"
+#include "python/process_exit.h"
 #include "python/search_components.h"
 #include "search/measure/candidate.h"
 
@@ -91,13 +92,13 @@ class PyPipeline {
     PipelineOptions options;
     options.threads = target_.num_cores;
     options.reference_timeout = reference_timeout;
-    nb::gil_scoped_release release;
+    GilReleased release;
     pipeline_ = unwrap(MeasurePipeline::start(arguments_, options));
     pipeline_->submit(unwrap(reference_candidate(kReference, written, target_, function_)));
   }
 
   uint64_t submit(const Ref<Module>& scheduled) {
-    nb::gil_scoped_release release;
+    GilReleased release;
     pipeline_->submit(make_candidate(next_, unwrap(lower_candidate(scheduled, target_)), target_, function_));
     return next_++;
   }
@@ -106,9 +107,10 @@ class PyPipeline {
   nb::list poll(double seconds) {
     std::vector<Measured> done;
     {
-      nb::gil_scoped_release release;
+      GilReleased release;
       done = pipeline_->poll(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)));
     }
+    raise_if_process_ends();
     nb::list result;
     for (const Measured& each : done) {
       if (each.id != kReference) {
@@ -125,7 +127,7 @@ class PyPipeline {
   }
 
   void close() {
-    nb::gil_scoped_release release;
+    GilReleased release;
     pipeline_.reset();
   }
   /// Seconds that helpers built, all together, checked results, and measured.

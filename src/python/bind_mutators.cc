@@ -8,6 +8,7 @@
 
 #include <random>
 
+#include "python/process_exit.h"
 #include "python/search_components.h"
 #include "search/mutators/defaults.h"
 #include "search/mutators/mutators.h"
@@ -52,7 +53,7 @@ nb::object apply_mutator(const Mutator& mutator, const PyTrace& trace, std::opti
   if (const auto* python = dynamic_cast<const PythonMutator*>(&mutator)) not_defined<Mutator>(python, "apply");
   Random random(seed ? static_cast<uint64_t>(*seed) : std::random_device{}());
   auto answer = [&] {
-    nb::gil_scoped_release release;
+    GilReleased release;
     return mutator.apply(trace.trace, random);
   }();
   std::optional<Trace> mutated = unwrap(std::move(answer));
@@ -60,7 +61,7 @@ nb::object apply_mutator(const Mutator& mutator, const PyTrace& trace, std::opti
   return nb::cast(PyTrace{std::move(*mutated), trace.owner, false, trace.own_numbers});
 }
 
-void bind_base(nb::module_& m) {
+void bind_mutator_base(nb::module_& m) {
   nb::class_<Mutator, PythonMutator>(m, "Mutator",
                                      "A small change of the decisions of a good candidate. Subclasses define apply(), "
                                      "and initialize() where they need "
@@ -107,7 +108,7 @@ void bind_base(nb::module_& m) {
 }  // namespace
 
 void bind_mutators(nb::module_& m) {
-  bind_base(m);
+  bind_mutator_base(m);
   nb::class_<search::MutateTileSize, Mutator>(m, "MutateTileSize", "Move a factor from one tile of a loop to another.")
       .def(nb::init<>());
   nb::class_<search::MutateUnroll, Mutator>(m, "MutateUnroll", "Draw another limit for unrolling.").def(nb::init<>());

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 #include <nanobind/trampoline.h>
 
+#include "python/process_exit.h"
 #include "python/search_components.h"
 #include "search/postprocs/defaults.h"
 #include "search/postprocs/postprocs.h"
@@ -47,7 +48,7 @@ bool apply_postproc(const Postproc& postproc, const SchedulePtr& object) {
   if (const auto* python = dynamic_cast<const PythonPostproc*>(&postproc)) not_defined<Postproc>(python, "apply");
   schedule::Schedule changed = taken(object);
   auto answer = [&] {
-    nb::gil_scoped_release release;
+    GilReleased release;
     return postproc.apply(changed);
   }();
   if (!answer.ok()) fail_in(*object, std::move(answer.error()));
@@ -55,7 +56,7 @@ bool apply_postproc(const Postproc& postproc, const SchedulePtr& object) {
   return *answer;
 }
 
-void bind_base(nb::module_& m) {
+void bind_postproc_base(nb::module_& m) {
   nb::class_<Postproc, PythonPostproc>(
       m, "Postproc",
       "What is done to a schedule once all of its decisions are taken. Subclasses define apply(), and initialize() "
@@ -90,7 +91,7 @@ void bind_base(nb::module_& m) {
 }  // namespace
 
 void bind_postprocs(nb::module_& m) {
-  bind_base(m);
+  bind_postproc_base(m);
   nb::class_<search::DisallowDynamicLoop, Postproc>(m, "DisallowDynamicLoop",
                                                     "Refuse loops whose extent is no constant.")
       .def(nb::init<>());

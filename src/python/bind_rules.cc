@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/process_exit.h"
 #include "python/search_components.h"
 #include "search/rules/add_rfactor.h"
 #include "search/rules/apply_custom_rule.h"
@@ -61,7 +62,7 @@ nb::list apply_rule(const ScheduleRule& rule, const SchedulePtr& schedule, const
   schedule::Schedule start = taken(schedule);
   schedule::BlockRV rv = own(*schedule, block, "apply");
   auto made = [&] {
-    nb::gil_scoped_release release;
+    GilReleased release;
     return rule.apply(std::move(start), rv);
   }();
   if (!made.ok() && exception_behind(made.error()).is_valid()) fail(std::move(made.error()));

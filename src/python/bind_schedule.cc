@@ -42,9 +42,9 @@ std::string class_name(nb::handle object) { return nb::cast<std::string>(nb::str
 namespace {
 
 /// Turns arguments of one call into values.
-class Arguments {
+class ScheduleArguments {
  public:
-  Arguments(const SchedulePtr& self, const KindInfo& info) : self_(self), info_(info) {}
+  ScheduleArguments(const SchedulePtr& self, const KindInfo& info) : self_(self), info_(info) {}
 
   std::vector<std::optional<Value>> bind(const nb::args& args, const nb::kwargs& kwargs) {
     std::vector<std::optional<Value>> values(info_.params.size());
@@ -261,7 +261,7 @@ void separate_axes(const SchedulePtr& self, const schedule::Schedule& before, co
 }
 
 nb::object call(const SchedulePtr& self, const KindInfo& info, const nb::args& args, const nb::kwargs& kwargs) {
-  Arguments arguments(self, info);
+  ScheduleArguments arguments(self, info);
   auto values = arguments.bind(args, kwargs);
   auto instruction = info.build(info, values);
   if (!instruction.ok()) fail(std::move(instruction.error()));

@@ -359,7 +359,7 @@ void bind_buffers(nb::module_& m) {
 }
 
 template <class T, class Function, class... Extra>
-void add_method(const char* method, Function function, Extra... extra) {
+void add_builder_method(const char* method, Function function, Extra... extra) {
   auto cls = nb::borrow<nb::object>(nb::type<NodeOf<T>>());
   nb::setattr(cls, method, nb::cpp_function(function, nb::name(method), nb::is_method(), nb::scope(cls), extra...));
 }
@@ -411,18 +411,18 @@ Expr access_ptr(const Ref<Buffer>& buffer, nb::object mask, const Expr& offset, 
 }
 
 void bind_buffer_methods() {
-  add_method<Buffer>("__getitem__",
-                     [](const Ref<Buffer>& self, nb::handle key) { return subscript(self, key, false); });
+  add_builder_method<Buffer>("__getitem__",
+                             [](const Ref<Buffer>& self, nb::handle key) { return subscript(self, key, false); });
   auto cls = nb::borrow<nb::object>(nb::type<NodeOf<Buffer>>());
   nb::setattr(cls, "__iter__", nb::none());  // else Python would try A[0], A[1], ... without end
-  add_method<Buffer>("scope", [](const Ref<Buffer>& self) { return self->scope(); });
-  add_method<Buffer>(
+  add_builder_method<Buffer>("scope", [](const Ref<Buffer>& self) { return self->scope(); });
+  add_builder_method<Buffer>(
       "vload",
       [](const Ref<Buffer>& self, nb::object begin, std::optional<DataType> dtype, Expr predicate) {
         return make<BufferLoad>({self, vector_indices(self, begin, dtype), std::move(predicate)});
       },
       nb::arg("begin"), nb::arg("dtype") = nb::none(), nb::arg("predicate") = nb::none());
-  add_method<Buffer>(
+  add_builder_method<Buffer>(
       "vstore",
       [](const Ref<Buffer>& self, nb::object begin, const Expr& value, Expr predicate) {
         std::optional<DataType> dtype;
@@ -432,15 +432,15 @@ void bind_buffer_methods() {
         return script::store_node(self, value, std::move(indices), std::move(predicate));
       },
       nb::arg("begin"), nb::arg("value"), nb::arg("predicate") = nb::none());
-  add_method<Buffer>(
+  add_builder_method<Buffer>(
       "access_ptr",
       [](const Ref<Buffer>& self, nb::object mask, nb::object, int, const Expr& offset, Expr extent) {
         return access_ptr(self, mask, offset, std::move(extent));
       },
       nb::arg("access_mask"), nb::arg("ptr_type") = "handle", nb::arg("content_lanes") = 1, nb::arg("offset") = 0,
       nb::arg("extent") = nb::none());
-  add_method<Buffer>("offset_of",
-                     [](const Ref<Buffer>& self, nb::object indices) { return offset_of(self, to_extents(indices)); });
+  add_builder_method<Buffer>(
+      "offset_of", [](const Ref<Buffer>& self, nb::object indices) { return offset_of(self, to_extents(indices)); });
   // The name under which a script defined it, as Python functions have.
   auto func = nb::borrow<nb::object>(nb::type<NodeOf<PrimFunc>>());
   nb::object get_name = nb::cpp_function([](const Ref<PrimFunc>& self) {
@@ -458,7 +458,7 @@ void bind_buffer_methods() {
 #endif
   PyDict_SetItemString(members.ptr(), "__name__", property.ptr());
   PyType_Modified(type);
-  add_method<GlobalVar>("__call__", [](const Ref<GlobalVar>& self, nb::args args) {
+  add_builder_method<GlobalVar>("__call__", [](const Ref<GlobalVar>& self, nb::args args) {
     std::vector<NodeRef> items;
     for (nb::handle arg : args) items.push_back(nb::cast<NodeRef>(arg));
     return script::call_function(self, std::move(items));

@@ -4,6 +4,7 @@
 
 #include "python/database_objects.h"
 #include "python/measured_arguments.h"
+#include "python/process_exit.h"
 #include "python/search_components.h"
 #include "search/measure/slice_timer.h"
 #include "search/tuner.h"
@@ -63,7 +64,7 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   options.versions = versions;
   auto result = std::make_unique<PyTuner>();
   auto started = [&] {
-    nb::gil_scoped_release release;
+    GilReleased release;
     return Tuner::start(std::move(task), std::move(options), std::move(database));
   }();
   result->tuner = unwrap(std::move(started));
@@ -117,21 +118,22 @@ void bind_tuner(nb::module_& m) {
           "step",
           [](PyTuner& self, double seconds) {
             Status status = [&] {
-              nb::gil_scoped_release release;
+              GilReleased release;
               return self.tuner->step(seconds);
             }();
+            raise_if_process_ends();
             unwrap_status(std::move(status));
           },
           nb::arg("seconds"))
       .def("cancel",
            [](PyTuner& self) {
-             nb::gil_scoped_release release;
+             GilReleased release;
              self.tuner->cancel();
            })
       .def(
           "close",
           [](PyTuner& self) {
-            nb::gil_scoped_release release;
+            GilReleased release;
             self.tuner->close();
           },
           "Ends the helper processes; progress and result stay.")

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 #include <nanobind/trampoline.h>
 
+#include "python/process_exit.h"
 #include "python/search_components.h"
 #include "search/module_equality.h"
 #include "search/strategy/evolutionary_search.h"
@@ -23,10 +24,10 @@ using Results = std::vector<RunnerResult>;
 
 /// A database in Python: `module_equality` ("structural" where it is missing), commit_workload(module),
 /// get_top_k(workload, count) with records that have `trace` and `run_secs`.
-class PythonDatabase final : public TuningDatabase {
+class PythonTuningDatabase final : public TuningDatabase {
  public:
-  explicit PythonDatabase(nb::object object) : object_(std::move(object)) {}
-  ~PythonDatabase() override {
+  explicit PythonTuningDatabase(nb::object object) : object_(std::move(object)) {}
+  ~PythonTuningDatabase() override {
     nb::gil_scoped_acquire gil;
     object_.reset();
   }
@@ -89,7 +90,7 @@ TuningPlan plan_of(int64_t max_trials, int64_t num_trials_per_iter, const nb::ob
                    const nb::object& database, const nb::object& cost_model) {
   auto spaces = unwrap(schedules_of(design_spaces, "design_spaces has", "it is a list of schedules"));
   TuningPlan plan{max_trials, num_trials_per_iter, std::move(spaces), nullptr, nullptr};
-  if (!database.is_none()) plan.database = std::make_shared<PythonDatabase>(database);
+  if (!database.is_none()) plan.database = std::make_shared<PythonTuningDatabase>(database);
   if (!cost_model.is_none()) plan.cost_model = nb::cast<std::shared_ptr<CostModel>>(cost_model);
   return plan;
 }
@@ -108,7 +109,7 @@ struct PythonSearchStrategy final : SearchStrategy {
     return call("pre_tuning", [&](const nb::object& method) {
       nb::list spaces;
       for (schedule::Schedule& space : plan.design_spaces) spaces.append(python::to_python(std::move(space)));
-      const auto* database = dynamic_cast<const PythonDatabase*>(plan.database.get());
+      const auto* database = dynamic_cast<const PythonTuningDatabase*>(plan.database.get());
       method(plan.max_trials, plan.num_trials_per_iter, spaces, database ? database->object() : nb::none(),
              plan.cost_model);
     });
@@ -167,13 +168,13 @@ void require_native(const SearchStrategy& self, const char* name) {
 nb::object generate(SearchStrategy& self) {
   require_native(self, "generate_measure_candidates");
   auto made = [&] {
-    nb::gil_scoped_release release;
+    GilReleased release;
     return self.generate_measure_candidates();
   }();
   return nb::cast(unwrap(std::move(made)));
 }
 
-nb::class_<SearchStrategy, PythonSearchStrategy> bind_base(nb::module_& m) {
+nb::class_<SearchStrategy, PythonSearchStrategy> bind_strategy_base(nb::module_& m) {
   nb::class_<SearchStrategy, PythonSearchStrategy> cls(
       m, "SearchStrategy",
       "Which candidates are measured, and in which order. Subclasses define pre_tuning(), "
@@ -386,7 +387,7 @@ void bind_evolution(nb::module_& m) {
       [](EvolutionarySearch& self, size_t num) {
         nb::list result;
         auto drawn = [&] {
-          nb::gil_scoped_release release;
+          GilReleased release;
           return unwrap(self.sample_init_population(num));
         }();
         for (schedule::Schedule& item : drawn) result.append(python::to_python(std::move(item)));
@@ -399,7 +400,7 @@ void bind_evolution(nb::module_& m) {
       [](EvolutionarySearch& self, const nb::object& population, size_t num) {
         auto given = unwrap(schedules_of(population, "population has", "it is a list of schedules"));
         auto best = [&] {
-          nb::gil_scoped_release release;
+          GilReleased release;
           return self.evolve_with_cost_model(std::move(given), num);
         }();
         nb::list result;
@@ -416,7 +417,7 @@ void bind_evolution(nb::module_& m) {
 
 void bind_search_strategy(nb::module_& m) {
   bind_candidate(m);
-  nb::class_<SearchStrategy, PythonSearchStrategy> base = bind_base(m);
+  nb::class_<SearchStrategy, PythonSearchStrategy> base = bind_strategy_base(m);
   nb::class_<ReplayFunc, SearchStrategy> replay_func(m, "ReplayFunc",
                                                      "Points at random, the space generator run anew for each.");
   replay_func.def(nb::init<>());

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "python/process_exit.h"
 #include "python/search_components.h"
 #include "search/mutators/defaults.h"
 #include "search/postprocs/defaults.h"
@@ -49,12 +50,12 @@ struct PythonSpaceGenerator final : SpaceGenerator {
   }
 };
 
-nb::list generate(SpaceGenerator& self, const Ref<Module>& module) {
+nb::list generate_spaces(SpaceGenerator& self, const Ref<Module>& module) {
   if (auto* python = dynamic_cast<PythonSpaceGenerator*>(&self)) {
     not_defined<SpaceGenerator>(python, "generate_design_space");
   }
   auto made = [&] {
-    nb::gil_scoped_release release;
+    GilReleased release;
     return self.generate_design_space(module);
   }();
   nb::list result;
@@ -267,7 +268,7 @@ void bind_generator(nb::module_& m) {
             unwrap_status(std::move(status));
           },
           nb::arg("context"), "Fill in what is not given, and initialize rules, postprocessors and mutators.")
-      .def("generate_design_space", &generate, nb::arg("module"),
+      .def("generate_design_space", &generate_spaces, nb::arg("module"),
            "The schedules of a program, one for each way to say it.",
            nb::sig("def generate_design_space(self, module: Module) -> list[Schedule]"))
       .def(

@@ -235,7 +235,8 @@ PyObject* complete(PyObject* self, PyObject* const* args, Py_ssize_t positional,
     PyDict_SetItem(named, PyTuple_GET_ITEM(names, i), args[positional + i]);
   }
   PyObject* name = PyUnicode_FromString("_complete");
-  PyObject* result = list && named && name ? PyObject_CallMethodObjArgs(self, name, list, named, nullptr) : nullptr;
+  PyObject* const callee[] = {self, list, named};
+  PyObject* result = list && named && name ? PyObject_VectorcallMethod(name, callee, 3, nullptr) : nullptr;
   Py_XDECREF(name);
   Py_XDECREF(named);
   Py_XDECREF(list);

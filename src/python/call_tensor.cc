@@ -216,7 +216,10 @@ const NamedType* named_type_of(PyObject* object) {
 /// Through the same memory seen as integers.
 bool read_named_type(PyObject* object, const NamedType& type, const tw_signature* signature, const tw_param* param,
                      TensorArgument& argument) {
-  Owned integers(PyObject_CallMethod(object, "view", "s", type.carrier));
+  Owned name(PyUnicode_FromString("view")), carrier(PyUnicode_FromString(type.carrier));
+  if (!name || !carrier) return false;
+  PyObject* const arguments[] = {object, carrier.get()};
+  Owned integers(PyObject_VectorcallMethod(name.get(), arguments, 2, nullptr));
   if (!integers || !acquire(integers.get(), &argument.view)) {
     TakenError error = take_error();
     refuse(signature, param, TW_ERROR_OTHER_ARGUMENT,

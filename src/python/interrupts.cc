@@ -7,13 +7,22 @@
 #include <csignal>
 #include <ctime>
 
+#include "python/process_exit.h"
+
 namespace tilewright::python {
+namespace {
+
+pthread_t main_thread;
+
+}  // namespace
+
+bool is_main_thread() { return pthread_equal(pthread_self(), main_thread) != 0; }
+
 namespace {
 
 /// After so long, a signal that came before the handler was in place is looked for in Python.
 constexpr int64_t kLookAfterNanoseconds = 50'000'000;
 
-pthread_t main_thread;
 std::atomic<bool> stop{false};  ///< set by the handler, read by every thread of the kernel
 static_assert(std::atomic<bool>::is_always_lock_free);
 
@@ -66,7 +75,7 @@ void uninstall() {
 /// tw_ctx.interrupted
 int32_t poll(tw_ctx*) {
   if (stop.load(std::memory_order_relaxed)) return 1;
-  if (!pthread_equal(pthread_self(), main_thread)) return 0;
+  if (!is_main_thread()) return 0;
   if (!installed && started == 0) install();
   if (!looked && now() - started > kLookAfterNanoseconds) {
     looked = true;
@@ -77,14 +86,24 @@ int32_t poll(tw_ctx*) {
   return stop.load(std::memory_order_relaxed) ? 1 : 0;
 }
 
+/// tw_ctx.interrupted of all other threads, which get no signals.
+int32_t poll_process_end(tw_ctx*) { return is_process_ending() ? 1 : 0; }
+
 }  // namespace
 
-bool interrupt_requested() { return pthread_equal(pthread_self(), main_thread) && in_call && poll(nullptr) != 0; }
+bool interrupt_requested() {
+  if (is_process_ending()) return true;
+  return is_main_thread() && in_call && poll(nullptr) != 0;
+}
 
 void set_main_thread() { main_thread = pthread_self(); }
 
 Interrupts::Interrupts(tw_ctx* ctx) : ctx_(ctx), before_(ctx ? ctx->interrupted : nullptr) {
-  if (!pthread_equal(pthread_self(), main_thread) || in_call) return;
+  if (!is_main_thread()) {
+    if (ctx_) ctx_->interrupted = poll_process_end;
+    return;
+  }
+  if (in_call) return;
   in_call = outermost_ = true;
   installed = looked = false;
   started = 0;
@@ -93,15 +112,15 @@ Interrupts::Interrupts(tw_ctx* ctx) : ctx_(ctx), before_(ctx ? ctx->interrupted 
 }
 
 Interrupts::~Interrupts() {
+  if (ctx_) ctx_->interrupted = before_;
   if (!outermost_) return;
   if (installed) uninstall();
   in_call = false;
-  if (ctx_) ctx_->interrupted = before_;
 }
 
 void Interrupts::raise() {
   if (PyErr_Occurred() || PyErr_CheckSignals() != 0) return;
-  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  PyErr_SetNone(is_process_ending() ? PyExc_SystemExit : PyExc_KeyboardInterrupt);
 }
 
 }  // namespace tilewright::python

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "python/node_caster.h"
+#include "python/process_exit.h"
 #include "python/search_components.h"
 #include "support/diagnostic.h"
 #include "support/raised_codes.h"
@@ -126,5 +127,6 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_search_components(m);
   tilewright::python::bind_analysis(m);
   tilewright::python::bind_tensor_intrin(m);
+  tilewright::python::bind_process_exit(m);
   tilewright::python::explain_wrong_arguments(m);
 }

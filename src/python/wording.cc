@@ -4,6 +4,7 @@
 
 #include "python/module.h"
 #include "python/node_caster.h"
+#include "python/process_exit.h"
 
 namespace tilewright::python {
 
@@ -15,7 +16,7 @@ std::string print_in_words(const NodeRef& node, script::PrintOptions options) {
     nb::object wording = present_wording();
     if (!wording.is_none()) options.package = nb::cast<std::string>(wording.attr("package"));
   }
-  nb::gil_scoped_release unlocked;
+  GilReleased unlocked;
   return script::print(node, options);
 }
 

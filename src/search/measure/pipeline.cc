@@ -119,6 +119,22 @@ void MeasurePipeline::Loop::cancel() {
   changed_.wait_for(lock, std::chrono::milliseconds(150), [&] { return halted_; });
 }
 
+bool MeasurePipeline::Loop::cancel_all(std::chrono::milliseconds wait) {
+  const auto end = Clock::now() + wait;
+  const auto has_ended = [](const Loop* loop) { return loop->is_foreign() || loop->ended_; };
+  while (true) {
+    {
+      const std::lock_guard lock(all_mutex());
+      for (Loop* loop : all()) {
+        if (!has_ended(loop) && !loop->cancel_.exchange(true)) loop->wake();
+      }
+      if (std::all_of(all().begin(), all().end(), has_ended)) return true;
+    }
+    if (Clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 std::optional<Diagnostic> MeasurePipeline::Loop::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;
@@ -176,6 +192,7 @@ std::optional<FinalsResult> MeasurePipeline::poll_finals(std::chrono::millisecon
 }
 void MeasurePipeline::drop() { loop_->drop(); }
 void MeasurePipeline::cancel() { loop_->cancel(); }
+bool MeasurePipeline::cancel_all(std::chrono::milliseconds wait) { return Loop::cancel_all(wait); }
 std::optional<Diagnostic> MeasurePipeline::failure() const { return loop_->failure(); }
 Counters MeasurePipeline::counters() const { return loop_->counters(); }
 Activities MeasurePipeline::activities() const { return loop_->activities(); }

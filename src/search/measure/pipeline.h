@@ -159,6 +159,9 @@ class MeasurePipeline {
   void drop();
   /// Kills all helpers. What was outstanding comes back from poll() as kCanceled. Returns within 200 ms.
   void cancel();
+  /// Cancels all pipelines of this process; whether all of their threads have ended, and with them the helpers, within
+  /// that time.
+  static bool cancel_all(std::chrono::milliseconds wait);
   /// Why no candidate can be measured any more, if so; what was outstanding came back as kCanceled.
   std::optional<Diagnostic> failure() const;
 

@@ -30,6 +30,16 @@ constexpr size_t kBatchPerBuilder = 4;
 
 }  // namespace
 
+// Never destroyed: threads of the host program may be at work until the process is gone.
+std::mutex& MeasurePipeline::Loop::all_mutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+std::vector<MeasurePipeline::Loop*>& MeasurePipeline::Loop::all() {
+  static auto* const loops = new std::vector<Loop*>;
+  return *loops;
+}
+
 MeasurePipeline::Loop::Loop(std::shared_ptr<Arguments> arguments, const PipelineOptions& options, CpuPlan plan,
                             std::string helper)
     : arguments_(std::move(arguments)),
@@ -59,10 +69,16 @@ Status MeasurePipeline::Loop::start() {
     return resource_error("measure/helper-start", fmt::format("no thread for the helpers ({})", error.what()),
                           "check the limit on processes (ulimit -u)");
   }
+  const std::lock_guard lock(all_mutex());
+  all().push_back(this);
   return Ok{};
 }
 
 MeasurePipeline::Loop::~Loop() {
+  {
+    const std::lock_guard lock(all_mutex());
+    std::erase(all(), this);
+  }
   cancel();
   if (thread_.joinable()) thread_.join();
   if (wake_fd_ >= 0) ::close(wake_fd_);
@@ -76,11 +92,12 @@ void MeasurePipeline::Loop::run() {
   stay_on(plan_.build);
   while (true) {
     try {
-      if (step()) return;
+      if (step()) break;
     } catch (const std::bad_alloc&) {
       halt(resource_error("measure/memory", "no memory left in this process", "measure fewer candidates at once"));
     }
   }
+  ended_ = true;
 }
 
 bool MeasurePipeline::Loop::step() {

@@ -47,6 +47,7 @@ class MeasurePipeline::Loop {
   std::optional<FinalsResult> poll_finals(std::chrono::milliseconds timeout);
   void drop();
   void cancel();
+  static bool cancel_all(std::chrono::milliseconds wait);
   std::optional<Diagnostic> failure() const;
   Counters counters() const;
   Activities activities() const;
@@ -54,6 +55,10 @@ class MeasurePipeline::Loop {
   const CpuPlan& cpu_plan() const { return plan_; }
 
  private:
+  /// The loops of this process whose threads were started.
+  static std::mutex& all_mutex();
+  static std::vector<Loop*>& all();
+
   using Clock = std::chrono::steady_clock;
 
   struct Job {
@@ -156,7 +161,7 @@ class MeasurePipeline::Loop {
   std::vector<int> pids_;
   bool halted_ = false;
 
-  std::atomic<bool> cancel_{false}, drop_{false};
+  std::atomic<bool> cancel_{false}, drop_{false}, ended_{false};
   int wake_fd_ = -1;
   std::thread thread_;
 

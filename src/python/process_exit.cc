@@ -1,0 +1,100 @@
+#include "python/process_exit.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "python/interrupts.h"
+#include "search/measure/pipeline.h"
+
+namespace nb = nanobind;
+
+namespace tilewright::python {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+/// What does not look whether it is still wanted, such as one pass of LLVM over a large function, is not waited for.
+constexpr auto kLongestWait = std::chrono::seconds(10);
+constexpr auto kPollInterval = std::chrono::milliseconds(1);
+
+std::atomic<bool> ending{false};
+std::atomic<int> threads_inside{0};
+thread_local int depth = 0;
+
+/// In the child of a fork only the forking thread goes on.
+void count_after_fork() { threads_inside = depth > 0 ? 1 : 0; }
+
+/// Destructors of static objects, LLVM's among them, would take from under a thread what it works on.
+void skip_destructors(int status, void*) {
+  if (threads_inside == 0) return;
+  std::fflush(nullptr);
+  _exit(status);
+}
+
+/// Ends what runs on other threads, and waits for them; a second Ctrl-C ends the wait.
+void end_threads() {
+  ending = true;
+  on_exit(skip_destructors, nullptr);
+  const auto end = Clock::now() + kLongestWait;
+  while (true) {
+    bool ended = false;
+    Py_BEGIN_ALLOW_THREADS;
+    ended = search::MeasurePipeline::cancel_all(std::chrono::milliseconds(50)) && threads_inside == 0;
+    if (!ended) std::this_thread::sleep_for(kPollInterval);
+    Py_END_ALLOW_THREADS;
+    if (ended) return;
+    if (Clock::now() > end || PyErr_CheckSignals() != 0) break;
+  }
+  PyErr_Clear();
+}
+
+/// Python waits for threads that are no daemons before it calls what is registered with atexit. After Ctrl-C in the
+/// main thread they are to end, too.
+void end_threads_after_interrupt() {
+  const nb::object last = nb::getattr(nb::module_::import_("sys"), "last_type", nb::none());
+  if (last.is(nb::handle(PyExc_KeyboardInterrupt))) ending = true;
+}
+
+std::atomic<bool> is_registered{false};
+
+/// As concurrent.futures does. Where a Python has no such function, or is past it, such threads end as they did.
+void register_with_threading() {
+  try {
+    nb::module_::import_("threading").attr("_register_atexit")(nb::cpp_function(&end_threads_after_interrupt));
+  } catch (nb::python_error&) {
+  }
+}
+
+}  // namespace
+
+bool is_process_ending() { return ending.load(std::memory_order_relaxed); }
+
+void raise_if_process_ends() {
+  if (!is_process_ending()) return;
+  PyErr_SetNone(PyExc_SystemExit);
+  throw nb::python_error();
+}
+
+GilReleased::GilReleased() {
+  if (!is_main_thread() && !is_registered.exchange(true)) register_with_threading();
+  if (depth++ == 0) ++threads_inside;
+  state_ = PyEval_SaveThread();
+}
+
+GilReleased::~GilReleased() {
+  PyEval_RestoreThread(state_);
+  if (--depth == 0) --threads_inside;
+}
+
+void bind_process_exit(nb::module_& m) {
+  pthread_atfork(nullptr, nullptr, count_after_fork);
+  m.def("_end_threads", &end_threads);
+  nb::module_::import_("atexit").attr("register")(m.attr("_end_threads"));
+}
+
+}  // namespace tilewright::python
