@@ -9,11 +9,11 @@
 namespace tilewright::analysis {
 namespace {
 
-using Kind = Surrounding::Kind;
+using SurroundingKind = Surrounding::Kind;
 
-class Walk {
+class AccessWalk {
  public:
-  Walk(Nested nested, const OnAccess& found) : nested_(nested), found_(found) {}
+  AccessWalk(Nested nested, const OnAccess& found) : nested_(nested), found_(found) {}
 
   void root(const NodeRef& node) {
     if (const Block* block = node.as<Block>()) {
@@ -42,7 +42,7 @@ class Walk {
         },
         [&](const Ref<For>& loop, Visitor& v) { on_loop(loop, v); },
         [&](const Ref<While>& loop, Visitor& v) {
-          around_.push_back({Kind::kWhile, loop, {}, {}, loop->condition});
+          around_.push_back({SurroundingKind::kWhile, loop, {}, {}, loop->condition});
           v.descend(loop);
           around_.pop_back();
         },
@@ -55,10 +55,10 @@ class Walk {
         [&](const Ref<Or>& either, Visitor& v) { on_logic(either, either->a, either->b, logical_not(either->a), v); },
         [&](const Ref<AssertStmt>& assertion, Visitor& v) {
           v(assertion->condition);
-          under(Kind::kAssertion, assertion, assertion->condition, [&] { v(assertion->body); });
+          under(SurroundingKind::kAssertion, assertion, assertion->condition, [&] { v(assertion->body); });
         },
         [&](const Ref<DeclBuffer>& decl, Visitor& v) {
-          around_.push_back({Kind::kDeclaration, decl, {}, {}, {}});
+          around_.push_back({SurroundingKind::kDeclaration, decl, {}, {}, {}});
           if (!owned_.contains(decl->buffer->data)) on_pointer(decl, decl->buffer->data, true, true);
           v(decl->body);
           around_.pop_back();
@@ -131,7 +131,7 @@ class Walk {
     v(loop->min);
     v(loop->extent);
     arith::IntSet set = arith::IntSet::interval(loop->min, loop->min + loop->extent - 1);
-    around_.push_back({Kind::kLoop, loop, loop->loop_var, std::move(set), {}});
+    around_.push_back({SurroundingKind::kLoop, loop, loop->loop_var, std::move(set), {}});
     v(loop->body);
     around_.pop_back();
   }
@@ -140,14 +140,17 @@ class Walk {
   void on_let(const T& let, const NodeRef& site, Visitor& v) {
     v(let.value);
     bool integral = let.value.dtype().is_integral();
-    around_.push_back(
-        {Kind::kLet, site, let.var, integral ? arith::IntSet::point(let.value) : arith::IntSet::everything(), {}});
+    around_.push_back({SurroundingKind::kLet,
+                       site,
+                       let.var,
+                       integral ? arith::IntSet::point(let.value) : arith::IntSet::everything(),
+                       {}});
     v(let.body);
     around_.pop_back();
   }
 
   template <class F>
-  void under(Kind kind, const NodeRef& site, const Expr& condition, F&& inside) {
+  void under(SurroundingKind kind, const NodeRef& site, const Expr& condition, F&& inside) {
     around_.push_back({kind, site, {}, {}, condition});
     inside();
     around_.pop_back();
@@ -155,26 +158,27 @@ class Walk {
 
   void on_branch(const NodeRef& site, const Expr& condition, const NodeRef& yes, const NodeRef& no, Visitor& v) {
     v(condition);
-    under(Kind::kCondition, site, condition, [&] { v(yes); });
-    if (no.defined()) under(Kind::kCondition, site, logical_not(condition), [&] { v(no); });
+    under(SurroundingKind::kCondition, site, condition, [&] { v(yes); });
+    if (no.defined()) under(SurroundingKind::kCondition, site, logical_not(condition), [&] { v(no); });
   }
 
   /// Of scalars, the second operand is not evaluated where the first one decides.
   void on_logic(const NodeRef& site, const Expr& first, const Expr& second, const Expr& goes_on, Visitor& v) {
     v(first);
     if (first.dtype().is_vector()) return v(second);
-    under(Kind::kCondition, site, goes_on, [&] { v(second); });
+    under(SurroundingKind::kCondition, site, goes_on, [&] { v(second); });
   }
 
   void on_realize(const Ref<BlockRealize>& realize, Visitor& v) {
     size_t before = around_.size();
     // Axes are bound where the block runs, and only there.
     v(realize->predicate);
-    if (!is_true(realize->predicate)) around_.push_back({Kind::kCondition, realize, {}, {}, realize->predicate});
+    if (!is_true(realize->predicate))
+      around_.push_back({SurroundingKind::kCondition, realize, {}, {}, realize->predicate});
     for (size_t i = 0; i < realize->iter_values.size(); ++i) {
       v(realize->iter_values[i]);
       const Ref<IterVar>& axis = realize->block->iter_vars[i];
-      around_.push_back({Kind::kAxis, axis, axis->var, arith::IntSet::point(realize->iter_values[i]), {}});
+      around_.push_back({SurroundingKind::kAxis, axis, axis->var, arith::IntSet::point(realize->iter_values[i]), {}});
     }
     on_block(realize->block);
     around_.resize(before);
@@ -186,7 +190,7 @@ class Walk {
       for (const auto& region : block->writes) report(Access::Form::kRegion, region, region->buffer, false, true);
       return;
     }
-    around_.push_back({Kind::kBlock, block, {}, {}, {}});
+    around_.push_back({SurroundingKind::kBlock, block, {}, {}, {}});
     enter_views(*block);
     part(block->init, true);
     part(block->body, false);
@@ -264,7 +268,7 @@ Ref<BufferRegion> region_of_element(const Ref<Buffer>& buffer, const std::vector
 
 void for_each_access(const NodeRef& root, Nested nested, const OnAccess& found) {
   if (!root.defined()) return;
-  with_stack_for(root.depth(), [&] { Walk(nested, found).root(root); });
+  with_stack_for(root.depth(), [&] { AccessWalk(nested, found).root(root); });
 }
 
 const std::vector<Expr>* Access::indices() const {
@@ -304,13 +308,14 @@ Ref<BufferRegion> Access::region() const {
 bool Access::is_conditional() const {
   if (mask().defined()) return true;
   Surroundings inner = inside_block(around);
-  return std::any_of(inner.begin(), inner.end(),
-                     [](const Surrounding& s) { return s.kind == Kind::kCondition || s.kind == Kind::kWhile; });
+  return std::any_of(inner.begin(), inner.end(), [](const Surrounding& s) {
+    return s.kind == SurroundingKind::kCondition || s.kind == SurroundingKind::kWhile;
+  });
 }
 
 Surroundings inside_block(Surroundings around) {
   size_t begin = around.size();
-  while (begin > 0 && around[begin - 1].kind != Kind::kBlock) --begin;
+  while (begin > 0 && around[begin - 1].kind != SurroundingKind::kBlock) --begin;
   return around.subspan(begin);
 }
 
@@ -335,7 +340,7 @@ Expr stable_terms(const Expr& condition) {
 Expr known_conditions(Surroundings around) {
   Expr all = bool_imm(true);
   for (const Surrounding& s : around) {
-    if (s.kind != Kind::kCondition && s.kind != Kind::kAssertion) continue;
+    if (s.kind != SurroundingKind::kCondition && s.kind != SurroundingKind::kAssertion) continue;
     if (Expr stable = stable_terms(s.condition); !is_true(stable)) {
       all = is_true(all) ? stable : logical_and(all, stable);
     }

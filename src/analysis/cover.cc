@@ -314,8 +314,6 @@ arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, 
 
 namespace {
 
-[[gnu::cold]] std::string quoted(const Block& block) { return "block '" + block.name_hint + "'"; }
-
 /// An isolated block depends on the loops through its axes only.
 std::optional<Obstacle> why_not_isolated(const Tree& tree, int block) {
   const auto& outside = FreeVars::of(tree.block_ref(block));

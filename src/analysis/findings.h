@@ -13,6 +13,9 @@
 
 namespace tilewright::analysis {
 
+/// "block 'B'", for messages.
+[[gnu::cold]] inline std::string quoted(const Block& block) { return "block '" + block.name_hint + "'"; }
+
 /// A fact of the root block. Safe to use from several threads.
 class Findings : public Memo::Fact {
  public:

@@ -23,8 +23,6 @@
 namespace tilewright::analysis {
 namespace {
 
-[[gnu::cold]] std::string quoted(const Block& block) { return "block '" + block.name_hint + "'"; }
-
 /// The blocks directly below a loop, and what they do to one another's buffers.
 class Below {
  public:

@@ -51,6 +51,8 @@ struct BufferFact {
   std::vector<int64_t> shape;       ///< of what is allocated; -1: no constant
   bool is_parameter = false;
   int home = -1;  ///< the innermost loop around its allocation
+
+  int element_bytes() const { return buffer->dtype.bytes() * buffer->dtype.lanes; }
 };
 
 struct AccessFact {

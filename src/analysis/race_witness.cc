@@ -98,9 +98,9 @@ using Element = std::vector<int64_t>;
 using OnElement = std::function<bool(const Element&, int64_t iteration)>;
 
 /// Walks over some iterations in which an access surely happens, the loops around `loop` at their beginnings.
-class Walk {
+class WitnessWalk {
  public:
-  Walk(const Access& access, const For& loop, const std::vector<Expr>& indices, const OnElement& found)
+  WitnessWalk(const Access& access, const For& loop, const std::vector<Expr>& indices, const OnElement& found)
       : access_(access), loop_(loop), indices_(indices), found_(found) {
     size_t inside = 0;
     bool below = false;
@@ -303,7 +303,7 @@ class Finder {
       if (same < 2) before.push_back({iteration, access.writes, reduces, access.site, where});
       return false;
     };
-    Walk(access, *loop, indices, found).run();
+    WitnessWalk(access, *loop, indices, found).run();
   }
 
   /// Whatever the lane; other elements in the loops around it.
@@ -318,7 +318,7 @@ class Finder {
       same = element == *first;
       return !same;
     };
-    Walk(access, loop, indices, compare).run();
+    WitnessWalk(access, loop, indices, compare).run();
     return same;
   }
 

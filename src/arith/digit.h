@@ -8,13 +8,13 @@
 namespace tilewright::arith {
 
 /// source % modulus // divisor, with divisor | modulus; modulus 0: source // divisor; divisor 1: no division.
-struct Digit {
+struct DividedDigit {
   Expr source;
   int64_t modulus = 0;
   int64_t divisor = 1;
 };
 
 /// Of quotients and remainders by positive constants.
-std::optional<Digit> as_digit(const Expr& atom);
+std::optional<DividedDigit> as_digit(const Expr& atom);
 
 }  // namespace tilewright::arith

@@ -15,7 +15,7 @@ constexpr int64_t kLimit = int64_t{1} << 31;
 bool is_small(int64_t x) { return -kLimit < x && x < kLimit; }
 
 /// Expressions that are walked by plain recursion.
-constexpr uint32_t kDeepest = 64;
+constexpr uint32_t kDeepestDigits = 64;
 
 class Reader {
  public:
@@ -26,7 +26,7 @@ class Reader {
     if (e.is<Var>()) {
       const Expr* value = value_of(e);
       if (!value) return read_var(e, scale, sum);
-      return value->depth() <= kDeepest && read(*value, scale, sum);
+      return value->depth() <= kDeepestDigits && read(*value, scale, sum);
     }
     if (const IntImm* number = e.as<IntImm>()) {
       if (!is_small(number->value) || !is_small(number->value * scale)) return false;
@@ -86,7 +86,7 @@ class Reader {
   bool moves(const Expr& e) const {
     if (e.is<IntImm>()) return false;
     if (e.is<Var>()) {
-      if (const Expr* value = value_of(e)) return value->depth() > kDeepest || moves(*value);
+      if (const Expr* value = value_of(e)) return value->depth() > kDeepestDigits || moves(*value);
       return std::any_of(inputs_.begin(), inputs_.end(), [&](const Counter& input) { return input.var == e.get(); });
     }
     if (BinaryOperands operands = binary_operands(e)) return moves(*operands.a) || moves(*operands.b);
@@ -189,7 +189,7 @@ std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>&
 namespace {
 
 bool read_digits(const Expr& e, Reader& reader, DigitSum& sum) {
-  return e.depth() <= kDeepest && reader.read(e, 1, sum) && fits_type(sum, e);
+  return e.depth() <= kDeepestDigits && reader.read(e, 1, sum) && fits_type(sum, e);
 }
 
 /// Where digits of one variable do not overlap, they run independently of one another.
@@ -320,7 +320,7 @@ bool is_inside(const Reach& inner, const Reach& outer, Reader& around) {
     while (same < met.size() && (met[same] || !is_same(outer.fixed[same]))) ++same;
     if (same < met.size()) {
       met[same] = true;
-    } else if (term.value.depth() > kDeepest || !around.read(term.value, term.scale, rest)) {
+    } else if (term.value.depth() > kDeepestDigits || !around.read(term.value, term.scale, rest)) {
       return false;
     }
   }

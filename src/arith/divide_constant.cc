@@ -17,8 +17,8 @@
 
 namespace tilewright::arith {
 
-std::optional<Digit> as_digit(const Expr& atom) {
-  Digit digit;
+std::optional<DividedDigit> as_digit(const Expr& atom) {
+  DividedDigit digit;
   Expr inner = atom;
   if (const FloorDiv* div = inner.as<FloorDiv>()) {
     auto divisor = const_int(div->b);

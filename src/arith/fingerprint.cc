@@ -10,17 +10,17 @@ namespace {
 
 constexpr uint64_t kPrimeA = (uint64_t{1} << 61) - 1;
 constexpr uint64_t kPrimeB = (uint64_t{1} << 62) - 57;
-using Wide = unsigned __int128;
+using Product = unsigned __int128;
 
-uint64_t reduce_a(Wide v) {
+uint64_t reduce_a(Product v) {
   uint64_t r = static_cast<uint64_t>(v & kPrimeA) + static_cast<uint64_t>(v >> 61);
   r = (r & kPrimeA) + (r >> 61);
   return r == kPrimeA ? 0 : r;
 }
-uint64_t reduce_b(Wide v) {
+uint64_t reduce_b(Product v) {
   constexpr uint64_t kLow = (uint64_t{1} << 62) - 1;
   // v = high * 2^62 + low, and 2^62 = 57 modulo the prime.
-  Wide once = (v & kLow) + (v >> 62) * 57;
+  Product once = (v & kLow) + (v >> 62) * 57;
   uint64_t twice = static_cast<uint64_t>((once & kLow) + (once >> 62) * 57);
   while (twice >= kPrimeB) twice -= kPrimeB;
   return twice;
@@ -52,7 +52,7 @@ Fingerprint operator-(Fingerprint x, Fingerprint y) {
   return {x.a >= y.a ? x.a - y.a : x.a + kPrimeA - y.a, x.b >= y.b ? x.b - y.b : x.b + kPrimeB - y.b};
 }
 Fingerprint operator*(Fingerprint x, Fingerprint y) {
-  return {reduce_a(static_cast<Wide>(x.a) * y.a), reduce_b(static_cast<Wide>(x.b) * y.b)};
+  return {reduce_a(static_cast<Product>(x.a) * y.a), reduce_b(static_cast<Product>(x.b) * y.b)};
 }
 Fingerprint mix(uint64_t tag, Fingerprint x, Fingerprint y, Fingerprint z) {
   auto lane = [&](uint64_t seed) {

@@ -10,7 +10,7 @@
 namespace tilewright::arith {
 namespace {
 
-constexpr uint32_t kDeepest = 64;
+constexpr uint32_t kDeepestPlain = 64;
 /// Sums of two such numbers, and products with numbers of 31 bits, do not wrap.
 constexpr int64_t kFar = int64_t{1} << 31;
 bool is_near(int64_t x) { return -kFar < x && x < kFar; }
@@ -56,7 +56,7 @@ bool Engine::PlainSum::add(const Expr& e, int64_t scale) {
 /// Whether a - b is such a sum; then the values it takes on lie between the ends, both of which it does where `exact`.
 bool Engine::PlainSum::difference(const Engine& engine, const Expr& a, const Expr& b) {
   if (!is_index(a.dtype()) || a.dtype() != b.dtype() || engine.value_mode_) return false;
-  if (a.depth() > kDeepest || b.depth() > kDeepest || !add(a, 1) || !add(b, -1)) return false;
+  if (a.depth() > kDeepestPlain || b.depth() > kDeepestPlain || !add(a, 1) || !add(b, -1)) return false;
   __int128 least = constant, most = constant;
   exact = engine.runs_freely();
   for (size_t i = 0; i < size; ++i) {
@@ -151,7 +151,7 @@ std::optional<bool> Engine::plain_order(const Expr& a, const Expr& b, bool or_eq
     return sum.exact ? std::optional(false) : std::nullopt;
   }
   if (value_mode_ || !is_index(a.dtype()) || a.dtype() != b.dtype()) return std::nullopt;
-  if (a.depth() > kDeepest || b.depth() > kDeepest) return std::nullopt;
+  if (a.depth() > kDeepestPlain || b.depth() > kDeepestPlain) return std::nullopt;
   auto [x, behind_x] = without_constant(a);
   auto [y, behind_y] = without_constant(b);
   Extremes first{}, second{};

@@ -21,13 +21,13 @@ namespace tilewright::arith {
 namespace {
 
 /// x // y or x % y, of either rounding.
-struct Division {
+struct QuotientForm {
   const Expr *a = nullptr, *b = nullptr;
   bool quotient = false, floors = false;
   explicit operator bool() const { return a != nullptr; }
 };
 
-Division as_division(const Expr& e) {
+QuotientForm as_division(const Expr& e) {
   switch (e.kind()) {
     case Kind::kFloorDiv:
       return {&e.as<FloorDiv>()->a, &e.as<FloorDiv>()->b, true, true};
@@ -43,12 +43,12 @@ Division as_division(const Expr& e) {
 }
 
 /// What the digits of constant divisors do not cover.
-bool is_general(const Division& division) { return !division.floors || !division.b->is<IntImm>(); }
+bool is_general(const QuotientForm& division) { return !division.floors || !division.b->is<IntImm>(); }
 
-Expr quotient_of(const Division& d) {
+Expr quotient_of(const QuotientForm& d) {
   return d.floors ? Expr(make<FloorDiv>({*d.a, *d.b})) : Expr(make<Div>({*d.a, *d.b}));
 }
-Expr remainder_of(const Division& d) {
+Expr remainder_of(const QuotientForm& d) {
   return d.floors ? Expr(make<FloorMod>({*d.a, *d.b})) : Expr(make<Mod>({*d.a, *d.b}));
 }
 
@@ -89,7 +89,7 @@ void Engine::recombine(Linear& sum) {
   // What there is to join, so that a plain sum costs one look at each term.
   int remainders = 0, quotients = 0, general = 0, choices = 0, products = 0, casts = 0;
   for (const Term& term : sum.terms) {
-    if (Division division = as_division(term.atom)) {
+    if (QuotientForm division = as_division(term.atom)) {
       (division.quotient ? quotients : remainders) += 1;
       general += is_general(division);
     } else {
@@ -151,7 +151,7 @@ bool Engine::join_general(Linear& sum) {
   auto join_in = [&](Linear& in) {
     for (size_t i = 0; i < in.terms.size(); ++i) {
       const Term low = in.terms[i];
-      Division division = as_division(low.atom);
+      QuotientForm division = as_division(low.atom);
       if (!division || division.quotient || !is_general(division)) continue;
       Fingerprint wanted = fp(quotient_of(division)) * fp(*division.b) * Fingerprint::of_int(low.coeff);
       for (size_t j = 0; j < in.terms.size(); ++j) {
@@ -168,7 +168,7 @@ bool Engine::join_general(Linear& sum) {
   };
   bool remainders = false, sums = false;
   for (const Term& term : sum.terms) {
-    Division division = as_division(term.atom);
+    QuotientForm division = as_division(term.atom);
     remainders |= division && !division.quotient && is_general(division);
     const Mul* mul = term.atom.as<Mul>();
     sums |= mul && (mul->a.is<Add>() || mul->a.is<Sub>() || mul->b.is<Add>() || mul->b.is<Sub>());
@@ -187,7 +187,7 @@ bool Engine::join_general(Linear& sum) {
 /// T6 for other divisors: the whole dividend stands in the sum.
 bool Engine::exchange_general(Linear& sum) {
   for (const Term& term : sum.terms) {
-    auto exchange = [&](const Division& division, int64_t count) {  // count dividends go
+    auto exchange = [&](const QuotientForm& division, int64_t count) {  // count dividends go
       Linear dividend = flat(*division.a);
       if (dividend.bad || count == 0 || dividend.terms.empty()) return false;
       Linear next = sum;
@@ -209,7 +209,7 @@ bool Engine::exchange_general(Linear& sum) {
       sum = std::move(next);
       return true;
     };
-    Division division = as_division(term.atom);
+    QuotientForm division = as_division(term.atom);
     if (division && !division.quotient) {
       if (is_general(division) && exchange(division, -term.coeff)) return true;
       continue;
@@ -222,7 +222,7 @@ bool Engine::exchange_general(Linear& sum) {
         factors.push_back(mul->b);
         continue;
       }
-      Division of_factor = as_division(factors[i]);
+      QuotientForm of_factor = as_division(factors[i]);
       if (!of_factor || !of_factor.quotient || !is_general(of_factor)) continue;
       Linear divisor = flat(*of_factor.b);
       int64_t content = gcd(divisor.content(), divisor.constant);

@@ -19,16 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-int64_t stride_of(const TensorArg& tensor, size_t dimension) {
-  if (!tensor.strides.empty()) return tensor.strides[dimension];
-  int64_t stride = 1;
-  for (size_t d = dimension + 1; d < tensor.shape.size(); ++d) stride *= tensor.shape[d];
-  return stride;
-}
-
 int64_t offset_of(const TensorArg& tensor, const std::vector<int64_t>& index) {
   int64_t offset = 0;
-  for (size_t d = 0; d < index.size(); ++d) offset += index[d] * stride_of(tensor, d);
+  for (size_t d = 0; d < index.size(); ++d) offset += index[d] * tensor.stride(d);
   return offset * tensor.dtype.bytes() * tensor.dtype.lanes;
 }
 
@@ -44,7 +37,7 @@ class Scratch {
       if (!tensor || !tensor->writable) continue;
       int64_t first = 0, last = 0;  // elements from the one that `data` points to
       for (size_t d = 0; d < tensor->shape.size(); ++d) {
-        const int64_t reach = (tensor->shape[d] - 1) * stride_of(*tensor, d);
+        const int64_t reach = (tensor->shape[d] - 1) * tensor->stride(d);
         (reach < 0 ? first : last) += reach;
         if (tensor->shape[d] == 0) last = first - 1;
       }

@@ -38,13 +38,6 @@ bool is_compact(const TensorArg& arg) {
   return true;
 }
 
-int64_t stride_of(const TensorArg& arg, size_t dimension) {
-  if (!arg.strides.empty()) return arg.strides[dimension];
-  int64_t stride = 1;
-  for (size_t i = dimension + 1; i < arg.shape.size(); ++i) stride *= arg.shape[i];
-  return stride;
-}
-
 }  // namespace
 
 Machine::Machine(const Program& program, const InterpretOptions& options)
@@ -100,7 +93,7 @@ Status Machine::bind_tensor(const Ref<Var>& param, const Ref<Buffer>& buffer, co
   int64_t first = 0, last = 0, bytes = int64_t{arg.dtype.bytes()} * arg.dtype.lanes;
   bool empty = false;
   for (size_t i = 0; i < arg.shape.size(); ++i) {
-    int64_t reach = (arg.shape[i] - 1) * stride_of(arg, i);
+    int64_t reach = (arg.shape[i] - 1) * arg.stride(i);
     empty = empty || arg.shape[i] == 0;
     (reach < 0 ? first : last) += reach;
   }
@@ -165,7 +158,7 @@ bool Machine::argument_size(const Frame& frame, const Insn& in, Slot* r) {
     return false;
   }
   auto dimension = static_cast<size_t>(in.b);
-  r[in.dst].i = in.op == Op::kArgDimension ? tensor->shape[dimension] : stride_of(*tensor, dimension);
+  r[in.dst].i = in.op == Op::kArgDimension ? tensor->shape[dimension] : tensor->stride(dimension);
   return true;
 }
 
@@ -174,7 +167,7 @@ bool Machine::check_argument(const Frame& frame, const ArgCheck& check, const Sl
   if (!tensor) return true;  // a pointer from another function
   auto dimension = static_cast<size_t>(check.dimension);
   bool is_shape = check.what == ArgCheck::What::kDimension;
-  int64_t actual = is_shape ? tensor->shape[dimension] : stride_of(*tensor, dimension);
+  int64_t actual = is_shape ? tensor->shape[dimension] : tensor->stride(dimension);
   int64_t expected = r[check.expected].i;
   if (actual == expected || (!is_shape && tensor->shape[dimension] <= 1)) return true;
   const Ref<Var>& param = frame.function->func->params[check.arg];

@@ -34,6 +34,14 @@ struct TensorArg {
   std::vector<int64_t> shape;
   std::vector<int64_t> strides = {};  ///< empty: row-major and compact
   bool writable = true;
+
+  /// In elements.
+  int64_t stride(size_t dimension) const {
+    if (!strides.empty()) return strides[dimension];
+    int64_t stride = 1;
+    for (size_t d = dimension + 1; d < shape.size(); ++d) stride *= shape[d];
+    return stride;
+  }
 };
 struct ScalarArg {
   DataType dtype;

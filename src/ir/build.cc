@@ -10,7 +10,7 @@
 namespace tilewright {
 namespace {
 
-[[noreturn, gnu::cold]] void refuse(const char* code, std::string message, std::string hint = {}) {
+[[noreturn, gnu::cold]] void refuse_operands(const char* code, std::string message, std::string hint = {}) {
   throw Exception(script_error(code, std::move(message), std::move(hint)));
 }
 
@@ -28,14 +28,15 @@ bool is_number(const Expr& e) { return e.is<IntImm>() || e.is<FloatImm>(); }
 DataType meet(DataType a, DataType b) {
   if (a == b) return a;
   if (a.is_handle() || b.is_handle() || a.is_void() || b.is_void()) {
-    refuse("ir/dtype-mismatch", "no common type of " + a.str() + " and " + b.str(),
-           "cast one of them: x.astype(\"float32\")");
+    refuse_operands("ir/dtype-mismatch", "no common type of " + a.str() + " and " + b.str(),
+                    "cast one of them: x.astype(\"float32\")");
   }
   if (a.is_float() && !b.is_float()) return a;
   if (b.is_float() && !a.is_float()) return b;
   if (a.is_float()) {
     if (a.bits == b.bits) {
-      refuse("ir/dtype-mismatch", "no common type of " + a.str() + " and " + b.str(), "cast one side with T.Cast");
+      refuse_operands("ir/dtype-mismatch", "no common type of " + a.str() + " and " + b.str(),
+                      "cast one side with T.Cast");
     }
     return a.bits > b.bits ? a : b;
   }
@@ -73,7 +74,7 @@ bool is_float_value(const Expr& e, double value) {
 template <class T>
 Expr build_division(Expr a, Expr b) {
   promote(a, b);
-  if (is_const_int(b, 0)) refuse("ir/divide-by-zero", "division by zero", "the divisor is the constant 0");
+  if (is_const_int(b, 0)) refuse_operands("ir/divide-by-zero", "division by zero", "the divisor is the constant 0");
   if (auto folded = fold_binary(KindOf<T>::kind, a, b)) return *folded;
   constexpr bool quotient = KindOf<T>::kind == Kind::kDiv || KindOf<T>::kind == Kind::kFloorDiv;
   if (a.dtype().is_integral()) {
@@ -98,8 +99,8 @@ Expr constant(DataType dtype, int64_t value) {
 }
 Expr constant(DataType dtype, double value) {
   if (!dtype.is_float())
-    refuse("ir/dtype-mismatch", "the constant " + std::to_string(value) + " in type " + dtype.str(),
-           "constants have an integer, boolean or floating-point type");
+    refuse_operands("ir/dtype-mismatch", "the constant " + std::to_string(value) + " in type " + dtype.str(),
+                    "constants have an integer, boolean or floating-point type");
   return spread(float_imm(dtype.element(), value), dtype);
 }
 Expr min_value(DataType dtype) {
@@ -157,14 +158,15 @@ Ref<Range> range_of(Expr extent) {
 // ---- operators
 
 void promote(Expr& a, Expr& b) {
-  if (!a.defined() || !b.defined()) refuse("ir/missing-operand", "an operator needs two operands");
+  if (!a.defined() || !b.defined()) refuse_operands("ir/missing-operand", "an operator needs two operands");
   if (a.dtype() == b.dtype()) return;
   a = spread(a, b.dtype());
   b = spread(b, a.dtype());
   DataType ta = a.dtype(), tb = b.dtype();
   if (ta == tb) return;
   if (ta.lanes != tb.lanes || ta.scalable != tb.scalable) {
-    refuse("ir/lanes", "an operator on " + ta.str() + " and " + tb.str(), "both sides need the same number of lanes");
+    refuse_operands("ir/lanes", "an operator on " + ta.str() + " and " + tb.str(),
+                    "both sides need the same number of lanes");
   }
   DataType target = meet(ta.element(), tb.element());
   // A constant adopts the type of the other side when it can hold the value: x_f16 + 1.0 stays float16.
@@ -229,8 +231,8 @@ Expr operator*(Expr a, int64_t b) { return a * constant(a.dtype(), b); }
 Expr div(Expr a, Expr b) {
   promote(a, b);
   if (a.dtype().is_integral()) {
-    refuse("ir/integer-division", "'/' of integers (" + a.dtype().str() + ") does not say how to round",
-           "use // (floor) or T.truncdiv");
+    refuse_operands("ir/integer-division", "'/' of integers (" + a.dtype().str() + ") does not say how to round",
+                    "use // (floor) or T.truncdiv");
   }
   return build_division<Div>(std::move(a), std::move(b));
 }
@@ -282,8 +284,8 @@ Expr if_then_else(Expr condition, Expr true_value, Expr false_value) {
   promote(true_value, false_value);
   if (auto v = const_int(condition)) return *v ? true_value : false_value;
   if (!condition.dtype().is_bool()) {
-    refuse("ir/not-bool", "the condition of T.if_then_else must be bool, not " + condition.dtype().str(),
-           "compare it: x != 0");
+    refuse_operands("ir/not-bool", "the condition of T.if_then_else must be bool, not " + condition.dtype().str(),
+                    "compare it: x != 0");
   }
   DataType type = true_value.dtype();
   return make<Call>({type, intrinsic_op(Intrinsic::k_if_then_else), {condition, true_value, false_value}});
@@ -343,14 +345,15 @@ namespace {
 DataType call_type(Intrinsic intrinsic, const std::vector<Expr>& args) {
   const IntrinsicRow& row = intrinsic_row(intrinsic);
   auto wrong = [&](const std::string& wanted) {
-    refuse("ir/intrinsic-dtype", "T." + std::string(row.name) + " takes " + wanted + ", not " + args[0].dtype().str(),
-           "cast the argument: x.astype(dtype)");
+    refuse_operands("ir/intrinsic-dtype",
+                    "T." + std::string(row.name) + " takes " + wanted + ", not " + args[0].dtype().str(),
+                    "cast the argument: x.astype(dtype)");
   };
   if (row.arity >= 0 && static_cast<int>(args.size()) != row.arity) {
-    refuse("ir/intrinsic-arity",
-           "T." + std::string(row.name) + " takes " + std::to_string(row.arity) + " arguments, not " +
-               std::to_string(args.size()),
-           "docs/reference/intrinsics.md says what each takes");
+    refuse_operands("ir/intrinsic-arity",
+                    "T." + std::string(row.name) + " takes " + std::to_string(row.arity) + " arguments, not " +
+                        std::to_string(args.size()),
+                    "docs/reference/intrinsics.md says what each takes");
   }
   switch (row.typing) {
     case Typing::kSameFloat:
@@ -368,8 +371,8 @@ DataType call_type(Intrinsic intrinsic, const std::vector<Expr>& args) {
     case Typing::kExplicit:
       break;
   }
-  refuse("ir/intrinsic-dtype", "T." + std::string(row.name) + " needs the type of its result",
-         "give it first: T.reinterpret(\"int32\", x)");
+  refuse_operands("ir/intrinsic-dtype", "T." + std::string(row.name) + " needs the type of its result",
+                  "give it first: T.reinterpret(\"int32\", x)");
 }
 }  // namespace
 

@@ -21,7 +21,7 @@ constexpr bool is_skipped = std::is_same_v<std::remove_cvref_t<F>, Identity>;
 
 /// Nodes one after the other, what they refer to before them: the number of its kind, then its fields. Numbers are
 /// written in groups of seven bits, negative ones folded in between; a node is the number of its place, 0 for none.
-class Writer {
+class CompactWriter {
  public:
   std::string write(const NodeRef& root) {
     bytes_ = kMagic;
@@ -36,9 +36,9 @@ class Writer {
     if (!node.defined()) return 0;
     auto known = places_.find(node.get());
     if (known != places_.end()) return known->second;
-    using Fn = void (*)(Writer&, const NodeRef&);
+    using Fn = void (*)(CompactWriter&, const NodeRef&);
     static constexpr Fn kTable[] = {
-#define X(name, sort, first, last) &Writer::object<name>,
+#define X(name, sort, first, last) &CompactWriter::object<name>,
 #include "ir/kinds.def"
 #undef X
     };
@@ -46,7 +46,7 @@ class Writer {
     return places_.emplace(node.get(), places_.size() + 1).first->second;
   }
   template <class T>
-  static void object(Writer& self, const NodeRef& node) {
+  static void object(CompactWriter& self, const NodeRef& node) {
     for_each_field(*node.as<T>(), [&](std::string_view, const auto& field) { self.place(field); });
     self.number(static_cast<uint64_t>(KindOf<T>::kind));
     for_each_field(*node.as<T>(), [&](std::string_view, const auto& field) {
@@ -113,14 +113,14 @@ class Writer {
   std::unordered_map<const NodeBase*, uint64_t> places_;
 };
 
-class Reader {
+class CompactReader {
  public:
-  explicit Reader(std::string_view bytes) : rest_(bytes.substr(kMagic.size())) {}
+  explicit CompactReader(std::string_view bytes) : rest_(bytes.substr(kMagic.size())) {}
 
   NodeRef read() {
-    using Fn = NodeRef (*)(Reader&);
+    using Fn = NodeRef (*)(CompactReader&);
     static constexpr Fn kTable[] = {
-#define X(name, sort, first, last) &Reader::object<name>,
+#define X(name, sort, first, last) &CompactReader::object<name>,
 #include "ir/kinds.def"
 #undef X
     };
@@ -135,7 +135,7 @@ class Reader {
 
  private:
   template <class T>
-  static NodeRef object(Reader& self) {
+  static NodeRef object(CompactReader& self) {
     T data;
     for_each_field(data, [&](std::string_view, auto& field) {
       if constexpr (!is_skipped<decltype(field)>) self.value(field);
@@ -235,7 +235,7 @@ class Reader {
 
 std::string to_compact(const NodeRef& root) {
   std::string bytes;
-  with_stack_for(root.depth(), [&] { bytes = Writer().write(root); });
+  with_stack_for(root.depth(), [&] { bytes = CompactWriter().write(root); });
   return bytes;
 }
 
@@ -244,7 +244,7 @@ bool is_compact(std::string_view bytes) { return bytes.starts_with(kMagic); }
 Result<NodeRef> from_compact(std::string_view bytes) {
   try {
     if (!is_compact(bytes)) throw BadContent{"it does not begin like one"};
-    return Reader(bytes).read();
+    return CompactReader(bytes).read();
   } catch (const BadContent& bad) {
     return internal_error("ir/compact", "these bytes are no program: " + bad.what);
   } catch (const Exception& e) {

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kVersion = 2;
 constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-class Writer {
+class JsonWriter {
  public:
   Json write(const NodeRef& root) {
     int index = id(root);
@@ -26,9 +26,9 @@ class Writer {
   int id(const NodeRef& node) {
     auto it = ids_.find(node.get());
     if (it != ids_.end()) return it->second;
-    using Fn = Json (*)(Writer&, const NodeRef&);
+    using Fn = Json (*)(JsonWriter&, const NodeRef&);
     static constexpr Fn kTable[] = {
-#define X(name, sort, first, last) &Writer::object<name>,
+#define X(name, sort, first, last) &JsonWriter::object<name>,
 #include "ir/kinds.def"
 #undef X
     };
@@ -39,7 +39,7 @@ class Writer {
     return index;
   }
   template <class T>
-  static Json object(Writer& self, const NodeRef& node) {
+  static Json object(JsonWriter& self, const NodeRef& node) {
     Json result{{"class", kind_name(KindOf<T>::kind)}};
     for_each_field(*node.as<T>(), [&](std::string_view name, const auto& field) {
       if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, Identity>) {
@@ -84,7 +84,7 @@ class Writer {
   std::unordered_map<const NodeBase*, int> ids_;
 };
 
-class Reader {
+class JsonReader {
  public:
   NodeRef read(const Json& document) {
     if (!document.is_object() || document.value("tilewright", 0) != kVersion) {
@@ -98,9 +98,9 @@ class Reader {
 
  private:
   NodeRef node(const Json& object) {
-    using Fn = NodeRef (*)(Reader&, const Json&);
+    using Fn = NodeRef (*)(JsonReader&, const Json&);
     static const std::unordered_map<std::string_view, Fn> kTable = {
-#define X(name, sort, first, last) {#name, &Reader::object_of<name>},
+#define X(name, sort, first, last) {#name, &JsonReader::object_of<name>},
 #include "ir/kinds.def"
 #undef X
     };
@@ -109,7 +109,7 @@ class Reader {
     return it->second(*this, object);
   }
   template <class T>
-  static NodeRef object_of(Reader& self, const Json& object) {
+  static NodeRef object_of(JsonReader& self, const Json& object) {
     T data;
     for_each_field(data, [&](std::string_view name, auto& field) {
       if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, Identity>) {
@@ -181,7 +181,7 @@ class Reader {
 std::string to_json(const NodeRef& root) {
   std::string text;
   with_stack_for(root.depth(),
-                 [&] { text = Writer().write(root).dump(-1, ' ', false, Json::error_handler_t::replace); });
+                 [&] { text = JsonWriter().write(root).dump(-1, ' ', false, Json::error_handler_t::replace); });
   return text;
 }
 
@@ -189,7 +189,7 @@ Result<NodeRef> from_json(std::string_view text) {
   try {
     Json document = Json::parse(text);
     bool graph = document.is_object() && !document.contains("tilewright") && document.contains("nodes");
-    return graph ? from_object_graph(text) : Reader().read(document);
+    return graph ? from_object_graph(text) : JsonReader().read(document);
   } catch (const BadContent& bad) {
     return script_error("json/content", bad.what, "only text written by to_json can be read");
   } catch (const Json::exception& e) {

@@ -11,7 +11,7 @@ struct KindRow {
   Sort sort;
   Stage first, last;
 };
-constexpr KindRow kRows[] = {
+constexpr KindRow kKindRows[] = {
 #define X(name, sort, first, last) {#name, Sort::k##sort, Stage::first, Stage::last},
 #include "ir/kinds.def"
 #undef X
@@ -19,8 +19,8 @@ constexpr KindRow kRows[] = {
 
 }  // namespace
 
-std::string_view kind_name(Kind kind) { return kRows[static_cast<int>(kind)].name; }
-Sort kind_sort(Kind kind) { return kRows[static_cast<int>(kind)].sort; }
+std::string_view kind_name(Kind kind) { return kKindRows[static_cast<int>(kind)].name; }
+Sort kind_sort(Kind kind) { return kKindRows[static_cast<int>(kind)].sort; }
 std::string_view stage_name(Stage stage) {
   switch (stage) {
     case Stage::kSparse:
@@ -33,7 +33,7 @@ std::string_view stage_name(Stage stage) {
   return {};
 }
 bool kind_allowed(Kind kind, Stage stage) {
-  const KindRow& row = kRows[static_cast<int>(kind)];
+  const KindRow& row = kKindRows[static_cast<int>(kind)];
   return row.first <= stage && stage <= row.last;
 }
 

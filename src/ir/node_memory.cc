@@ -61,7 +61,7 @@ static_assert(kHeaderBytes % kUnit == 0 && kMaxNodeBytes / kUnit < 64);
 #include "ir/kinds.def"
 #undef X
 
-struct List {
+struct FreeList {
   Chunk *first = nullptr, *last = nullptr;
   size_t size = 0;
   void add_first(Chunk* chunk) {
@@ -89,7 +89,7 @@ struct List {
 /// at any time.
 struct Pool {
   std::mutex mutex;
-  List spare, sparse;
+  FreeList spare, sparse;
   char *fresh = nullptr, *fresh_end = nullptr;  ///< never used so far
 };
 Pool& pool() {
@@ -239,7 +239,7 @@ void next_chunk(Current& here, bool sparse) {
   sparse = sparse && !from.spare.first && from.sparse.first;
   Chunk* chunk;
   if (sparse || from.spare.first) {
-    List& list = sparse ? from.sparse : from.spare;
+    FreeList& list = sparse ? from.sparse : from.spare;
     chunk = list.first;
     list.remove(chunk);
   } else {

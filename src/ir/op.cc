@@ -51,7 +51,7 @@ constexpr CpuColumn function(int vector_bits) { return {vector_bits, true}; }
    (cpu).elementary,                                                                    \
    of_floats,                                                                           \
    of_integers},
-constexpr IntrinsicRow kRows[] = {
+constexpr IntrinsicRow kIntrinsicRows[] = {
 #define FLOATS(name, arity, folds, cpu, meaning) \
   TW_ROW(name, arity, kPure, kSameFloat, kDerived, folds, cpu, true, false)
 #define INTEGERS(name, arity, typing, script, folds, cpu, meaning) \
@@ -73,8 +73,8 @@ struct OpTable {
   std::unordered_map<const NodeBase*, Intrinsic> by_node;
   OpTable() {
     for (int i = 0; i < static_cast<int>(Intrinsic::kUnknown); ++i) {
-      by_name.emplace(kRows[i].name, static_cast<Intrinsic>(i));
-      ops.push_back(make<Op>({"tir." + std::string(kRows[i].name)}, 0));
+      by_name.emplace(kIntrinsicRows[i].name, static_cast<Intrinsic>(i));
+      ops.push_back(make<Op>({"tir." + std::string(kIntrinsicRows[i].name)}, 0));
       by_node.emplace(ops.back().get(), static_cast<Intrinsic>(i));
     }
   }
@@ -86,7 +86,7 @@ const OpTable& op_table() {
 
 }  // namespace
 
-const IntrinsicRow& intrinsic_row(Intrinsic intrinsic) { return kRows[static_cast<int>(intrinsic)]; }
+const IntrinsicRow& intrinsic_row(Intrinsic intrinsic) { return kIntrinsicRows[static_cast<int>(intrinsic)]; }
 
 Intrinsic find_intrinsic(std::string_view name) {
   if (name.starts_with("tir.")) name.remove_prefix(4);

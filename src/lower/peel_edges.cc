@@ -31,7 +31,7 @@ using arith::Analyzer;
 using arith::IntSet;
 
 /// Accesses in a body that is copied, and in all copies together.
-constexpr int64_t kMostAccesses = 120, kMostCopied = 1500;
+constexpr int64_t kMostPeeledAccesses = 120, kMostCopied = 1500;
 /// Iterations of a loop, and full vectors of a vectorized one, that are worth it.
 constexpr int64_t kFewestIterations = 8, kFewestVectors = 4;
 /// Of an index that wraps around, so many times the iterations of the edge.
@@ -97,7 +97,7 @@ class Peeler {
     bool registers = false;
     visit(loop.body, [&](const Ref<BufferStore>& store) { registers |= is_local(*store->buffer); });
     const int64_t count = accesses(loop.body);
-    return !registers && count <= kMostAccesses && copied_ + 2 * count <= kMostCopied;
+    return !registers && count <= kMostPeeledAccesses && copied_ + 2 * count <= kMostCopied;
   }
 
   static int64_t accesses(const Stmt& body) {

@@ -29,7 +29,7 @@ bool is_register(const Allocate& allocate) {
 }
 
 /// Memory that several allocations of one region use one after the other.
-struct Slot {
+struct WorkspaceSlot {
   Ref<Var> data;  ///< of the first of them
   DataType dtype;
   std::string scope;
@@ -41,7 +41,7 @@ struct Slot {
 class Planner {
  public:
   Stmt region(const Stmt& body) {
-    std::vector<Slot> outer = std::exchange(slots_, {});
+    std::vector<WorkspaceSlot> outer = std::exchange(slots_, {});
     Stmt inside = walk(body);
     for (auto it = slots_.rbegin(); it != slots_.rend(); ++it) {
       Expr extent = it->extent;
@@ -89,7 +89,7 @@ class Planner {
     std::string scope = allocate->buffer_var->type_annotation.as<PointerType>()->storage_scope;
     // The first slot that no enclosing allocation holds.
     size_t index = slots_.size();
-    auto fits = [&](const Slot& slot) {
+    auto fits = [&](const WorkspaceSlot& slot) {
       if (bytes > 0) return slot.bytes > 0;
       return slot.bytes == 0 && slot.dtype == allocate->dtype && same_expr(slot.extent, allocate->extents[0]);
     };
@@ -111,7 +111,7 @@ class Planner {
     return is_new ? body : Stmt(make<LetStmt>({allocate->buffer_var, data, body}));
   }
 
-  std::vector<Slot> slots_;
+  std::vector<WorkspaceSlot> slots_;
   std::unordered_set<NodeRef> held_;
   std::unordered_set<NodeRef> defined_;  ///< since the start of the region
   bool in_parallel_ = false;

@@ -42,7 +42,7 @@ struct Look {
   Expr predicate;  ///< may be absent: all lanes
 };
 
-struct Slot {
+struct RegisterSlot {
   int64_t start;
   int lanes;
   Ref<Buffer> buffer;
@@ -58,7 +58,7 @@ struct LocalBuffer {
   std::vector<Look> looks;
   std::unordered_set<NodeRef> inside;  ///< variables that are defined where it lives
   std::string problem;
-  std::vector<Slot> slots;
+  std::vector<RegisterSlot> slots;
   SpanId where = 0;
 };
 
@@ -279,16 +279,16 @@ class Promoter {
     context_.promotions.push_back(std::move(report));
   }
 
-  static const Slot& slot_of(const LocalBuffer& local, int64_t element) {
+  static const RegisterSlot& slot_of(const LocalBuffer& local, int64_t element) {
     auto it = std::upper_bound(local.slots.begin(), local.slots.end(), element,
-                               [](int64_t e, const Slot& slot) { return e < slot.start; });
+                               [](int64_t e, const RegisterSlot& slot) { return e < slot.start; });
     return *std::prev(it);
   }
 
-  static Expr read_slot(const Slot& slot) { return load(slot.buffer, {i32(0)}); }
+  static Expr read_slot(const RegisterSlot& slot) { return load(slot.buffer, {i32(0)}); }
 
   static Expr read(const LocalBuffer& local, const Span& span) {
-    const Slot& slot = slot_of(local, span.start);
+    const RegisterSlot& slot = slot_of(local, span.start);
     Expr whole = read_slot(slot);
     if (slot.start == span.start && slot.lanes == span.lanes) return whole;
     std::vector<Expr> lanes;
@@ -315,7 +315,7 @@ class Promoter {
   }
 
   static Stmt write(const LocalBuffer& local, const Span& span, const Expr& value, const Expr& predicate) {
-    const Slot& slot = slot_of(local, span.start);
+    const RegisterSlot& slot = slot_of(local, span.start);
     Expr next = value;
     if (predicate.defined() && is_left_out_seen(local, span, predicate)) {
       Expr old = read(local, span);

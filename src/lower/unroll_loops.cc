@@ -32,7 +32,7 @@ namespace {
 /// Stores and loads that an unrolled loop may expand to, and all unrolled loops of a function together. A loop that is
 /// left inside counts as so many of them: compilers take that much longer.
 constexpr int64_t kLoopAsAccesses = 16;
-constexpr int64_t kMostAccesses = 8192;
+constexpr int64_t kMostUnrolledAccesses = 8192;
 constexpr int64_t kMostAccessesInAll = 32768;
 /// Copies that the code generator is asked for where a loop stays.
 constexpr int64_t kMostHinted = 64;
@@ -135,13 +135,14 @@ class Unroller {
     if (!marked && !selects) return inner;
     bool keep = marked && !selectors_.count(loop->loop_var) && !asked.explicitly;
     int64_t each = count_accesses(inner->body);
-    bool fits = extent && *extent <= kMostAccesses / each && (*extent - 1) * each <= kMostAccessesInAll - spent_;
+    bool fits =
+        extent && *extent <= kMostUnrolledAccesses / each && (*extent - 1) * each <= kMostAccessesInAll - spent_;
     if (!fits || keep) {
       if (!marked) return inner;
       For serial = *inner;
       serial.kind = ForKind::kSerial;
       int64_t wanted = extent ? std::min(*extent, kMostHinted) : 1;
-      int64_t copies = std::max<int64_t>(std::min(wanted, kMostAccesses / each), 1);
+      int64_t copies = std::max<int64_t>(std::min(wanted, kMostUnrolledAccesses / each), 1);
       if (keep) serial.annotations.set(kUnrollHint, i32(copies));
       if (!keep || copies < wanted) report(loop, extent, each);
       return make<For>(std::move(serial), loop.span());
@@ -159,7 +160,7 @@ class Unroller {
     std::string why = "its extent is not a constant";
     if (extent) {
       why = std::to_string(*extent) + " copies of " + std::to_string(each) + " accesses are more than the " +
-            std::to_string(kMostAccesses) + " that a loop may become, or with other loops more than the " +
+            std::to_string(kMostUnrolledAccesses) + " that a loop may become, or with other loops more than the " +
             std::to_string(kMostAccessesInAll) + " of a function";
     }
     context_.notes.push_back({"lower/not-unrolled", context_.function,

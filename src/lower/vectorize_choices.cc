@@ -235,9 +235,9 @@ class Match {
   Choice choice_;
 };
 
-class Vectorizer {
+class ChoiceVectorizer {
  public:
-  Vectorizer(const PrimFunc& func, PassContext& context)
+  ChoiceVectorizer(const PrimFunc& func, PassContext& context)
       : target_(context.target), private_(private_memory(func, context)), variables_(func, analyzer_) {
     assume_sizes(func, analyzer_);
   }
@@ -500,7 +500,7 @@ class Vectorizer {
 }  // namespace
 
 PassResult vectorize_choices(const Ref<PrimFunc>& func, PassContext& context) {
-  return with_body(func, Vectorizer(*func, context).run(func->body));
+  return with_body(func, ChoiceVectorizer(*func, context).run(func->body));
 }
 
 }  // namespace tilewright::lower

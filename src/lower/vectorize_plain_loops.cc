@@ -311,9 +311,9 @@ bool only_instructions(const Stmt& body) {
   return only;
 }
 
-class Vectorizer {
+class PlainLoopVectorizer {
  public:
-  Vectorizer(const PrimFunc& func, PassContext& context)
+  PlainLoopVectorizer(const PrimFunc& func, PassContext& context)
       : context_(context), private_memory_(private_memory(func, context)) {
     assume_sizes(func, analyzer_);
   }
@@ -539,7 +539,7 @@ class Vectorizer {
 }  // namespace
 
 PassResult vectorize_plain_loops(const Ref<PrimFunc>& func, PassContext& context) {
-  return with_body(func, Vectorizer(*func, context).run(func->body));
+  return with_body(func, PlainLoopVectorizer(*func, context).run(func->body));
 }
 
 }  // namespace tilewright::lower

@@ -17,7 +17,7 @@ bool takes_functions(const Instruction& instruction) {
 }
 
 /// The function of the first block or loop that the instruction takes.
-std::optional<uint32_t> function_of(const State& state, const Instruction& instruction) {
+std::optional<uint32_t> function_taken_by(const State& state, const Instruction& instruction) {
   std::optional<uint32_t> found;
   for_each_handle(instruction, [&](HandleKind kind, uint32_t number) {
     if (!found && kind != HandleKind::kExpr && number < state.num_handles()) found = state.handle(number).func;
@@ -43,7 +43,7 @@ std::vector<Ref<Var>> sizes_of(const PrimFunc& func) {
 
 Result<Instruction> with_sizes_by_name(const State& state, Instruction instruction) {
   if (!takes_functions(instruction)) return instruction;
-  const auto number = function_of(state, instruction);
+  const auto number = function_taken_by(state, instruction);
   const PrimFunc* func = number ? state.function_at(*number).as<PrimFunc>() : nullptr;
   if (!func) return instruction;
   const std::vector<Ref<Var>> sizes = sizes_of(*func);

@@ -6,8 +6,6 @@
 namespace tilewright::script {
 namespace {
 
-bool is_plain_zero(const Expr& e) { return e.is<IntImm>() && e.as<IntImm>()->value == 0; }
-
 bool is_vscale_multiple(const Expr& e) {
   if (is_call_to(e, Intrinsic::k_vscale)) return true;
   const Mul* mul = e.as<Mul>();
@@ -32,7 +30,7 @@ Expr divide_lanes(const Expr& extent, const Expr& step) {
 }  // namespace
 
 Expr extent_of(const Expr& start, const Expr& stop) {
-  if (is_plain_zero(start)) {
+  if (is_zero_literal(start)) {
     return start.dtype().bits <= stop.dtype().bits ? stop : cast(start.dtype(), stop);
   }
   if (const Add* add = stop.as<Add>()) {
@@ -49,7 +47,7 @@ Expr extent_of(const Expr& start, const Expr& stop) {
 
 Expr stop_of(const Expr& min, const Expr& extent) {
   auto means_extent = [&](const Expr& stop) { return same_expr(extent_of(min, stop), extent); };
-  if (is_plain_zero(min)) return extent;
+  if (is_zero_literal(min)) return extent;
   const Sub* sub = extent.as<Sub>();
   if (sub && same_expr(sub->b, min) && means_extent(sub->a)) return sub->a;
   Expr stop = min + extent;

@@ -6,6 +6,8 @@
 
 namespace tilewright::script {
 
+inline bool is_zero_literal(const Expr& e) { return e.is<IntImm>() && e.as<IntImm>()->value == 0; }
+
 /// The extent of [start, stop): the difference of constants, `stop` itself for a start of 0, `e` where stop is
 /// `start + e`, else `stop - start` simplified.
 Expr extent_of(const Expr& start, const Expr& stop);

@@ -17,7 +17,7 @@ std::string_view global_symbol(const PrimFunc& func) {
   return name ? std::string_view(name->value) : std::string_view();
 }
 
-bool contains_block(const Stmt& root) {
+bool has_block_realize(const Stmt& root) {
   bool found = false;
   visit(
       root, [&](const Ref<BlockRealize>&, Visitor&) { found = true; },
@@ -115,7 +115,8 @@ const Block* Printer::implicit_root(const Stmt& body) const {
     return nullptr;
   }
   const BlockRealize* inner = root.body.as<BlockRealize>();
-  bool needed = !root.alloc_buffers.empty() || (inner ? !inner->block->iter_vars.empty() : contains_block(root.body));
+  bool needed =
+      !root.alloc_buffers.empty() || (inner ? !inner->block->iter_vars.empty() : has_block_realize(root.body));
   return needed ? &root : nullptr;
 }
 

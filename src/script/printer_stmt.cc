@@ -65,10 +65,8 @@ void Printer::scope(bool concise, std::string_view lhs, std::string_view name, C
 
 namespace {
 
-bool is_plain_zero(const Expr& e) { return e.is<IntImm>() && e.as<IntImm>()->value == 0; }
-
 bool fits_grid(const For& loop) {
-  return loop.kind == ForKind::kSerial && is_plain_zero(loop.min) && loop.annotations.empty();
+  return loop.kind == ForKind::kSerial && is_zero_literal(loop.min) && loop.annotations.empty();
 }
 
 std::string_view loop_function(const For& loop) {
@@ -149,7 +147,7 @@ void Printer::loop_header(const For& loop) {
     tir(loop_function(loop));
     out_ += '(';
   }
-  if (is_plain_zero(loop.min)) {
+  if (is_zero_literal(loop.min)) {
     expr(loop.extent);
   } else {
     bounds(loop.min, loop.extent, ", ");
@@ -246,7 +244,7 @@ bool Printer::launch_thread(const AttrStmt& attr, bool concise) {
   if (!attr.value.defined() || attr.value.sort() != Sort::kExpr) return false;
   const auto& extent = static_cast<const Expr&>(attr.value);
   // What T.launch_thread makes; an axis with another domain, or none, is written out.
-  if (!thread->dom.defined() || !is_plain_zero(thread->dom->min) || !same_expr(thread->dom->extent, extent))
+  if (!thread->dom.defined() || !is_zero_literal(thread->dom->min) || !same_expr(thread->dom->extent, extent))
     return false;
   push_frame();
   bool named = is_defined(thread->var);

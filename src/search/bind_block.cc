@@ -19,14 +19,14 @@ namespace {
 
 using namespace schedule;  // NOLINT: instructions
 
-struct Around {
+struct LoopsAround {
   bool in_blocks = false;      ///< a loop is bound to blockIdx
   std::optional<int> threads;  ///< the outermost loop that is bound to threadIdx
   int fusible = 0;             ///< outer loops that are spatial, serial, and directly inside of one another
 };
 
-Around look(const analysis::Tree& tree, int block) {
-  Around around;
+LoopsAround look(const analysis::Tree& tree, int block) {
+  LoopsAround around;
   std::vector<int> loops = tree.loops_above(block);
   bool fusible = true;
   for (size_t i = 0; i < loops.size(); ++i) {
@@ -79,7 +79,7 @@ Status bind_block_thread_idx(Schedule& schedule, BlockRV block, int64_t max_thre
   TW_TRY(place, schedule.state().find(block));
   if (place.tree->realize_at(place.at) == nullptr) return Ok{};
   if (place.block().annotations.has("meta_schedule.tiling_structure")) return Ok{};
-  Around around = look(*place.tree, place.at);
+  LoopsAround around = look(*place.tree, place.at);
   if (around.in_blocks) {
     if (around.threads) return Ok{};
     return schedule_error("search/bind-block",

@@ -8,7 +8,7 @@
 namespace tilewright::search {
 namespace {
 
-constexpr std::pair<ModuleEquality, std::string_view> kNames[] = {
+constexpr std::pair<ModuleEquality, std::string_view> kEqualityNames[] = {
     {ModuleEquality::kStructural, "structural"},
     {ModuleEquality::kIgnoreConstants, "ignore-ndarray"},
     {ModuleEquality::kAnchorBlock, "anchor-block"},
@@ -67,7 +67,7 @@ std::vector<Candidate> blocks_with_init(const Ref<Module>& module) {
 }  // namespace
 
 Result<ModuleEquality> parse_module_equality(std::string_view name) {
-  for (const auto& [equality, known] : kNames) {
+  for (const auto& [equality, known] : kEqualityNames) {
     if (name == known) return equality;
   }
   return argument_error("search/equality", "there is no equality of modules '" + std::string(name) + "'",

@@ -16,7 +16,7 @@ namespace tilewright::search {
 namespace {
 
 /// Of one program to those of the other; nothing for names that stand for several things.
-using Names = std::unordered_map<std::string, std::optional<std::string>>;
+using NameMap = std::unordered_map<std::string, std::optional<std::string>>;
 
 struct Named {
   std::vector<std::string> blocks, buffers;  ///< in program order
@@ -30,7 +30,7 @@ Named named_in(const Ref<PrimFunc>& function) {
   return found;
 }
 
-void match(const std::vector<std::string>& was, const std::vector<std::string>& now, Names& names) {
+void match(const std::vector<std::string>& was, const std::vector<std::string>& now, NameMap& names) {
   if (was.size() != now.size()) return;
   for (size_t i = 0; i < was.size(); ++i) {
     const auto [place, is_new] = names.emplace(was[i], now[i]);
@@ -42,7 +42,7 @@ void match(const std::vector<std::string>& was, const std::vector<std::string>& 
 constexpr std::string_view kOfBlocks[] = {"init", "update", "rf", "o", "pad_const", "partition", "common"};
 
 /// None for names that follow no other.
-std::optional<std::string> renamed(std::string_view name, const Names& own, const Names& buffers) {
+std::optional<std::string> renamed(std::string_view name, const NameMap& own, const NameMap& buffers) {
   if (const auto found = own.find(std::string(name)); found != own.end()) return found->second;
   for (size_t end = name.rfind('_'); end != std::string_view::npos && end > 0; end = name.rfind('_', end - 1)) {
     const std::string_view ending = name.substr(end + 1);
@@ -58,7 +58,7 @@ std::optional<std::string> renamed(std::string_view name, const Names& own, cons
 schedule::Trace renamed_trace(const schedule::Trace& trace, const Ref<PrimFunc>& was, const Ref<PrimFunc>& now,
                               const std::string& function) {
   const Named before = named_in(was), after = named_in(now);
-  Names blocks, buffers;
+  NameMap blocks, buffers;
   match(before.blocks, after.blocks, blocks);
   match(before.buffers, after.buffers, buffers);
   std::vector<schedule::TraceEdit> edits;

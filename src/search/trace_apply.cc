@@ -26,9 +26,9 @@ namespace {
 
 using namespace schedule;  // NOLINT: instructions
 using analysis::Tree;
-using Names = std::unordered_set<std::string>;
+using NameSet = std::unordered_set<std::string>;
 
-/// Names of all blocks but roots, in program order.
+/// NameSet of all blocks but roots, in program order.
 std::vector<std::string> block_names(const State& state) {
   std::vector<std::string> names;
   for (const FoundBlock& found : blocks_of(state)) {
@@ -38,8 +38,8 @@ std::vector<std::string> block_names(const State& state) {
 }
 
 /// The blocks that the one with this name takes values from, directly or not, and itself.
-Result<Names> ancestors(Schedule schedule, const std::string& name) {
-  Names seen;
+Result<NameSet> ancestors(Schedule schedule, const std::string& name) {
+  NameSet seen;
   TW_TRY(first, schedule.apply(GetBlock{name, ""}));
   std::vector<BlockRV> open = {first};
   while (!open.empty()) {
@@ -64,7 +64,7 @@ Result<std::shared_ptr<ScheduleRule>> inlining_rule(const Target& target) {
 
 /// Inlines spatial blocks behind the anchor that the trace does not speak of.
 Status inline_what_follows(Schedule& schedule, const Trace& anchor_trace, const Target& target) {
-  Names kept;
+  NameSet kept;
   for (const Step* step : anchor_trace.steps()) {
     if (const auto* get = step->instruction.as<GetBlock>()) kept.insert(get->name);
   }

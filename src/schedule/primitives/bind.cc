@@ -24,7 +24,7 @@
 namespace tilewright::schedule {
 namespace {
 
-constexpr ExecutionCodes kCodes = {"bind/P1", "bind/P2", "bind/P3", "bind/P4", "bind/P5"};
+constexpr ExecutionCodes kBindCodes = {"bind/P1", "bind/P2", "bind/P3", "bind/P4", "bind/P5"};
 
 /// Loops with one axis, one inside of the other, mean the same threads.
 Status check_threads(const Ref<Block>& root, const Ref<Var>& loop_var) {
@@ -45,7 +45,7 @@ Result<Plan> plan(const State& state, const Bind& bind) {
     return refuse("bind/P6", "'" + bind.thread_axis + "' is no thread axis", {place.node()},
                   "use blockIdx, threadIdx or vthread with .x, .y or .z");
   }
-  TW_TRY(plan, set_kind(state, bind.loop, ForKind::kThreadBinding, kCodes, bind.thread_axis));
+  TW_TRY(plan, set_kind(state, bind.loop, ForKind::kThreadBinding, kBindCodes, bind.thread_axis));
   TW_RETURN_IF_ERROR(check_threads(plan.root, place.loop().loop_var));
   return plan;
 }

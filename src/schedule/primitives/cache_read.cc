@@ -33,7 +33,7 @@
 namespace tilewright::schedule {
 namespace {
 
-struct Request {
+struct CacheReadRequest {
   Place block;
   int scope;
   int64_t position;  ///< among the block's reads
@@ -43,7 +43,7 @@ struct Request {
 
 /// Positions of the readers to redirect: those that read the same values as the block. What stands before the only
 /// writer reads what the buffer holds without it.
-Result<std::vector<int>> find_consumers(const State& state, const CacheRead& cache, const Request& request,
+Result<std::vector<int>> find_consumers(const State& state, const CacheRead& cache, const CacheReadRequest& request,
                                         const analysis::Scope& scope, const Ref<Buffer>& buffer, int writer) {
   const Tree& tree = *request.block.tree;
   bool before = request.block.at < writer;
@@ -73,7 +73,7 @@ Result<std::vector<int>> find_consumers(const State& state, const CacheRead& cac
 
 /// Of what the scope does not write before: what it declares to read, else the whole buffer.
 Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const CacheRead& cache,
-                                                     const Request& request) {
+                                                     const CacheReadRequest& request) {
   const Tree& tree = *request.block.tree;
   const Ref<Buffer>& buffer = request.block.block().reads[request.position]->buffer;
   if (auto obstacle = why_not_all_written(state, request.block, request.scope, buffer)) {
@@ -109,7 +109,8 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
 }
 
 /// What there is to copy, and where.
-Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRead& cache, const Request& request) {
+Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRead& cache,
+                                               const CacheReadRequest& request) {
   if (request.writer == Tree::kNone) return copy_from_outside(state, cache, request);
   const Tree& tree = *request.block.tree;
   const Ref<Buffer>& buffer = request.block.block().reads[request.position]->buffer;
@@ -154,7 +155,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
 
 /// The only writer in the scope; Tree::kNone if there is none. One after the block runs after all iterations of the
 /// loops around it.
-Result<int> find_writer(const Request& request, const analysis::Scope& scope, const Ref<Buffer>& buffer) {
+Result<int> find_writer(const CacheReadRequest& request, const analysis::Scope& scope, const Ref<Buffer>& buffer) {
   const Tree& tree = *request.block.tree;
   std::vector<int> writers = scope.writers(buffer);
   if (writers.size() > 1) {
@@ -177,7 +178,7 @@ Result<int> find_writer(const Request& request, const analysis::Scope& scope, co
 }
 
 /// The variable is the pointer of a parameter, or of a buffer that a block allocates: of no memory but that.
-bool is_data_of_buffer(const State& state, const Request& request, const NodeRef& pointer) {
+bool is_data_of_buffer(const State& state, const CacheReadRequest& request, const NodeRef& pointer) {
   const auto& map = state.function_at(request.block.func).as<PrimFunc>()->buffer_map;
   if (std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second->data == pointer; }))
     return true;
@@ -190,7 +191,7 @@ bool is_data_of_buffer(const State& state, const Request& request, const NodeRef
 
 /// The copy is of all elements, which nothing changes, and what is behind a pointer is read only: whatever the reader
 /// looks at, the copy has it.
-bool holds_everything(const State& state, const Request& request, const Copy& copy, int reader) {
+bool holds_everything(const State& state, const CacheReadRequest& request, const Copy& copy, int reader) {
   const Tree& tree = *request.block.tree;
   bool good = request.writer == Tree::kNone && copy.same_layout();
   analysis::for_each_access(tree.block_ref(reader), analysis::Nested::kEnter, [&](const analysis::Access& access) {
@@ -208,7 +209,7 @@ bool holds_everything(const State& state, const Request& request, const Copy& co
 Result<Plan> plan(const State& state, const CacheRead& cache) {
   TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
-  Request request{block, tree[block.at].scope, 0, Tree::kNone, {}};
+  CacheReadRequest request{block, tree[block.at].scope, 0, Tree::kNone, {}};
   if (request.scope == Tree::kNone)
     return refuse("cache_read/P1", "the root block is no reader", {block.node()}, "name a block inside of it");
   TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_read/P1"));

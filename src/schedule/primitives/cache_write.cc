@@ -34,7 +34,7 @@
 namespace tilewright::schedule {
 namespace {
 
-struct Request {
+struct CacheWriteRequest {
   Place block;
   int scope;
   int64_t position;  ///< among the block's writes
@@ -43,10 +43,10 @@ struct Request {
   std::vector<int> redirected;  ///< those that shall read the new buffer
 };
 
-Result<Request> check(const State& state, const CacheWrite& cache) {
+Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {
   TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
-  Request request{block, tree[block.at].scope, 0, {}, {}, {}};
+  CacheWriteRequest request{block, tree[block.at].scope, 0, {}, {}, {}};
   if (request.scope == Tree::kNone)
     return refuse("cache_write/P1", "the root block is no writer", {block.node()}, "name a block inside of it");
   TW_TRY(position, buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "cache_write/P1"));
@@ -104,7 +104,7 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
 }
 
 /// The copy back stands before the first reader of the buffer, or at the end of the scope.
-Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Request& request) {
+Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const CacheWriteRequest& request) {
   const Tree& tree = *request.block.tree;
   int writer = request.block.at;
   std::vector<int> later;

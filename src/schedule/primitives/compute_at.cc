@@ -38,11 +38,11 @@
 namespace tilewright::schedule {
 namespace {
 
-constexpr MoveCodes kCodes = {.role = "compute_at/P1",
-                              .scope = "compute_at/P2",
-                              .writer = "compute_at/P3",
-                              .index = "compute_at/P7",
-                              .instances = "compute_at/P8"};
+constexpr MoveCodes kComputeAtCodes = {.role = "compute_at/P1",
+                                       .scope = "compute_at/P2",
+                                       .writer = "compute_at/P3",
+                                       .index = "compute_at/P7",
+                                       .instances = "compute_at/P8"};
 
 /// Nobody but blocks of the scope sees what the block writes.
 Status check_local(const Move& move, const analysis::Scope& scope, int self) {
@@ -74,14 +74,14 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
   if (target.is_root_mark()) return Plan{};
   if (target.is_inline_mark()) return plan(state, ComputeInline{compute.block});
   TW_TRY(loop, state.find(compute.loop));
-  Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, kCodes, true};
+  Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, kComputeAtCodes, true};
   const Tree& tree = *block.tree;
   TW_RETURN_IF_ERROR(check_same_scope(move));
   TW_RETURN_IF_ERROR(check_block_role(move));
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   int self = scope.child(block.block().id.value);
   TW_RETURN_IF_ERROR(check_local(move, scope, self));
-  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kCodes.writer));
+  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kComputeAtCodes.writer));
 
   std::vector<int> statements = statements_of(tree, loop.at);
   move.last = static_cast<int>(statements.size());

@@ -47,10 +47,10 @@
 namespace tilewright::schedule {
 namespace {
 
-using Extents = std::unordered_map<NodeRef, Expr>;  ///< by variable
+using ExtentOfVar = std::unordered_map<NodeRef, Expr>;  ///< by variable
 
 /// Whether it is one element, with axes as indices; where it is read, others than enlarged ones may be in any index.
-bool is_element(const BufferRegion& region, const Block& block, const Extents& extents, bool is_read) {
+bool is_element(const BufferRegion& region, const Block& block, const ExtentOfVar& extents, bool is_read) {
   return std::all_of(region.region.begin(), region.region.end(), [&](const Ref<Range>& r) {
     bool axis = std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
                             [&](const Ref<IterVar>& iter) { return r->min == iter->var; });
@@ -60,7 +60,7 @@ bool is_element(const BufferRegion& region, const Block& block, const Extents& e
   });
 }
 
-Status check_form(const Place& place, const Extents& extents) {
+Status check_form(const Place& place, const ExtentOfVar& extents) {
   const Block& block = place.block();
   const auto& facts = analysis::BlockFacts::of(place.tree->block_ref(place.at));
   std::string why = facts.why;
@@ -90,10 +90,10 @@ Status check_form(const Place& place, const Extents& extents) {
 }
 
 /// The extents of enlarged axes, and of the loops that they are.
-Result<Extents> find_extents(const Place& place, const std::vector<int64_t>& padding) {
+Result<ExtentOfVar> find_extents(const Place& place, const std::vector<int64_t>& padding) {
   const Tree& tree = *place.tree;
   const BlockRealize& realize = *tree.realize_at(place.at);
-  Extents extents;
+  ExtentOfVar extents;
   arith::Analyzer analyzer;
   std::vector<int> loops = tree.loops_above(place.at);
   for (size_t i = 0; i < padding.size(); ++i) {
@@ -158,7 +158,7 @@ bool is_zero_beyond(const Expr& e, const Ref<Var>& axis) {
   return false;
 }
 
-Status check_values(const Place& place, const Extents& extents) {
+Status check_values(const Place& place, const ExtentOfVar& extents) {
   const Block& block = place.block();
   bool divides = false;
   auto look = [&](const Expr& divisor) { divides |= !const_int(divisor) && divisor.dtype().is_integral(); };
@@ -205,7 +205,7 @@ void keep_inside(Span& span, const Expr& size) {
   span.extent = span.padded = analyzer.simplify(end - span.begin);
 }
 
-Padded pad_buffer(const BufferRegion& region, const Place& place, const Extents& extents) {
+Padded pad_buffer(const BufferRegion& region, const Place& place, const ExtentOfVar& extents) {
   const Block& block = place.block();
   auto moves = [&](const Ref<Var>& v) { return place.tree->loop(v) != Tree::kNone; };
   Padded result{region.buffer, {}, {}};
@@ -273,7 +273,7 @@ Stmt copy_nest(const Padded& padded, bool into_copy, const Expr& condition, Ref<
 }
 
 /// The block with its buffers and domains replaced, in its loops.
-Stmt enlarged(const Stmt& top, const Extents& extents, const std::vector<Padded>& padded) {
+Stmt enlarged(const Stmt& top, const ExtentOfVar& extents, const std::vector<Padded>& padded) {
   auto replaced = [&](const Ref<Buffer>& buffer) {
     for (const Padded& pair : padded) {
       if (pair.buffer == buffer) return pair.copy;

@@ -18,11 +18,11 @@
 
 namespace tilewright::schedule {
 namespace {
-constexpr ExecutionCodes kCodes = {"parallel/P1", "parallel/P2", "parallel/P3", "parallel/P4", "parallel/P5"};
+constexpr ExecutionCodes kParallelCodes = {"parallel/P1", "parallel/P2", "parallel/P3", "parallel/P4", "parallel/P5"};
 }  // namespace
 
 Result<Plan> plan(const State& state, const Parallel& parallel) {
-  return set_kind(state, parallel.loop, ForKind::kParallel, kCodes);
+  return set_kind(state, parallel.loop, ForKind::kParallel, kParallelCodes);
 }
 
 }  // namespace tilewright::schedule

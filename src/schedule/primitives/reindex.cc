@@ -31,7 +31,7 @@
 namespace tilewright::schedule {
 namespace {
 
-struct Request {
+struct ReindexRequest {
   Place block;
   int scope;
   int64_t position;
@@ -55,7 +55,7 @@ Expr condition_of_no_loop(const Tree& tree, int block) {
 }
 
 /// The copy looks at all values of the axes: the block around has to declare to read that much.
-Status check_declared(const Request& request) {
+Status check_declared(const ReindexRequest& request) {
   const Tree& tree = *request.block.tree;
   if (tree[request.scope].scope == Tree::kNone) return Ok{};
   const Block& scope = tree.block_at(request.scope);
@@ -73,7 +73,7 @@ Status check_declared(const Request& request) {
 }
 
 /// What may be copied at once: the values there are before the loops, or all that is there after them.
-Status check_values(const State& state, const Request& request) {
+Status check_values(const State& state, const ReindexRequest& request) {
   const Place& block = request.block;
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
@@ -116,10 +116,10 @@ Status check_values(const State& state, const Request& request) {
                 {block.node()}, "let the axes have the domains that the loops give them");
 }
 
-Result<Request> check(const State& state, const ReIndex& reindex) {
+Result<ReindexRequest> check(const State& state, const ReIndex& reindex) {
   TW_TRY(block, state.find(reindex.block));
   const Tree& tree = *block.tree;
-  Request request{block, tree[block.at].scope, 0, {}, false, {}, {}, {}};
+  ReindexRequest request{block, tree[block.at].scope, 0, {}, false, {}, {}, {}};
   if (request.scope == Tree::kNone)
     return refuse("reindex/P1", "the root block has no axes", {block.node()}, "name a block inside of it");
   TW_TRY(chosen, touched_position(reindex.buffer, block, "reindex/P1"));

@@ -37,11 +37,11 @@ namespace tilewright::schedule {
 namespace {
 
 /// Where the copy stands.
-struct Choice {
+struct ChosenRead {
   CopyPlace place;
   bool written;  ///< in the scope, before; else the copy is at the start of it
 };
-Result<Choice> choose_place(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
+Result<ChosenRead> choose_place(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
   if (scope.bare_statement()) {
@@ -66,11 +66,12 @@ Result<Choice> choose_place(const State& state, const Place& block, int scope_at
                   {tree.stmt(writer), block.node()},
                   "cache before its reduction is decomposed, and before the loops of the two blocks are joined");
   }
-  if (writer != Tree::kNone && writer < block.at) return Choice{before_first(tree, scope_at, writer, {block.at}), true};
+  if (writer != Tree::kNone && writer < block.at)
+    return ChosenRead{before_first(tree, scope_at, writer, {block.at}), true};
   if (auto obstacle = why_not_all_written(state, block, scope_at, buffer)) {
     return refuse("reindex_cache_read/P6", *obstacle, "let a block write all of the buffer before");
   }
-  return Choice{start_of(tree, scope_at), false};
+  return ChosenRead{start_of(tree, scope_at), false};
 }
 
 }  // namespace

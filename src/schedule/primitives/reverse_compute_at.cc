@@ -34,11 +34,11 @@
 
 namespace tilewright::schedule {
 namespace {
-constexpr MoveCodes kCodes = {.role = "reverse_compute_at/P1",
-                              .scope = "reverse_compute_at/P2",
-                              .writer = "reverse_compute_at/P3",
-                              .index = "reverse_compute_at/P7",
-                              .instances = "reverse_compute_at/P8"};
+constexpr MoveCodes kReverseComputeAtCodes = {.role = "reverse_compute_at/P1",
+                                              .scope = "reverse_compute_at/P2",
+                                              .writer = "reverse_compute_at/P3",
+                                              .index = "reverse_compute_at/P7",
+                                              .instances = "reverse_compute_at/P8"};
 }  // namespace
 
 Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
@@ -47,13 +47,13 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   if (target.is_root_mark()) return Plan{};
   if (target.is_inline_mark()) return plan(state, ReverseComputeInline{compute.block});
   TW_TRY(loop, state.find(compute.loop));
-  Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, kCodes, false};
+  Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, kReverseComputeAtCodes, false};
   const Tree& tree = *block.tree;
   TW_RETURN_IF_ERROR(check_same_scope(move));
   TW_RETURN_IF_ERROR(check_block_role(move));
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   int self = scope.child(block.block().id.value);
-  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kCodes.writer));
+  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kReverseComputeAtCodes.writer));
 
   std::vector<int> statements = statements_of(tree, loop.at);
   move.last = static_cast<int>(statements.size());

@@ -41,7 +41,7 @@ std::string factor_list(const State& state, const Split& split) {
   return "[" + text + "]";
 }
 
-struct Extents {
+struct SplitExtents {
   std::vector<Expr> extents;  ///< of the new loops
   bool exact = false;         ///< their product is the old extent
 };
@@ -85,14 +85,15 @@ bool leaves_type(const Expr& extent, const Expr& step, arith::Analyzer& analyzer
 }
 
 /// The extents of the new loops, the inferred one included.
-Result<Extents> new_extents(const State& state, const Split& split, const Place& place, arith::Analyzer& analyzer) {
+Result<SplitExtents> new_extents(const State& state, const Split& split, const Place& place,
+                                 arith::Analyzer& analyzer) {
   const For& loop = place.loop();
   DataType dtype = loop.loop_var.dtype();
   auto factors = [&] { return "factors=" + factor_list(state, split); };
   int inferred = -1, position = 0;
   int64_t product = 1;
   Expr scalable = constant(dtype, 1);
-  Extents result;
+  SplitExtents result;
   for (const Factor& factor : split.factors.items) {
     if (std::holds_alternative<None>(factor)) {
       if (inferred >= 0) {

@@ -21,7 +21,8 @@
 
 namespace tilewright::schedule {
 namespace {
-constexpr ExecutionCodes kCodes = {"vectorize/P1", "vectorize/P2", "vectorize/P3", "vectorize/P4", "vectorize/P5"};
+constexpr ExecutionCodes kVectorizeCodes = {"vectorize/P1", "vectorize/P2", "vectorize/P3", "vectorize/P4",
+                                            "vectorize/P5"};
 }  // namespace
 
 Result<Plan> plan(const State& state, const Vectorize& vectorize) {
@@ -41,7 +42,7 @@ Result<Plan> plan(const State& state, const Vectorize& vectorize) {
                       " is parallel, vectorized or bound to a thread",
                   {place.node(), inner}, "vectorize the innermost of them");
   }
-  return set_kind(state, vectorize.loop, ForKind::kVectorized, kCodes);
+  return set_kind(state, vectorize.loop, ForKind::kVectorized, kVectorizeCodes);
 }
 
 }  // namespace tilewright::schedule

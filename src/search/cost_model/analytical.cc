@@ -30,8 +30,6 @@ constexpr double kScattered = 1.5;                   // by how much short rows a
 constexpr double kLine = 64;                         // bytes
 constexpr double kWayOfL1 = 4096, kWayOfL2 = 65536;  // bytes after which addresses share their places
 
-int bytes_of(const BufferFact& buffer) { return buffer.buffer->dtype.bytes() * buffer.buffer->dtype.lanes; }
-
 /// An access with what the model asks of it.
 struct Stream {
   const AccessFact* access;
@@ -103,7 +101,7 @@ StoreModel::StoreModel(LoopProgram& program, const StoreFact& store, const Targe
 void StoreModel::read_streams() {
   for (const AccessFact& access : store_.accesses) {
     const BufferFact& buffer = program_.buffers[access.buffer];
-    Stream stream{&access, bytes_of(buffer), {}, {}, {}};
+    Stream stream{&access, buffer.element_bytes(), {}, {}, {}};
     // Where it lies: a loop over several dimensions at once, (f // 4, f % 4), may go through them evenly.
     LoopSum place = LoopSums::constant(0);
     int64_t size = 1;
@@ -373,7 +371,7 @@ CostEstimate estimate_cost(const Ref<Module>& module, const Target& target, cons
   LoopProgram program = analysis::loop_program(module);
   double program_bytes = 0;
   for (const BufferFact& buffer : program.buffers) {
-    double bytes = bytes_of(buffer);
+    double bytes = buffer.element_bytes();
     for (int64_t extent : buffer.shape) bytes *= static_cast<double>(std::max<int64_t>(extent, 1));
     program_bytes += bytes;
   }

@@ -16,7 +16,7 @@ namespace tilewright::search {
 namespace {
 
 // The file header, https://www.sqlite.org/fileformat.html section 1.3.
-constexpr char kMagic[] = "SQLite format 3";
+constexpr char kSqliteMagic[] = "SQLite format 3";
 constexpr size_t kHeaderSize = 100;
 constexpr size_t kPageSizeAt = 16, kChangeCounterAt = 24, kPageCountAt = 28, kApplicationIdAt = 68,
                  kVersionValidAt = 92;
@@ -78,7 +78,7 @@ Result<bool> recognize_database(const std::string& path) {
   // Without a log, an empty file is what a program makes that wants a name, mktemp for instance.
   if (size == 0 && !file_exists(path + "-wal")) return false;
   if (size == 0) return truncated(path, size, "so not even a header");
-  if (std::memcmp(header, kMagic, std::min<size_t>(size, sizeof kMagic)) != 0)
+  if (std::memcmp(header, kSqliteMagic, std::min<size_t>(size, sizeof kSqliteMagic)) != 0)
     return not_ours(path, "is not a database");
   if (size < kHeaderSize) return truncated(path, size, "less than its header");
   if (big_endian(header + kApplicationIdAt, 4) != kApplicationId)

@@ -21,7 +21,6 @@ using analysis::Span64;
 using analysis::StoreFact;
 
 double logarithm(double x) { return std::log2(std::fabs(x) + 1); }
-int bytes_of(const BufferFact& buffer) { return buffer.buffer->dtype.bytes() * buffer.buffer->dtype.lanes; }
 double elements(const std::vector<int64_t>& shape) {
   double product = 1;
   for (int64_t extent : shape) product *= static_cast<double>(std::max<int64_t>(extent, extent < 0 ? 1 : 0));
@@ -144,7 +143,7 @@ void Extractor::touch(std::vector<BufferUse>& uses) {
       double touched = 1;
       for (size_t d = 0; d < buffer.shape.size(); ++d) touched *= extent_under(use, d, static_cast<int>(depth));
       use.touched[depth] = std::max(touched, 0.0);
-      bytes_under_[depth] += use.touched[depth] * bytes_of(buffer);
+      bytes_under_[depth] += use.touched[depth] * buffer.element_bytes();
       std::vector<Touched>& all = touched_under_[nest_[depth]];
       auto entry = std::find_if(all.begin(), all.end(), [&](const Touched& t) { return t.buffer == use.buffer; });
       if (entry == all.end()) entry = all.insert(all.end(), Touched{use.buffer, 0, use.touched[depth]});
@@ -157,7 +156,7 @@ void Extractor::touch(std::vector<BufferUse>& uses) {
 
 void Extractor::measure_lines(BufferUse& use) const {
   const BufferFact& buffer = program_.buffers[use.buffer];
-  int size = bytes_of(buffer), loops = static_cast<int>(nest_.size());
+  int size = buffer.element_bytes(), loops = static_cast<int>(nest_.size());
   use.bytes = size * iterations_;
   if (loops == 0) return;
   use.unique_bytes = use.touched[0] * size;
@@ -207,7 +206,7 @@ void Extractor::find_reuse(BufferUse& use, double bytes_of_one_each) const {
   }
   auto bytes_under = [&](int loop) {
     double bytes = 0;
-    for (const Touched& t : touched_under_[loop]) bytes += t.sum * bytes_of(program_.buffers[t.buffer]);
+    for (const Touched& t : touched_under_[loop]) bytes += t.sum * program_.buffers[t.buffer].element_bytes();
     return bytes;
   };
   double inside = 1;
@@ -292,7 +291,7 @@ void Extractor::put_allocation(const BufferFact& buffer, Row& row) const {
   for (int l = buffer.home; l >= 0; l = program_.loops[l].parent) {
     iterations *= static_cast<double>(program_.loops[l].count());
   }
-  row.push_back(logarithm(numel * bytes_of(buffer)));
+  row.push_back(logarithm(numel * buffer.element_bytes()));
   row.push_back(logarithm(numel * iterations));
   row.push_back(logarithm(iterations));
   row.push_back(logarithm(iterations > 0 ? iterations_ / iterations : 0));
@@ -321,7 +320,7 @@ Extractor::Row Extractor::row(const StoreFact& store) {
   std::vector<BufferUse> uses = this->uses(store);
   touch(uses);
   double one_each = 0;
-  for (const BufferUse& use : uses) one_each += nest_.empty() ? 0 : bytes_of(program_.buffers[use.buffer]);
+  for (const BufferUse& use : uses) one_each += nest_.empty() ? 0 : program_.buffers[use.buffer].element_bytes();
   for (BufferUse& use : uses) {
     measure_lines(use);
     find_reuse(use, one_each);

@@ -30,8 +30,6 @@ size_t available_memory() {
   return SIZE_MAX;
 }
 
-size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 }  // namespace
 
 int64_t ArgumentSpec::elements() const {

@@ -24,6 +24,9 @@
 
 namespace tilewright::search {
 
+/// The smallest multiple that is at least `value`.
+inline size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
 enum class ArgumentRole : uint8_t {
   kInput,   ///< only read
   kOutput,  ///< written in full; read, if at all, after that

@@ -17,7 +17,7 @@ struct Header {
   uint64_t checksum;
 };
 
-constexpr uint32_t kMagic = 0x50487754;  // "TwHP"
+constexpr uint32_t kFrameMagic = 0x50487754;  // "TwHP"
 constexpr uint64_t kMaxSize = uint64_t{1} << 31;
 
 uint64_t checksum_of(uint32_t kind, std::string_view payload) {
@@ -28,10 +28,10 @@ uint64_t checksum_of(uint32_t kind, std::string_view payload) {
 }
 
 Header header_of(uint32_t kind, std::string_view payload) {
-  return {kMagic, kind, payload.size(), checksum_of(kind, payload)};
+  return {kFrameMagic, kind, payload.size(), checksum_of(kind, payload)};
 }
 
-bool is_valid(const Header& header) { return header.magic == kMagic && header.size <= kMaxSize; }
+bool is_valid(const Header& header) { return header.magic == kFrameMagic && header.size <= kMaxSize; }
 
 bool write_all(int fd, const char* data, size_t size) {
   while (size > 0) {
@@ -69,7 +69,7 @@ Result<std::optional<Frame>> FrameReader::next() {
   Header header;
   // Garbage is told by its first bytes, before anybody waits for the rest of it.
   const size_t magic_bytes = std::min(available.size(), sizeof header.magic);
-  if (std::memcmp(available.data(), &kMagic, magic_bytes) != 0)
+  if (std::memcmp(available.data(), &kFrameMagic, magic_bytes) != 0)
     return resource_error("measure/garbage", "the process sent bytes that are not a message");
   if (available.size() < sizeof header) return std::optional<Frame>();
   std::memcpy(&header, available.data(), sizeof header);

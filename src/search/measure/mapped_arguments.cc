@@ -18,8 +18,6 @@ constexpr size_t kHugePagesFrom = size_t{4} << 20;
 /// Guards are as large as the argument, so that an index that is off by one in the outermost dimension still meets one.
 constexpr size_t kMinGuard = size_t{64} << 10, kMaxGuard = size_t{1} << 30;
 
-size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 bool is_huge(const ArgumentSpec& spec) { return spec.bytes() >= kHugePagesFrom; }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 
 using namespace schedule;  // NOLINT: instructions
 
-constexpr const char* kKey = "meta_schedule.cooperative_fetch";
+constexpr const char* kFetchKey = "meta_schedule.cooperative_fetch";
 
 struct Fetch {
   BlockRV block;
@@ -56,7 +56,7 @@ std::vector<Fetch> find_fetches(const Schedule& schedule, int64_t warp_size) {
     } else if (const auto* annotate = step->instruction.as<Annotate>()) {
       if (annotate->ann_key == "warp_execution" && warp_size > 0) x = warp_size;
       const auto* block = std::get_if<BlockRV>(&annotate->block_or_loop);
-      if (annotate->ann_key != kKey || !block) continue;
+      if (annotate->ann_key != kFetchKey || !block) continue;
       int64_t lanes = 1;
       if (const auto* drawn = annotate->ann_val.as<ExprRV>()) lanes = schedule.state().value(*drawn);
       if (const auto* number = annotate->ann_val.as<int64_t>()) lanes = *number;
@@ -67,7 +67,7 @@ std::vector<Fetch> find_fetches(const Schedule& schedule, int64_t warp_size) {
 }
 
 Status rewrite(Schedule& schedule, const Fetch& fetch) {
-  TW_RETURN_IF_ERROR(schedule.apply(Unannotate{fetch.block, kKey}));
+  TW_RETURN_IF_ERROR(schedule.apply(Unannotate{fetch.block, kFetchKey}));
   TW_TRY(loops, schedule.apply(GetLoops{fetch.block}));
   if (loops.empty()) return Ok{};
   auto extent = extent_of(schedule.state(), loops.back());

@@ -36,14 +36,14 @@ Expr flattened(const std::vector<Expr>& indices, const std::vector<Expr>& shape)
 }
 
 /// Loops around a position, also those of the blocks around, and what the axes of these are bound to.
-struct Around {
+struct LayoutContext {
   arith::IterDomains loops;
   VarMap axes;
   Expr predicate;
 };
 
-Around around(const Tree& tree, int block) {
-  Around result;
+LayoutContext around(const Tree& tree, int block) {
+  LayoutContext result;
   std::vector<int> path;
   for (int at = block; at != Tree::kNone; at = tree[at].parent) path.push_back(at);
   for (auto at = path.rbegin(); at != path.rend(); ++at) {
@@ -67,7 +67,7 @@ struct Digit {
 
 /// What the offset is made of; none where it is no sum of digits of loops.
 std::optional<std::vector<Digit>> digits_of(const std::vector<Expr>& indices, const Buffer& buffer,
-                                            const Around& around) {
+                                            const LayoutContext& around) {
   arith::Analyzer analyzer;
   for (const auto& [loop_var, range] : around.loops) analyzer.bind(loop_var, range);
   std::vector<Expr> values;

@@ -17,7 +17,7 @@ namespace {
 
 using namespace schedule;  // NOLINT: instructions
 
-constexpr const char* kKey = "meta_schedule.auto_tensorize";
+constexpr const char* kTensorizeKey = "meta_schedule.auto_tensorize";
 
 /// The only loop of the only block inside becomes one of vector instructions.
 Status vectorize_inside(Schedule& schedule, BlockRV block) {
@@ -39,11 +39,11 @@ Result<bool> RewriteTensorize::apply(Schedule& schedule) const {
   std::vector<FoundBlock> all = blocks_of(schedule.state());
   // Blocks inside others come first: tensorizing the outer one replaces them.
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
-    auto intrinsic = text_annotation(found->block->annotations, kKey);
+    auto intrinsic = text_annotation(found->block->annotations, kTensorizeKey);
     if (!intrinsic || (intrinsic->empty() && !vectorize_init_loop_)) continue;
     if (intrinsic->empty() && found->block->name_hint.find("init") == std::string::npos) continue;
     TW_TRY(block, handle_of(schedule, found->func, *found->block));
-    TW_RETURN_IF_ERROR(schedule.apply(Unannotate{block, kKey}));
+    TW_RETURN_IF_ERROR(schedule.apply(Unannotate{block, kTensorizeKey}));
     Schedule before = schedule;
     Status done = intrinsic->empty() ? vectorize_inside(schedule, block) : Status(Ok{});
     if (!intrinsic->empty()) {

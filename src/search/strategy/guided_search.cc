@@ -21,10 +21,10 @@ constexpr size_t kRecords = 4;
 constexpr int64_t kRerunCost = 8;
 /// Candidates of the first batch then: it is drawn while nothing is being measured, and a run may take long.
 constexpr size_t kFirstRuns = 2;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNeverMeasured = std::numeric_limits<double>::infinity();
 
 double seconds_of(const RunnerResult& result) {
-  if (result.error_msg || result.run_secs.empty()) return kInfinity;
+  if (result.error_msg || result.run_secs.empty()) return kNeverMeasured;
   std::vector<double> sorted = result.run_secs;
   std::sort(sorted.begin(), sorted.end());
   size_t middle = sorted.size() / 2;
@@ -124,7 +124,7 @@ Result<std::vector<double>> GuidedSearch::scores_of(CostModel& model, const std:
                           fmt::format("the cost model gave {} scores for {} candidates", scores.size(), drafts.size()),
                           "predict() returns one number for each candidate");
   }
-  for (double& score : scores) score = std::isfinite(score) ? score : -kInfinity;
+  for (double& score : scores) score = std::isfinite(score) ? score : -kNeverMeasured;
   return scores;
 }
 
@@ -231,7 +231,7 @@ void GuidedSearch::hand_out(std::vector<Point>& picked, Point point) {
   if (plan_.refuse) {
     if (Status refused = plan_.refuse({point.schedule, args_}); !refused.ok()) {
       points_.refusals().add(refused.error());
-      descent_.measured(point, kInfinity);
+      descent_.measured(point, kNeverMeasured);
       return;
     }
   }

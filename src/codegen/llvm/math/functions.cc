@@ -77,11 +77,6 @@ std::optional<Real> compute_in_float32(Intrinsic intrinsic, const Real& x) {
   }
 }
 
-unsigned lanes_of(const Value* value) {
-  const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
-  return type ? type->getNumElements() : 1;
-}
-
 /// Larger functions are called: their constants do not fit into registers anyway.
 constexpr unsigned kInlined = 80;
 

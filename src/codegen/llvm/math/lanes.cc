@@ -11,11 +11,6 @@ namespace {
 
 using llvm::Value;
 
-unsigned lanes_of(const Value* value) {
-  const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
-  return type ? type->getNumElements() : 1;
-}
-
 llvm::Type* with_lanes(llvm::Type* element, unsigned lanes) {
   return lanes == 1 ? element : llvm::FixedVectorType::get(element, lanes);
 }

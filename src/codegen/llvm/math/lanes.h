@@ -12,6 +12,12 @@
 
 namespace tilewright::codegen::math {
 
+/// 1 for what is not a vector.
+inline unsigned lanes_of(const llvm::Value* value) {
+  const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+  return type ? type->getNumElements() : 1;
+}
+
 /// Where instructions go, and what the target has.
 struct Site {
   llvm::IRBuilder<>& builder;
