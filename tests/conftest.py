@@ -15,6 +15,7 @@ with contextlib.suppress(OSError):
     RAISED.chmod(0o777)  # some tests become another user
 
 from tests import allowed_programs  # noqa: E402  (before any test looks for a program)
+
 from tilewright.errors import Error  # noqa: E402  (the library reads the variable once)
 
 allowed_programs.restrict()

@@ -1,4 +1,4 @@
-"""The process ends while threads compile, tune, call kernels, or are called back: with its own status, and in silence."""
+"""The process ends while threads compile, tune, call kernels, or are called back: with its own status, silently."""
 
 import random
 import signal

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-
 from tests.allowed_programs import ROOT, UnlistedProgramError, listed, rows
 
 pytestmark = pytest.mark.skipif(
@@ -32,6 +31,6 @@ def test_what_is_listed_is_there():
 
 
 def test_set_up_installs_from_the_table():
-    script = f"source <(sed -n '/^packages_for/,/^}}/p' scripts/setup); packages_for build; packages_for tests"
+    script = "source <(sed -n '/^packages_for/,/^}/p' scripts/setup); packages_for build; packages_for tests"
     done = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [package for package, needed, _ in rows() if needed in ("build", "tests")]
