@@ -84,7 +84,9 @@ def run(kind: str, delay: float, tmp_path: Path) -> subprocess.CompletedProcess[
 def test_a_daemon_thread_at_work(kind: str, number: int, tmp_path: Path) -> None:
     delay = random.Random(f"{kind} {number}").uniform(0, 2)
     done = run(kind, delay, tmp_path)
-    assert (done.returncode, done.stderr) == (7, ""), f"after {delay:.3f} s"
+    # A search may say that it measures the limits of the machine.
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("tilewright: ")]
+    assert (done.returncode, errors) == (7, []), f"after {delay:.3f} s"
     assert done.stdout.endswith("ends\n")
 
 
