@@ -18,6 +18,48 @@ Expr mirrored(const Expr& index, const IterDomains& inputs) {
   return difference && !moves(difference->a) && moves(difference->b) ? difference->b : Expr();
 }
 
+bool has_multiple(const Expr& e, const Ref<Var>& v) {
+  if (const Add* sum = e.as<Add>()) return has_multiple(sum->a, v) || has_multiple(sum->b, v);
+  if (const Sub* difference = e.as<Sub>()) return has_multiple(difference->a, v) || has_multiple(difference->b, v);
+  if (const Mul* product = e.as<Mul>()) return has_multiple(product->a, v) || has_multiple(product->b, v);
+  if (const Cast* cast = e.as<Cast>()) return has_multiple(cast->value, v);
+  return e == v;
+}
+
+namespace {
+
+Expr count_of(const IntSet& set, Factors& f) { return f.add(f.sub(set.max, set.min), one(set.min.dtype())); }
+
+/// The box is empty where an input of which the region takes a multiple has no iteration: of i in [0, n) the box [0, n)
+/// is, of i + j with j in [0, 2 - n), which a map may take to be i because j could be nothing but 0, the box [0, n) is
+/// not.
+bool is_empty_with(const Box& box, const Region& region, const IterDomains& inputs, Factors& f) {
+  Analyzer& analyzer = f.analyzer();
+  std::vector<Expr> uncertain;
+  for (const auto& [v, domain] : inputs) {
+    const bool moves = std::any_of(region.begin(), region.end(), [&v = v](const Ref<Range>& r) {
+      return has_multiple(r->min, v) || has_multiple(r->extent, v);
+    });
+    if (moves && !f.positive(domain->extent)) uncertain.push_back(domain->extent);
+  }
+  if (uncertain.empty()) return true;
+  auto is_empty = [&](const IntSet& set) { return analyzer.can_prove_less(set.max, set.min); };
+  const bool each_shows = std::all_of(uncertain.begin(), uncertain.end(), [&](const Expr& extent) {
+    auto scope = analyzer.constraint(le(extent, zero(extent.dtype())));
+    return std::any_of(box.begin(), box.end(), is_empty);
+  });
+  if (each_shows) return true;
+  // As many points as iterations: n * m of f // m and f % m.
+  DataType dtype = DataType::int_(32);
+  for (const Ref<Range>& r : region) dtype = r->min.dtype().bits > dtype.bits ? r->min.dtype() : dtype;
+  Expr points = one(dtype), iterations = one(dtype);
+  for (const IntSet& set : box) points = f.mul(points, cast(dtype, count_of(set, f)));
+  for (const auto& [v, domain] : inputs) iterations = f.mul(iterations, cast(dtype, domain->extent));
+  return f.equal(points, iterations);
+}
+
+}  // namespace
+
 std::optional<Box> region_lower_bound(const Region& region, const IterDomains& inputs, const Expr& predicate,
                                       Analyzer& analyzer) {
   std::vector<Expr> starts;
@@ -48,6 +90,7 @@ std::optional<Box> region_lower_bound(const Region& region, const IterDomains& i
       result.push_back(IntSet::interval(sum.base, f.sub(f.add(last, extent), one(extent.dtype()))));
     }
   }
+  if (!is_empty_with(result, region, inputs, f)) return std::nullopt;
   return result;
 }
 

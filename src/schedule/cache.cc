@@ -126,9 +126,12 @@ std::optional<Written> written_by(const Tree& tree, int writer, const Ref<Buffer
 std::optional<Written> written_or_chosen(const Tree& tree, int writer, const Ref<BufferRegion>& write,
                                          const std::vector<int>& loops, arith::Analyzer& analyzer) {
   if (auto written = written_by(tree, writer, write, loops, analyzer)) return written;
+  // written_by() has assumed this condition: what is found with it holds under it alone.
+  const Expr condition =
+      analysis::outer_condition(tree.realize_at(writer)->predicate, analysis::inputs_of(tree, loops));
   auto elements = analysis::produced_where_chosen(tree, writer, write, loops, analyzer);
   if (!elements) return std::nullopt;
-  return Written{elements->box, bool_imm(true), elements->chosen};
+  return Written{elements->box, condition, elements->chosen};
 }
 
 void choose_elements(Copy& copy, const Written& written, const Ref<BufferRegion>& write) {

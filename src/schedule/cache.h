@@ -57,7 +57,8 @@ struct Copy {
 Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer);
 
 /// What the block at `writer` has written to `write` once `loops` have run, and the condition on loops around them
-/// under which it has written anything. Nothing if that cannot be proved.
+/// under which it has written anything: whoever finds the box assumes it in the analyzer, so that the box and all that
+/// is worked out from it hold under it alone. Nothing if that cannot be proved.
 struct Written {
   arith::Box box;
   Expr condition;

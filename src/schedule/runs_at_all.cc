@@ -7,6 +7,7 @@
 #include "analysis/cover.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
+#include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/substitute.h"
@@ -23,25 +24,12 @@ Expr all_positive(const std::vector<Expr>& extents, arith::Analyzer& analyzer) {
   return condition;
 }
 
-namespace {
-
-/// One of the terms is a multiple of the variable.
-bool has_multiple(const Expr& e, const Ref<Var>& v) {
-  if (const Add* sum = e.as<Add>()) return has_multiple(sum->a, v) || has_multiple(sum->b, v);
-  if (const Sub* difference = e.as<Sub>()) return has_multiple(difference->a, v) || has_multiple(difference->b, v);
-  if (const Mul* product = e.as<Mul>()) return has_multiple(product->a, v) || has_multiple(product->b, v);
-  if (const Cast* cast = e.as<Cast>()) return has_multiple(cast->value, v);
-  return e == v;
-}
-
-}  // namespace
-
 std::vector<Expr> silent_extents(const analysis::Tree& tree, int block, const std::vector<int>& loops,
                                  const std::vector<Expr>& values) {
   std::vector<Expr> result;
   for (int at : loops) {
     const For& loop = tree.for_at(at);
-    auto shows = [&](const Expr& value) { return has_multiple(value, loop.loop_var); };
+    auto shows = [&](const Expr& value) { return arith::has_multiple(value, loop.loop_var); };
     if (const_int(loop.extent).value_or(0) > 0 || std::any_of(values.begin(), values.end(), shows)) continue;
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, tree, tree[at].parent);
@@ -114,7 +102,7 @@ std::unordered_set<const NodeBase*> telling_loops(const NodeRef& body, const Ref
       only = v;
       ++count;
     });
-    if (count == 1 && has_multiple(index, only)) telling.insert(only.get());
+    if (count == 1 && arith::has_multiple(index, only)) telling.insert(only.get());
   }
   return telling;
 }

@@ -292,3 +292,27 @@ def test_a_region_whose_length_the_axes_say_bounds_none_of_them():
     sch.split(sch.get_loops(hint)[0], [1, 1, None])
     sch.reverse_compute_at(hint, sch.get_loops(copy)[-1])
     _core.verify(sch.mod)
+
+
+@pytest.mark.parametrize(
+    ("index", "rows"), [("v1 + v0 + 1", "n * 2 + 1"), ("v0 + v1", "n + 1"), ("v1 * 2 + v0", "n + 2")]
+)
+def test_sums_of_axes_of_open_size_have_no_loop_for_what_one_element_completes(index, rows):
+    """The loop of the longer axis would run 2 - n times, and the map of its single iteration hides that."""
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n * 3 + 1,), "int32")
+    C = T.match_buffer(c, (n, 2), "int32")
+    t = T.alloc_buffer((n * 3 + 1,), "int32")
+    for i in range({rows}):
+        with T.block("t"):
+            v = T.axis.spatial(n * 3 + 1, i)
+            t[v] = A[v] * 2
+    for i, j in T.grid(n, 2):
+        with T.block("C"):
+            v0, v1 = T.axis.remap("SS", [i, j])
+            C[v0, v1] = T.if_then_else({index} < {rows}, t[{index}], 7)
+""")
+    check_refused(program, at("C", "t", 0), "reverse_compute_at/P6")
