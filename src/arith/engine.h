@@ -52,6 +52,8 @@ class Engine {
   bool prove(const Expr& condition);
   bool prove_ge0(const Linear& linear);
   bool prove_less(const Expr& a, const Expr& b, bool or_equal);
+  /// Of what prove_less() does not know: with each order of the operands of min and max.
+  bool prove_less_equal_by_cases(const Expr& a, const Expr& b);
   bool prove_equal(const Expr& a, const Expr& b);
   /// Products of sums multiplied out, as far as that stays small.
   Linear expanded(const Linear& linear);
@@ -153,6 +155,10 @@ class Engine {
   Linear truncating(const Expr& e);
   Linear truncated(Linear dividend, const Expr& divisor, DataType type, bool quotient);
   Linear truncated_atom(Linear dividend, const Expr& divisor, DataType type, bool quotient);
+
+  // prove_cases.cc
+  bool not_negative_by_operands(const Linear& goal, int& sums);
+  bool not_negative_in_all_orders(const Expr& e, int& orders);
 
   // recombine.cc
   void recombine(Linear& sum);

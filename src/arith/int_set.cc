@@ -5,6 +5,7 @@
 #include "arith/engine.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "ir/traverse.h"
 #include "support/deep_stack.h"
 
 namespace tilewright::arith {
@@ -66,13 +67,28 @@ IntSet intersect(const IntSet& a, const IntSet& b, Analyzer& analyzer) {
   return result;
 }
 
+namespace {
+
+bool proves_order(const Expr& a, const Expr& b, Analyzer& analyzer) {
+  if (analyzer.can_prove_less_equal(a, b)) return true;
+  auto is_choice = [](const Expr& e) {
+    bool found = false;
+    visit(e, [&](const Ref<Min>&) { found = true; }, [&](const Ref<Max>&) { found = true; });
+    return found;
+  };
+  if (!is_choice(a) && !is_choice(b)) return false;
+  bool proved = false;
+  with_stack_for(std::max(a.depth(), b.depth()), [&] { proved = analyzer.engine().prove_less_equal_by_cases(a, b); });
+  return proved;
+}
+
+}  // namespace
+
 bool proves_subset(const IntSet& inner, const IntSet& outer, Analyzer& analyzer) {
   if (inner.is_nothing || outer.is_everything()) return true;
   if (outer.is_nothing) return false;
-  if (outer.min.defined() && !(inner.min.defined() && analyzer.can_prove_less_equal(outer.min, inner.min))) {
-    return false;
-  }
-  return !outer.max.defined() || (inner.max.defined() && analyzer.can_prove_less_equal(inner.max, outer.max));
+  if (outer.min.defined() && !(inner.min.defined() && proves_order(outer.min, inner.min, analyzer))) return false;
+  return !outer.max.defined() || (inner.max.defined() && proves_order(inner.max, outer.max, analyzer));
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 
 #include "arith/test_evaluator.h"
@@ -140,6 +141,54 @@ TEST_F(IntSetTest, HoldsEveryValue) {
       }
     }
   }
+}
+
+/// What clamped reads around tiles of 32 need, and what is there: 5 reads of 517 elements.
+TEST_F(IntSetTest, ClampedTiles) {
+  auto last = [&](int64_t reach) { return min(i * 32 + (31 + reach), i32(516)); };
+  Expr need = min(i * 32 - max(i * 32, i32(485)), i32(-2)) + 518;  // last(2), where it is simplified
+  Expr has = min(max(max(i * 32 + 31, min(i * 8, i32(121)) * 4 + 32), min(i * 32, i32(483)) + 33), i32(516));
+  analyzer.bind(i, range_of(i32(17)));
+  auto is_inside = [&](const Expr& inner, const Expr& outer) {
+    return proves_subset(IntSet::interval(i32(0), inner), IntSet::interval(i32(0), outer), analyzer);
+  };
+  EXPECT_TRUE(is_inside(need, has));
+  EXPECT_TRUE(is_inside(last(1), has));
+  EXPECT_TRUE(is_inside(need, last(2)));
+  EXPECT_FALSE(is_inside(need, last(1)));
+  EXPECT_FALSE(is_inside(need, has - 1));
+  EXPECT_FALSE(is_inside(last(3), has));
+}
+
+/// Only what holds for all values is proved: random sums of min and max against their values.
+TEST_F(IntSetTest, OrdersOfChoices) {
+  std::mt19937 random(11);
+  auto pick = [&](int64_t count) { return static_cast<int64_t>(random() % static_cast<uint64_t>(count)); };
+  std::function<Expr(int)> number = [&](int depth) -> Expr {
+    if (depth == 0) return pick(2) ? Expr(i32(pick(24))) : i * i32(1 + pick(3)) + i32(pick(9) - 4);
+    Expr a = number(depth - 1), b = number(depth - 1);
+    switch (pick(4)) {
+      case 0:
+        return a + b;
+      case 1:
+        return a - b;
+      case 2:
+        return min(a, b);
+      default:
+        return max(a, b);
+    }
+  };
+  int proved = 0;
+  analyzer.bind(i, range_of(i32(16)));
+  for (int round = 0; round < 400; ++round) {
+    Expr a = number(2), b = number(2) + i32(pick(20));
+    bool holds = true;
+    for (int64_t value = 0; value < 16; ++value) holds &= *evaluate(a, {{i, value}}) <= *evaluate(b, {{i, value}});
+    const bool answer = proves_subset(IntSet::interval(i32(-999), a), IntSet::interval(i32(-999), b), analyzer);
+    ASSERT_TRUE(holds || !answer) << text(a) << " <= " << text(b);
+    proved += answer;
+  }
+  EXPECT_GT(proved, 40);
 }
 
 }  // namespace

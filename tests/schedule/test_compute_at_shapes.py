@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -285,3 +286,91 @@ def test_data_that_say_how_often_loops_run_are_there_before():
     sch.compute_at("a", sch.get_loops("C")[0])
     assert "J[i]" in str(sch.get(sch.get_loops("a")[1]).extent)
     sch.verify()
+
+
+def clamped(v: str, tap: int, last: str) -> str:
+    return v if tap == 0 else f"T.max({v} - {-tap}, 0)" if tap < 0 else f"T.min({v} + {tap}, {last})"
+
+
+def clamped_twice(v: str, tap: int, last: str) -> str:
+    return f"T.min(T.max({v} + {tap}, 0), {last})"
+
+
+def chosen(v: str, tap: int, last: str) -> str:
+    return f"T.if_then_else({v} + {tap} < 0, 0, T.if_then_else({v} + {tap} > {last}, {last}, {v} + {tap}))"
+
+
+def selected(v: str, tap: int, last: str) -> str:
+    return f"T.Select({v} + {tap} < 0, 0, T.Select({v} + {tap} > {last}, {last}, {v} + {tap}))"
+
+
+FORMS = [clamped, clamped_twice, chosen, selected]
+
+
+@pytest.mark.parametrize(
+    ("clamp", "size", "tile", "reach"),
+    [
+        *((c, *each) for c in FORMS for each in [(517, 32, 2), (517, 32, 1), (40, 7, 3), (23, 5, 4)]),
+        (clamped_twice, "n", 32, 2),
+        (chosen, "n", 32, 2),
+    ],
+)
+def test_stencils_whose_reads_are_clamped_to_the_array(clamp, size, tile, reach):
+    taps = range(-reach, reach + 1)
+    last = "n - 1" if size == "n" else str(size - 1)
+    head = "    n = T.int32()\n" if size == "n" else ""
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+{head}    A = T.match_buffer(a, ({size},), "int32")
+    C = T.match_buffer(c, ({size},), "int32")
+    t = T.alloc_buffer(({size},), "int32")
+    for i in range({size}):
+        with T.block("t"):
+            v = T.axis.spatial({size}, i)
+            t[v] = A[v] * 3
+    for i in range({size}):
+        with T.block("C"):
+            v = T.axis.spatial({size}, i)
+            C[v] = {" + ".join(f"t[{clamp('v', tap, last)}] * {tap + 9}" for tap in taps)}
+""")
+    sch = tw.Schedule(program)
+    outer, _ = sch.split(sch.get_loops("C")[0], [None, tile])
+    sch.compute_at("t", outer)
+    kernel = tw.compile(sch, "interpreter", schedule="as written")
+    for length in (1, 33, 100) if size == "n" else (size,):
+        a, c = np.random.default_rng(1).integers(-9, 9, length).astype("int32"), np.zeros(length, "int32")
+        kernel(a, c)
+        places = [np.clip(np.arange(length) + tap, 0, length - 1) for tap in taps]
+        expected = sum(3 * a[place] * (tap + 9) for place, tap in zip(places, taps, strict=True))
+        np.testing.assert_array_equal(c, expected)
+
+
+@pytest.mark.parametrize("clamp", [clamped, clamped_twice])
+def test_clamped_stencils_of_two_dimensions(clamp):
+    taps = [(-2, 0), (-1, 1), (0, 0), (1, -1), (2, 2), (0, -2)]
+    value = " + ".join(f"t[{clamp('vi', i, '36')}, {clamp('vj', j, '40')}] * {i * 3 + j + 11}" for i, j in taps)
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((37, 41), "int32"), C: T.Buffer((37, 41), "int32")):
+    t = T.alloc_buffer((37, 41), "int32")
+    for i, j in T.grid(37, 41):
+        with T.block("t"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            t[vi, vj] = A[vi, vj] * 3
+    for i, j in T.grid(37, 41):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = {value}
+""")
+    sch = tw.Schedule(program)
+    i, j = sch.get_loops("C")
+    i0, i1 = sch.split(i, [None, 8])
+    j0, j1 = sch.split(j, [None, 16])
+    sch.reorder(i0, j0, i1, j1)
+    sch.compute_at("t", j0)
+    a, c = np.random.default_rng(1).integers(-9, 9, (37, 41)).astype("int32"), np.zeros((37, 41), "int32")
+    tw.compile(sch, "interpreter", schedule="as written")(a, c)
+    padded = np.pad(a * 3, 2, mode="edge")
+    expected = sum(padded[2 + i : 39 + i, 2 + j : 43 + j] * (i * 3 + j + 11) for i, j in taps)
+    np.testing.assert_array_equal(c, expected)

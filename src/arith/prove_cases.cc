@@ -1,0 +1,97 @@
+// Order of sums that hold min and max, as the regions of stencils do whose reads are clamped to the array. The search
+// of prove.cc tells apart which operand a min or max is while it looks for facts, within one budget. Here that comes
+// first: by operands alone, then by their orders, innermost ones before others, each of which is a fact for all that
+// follows.
+#include "arith/engine.h"
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/traverse.h"
+
+namespace tilewright::arith {
+namespace {
+
+/// Orders looked at before giving up: along one variable there are few more than there are operands.
+constexpr int kOrders = 64;
+/// Sums looked at before the orders are.
+constexpr int kSums = 256;
+
+/// A min or max without another one in it; null where there is none.
+Expr innermost_choice(const Expr& e) {
+  Expr found;
+  auto look = [&](const auto& node, Visitor& walk) {
+    walk.descend(node);
+    if (!found.defined()) found = Expr(node);
+  };
+  visit(
+      e, [&](const Ref<Min>& node, Visitor& walk) { look(node, walk); },
+      [&](const Ref<Max>& node, Visitor& walk) { look(node, walk); });
+  return found;
+}
+
+std::pair<Expr, Expr> operands_of(const Expr& choice) {
+  if (const Min* node = choice.as<Min>()) return {node->a, node->b};
+  return {choice.as<Max>()->a, choice.as<Max>()->b};
+}
+
+Expr with_choice(const Expr& e, const Expr& choice, const Expr& chosen) {
+  auto replaced = [&](const auto& node, Rewriter& walk) -> Expr {
+    return same_expr(Expr(node), choice) ? chosen : Expr(walk.descend(node));
+  };
+  return rewrite(
+      e, [&](const Ref<Min>& node, Rewriter& walk) { return replaced(node, walk); },
+      [&](const Ref<Max>& node, Rewriter& walk) { return replaced(node, walk); });
+}
+
+}  // namespace
+
+bool Engine::prove_less_equal_by_cases(const Expr& a, const Expr& b) {
+  if (!is_index(a.dtype()) || !is_index(b.dtype()) || effect_of(a) != Effect::kPure || effect_of(b) != Effect::kPure) {
+    return false;
+  }
+  Linear difference;
+  collect(b, 1, difference);
+  collect(a, -1, difference);
+  int sums = kSums, orders = kOrders;
+  return not_negative_by_operands(difference, sums) || not_negative_in_all_orders(b - a, orders);
+}
+
+/// With both operands of a min that is added, or of a max that is taken away; of others, one is enough.
+bool Engine::not_negative_by_operands(const Linear& goal, int& sums) {
+  if (goal.bad || --sums < 0) return false;
+  if (bound(goal).min_value >= 0) return true;
+  const Term *every = nullptr, *some = nullptr;
+  for (const Term& term : goal.terms) {
+    if (!term.atom.is<Min>() && !term.atom.is<Max>()) continue;
+    (term.atom.is<Min>() == (term.coeff < 0) ? some : every) = &term;
+  }
+  if (!every && !some) return prove_ge0(goal);
+  const Term& term = every ? *every : *some;
+  const auto [first, second] = operands_of(term.atom);
+  auto with = [&](const Expr& chosen) {
+    Linear next = goal;
+    next.add(term.atom, term.fp, -term.coeff);
+    next.add(flat(chosen), term.coeff);
+    return not_negative_by_operands(next, sums);
+  };
+  return every ? with(first) && with(second) : with(first) || with(second);
+}
+
+bool Engine::not_negative_in_all_orders(const Expr& e, int& orders) {
+  if (--orders < 0) return false;
+  const Expr simple = simplify(e);
+  const Expr choice = innermost_choice(simple);
+  if (!choice.defined() || !is_index(choice.dtype())) return prove_ge0(linear(simple));
+  const auto [first, second] = operands_of(choice);
+  auto where = [&](bool first_is_smaller) {
+    const size_t mark = enter(first_is_smaller ? le(first, second) : le(second, first));
+    const Expr& chosen = first_is_smaller == choice.is<Min>() ? first : second;
+    const bool holds = not_negative_in_all_orders(with_choice(simple, choice, chosen), orders);
+    leave(mark);
+    return holds;
+  };
+  if (prove_less(first, second, true)) return where(true);
+  if (prove_less(second, first, true)) return where(false);
+  return where(true) && where(false);
+}
+
+}  // namespace tilewright::arith
