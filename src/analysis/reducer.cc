@@ -1,6 +1,7 @@
 #include "analysis/reducer.h"
 
 #include <algorithm>
+#include <array>
 
 #include "analysis/divisors.h"
 #include "arith/analyzer.h"
@@ -16,28 +17,117 @@ bool same_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_expr);
 }
 
-/// Of two pairs, that which is chosen.
-std::vector<Expr> choose_pair(Combiner combiner, const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  auto chosen = [&](const Expr& first, const Expr& second) {
-    return std::vector<Expr>{select(first, a[0], b[0]), select(second, a[1], b[1])};
-  };
-  auto smaller_index = [&](const Expr& better) {
-    return chosen(logical_or(better, logical_and(eq(a[1], b[1]), lt(a[0], b[0]))), better);
-  };
-  switch (combiner) {
-    case Combiner::kArgMax:
-      return smaller_index(gt(a[1], b[1]));
-    case Combiner::kArgMin:
-      return smaller_index(lt(a[1], b[1]));
-    case Combiner::kFirstArgMax:
-      return chosen(ge(a[1], b[1]), ge(a[1], b[1]));
-    case Combiner::kFirstArgMin:
-      return chosen(le(a[1], b[1]), le(a[1], b[1]));
-    case Combiner::kParts:
-      break;
+/// What decides between two pairs is read as comparisons of their parts, and then asked for each order in which these
+/// parts can stand.
+class ReadChoice {
+ public:
+  ReadChoice(const std::vector<Expr>& elements, const std::vector<Expr>& operands) {
+    for (size_t part = 0; part < 2; ++part) {
+      parts_[part] = {elements[part], operands[part]};
+      choice_.before[part] = var("before" + std::to_string(part), elements[part].dtype());
+      choice_.added[part] = var("added" + std::to_string(part), operands[part].dtype());
+    }
   }
-  return {};
-}
+
+  /// `keeps`: per part, the condition on which the old one stays.
+  std::optional<PairChoice> run(const std::vector<Expr>& keeps) {
+    for (size_t part = 0; part < 2; ++part) {
+      choice_.keeps[part] = in_parts(keeps[part]);
+      if (!choice_.keeps[part].defined()) return std::nullopt;
+    }
+    for (size_t deciding : {1, 0}) {
+      for (int better : {1, -1}) {
+        if (auto tie = tie_where(deciding, better)) {
+          choice_.tie = *tie;
+          return choice_;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  using Tie = PairChoice::Tie;
+
+  /// The condition with variables for the parts; null where it holds something else.
+  Expr in_parts(const Expr& condition) {
+    auto both = [&](const auto* node, auto join) {
+      Expr a = in_parts(node->a), b = in_parts(node->b);
+      return a.defined() && b.defined() ? join(a, b) : Expr();
+    };
+    auto compare = [&](const auto* node, auto join) {
+      Expr a = part_of(node->a), b = part_of(node->b);
+      return a.defined() && b.defined() ? join(a, b) : Expr();
+    };
+    if (const And* node = condition.as<And>()) return both(node, [](auto& a, auto& b) { return logical_and(a, b); });
+    if (const Or* node = condition.as<Or>()) return both(node, [](auto& a, auto& b) { return logical_or(a, b); });
+    if (const Not* node = condition.as<Not>()) {
+      Expr inner = in_parts(node->a);
+      return inner.defined() ? logical_not(inner) : Expr();
+    }
+    if (const LT* node = condition.as<LT>()) return compare(node, [](auto& a, auto& b) { return lt(a, b); });
+    if (const LE* node = condition.as<LE>()) return compare(node, [](auto& a, auto& b) { return le(a, b); });
+    if (const GT* node = condition.as<GT>()) return compare(node, [](auto& a, auto& b) { return gt(a, b); });
+    if (const GE* node = condition.as<GE>()) return compare(node, [](auto& a, auto& b) { return ge(a, b); });
+    if (const EQ* node = condition.as<EQ>()) return compare(node, [](auto& a, auto& b) { return eq(a, b); });
+    if (const NE* node = condition.as<NE>()) return compare(node, [](auto& a, auto& b) { return ne(a, b); });
+    return {};
+  }
+  Expr part_of(const Expr& e) const {
+    for (size_t part : {1, 0}) {
+      if (same_expr(e, parts_[part][0])) return choice_.before[part];
+      if (same_expr(e, parts_[part][1])) return choice_.added[part];
+    }
+    return {};
+  }
+
+  /// Whether part `part` of the old pair stays where its parts are smaller than (-1), equal to (0) or larger than (1)
+  /// those of the new one.
+  bool keeps(size_t part, std::array<int, 2> order) const { return holds(choice_.keeps[part], order); }
+  bool holds(const Expr& condition, std::array<int, 2> order) const {
+    if (const And* node = condition.as<And>()) return holds(node->a, order) && holds(node->b, order);
+    if (const Or* node = condition.as<Or>()) return holds(node->a, order) || holds(node->b, order);
+    if (const Not* node = condition.as<Not>()) return !holds(node->a, order);
+    if (const LT* node = condition.as<LT>()) return sign(node, order) < 0;
+    if (const LE* node = condition.as<LE>()) return sign(node, order) <= 0;
+    if (const GT* node = condition.as<GT>()) return sign(node, order) > 0;
+    if (const GE* node = condition.as<GE>()) return sign(node, order) >= 0;
+    if (const EQ* node = condition.as<EQ>()) return sign(node, order) == 0;
+    return sign(condition.as<NE>(), order) != 0;
+  }
+  template <class Comparison>
+  int sign(const Comparison* node, std::array<int, 2> order) const {
+    for (size_t part = 0; part < 2; ++part) {
+      if (node->a == choice_.before[part] && node->b == choice_.added[part]) return order[part];
+      if (node->b == choice_.before[part] && node->a == choice_.added[part]) return -order[part];
+    }
+    return 0;
+  }
+
+  /// What becomes of equal deciding parts if otherwise that which is larger (`better` 1) or smaller (-1) is kept.
+  std::optional<Tie> tie_where(size_t deciding, int better) const {
+    const size_t other = 1 - deciding;
+    auto order = [&](int of_deciding, int of_other) {
+      std::array<int, 2> result{};
+      result[deciding] = of_deciding;
+      result[other] = of_other;
+      return result;
+    };
+    for (size_t part : {0, 1}) {
+      for (int of_other : {-1, 0, 1}) {
+        if (!keeps(part, order(better, of_other)) || keeps(part, order(-better, of_other))) return std::nullopt;
+      }
+    }
+    const bool smaller = keeps(other, order(0, -1)), equal = keeps(other, order(0, 0)),
+               larger = keeps(other, order(0, 1));
+    if (smaller && larger) return equal ? std::optional(Tie::kFirst) : std::nullopt;
+    if (smaller != larger) return smaller ? Tie::kSmaller : Tie::kLarger;
+    return equal ? std::nullopt : std::optional(Tie::kLast);
+  }
+
+  std::array<std::array<Expr, 2>, 2> parts_;  ///< per part, of the element and of the operand
+  PairChoice choice_;
+};
 
 /// The stores that a statement consists of; nothing if it is anything else.
 std::optional<std::vector<const BufferStore*>> stores_of(const Stmt& stmt) {
@@ -187,7 +277,6 @@ class Find {
       reducer_.operands.push_back(step->operand());
       reducer_.steps.push_back(std::move(*step));
     }
-    reducer_.combiner = Combiner::kParts;
     return true;
   }
 
@@ -196,17 +285,17 @@ class Find {
     reducer_.operands.clear();
     reducer_.steps.clear();
     if (elements_.size() != 2 || !bound_) return false;
+    std::vector<Expr> keeps;
     for (size_t part = 0; part < 2; ++part) {
       const Select* choice = update_.values[part].as<Select>();
-      if (!choice || !same_expr(choice->true_value, elements_[part])) return false;
-      reducer_.operands.push_back(choice->false_value);
+      if (!choice) return false;
+      const bool is_kept = same_expr(choice->true_value, elements_[part]);
+      if (!is_kept && !same_expr(choice->false_value, elements_[part])) return false;
+      reducer_.operands.push_back(is_kept ? choice->false_value : choice->true_value);
+      keeps.push_back(is_kept ? choice->condition : logical_not(choice->condition));
     }
-    using enum Combiner;
-    for (Combiner combiner : {kArgMax, kArgMin, kFirstArgMax, kFirstArgMin}) {
-      reducer_.combiner = combiner;
-      if (same_exprs(update_.values, reducer_.combine(elements_, reducer_.operands))) return true;
-    }
-    return false;
+    reducer_.pairs = ReadChoice(elements_, reducer_.operands).run(keeps);
+    return reducer_.pairs.has_value();
   }
 
   bool reads_no_results() {
@@ -225,7 +314,7 @@ class Find {
     for (size_t part = 0; part < reducer_.starts.size(); ++part) {
       Expr start = reducer_.starts[part];
       bool fits = false;
-      if (reducer_.combiner == Combiner::kParts) {
+      if (!reducer_.pairs) {
         fits = reducer_.steps[part].may_restart_from(start);
       } else {
         while (const Cast* converted = start.as<Cast>()) start = Expr(converted->value);
@@ -248,8 +337,20 @@ class Find {
 }  // namespace
 
 std::vector<Expr> Reducer::combine(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
-  if (combiner != Combiner::kParts) return choose_pair(combiner, a, b);
   std::vector<Expr> combined;
+  if (pairs) {
+    VarMap parts;
+    for (size_t part = 0; part < 2; ++part) {
+      parts.emplace(pairs->before[part], a[part]);
+      parts.emplace(pairs->added[part], b[part]);
+    }
+    for (size_t part = 0; part < 2; ++part) {
+      const Expr keeps = substitute(pairs->keeps[part], parts);
+      const Not* takes = keeps.as<Not>();
+      combined.push_back(takes ? select(Expr(takes->a), b[part], a[part]) : select(keeps, a[part], b[part]));
+    }
+    return combined;
+  }
   for (size_t part = 0; part < steps.size(); ++part) combined.push_back(steps[part].combine(a[part], b[part]));
   return combined;
 }

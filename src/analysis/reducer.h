@@ -6,14 +6,14 @@
 //   init: I[vi] = -1; V[vi] = min_value       the pair (vk, A[vi, vk]) with the largest second part, the first of
 //   i = T.Select(V[vi] >= A[vi, vk], I[vi], vk)          equal ones
 //   v = T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])
-//   I[vi] = i; V[vi] = v
+//   I[vi] = i; V[vi] = v                                                               (or the last of them: >)
 //
 //   S[vi] = S[vi] + A[vi, vk]                 several sums, each by itself
 //   Q[vi] = Q[vi] + A[vi, vk] * A[vi, vk]
 //
 // Steps of a recognized reduction may be taken in groups, each group from its own start, and the groups combined in the
 // order of their first steps: every operation here is associative (floating-point sums and products but for rounding),
-// and its start is neutral or may be met any number of times. `commutative` adds that the order does not matter.
+// and its start is neutral or may be met any number of times; where the last of equal pairs stays, not after a step.
 #pragma once
 
 #include <optional>
@@ -25,17 +25,19 @@
 
 namespace tilewright::analysis {
 
-enum class Combiner {
-  kParts,   ///< each part by itself, by an operation of ir/reduction_step.h
-  kArgMax,  ///< of pairs, the second parts decide; of equal ones the first part that is smaller
-  kArgMin,
-  kFirstArgMax,  ///< of equal ones that which was there before
-  kFirstArgMin,
+/// Which of two pairs is kept: where `keeps[p]` holds, part p of the old one, else that of the new one.
+struct PairChoice {
+  /// Which of pairs with equal deciding parts stays.
+  enum class Tie { kSmaller, kLarger, kFirst, kLast };
+
+  Expr keeps[2];                 ///< comparisons of the parts below
+  Ref<Var> before[2], added[2];  ///< parts of the old pair and of the new one, in `keeps`
+  Tie tie = Tie::kFirst;
 };
 
 struct Reducer {
-  Combiner combiner = Combiner::kParts;
-  std::vector<ReductionStep> steps;  ///< of kParts: one for each buffer
+  std::vector<ReductionStep> steps;  ///< each part by itself, one for each buffer; none for pairs
+  std::optional<PairChoice> pairs;
   std::vector<Ref<Buffer>> buffers;  ///< two for pairs, in the order in which the pair is computed
   std::vector<Expr> indices;         ///< of the element, the same in all of them
   std::vector<Expr> starts;          ///< what the init stores, per buffer
@@ -43,8 +45,8 @@ struct Reducer {
 
   /// One sum.
   bool is_sum() const { return steps.size() == 1 && steps[0].is_sum(); }
-  /// Any order of the steps gives the same result (but for rounding).
-  bool commutative() const { return combiner != Combiner::kFirstArgMax && combiner != Combiner::kFirstArgMin; }
+  /// A step with what an element starts from takes the place of an equal element.
+  bool takes_last() const { return pairs && pairs->tie == PairChoice::Tie::kLast; }
   /// a (op) b, part by part, as the block has it.
   std::vector<Expr> combine(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
 };

@@ -586,3 +586,87 @@ def main(A: T.Buffer((9, 12), "int32"), C: T.Buffer((9,), "int32")):
         check_refused(program, transform, "rfactor/P8")
     else:
         assert "T.if_then_else" in check(program, transform).mod.script()
+
+
+def expected_pairs(j, a, larger, last):
+    """The best value of each row, and the J of its first or last occurrence, from (-1, the worst number)."""
+    sign = 1 if larger else -1
+    index, value = np.full(len(a), -1, j.dtype), np.full(len(a), -sign * 999, a.dtype)
+    for row in range(len(a)):
+        for k in range(a.shape[1]):
+            is_better = sign * a[row, k] > sign * value[row]
+            if is_better or (last and a[row, k] == value[row]):
+                index[row], value[row] = j[row, k], a[row, k]
+    return index, value
+
+
+@pytest.mark.parametrize("form", ["keeps", "takes", "one condition", "larger index", "smaller index", "value first"])
+@pytest.mark.parametrize("larger", [True, False])
+@pytest.mark.parametrize("number", [1, 2])
+def test_pairs_of_equal_elements(form, larger, number):
+    """Ties: the last one stays, or the larger or smaller index, with one condition for both parts or with two."""
+    better = ">" if larger else "<"
+    keep_strict = f"{LEFT} {better} {RIGHT}"
+    index_order = "<" if form == "smaller index" else ">"
+    by_index = f"{keep_strict} or ({LEFT} == {RIGHT} and I[vi] {index_order} J[vi, vk])"
+    kept = "T.Select({}, I[vi], J[vi, vk])", f"T.Select({{}}, {LEFT}, {RIGHT})"
+    taken = "T.Select({}, J[vi, vk], I[vi])", f"T.Select({{}}, {RIGHT}, {LEFT})"
+    first, second = {
+        "keeps": (kept[0].format(keep_strict), kept[1].format(keep_strict)),
+        "takes": (taken[0].format(f"{RIGHT} {better}= {LEFT}"), taken[1].format(f"{RIGHT} {better}= {LEFT}")),
+        "one condition": (kept[0].format(by_index), kept[1].format(by_index)),
+        "larger index": (kept[0].format(by_index), kept[1].format(keep_strict)),
+        "smaller index": (kept[0].format(by_index), kept[1].format(by_index)),
+        "value first": (kept[0].format(f"not ({RIGHT} {better}= {LEFT})"), kept[1].format(keep_strict)),
+    }[form]
+    worst = "T.float32(-999)" if larger else "T.float32(999)"
+    program = pair(first, second, ("-1", worst))
+    sch = tw.Schedule(program)
+    sch.split(sch.get_loops("arg")[1], [2, 4])
+    by_order = form in ("keeps", "takes", "value first")
+    if by_order and number == 2:
+        with pytest.raises(tw.ScheduleError, match="rfactor/P5") as caught:
+            sch.rfactor(sch.get_loops("arg")[2], 0)
+        assert "outermost" in caught.value.hint
+        return
+    sch.rfactor(sch.get_loops("arg")[number], 0)
+    j = np.tile(np.arange(8, dtype="int32"), (3, 1))
+    for seed in range(5):
+        a = np.random.default_rng(seed).integers(0, 3, (3, 8)).astype("float32")
+        i, v = np.zeros(3, "int32"), np.zeros(3, "float32")
+        tw.compile(sch, "interpreter", schedule="as written")(j, a, i, v)
+        index, value = expected_pairs(j, a, larger, last=form != "smaller index")
+        np.testing.assert_array_equal(i, index)
+        np.testing.assert_array_equal(v, value)
+
+
+def test_the_last_of_equal_elements_where_steps_run_on_a_condition():
+    """A group whose steps beyond the end start again would put the start in place of an equal element."""
+    program = pair(
+        f"T.Select({LEFT} > {RIGHT}, I[vi], J[vi, vk])",
+        f"T.Select({LEFT} > {RIGHT}, {LEFT}, {RIGHT})",
+        ("-1", 'T.min_value("float32")'),
+    )
+
+    def transform(sch):
+        sch.split(sch.get_loops("arg")[1], [3, None])
+        sch.rfactor(sch.get_loops("arg")[1], 0)
+
+    error = check_refused(program, transform, "rfactor/P5")
+    assert "keeps the last of equal elements" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (f"{LEFT} > {RIGHT}", f"{LEFT} < {RIGHT}"),  # another pair for each part
+        (f"I[vi] > {RIGHT}", f"{LEFT} > {RIGHT}"),
+        (f"{LEFT} > {RIGHT} or I[vi] < J[vi, vk]", f"{LEFT} > {RIGHT}"),  # a smaller value may bring its index
+        (f"{LEFT} > {RIGHT} or ({LEFT} == {RIGHT} and I[vi] != J[vi, vk])", f"{LEFT} > {RIGHT}"),
+    ],
+)
+def test_conditions_that_choose_no_pair(first, second):
+    program = pair(
+        f"T.Select({first}, I[vi], J[vi, vk])", f"T.Select({second}, {LEFT}, {RIGHT})", ("-1", "T.float32(-999)")
+    )
+    check_refused(program, lambda sch: sch.rfactor(sch.get_loops("arg")[1], 0), "rfactor/P5")

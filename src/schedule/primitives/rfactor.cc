@@ -26,7 +26,8 @@
 //              reduce
 //           P4 the block comes first below its outermost loop, and below the outermost of the loops that reduce stands
 //              nothing else
-//           P5 the operation is known, and the init is neutral in it
+//           P5 the operation is known, and the init is neutral in it; of an argmax or argmin that keeps the last of
+//              equal elements, the loop is the outermost one of the reduction, and all steps run
 //           P6 factor_axis is a place among the dimensions of what the block writes
 //           P7 no other block writes its buffers, none before reads them; what it reads is complete before the loops
 //           P8 the first step surely runs; both blocks reduce each element exactly once, beginning with the init;
@@ -470,6 +471,26 @@ Status check_first_step(const Chain& chain) {
   return Ok{};
 }
 
+/// Where the last of equal pairs stays, groups follow one another as their steps did, and have no steps that start
+/// again at their ends: such a step would take the place of an equal pair.
+Status check_order_of_groups(const Chain& chain, const analysis::Reducer& reducer) {
+  if (!reducer.takes_last()) return Ok{};
+  const Expr& predicate = chain.block.tree->realize_at(chain.block.at)->predicate;
+  bool is_limited = false;
+  for (size_t i = 0; i < chain.loops.size(); ++i) {
+    is_limited |= (chain.reduces[i] || chain.loops[i] == chain.loop.at) && uses_var(predicate, chain.at(i).loop_var);
+  }
+  if (!is_limited && chain.loops[chain.top] == chain.loop.at) return Ok{};
+  return refuse("rfactor/P5",
+                describe(chain.block) + " keeps the last of equal elements, " +
+                    (is_limited ? "and steps of the reduction run on a condition"
+                                : "and " + describe(chain.loop) + " is not the outermost loop of its reduction"),
+                {chain.loop.node(), chain.block.node()},
+                is_limited ? "split the reduction by a factor that divides it"
+                           : "factor the outermost loop of the reduction, or let the larger index decide between equal "
+                             "elements");
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const RFactor& rfactor) {
@@ -483,6 +504,7 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
                   "whose parts are bound before the first store: `i = T.Select(...)`, `v = T.Select(...)`, "
                   "`I[vi] = i`, `V[vi] = v`");
   }
+  TW_RETURN_IF_ERROR(check_order_of_groups(chain, *found.reducer));
   auto rank = static_cast<int64_t>(found.reducer->indices.size());
   if (rfactor.factor_axis < -rank - 1 || rfactor.factor_axis > rank) {
     return refuse("rfactor/P6",
