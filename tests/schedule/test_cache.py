@@ -794,34 +794,3 @@ def test_a_reader_that_never_runs_stands_before_the_writer(step, code):
                 B[v] = A[v]
 
     check_refused(never, step, code)
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_a_copy_of_a_copy_keeps_each_of_two_guards(again):
-    """One loop of the writer is left of its guards inside of the copy's place, the other one stands outside."""
-
-    @T.prim_func
-    def before(A: T.Buffer((3, 3), "int32"), C: T.Buffer((3, 3), "int32")):
-        B = T.alloc_buffer((3, 3), "int32")
-        for i, j in T.grid(3, 3):
-            with T.block("B"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                B[vi, vj] = A[vi, vj] * 3
-        for i, j in T.grid(3, 3):
-            with T.block("C"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = B[vi, vj] + 1
-
-    def transform(sch):
-        _, j = sch.get_loops("B")
-        j_0, _ = sch.split(j, [5, None])
-        sch.reverse_compute_at("C", j_0)
-        sch.split(sch.get_loops("B")[0], [None, 4])
-        copy = sch.cache_read("C", 0, "global")
-        if again:
-            sch.cache_read(copy, 0, "local")
-
-    sch = check(before, transform)
-    a, c = np.arange(9, dtype="int32").reshape(3, 3), np.zeros((3, 3), "int32")
-    tw.compile(sch)(a, c)
-    np.testing.assert_array_equal(c, a * 3 + 1)
