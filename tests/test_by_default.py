@@ -1,6 +1,8 @@
 """What tw.compile does where nobody has scheduled, and who is left as he is."""
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +10,9 @@ import pytest
 import tilewright as tw
 from test_cpu_space import PROGRAMS, elementwise, product, scheduled
 from tilewright import cpu_space, te
+from tilewright.notes import Note
 from tilewright.script import tir as T
+from tilewright.testing import everyday
 
 
 def columns_first(schedule, target, *, best):
@@ -75,6 +79,24 @@ def test_what_no_rule_knows_is_noted():
         if not any(note.code == "compile/no-rule" for note in tw.compile(program).notes):
             continue
         assert not cpu_space.scheduled_by_rules(tw.ir.Module({"main": program}), tw.Target("native"))[1], name
+
+
+def test_what_no_rule_knows_may_be_fast_all_the_same():
+    """Sums down the columns are vectors along the rows: a note must not say that nothing is done."""
+    kernel = tw.compile(everyday.running_sums_down(64, 64))
+    (note,) = [note for note in kernel.notes if note.code == "compile/no-rule"]
+    assert re.search(r"<\d+ x float>", kernel.inspect("llvm"))
+    assert (
+        note.message == "no rule knows this kind of computation: its loops stay as they are written, apart from vectors"
+    )
+
+
+def test_the_table_of_notes_has_every_code():
+    table = (Path(__file__).parents[1] / "docs/compiling.md").read_text()
+    assert Note.__doc__ is not None
+    codes = re.findall(r'``"([a-z]+/[a-z-]+)"``', Note.__doc__)
+    assert len(codes) >= 9 and "compile/no-rule" in codes
+    assert [code for code in codes if f"| `{code}` |" not in table] == []
 
 
 def test_formulas_get_rules_too():

@@ -355,6 +355,13 @@ def say_interrupted(result: TuneResult, records: str) -> None:
             file=sys.stderr,
         )
         return
+    if progress.trials == 0:
+        print(
+            f"interrupted before the first of {progress.total} trials; what {records} holds is as it was, and the same "
+            "command goes on",
+            file=sys.stderr,
+        )
+        return
     best = "" if result.record is None else f", the best takes {format_seconds(result.record.median)}"
     print(
         f"interrupted after {progress.trials} of {progress.total} trials{best}; they are kept in {records}, and the "

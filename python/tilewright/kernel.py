@@ -515,10 +515,10 @@ def compile_quietly(
 
 
 def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> None:
-    """Says of functions that no rule knows why they are slow; where lowering has said it, that is enough."""
+    """Says which functions no rule knows; where lowering has said why loops are slow, that is enough."""
     for kernel in kernels_of(kernels):
         if kernel.name in names and not any(note.function == kernel.name for note in kernel.notes):
-            message = "it runs as it is written: no rule knows how to make this kind of computation fast"
+            message = "no rule knows this kind of computation: its loops stay as they are written, apart from vectors"
             kernel.report["notes"].append(_core.make_note("compile/no-rule", kernel.name, message))
 
 

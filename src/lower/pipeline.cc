@@ -3,6 +3,7 @@
 #include <chrono>
 #include <set>
 
+#include "analysis/skipped_init.h"
 #include "analysis/verify_accesses.h"
 #include "ir/build.h"
 #include "ir/strides.h"
@@ -177,7 +178,10 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
   if (!known) return unknown_pass(rows, options.stop_after);
   TW_RETURN_IF_ERROR(target.check_has_code());
   TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
-  if (options.check_accesses) TW_RETURN_IF_ERROR(analysis::verify_accesses(module));
+  if (options.check_accesses) {
+    TW_RETURN_IF_ERROR(analysis::verify_accesses(module));
+    TW_RETURN_IF_ERROR(analysis::verify_inits(module));
+  }
   Ref<Module> current = with_all_strides(module);
   if (options.observe) options.observe("input", current);
   PassContext context{target, {}, false, options.check_bounds, options.check_races, {}, {}};

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "analysis/buffer_homes.h"
+#include "analysis/skipped_init.h"
 #include "codegen/codegen.h"
 #include "codegen/export.h"
 #include "codegen/interpreted.h"
@@ -199,6 +200,9 @@ void bind_compile(nb::module_& m) {
   m.def(
       "interpreted_callable",
       [](const Ref<Module>& module, const std::string& name, const std::string& platform) {
+        if (Status status = analysis::verify_inits(module); !status.ok()) {
+          throw Exception(script::located(std::move(status.error()), module));
+        }
         auto kernel = unwrap(codegen::InterpretedKernel::make(analysis::with_private_buffers(module), name, platform));
         const tw_signature* signature = &kernel->signature();
         auto* raw = const_cast<codegen::InterpretedKernel*>(kernel.get());

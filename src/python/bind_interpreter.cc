@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "analysis/buffer_homes.h"
+#include "analysis/skipped_init.h"
 #include "analysis/verify_accesses.h"
 #include "interpreter/interpret_at.h"
 #include "ir/scalable.h"
@@ -94,6 +95,13 @@ InterpretOptions options_in_python(double timeout) {
   return options;
 }
 
+/// What no run shows: memory that an init has not set looks like any other where it is an argument's.
+void require_inits(const Ref<Module>& module) {
+  if (Status status = analysis::verify_inits(module); !status.ok()) {
+    throw Exception(script::located(std::move(status.error()), module));
+  }
+}
+
 nb::object interpret_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
                             uint64_t max_steps, double timeout, bool check_races, bool check_uninitialized,
                             bool lanes_in_step, int vscale) {
@@ -101,6 +109,7 @@ nb::object interpret_python(const Ref<Module>& module, const std::string& name, 
     throw Exception(argument_error("interpret/argument", "vscale is " + std::to_string(vscale),
                                    "it is a power of two, up to " + std::to_string(kMaxVscale)));
   }
+  require_inits(module);
   const std::vector<InterpretArg> args = args_from_python(arguments);
   ScalarArg returned{DataType::void_()};
   InterpretOptions options = options_in_python(timeout);
@@ -145,6 +154,7 @@ size_t parameter_meant(const Ref<Module>& module, const std::string& function, n
 
 nb::dict interpret_at_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
                              const nb::dict& points, double timeout) {
+  require_inits(module);
   const std::vector<InterpretArg> args = args_from_python(arguments);
   std::vector<ElementOfArgument> elements;
   for (auto [buffer, indices] : points) {
@@ -182,6 +192,7 @@ void verify_python(const NodeRef& node, const std::string& stage) {
   }
   Status status = verify(node, *named);
   if (status.ok()) status = analysis::verify_accesses(node);
+  if (status.ok()) status = analysis::verify_inits(node);
   if (!status.ok()) throw Exception(script::located(std::move(status.error()), node));
 }
 

@@ -15,7 +15,7 @@
 //           P2 the loop is around it, in the same scope
 //           P3 no loop around that one drives the reduction
 //           P4 below it each element is reduced exactly once, beginning where the loops begin; the init is left out
-//              where that first step does not exist
+//              where that first step does not exist, as long as none of that element does
 //           P5 no other block writes its buffers, none before reads them, and those below the loop read them only when
 //              complete
 //           P6 what the init reads is complete before the loop
@@ -27,6 +27,7 @@
 #include "analysis/reduction_start.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
+#include "analysis/skipped_init.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -65,6 +66,10 @@ Status check(const Place& block, const Place& loop) {
                     describe_loop(tree.for_at(at)) + ", which is around " + describe(loop) + ", drives the reduction",
                     {tree.stmt(at), loop.node(), block.node()}, "take that loop or one around it");
     }
+  }
+  if (auto skipped = analysis::find_skipped_init(tree.stmt(0), &block.block())) {
+    return refuse("decompose_reduction/P4", "the init of " + describe(block) + " may be skipped: " + skipped->why,
+                  {block.node()}, skipped->hint);
   }
   if (auto obstacle = analysis::why_irregular_reduction(tree, tree[loop.at].parent, block.at, true)) {
     return refuse("decompose_reduction/P4", *obstacle,

@@ -1,0 +1,270 @@
+"""A reduction whose init a condition may skip is refused by all who would run it; what begins is not.
+
+Python's loops say what each program means: the init runs in the step in which all reduction axes are at the beginnings
+of their domains, and each element of which a step runs has to have such a step.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import _core, ir
+from tilewright.script import from_source
+
+CODE = "verify/init-skipped"
+BODY = """
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + A[vi, vr]
+"""
+
+
+def masked(condition: str, loop: str = "range(5)", axis: str = "T.axis.reduce(5, r)", around: str = "") -> ir.PrimFunc:
+    where = f"                T.where({condition})" if condition else ""
+    head = f"            if {around}:\n" if around else ""
+    text = f"""
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vr = {axis}
+{where}{BODY}"""
+    text = text.replace("\n", "\n    ") if around else text
+    return from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4, 5), "int32"), L: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    for i in range(4):
+        for r in {loop}:
+{head}{text}
+""")
+
+
+REFUSED = {
+    "a triangle": masked("r >= i"),
+    "all but the first": masked("r != 0"),
+    "the last ones": masked("r > 2"),
+    "one of two": masked("r == 2 or r < i"),
+    "data": masked("A[i, r] > 3"),
+    "an if around": masked("", around="r >= i"),
+    "a loop that begins behind its domain": masked("", loop="range(i, 5)"),
+    "a loop of data": masked("", loop="range(L[i], 5)"),
+}
+ACCEPTED = {
+    "causal": (masked("r <= i"), lambda i, r: r <= i),
+    "of the element alone": (masked("i < 3"), lambda i, r: i < 3),
+    "tiles": (masked("r * 4 + i < 18"), lambda i, r: r * 4 + i < 18),
+    "by parity": (masked("r % 2 <= i % 2"), lambda i, r: r % 2 <= i % 2),
+    "always the first": (masked("r == 0 or r > i"), lambda i, r: r == 0 or r > i),
+    "an if around": (masked("", around="r <= i"), lambda i, r: r <= i),
+    "lengths of rows": (masked("r < L[i]"), lambda i, r: r < (0, 2, 5, 1)[i]),
+    "a loop over the triangle": (masked("", loop="range(i, 5)", axis="T.axis.reduce((i, 5), r)"), lambda i, r: r >= i),
+    "what counts is chosen": (
+        from_source("""
+@T.prim_func
+def main(A: T.Buffer((4, 5), "int32"), L: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    for i, r in T.grid(4, 5):
+        with T.block("C"):
+            vi, vr = T.axis.remap("SR", [i, r])
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + T.if_then_else(vr >= vi, A[vi, vr], 0)
+"""),
+        lambda i, r: r >= i,
+    ),
+}
+
+
+def arguments() -> list[np.ndarray]:
+    given = np.arange(1, 21, dtype="int32").reshape(4, 5)
+    return [given, np.array([0, 2, 5, 1], "int32"), np.full(4, 100, "int32")]
+
+
+def runs(function: ir.PrimFunc) -> list[object]:
+    module = tw.Schedule(function).mod
+    return [partial(_core.interpret, module, "main"), lambda *all_: tw.compile(function, schedule="as written")(*all_)]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_may_not_begin_is_refused(name: str) -> None:
+    function = REFUSED[name]
+
+    def split() -> None:
+        sch = tw.Schedule(function)
+        sch.split(sch.get_loops("C")[0], [None, 2])
+        sch.verify()
+
+    asks = [
+        lambda: _core.verify(tw.Schedule(function).mod, "scheduled"),
+        split,
+        lambda: tw.compile(function),
+        lambda: tw.compile(function, "interpreter"),
+    ]
+    for ask in [*asks, *(partial(run, *arguments()) for run in runs(function))]:
+        with pytest.raises(tw.Error, match="the init of block 'C' may be skipped") as error:
+            ask()
+        assert error.value.code == CODE and "T.axis.reduce((i, n), r)" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["a triangle", "all but the first"])
+def test_no_init_is_taken_out_that_would_not_run(name: str) -> None:
+    sch = tw.Schedule(REFUSED[name])
+    with pytest.raises(tw.ScheduleError, match="may be skipped") as error:
+        sch.decompose_reduction("C", sch.get_loops("C")[1])
+    assert error.value.code == "decompose_reduction/P4"
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_begins_is_accepted(name: str) -> None:
+    function, asked = ACCEPTED[name]
+    for run in runs(function):
+        given, _, out = all_ = arguments()
+        run(*all_)
+        for i in range(4):
+            steps = [int(given[i, r]) for r in range(5) if asked(i, r)]
+            assert out[i] == (sum(steps) if steps else 100)
+
+
+def test_sizes_that_are_open() -> None:
+    for condition, axis, loop, good in [
+        ("r0 * 8 + r1 < m", "T.axis.reduce(m, r0 * 8 + r1)", "T.grid((m + 7) // 8, 8)", True),
+        ("r0 * 8 + r1 < m and r0 * 8 + r1 <= i", "T.axis.reduce(m, r0 * 8 + r1)", "T.grid((m + 7) // 8, 8)", True),
+        ("r0 * 8 + r1 < m and r0 * 8 + r1 >= i", "T.axis.reduce(m, r0 * 8 + r1)", "T.grid((m + 7) // 8, 8)", False),
+        ("r0 + r1 > 0", "T.axis.reduce(m, r0 + r1)", "T.grid(m, 1)", False),
+    ]:
+        function = from_source(f"""
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, (n, m), "int32")
+    C = T.match_buffer(c, (n,), "int32")
+    for i in range(n):
+        for r0, r1 in {loop}:
+            with T.block("C"):
+                vi = T.axis.spatial(n, i)
+                vr = {axis}
+                T.where({condition})
+{BODY}
+""")
+        given, out = np.arange(143, dtype="int32").reshape(11, 13), np.full(11, 100, "int32")
+        if not good:
+            with pytest.raises(tw.Error) as error:
+                tw.compile(function)
+            assert error.value.code == CODE
+            continue
+        tw.compile(function)(given, out)
+        np.testing.assert_array_equal(out, [given[i, : i + 1 if "<= i" in condition else 13].sum() for i in range(11)])
+
+
+TERMS = (
+    *("{k} <= {i}", "{k} >= {i}", "{k} != {i}", "{k} < {c}", "{k} >= {c}", "{i} + {k} < {c}", "{k} % 2 == {c} % 2"),
+    *("{k} * {i} < {c}", "{i} != {c}", "{k} == 0 or {k} > {c}", "{k} // 2 <= {i} // 2", "{k} != 0", "{i} - {k} < {c}"),
+)
+
+
+def program(rng: random.Random) -> tuple[ir.PrimFunc, list[tuple[int, int, int]], tuple[int, int]]:
+    """A masked sum over C[i] += A[i, k], and the steps that run: element, step, whether it is the first."""
+    rows, columns, tile = rng.randint(1, 5), rng.randint(1, 7), rng.randint(1, 4)
+    begin = rng.choice([0, 0, 0, 1])
+    outer = -(-columns // tile)
+    fused = rng.random() < 0.25
+    i, k = ("f // {n}", "f % {n}") if fused else ("i", "(k0 * {t} + k1)")
+    i, k = (part.format(n=columns, t=tile) for part in (i, k))
+    terms = [] if fused else [f"{k} < {columns}"]
+    for _ in range(rng.choice([0, 1, 1, 2])):
+        terms.append("(" + rng.choice(TERMS).format(i=f"({i})", k=f"({k})", c=rng.randint(0, 4)) + ")")
+    loops = [("f", rows * columns)] if fused else [("i", rows), ("k0", outer), ("k1", tile)]
+    if not fused and rng.random() < 0.5:
+        rng.shuffle(loops)
+    condition = " and ".join(terms) or "True"
+    before = rng.random() < 0.3 and bool(terms)
+    names, extents = (", ".join(str(loop[part]) for loop in loops) for part in (0, 1))
+    grid = f"T.grid({extents})" if len(loops) > 1 else f"range({extents})"
+    indent = "    " if before else ""
+    text = f"""
+@T.prim_func
+def main(A: T.Buffer(({rows}, {columns + begin}), "int32"), C: T.Buffer(({rows},), "int32")):
+    for {names} in {grid}:
+{f"        if {condition}:" if before else ""}
+{indent}        with T.block("C"):
+{indent}            vi = T.axis.spatial({rows}, {i})
+{indent}            vk = T.axis.reduce(({begin}, {columns + begin}), {k} + {begin})
+{indent}            {f"T.where({condition})" if terms and not before else ""}
+{indent}            with T.init():
+{indent}                C[vi] = 0
+{indent}            C[vi] = C[vi] * 3 + A[vi, vk]
+"""
+    steps: list[tuple[int, int, int]] = []
+
+    def walk(depth: int, at: dict[str, int]) -> None:
+        if depth < len(loops):
+            name, extent = loops[depth]
+            for value in range(extent):
+                walk(depth + 1, at | {name: value})
+        elif eval(condition, {}, at):
+            step = eval(k, {}, at) + begin
+            steps.append((eval(i, {}, at), step, int(step == begin)))
+
+    walk(0, {})
+    return from_source(text), steps, (rows, columns + begin)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_masks(part: int) -> None:
+    kept = refused = 0
+    for seed in range(part * 150, part * 150 + 150):
+        function, steps, shape = program(random.Random(seed))
+        begun = {element for element, _, first in steps if first}
+        is_skipped = any(element not in begun for element, _, _ in steps)
+        for run in runs(function):
+            given, out = (
+                np.arange(1, 1 + shape[0] * shape[1], dtype="int32").reshape(shape),
+                np.full(shape[0], 7, "int32"),
+            )
+            if is_skipped:
+                with pytest.raises(tw.Error) as error:
+                    run(given, out)
+                assert error.value.code == CODE, (seed, function.script())
+                continue
+            run(given, out)
+            expected = [7] * shape[0]
+            for element, step, first in steps:
+                expected[element] = (0 if first else expected[element]) * 3 + int(given[element, step])
+            np.testing.assert_array_equal(out, expected, err_msg=f"{seed}\n{function.script()}")
+        refused += is_skipped
+        kept += not is_skipped
+    assert kept > 40 and refused > 15
+
+
+@pytest.mark.parametrize(
+    ("extents", "row", "step", "condition", "good"),
+    [
+        ("300 * 400", "f // 400", "f % 400", "True", True),  # fused, and too many to be tried
+        ("300 * 400", "f // 400", "f % 400", "f % 400 >= f // 400", False),
+        ("120064", "f // 400", "f % 400", "f < 120000", True),  # as split(fuse(i, r), [None, 64]) leaves it
+        ("400", "f % 300", "f", "True", False),  # of all elements but one the first step does not run
+    ],
+)
+def test_loops_that_drive_both_kinds_of_axes(extents: str, row: str, step: str, condition: str, good: bool) -> None:
+    function = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((300, 400), "int32"), C: T.Buffer((300,), "int32")):
+    for f in range({extents}):
+        with T.block("C"):
+            vi = T.axis.spatial(300, {row})
+            vr = T.axis.reduce(400, {step})
+            T.where({condition})
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vr]
+""")
+    if good:
+        given, out = np.arange(300 * 400, dtype="int32").reshape(300, 400) % 7, np.full(300, 100, "int32")
+        tw.compile(function)(given, out)
+        np.testing.assert_array_equal(out, given.sum(axis=1))
+        return
+    with pytest.raises(tw.Error) as error:
+        tw.compile(function)
+    assert error.value.code == CODE
