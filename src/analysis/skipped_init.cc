@@ -55,6 +55,17 @@ void add_terms(const Expr& condition, std::vector<Expr>& terms) {
   }
 }
 
+/// A loop that runs has no extent of 0, nor a factor of one.
+void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
+  if (const_int(extent)) return;
+  if (const Mul* product = extent.as<Mul>()) {
+    assume_runs(product->a, analyzer);
+    assume_runs(product->b, analyzer);
+  } else if (extent.is<Var>()) {
+    analyzer.assume(ge(extent, one(extent.dtype())));
+  }
+}
+
 class Finder {
  public:
   explicit Finder(const Block* only) : only_(only) {}
@@ -154,6 +165,7 @@ class Finder {
       const Expr min = known(loop.min, block), extent = known(loop.extent, block);
       analyzer.bind(loop.var, min, extent);
       if (!const_int(extent)) analyzer.assume(gt(extent, zero(extent.dtype())));
+      assume_runs(extent, analyzer);
       if (sum.is_driven_by(loop.var) && !sum.is_selected_by(loop.var)) first[loop.var] = substitute(loop.min, first);
     }
     for (const Expr& term : terms_) analyzer.assume(known(term, block));
@@ -261,6 +273,7 @@ class Finder {
     arith::Analyzer analyzer;
     arith::IterDomains inputs;
     for (const Loop& loop : loops_) {
+      assume_runs(loop.extent, analyzer);
       if (sum.is_driven_by(loop.var)) {
         first[loop.var] = substitute(loop.min, first);
         inputs.emplace_back(loop.var, range(loop.min, loop.extent));
