@@ -5,6 +5,8 @@ python tools/generate_api.py            write the files
 python tools/generate_api.py --check    say which are out of date, and which public names say nothing of themselves
 """
 
+import enum
+import functools
 import importlib
 import inspect
 import os
@@ -140,13 +142,52 @@ def is_ours(owner: type) -> bool:
     return owner.__module__.startswith("tilewright")
 
 
+@functools.cache
+def classes_with_entries() -> frozenset[type]:
+    """The public classes of all modules, each of which has an entry on a page."""
+    found = set()
+    for name in MODULES:
+        module = importlib.import_module(name)
+        found |= {value for each in public_names(module) if inspect.isclass(value := getattr(module, each))}
+    return frozenset(found)
+
+
+def has_own_entry(base: type) -> bool:
+    """Whether what a class inherits from this base is described elsewhere: on a page, or by Python."""
+    return base in classes_with_entries() or not is_ours(base)
+
+
+def described_bases(cls: type) -> list[type]:
+    """The nearest bases of ours that have entries of their own."""
+    found: list[type] = []
+    for base in cls.__bases__:
+        found += [base] if is_ours(base) and has_own_entry(base) else described_bases(base)
+    return list(dict.fromkeys(found))
+
+
 def members(cls: type) -> Iterator[tuple[str, Any]]:
     """Public members in the order of the alphabet; those of bases that have no entry of their own, too."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        if base is cls or (is_ours(base) and base.__name__.startswith("_")):
+        if base is cls or not has_own_entry(base):
             found.update({name: value for name, value in vars(base).items() if not name.startswith("_")})
     yield from sorted(found.items())
+
+
+def inherited(cls: type) -> set[str]:
+    """The public names that the entries of bases have, or Python's own."""
+    return {name for base in cls.__mro__[1:] if has_own_entry(base) for name in vars(base)}
+
+
+def missing_members(cls: type, text: str) -> Iterator[str]:
+    """The public names of a class, as Python sees it, that its entry does not have."""
+    prose_alone = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    code = "\n".join(re.findall(r"`[^`\n]+`|^### .*$", prose_alone, re.MULTILINE))
+    if is_dataclass(cls) or hasattr(cls, "_fields"):  # whose fields are named as arguments
+        code += "".join(re.findall(r"^```python\nclass .*?^```$", text, re.MULTILINE | re.DOTALL)[:1])
+    for name in dir(cls):
+        if not name.startswith("_") and name not in inherited(cls) and not re.search(rf"\b{name}\b", code):
+            yield name
 
 
 def described_fields(cls: type) -> set[str]:
@@ -163,7 +204,7 @@ def class_text(cls: type, name: str, wordless: list[str]) -> Iterator[str]:
         call, said = name, ""
     call = call.removesuffix(" -> None")
     doc = inspect.getdoc(cls) or ""
-    bases = [base.__name__ for base in cls.__bases__ if is_ours(base) and not base.__name__.startswith("_")]
+    bases = [base.__name__ for base in described_bases(cls)]
     yield f"```python\nclass {call}\n```\n"
     if bases:
         yield f"Of {', '.join(f'`{base}`' for base in bases)}.\n"
@@ -172,6 +213,8 @@ def class_text(cls: type, name: str, wordless: list[str]) -> Iterator[str]:
         yield prose(said.removeprefix("Make one.").lstrip())
     known = described_fields(cls)
     values = {field.name for field in fields(cls) if field.default is not MISSING} if is_dataclass(cls) else set()
+    if issubclass(cls, enum.Enum):
+        yield f"Values: {', '.join(f'`{each}`' for each in cls.__members__)}.\n"
     for member, value in members(cls):
         plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
         if isinstance(plain, property) or type(plain).__name__ in (
@@ -204,8 +247,8 @@ def source_of(value: Any) -> str:
     return "" if file is None else "python/" + file.partition("/python/")[2]
 
 
-def page(name: str, wordless: list[str]) -> str:
-    """The reference of a module."""
+def page(name: str, wordless: list[str], missing: list[str]) -> str:
+    """The reference of a module; members of classes that it does not have are noted."""
     module = importlib.import_module(name)
     lines = [f"# {name}: {MODULES[name]}\n", prose(inspect.getdoc(module) or "")]
     own = [each for each in public_names(module) if not _is_node(name, getattr(module, each))]
@@ -217,7 +260,9 @@ def page(name: str, wordless: list[str]) -> str:
             lines.append(prose(inspect.getdoc(value) or ""))
             lines.append(f"Its members are in [{ELSEWHERE[f'{name}.{each}']}]({ELSEWHERE[f'{name}.{each}']}).\n")
         elif inspect.isclass(value):
-            lines += class_text(value, each, wordless)
+            entry = [*class_text(value, each, wordless)]
+            lines += entry
+            missing += [f"{name}.{each}.{member}" for member in missing_members(value, "\n".join(entry))]
         elif callable(value):
             call, said = signature_of(value, each)
             if not said:
@@ -288,20 +333,21 @@ def tensor_intrinsics() -> str:
     return "\n".join(lines) + "\n"
 
 
-def texts() -> tuple[dict[Path, str], list[str]]:
-    """What each file should hold, and the public names without a docstring."""
+def texts() -> tuple[dict[Path, str], list[str], list[str]]:
+    """What each file should hold, the public names without a docstring, and those that no page has."""
     import tilewright.tensor_intrin  # noqa: F401  (what its modules register)
 
     wordless: list[str] = []
-    found = {FOLDER / _file(name): HEADER + page(name, wordless) for name in MODULES}
+    missing: list[str] = []
+    found = {FOLDER / _file(name): HEADER + page(name, wordless, missing) for name in MODULES}
     found[FOLDER / "README.md"] = HEADER + index()
     found[INTRINSICS] = HEADER + tensor_intrinsics()
-    return found, wordless
+    return found, wordless, missing
 
 
 def check(root: Path) -> Iterator[str]:
     """Yield a line for each file that is out of date and each public name that says nothing of itself."""
-    found, wordless = texts()
+    found, wordless, missing = texts()
     for path, text in found.items():
         yield from generated.outdated(root, path, lambda text=text: text)  # type: ignore[misc]
     for path in sorted((root / FOLDER).glob("*.md")):
@@ -309,6 +355,8 @@ def check(root: Path) -> Iterator[str]:
             yield f"{path.relative_to(root)}: of no module, remove it"
     for name in wordless:
         yield f"{name}: has no docstring"
+    for name in missing:
+        yield f"{name}: is public, and on no page"
 
 
 def write(root: Path) -> None:

@@ -70,10 +70,45 @@ def test_signatures_as_one_writes_them(written, shown):
 
 
 def test_every_public_name_says_what_it_is():
-    texts, wordless = generate_api.texts()
-    assert wordless == []
+    texts, wordless, missing = generate_api.texts()
+    assert wordless == [] and missing == []
     page = texts[generate_api.FOLDER / "tilewright.md"]
     assert "## tune\n" in page and "*Raises*" in page and "Source: `python/tilewright/search/session.py`" in page
     rows = texts[generate_api.INTRINSICS].splitlines()
     (row,) = [row for row in rows if row.startswith("| `dot_16x4_vnni` |")]
     assert "A: uint8 4 (compact)<br>B: int8 16 x 4 (compact)<br>C: int32 16 (compact)" in row and "avx512vnni" in row
+
+
+class Base:
+    """No page has it."""
+
+    @property
+    def corners(self) -> int:
+        """How many."""
+        return 4
+
+
+class Square(Base, Shape):
+    """A square."""
+
+    edge = Shape.side
+
+
+Base.__module__ = Square.__module__ = "tilewright.shape"
+
+
+def test_members_of_bases_without_a_page_are_described(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(generate_api, "classes_with_entries", lambda: frozenset({Shape}))
+    text = "\n".join(generate_api.class_text(Square, "Square", []))
+    assert "`Square.corners`: How many." in text and "`Square.edge`: Of a square." in text
+    assert "Of `Shape`." in text and "Square.side" not in text  # which has an entry of its own
+    assert list(generate_api.missing_members(Square, text)) == []
+    assert list(generate_api.missing_members(Square, text.replace("corners", "x"))) == ["corners"]
+    assert list(generate_api.missing_members(Square, "")) == ["corners", "edge"]
+
+
+def test_a_kernel_is_described_with_what_it_inherits_from_the_compiled_module():
+    page = generate_api.texts()[0][generate_api.FOLDER / "tilewright.md"]
+    kernel = page.partition("\n## Kernel\n")[2].partition("\n## ")[0]
+    for name in ("name", "parameters", "threads"):
+        assert f"`Kernel.{name}`" in kernel, name
