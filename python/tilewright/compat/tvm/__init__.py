@@ -4,7 +4,7 @@ Three ways to start it::
 
     import tilewright.compat.tvm          # then: import tvm, from tvm.script import tir as T, ...
     python -m tilewright.compat.tvm script.py
-    pytest -p tilewright.compat.tvm tests/test_something.py
+    pytest -p tilewright.compat.tvm my_script.py
 
 Importing this module makes ``import tvm`` mean Tilewright in this process; where the real package has been imported
 before, it refuses. Nothing else changes: what Tilewright's own users see stays as it is, but that nodes have further
