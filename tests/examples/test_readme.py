@@ -59,6 +59,15 @@ def test_the_page_about_scripts_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
         names["tw"].compile(names[program])
 
 
+def test_the_page_about_sizes_and_strides_runs(tmp_path: Path) -> None:
+    """It compares with NumPy itself, and says which calls are refused."""
+    blocks = [block for kind, block in blocks_of("docs/sizes-and-strides.md") if kind == "python"]
+    (tmp_path / "sizes.py").write_text("\n".join(blocks))
+    names: dict[str, Any] = {}
+    exec(compile("\n".join(blocks), tmp_path / "sizes.py", "exec"), names)
+    assert len(blocks) == 8 and len(names["parts"]) == 5
+
+
 def test_the_page_about_compiling_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "\n".join(block for kind, block in blocks_of("docs/compiling.md") if kind == "python")
     (tmp_path / "compiling.py").write_text(text)
