@@ -212,6 +212,18 @@ BlockAccess block_access_region(const Ref<Block>& block) {
 
 BlockAccess found_access_region(const Ref<Block>& block) { return Detector(block).result(block->init.defined()); }
 
+bool reaches_by_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer) {
+  bool found = false;
+  for_each_access(block, Nested::kEnter, [&](const Access& access) {
+    found |= access.form == Access::Form::kPointer && access.pointer == buffer->data;
+  });
+  visit(block, [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
+    found |= match->source->buffer->data == buffer->data;
+    walk.descend(match);
+  });
+  return found;
+}
+
 std::vector<Ref<BufferRegion>> init_writes(const Block& block) {
   std::unordered_set<NodeRef> spatial;
   for (const Ref<IterVar>& axis : block.iter_vars) {

@@ -24,6 +24,9 @@ BlockAccess block_access_region(const Ref<Block>& block);
 /// By the analysis for all blocks alone, which agrees with the shorter one for usual blocks.
 BlockAccess found_access_region(const Ref<Block>& block);
 
+/// The block, or one inside, uses a pointer to the buffer, or makes a view of it.
+bool reaches_by_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer);
+
 /// What the init of a block writes: the regions that the block declares, but where these speak of more than spatial
 /// axes (of reduction axes, or of loops around them, which the init leaves), those of its own accesses.
 std::vector<Ref<BufferRegion>> init_writes(const Block& block);

@@ -4,6 +4,7 @@
 
 #include "analysis/axis_condition.h"
 #include "analysis/binding_reads.h"
+#include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "analysis/brief.h"
 #include "analysis/cover_chosen.h"
@@ -546,7 +547,11 @@ std::optional<Obstacle> why_not_reached(const Tree& tree, int producer, int cons
   for (int at : {producer, consumer}) {
     if (auto obstacle = why_not_isolated(tree, at)) return obstacle;
   }
-  if (const std::string& undeclared = BlockFacts::of(tree.block_ref(consumer)).undeclared; !undeclared.empty()) {
+  const BlockFacts& reader_facts = BlockFacts::of(tree.block_ref(consumer));
+  // A block that is known but for what is behind pointers reads of other buffers what it declares.
+  bool known = reader_facts.undeclared.empty() ||
+               (!reader_facts.trusted.empty() && !reaches_by_pointer(tree.block_ref(consumer), buffer));
+  if (const std::string& undeclared = reader_facts.undeclared; !known) {
     return Obstacle{"what " + quoted(tree.block_at(consumer)) + " " + verb + " is not known: " + undeclared, both()};
   }
   std::vector<int> reader_loops = tree.loops_above(consumer);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "analysis/binding_reads.h"
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
+#include "analysis/cover.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
@@ -124,6 +126,27 @@ VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::ve
   return axes;
 }
 
+std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block) {
+  auto obstacle = analysis::why_inputs_incomplete(tree, block);
+  if (!obstacle) return obstacle;
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block].scope));
+  std::vector<Ref<BufferRegion>> reads = analysis::binding_reads(tree, block);
+  const auto& declared = tree.block_at(block).reads;
+  reads.insert(reads.end(), declared.begin(), declared.end());
+  for (int at : tree.loops_above(block)) {
+    for (const Expr& bound : {tree.for_at(at).min, tree.for_at(at).extent}) analysis::add_single_reads(bound, reads);
+  }
+  for (const Ref<BufferRegion>& read : reads) {
+    for (int child : scope.writers(read->buffer)) {
+      int writer = tree.block(scope.children()[child]->block->id.value);
+      int both[] = {writer, block};
+      int around = tree.common_ancestor(both);
+      if (writer >= block || tree[around].is_loop || !tree.loops_above(around).empty()) return obstacle;
+    }
+  }
+  return std::nullopt;
+}
+
 Ref<Block> with_reads_of_indices(Block block) {
   bool found = false;
   auto look = [&](const std::vector<Ref<BufferRegion>>& regions) {
@@ -139,7 +162,14 @@ Ref<Block> with_reads_of_indices(Block block) {
 Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore* part) {
   Ref<Block> draft = make<Block>(Block(block), span);
   if (part) analysis::PlainBlock::look(*draft, *part);
-  block.reads = analysis::block_access_region(draft).reads;
+  analysis::BlockAccess found = analysis::block_access_region(draft);
+  auto behind_pointer = [&](const Ref<BufferRegion>& read) {
+    return std::any_of(found.opaque.begin(), found.opaque.end(),
+                       [&](const Ref<Var>& pointer) { return pointer == read->buffer->data; });
+  };
+  std::erase_if(block.reads, [&](const Ref<BufferRegion>& read) { return !behind_pointer(read); });
+  std::erase_if(found.reads, behind_pointer);
+  block.reads.insert(block.reads.end(), found.reads.begin(), found.reads.end());
   Ref<Block> result = make<Block>(std::move(block), span);
   analysis::PlainBlock::carry_over(*draft, *result);
   return result;

@@ -38,10 +38,14 @@ std::optional<arith::InvertedMap> invert_access(const Block& block, const std::v
 VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::vector<Expr>& element,
                arith::Analyzer& analyzer);
 
+/// Why what the block reads might change after it has run. Nothing where it is complete (why_inputs_incomplete()), or
+/// where all blocks that write it, be they opaque, have run for good before.
+std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block);
+
 /// The copying block, where data selects what is copied: that data is read too.
 Ref<Block> with_reads_of_indices(Block block);
-/// The block with its declared reads as its body has them now. `part`: of a store whose value has come into that of
-/// this block as it is, and which is not looked through again.
+/// The block with its declared reads as its body has them now; those behind pointers stay as declared. `part`: of a
+/// store whose value has come into that of this block as it is, and which is not looked through again.
 Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore* part = nullptr);
 
 }  // namespace tilewright::schedule

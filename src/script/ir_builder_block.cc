@@ -1,7 +1,10 @@
 // Blocks, their axes and regions, and the implicit root block of a function.
 #include <algorithm>
 
+#include "analysis/accesses.h"
 #include "analysis/block_access_region.h"
+#include "ir/build.h"
+#include "ir/op.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
 #include "script/ir_builder.h"
@@ -44,35 +47,65 @@ std::string_view axis_name(IterType type) {
   }
 }
 
-/// Whether the pointer belongs to a buffer that the script sees at this place.
-bool is_buffer_data(const IRBuilder& builder, const Ref<Var>& pointer) {
-  auto is_of = [&](const Ref<Buffer>& buffer) { return buffer->data == pointer; };
+/// The buffer that the script sees at this place and whose pointer this is, or null.
+Ref<Buffer> buffer_behind(const IRBuilder& builder, const Ref<Var>& pointer) {
+  auto find_in = [&](const std::vector<Def<Buffer>>& buffers) {
+    auto it = std::find_if(buffers.begin(), buffers.end(), [&](const Ref<Buffer>& b) { return b->data == pointer; });
+    return it == buffers.end() ? Ref<Buffer>() : Ref<Buffer>(*it);
+  };
   for (const FramePtr& frame : builder.frames()) {
     if (auto* block = dynamic_cast<BlockFrame*>(frame.get())) {
-      if (std::any_of(block->alloc_buffers.begin(), block->alloc_buffers.end(), is_of)) return true;
+      if (Ref<Buffer> own = find_in(block->alloc_buffers); own.defined()) return own;
       for (const auto& match : block->match_buffers) {
-        if (is_of(match->buffer)) return true;
+        if (match->buffer->data == pointer) return match->buffer;
       }
     } else if (auto* function = dynamic_cast<PrimFuncFrame*>(frame.get())) {
-      if (std::any_of(function->root_alloc_buffers.begin(), function->root_alloc_buffers.end(), is_of)) return true;
+      if (Ref<Buffer> own = find_in(function->root_alloc_buffers); own.defined()) return own;
       for (const auto& [param, buffer] : function->buffer_map) {
-        if (is_of(buffer)) return true;
+        if (buffer->data == pointer) return buffer;
       }
     }
   }
-  return false;
+  return {};
+}
+
+void add_whole(std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) {
+  std::vector<Ref<Range>> whole;
+  for (const Expr& extent : buffer->shape) whole.push_back(range(zero(extent.dtype()), extent));
+  Ref<BufferRegion> region = make<BufferRegion>({buffer, std::move(whole)});
+  auto known = std::find_if(regions.begin(), regions.end(), [&](const auto& r) { return r->buffer == buffer; });
+  if (known == regions.end()) {
+    regions.push_back(std::move(region));
+  } else {
+    *known = std::move(region);
+  }
+}
+
+/// access_ptr() says whether what is behind the pointer is read or written: all of the buffer may be.
+void add_regions_behind(const Ref<Block>& block, const Ref<Buffer>& buffer, analysis::BlockAccess& access) {
+  analysis::for_each_access(block, analysis::Nested::kDeclared, [&](const analysis::Access& use) {
+    if (use.form != analysis::Access::Form::kPointer || use.pointer != buffer->data) return;
+    if (use.site.is<DeclBuffer>()) return;
+    const Call* call = use.site.as<Call>();
+    if (!call || intrinsic_of(*call) != Intrinsic::k_tvm_access_ptr) {
+      refuse("builder/opaque-access",
+             "block '" + block->name_hint + "' uses the pointer of buffer '" + buffer->name +
+                 "', so its regions cannot be computed",
+             "say what it reads and writes with T.reads(...) and T.writes(...)");
+    }
+    if (use.reads) add_whole(access.reads, buffer);
+    if (use.writes) add_whole(access.writes, buffer);
+  });
 }
 
 /// The block with the regions that the script left out.
 Ref<Block> complete_regions(const IRBuilder& builder, const Ref<Block>& block, const BlockFrame& frame) {
   analysis::BlockAccess access = analysis::block_access_region(block);
   for (const Ref<Var>& pointer : access.opaque) {
-    if (is_buffer_data(builder, pointer)) {
-      refuse("builder/opaque-access",
-             "block '" + block->name_hint + "' uses the pointer of buffer '" + pointer->name_hint +
-                 "', so its regions cannot be computed",
-             "say what it reads and writes with T.reads(...) and T.writes(...)");
-    }
+    Ref<Buffer> buffer = buffer_behind(builder, pointer);
+    bool own =
+        std::find(block->alloc_buffers.begin(), block->alloc_buffers.end(), buffer) != block->alloc_buffers.end();
+    if (buffer.defined() && !own) add_regions_behind(block, buffer, access);
   }
   Block complete = *block;
   if (!frame.reads) complete.reads = std::move(access.reads);

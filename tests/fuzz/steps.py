@@ -413,12 +413,22 @@ def rolling_buffer(d: Dice) -> None:
     consumer = d.block(d.names(d.sch.get_consumers(producer)))
     loops = d.loops(consumer)
     at = d.take([*range(len(loops)), *range(min(len(loops), 1))])
-    outer, _ = d.sch.split(loops[at], [None, d.take([2, 2, 3, 4])])
+    outer, inner = d.sch.split(loops[at], [None, d.take([2, 2, 3, 4])])
     with as_far_as_possible(d):
         if at > 0 and d.chance(0.8):
             d.sch.reorder(outer, *loops[:at])
-        d.sch.compute_at(producer, outer, d.chance(0.3))
-        d.sch.rolling_buffer(producer, 0)
+        where = outer
+        if at + 1 < len(loops) and d.chance(0.3):
+            where, _ = d.sch.split(loops[at + 1], [None, d.take([2, 3])])
+            d.sch.reorder(where, inner)
+        d.sch.compute_at(producer, where, d.chance(0.3))
+        chain = [producer]
+        # Cascades: what the producer reads from rolls, too, before it or after.
+        while d.chance(0.5) and (feeds := [b for b in d.sch.get_producers(chain[-1]) if _neighbors_meet(d, b)]):
+            chain.append(d.block(d.names(feeds)))
+            d.sch.compute_at(chain[-1], where, False)
+        for block in reversed(chain) if d.chance(0.5) else chain:
+            d.sch.rolling_buffer(block, 0)
 
 
 def _neighbors_meet(d: Dice, producer: Any) -> bool:
@@ -459,9 +469,15 @@ def reverse_compute_at(d: Dice) -> None:
 
 
 def compute_inline(d: Dice) -> None:
-    block = d.block_that(lambda block: d.sch.get_consumers(block))
+    """A block that others read; at times one that nobody does, which goes."""
+    unread = d.chance(0.1)
+    block = d.block_that(lambda block: bool(d.sch.get_consumers(block)) != unread and not _is_output(d, block))
     d.sch.compute_inline(block)
     d.drop(block)
+
+
+def _is_output(d: Dice, block: Any) -> bool:
+    return any(write.buffer.name in d.params for write in d.sch.get(block).writes)
 
 
 def _is_plain(node: ir.Block) -> bool:

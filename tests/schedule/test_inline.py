@@ -1,7 +1,9 @@
 """compute_inline and reverse_compute_inline."""
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright import Schedule
 from tilewright.script import from_source
 from tilewright.script import tir as T
@@ -372,6 +374,132 @@ def vector_code(A: T.Buffer((8,)), D: T.Buffer((8,))):
         with T.block("D"):
             vi = T.axis.spatial(8, i)
             D[vi] = C[vi]
+
+
+@T.prim_func
+def unread(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = A[vi] * T.float32(2)
+
+
+def test_a_block_that_nobody_reads_goes():
+    sch = check(unread, inline("B"))
+    assert "B" not in [node.name_hint for node in blocks(sch)] and "alloc_buffer" not in sch.mod.script()
+    check_refused(unused, inline("B"), "compute_inline/P4")  # nothing would be left
+
+
+def blocks(sch):
+    return [sch.get(block) for block in sch.get_child_blocks(sch.get_block("root"))]
+
+
+def test_conditions_and_bindings_that_read_the_buffer():
+    @T.prim_func
+    def chosen(A: T.Buffer((8, 8), "int32"), C: T.Buffer((8, 8), "int32")):
+        B = T.alloc_buffer((8, 8), "int32")
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2
+        for i, j in T.grid(8, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(B[i, j] < 4)
+                C[vi, vj] = B[vi, vj] + 1
+
+    @T.prim_func
+    def after(A: T.Buffer((8, 8), "int32"), C: T.Buffer((8, 8), "int32")):
+        for i, j in T.grid(8, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(A[i, j] * 2 < 4)
+                C[vi, vj] = A[vi, vj] * 2 + 1
+
+    sch = check(chosen, inline("B"), after)
+    a = np.arange(-32, 32, dtype="int32").reshape(8, 8)
+    c = np.full((8, 8), 7, "int32")
+    tw.compile(sch)(a, c)
+    np.testing.assert_array_equal(c, np.where(a * 2 < 4, a * 2 + 1, 7))
+
+
+def test_what_stands_behind_pointers_stays():
+    """Of a consumer that passes a pointer on, and beside a block that fills a buffer behind one."""
+
+    @T.prim_func
+    def looked_up(table: T.Buffer((16,), "int8"), A: T.Buffer((8,)), C: T.Buffer((8,))):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * T.float32(2)
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                T.reads(B[vi], table[0:16])
+                T.writes(C[vi])
+                T.evaluate(table.access_ptr("r"))
+                C[vi] = B[vi] + T.float32(1)
+
+    sch = Schedule(looked_up)
+    sch.compute_inline("B")
+    (consumer,) = blocks(sch)
+    assert [read.buffer.name for read in consumer.reads] == ["table", "A"]
+    assert "C[vi] = A[vi] * T.float32(2.0) + T.float32(1.0)" in sch.mod.script()
+
+    @T.prim_func
+    def filled(A: T.Buffer((16,)), C: T.Buffer((8,))):
+        F = T.alloc_buffer((16,))
+        B = T.alloc_buffer((8,))
+        with T.block("fill"):
+            T.reads(A[0:8])
+            T.writes(F[0:8])
+            T.evaluate(T.call_extern("int32", "fill", A.access_ptr("r", extent=8), F.access_ptr("w", extent=8)))
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = F[vi] * T.float32(2)
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi] + T.float32(1)
+
+    for transform in (inline("B"), reverse("C")):
+        sch = Schedule(filled)
+        transform(sch)
+        assert "C[vi] = F[vi] * T.float32(2.0) + T.float32(1.0)" in sch.mod.script()
+        assert [str(write.region[0].extent) for write in blocks(sch)[0].writes] == ["8"]
+
+
+def test_what_is_filled_again_before_the_consumer_is_no_longer_what_was_read():
+    @T.prim_func
+    def refilled(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        F = T.alloc_buffer((8,))
+        B = T.alloc_buffer((8,))
+        for k in range(1):
+            with T.block("fill"):
+                T.reads()
+                T.writes(F[0:8])
+                T.evaluate(T.call_extern("int32", "fill", F.access_ptr("w")))
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = F[vi]
+        with T.block("again"):
+            T.reads()
+            T.writes(F[0:8])
+            T.evaluate(T.call_extern("int32", "fill", F.access_ptr("w")))
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi]
+
+    check_refused(refilled, inline("B"), "compute_inline/P5")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_tiles_compute_what_is_new():
         for t in range(4):
             for i in range(6):
                 with T.block("B"):
-                    T.where(t < 1 or i >= 2)
+                    T.where(t < 1 or 2 <= i)  # noqa: SIM300
                     v = T.axis.opaque(18, t * 4 + i)
                     B[v % 6] = A[v] * T.float32(2)
             for j in range(4):

@@ -4,6 +4,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import ir
+from tilewright.script import tir as T
 
 FUNCTION = "@T.prim_func\ndef f(A: T.Buffer((64,), 'float32'), B: T.Buffer((16, 16), 'float32'), n: T.int32):\n"
 
@@ -412,3 +413,40 @@ def test_a_second_name_of_a_variable_is_a_variable() -> None:
     assert "    m: T.int32 = n\n" in text
     assert '    p: T.handle("float32", "global") = T.address_of(A[m])\n' in text
     assert ir.structural_equal(tw.script.from_source(text), program)
+
+
+def test_regions_that_are_given_in_part_are_completed():
+    """One of reads and writes is found where only the other is given; access_ptr() says what is behind pointers."""
+
+    @T.prim_func
+    def part(A: T.Buffer((8, 4)), B: T.Buffer((8, 4)), C: T.Buffer((8,))):
+        for i, j in T.grid(8, 4):
+            with T.block("reads"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(A[vi, 0:4])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+        for i, k in T.grid(8, 4):
+            with T.block("writes"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                T.writes(C[vi])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + B[vi, vk]
+        with T.block("pointers"):
+            T.reads(A[0:2, 0:4])
+            T.evaluate(T.call_extern("int32", "f", A.access_ptr("r"), B.access_ptr("w"), C.access_ptr("rw")))
+        with T.block("none"):
+            T.evaluate(T.call_extern("int32", "f", A.access_ptr("r"), B.access_ptr("w"), C.access_ptr("rw")))
+
+    text = [line.strip() for line in part.script().splitlines()]
+    regions = [line for line in text if line.startswith(("T.reads", "T.writes"))]
+    assert regions == [
+        "T.reads(A[vi, 0:4])",
+        "T.writes(B[vi, vj])",
+        "T.reads(B[vi, vk])",
+        "T.writes(C[vi])",
+        "T.reads(A[0:2, 0:4])",
+        "T.writes(B[0:8, 0:4], C[0:8])",
+        "T.reads(A[0:8, 0:4], C[0:8])",
+        "T.writes(B[0:8, 0:4], C[0:8])",
+    ]

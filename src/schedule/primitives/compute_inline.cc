@@ -14,8 +14,8 @@
 // Requires  P1 the block is one plain assignment, complete
 //           P2 its buffer is allocated in the scope, and no other block writes it
 //           P3 the indices of the store tell the axes: each is one, or they are one to one, such as vi * 8 + vj
-//           P4 it has consumers, and they read the buffer by loads only
-//           P5 what it reads is complete where it stands and where its consumers stand
+//           P4 its consumers read the buffer by loads only; without any it is dropped, unless nothing else is left
+//           P5 what it reads is complete where it stands and where its consumers stand, or has been left alone by then
 //           P6 the consumers read only what it has written
 //           P9 parallel loops around them stay independent
 #include "schedule/primitives/compute_inline.h"
@@ -24,6 +24,7 @@
 #include <functional>
 
 #include "analysis/binding_reads.h"
+#include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
@@ -110,6 +111,39 @@ Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, con
   return good ? with_found_reads(*after, consumer.span(), taken.empty() ? nullptr : store) : Ref<Block>();
 }
 
+/// What the consumer's axes are bound to, or its condition, with loads replaced; `plain`: whether they could be.
+Expr in_binding(const Expr& e, const Assignment& assignment, const AxesOfElement& axes, bool& plain) {
+  return rewrite(e, [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
+    Ref<BufferLoad> load = walk.descend(old);
+    if (load->buffer != assignment.buffer) return load;
+    plain &= !load->predicate.defined() && load.dtype() == assignment.buffer->dtype;
+    return plain ? substitute(assignment.store->value, axes(load->indices)) : Expr(load);
+  });
+}
+
+/// Something else in the scope than the block itself uses the buffer.
+bool uses_buffer(const Ref<Block>& scope, const Block& self, const Ref<Buffer>& buffer) {
+  bool found = analysis::reaches_by_pointer(scope, buffer);
+  visit(
+      scope,
+      [&](const Ref<Block>& block, Visitor& walk) {
+        if (block->id.value != self.id.value) walk.descend(block);
+      },
+      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        found |= load->buffer == buffer;
+        walk.descend(load);
+      },
+      [&](const Ref<BufferStore>& store, Visitor& walk) {
+        found |= store->buffer == buffer;
+        walk.descend(store);
+      },
+      [&](const Ref<BufferRegion>& region, Visitor& walk) {
+        found |= region->buffer == buffer;
+        walk.descend(region);
+      });
+  return found;
+}
+
 Status check_producer(const Place& block, const analysis::Scope& scope, int self, const Assignment& assignment) {
   const Tree& tree = *block.tree;
   if (scope.is_output(self)) {
@@ -120,10 +154,14 @@ Status check_producer(const Place& block, const analysis::Scope& scope, int self
   }
   TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "compute_inline/P2"));
   if (scope.consumers(self).empty()) {
-    return refuse("compute_inline/P4", describe(block) + " has no consumers", {block.node()},
-                  "name a block whose result others read");
+    bool only = scope.children().size() == 1 && !scope.bare_statement();
+    if (!only && !uses_buffer(tree.block_ref(tree[block.at].scope), block.block(), assignment.buffer)) return Ok{};
+    return refuse("compute_inline/P4",
+                  describe(block) + " has no consumers, and " +
+                      (only ? "is all that there is" : "its buffer is used outside of blocks"),
+                  {block.node()}, "name a block whose result others read");
   }
-  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at))
+  if (auto obstacle = why_inputs_change(tree, block.at))
     return refuse("compute_inline/P5", *obstacle,
                   "inline before the loops of its consumers are changed, or inline those that stand between first");
   for (int child : scope.consumers(self)) {
@@ -161,14 +199,20 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
     VarMap taken;
     if (consumers.size() == 1) taken = axes_taken_over(tree.block_at(consumer), assignment, block.block());
     Ref<Block> after = inlined(tree.block_ref(consumer), assignment, axes, taken, plain ? &plain->body : nullptr);
-    if (!after.defined() || analysis::binding_reads(*tree.realize_at(consumer), assignment.buffer)) {
+    BlockRealize realize = *tree.realize_at(consumer);
+    bool plain_reads = true;
+    auto inline_into = [&](const Expr& e) { return in_binding(e, assignment, axes, plain_reads); };
+    if (analysis::binding_reads(realize, assignment.buffer)) {
+      for (Expr& value : realize.iter_values) value = inline_into(value);
+      realize.predicate = inline_into(realize.predicate);
+    }
+    if (!after.defined() || !plain_reads) {
       return refuse(
           "compute_inline/P4",
           describe_block(tree.block_at(consumer)) + " uses '" + assignment.buffer->name + "' other than by plain loads",
           {tree.stmt(consumer), block.node()},
           "blocks that use its pointer, or a view of it, need the buffer itself: leave this one in memory");
     }
-    BlockRealize realize = *tree.realize_at(consumer);
     realize.block = after;
     edit.replace(consumer, make<BlockRealize>(std::move(realize), tree[consumer].node->span));
   }
@@ -179,7 +223,7 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   const Tree& after = Tree::of(plan.root);
   for (int child : consumers) {
     int consumer = after.block(scope.children()[child]->block->id.value);
-    if (auto obstacle = analysis::why_inputs_incomplete(after, consumer))
+    if (auto obstacle = why_inputs_change(after, consumer))
       return refuse("compute_inline/P5", *obstacle, "inline before the loops of the two blocks are changed");
     TW_RETURN_IF_ERROR(recheck_execution(after, consumer, "compute_inline/P9"));
   }

@@ -16,7 +16,7 @@
 //              that is allocated in the scope and that nobody else reads or writes
 //           P3 it reads that buffer always at the same indices, which tell its axes, such as vi + vj * 8
 //           P4 it is the only writer of its own buffer, and nothing before reads that
-//           P5 all that it reads is complete where its producer stands
+//           P5 all that it reads is complete where its producer stands, or has been left alone by then
 //           P6 the same is written as before; where the producer computes more than is read, under a condition
 //           P9 parallel loops around the producer stay independent
 #include <algorithm>
@@ -267,7 +267,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
     return refuse("reverse_compute_inline/P6", "the merged block would not be complete: " + facts.why,
                   {block.node(), pair.producer.node()}, "take what is computed into a block of its own");
   }
-  if (auto obstacle = analysis::why_inputs_incomplete(after, at))
+  if (auto obstacle = why_inputs_change(after, at))
     return refuse("reverse_compute_inline/P5", *obstacle, "inline before the loops of the two blocks are changed");
   // A consumer that ran for all values of its axes, on what its producer had surely computed, runs for all of them now.
   // Where a condition decides whether it reads at all, it may have run without any instance of the producer.

@@ -6,7 +6,7 @@
 //     for i in range(6):                      for i in range(6):
 //       with T.block("B"):                      with T.block("B"):
 //         v = T.axis.spatial(18, t * 4 + i)       v = T.axis.opaque(18, t * 4 + i)
-//         B[v] = A[v] * 2.0                       T.where(t < 1 or i >= 2)
+//         B[v] = A[v] * 2.0                       T.where(t < 1 or 2 <= i)
 //     for j in range(4):                          B[v % 6] = A[v] * 2.0
 //       with T.block("C"):                    for j in range(4):
 //         w = T.axis.spatial(16, t * 4 + j)     with T.block("C"):
@@ -20,15 +20,18 @@
 // outermost one are computed for all windows of the inner ones, again but for their first elements. What has been
 // computed twice is one value, since each block is a function of its axes.
 //
+// Where producers of the block roll already, that is seen by undoing it: the program in which each of their buffers has
+// all its elements, and in which rolling them gives the program at hand, is the one that is looked at.
+//
 // Requires  P1 the write exists, and the block is not the root
 //           P2 the block, the only writer of the buffer, is complete or a reduction, with inputs that are complete, and
-//              so are those that it reads from
+//              so are those that it reads from, or were before they rolled
 //           P3 the scope allocates the buffer, other blocks read it, by plain loads, and the block has written what
 //              they read
 //           P4 a loop holds all of them
 //           P5 the loops around are serial, from 0
 //           P6 along some of them windows overlap: a dimension is a multiple of its variable, or a quotient of that,
-//              and what the loops below add; the axes are the indices
+//              a constant and what the loops below add; the axes are the indices
 //           P7 conditions of the block bound its axes by constants
 #include <algorithm>
 
@@ -109,14 +112,13 @@ bool has_other_use(const Ref<Block>& scope, const Ref<Buffer>& buffer) {
   return found;
 }
 
-Result<Roll> find_blocks(const State& state, const RollingBuffer& rolling) {
-  TW_TRY(block, state.find(rolling.block));
+Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
   const Tree& tree = *block.tree;
   Roll roll{block, tree[block.at].scope, 0, {}, {}, {}, {}};
   if (roll.scope == Tree::kNone)
     return refuse("rolling_buffer/P1", "the root block is no producer", {block.node()}, "name a block inside of it");
   const auto& writes = block.block().writes;
-  TW_TRY(position, buffer_position(rolling.write_buffer_index, writes, block, "write", "rolling_buffer/P1"));
+  TW_TRY(position, buffer_position(write, writes, block, "write", "rolling_buffer/P1"));
   roll.position = position;
   roll.buffer = writes[position]->buffer;
   const Block& outer = tree.block_at(roll.scope);
@@ -177,18 +179,23 @@ Result<Roll> find_blocks(const State& state, const RollingBuffer& rolling) {
   return roll;
 }
 
-/// The start of a window as floordiv(tile * factor, divisor).
+/// The start of a window as floordiv(tile * factor + a, divisor) + b.
 struct Start {
   Ref<Var> tile;
   int64_t factor = 1, divisor = 1;
   int64_t step() const { return (factor + divisor - 1) / divisor; }
 };
+Expr without_constant(const Expr& e) {
+  if (const Add* sum = e.as<Add>(); sum && const_int(sum->b)) return Expr(sum->a);
+  if (const Sub* difference = e.as<Sub>(); difference && const_int(difference->b)) return Expr(difference->a);
+  return e;
+}
 std::optional<Start> start_of_window(const Expr& min) {
   Start start;
-  Expr e = min;
+  Expr e = without_constant(min);
   if (const FloorDiv* quotient = e.as<FloorDiv>()) {
     start.divisor = const_int(quotient->b).value_or(0);
-    e = Expr(quotient->a);
+    e = without_constant(Expr(quotient->a));
   }
   if (const Mul* product = e.as<Mul>(); product && product->a.is<Var>()) {
     start.factor = const_int(product->b).value_or(0);
@@ -235,7 +242,7 @@ bool find_overlaps(Roll& roll) {
     VarMap at_first{{start->tile, zero(start->tile.dtype())}};
     Overlap& overlap = roll.overlaps[d];
     overlap = {start->tile, *extent, *extent - start->step(),
-               analyzer.simplify(substitute(realize.iter_values[d], at_first))};
+               analyzer.simplify(substitute(realize.iter_values[d] - min, at_first))};
     if (!analyzer.can_prove_equal(realize.iter_values[d], min + overlap.inner)) return false;
   }
   for (int at : roll.loops) {
@@ -248,21 +255,48 @@ bool find_overlaps(Roll& roll) {
   return false;
 }
 
-/// Each term is an axis below a constant: it says the same of an element whichever tile computes it.
+/// Each term compares an axis with a constant: it says the same of an element whichever tile computes it.
 bool only_bounds_axes(const Expr& predicate, const BlockRealize& realize, arith::Analyzer& analyzer) {
   if (is_true(predicate)) return true;
   if (const And* both = predicate.as<And>()) {
     return only_bounds_axes(both->a, realize, analyzer) && only_bounds_axes(both->b, realize, analyzer);
   }
-  const LT* less = predicate.as<LT>();
-  if (!less || !const_int(less->b)) return false;
-  return std::any_of(realize.iter_values.begin(), realize.iter_values.end(), [&](const Expr& value) {
-    return value.dtype() == less->a.dtype() && const_int(analyzer.simplify(less->a - value)).has_value();
-  });
+  auto bounds = [&](const Expr& a, const Expr& b) {
+    return std::any_of(realize.iter_values.begin(), realize.iter_values.end(), [&](const Expr& value) {
+      if (value.dtype() != a.dtype()) return false;
+      return const_int(analyzer.simplify(a - b - value)) || const_int(analyzer.simplify(b - a - value));
+    });
+  };
+  if (const LT* less = predicate.as<LT>()) return bounds(less->a, less->b);
+  if (const LE* less = predicate.as<LE>()) return bounds(less->a, less->b);
+  if (const GT* more = predicate.as<GT>()) return bounds(more->a, more->b);
+  if (const GE* more = predicate.as<GE>()) return bounds(more->a, more->b);
+  return false;
 }
 
 Expr round(const Roll& roll, const Expr& index) {
   return floormod(index, constant(index.dtype(), roll.overlaps[roll.axis].extent));
+}
+
+/// The declared regions of one buffer, as the block touches `now` in its place.
+void update_regions(Block& block, const Ref<Buffer>& before, const Ref<Buffer>& now, SpanId span) {
+  analysis::BlockAccess found = analysis::block_access_region(make<Block>(Block(block), span));
+  auto update = [&](std::vector<Ref<BufferRegion>>& declared, const std::vector<Ref<BufferRegion>>& regions) {
+    for (Ref<BufferRegion>& old : declared) {
+      if (old->buffer != before) continue;
+      for (const Ref<BufferRegion>& region : regions) {
+        if (region->buffer == now) old = region;
+      }
+    }
+  };
+  update(block.reads, found.reads);
+  update(block.writes, found.writes);
+}
+
+bool touches(const Block& block, const Ref<Buffer>& buffer) {
+  auto is_of = [&](const Ref<BufferRegion>& region) { return region->buffer == buffer; };
+  return std::any_of(block.reads.begin(), block.reads.end(), is_of) ||
+         std::any_of(block.writes.begin(), block.writes.end(), is_of);
 }
 
 /// A block that touches the buffer depends on the order of its instances now.
@@ -272,21 +306,18 @@ Ref<Block> ordered(Block block, const Roll& roll, const Ref<Buffer>& round_buffe
     axis.iter_type = IterType::kOpaque;
     block.iter_vars[roll.axis] = make<IterVar>(std::move(axis));
   }
-  analysis::BlockAccess found = analysis::block_access_region(make<Block>(Block(block), span));
-  auto update = [&](std::vector<Ref<BufferRegion>>& declared, const std::vector<Ref<BufferRegion>>& regions) {
-    for (Ref<BufferRegion>& old : declared) {
-      if (old->buffer != roll.buffer) continue;
-      for (const Ref<BufferRegion>& region : regions) {
-        if (region->buffer == round_buffer) old = region;
-      }
-    }
-  };
-  update(block.reads, found.reads);
-  update(block.writes, found.writes);
+  update_regions(block, roll.buffer, round_buffer, span);
   return make<Block>(std::move(block), span);
 }
 
-Ref<Block> rolled(const Roll& roll) {
+/// The condition of the block that makes the elements of a window: those of the first, or new ones.
+Expr computes_new(const Overlap& overlap) {
+  Expr first = lt(overlap.tile, one(overlap.tile.dtype()));
+  return logical_or(first, le(constant(overlap.inner.dtype(), overlap.kept), overlap.inner));
+}
+
+/// The program under `root`, which holds the blocks of the roll.
+Ref<Block> rolled(const Roll& roll, const Ref<Block>& root) {
   const Tree& tree = *roll.block.tree;
   uint64_t producer = roll.block.block().id.value, scope = tree.block_at(roll.scope).id.value;
   Buffer smaller = *roll.buffer;
@@ -296,12 +327,8 @@ Ref<Block> rolled(const Roll& roll) {
     indices[roll.axis] = round(roll, indices[roll.axis]);
     return indices;
   };
-  auto touches = [&](const std::vector<Ref<BufferRegion>>& regions) {
-    return std::any_of(regions.begin(), regions.end(),
-                       [&](const auto& region) { return region->buffer == roll.buffer; });
-  };
   return rewrite(
-      tree.block_ref(0),
+      root,
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
         Ref<BufferLoad> inner = walk.descend(old);
         if (inner->buffer != roll.buffer) return inner;
@@ -316,10 +343,7 @@ Ref<Block> rolled(const Roll& roll) {
         BlockRealize realize = *walk.descend(old);
         if (realize.block->id.value != producer) return make<BlockRealize>(std::move(realize), old.span());
         for (const Overlap& overlap : roll.overlaps) {
-          if (!overlap.tile.defined()) continue;
-          Expr first = lt(overlap.tile, one(overlap.tile.dtype()));
-          Expr is_new = ge(overlap.inner, constant(overlap.inner.dtype(), overlap.kept));
-          realize.predicate = logical_and(realize.predicate, logical_or(first, is_new));
+          if (overlap.tile.defined()) realize.predicate = logical_and(realize.predicate, computes_new(overlap));
         }
         return make<BlockRealize>(std::move(realize), old.span());
       },
@@ -330,15 +354,13 @@ Ref<Block> rolled(const Roll& roll) {
             if (own == roll.buffer) own = buffer;
           }
         }
-        if (!touches(block.reads) && !touches(block.writes)) return make<Block>(std::move(block), old.span());
+        if (!touches(block, roll.buffer)) return make<Block>(std::move(block), old.span());
         return ordered(std::move(block), roll, buffer, old.span());
       });
 }
 
-}  // namespace
-
-Result<Plan> plan(const State& state, const RollingBuffer& rolling) {
-  TW_TRY(roll, find_blocks(state, rolling));
+Result<Roll> find_roll(const Place& block, const BufferIndex& write) {
+  TW_TRY(roll, find_blocks(block, write));
   if (!find_overlaps(roll)) {
     return refuse("rolling_buffer/P6",
                   "no loop moves a window over '" + roll.buffer->name + "' that overlaps with the one before",
@@ -351,9 +373,133 @@ Result<Plan> plan(const State& state, const RollingBuffer& rolling) {
                   describe(roll.block) + " runs on the condition " + analysis::brief(realize.predicate),
                   {roll.block.node()}, "roll before the block is given a condition: tile by factors that divide");
   }
-  Plan plan = give_loops(roll.block.func, rolled(roll), {});
+  return roll;
+}
+
+/// A buffer that seems to roll already, and that with all its elements.
+struct Undone {
+  Ref<Buffer> buffer, whole;
+  uint64_t writer = 0;
+  int64_t position = 0;
+  size_t axis = 0;
+};
+
+std::vector<Undone> buffers_that_roll(const Tree& tree, int scope_at) {
+  std::vector<Undone> result;
+  const Block& outer = tree.block_at(scope_at);
+  const analysis::Scope& scope = analysis::Scope::of(outer);
+  for (const Ref<Buffer>& buffer : outer.alloc_buffers) {
+    if (scope.writers(buffer).size() != 1) continue;
+    const Block& writer = *scope.children()[scope.writers(buffer)[0]]->block;
+    for (size_t position = 0; position < writer.writes.size(); ++position) {
+      const Ref<BufferRegion>& write = writer.writes[position];
+      if (write->buffer != buffer) continue;
+      for (size_t d = 0; d < write->region.size() && d < writer.iter_vars.size(); ++d) {
+        const IterVar& axis = *writer.iter_vars[d];
+        const FloorMod* index = write->region[d]->min.as<FloorMod>();
+        bool rolls = axis.iter_type == IterType::kOpaque && index && index->a == axis.var && const_int(index->b) &&
+                     const_int(index->b) == const_int(buffer->shape[d]);
+        if (!rolls) continue;
+        Buffer whole = *buffer;
+        whole.shape[d] = cast(buffer->shape[d].dtype(), axis.dom->min + axis.dom->extent);
+        result.push_back({buffer, make<Buffer>(std::move(whole), buffer.span()), writer.id.value,
+                          static_cast<int64_t>(position), d});
+        break;
+      }
+    }
+  }
+  return result;
+}
+
+/// The condition without the terms that tell new elements.
+Expr without_computes_new(const Expr& predicate) {
+  if (const And* both = predicate.as<And>()) {
+    return logical_and(without_computes_new(both->a), without_computes_new(both->b));
+  }
+  const Or* either = predicate.as<Or>();
+  const LT* first = either ? either->a.as<LT>() : nullptr;
+  const LE* is_new = either ? either->b.as<LE>() : nullptr;
+  bool tells = first && first->a.is<Var>() && is_const_int(first->b, 1) && is_new && const_int(is_new->a);
+  return tells ? Expr(bool_imm(true)) : predicate;
+}
+
+Ref<Block> undo(const Ref<Block>& root, uint64_t scope, const Undone& undone) {
+  auto moved = [&](std::vector<Expr> indices) {
+    if (const FloorMod* index = indices[undone.axis].as<FloorMod>()) indices[undone.axis] = index->a;
+    return indices;
+  };
+  return rewrite(
+      root,
+      [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
+        Ref<BufferLoad> inner = walk.descend(old);
+        if (inner->buffer != undone.buffer) return inner;
+        return make<BufferLoad>({undone.whole, moved(inner->indices), inner->predicate}, old.span());
+      },
+      [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
+        Ref<BufferStore> inner = walk.descend(old);
+        if (inner->buffer != undone.buffer) return inner;
+        return make<BufferStore>({undone.whole, inner->value, moved(inner->indices), inner->predicate}, old.span());
+      },
+      [&](const Ref<BlockRealize>& old, Rewriter& walk) -> Stmt {
+        BlockRealize realize = *walk.descend(old);
+        if (realize.block->id.value == undone.writer) realize.predicate = without_computes_new(realize.predicate);
+        return make<BlockRealize>(std::move(realize), old.span());
+      },
+      [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
+        Block block = *walk.descend(old);
+        if (block.id.value == scope) {
+          for (Def<Buffer>& own : block.alloc_buffers) {
+            if (own == undone.buffer) own = undone.whole;
+          }
+        }
+        if (!touches(block, undone.buffer)) return make<Block>(std::move(block), old.span());
+        for (Ref<IterVar>& own : block.iter_vars) {
+          if (own->iter_type != IterType::kOpaque) continue;
+          IterVar axis = *own;
+          axis.iter_type = IterType::kDataPar;
+          own = make<IterVar>(std::move(axis));
+        }
+        update_regions(block, undone.buffer, undone.whole, old.span());
+        return make<Block>(std::move(block), old.span());
+      });
+}
+
+/// The program before buffers of the scope rolled: rolling them gives this one again. Null where none has.
+Ref<Block> before_rolling(const Place& block, int scope_at) {
+  const Ref<Block> now = block.tree->block_ref(0);
+  const uint64_t scope = block.tree->block_at(scope_at).id.value;
+  std::vector<Undone> found = buffers_that_roll(*block.tree, scope_at);
+  if (found.empty()) return {};
+  Ref<Block> before = now;
+  for (const Undone& undone : found) before = undo(before, scope, undone);
+  const Tree& tree = Tree::of(before);
+  Ref<Block> again = before;
+  for (const Undone& undone : found) {
+    auto roll = find_roll(Place{block.func, &tree, tree.block(undone.writer)}, undone.position);
+    if (!roll.ok()) return {};
+    again = rolled(*roll, again);
+  }
+  return structural_equal(again, now) ? before : Ref<Block>();
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const RollingBuffer& rolling) {
+  TW_TRY(block, state.find(rolling.block));
+  auto roll = find_roll(block, rolling.write_buffer_index);
+  Ref<Block> before;
+  const int scope = (*block.tree)[block.at].scope;
+  if (!roll.ok() && scope != Tree::kNone) before = before_rolling(block, scope);
+  if (before.defined()) {
+    const Tree& tree = Tree::of(before);
+    auto found = find_roll(Place{block.func, &tree, tree.block(block.block().id.value)}, rolling.write_buffer_index);
+    // A buffer that rolls already is not the block's own any more.
+    if (found.ok() && block.block().writes[found->position]->buffer == found->buffer) roll = std::move(found);
+  }
+  if (!roll.ok()) return std::move(roll.error());
+  Plan plan = give_loops(block.func, rolled(*roll, block.tree->block_ref(0)), {});
   RollingBuffer recorded = rolling;
-  recorded.write_buffer_index = roll.position;
+  recorded.write_buffer_index = roll->position;
   plan.recorded = std::move(recorded);
   return plan;
 }

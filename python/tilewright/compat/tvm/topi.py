@@ -1,4 +1,4 @@
-"""tvm.topi: operators as formulas: argmax and argmin.
+"""tvm.topi: operators as formulas: argmax, argmin and the pooling of pictures.
 
 Other names can be mentioned, since files import them beside what they use; each use of one raises.
 """
@@ -6,6 +6,7 @@ Other names can be mentioned, since files import them beside what they use; each
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from tilewright.compat.tvm.alias import absent
 __path__: list[str] = []
 __getattr__ = absent("tvm.topi")
 
-__all__ = ["argmax", "argmin"]
+__all__ = ["argmax", "argmin", "nn"]
 
 
 def _arg_reducer(better: Callable[[Any, Any], Any], worst: Callable[[str], Any], *, last: bool) -> Callable[..., Any]:
@@ -67,3 +68,74 @@ def argmin(data: Any, axis: Any = None, keepdims: bool = False, select_last_inde
     return _arg(
         data, axis, keepdims=keepdims, reduce=_arg_reducer(operator.lt, _core.max_value, last=select_last_index)
     )
+
+
+def _pad(data: Any, before: Sequence[int], after: Sequence[int], value: Any) -> Any:
+    """The data with a border of one value."""
+    shape = [extent + low + high for extent, low, high in zip(data.shape, before, after, strict=True)]
+
+    def element(*indices: Any) -> Any:
+        at = [index - low for index, low in zip(indices, before, strict=True)]
+        inside = []
+        for index, extent, low, high in zip(indices, data.shape, before, after, strict=True):
+            inside += [index >= low] if low else []
+            inside += [index < low + extent] if high else []
+        return te.if_then_else(te.all(*inside), data[tuple(at)], value)
+
+    return te.compute(shape, element, name="pad_temp", varargs_names=[f"ax{number}" for number in range(len(shape))])
+
+
+def _pool2d(
+    input: Any,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCHW",
+    count_include_pad: bool = True,
+) -> Any:
+    """The largest element, or the average, of each window of a picture; padding is top, left, bottom, right."""
+    if pool_type not in ("max", "avg") or layout.upper() != layout or not {"H", "W"} <= set(layout):
+        raise ValueError(
+            f"pool2d of type {pool_type!r} in layout {layout!r}: the types are 'max' and 'avg', of H and W"
+        )
+    padded = any(padding) or ceil_mode
+    if pool_type == "avg" and padded and not count_include_pad:
+        raise ValueError("pool2d takes averages with the padding counted in: count_include_pad=True")
+    rank, dimensions = len(input.shape), [layout.index("H"), layout.index("W")]
+    before, after, shape = [0] * rank, [0] * rank, list(input.shape)
+    for number, dimension in enumerate(dimensions):
+        before[dimension] = padding[number]
+        after[dimension] = padding[number + 2] + (stride[number] - 1 if ceil_mode else 0)
+        reach = (kernel[number] - 1) * dilation[number] + 1
+        room = input.shape[dimension] - reach + before[dimension] + after[dimension]
+        shape[dimension] = room // stride[number] + 1
+    largest = pool_type == "max"
+    border = _core.min_value(input.dtype) if largest else _core.const(0, input.dtype)
+    data = _pad(input, before, after, border) if padded else input
+    steps = [te.reduce_axis((0, extent), f"rv{number}") for number, extent in enumerate(kernel)]
+
+    def window(*indices: Any) -> Any:
+        at = list(indices)
+        for number, dimension in enumerate(dimensions):
+            at[dimension] = indices[dimension] * stride[number] + steps[number].var * dilation[number]
+        return (te.max if largest else te.sum)(data[tuple(at)], axis=steps)
+
+    names = [f"ax{number}" for number in range(rank)]
+    pooled = te.compute(shape, window, name="pool_max" if largest else "pool_sum", varargs_names=names)
+    if largest:
+        return pooled
+    count = kernel[0] * kernel[1]
+    return te.compute(shape, lambda *at: te.div(pooled[at], count), name="pool_avg", varargs_names=names)
+
+
+class _Operators(types.ModuleType):
+    """tvm.topi.nn: what it has; each use of another name raises."""
+
+    pool2d = staticmethod(_pool2d)
+    __getattr__ = staticmethod(absent("tvm.topi.nn"))
+
+
+nn = _Operators("tvm.topi.nn")
