@@ -14,6 +14,9 @@ RAISED.mkdir(parents=True, exist_ok=True)
 with contextlib.suppress(OSError):
     RAISED.chmod(0o777)  # some tests become another user
 
+# A heuristic that fails is no reason for a program not to run, but a failure of a test.
+os.environ.setdefault("TILEWRIGHT_RAISE_HEURISTIC_FAILURES", "1")
+
 from tests import allowed_programs  # noqa: E402  (before any test looks for a program)
 
 from tilewright.errors import Error  # noqa: E402  (the library reads the variable once)

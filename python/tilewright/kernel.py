@@ -17,7 +17,7 @@ from tilewright import _core, limits, te
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.file_names import path_for_core
 from tilewright.machine import TargetLike
-from tilewright.notes import NO_RECORD, Note, announced, notes_of, warn, warn_of_threads
+from tilewright.notes import NO_RECORD, Note, announced, note_failed_heuristics, notes_of, warn, warn_of_threads
 from tilewright.wrong_arguments import explained, keywords_told, no_program
 
 if TYPE_CHECKING:
@@ -491,27 +491,40 @@ def compile_quietly(
         )
     resolved = _core.Target(target)
     if database is not None:
-        module, schedules, traces = _recorded(program, database, resolved)
+        module, schedules, traces, failed = _recorded(program, database, resolved)
         kernels = _compiled(module, resolved, schedules, check_bounds, _as_module(program), traces)
+        note_failed_heuristics(kernels_of(kernels), failed)
         _note_what_has_no_record(kernels, _as_module(program))
         return kernels
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
     is_open = not isinstance(program, _core.Schedule) and not check_bounds
     if schedule == "by rules" or (schedule is None and is_open):
-        from tilewright.cpu_space import scheduled_by_rules
-
-        try:
-            ruled = scheduled_by_rules(module, resolved, if_faster=schedule is None)
-            by_rules = dict.fromkeys(ruled.changed, "by rules")
-            kernels = _compiled(ruled.module, resolved, by_rules, check_bounds, written)
-            _note_what_is_left(kernels, ruled.left)
-            return kernels
-        except Error:
-            # What nobody has asked for is no reason not to compile.
-            if schedule is not None:
-                raise
+        return _compiled_by_rules(module, resolved, check_bounds, written, if_faster=schedule is None)
     traces = dict.fromkeys(_public(module), program.trace) if isinstance(program, _core.Schedule) else {}
     return _compiled(module, resolved, {}, check_bounds, written, traces)
+
+
+def _compiled_by_rules(
+    module: Any, target: _core.Target, check_bounds: bool, written: Any, *, if_faster: bool
+) -> Kernel | KernelModule:
+    """The kernels of a module with heuristic schedules, as far as these come about: a heuristic that fails is no reason
+    not to compile."""
+    from tilewright.cpu_space import failures, scheduled_by_rules
+
+    ruled = scheduled_by_rules(module, target, if_faster=if_faster)
+    failed = dict(ruled.failed)
+    try:
+        by_rules = dict.fromkeys(ruled.changed, "by rules")
+        kernels = _compiled(ruled.module, target, by_rules, check_bounds, written)
+    except Exception as error:
+        if not ruled.changed:
+            raise
+        kernels = _compiled(module, target, {}, check_bounds, written)  # says what is wrong with the program itself
+        failures.raise_in_tests(error)
+        failed |= dict.fromkeys(ruled.changed, failures.description(error))
+    _note_what_is_left(kernels, ruled.left)
+    note_failed_heuristics(kernels_of(kernels), failed)
+    return kernels
 
 
 def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> None:
@@ -537,10 +550,10 @@ def _note_what_has_no_record(kernels: Kernel | KernelModule, written: Any) -> No
 
 def _recorded(
     program: Any, database: str | os.PathLike[str] | Database, target: _core.Target
-) -> tuple[Any, dict[str, Literal["recorded", "by rules"]], dict[str, Any]]:
+) -> tuple[Any, dict[str, Literal["recorded", "by rules"]], dict[str, Any], Mapping[str, str]]:
     """The program with its fastest recorded schedule; of a module of several functions, each of which was tuned by
     itself, with theirs. Functions without one are scheduled by rules. Then where the schedules of functions come from,
-    and the steps of those that were recorded."""
+    the steps of those that were recorded, and with what heuristics failed."""
     from tilewright.cpu_space import scheduled_by_rules
     from tilewright.records import best_of_functions, best_schedule
 
@@ -548,18 +561,20 @@ def _recorded(
     try:
         found = best_schedule(program, database, target)
         names = _public(module := _as_module(found))
-        return module, dict.fromkeys(names, "recorded"), dict.fromkeys(names, found.trace)
+        return module, dict.fromkeys(names, "recorded"), dict.fromkeys(names, found.trace), {}
     except ResourceError:
         if len(_public(written)) < 2:
             raise
     module, traces = best_of_functions(written, database, target)
     schedules: dict[str, Literal["recorded", "by rules"]] = dict.fromkeys(traces, "recorded")
-    with contextlib.suppress(Error):
+    failed: Mapping[str, str] = {}
+    with contextlib.suppress(Error):  # of a program that is not well formed, which is said below
         ruled = scheduled_by_rules(written, target, if_faster=True)
+        failed = {name: why for name, why in ruled.failed.items() if name not in schedules}
         recorded = {key: f for key, f in module.functions.items() if f.attrs.get("global_symbol") in schedules}
         module = _core.Module({**dict(ruled.module.functions), **recorded})
         schedules = {**dict.fromkeys(ruled.changed, "by rules"), **schedules}
-    return module, schedules, traces
+    return module, schedules, traces, failed
 
 
 def _public(module: Any) -> list[str]:
@@ -642,15 +657,18 @@ def compile_functions(
     named = {str(f.attrs["global_symbol"]): key for key, f in module.functions.items() if "global_symbol" in f.attrs}
     others = _core.Module({key: f for key, f in module.functions.items() if key not in map(named.get, scheduled)})
     schedules: dict[str, str] = dict.fromkeys(scheduled, "recorded")
-    with contextlib.suppress(Error):
+    failed: Mapping[str, str] = {}
+    with contextlib.suppress(Error):  # of a program that is not well formed, which is said below
         ruled = scheduled_by_rules(others, resolved, if_faster=True)
-        others = ruled.module
+        others, failed = ruled.module, ruled.failed
         schedules |= dict.fromkeys(ruled.changed, "by rules")
     chosen = dict(others.functions) | {
         named[name]: function.with_attr("global_symbol", name) for name, function in scheduled.items()
     }
     in_order = {key: chosen[key] for key in module.functions}
-    return _compiled(_core.Module(in_order, module.attrs), resolved, schedules, False, module, traces)
+    kernels = _compiled(_core.Module(in_order, module.attrs), resolved, schedules, False, module, traces)
+    note_failed_heuristics(kernels_of(kernels), failed)
+    return kernels
 
 
 def _dump(folder: Path, module: Any, target: str, code: Any) -> None:

@@ -7,11 +7,14 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright import _core
 from tilewright.user_lines import users_level
+
+if TYPE_CHECKING:
+    from tilewright.kernel import Kernel
 
 #: of a function that is not in the database that was given
 NO_RECORD = "compile/no-record"
@@ -41,6 +44,7 @@ class Note(NamedTuple):
             (a serial loop that gains nothing, or that cannot, from vectors), ``"lower/unproved-parallel"`` (a parallel
             loop whose iterations are not proved to be independent), ``"codegen/scalar-call"`` (a function that is
             called number by number), ``"compile/no-rule"`` (a function that nobody has scheduled, and no rule does),
+            ``"compile/heuristic-failed"`` (a function that runs as it is written since its heuristic schedule failed),
             ``"compile/no-record"`` (a function that the database given knows nothing of).
         function: the function that it is in.
         message: what happened, and why.
@@ -79,6 +83,31 @@ def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
             message = f"buffer '{buffer['buffer']}' is not in registers: {buffer['reason']}"
             notes.append(Note("lower/not-in-registers", buffer["function"], message, buffer.get("where", "")))
     return tuple(sorted(dict.fromkeys(notes), key=lambda note: not note.asked))
+
+
+def note_failed_heuristics(kernels: Iterable[Kernel], failed: Mapping[str, str]) -> None:
+    """Adds to the reports of kernels that they run as they are written since a heuristic failed.
+
+    Args:
+        kernels: of one module.
+        failed: with what, by the names of kernels.
+    """
+    for kernel in kernels:
+        if kernel.name in failed and kernel.report:
+            message = _failed_heuristic(failed[kernel.name])
+            kernel.report["notes"].append(_core.make_note("compile/heuristic-failed", kernel.name, message))
+
+
+def warn_of_failed_heuristic(name: str, failed: str) -> None:
+    """A Python warning that a search has the program as written where a heuristic was to schedule it."""
+    warnings.warn(f"{name}: {_failed_heuristic(failed)}", PerformanceWarning, users_level())
+
+
+def _failed_heuristic(failed: str) -> str:
+    return (
+        f"it runs as it is written: its heuristic schedule failed with {failed}, "
+        "which is a defect of Tilewright; please report it with the program"
+    )
 
 
 def warn(notes: tuple[Note, ...]) -> None:

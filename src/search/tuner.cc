@@ -76,14 +76,6 @@ struct Batch {
   size_t missing = 0;
 };
 
-/// The program with the steps of a trace (JSON) applied.
-Result<schedule::Schedule> replayed(const Ref<Module>& module, const std::string& trace) {
-  TW_TRY(steps, schedule::Trace::from_json(trace));
-  TW_TRY(schedule, schedule::Schedule::make(module));
-  TW_RETURN_IF_ERROR(schedule::replay(steps, schedule));
-  return std::move(schedule);
-}
-
 /// A candidate that was measured and is right.
 struct Good {
   int64_t record = 0;  ///< in the database
@@ -113,10 +105,11 @@ struct Tuner::Impl {
   int64_t next_index = 0;
   int64_t last_earlier = 0;  // the latest record that other sessions had written when this one began
   std::map<std::string, Record> measured_before;  // by trace: another version may draw in another order
-  std::set<int64_t> taken;                        // numbers of candidates that records of the session have
-  std::deque<Batch> batches;                      // that the strategy has not been told of
-  size_t told = 0;                                // batches before those
-  std::map<const NodeBase*, Lowered> lowered;     // of the batch that is being drawn
+  std::unique_ptr<EarlierPrograms> earlier_programs;
+  std::set<int64_t> taken;                     // numbers of candidates that records of the session have
+  std::deque<Batch> batches;                   // that the strategy has not been told of
+  size_t told = 0;                             // batches before those
+  std::map<const NodeBase*, Lowered> lowered;  // of the batch that is being drawn
   std::map<uint64_t, Trial> in_flight;
   int64_t trials_at_best = 0;
   bool began = false;            // the strategy, which has to be told of the end
@@ -233,6 +226,10 @@ Status Tuner::Impl::resume() {
     for (const Record& record : earlier) last_earlier = std::max(last_earlier, record.id);
     TW_RETURN_IF_ERROR(database->save_session(key(), state_json()));
   }
+  // "fresh" measures all of it again.
+  const int64_t reused = options.fresh ? 0 : last_earlier;
+  earlier_programs =
+      std::make_unique<EarlierPrograms>(database, key(), task.module, reused, options.host, options.versions);
   TW_TRY(records, database->session_records(key()));
   for (const Record& record : records) {
     if (record.outcome == kDamaged) continue;  // measured again
@@ -428,6 +425,12 @@ Status Tuner::Impl::begin_trial(size_t place) {
     batch.results[place] = result_of(before->second);
     measured_before.erase(before);
     return Ok{};
+  }
+  TW_TRY(earlier, earlier_programs->find(schedule.module()));
+  if (earlier) {
+    // No trial: it takes part in the finals as what it is, a record of another session.
+    batch.results[place] = result_of(*earlier);
+    return note_good(index, {earlier->id, earlier->median(), earlier->trace, {}});
   }
   if (taken.contains(index)) index = *taken.rbegin() + 1;
   if (is_used_up()) {

@@ -7,13 +7,15 @@ its schedules are not looked at. Of all others
 - a refused step changes nothing, and is refused with a ScheduleError;
 - the scheduled program verifies and is accepted by the interpreter, which finds the same numbers, bit by bit;
 - so is what its trace gives when it is done again, from JSON and from the text in Python;
-- so does the kernel, which writes nothing outside of its arguments; so does the program after each pass of lowering.
+- so does the kernel, which writes nothing outside of its arguments; so does the program after each pass of lowering;
+- so does the kernel of the schedule that heuristics make of the program, which must not fail.
 
 What violates this is a Finding. An error that says that something cannot be compiled is none; it is counted.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import traceback
@@ -28,6 +30,9 @@ from fuzz.arguments import Arguments
 from fuzz.steps import IMPOSSIBLE
 from tilewright import _core, ir, script
 from tilewright.testing.check import as_module, check_trace
+
+# A heuristic that fails is a finding.
+os.environ.setdefault("TILEWRIGHT_RAISE_HEURISTIC_FAILURES", "1")
 
 #: Seconds after which the interpreter gives up: children that hang are noticed before, others may have to wait.
 PATIENCE = 300.0
@@ -233,9 +238,17 @@ class Judge:
         if self.case.with_kernel and not has_threads(self.module):
             self.kernel(self.module, "original kernel")
             self.calls()
-            # By rules terms that are zero are left out, also of infinities.
-            if not self.case.special and self.case.seed % 2 == 0:
-                self.kernel(self.module, "kernel by default", target="native")
+            self.by_rules()
+
+    def by_rules(self) -> None:
+        """A schedule that heuristics make comes about, and computes the same: of every program, half of them by way of
+        the estimate that may prefer the program as written."""
+        how = {"target": "native"} if self.case.seed % 2 == 0 else {"schedule": "by rules"}
+        if self.case.special:
+            # By rules terms that are zero are left out, also of infinities: only that it comes about is asked.
+            guarded("kernel by rules, build", lambda: tw.compile(self.module, **how), self.counts)
+        else:
+            self.kernel(self.module, "kernel by rules", **how)
 
     def verified(self, schedule: tw.Schedule) -> None:
         """A schedule finds no fault with itself: it only may say that it cannot tell."""

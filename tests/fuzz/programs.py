@@ -64,6 +64,9 @@ class Drawing(Parts):
         for _ in range(self.rng.choice([1, 1, 2, 2, 2, 3, 3, 4])):
             self.e.buffers, self.e.axes, self.e.lets = list(self.buffers), [], []
             self.rng.choice(self.stages())(self)
+        if not self.is_for_threads and self.more.random() < 0.1:
+            self.e.buffers, self.e.axes, self.e.lets = list(self.buffers), [], []
+            self.used_inside()
         if self.chance(0.8) and any(not buffer.is_param for buffer in self.buffers):
             self.use_all(params)
         if self.widths.random() < 0.2:

@@ -219,6 +219,38 @@ class Statements(Stages):
         self.settle(buffer, True, max(source.bound, value.bound))
         return None
 
+    def used_inside(self) -> None:
+        """A sum, and a block with blocks inside that uses it: at an axis of its own, or at one of those inside."""
+        dtype = self.rng.choice([d for d in self.dtypes if d != "bool"] or ["int32"])
+        outer, inner = self.rng.choice([2, 3, 8, 12]), self.rng.choice([2, 4, 8, 16])
+        v, w = Axis(self.name("v"), outer), Axis(self.name("v"), inner)
+        shape: list[Extent] = [[outer], [inner], [outer, inner]][self.rng.randrange(3)]
+        total = Buffer(self.name("B"), dtype, shape)
+        axes = [Axis(self.name("v"), extent) for extent in shape]
+        k = Axis(self.name("k"), self.rng.choice([2, 3, 4]), is_reduction=True)
+        depth = self.nest([*axes, k], 1)
+        access = f"{total.name}[{', '.join(axis.name for axis in axes)}]"
+        self.e.axes = list(axes)
+        self.add(depth, "with T.init():")
+        self.add(depth + 1, f"{access} = {self.e.constant(dtype).text}")
+        self.e.axes = [*axes, k]
+        value = self.e.value(dtype, 1)
+        lines, bound = self.update(total, access, value.text, value.bound, 4)
+        for line in lines:
+            self.add(depth, line)
+        total.bound = max(bound, 64.0)
+        result = Buffer(self.name("B"), dtype, [outer, inner])
+        depth = self.nest([v], 1)
+        body = self.nest([w], depth)
+        own = {outer: v.name} if shape == [outer] else {inner: w.name}
+        places = [v.name, w.name] if len(shape) == 2 else [own[int(shape[0])]]
+        self.e.axes = [v, w]
+        other = self.e.value(dtype, 1)
+        read = f"{total.name}[{', '.join(places)}]"
+        self.add(body, f"{result.name}[{v.name}, {w.name}] = T.max({read}, {other.text})")
+        self.hidden.append(total)
+        self.settle(result, True, max(total.bound, other.bound))
+
     # ---- programs for a GPU
 
     def threads(self) -> None:

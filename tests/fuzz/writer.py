@@ -51,6 +51,8 @@ class Writer:
         self.widths = random.Random(~seed)
         self.has_widths = not self.is_symbolic and self.widths.random() < 0.08
         self.is_wide = False
+        #: Whether there are stages behind those that `rng` draws.
+        self.more = random.Random(f"more {seed}")
         main = self.rng.choice(["float32", "float32", "int32", *DTYPES])
         self.dtypes = [main, main, main, *self.rng.sample(DTYPES, self.rng.choice([0, 0, 1, 2]))]
         self.buffers: list[Buffer] = []

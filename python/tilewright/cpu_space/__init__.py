@@ -9,9 +9,11 @@ or refuses; what is refused is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tilewright import _core, ir
+from tilewright.cpu_space import failures
 from tilewright.cpu_space.bands import share_bands
 from tilewright.cpu_space.contraction import schedule_contraction
 from tilewright.cpu_space.draw import Draw, attempt
@@ -67,11 +69,13 @@ class Ruled(NamedTuple):
         changed: the names under which users know those that changed.
         left: likewise, those with loops that no rule changes, though nobody has scheduled them. What an estimate
             expects to be faster as it is written is not left for want of rules.
+        failed: likewise, those that stay as they are since a rule, or an estimate, failed: with what it failed.
     """
 
     module: ir.Module
     changed: list[str]
     left: list[str]
+    failed: Mapping[str, str] = MappingProxyType({})
 
 
 def scheduled_by_rules(module: ir.Module, target: _core.Target, *, if_faster: bool = False) -> Ruled:
@@ -81,28 +85,42 @@ def scheduled_by_rules(module: ir.Module, target: _core.Target, *, if_faster: bo
         module: what to schedule.
         target: for which processor.
         if_faster: leave functions as they are written that the estimate expects to be faster so.
+
+    Raises:
+        tilewright.ScriptError: the module is not well formed. What fails inside of the rules is no error: such
+            functions stay as they are.
     """
     if target.kind != "llvm":
         return Ruled(module, [], [])
     _core.verify(module)
     schedule = Schedule(module)
-    changed, left = [], []
-    functions = dict(module.functions)
+    changed: dict[str, tuple[str, ir.PrimFunc]] = {}
+    left: list[str] = []
+    failed: dict[str, str] = {}
     for name, function in module.functions.items():
-        if isinstance(function, ir.PrimFunc) and is_open(function):
+        if not isinstance(function, ir.PrimFunc):
+            continue
+        known_as = str(function.attrs.get("global_symbol", name))
+        try:
+            if not is_open(function):
+                continue
             schedule.work_on(name)
             before = schedule.mod.functions[name]
             schedule_for_cpu(schedule, target, best=True)
             after = schedule.mod.functions[name]
             assert isinstance(before, ir.PrimFunc) and isinstance(after, ir.PrimFunc)
-            known_as = str(function.attrs.get("global_symbol", name))
             if after.same_as(before):
                 if _loops(function) and not _has_choices_alone(function):
                     left.append(known_as)
             elif not if_faster or not _seems_slower(after, before, target):
-                functions[name] = after
-                changed.append(known_as)
-    return Ruled(ir.Module(functions, module.attrs) if changed else module, changed, left)
+                changed[name] = known_as, after
+        except Exception as error:
+            failures.raise_in_tests(error)
+            failed[known_as] = failures.description(error)
+    if not changed:
+        return Ruled(module, [], left, failed)
+    functions = {**dict(module.functions), **{name: after for name, (_, after) in changed.items()}}
+    return Ruled(ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed)
 
 
 def _function_of(schedule: Schedule) -> ir.PrimFunc | None:
@@ -177,7 +195,8 @@ def schedule_for_cpu(
         best: take the choices that the model expects most of; else they are drawn, as :class:`tilewright.Space` needs.
         sizes: what sizes are in typical calls that the program leaves open, by name.
 
-    Never fails: a block that cannot be scheduled this way stays as far as it came, which is a correct program too.
+    A block that cannot be scheduled this way stays as far as it came, which is a correct program too. Anything that is
+    raised is a defect; callers go on with the program as written (:mod:`tilewright.cpu_space.failures`).
     """
     draw = Draw(schedule, best)
     typical = Sizes(sizes, _function_of(schedule) if sizes else None)

@@ -216,11 +216,12 @@ def next_step(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV | No
 
 
 def _goes_along(node: ir.Block, buffer: ir.Buffer) -> bool:
-    """Whether a block goes through what it reads of a buffer as that lies, and does not turn it round."""
+    """Whether a block goes through what it reads of a buffer as that lies, and does not transpose it. A block with
+    loops or blocks inside goes its own way: its indices may be variables of these."""
     order = {axis.var: n for n, axis in enumerate(node.iter_vars)}
     loads = [load for load in _all_of(ir.BufferLoad, node.body) if load.buffer.same_as(buffer)]
-    places = [[order[index] for index in load.indices if isinstance(index, ir.Var)] for load in loads]
-    return all(each == sorted(each) for each in places)
+    places = [[order.get(index) for index in load.indices if isinstance(index, ir.Var)] for load in loads]
+    return all(None not in each and each == sorted(each, key=lambda n: n or 0) for each in places)
 
 
 def is_parameter(schedule: Schedule, buffer: ir.Buffer) -> bool:

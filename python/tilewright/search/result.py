@@ -13,6 +13,7 @@ from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ResourceError
 from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
+from tilewright.notes import note_failed_heuristics
 from tilewright.records import schedule_of
 from tilewright.schedule import Schedule
 from tilewright.search.progress import refused_text
@@ -127,6 +128,7 @@ class TuneResult:
     inputs: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     seconds: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
     _object: bytes | None = field(default=None, repr=False, compare=False)
+    _failed: str = field(default="", repr=False, compare=False)  # with what a heuristic failed, if it did
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -219,6 +221,8 @@ class TuneResult:
         if "kernel" not in self._cache:
             kernel = compile_task(self.task, self.schedule, self.best_record().target)
             kernel.threads = self.threads
+            if self._failed:
+                note_failed_heuristics([kernel], {kernel.name: self._failed})
             self._cache["kernel"] = kernel
         found: Kernel = self._cache["kernel"]
         return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import inspect
 import json
 import os
 import time
@@ -17,6 +16,7 @@ import numpy as np
 
 from tilewright import _core, cpu_space, ir, limits, machine, named_functions, notes, te
 from tilewright.arguments import digest_of_integers
+from tilewright.cpu_space import failures
 from tilewright.early_interrupts import recognized
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.origins import library_versions, this_host
@@ -53,8 +53,10 @@ SPACE_DEADLINE = 10.0
 _SLOWER, _LEAST_DEADLINE = 20.0, 1.0
 #: draws until one comes through; of those that do not return
 FIRST_DRAWS, MOST_OVERDUE = 16, 3
+#: candidates that tell a function that looks at what it draws from another one
+DIGESTED_DRAWS = 16
 #: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
-_STREAM = 3
+_STREAM = 4
 #: searches of so many trials end near the limits of the machine
 LEAST_TRIALS_FOR_ROOFS = 32
 LEAST_SECONDS_FOR_ROOFS = 10.0
@@ -96,11 +98,17 @@ def run_space(space: Space, schedule: Schedule, *, first: bool = False, seconds:
         )
 
 
-def space_hash(space: Space, trace: Trace, replayable: bool, strategy: _core.SearchStrategy) -> str:
-    """What tells this space, and the way through it, from another: its steps, or where Python decides between them, its
-    source."""
-    text = json.dumps(trace.as_json()[0]) if replayable else space.identity or inspect.getsource(space.function)
-    return _hash_of(text, strategy)
+def space_hash(space: Space, traces: Sequence[Trace | str], strategy: _core.SearchStrategy) -> str:
+    """What tells this space, and the way through it, from another. It says which random stream a search goes on with;
+    measurements belong to programs, and are kept whatever it is.
+
+    Args:
+        traces: its steps alone, where its function does not look at what it draws; else the first candidates that it
+            gives, with their decisions, or why it gives none. Nothing that a function may depend on (closures,
+            arguments, other functions, files) is looked at, but what it does.
+    """
+    drawn = [trace if isinstance(trace, str) else trace.as_json() for trace in traces]
+    return _hash_of(json.dumps([space.identity, drawn]), strategy)
 
 
 def generator_hash(spaces: Sequence[Schedule], strategy: _core.SearchStrategy) -> str:
@@ -451,6 +459,7 @@ class _Search:
         # A run of the space that hangs leaves the finals their time.
         self.end_of_draws = self.end if seconds is None else self.end - min(_FINALS_SECONDS, _FINALS_SHARE * seconds)
         self.overdue: list[float] = []  # how many seconds the runs of the space had that did not come back
+        self.failed = ""  # with what heuristics failed, so that the program as written is what is searched
         self.slowest = 0.0  # run of the space that came through, in seconds
         self.refused_first: dict[str, tuple[int, str]] = {}  # draws that were refused before the first that was not
         self.options: dict[str, Any] = {
@@ -529,6 +538,7 @@ class _Search:
             self.expectations.inputs,
             spent,
             result["object"],
+            self.failed,
         )
 
     def _spent(self, facts: Mapping[str, Any]) -> dict[str, float]:
@@ -613,6 +623,36 @@ class _Search:
             why.args = (with_place(why, within=f"the space '{self.space.name}'"),)
         raise why
 
+    def _first_or_as_written(self) -> Schedule:
+        """A sample of the space; of heuristics that fail, the program as written."""
+        try:
+            return self._first()
+        except Error as error:
+            if not self.space.is_heuristic or error.code == "space/deadline":
+                raise
+            cause = error.__cause__ or error
+        failures.raise_in_tests(cause)
+        self.failed = failures.description(cause)
+        notes.warn_of_failed_heuristic(self.task.entry, self.failed)
+        return Schedule(self.task.module)
+
+    def _digested(self) -> list[Trace | str]:
+        """The traces of the first candidates that a function draws by itself: of the same seeds in each search."""
+        traces: list[Trace | str] = []
+        for seed in range(DIGESTED_DRAWS):
+            schedule = Schedule(self.task.module, seed=seed)
+            try:
+                self._run_space(schedule)
+                traces.append(schedule.trace)
+            except ScheduleError as error:
+                traces.append(f"{error.code} after {len(schedule.trace.insts)} steps")
+            except ResourceError as error:
+                if error.code != "space/deadline":
+                    raise
+                traces.append(error.code)
+                break
+        return traces
+
     def _progress(self, tuner: Any) -> Progress:
         """Where the search is, with what was refused before the tuner began."""
         facts = tuner.progress()
@@ -648,7 +688,7 @@ class _Search:
                     "generate_design_space() returns at least one, such as [tw.Schedule(module)]",
                 )
             return context, generator_hash(spaces, self.strategy)
-        first = self._first()
+        first = self._first_or_as_written()
         if not self.space.first:
             self.sample = first
         if first.decisions_read:
@@ -658,7 +698,8 @@ class _Search:
         generator.schedule_rules, generator.postprocs = [], []
         if not isinstance(self.strategy, _core.EvolutionarySearch):  # which changes points by mutators of the target
             generator.mutators = []
-        return self._context(generator), space_hash(self.space, first.trace, not first.decisions_read, self.strategy)
+        traces = self._digested() if first.decisions_read else [json.dumps(first.trace.as_json()[0])]
+        return self._context(generator), space_hash(self.space, traces, self.strategy)
 
     def _context(self, generator: _core.SpaceGenerator) -> _core.TuneContext:
         context = _core.TuneContext()

@@ -1,0 +1,182 @@
+"""Whatever goes wrong inside of heuristics: the program runs as it is written, and a note says so."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import _core, cpu_space
+from tilewright import meta_schedule as ms
+from tilewright.script import from_source
+from tilewright.script import tir as T
+
+
+@T.prim_func
+def scale(X: T.Buffer((64, 128), "float32"), Y: T.Buffer((64, 128), "float32")):
+    for i, j in T.grid(64, 128):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj] * T.float32(2)
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A rule that fails, as users see it."""
+    monkeypatch.delenv("TILEWRIGHT_RAISE_HEURISTIC_FAILURES")
+
+    def fail(*_: object) -> None:
+        raise KeyError("w0")
+
+    monkeypatch.setattr(cpu_space, "schedule_elementwise", fail)
+    return monkeypatch
+
+
+def check(kernel: tw.Kernel) -> None:
+    x, y = np.random.default_rng(0).random((64, 128), np.float32), np.empty((64, 128), np.float32)
+    kernel(x, y)
+    np.testing.assert_array_equal(y, x * 2)
+    (note,) = [note for note in kernel.notes if note.code == "compile/heuristic-failed"]
+    assert kernel.schedule == "as written" and "KeyError: 'w0'" in note.message and note.function == kernel.name
+
+
+@pytest.mark.parametrize("how", [{}, {"schedule": "by rules"}])
+def test_a_rule_that_fails(broken: pytest.MonkeyPatch, how: dict[str, str]) -> None:
+    check(tw.compile(scale, **how))
+
+
+def test_an_estimate_that_fails(broken: pytest.MonkeyPatch) -> None:
+    broken.undo()
+    broken.delenv("TILEWRIGHT_RAISE_HEURISTIC_FAILURES")
+
+    def fail(*_: object) -> None:
+        raise KeyError("w0")
+
+    broken.setattr(cpu_space, "_seems_slower", fail)
+    check(tw.compile(scale))
+
+
+def test_a_schedule_that_does_not_compile(broken: pytest.MonkeyPatch) -> None:
+    def too_many_registers(schedule: tw.Schedule, *_: object, **__: object) -> None:
+        schedule.annotate(schedule.get_block("Y"), "tilewright.broken", 1)
+
+    def compile_object(module: tw.ir.Module, *args: object) -> object:
+        if "tilewright.broken" in seen.pop().script():
+            raise KeyError("w0")
+        return compiled(module, *args)
+
+    def lower(module: tw.ir.Module, *args: object, **named: object) -> object:
+        seen.append(module)
+        return lowered(module, *args, **named)
+
+    seen: list[tw.ir.Module] = []
+    compiled, lowered = _core.compile_object, _core.lower
+    broken.setattr(cpu_space, "schedule_for_cpu", too_many_registers)
+    broken.setattr(_core, "compile_object", compile_object)
+    broken.setattr(_core, "lower", lower)
+    check(tw.compile(scale, schedule="by rules"))
+
+
+def test_other_functions_of_the_module_keep_their_schedules(broken: pytest.MonkeyPatch) -> None:
+    @T.prim_func
+    def total(A: T.Buffer((64, 512), "float32"), B: T.Buffer((64,), "float32")):
+        for i, k in T.grid(64, 512):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] += A[vi, vk]
+
+    kernels = tw.compile(tw.ir.Module({"scale": scale, "total": total}))
+    check(kernels["scale"])
+    assert kernels["total"].schedule == "by rules"
+
+
+def test_a_search(broken: pytest.MonkeyPatch) -> None:
+    with pytest.warns(tw.PerformanceWarning, match=r"scale: it runs as it is written: .* KeyError: 'w0'"):
+        result = tw.tune(scale, trials=2, progress=None)
+    check_tuned = result.kernel
+    x, y = np.ones((64, 128), np.float32), np.empty((64, 128), np.float32)
+    check_tuned(x, y)
+    np.testing.assert_array_equal(y, x * 2)
+    assert [note.code for note in check_tuned.notes].count("compile/heuristic-failed") == 1
+
+
+def test_a_search_of_the_space_beside_others(broken: pytest.MonkeyPatch) -> None:
+    with pytest.warns(tw.PerformanceWarning, match="it runs as it is written"):
+        result = tw.tune(scale, space=ms.CpuRules(), trials=2, progress=None)
+    assert result.record is not None
+
+
+def test_tests_see_such_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("w0")
+
+    monkeypatch.setattr(cpu_space, "schedule_elementwise", fail)
+    for run in (lambda: tw.compile(scale), lambda: tw.tune(scale, trials=1, progress=None)):
+        with pytest.raises((KeyError, tw.Error), match="w0"):
+            run()
+
+
+def test_users_do_not_see_them() -> None:
+    """Outside of tests nothing sets the variable."""
+    code = "import os, tilewright; print(os.environ.get('TILEWRIGHT_RAISE_HEURISTIC_FAILURES'))"
+    environment = {"PATH": "/usr/bin", "PYTHONPATH": ":".join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == "None\n"
+
+
+INSIDE = """
+@T.prim_func
+def main(A: T.Buffer(({outer}, {inner}, 8), "float32"), C: T.Buffer(({outer}, {inner}), "float32")):
+    B = T.alloc_buffer(({shape}))
+    for {loops}k in T.grid({shape}8):
+        with T.block("B"):
+            {axes}vk = T.axis.remap("{kinds}R", [{loops}k])
+            with T.init():
+                B[{places}] = T.float32(0)
+            B[{places}] = B[{places}] + A[{term}, vk]
+    for i in range({outer}):
+        with T.block("outer"):
+            w0 = T.axis.spatial({outer}, i)
+            for j in range({inner}):
+                with T.block("C"):
+                    w1 = T.axis.spatial({inner}, j)
+                    C[w0, w1] = B[{read}] * T.float32(2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("used", "read"),
+    [("v", "w0"), ("v", "w1"), ("vw", "w0, w1"), ("vw", "w1, w0")],
+    ids=["outer", "inner", "both", "turned"],
+)
+@pytest.mark.parametrize("size", [4, 16])
+def test_sums_that_nested_blocks_use(used: str, read: str, size: int) -> None:
+    """What a block with blocks inside reads of a sum is indexed by variables of either."""
+    both = len(used) == 2
+    text = INSIDE.format(
+        outer=size,
+        inner=size,
+        shape=f"{size}, " * len(used),
+        loops="i, j, " if both else "i, ",
+        axes="vi, vj, " if both else "vi, ",
+        places="vi, vj" if both else "vi",
+        kinds="SS" if both else "S",
+        term="vi, vj" if both else "vi, 0",
+        read=read,
+    )
+    x = np.random.default_rng(0).integers(-9, 9, (size, size, 8)).astype(np.float32)
+    sums = x.sum(-1)
+    own = sums[:, 0]
+    want = {
+        "w0": np.repeat(own[:, None], size, 1),
+        "w1": np.repeat(own[None, :], size, 0),
+        "w0, w1": sums,
+        "w1, w0": sums.T,
+    }[read]
+    for how in ({}, {"schedule": "by rules"}):
+        y = np.empty((size, size), np.float32)
+        tw.compile(from_source(text), **how)(x, y)
+        np.testing.assert_array_equal(y, want * 2)
