@@ -499,23 +499,19 @@ def compile_quietly(
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
     is_open = not isinstance(program, _core.Schedule) and not check_bounds
     if schedule == "by rules" or (schedule is None and is_open):
-        return _compiled_by_rules(module, resolved, check_bounds, written, if_faster=schedule is None)
+        return _compiled_by_rules(module, resolved, check_bounds, written, schedule is None)
     traces = dict.fromkeys(_public(module), program.trace) if isinstance(program, _core.Schedule) else {}
     return _compiled(module, resolved, {}, check_bounds, written, traces)
 
 
-def _compiled_by_rules(
-    module: Any, target: _core.Target, check_bounds: bool, written: Any, *, if_faster: bool
-) -> Kernel | KernelModule:
-    """The kernels of a module with heuristic schedules, as far as these come about: a heuristic that fails is no reason
-    not to compile."""
+def _compiled_by_rules(module: Any, target: _core.Target, check_bounds: bool, written: Any, if_faster: bool) -> Any:
+    """The kernels of a module with heuristic schedules; a heuristic that fails is no reason not to compile."""
     from tilewright.cpu_space import failures, scheduled_by_rules
 
     ruled = scheduled_by_rules(module, target, if_faster=if_faster)
     failed = dict(ruled.failed)
     try:
-        by_rules = dict.fromkeys(ruled.changed, "by rules")
-        kernels = _compiled(ruled.module, target, by_rules, check_bounds, written)
+        kernels = _compiled(ruled.module, target, dict.fromkeys(ruled.changed, "by rules"), check_bounds, written)
     except Exception as error:
         if not ruled.changed:
             raise

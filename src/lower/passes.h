@@ -22,6 +22,7 @@ PassResult vectorize_reductions(const Ref<PrimFunc>& func, PassContext& context)
 PassResult split_vector_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult partition_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext& context);
+PassResult inline_lets(const Ref<PrimFunc>& func, PassContext& context);
 PassResult peel_edges(const Ref<PrimFunc>& func, PassContext& context);
 PassResult simplify_indices(const Ref<PrimFunc>& func, PassContext& context);
 PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context);

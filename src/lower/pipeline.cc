@@ -42,6 +42,7 @@ constexpr Row kRows[] = {
      "views follow their sources, which may just have moved"},
     {"lower_blocks", lower_blocks, kAll, kLowered, "after everything that needs to know what a block reads and writes"},
     {"flatten_buffers", flatten_buffers, kAll, kLowered, "buffers have their final shapes and places"},
+    {"inline_lets", inline_lets, kMachines, kLowered, "the passes behind look for clamped indices and conditions"},
     {"peel_edges", peel_edges, kMachines, kLowered, "indices between the edges become simple ones"},
     {"simplify_indices", simplify_indices, kAll, kLowered, "before loops are copied: one index instead of many"},
     {"vectorize_choices", vectorize_choices, kMachines, kLowered,

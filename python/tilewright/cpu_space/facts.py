@@ -433,6 +433,26 @@ def _accesses_of(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesses 
     return found
 
 
+#: of index arithmetic in a block, which may grow with each
+_MOST_NAMES = 8
+
+
+def through_lets(body: ir.Stmt) -> ir.Stmt:
+    """Return what a block does, with names of index arithmetic (`a = T.max(v - 1, 0)`) replaced by what they stand for,
+    as lowering does."""
+    values: dict[ir.Var, Any] = {}
+    statement: Any = body
+    while isinstance(statement, ir.LetStmt):
+        value: Any = _core.substitute(statement.value, values) if values else statement.value
+        is_index = str(statement.var.dtype).startswith(("int", "bool"))
+        if not is_index or len(values) == _MOST_NAMES or _all_of(ir.BufferLoad, value):
+            return body
+        values[statement.var] = value
+        statement = statement.body
+    replaced: ir.Stmt = _core.substitute(statement, values) if values else body  # type: ignore[assignment]
+    return replaced
+
+
 def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesses | None:
     loads: list[Any] = []
     stores: list[Any] = []
@@ -443,7 +463,7 @@ def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesse
         elif isinstance(inner, (ir.BufferStore, ir.Block, ir.For, ir.While)):
             stores.append(inner)
 
-    _core.visit(node.body, look)
+    _core.visit(through_lets(node.body), look)
     if not stores or not all(isinstance(store, ir.BufferStore) for store in stores):
         return None
     if len(stores) > 1 and not (side_by_side and _are_side_by_side(stores)):

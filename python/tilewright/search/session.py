@@ -393,7 +393,8 @@ def _heuristic_trace(task: Task, target: _core.Target) -> str:
     schedule = Schedule(task.module)
     try:
         cpu_space.schedule_for_cpu(schedule, target, best=True)
-    except Error:  # the search goes on without this baseline
+    except Exception as error:  # the search goes on without this baseline
+        failures.raise_in_tests(error)
         return ""
     return json.dumps(schedule.trace.as_json()) if schedule.trace.insts else ""
 
