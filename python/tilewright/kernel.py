@@ -504,18 +504,18 @@ def compile_quietly(
     return _compiled(module, resolved, {}, check_bounds, written, traces)
 
 
-def _compiled_by_rules(module: Any, target: _core.Target, check_bounds: bool, written: Any, if_faster: bool) -> Any:
+def _compiled_by_rules(module: Any, target: Any, checked: bool, written: Any, if_faster: bool) -> Kernel | KernelModule:
     """The kernels of a module with heuristic schedules; a heuristic that fails is no reason not to compile."""
     from tilewright.cpu_space import failures, scheduled_by_rules
 
     ruled = scheduled_by_rules(module, target, if_faster=if_faster)
     failed = dict(ruled.failed)
     try:
-        kernels = _compiled(ruled.module, target, dict.fromkeys(ruled.changed, "by rules"), check_bounds, written)
+        kernels = _compiled(ruled.module, target, dict.fromkeys(ruled.changed, "by rules"), checked, written)
     except Exception as error:
         if not ruled.changed:
             raise
-        kernels = _compiled(module, target, {}, check_bounds, written)  # says what is wrong with the program itself
+        kernels = _compiled(module, target, {}, checked, written)  # says what is wrong with the program itself
         failures.raise_in_tests(error)
         failed |= dict.fromkeys(ruled.changed, failures.description(error))
     _note_what_is_left(kernels, ruled.left)

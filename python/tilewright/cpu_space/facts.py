@@ -127,10 +127,9 @@ class Facts:
         return self.axes[axis].is_fixed and self.extent(axis) % size == 0
 
     def is_contraction(self) -> bool:
-        """Several operands, one of which serves many results."""
-        several = len({operand.buffer for operand in self.reads}) > 1
+        """Several operands, or one at several places (`A[i, k] * A[j, k]`), one of which serves many results."""
         return bool(
-            several
+            len(self.reads) > 1
             and self.reduced
             and any(self.extent(i) > 1 and not read.varies(i) for read in self.reads for i in self.spatial)
         )
@@ -482,6 +481,7 @@ def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesse
         for access in (stores[0], *loads)
         if access is stores[0] or not any(access.buffer.same_as(store.buffer) for store in stores)
     ]
+    accesses = _each_once(accesses)
     periods = tuple(_period([indices for _, indices in accesses], variable) for variable in variables)
     store, *reads = (_operand(buffer, indices, variables, periods, sizes) for buffer, indices in accesses)
     return (
@@ -491,6 +491,18 @@ def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesse
         tuple(i for i, variable in enumerate(variables) if steps_of_conditions(node, variable) > 1),
         len(stores) == 1 and _adds_product(stores[0]),
     )
+
+
+def _each_once(accesses: list[tuple[ir.Buffer, tuple[Any, ...]]]) -> list[tuple[ir.Buffer, tuple[Any, ...]]]:
+    """Without those of an element that one before is of, too: a square reads it twice, and loads it once."""
+    different: list[tuple[ir.Buffer, tuple[Any, ...]]] = []
+    for buffer, indices in accesses:
+        if not any(
+            buffer.same_as(other) and all(map(ir.structural_equal, indices, others))
+            for other, others in different[1:]  # the first one is the store
+        ):
+            different.append((buffer, indices))
+    return different
 
 
 def _adds_product(store: Any) -> bool:
