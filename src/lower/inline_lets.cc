@@ -22,7 +22,7 @@
 namespace tilewright::lower {
 namespace {
 
-/// Nodes of a value that is copied to each place where it is used.
+/// Nodes of a value, at most, that is copied to each place where it is used: names of names would double it each time.
 constexpr int64_t kMostNodes = 64;
 
 int64_t size_of(const NodeRef& node) {
