@@ -9,7 +9,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "python/module.h"
-#include "python/node_caster.h"
+#include "python/operand.h"
 
 namespace tilewright::python {
 namespace {
@@ -75,6 +75,14 @@ struct Crossing<&TensorData::bytes> {
   static nb::object give(const std::string& field) { return nb::bytes(field.data(), field.size()); }
 };
 
+/// A number keeps its digits for the cast.
+template <>
+struct Crossing<&Cast::value> {
+  using type = Operand;
+  static Expr take(Operand&& value) { return value.node.defined() ? exact(value) : Expr(); }
+  static nb::object give(const Expr& field) { return node_to_python(field); }
+};
+
 template <class T, class Class, auto... M, size_t... I>
 void bind_fields(Class& cls, Fields<M...>, std::index_sequence<I...>) {
   static const std::array<std::string, sizeof...(M)> kNames = {std::string(detail::member_name<M>())...};
@@ -101,25 +109,25 @@ void bind_node(nb::module_& m, const char* name) {
 
 // ---- operators
 
-Expr to_expr(nb::handle object) {
-  Expr result;
-  nb::detail::make_caster<Expr> caster;
-  if (object.is_none() || !caster.from_python(object, 0, nullptr)) return result;
-  return caster.value;
+template <Expr (*F)(Expr, Expr)>
+Expr apply(const Operand& a, const Operand& b) {
+  if (!a.is_number && !b.is_number) return F(Expr(a.node), Expr(b.node));
+  auto [left, right] = meet(a, b);
+  return F(std::move(left), std::move(right));
 }
 
 template <Expr (*F)(Expr, Expr)>
 void bind_operator(nb::class_<ExprNode, NodeBase>& cls, const char* name, const char* reflected) {
-  cls.def(name, [](nb::handle self, nb::handle other) -> nb::object {
-    Expr b = to_expr(other);
-    if (!b.defined()) return nb::borrow(Py_NotImplemented);
-    return node_to_python(F(to_expr(self), std::move(b)));
+  cls.def(name, [](const Operand& self, nb::handle other) -> nb::object {
+    Operand b;
+    if (!operand_from_python(other, b) || !b.is_expr()) return nb::borrow(Py_NotImplemented);
+    return node_to_python(apply<F>(self, b));
   });
   if (!reflected) return;
-  cls.def(reflected, [](nb::handle self, nb::handle other) -> nb::object {
-    Expr b = to_expr(other);
-    if (!b.defined()) return nb::borrow(Py_NotImplemented);
-    return node_to_python(F(std::move(b), to_expr(self)));
+  cls.def(reflected, [](const Operand& self, nb::handle other) -> nb::object {
+    Operand b;
+    if (!operand_from_python(other, b) || !b.is_expr()) return nb::borrow(Py_NotImplemented);
+    return node_to_python(apply<F>(b, self));
   });
 }
 
@@ -382,41 +390,53 @@ void bind_builders(nb::module_& m) {
       "A call of an intrinsic by its name; docs/reference/intrinsics.md lists them.\n\nRaises:\n"
       "    tilewright.ArgumentError: there is none of that name, or it does not take these arguments.");
   m.def(
-      "cast", [](DataType dtype, const Expr& value) { return cast(dtype, value); }, nb::arg("dtype"), nb::arg("value"),
-      "The value as another data type; the value itself where it has that type.");
+      "cast", [](DataType dtype, const Operand& value) { return cast(dtype, value); }, nb::arg("dtype"),
+      nb::arg("value"), "The value as another data type; the value itself where it has that type.");
   m.def(
       "const",
       [](nb::object value, std::optional<DataType> dtype) -> Expr {
-        Expr e = to_expr(value);
-        if (!e.defined())
+        Operand number;
+        if (!operand_from_python(value, number) || !number.is_expr())
           throw Exception(argument_error("arguments/types", "a constant is a number",
                                          "name the type too, as in const(1.5, \"float32\")"));
-        // A plain float has more digits than the float32 it becomes on its own.
-        if (dtype && dtype->is_float() && PyFloat_Check(value.ptr())) {
-          return constant(*dtype, PyFloat_AS_DOUBLE(value.ptr()));
-        }
-        return dtype ? cast(*dtype, e) : e;
+        return dtype ? cast(*dtype, number) : settled(number);
       },
       nb::arg("value"), nb::arg("dtype") = nb::none(),
       "A constant: of int32, float32 or bool where no data type is given.");
 #define TW_FUNCTION(name, function, doc) \
-  m.def(name, [](Expr a, Expr b) { return function(std::move(a), std::move(b)); }, nb::arg("a"), nb::arg("b"), doc)
+  m.def(name, [](const Operand& a, const Operand& b) { return apply<function>(a, b); }, nb::arg("a"), nb::arg("b"), doc)
   TW_FUNCTION("truncdiv", truncdiv, "The quotient of integers, rounded towards zero.");
   TW_FUNCTION("truncmod", truncmod, "What truncdiv() leaves: of the sign of the dividend.");
   TW_FUNCTION("floordiv", floordiv, "The quotient of integers, rounded down.");
   TW_FUNCTION("floormod", floormod, "What floordiv() leaves: of the sign of the divisor.");
   TW_FUNCTION("ceildiv", ceildiv, "The quotient of integers, rounded up.");
-  TW_FUNCTION("min", min, "The smaller value.");
-  TW_FUNCTION("max", max, "The larger value.");
-  TW_FUNCTION("logical_and", logical_and, "Whether both hold.");
-  TW_FUNCTION("logical_or", logical_or, "Whether one of them holds.");
 #undef TW_FUNCTION
+  m.def(
+      "min", [](const Operand& a, const Operand& b) { return least(a, b, false); }, nb::arg("a"), nb::arg("b"),
+      "The smaller value.");
+  m.def(
+      "max", [](const Operand& a, const Operand& b) { return least(a, b, true); }, nb::arg("a"), nb::arg("b"),
+      "The larger value.");
+  m.def(
+      "logical_and", [](Expr a, Expr b) { return logical_and(std::move(a), std::move(b)); }, nb::arg("a"), nb::arg("b"),
+      "Whether both hold.");
+  m.def(
+      "logical_or", [](Expr a, Expr b) { return logical_or(std::move(a), std::move(b)); }, nb::arg("a"), nb::arg("b"),
+      "Whether one of them holds.");
   m.def("logical_not", [](Expr a) { return logical_not(std::move(a)); }, "Whether it does not hold.");
   m.def(
-      "select", [](Expr c, Expr t, Expr f) { return select(std::move(c), std::move(t), std::move(f)); },
+      "select",
+      [](Expr c, const Operand& t, const Operand& f) {
+        auto [yes, no] = meet_alternatives(t, f);
+        return select(std::move(c), std::move(yes), std::move(no));
+      },
       "The second value where the condition holds, else the third; both are computed.");
   m.def(
-      "if_then_else", [](Expr c, Expr t, Expr f) { return if_then_else(std::move(c), std::move(t), std::move(f)); },
+      "if_then_else",
+      [](Expr c, const Operand& t, const Operand& f) {
+        auto [yes, no] = meet_alternatives(t, f);
+        return if_then_else(std::move(c), std::move(yes), std::move(no));
+      },
       "The second value where the condition holds, else the third; the other one is not computed, so it may read what "
       "is not there.");
   m.def(

@@ -8,7 +8,7 @@
 #include "ir/strides.h"
 #include "ir/verify.h"
 #include "python/module.h"
-#include "python/node_caster.h"
+#include "python/operand.h"
 #include "script/interval.h"
 #include "script/intrinsic_spelling.h"
 #include "script/ir_builder.h"
@@ -344,16 +344,16 @@ void bind_buffers(nb::module_& m) {
   m.def("to_region", &to_region);
   m.def(
       "buffer_store",
-      [](const Ref<Buffer>& buffer, const NodeRef& value, nb::handle key, Expr predicate) {
+      [](const Ref<Buffer>& buffer, const Operand& value, nb::handle key, Expr predicate) {
         NodeRef target = subscript(buffer, key, true);
-        if (value.sort() != Sort::kExpr) {
+        if (!value.is_expr()) {
           throw Exception(
               script_error("builder/store-value",
-                           "a " + std::string(kind_name(value.kind())) + " is stored to '" + buffer->name + "'",
+                           "a " + std::string(kind_name(value.node.kind())) + " is stored to '" + buffer->name + "'",
                            "store a number or an expression"));
         }
-        warn_of_rounding(buffer, Expr(value));
-        script::buffer_store(buffer, Expr(value), target.as<BufferLoad>()->indices, std::move(predicate));
+        warn_of_rounding(buffer, Expr(value.node));
+        script::buffer_store(buffer, value, target.as<BufferLoad>()->indices, std::move(predicate));
       },
       nb::arg("buffer"), nb::arg("value"), nb::arg("indices"), nb::arg("predicate") = nb::none());
 }
@@ -424,10 +424,10 @@ void bind_buffer_methods() {
       nb::arg("begin"), nb::arg("dtype") = nb::none(), nb::arg("predicate") = nb::none());
   add_builder_method<Buffer>(
       "vstore",
-      [](const Ref<Buffer>& self, nb::object begin, const Expr& value, Expr predicate) {
+      [](const Ref<Buffer>& self, nb::object begin, const Operand& value, Expr predicate) {
         std::optional<DataType> dtype;
         std::vector<Expr> indices = to_extents(begin);
-        if (!indices.empty() && indices.back().dtype().is_scalar()) dtype = value.dtype();
+        if (!indices.empty() && indices.back().dtype().is_scalar()) dtype = Expr(value.node).dtype();
         indices = vector_indices(self, begin, dtype);
         return script::store_node(self, value, std::move(indices), std::move(predicate));
       },
@@ -469,13 +469,14 @@ void bind_buffer_methods() {
 
 void bind_expressions(nb::module_& m) {
   m.def("intrinsic", &script::intrinsic);
-  m.def("operator_node", [](const std::string& name, const Expr& a, const Expr& b) {
+  m.def("operator_node", [](const std::string& name, const Operand& a, const Operand& b) {
     for (int kind = static_cast<int>(Kind::kAdd); kind <= static_cast<int>(Kind::kOr); ++kind) {
       if (kind_name(static_cast<Kind>(kind)) == name) return script::operator_node(static_cast<Kind>(kind), a, b);
     }
     throw nb::value_error("no operator of that name");
   });
   m.def("select_node", &script::select_node);
+  m.def("cast_node", &script::cast_node);
   m.def("call",
         [](DataType dtype, const std::string& op, const std::vector<NodeRef>& args) { return call(dtype, op, args); });
   m.def("ramp", [](const Expr& base, const Expr& stride, const Expr& lanes) {
@@ -483,7 +484,10 @@ void bind_expressions(nb::module_& m) {
     if (step.dtype() != base.dtype()) step = cast(base.dtype(), step);
     return make<Ramp>({base, step, lanes});
   });
-  m.def("broadcast", [](const Expr& value, const Expr& lanes) { return make<Broadcast>({value, lanes}); });
+  m.def("broadcast", [](const Operand& value, const Expr& lanes) {
+    bool keeps = !value.is_huge && keeps_digits(value.node);
+    return make<Broadcast>({keeps ? Expr(value.node) : settled(value), lanes});
+  });
   m.def(
       "load",
       [](const Ref<Buffer>& buffer, std::vector<Expr> indices, Expr predicate) {

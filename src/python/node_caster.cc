@@ -1,7 +1,9 @@
 #include "python/node_caster.h"
 
+#include <cmath>
 #include <limits>
 
+#include "python/operand.h"
 #include "support/diagnostic.h"
 
 namespace nb = nanobind;
@@ -116,6 +118,55 @@ NodeRef number_from_python(nb::handle object) {
 }
 
 }  // namespace
+
+namespace {
+
+/// The integer in double precision, rounded to odd: a later rounding to a narrower format is the only one.
+double odd_from_python(PyObject* number, double nearest) {
+  if (std::fabs(nearest) < 0x1p53 || std::isinf(nearest)) return nearest;
+  nb::object back = nb::steal(PyLong_FromDouble(nearest));
+  int above = PyObject_RichCompareBool(number, back.ptr(), Py_GT);
+  int below = PyObject_RichCompareBool(number, back.ptr(), Py_LT);
+  int exponent = 0;
+  bool is_odd = std::fmod(std::ldexp(std::frexp(nearest, &exponent), 53), 2) != 0;
+  if ((above <= 0 && below <= 0) || is_odd) return nearest;
+  return std::nextafter(nearest, above > 0 ? HUGE_VAL : -HUGE_VAL);
+}
+
+bool integer_from_python(nb::handle object, Operand& operand) {
+  double nearest = PyLong_AsDouble(object.ptr());
+  if (PyErr_Occurred()) {  // beyond the range of float64
+    PyErr_Clear();
+    nearest = HUGE_VAL;
+  }
+  NodeRef node = constant_from_python(object);
+  operand = node.defined() ? Operand(std::move(node)) : number_of_python(nearest);
+  operand.is_huge = !operand.node.is<IntImm>();
+  operand.is_number = true;
+  operand.odd = odd_from_python(object.ptr(), nearest);
+  return true;
+}
+
+}  // namespace
+
+bool operand_from_python(nb::handle object, Operand& operand) noexcept {
+  operand = {};
+  if (object.is_none()) return true;
+  PyObject* p = object.ptr();
+  try {
+    if (PyFloat_CheckExact(p)) {
+      operand = number_of_python(PyFloat_AS_DOUBLE(p));
+      return true;
+    }
+    if (PyLong_Check(p) && !PyBool_Check(p)) return integer_from_python(object, operand);
+    NodeRef node(nb::detail::get_node(object, 0, nullptr));
+    operand = nb::detail::as_expression(node.defined() ? std::move(node) : constant_from_python(object));
+    return operand.node.defined();
+  } catch (...) {
+    PyErr_Clear();
+    return false;
+  }
+}
 
 NodeRef constant_from_python(nb::handle object) noexcept {
   try {

@@ -12,6 +12,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "ir/build.h"
+#include "ir/literal.h"
 #include "support/result.h"
 
 namespace tilewright::python {
@@ -76,6 +77,7 @@ struct node_caster {
       }
     }
     if constexpr (std::is_same_v<Handle, tilewright::Expr>) node = as_expression(std::move(node));
+    if constexpr (Constants) node = tilewright::settle(std::move(node));
     if (!node.defined() || !Accept(node)) return false;
     value = static_cast<const Handle&>(node);
     return true;

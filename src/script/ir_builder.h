@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "ir/build.h"
+#include "ir/literal.h"
 #include "support/result.h"
 
 namespace tilewright::script {
@@ -243,7 +244,7 @@ FramePtr then_();
 FramePtr else_();
 FramePtr assert_(Expr condition, const std::string& message);
 /// Binds `variable`, or a fresh one when null, to the value.
-FramePtr let(Expr value, Ref<Var> variable = {});
+FramePtr let(const Operand& value, Ref<Var> variable = {});
 FramePtr attr(NodeRef node, const std::string& key, NodeRef value);
 /// The variable of a thread axis, to be launched by launch_thread.
 Ref<Var> env_thread(const std::string& tag, DataType dtype = DataType::int_(32));
@@ -268,17 +269,19 @@ std::vector<Ref<Var>> remap(std::string_view kinds, const std::vector<Expr>& loo
 
 /// Casts the value where nothing can be lost but precision; refuses to store a float as an integer.
 /// Values are cast to the type of the buffer.
-Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate = {});
-void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate = {});
+Stmt store_node(const Ref<Buffer>& buffer, const Operand& value, std::vector<Expr> indices, Expr predicate = {});
+void buffer_store(const Ref<Buffer>& buffer, const Operand& value, std::vector<Expr> indices, Expr predicate = {});
 void evaluate(Expr value);
 void prefetch(const Ref<BufferRegion>& region);
 /// A fresh variable, to be named by name().
 Ref<Var> fresh_var(Type type, bool is_size = false);
 /// T.NAME(args): operands of two-sided ones are brought to one type, the result's type follows from the arguments.
-Expr intrinsic(std::string_view name, std::vector<NodeRef> args);
+Expr intrinsic(std::string_view name, std::vector<Operand> args);
 /// The operator's node as it is, without folding; operands of different types are cast.
-Expr operator_node(Kind kind, Expr a, Expr b);
-Expr select_node(Expr condition, Expr true_value, Expr false_value);
+Expr operator_node(Kind kind, const Operand& left, const Operand& right);
+Expr select_node(Expr condition, const Operand& true_value, const Operand& false_value);
+/// The node Cast; of a number that its own type does not hold, the constant.
+Expr cast_node(DataType type, const Operand& value);
 /// [start, stop); the extent is a constant where it can be.
 Ref<Range> range_between(Expr start, Expr stop);
 /// The region one access touches: points have extent 1, ramps their length.

@@ -298,13 +298,15 @@ void check_fits(const Expr& value, DataType type, const Buffer& buffer) {
 
 }  // namespace
 
-Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate) {
+Stmt store_node(const Ref<Buffer>& buffer, const Operand& given, std::vector<Expr> indices, Expr predicate) {
   DataType type = buffer->dtype;
   if (!indices.empty()) {
     DataType index = indices.back().dtype();
     type.lanes = static_cast<uint16_t>(type.lanes * index.lanes);
     type.scalable = index.scalable;
   }
+  bool is_float = given.is_number && type.is_float();
+  Expr value = is_float ? number_as(type.element(), given) : exact(given);
   DataType from = value.dtype();
   if (from != type) {
     auto what = [&] {
@@ -320,9 +322,8 @@ Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices
   return make<BufferStore>({buffer, std::move(value), std::move(indices), std::move(predicate)});
 }
 
-void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate) {
-  IRBuilder::require("a store to a buffer")
-      .add(store_node(buffer, std::move(value), std::move(indices), std::move(predicate)));
+void buffer_store(const Ref<Buffer>& buffer, const Operand& value, std::vector<Expr> indices, Expr predicate) {
+  IRBuilder::require("a store to a buffer").add(store_node(buffer, value, std::move(indices), std::move(predicate)));
 }
 
 Ref<Range> range_between(Expr start, Expr stop) {

@@ -1,5 +1,6 @@
 // Expressions that scripts write by name.
 #include <algorithm>
+#include <cmath>
 
 #include "script/intrinsic_spelling.h"
 #include "script/ir_builder.h"
@@ -8,7 +9,38 @@
 
 namespace tilewright::script {
 
-Expr intrinsic(std::string_view name, std::vector<NodeRef> args) {
+namespace {
+
+/// Brings the arguments of a function of floats, or two of any kind, to their common type.
+std::vector<Expr> meet_all(const IntrinsicRow& row, std::vector<Operand> args) {
+  auto is_float = [](const Operand& arg) { return !arg.is_number && Expr(arg.node).dtype().is_float(); };
+  bool any_float = std::any_of(args.begin(), args.end(), is_float);
+  for (Operand& arg : args) {  // T.exp(0), T.pow(i, 2)
+    if (row.typing != Typing::kSameFloat || !arg.node.is<IntImm>() || (arg.is_number && any_float)) continue;
+    arg = cast(DataType::float_(32), arg);
+  }
+  bool is_ldexp = row.name == "ldexp";
+  if (args.size() > 1 && !is_ldexp && (args.size() == 2 || row.typing == Typing::kSameFloat)) {
+    size_t pivot = 0;
+    while (pivot + 1 < args.size() && args[pivot].is_number) ++pivot;
+    for (size_t round = 2; round < args.size() + 1; ++round) {  // what the pivot meets last widens what it met first
+      for (size_t i = 0; i < args.size(); ++i) {
+        if (i == pivot) continue;
+        bool is_first = i < pivot;
+        auto [a, b] = is_first ? meet(args[i], args[pivot]) : meet(args[pivot], args[i]);
+        args[i] = is_first ? a : b;
+        args[pivot] = is_first ? b : a;
+      }
+    }
+  }
+  std::vector<Expr> exprs;
+  for (const Operand& arg : args) exprs.push_back(settled(arg));
+  return exprs;
+}
+
+}  // namespace
+
+Expr intrinsic(std::string_view name, std::vector<Operand> args) {
   Intrinsic intrinsic = find_intrinsic(name);
   if (intrinsic == Intrinsic::kUnknown)
     refuse("builder/intrinsic", "no intrinsic is called '" + std::string(name) + "'",
@@ -20,30 +52,25 @@ Expr intrinsic(std::string_view name, std::vector<NodeRef> args) {
                std::to_string(args.size()),
            "docs/reference/intrinsics.md says what each takes");
   }
-  if (std::any_of(args.begin(), args.end(), [](const NodeRef& a) { return !a.defined(); })) {
+  if (std::any_of(args.begin(), args.end(), [](const Operand& a) { return !a.node.defined(); })) {
     refuse("builder/intrinsic", "an argument of T." + std::string(name) + " is None", "pass an expression");
   }
-  bool all_exprs = std::all_of(args.begin(), args.end(), [](const NodeRef& a) { return a.sort() == Sort::kExpr; });
+  bool all_exprs = std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.is_expr(); });
   if (row.typing == Typing::kExplicit || !all_exprs) {
-    return make<Call>({plain_call_type(intrinsic, args), intrinsic_op(intrinsic), std::move(args)});
+    std::vector<NodeRef> nodes;
+    for (const Operand& arg : args) nodes.push_back(arg.is_expr() ? settled(arg) : arg.node);
+    return make<Call>({plain_call_type(intrinsic, nodes), intrinsic_op(intrinsic), std::move(nodes)});
   }
-  std::vector<Expr> exprs;
-  for (const NodeRef& arg : args) exprs.emplace_back(arg);
-  if (row.typing == Typing::kSameFloat) {  // T.exp(0)
-    for (Expr& e : exprs) {
-      if (e.is<IntImm>()) e = cast(DataType::float_(32), std::move(e));
-    }
-  }
-  if (exprs.size() == 2 && intrinsic != Intrinsic::k_ldexp) promote(exprs[0], exprs[1]);
   if (row.typing == Typing::kSecond) {
-    promote(exprs[1], exprs[2]);
-    return if_then_else(exprs[0], exprs[1], exprs[2]);
+    auto [yes, no] = meet_alternatives(args[1], args[2]);
+    return if_then_else(settled(args[0]), std::move(yes), std::move(no));
   }
-  return call(intrinsic, std::move(exprs));
+  return call(intrinsic, meet_all(row, std::move(args)));
 }
 
-Expr operator_node(Kind kind, Expr a, Expr b) {
-  promote(a, b);
+Expr operator_node(Kind kind, const Operand& left, const Operand& right) {
+  bool is_choice = kind == Kind::kMin || kind == Kind::kMax;
+  auto [a, b] = is_choice ? meet_alternatives(left, right) : meet(left, right);
   switch (kind) {
 #define TW_NODE(Name) \
   case Kind::k##Name: \
@@ -72,9 +99,23 @@ Expr operator_node(Kind kind, Expr a, Expr b) {
   }
 }
 
-Expr select_node(Expr condition, Expr true_value, Expr false_value) {
-  promote(true_value, false_value);
-  return make<Select>({std::move(condition), std::move(true_value), std::move(false_value)});
+Expr select_node(Expr condition, const Operand& true_value, const Operand& false_value) {
+  auto [yes, no] = meet_alternatives(true_value, false_value);
+  return make<Select>({std::move(condition), std::move(yes), std::move(no)});
+}
+
+Expr cast_node(DataType type, const Operand& value) {
+  if (!value.is_number) return make<Cast>({type, Expr(value.node)});
+  if (!type.is_float()) return make<Cast>({type, exact(value)});
+  // The node keeps a constant whose cast, when the program runs, gives the number rounded once. Of integers it may be
+  // infinite, too: T.Cast says that it is meant.
+  const Expr given(value.node);
+  const bool is_infinite = given.is<IntImm>() && !std::isfinite(const_float(cast(type, given)).value_or(0));
+  if (is_infinite) return make<Cast>({type, given});
+  Expr wanted = number_as(type.element(), value);
+  if (type.is_vector() || value.is_huge || keeps_digits(value.node)) return cast(type, std::move(wanted));
+  bool is_same = const_float(cast(type, given)) == const_float(wanted) || !const_float(wanted).has_value();
+  return is_same ? make<Cast>({type, given}) : wanted;
 }
 
 }  // namespace tilewright::script

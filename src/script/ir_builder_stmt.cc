@@ -199,8 +199,10 @@ static bool loses_values(const Expr& value, DataType type) {
   return from.is_integral() && type.is_integral() && type.bits < from.bits;
 }
 
-FramePtr let(Expr value, Ref<Var> variable) {
+FramePtr let(const Operand& given, Ref<Var> variable) {
   auto frame = std::make_shared<LetFrame>();
+  bool is_float = given.is_number && variable.defined() && variable.dtype().is_float();
+  Expr value = is_float ? cast(variable.dtype(), given) : settled(given);
   IRBuilder* builder = IRBuilder::current();
   if (!variable.defined()) {
     if (value.dtype().is_void())

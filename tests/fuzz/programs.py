@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from fuzz.evaluated import Evaluated
 from fuzz.expressions import Buffer
 from fuzz.formulas import Formulas
+from fuzz.numbers import Numbers
 from fuzz.statements import Statements as Parts
 from fuzz.writer import SIZES, Program, shape
 
@@ -151,7 +152,10 @@ def formulas_of(seed: int) -> Formulas | None:
     return Formulas(rng) if rng.random() < 0.05 else None
 
 
-def evaluated_of(seed: int) -> Evaluated | None:
+def evaluated_of(seed: int) -> Evaluated | Numbers | None:
     """The program of a number, if it is one that says itself what it computes."""
+    rng = random.Random(f"numbers {seed}")
+    if rng.random() < 0.05:
+        return Numbers(rng)
     rng = random.Random(f"evaluated {seed}")
     return Evaluated(rng) if rng.random() < 0.15 else None

@@ -1,6 +1,8 @@
 """The base dialect: expressions mean what they mean in Python, on values that may be nodes of a program.
 
 Unlike in Python, `and`, `or`, `not`, chained comparisons and `x if c else y` also work on expressions of the program.
+Python's `and` and `or` give one of their operands, so as values they take operands that are bool; in conditions, where
+only the truth of the result counts, they take any.
 A slice with both bounds that is used as a value (an operand, an argument, the right side of an assignment) is a vector;
 elsewhere it is a region.
 """
@@ -59,6 +61,10 @@ _SIDES: dict[type, tuple[Any, Any]] = {
     ast.GtE: (_core.GE, _core.LE),
 }
 _MAX_BITS = 1 << 16
+#: Names of parameters whose arguments are conditions.
+_CONDITIONS = frozenset(["cond", "condition", "predicate"])
+#: The ids of functions whose first argument is a condition.
+TAKES_CONDITION: set[int] = set()
 
 
 def spread(value: Any) -> Any:
@@ -129,9 +135,9 @@ def _check_size(op: ast.operator, left: Any, right: Any) -> None:
 
 @register("python", "UnaryOp")
 def _unary_op(parser: Parser, node: ast.UnaryOp) -> Any:
-    value = operand(parser, node.operand)
-    parser.mark(node)
     op = node.op.__class__
+    value = (condition if op is ast.Not else operand)(parser, node.operand)
+    parser.mark(node)
     if op is ast.Not:
         return _core.logical_not(value) if isinstance(value, Expr) else not value
     if op is ast.USub:
@@ -141,28 +147,60 @@ def _unary_op(parser: Parser, node: ast.UnaryOp) -> Any:
     return ~value
 
 
+def condition(parser: Parser, node: ast.AST) -> Any:
+    """What decides something: only its truth counts, so `and` and `or` take any operands."""
+    if node.__class__ is ast.BoolOp:
+        return _combined(parser, node, condition)
+    if node.__class__ is ast.IfExp:
+        return _chosen(parser, node, condition)
+    return operand(parser, node)
+
+
 @register("python", "BoolOp")
 def _bool_op(parser: Parser, node: ast.BoolOp) -> Any:
+    return _combined(parser, node, operand)
+
+
+def _combined(parser: Parser, node: Any, value_of: Callable[[Parser, Any], Any]) -> Any:
     is_and = node.op.__class__ is ast.And
-    value = operand(parser, node.values[0])
+    at = node.values[0]
+    value = value_of(parser, at)
     for item in node.values[1:]:
-        if isinstance(value, Expr):
-            right = operand(parser, item)
-            parser.mark(node)
-            value = logic(is_and, value, right)
-        elif bool(value) is not is_and:
+        if not isinstance(value, Expr) and bool(value) is not is_and:
             return value
-        else:
-            right = operand(parser, item)
-            parser.mark(node)
-            value = logic(is_and, value, right) if isinstance(right, Expr) and "x" in right.dtype else right
+        right = value_of(parser, item)
+        parser.mark(node)
+        if not isinstance(value, Expr):
+            value, at = right, item  # as in Python: it decides nothing
+            continue
+        if value_of is operand:
+            _check_truth(is_and, value, at)
+            _check_truth(is_and, right, item)
+        value, at = logic(is_and, value, right), node
     return value
+
+
+def _check_truth(is_and: bool, value: Any, node: ast.expr) -> None:
+    """Python gives the operand itself, the program would give its truth."""
+    if isinstance(value, Expr):
+        is_truth, what = value.dtype.startswith("bool"), value.dtype
+    else:
+        is_truth, what = type(value).__name__ in ("bool", "bool_"), f"a Python {type(value).__name__}"
+    if not is_truth:
+        name, text = "and" if is_and else "or", ast.unparse(node)
+        raise ScriptProblem(
+            "script/truth-value",
+            f"'{name}' gives one of its operands, and '{text}' is {what}: as a value, both have to be bool",
+            f"compare it: {text} != 0" if isinstance(value, Expr) else "choose: T.if_then_else(condition, one, other)",
+            node,
+        )
 
 
 def logic(is_and: bool, a: Any, b: Any) -> Any:
     """`a and b` or `a or b`; on vectors lane by lane."""
-    if "x" in a.dtype if isinstance(a, Expr) else "x" in b.dtype:
-        return _script.intrinsic("bitwise_and" if is_and else "bitwise_or", [a, b])
+    if any(isinstance(item, Expr) and "x" in item.dtype for item in (a, b)):
+        truths = [item != 0 if isinstance(item, Expr) and "bool" not in item.dtype else item for item in (a, b)]
+        return _script.intrinsic("bitwise_and" if is_and else "bitwise_or", truths)
     return (_core.logical_and if is_and else _core.logical_or)(a, b)
 
 
@@ -207,18 +245,23 @@ def _check_membership(left: Expr, right: Any, node: ast.Compare) -> None:
 
 @register("python", "IfExp")
 def _if_exp(parser: Parser, node: ast.IfExp) -> Any:
-    condition = operand(parser, node.test)
-    if not isinstance(condition, Expr):
-        return operand(parser, node.body if condition else node.orelse)
-    yes, no = operand(parser, node.body), operand(parser, node.orelse)
+    return _chosen(parser, node, operand)
+
+
+def _chosen(parser: Parser, node: Any, value_of: Callable[[Parser, Any], Any]) -> Any:
+    test = condition(parser, node.test)
+    if not isinstance(test, Expr):
+        return value_of(parser, node.body if test else node.orelse)
+    yes, no = value_of(parser, node.body), value_of(parser, node.orelse)
     parser.mark(node)
-    return _core.if_then_else(condition, yes, no)
+    return _core.if_then_else(test, yes, no)
 
 
 @register("python", "Call")
 def _call(parser: Parser, node: ast.Call) -> Any:
     func = parser.eval(node.func)
     value_of = parser.eval if getattr(func, "takes_regions", False) else None
+    takes_condition = id(func) in TAKES_CONDITION
     args: list[Any] = []
     for arg in cast(list[Any], node.args):
         if arg.__class__ is ast.Starred:
@@ -226,13 +269,15 @@ def _call(parser: Parser, node: ast.Call) -> Any:
             parser.at = arg
             args.extend(items)
         else:
-            args.append(value_of(arg) if value_of else operand(parser, arg))
+            is_condition = takes_condition and not args
+            args.append(value_of(arg) if value_of else (condition if is_condition else operand)(parser, arg))
     if not node.keywords:
         parser.mark(node)
         return func(*args)
     keywords: dict[str, Any] = {}
     for keyword in node.keywords:
-        value = value_of(keyword.value) if value_of else operand(parser, keyword.value)
+        is_condition = takes_condition and keyword.arg in _CONDITIONS
+        value = value_of(keyword.value) if value_of else (condition if is_condition else operand)(parser, keyword.value)
         if keyword.arg is None:
             keywords.update(value)
         else:

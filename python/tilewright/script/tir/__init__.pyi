@@ -387,7 +387,7 @@ def Call(dtype: Any, op: Any, args: Any) -> Value:
     """A call of an operator (a node or its name) or of a function of the module."""
 
 def Cast(dtype: Any, value: Any) -> Value:
-    """The node Cast(dtype, value), not folded."""
+    """The node Cast(dtype, value), not folded; a number that float32 does not hold becomes a constant of the type."""
 
 def CommReducer(lhs: Any, rhs: Any, result: Any, identity_element: Any) -> Value:
     """A reducer: result(lhs, rhs) with its identity."""

@@ -9,7 +9,9 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.script.core import script as _script
+from tilewright.script.expressions import TAKES_CONDITION as _TAKES_CONDITION
 from tilewright.script.report import fail
+from tilewright.script.tir.dtypes import DTYPES as _DTYPES
 
 parallel = _script.parallel
 vectorized = _script.vectorized
@@ -159,13 +161,20 @@ def LetStmt(value: Any, type_annotation: Any = None, *, var: Any = None) -> Any:
 
 def let(var: Any, value: Any, body: Any = None) -> Any:
     """The expression ``let var = value in body``, or without body a scope."""
-    return _script.let(value, var) if body is None else _core.Let(var, value, body)
+    return _script.let(value, var) if body is None else _core.Let(var, _as_type_of(var, value), body)
+
+
+def _as_type_of(var: Any, value: Any) -> Any:
+    """A number in the type of the variable that it is bound to."""
+    dtype = _DTYPES.get(var.dtype) if isinstance(var, _core.Var) else None
+    is_number = value.__class__ is int or (value.__class__ is float and dtype is not None and "float" in dtype.dtype)
+    return dtype(value) if dtype is not None and is_number else value
 
 
 def Let(expr: Any, where: dict[Any, Any]) -> Any:
     """The expression with the variables of `where` bound, the first one innermost."""
     for var, value in where.items():
-        expr = _core.Let(var, value, expr)
+        expr = _core.Let(var, _as_type_of(var, value), expr)
     return expr
 
 
@@ -231,5 +240,6 @@ class axis:
         return axes[0] if len(axes) == 1 else tuple(axes)
 
 
+_TAKES_CONDITION.update(map(id, (where, If, While, Assert)))
 for _function in (reads, writes, match_buffer, realize, prefetch):
     vars(_function)["takes_regions"] = True  # their slices are regions, those of other arguments vectors

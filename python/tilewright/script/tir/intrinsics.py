@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.script.core import script as _script
+from tilewright.script.expressions import TAKES_CONDITION as _TAKES_CONDITION
 from tilewright.script.report import fail
 from tilewright.script.tir.dtypes import check_dtype, no_dtype
 
@@ -59,9 +60,9 @@ def Select(condition: Any, true_value: Any, false_value: Any) -> Any:
 
 
 def Cast(dtype: Any, value: Any) -> Any:
-    """The node Cast(dtype, value), not folded."""
+    """The node Cast(dtype, value), not folded; a number that float32 does not hold becomes a constant of the type."""
     check_dtype(dtype)
-    return _core.Cast(dtype, value)
+    return _script.cast_node(dtype, value)
 
 
 def cast(value: Any, dtype: Any) -> Any:
@@ -437,6 +438,7 @@ def _table() -> dict[str, Callable[..., Any]]:
 
 
 INTRINSICS = _table()
+_TAKES_CONDITION.update(map(id, (if_then_else, Select, INTRINSICS["likely"])))
 
 
 def print(*args: Any) -> Any:

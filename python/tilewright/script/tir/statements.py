@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import math
 from typing import Any
+
+import numpy as np
 
 from tilewright import _core
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect, register
-from tilewright.script.expressions import bind_python, index, operand, unpack
+from tilewright.script.expressions import bind_python, condition, index, operand, unpack
 from tilewright.script.parser import Parser
 from tilewright.script.report import ScriptProblem
 from tilewright.script.tir.intrinsics import ret
@@ -85,8 +88,18 @@ def _let(parser: Parser, name: str, value: Any) -> Any:
     if isinstance(value, Expr | int | float) or (hasattr(value, "__dlpack_device__") is False and _is_number(value)):
         if isinstance(value, _core.Op | _core.GlobalVar | _core.CommReducer):
             return value
-        return _name(name, _script.let(value).open())
+        return value if _has_more_digits(value) else _name(name, _script.let(value).open())
     return value
+
+
+def _has_more_digits(value: Any) -> bool:
+    """Whether a number is none of the type that it has alone: a variable would lose what an operand of another type
+    keeps, so the name goes on to mean the number."""
+    if isinstance(value, bool) or value.__class__ not in (int, float):
+        return False
+    if isinstance(value, int):
+        return not -(1 << 31) <= value < 1 << 31
+    return math.isfinite(value) and float(np.float64(value).astype(np.float32)) != value
 
 
 def _is_bound(parser: Parser, value: Var) -> bool:
@@ -196,9 +209,9 @@ def _visit_while(parser: Parser, node: ast.While) -> None:
     frame: Any = None
     with parser.scope():
         with parser.attempt(node.test):
-            condition = operand(parser, node.test)
+            test = condition(parser, node.test)
             parser.mark(node.test)
-            frame = _script.while_(condition)
+            frame = _script.while_(test)
         _in_frame(parser, frame or _script.discard(), node.body, node.test, "loop")
 
 
@@ -214,20 +227,20 @@ def _in_frame(parser: Parser, frame: Any, body: list[ast.stmt], node: ast.AST, k
 def _visit_if(parser: Parser, node: ast.If) -> None:
     frame: Any = None
     with parser.attempt(node.test):
-        condition = operand(parser, node.test)
-        if not isinstance(condition, Expr):
-            if not isinstance(condition, bool | int | None) and type(condition).__name__ not in ("bool_", "bool"):
+        test = condition(parser, node.test)
+        if not isinstance(test, Expr):
+            if not isinstance(test, bool | int | None) and type(test).__name__ not in ("bool_", "bool"):
                 raise ScriptProblem(
                     "script/condition",
-                    f"the condition is {_describe(condition)}",
+                    f"the condition is {_describe(test)}",
                     "a condition is an expression of the program, or a Python bool to choose while parsing",
                     node.test,
                 )
-            parser.chosen.setdefault(node, set()).add(bool(condition))
-            parser.body(node.body if condition else node.orelse)
+            parser.chosen.setdefault(node, set()).add(bool(test))
+            parser.body(node.body if test else node.orelse)
             return
         parser.mark(node.test)
-        frame = _script.if_(condition)
+        frame = _script.if_(test)
     if frame is None:
         _skip(parser, node.body)
         if node.orelse:
@@ -336,7 +349,7 @@ def _store(
     parser.mark(node)
     if value is None:
         raise ScriptProblem("script/store", f"nothing (None) is stored to '{buffer.name}'", "", node)
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64 and "float" not in buffer.dtype:
         raise ScriptProblem("script/constant-size", "this constant does not fit into 64 bits", "write a float", node)
     _script.buffer_store(buffer, value, key)
 
@@ -419,14 +432,14 @@ def statement(parser: Parser, value: Any) -> None:
 
 @register("tir", "Assert")
 def _visit_assert(parser: Parser, node: ast.Assert) -> None:
-    condition = operand(parser, node.test)
+    test = condition(parser, node.test)
     message = operand(parser, node.msg) if node.msg else ""
     parser.mark(node)
     if isinstance(message, _core.StringImm):
         message = message.value
     if not isinstance(message, str):
         raise ScriptProblem("script/assert", "the message of an assertion is a string", "", node.msg)
-    _script.assert_(condition, message).open()
+    _script.assert_(test, message).open()
 
 
 @register("tir", "Return")

@@ -1,0 +1,49 @@
+// Numbers of Python where a program is built: a number keeps its value until it meets an operand, whose type it takes
+// (the table is in docs/scripts.md).
+//
+//   x64 * 0.1                         // all digits of 0.1
+//   T.if_then_else(c, 0.1, 0.2)       // alone float32; stored to float64, all digits
+//
+// A number that float32 does not hold is kept as a FloatImm of type float32 whose value is not rounded yet. Such nodes
+// exist between the calls that build an expression only: whatever becomes part of a statement is settled.
+#pragma once
+
+#include <utility>
+
+#include "ir/build.h"
+
+namespace tilewright {
+
+/// An argument from Python.
+struct Operand {
+  NodeRef node;
+  bool is_number = false;  ///< a number of Python, or a choice between numbers that keeps their digits
+  bool is_huge = false;    ///< an integer of more than 64 bits; `node` is the nearest number of double precision
+  double odd = 0;          ///< of integers: the value in double precision, rounded to odd: no later rounding is wrong
+
+  Operand() = default;
+  Operand(NodeRef argument);  // NOLINT: implicit on purpose
+  bool is_expr() const { return node.defined() && node.sort() == Sort::kExpr; }
+};
+
+/// A float of Python.
+Operand number_of_python(double value);
+/// Whether the expression is a number, or chooses between numbers, with more digits than its type holds.
+bool keeps_digits(const NodeRef& node);
+/// The expression of the type that it has alone; what keeps no digits comes back as it is.
+NodeRef settle(NodeRef node);
+Expr settled(const Operand& operand);
+/// The value with all its digits, of type float64 where float32 does not hold them.
+Expr exact(const Operand& value);
+/// The number in a floating-point type, rounded once. Throws where a finite value is beyond the range of the type.
+Expr number_as(DataType type, const Operand& number);
+/// Both in their common type, by the table of numbers where one of them is a number.
+std::pair<Expr, Expr> meet(const Operand& a, const Operand& b);
+/// As meet(), but a choice between two numbers keeps their digits: the operands of Select, Min and the like.
+std::pair<Expr, Expr> meet_alternatives(const Operand& a, const Operand& b);
+/// The smaller (or the larger) value.
+Expr least(const Operand& a, const Operand& b, bool is_max);
+/// A value that is given a type: by a cast, a declared variable or a buffer.
+Expr cast(DataType type, const Operand& value);
+
+}  // namespace tilewright
