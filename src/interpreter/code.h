@@ -137,6 +137,7 @@ struct Site {
 struct Message {
   std::string code, text;
   int site = 0;
+  std::string hint = {};
 };
 struct AllocationSite {
   std::string name;

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "analysis/size_limits.h"
 #include "ir/build.h"
 #include "ir/sizes.h"
 #include "support/deep_stack.h"
@@ -50,6 +51,10 @@ void Compiler::function(const Ref<PrimFunc>& func) {
   together_ = true;
   varying_.clear();
   parameters(*func);
+  for (const analysis::SizeLimit& limit : analysis::size_limits(*func)) {
+    int number = message("interpret/extent", limit.message, limit.node, limit.hint);
+    emit({.op = Op::kAssert, .a = expr(limit.holds), .extra = number});
+  }
   stmt(func->body);
   emit({.op = Op::kReturn});
 }
@@ -127,8 +132,8 @@ int Compiler::site(const NodeRef& node, const Ref<Buffer>& buffer, std::string w
   return static_cast<int>(program_.sites.size()) - 1;
 }
 
-int Compiler::message(std::string code, std::string text, const NodeRef& node) {
-  program_.messages.push_back({std::move(code), std::move(text), site(node)});
+int Compiler::message(std::string code, std::string text, const NodeRef& node, std::string hint) {
+  program_.messages.push_back({std::move(code), std::move(text), site(node), std::move(hint)});
   return static_cast<int>(program_.messages.size()) - 1;
 }
 

@@ -57,7 +57,7 @@ class Compiler {
   int constant(int64_t value);
   int constant(double value);
   int constant(Slot value);
-  int message(std::string code, std::string text, const NodeRef& node);
+  int message(std::string code, std::string text, const NodeRef& node, std::string hint = {});
   int site(const NodeRef& node, const Ref<Buffer>& buffer = {}, std::string what = {});
   void fail(std::string code, std::string message, const NodeRef& node, std::string hint = {});
   /// Code that fails when it is reached.

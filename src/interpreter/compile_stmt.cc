@@ -6,6 +6,7 @@
 #include "interpreter/compile.h"
 #include "interpreter/team.h"
 #include "ir/build.h"
+#include "ir/ceildiv.h"
 #include "ir/kind_cases.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -97,7 +98,7 @@ void Compiler::sequence(const SeqStmt& sequence) {
 void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min,
                        const Expr& extent, const Stmt& body) {
   auto axis = ThreadAxis::parse(tag);
-  int start = expr(min), count = expr(extent);
+  int start = expr(min), count = expr(exact_extent(extent));
   auto same = [&](const Bound& outer) { return axis && axis->is_unique() && outer.tag == tag; };
   auto around = std::find_if(bound_.begin(), bound_.end(), same);
   if (around != bound_.end()) {
@@ -140,7 +141,7 @@ void Compiler::for_loop(const Ref<For>& loop) {
     case ForKind::kUnrolled:
       define_value(loop->loop_var, {loop->min, loop->extent});
       under({loop->min, loop->extent},
-            [&] { iterate(loop->loop_var, expr(loop->min), expr(loop->extent), kNone, loop->body); });
+            [&] { iterate(loop->loop_var, expr(loop->min), expr(exact_extent(loop->extent)), kNone, loop->body); });
       break;
     case ForKind::kParallel:
     case ForKind::kVectorized: {
@@ -148,7 +149,7 @@ void Compiler::for_loop(const Ref<For>& loop) {
       program_.loops.push_back({loop, loop->loop_var, is_vector ? "vectorized" : "parallel", {}, false, is_vector});
       int loop_site = static_cast<int>(program_.loops.size()) - 1;
       bool outer = std::exchange(together_, together_ && team_ == 0);  // what runs at the same time cannot wait
-      iterate(loop->loop_var, expr(loop->min), expr(loop->extent), loop_site, loop->body);
+      iterate(loop->loop_var, expr(loop->min), expr(exact_extent(loop->extent)), loop_site, loop->body);
       together_ = outer;
       break;
     }

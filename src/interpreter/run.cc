@@ -303,7 +303,7 @@ bool Machine::arithmetic(const Insn& in, Slot* r) {
 
 bool Machine::fail_with(int number) {
   const Message& message = program_.messages[number];
-  return fail(message.code, where(message.site) + ": " + message.text, message.site);
+  return fail(message.code, where(message.site) + ": " + message.text, message.site, message.hint);
 }
 
 bool Machine::check_axis(const Insn& in, const Slot* r) {

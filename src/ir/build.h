@@ -71,7 +71,7 @@ Expr floordiv(Expr a, Expr b);
 Expr floormod(Expr a, Expr b);
 Expr floordiv(Expr a, int64_t b);
 Expr floormod(Expr a, int64_t b);
-Expr ceildiv(Expr a, Expr b);  ///< floordiv(a + b - 1, b)
+Expr ceildiv(Expr a, Expr b);  ///< a // b + (a % b != 0)
 Expr min(Expr a, Expr b);
 Expr max(Expr a, Expr b);
 Expr eq(Expr a, Expr b);

@@ -138,4 +138,19 @@ Expr size_text(const Expr& size) {
   }
 }
 
+Expr exact_extent(const Expr& extent) {
+  if (const FloorDiv* quotient = extent.as<FloorDiv>(); quotient && effect_of(extent) <= Effect::kReadState) {
+    const Add* sum = quotient->a.as<Add>();
+    auto step = const_int(quotient->b), more = sum ? const_int(sum->b) : std::nullopt;
+    if (step && more && *step > 1 && *more == *step - 1) return ceildiv(exact_extent(sum->a), quotient->b);
+    return extent;
+  }
+  if (!extent.is<Add>() && !extent.is<Sub>() && !extent.is<Mul>() && !extent.is<Min>() && !extent.is<Max>()) {
+    return extent;
+  }
+  BinaryOperands operands = binary_operands(extent);
+  Expr a = exact_extent(*operands.a), b = exact_extent(*operands.b);
+  return a == *operands.a && b == *operands.b ? extent : binary(extent.kind(), a, b);
+}
+
 }  // namespace tilewright

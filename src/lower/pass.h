@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "analysis/size_limits.h"
 #include "arith/analyzer.h"
 #include "ir/stmt.h"
 #include "support/result.h"
@@ -35,6 +37,7 @@ struct PassContext {
   bool check_bounds = false, check_races = true;
   std::vector<Promotion> promotions;
   std::vector<Note> notes;
+  std::map<std::string, std::vector<analysis::SizeLimit>> size_limits;  ///< of each function, before the first pass
 };
 
 using PassResult = Result<Ref<PrimFunc>>;

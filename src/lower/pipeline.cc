@@ -62,6 +62,7 @@ constexpr Row kRows[] = {
     {"unroll_loops", unroll_loops, kAll, kLowered, "makes the indices of local buffers constants"},
     {"promote_registers", promote_registers, kMachines, kLowered, "needs those constants"},
     {"plan_workspaces", plan_workspaces, kMachines, kLowered, "what is left is memory"},
+    {"check_sizes", check_sizes, kMachines, kLowered, "passes look for loops and buffers at the top of a function"},
 };
 
 constexpr bool is_handled(Sort sort, Kind kind) { return sort != Sort::kFunc || kind == Kind::kPrimFunc; }
@@ -185,7 +186,10 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
   }
   Ref<Module> current = with_all_strides(module);
   if (options.observe) options.observe("input", current);
-  PassContext context{target, {}, false, options.check_bounds, options.check_races, {}, {}};
+  PassContext context{target, {}, false, options.check_bounds, options.check_races, {}, {}, {}};
+  for (const auto& [name, func] : current->functions) {
+    if (const PrimFunc* program = func.as<PrimFunc>()) context.size_limits[name] = analysis::size_limits(*program);
+  }
   Stage checked = Stage::kScheduled;
   for (const Row& row : rows) {
     if (interrupted()) return interruption_error();
@@ -227,7 +231,7 @@ Result<Ref<Module>> run_pass(std::string_view name, const Ref<Module>& module, c
       continue;
     }
     TW_RETURN_IF_ERROR(verify(module, stage));
-    PassContext context{target, {}, false, false, true, {}, {}};
+    PassContext context{target, {}, false, false, true, {}, {}, {}};
     TW_TRY(after, run_row(row, module, context));
     TW_RETURN_IF_ERROR(check_pass(after, row.name, row.leaves));
     return after;

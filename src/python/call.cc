@@ -37,6 +37,7 @@ constexpr CodeName kCodeNames[] = {
     {TW_ERROR_COUNT, "call/count"},         {TW_ERROR_OTHER_ARGUMENT, "call/argument"},
     {TW_ERROR_ABI, "call/version"},         {TW_ERROR_CPU_FEATURE, "call/cpu-feature"},
     {TW_ERROR_MEMORY, "call/memory"},       {TW_ERROR_ASSERTION, "call/assertion"},
+    {TW_ERROR_EXTENT, "call/extent"},
 };
 
 Diagnostic diagnostic_of(int32_t code, std::string message, std::string hint) {
@@ -68,7 +69,7 @@ void raise_kernel_error(int32_t code, std::string message) {
     diagnostic.message = message.substr(end + 2);
     // What a program asserts is about its arguments; the rest is what the program itself does.
     bool program = code == TW_ERROR_ASSERTION && diagnostic.code.starts_with("interpret/") &&
-                   diagnostic.code != "interpret/assertion";
+                   diagnostic.code != "interpret/assertion" && diagnostic.code != "interpret/extent";
     if (program) diagnostic.blame = Blame::kScript;
   }
   set_python_error(diagnostic);

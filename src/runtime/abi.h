@@ -158,7 +158,8 @@ typedef enum tw_error {
   TW_ERROR_READ_ONLY = 42,
   TW_ERROR_SCALAR = 43,
   TW_ERROR_COUNT = 44,
-  TW_ERROR_OTHER_ARGUMENT = 45
+  TW_ERROR_OTHER_ARGUMENT = 45,
+  TW_ERROR_EXTENT = 46 /* an extent made of the sizes of the arguments leaves its type */
 } tw_error;
 
 static inline int tw_is_argument_error(int32_t code) { return code >= 32 && code < 64; }

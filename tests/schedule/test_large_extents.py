@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -133,3 +134,121 @@ def test_parts_of_large_loops() -> None:
     sch = tw.Schedule(copy(LIMIT))
     parts = sch.loop_partition(sch.get_loops("B")[0], [1000000000, None])
     assert [int(sch.get(part).extent.value) for part in parts] == [1000000000, LIMIT - 1000000000]
+
+
+# ---- open sizes: the argument check of a call refuses what an extent cannot hold
+
+OPEN = """
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    z, n, m = T.int32(), T.int32(), T.int32()
+    A = T.match_buffer(a, (z, n, m), "uint8")
+    B = T.match_buffer(b, (z, n, m), "uint8")
+    for k, i, j in T.grid(z, n, m):
+        with T.block("B"):
+            vk, vi, vj = T.axis.remap("SSS", [k, i, j])
+            B[vk, vi, vj] = A[vk, vi, vj]
+"""
+
+
+def draw_open_schedule(rng: random.Random) -> tuple[tw.Schedule, bool, int]:
+    """The schedule, whether rows and columns are one loop, and the multiple that the loop is rounded up to."""
+    sch = tw.Schedule(from_source(OPEN))
+    _, i, j = sch.get_loops("B")
+    fused = rng.random() < 0.6
+    loop = sch.fuse(i, j) if fused else i
+    factors: list[int | None] = [rng.choice([2, 3, 32, 1000, 46341, 10**6]) for _ in range(rng.randint(0, 2))]
+    by = math.prod(factors)
+    if by > LIMIT:
+        factors, by = factors[:1], factors[0]
+    if factors:
+        factors.insert(rng.randint(0, len(factors)), None)
+        loops = sch.split(loop, factors)
+        if factors[-1] == 32:
+            sch.vectorize(loops[-1])
+    return sch, fused, by
+
+
+@pytest.mark.parametrize("target", ["native", "interpreter"])
+def test_calls_with_sizes_that_extents_cannot_hold_are_refused(target: str) -> None:
+    rng = random.Random(target)
+    refused = ran = 0
+    for _ in range(12):
+        sch, fused, by = draw_open_schedule(rng)
+        program = tw.compile(sch, target=target)
+        for _ in range(12):
+            n = draw_extent(rng, LIMIT)
+            m = rng.choice([1, 2, max(1, LIMIT // n), LIMIT // n + 1, draw_extent(rng, LIMIT)])
+            size = n * m if fused else n
+            # Without elements, so that nothing has to run: what is asked is the check alone.
+            a = np.empty((0, n, m), np.uint8)
+            try:
+                program(a, a.copy())
+            except tw.Error as error:
+                assert error.code == ("interpret/extent" if target == "interpreter" else "call/extent"), str(error)
+                assert "goes beyond int32" in str(error) and error.hint
+                assert size + by - 1 > LIMIT, (n, m, fused, by)
+                refused += 1
+            else:
+                assert -(-size // by) * by <= LIMIT, (n, m, fused, by)
+                ran += 1
+    assert refused > 20 and ran > 20
+
+
+def test_sizes_below_the_limit_are_computed() -> None:
+    sch = tw.Schedule(from_source(OPEN))
+    _, i, j = sch.get_loops("B")
+    sch.split(sch.fuse(i, j), [1000, None, 7])
+    a = np.arange(2 * 30 * 41, dtype=np.uint8).reshape(2, 30, 41)
+    b = np.zeros_like(a)
+    tw.compile(sch)(a, b)
+    np.testing.assert_array_equal(a, b)
+
+
+def test_allocated_buffers_whose_extents_leave_their_type_are_refused() -> None:
+    kernel = tw.compile(
+        from_source("""
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    z, n, m = T.int32(), T.int32(), T.int32()
+    A = T.match_buffer(a, (z, n, m), "uint8")
+    B = T.match_buffer(b, (z, n, m), "uint8")
+    C = T.alloc_buffer((n * m,), "uint8")
+    for k, i, j in T.grid(z, n, m):
+        with T.block("C"):
+            vk, vi, vj = T.axis.remap("SSS", [k, i, j])
+            C[vi * m + vj] = A[vk, vi, vj]
+        with T.block("B"):
+            vk, vi, vj = T.axis.remap("SSS", [k, i, j])
+            B[vk, vi, vj] = C[vi * m + vj]
+""")
+    )
+    a = np.empty((0, 65536, 65536), np.uint8)
+    with pytest.raises(tw.Error, match=r"the extent n \* m of buffer 'C' goes beyond int32") as error:
+        kernel(a, a.copy())
+    assert error.value.code == "call/extent"
+    a = np.arange(2 * 3 * 5, dtype=np.uint8).reshape(2, 3, 5)
+    b = np.zeros_like(a)
+    kernel(a, b)
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("target", ["native", "interpreter"])
+@pytest.mark.parametrize("step", [2, 1000, 2**30, LIMIT])
+def test_bounds_that_are_read_from_data_are_rounded_up_exactly(target: str, step: int) -> None:
+    kernel = tw.compile(
+        from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    for i in range(4):
+        x: T.int32 = A[i]
+        B[i] = 0
+        for k in range(T.ceildiv(x, {step}) - T.ceildiv(x - 3, {step}) + 1):
+            B[i] = B[i] + 1
+"""),
+        target=target,
+    )
+    a = np.array([LIMIT, LIMIT - 1, LIMIT - 5, 7], np.int32)
+    b = np.zeros(4, np.int32)
+    kernel(a, b)
+    assert b.tolist() == [-(-int(x) // step) - (-(-(int(x) - 3) // step)) + 1 for x in a]

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <string_view>
 
+#include "analysis/size_limits.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/work.h"
 #include "ir/annotations.h"
@@ -327,7 +330,12 @@ void FunctionEmitter::emit_assert(const AssertStmt& assertion) {
     return_code(builder_.CreateCall(state_.external("tw_report_value", type), {ctx_, error, before, number, behind}));
   } else {
     auto* type = llvm::FunctionType::get(i32, {pointer, i32, pointer}, false);
-    Value* text = state_.text(message ? message->value : "an assertion of the program failed");
+    std::string_view text_of = message ? std::string_view(message->value) : "an assertion of the program failed";
+    if (text_of.starts_with(analysis::kExtentMark)) {
+      text_of.remove_prefix(analysis::kExtentMark.size());
+      error = builder_.getInt32(TW_ERROR_EXTENT);
+    }
+    Value* text = state_.text(std::string(text_of));
     return_code(builder_.CreateCall(state_.external("tw_report", type), {ctx_, error, text}));
   }
   builder_.SetInsertPoint(after);

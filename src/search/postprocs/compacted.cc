@@ -12,7 +12,7 @@ Result<std::vector<Ref<PrimFunc>>> compacted_functions(const Ref<Module>& module
                                                     lower::lower_init_blocks, lower::inline_block_axes,
                                                     lower::compact_buffers};
   Target target = Target::interpreter();  // all these are the same for all targets
-  lower::PassContext context{target, {}, false, false, false, {}, {}};
+  lower::PassContext context{target, {}, false, false, false, {}, {}, {}};
   std::vector<Ref<PrimFunc>> result;
   Ref<Module> with_strides = with_all_strides(module);
   for (const auto& [name, func] : with_strides->functions) {

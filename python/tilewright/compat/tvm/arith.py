@@ -521,7 +521,7 @@ def _isolate(var: Any, expr: Any, limit: Any, above: bool, analyzer: Any) -> tup
             return None
         if not positive:
             c, rest, above = analyzer.simplify(-c), analyzer.simplify(-rest), not above
-        end = _core.floordiv(rest + c - 1, c) if above else _core.floordiv(rest, c)
+        end = _core.ceildiv(rest, c) if above else _core.floordiv(rest, c)
         return analyzer.simplify(end), not above
     match expr:
         case _core.Add(a, b):
@@ -532,7 +532,7 @@ def _isolate(var: Any, expr: Any, limit: Any, above: bool, analyzer: Any) -> tup
         case _core.Sub(a, b) if not _uses(a, [var]):
             return _isolate(var, b, a - limit, not above, analyzer)
         case _core.Mul(a, b) if not _uses(b, [var]) and analyzer.can_prove(b > 0):
-            end = _core.floordiv(limit + b - 1, b) if above else _core.floordiv(limit, b)
+            end = _core.ceildiv(limit, b) if above else _core.floordiv(limit, b)
             return _isolate(var, a, end, above, analyzer)
         case _core.FloorDiv(a, b) if not _uses(b, [var]) and analyzer.can_prove(b > 0):
             return _isolate(var, a, limit * b if above else limit * b + b - 1, above, analyzer)

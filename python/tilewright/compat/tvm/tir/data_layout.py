@@ -152,7 +152,7 @@ def _shape(source: Layout, target: Layout, values: Sequence[Any]) -> list[Any]:
         extent = extent if isinstance(extent, _core.Expr) else _core.const(extent, "int32")
         inner, factor = source.factor_of(letter), target.factor_of(letter)
         extent = extent if inner < 0 else extent * inner
-        made.append(analyzer.simplify(extent if factor < 0 else _core.floordiv(extent + (factor - 1), factor)))
+        made.append(analyzer.simplify(extent if factor < 0 else _core.ceildiv(extent, factor)))
     return made
 
 

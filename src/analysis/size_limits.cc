@@ -1,0 +1,111 @@
+#include "analysis/size_limits.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "analysis/brief.h"
+#include "arith/analyzer.h"
+#include "ir/build.h"
+#include "ir/numeric.h"
+#include "ir/sizes.h"
+#include "ir/structural.h"
+#include "ir/traverse.h"
+
+namespace tilewright::analysis {
+namespace {
+
+const DataType kWide = DataType::int_(64);
+
+class Limits {
+ public:
+  explicit Limits(const PrimFunc& func) {
+    for (const Ref<Var>& param : func.params) {
+      if (Ref<Buffer> buffer = func.buffer_of(param); buffer.defined()) {
+        for_each_size(*buffer, [&](const Size& size) {
+          sizes_.insert(size.var);
+          if (size.what == Size::Of::kExtent) analyzer_.assume(ge(size.var, zero(size.var.dtype())));
+        });
+      } else if (param.dtype().is_int() && param.dtype().is_scalar()) {
+        sizes_.insert(param);
+      }
+    }
+    if (sizes_.empty()) return;
+    visit(
+        func.body,
+        [&](const Ref<For>& loop, Visitor& walk) {
+          add(loop->extent, "the loop '" + loop->loop_var->name_hint + "'", loop);
+          walk.descend(loop);
+        },
+        [&](const Ref<Block>& block, Visitor& walk) {
+          for (const Ref<Buffer>& buffer : block->alloc_buffers) {
+            for (const Expr& extent : buffer->shape) add(extent, "buffer '" + buffer->name + "'", block);
+          }
+          walk.descend(block);
+        },
+        [&](const Ref<Allocate>& allocate, Visitor& walk) {
+          for (const Expr& extent : allocate->extents) {
+            add(extent, "buffer '" + allocate->buffer_var->name_hint + "'", allocate);
+          }
+          walk.descend(allocate);
+        });
+  }
+
+  std::vector<SizeLimit> take() { return std::move(limits_); }
+
+ private:
+  void add(const Expr& extent, const std::string& of, const NodeRef& node) {
+    if (extent.is<IntImm>() || extent.is<Var>()) return;
+    needed_ = Expr();
+    if (!exact(extent) || !needed_.defined()) return;
+    for (const SizeLimit& limit : limits_) {
+      if (same_expr(limit.holds, needed_)) return;
+    }
+    limits_.push_back({needed_,
+                       "the extent " + brief(extent) + " of " + of + " goes beyond " + extent.dtype().str() +
+                           " for arguments of these sizes",
+                       "use smaller arrays, or declare the sizes as T.int64", node});
+  }
+
+  /// The value in int64, of sums, products and quotients of sizes; `needed_` receives what keeps each of its parts in
+  /// its type, so that no part of the value itself can overflow where that holds.
+  std::optional<Expr> exact(const Expr& e) {
+    if (!e.dtype().is_int() || !e.dtype().is_scalar()) return std::nullopt;
+    if (auto number = const_int(e)) return constant(kWide, *number);
+    if (e.is<Var>()) {
+      if (!sizes_.contains(e)) return std::nullopt;
+      return cast(kWide, e);
+    }
+    if (const Cast* converted = e.as<Cast>()) {
+      auto value = exact(converted->value);
+      return value ? kept(*value, e.dtype()) : std::nullopt;
+    }
+    const bool is_sum = e.is<Add>() || e.is<Sub>() || e.is<Mul>() || e.is<Min>() || e.is<Max>();
+    if (!is_sum && !e.is<FloorDiv>() && !e.is<FloorMod>()) return std::nullopt;
+    BinaryOperands operands = binary_operands(e);
+    if (!is_sum && const_int(*operands.b).value_or(0) < 1) return std::nullopt;
+    auto a = exact(*operands.a), b = exact(*operands.b);
+    if (!a || !b) return std::nullopt;
+    return kept(binary(e.kind(), *a, *b), e.dtype());
+  }
+
+  std::optional<Expr> kept(Expr value, DataType type) {
+    if (type.bits >= 64) return value;
+    const arith::ConstIntBound bound = analyzer_.const_int_bound(value);
+    auto need = [&](Expr holds) { needed_ = needed_.defined() ? logical_and(needed_, holds) : holds; };
+    if (bound.max_value > int_max(type)) need(le(value, constant(kWide, int_max(type))));
+    if (bound.min_value < int_min(type)) need(ge(value, constant(kWide, int_min(type))));
+    return value;
+  }
+
+  arith::Analyzer analyzer_;
+  std::unordered_set<NodeRef> sizes_;
+  Expr needed_;
+  std::vector<SizeLimit> limits_;
+};
+
+}  // namespace
+
+std::vector<SizeLimit> size_limits(const PrimFunc& func) { return Limits(func).take(); }
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,33 @@
+// What the sizes of a call have to keep, so that no extent of the program leaves its type.
+//
+//   for i_0, i_1 in T.grid((n + 999999) // 1000000, 1000000):     needs n + 999999 <= 2147483647
+//     with T.block("B"):
+//       T.where(i_0 * 1000000 + i_1 < n)
+//
+// Analyses take for granted that sizes are small enough for what schedules make of them (arith/analyzer.h); this is
+// where a call is asked.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright::analysis {
+
+/// What the message of an assertion begins with that stands for a limit.
+inline constexpr std::string_view kExtentMark = "[call/extent] ";
+
+struct SizeLimit {
+  Expr holds;           ///< over the variables of the parameters, in int64
+  std::string message;  ///< which extent is too large
+  std::string hint;
+  NodeRef node;  ///< the loop or the buffer
+};
+
+/// Limits of the extents of loops and of allocated buffers that are made of the sizes of the arguments alone; none of
+/// those that always hold.
+std::vector<SizeLimit> size_limits(const PrimFunc& func);
+
+}  // namespace tilewright::analysis
