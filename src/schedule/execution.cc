@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "analysis/block_facts.h"
+#include "analysis/cover.h"
 #include "analysis/independence.h"
+#include "analysis/threads.h"
 #include "ir/build.h"
 #include "schedule/edit.h"
 #include "schedule/ownership.h"
@@ -54,6 +57,35 @@ bool may_share(const Tree& tree, int at, ForKind kind) {
   return false;
 }
 
+/// A block that reads, from memory that threads around share, what other threads write below or in front of the loop.
+/// They wait for one another only where all of them come by at the same time: not within iterations that run side by
+/// side. What was covered before no longer is.
+std::optional<analysis::Obstacle> why_threads_no_longer_wait(const Tree& before, const Tree& after, int at) {
+  std::vector<int> threads;
+  for (int loop : before.loops_above(at)) {
+    if (analysis::thread_axis(before.for_at(loop))) threads.push_back(loop);
+  }
+  if (threads.empty()) return std::nullopt;
+  for (int writer : before.blocks()) {
+    if (before[writer].scope != before[at].scope) continue;
+    for (const Ref<BufferRegion>& write : before.block_at(writer).writes) {
+      const Ref<Buffer>& buffer = write->buffer;
+      auto joins = [&](int loop) {
+        return before.contains(loop, writer) && analysis::joins_threads(before.for_at(loop), buffer);
+      };
+      if (std::none_of(threads.begin(), threads.end(), joins)) continue;
+      for (int reader : before.blocks()) {
+        if (reader <= writer || before[reader].scope != before[at].scope) continue;
+        if (!before.contains(at, writer) && !before.contains(at, reader)) continue;
+        if (!before.touches(analysis::BlockFacts::of(before.block_ref(reader)).takes, buffer)) continue;
+        if (analysis::why_not_covered(before, writer, reader, buffer)) continue;
+        if (auto obstacle = analysis::why_not_covered(after, writer, reader, buffer)) return obstacle;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const ExecutionCodes& codes,
@@ -85,6 +117,13 @@ Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const Executi
   TreeEdit edit(*place.tree);
   edit.replace(place.at, make<For>(std::move(loop), place.node().span()));
   Plan plan = give_loops(place.func, edit.finish(), {});
+  if (kind == ForKind::kParallel || kind == ForKind::kVectorized) {
+    if (auto obstacle = why_threads_no_longer_wait(*tree, Tree::of(plan.root), at)) {
+      return refuse(codes.read, *obstacle,
+                    "threads of a team wait for one another only outside of loops whose iterations run side by side: "
+                    "take a loop around those that are bound to threads, or one inside of a block");
+    }
+  }
   if (may_share(*place.tree, place.at, kind)) TW_RETURN_IF_ERROR(check_owned_buffers(state, plan));
   return plan;
 }

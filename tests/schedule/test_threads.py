@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright import ir
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, check_same, workloads
 from tilewright.testing.check import check_equivalent, run_in_interpreter
@@ -535,3 +537,38 @@ def test_threads_find_their_own_where_tiles_are_digits_of_many_loops():
                         C[v * 2 + vi, vj] = B[v, vi, vj] + T.float32(1)
 
     check(own_tiles, lambda sch: sch.bind(sch.get_loops("C")[3], "threadIdx.x"))
+
+
+SHARED_COPY = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), B: T.Buffer((8, 4), "int32")):
+    S = T.alloc_buffer((4, 8), "int32", scope="shared")
+    for tx in T.thread_binding(8, thread="threadIdx.x"):
+        for i in range(4):
+{copy}
+            with T.block("B"):
+                vi, vx = T.axis.remap("SS", [i, tx])
+                B[vx, vi] = S[vi, 7 - vx]
+"""
+BOUND_AGAIN = """\
+            for x in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("S"):
+                    vi, vx = T.axis.remap("SS", [i, x])
+                    S[vi, vx] = A[vi, vx]"""
+BY_EACH_THREAD = """\
+            with T.block("S"):
+                vi, vx = T.axis.remap("SS", [i, tx])
+                S[vi, vx] = A[vi, vx]"""
+
+
+@pytest.mark.parametrize(
+    ("copy", "method"), [(BOUND_AGAIN, "parallel"), (BY_EACH_THREAD, "parallel"), (BY_EACH_THREAD, "vectorize")]
+)
+def test_threads_do_not_wait_in_iterations_that_run_side_by_side(copy, method):
+    """Thread tx reads what thread 7 - tx has copied: they wait for one another in each iteration of i."""
+    program = from_source(SHARED_COPY.format(copy=copy))
+    a, b = np.arange(32, dtype=np.int32).reshape(4, 8), np.zeros((8, 4), np.int32)
+    tw.compile(program, "interpreter", schedule="as written")(a, b)
+    np.testing.assert_array_equal(b, a[:, ::-1].T)
+    error = check_refused(program, lambda sch: getattr(sch, method)(sch.get_loops("B")[1]), f"{method}/P5")
+    assert "threads of a team wait for one another" in error.hint
