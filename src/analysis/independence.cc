@@ -8,6 +8,7 @@
 #include "analysis/buffer_homes.h"
 #include "analysis/findings.h"
 #include "analysis/plain_store.h"
+#include "analysis/reducer.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
@@ -134,13 +135,22 @@ class Below {
   std::vector<int> blocks_;
 };
 
+/// Threads put together parts of several values that are computed together: the index and the value of a maximum, a sum
+/// and a sum of squares. Of equal maxima, one stays.
+bool threads_combine(const Block& block, const Execution& execution) {
+  if (!execution.axis || execution.axis->level != ThreadAxis::Level::kThread) return false;
+  const FoundReducer found = find_reducer(block);
+  return found.reducer && !found.reducer->takes_last();
+}
+
 /// The loop drives nothing but a commutative reduction of the block, and that has either an init of its own, no loop
 /// below repeating steps of it, or none.
 bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& execution) {
   const BlockRealize& realize = *tree.realize_at(block);
   const BlockFacts& facts = BlockFacts::of(realize.block);
   bool update = execution.updates() && facts.role == BlockRole::kUpdate;
-  if (!execution.reduces() || !(update || facts.role == BlockRole::kReduction) || !facts.commutative) return false;
+  if (!execution.reduces() || !(update || facts.role == BlockRole::kReduction)) return false;
+  if (!facts.commutative && !threads_combine(*realize.block, execution)) return false;
   if (facts.compound) return false;
   bool reduces = false;
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {

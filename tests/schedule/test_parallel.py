@@ -1,5 +1,6 @@
 """What parallel, vectorize and bind have in common, and each of its own rules."""
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -85,6 +86,49 @@ def test_threads_of_a_block_share_a_reduction():
         sch.reverse_compute_at("D", k)
 
     check_refused(workloads.matmul_relu(4, 6, 5), consumer_inside, "reverse_compute_at/P5")
+
+
+ARGMAX = """
+@T.prim_func
+def main(X: T.Buffer((6, 40), "float32"), I: T.Buffer((6,), "int32"), V: T.Buffer((6,), "float32")):
+    for i, k in T.grid(6, 40):
+        with T.block("argmax"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.reads(X[vi, vk])
+            T.writes(I[vi], V[vi])
+            with T.init():
+                I[vi] = -1
+                V[vi] = T.min_value("float32")
+            new_i: T.int32 = T.Select(V[vi] {keeps} X[vi, vk], I[vi], vk)
+            new_v: T.float32 = T.Select(V[vi] {keeps} X[vi, vk], V[vi], X[vi, vk])
+            I[vi] = new_i
+            V[vi] = new_v
+"""
+
+
+@pytest.mark.parametrize("extent", [8, 13])
+def test_threads_of_a_block_share_an_argmax(extent):
+    sch = tw.Schedule(from_source(ARGMAX.replace("{keeps}", ">=")))
+    _, k = loops_of(sch, "argmax")
+    _, inner = sch.split(k, [None, extent])
+    sch.bind(inner, "threadIdx.x")
+    sch.verify()
+    x = np.random.default_rng(3).permutation(240).astype("float32").reshape(6, 40)
+    found, largest = np.zeros(6, "int32"), np.zeros(6, "float32")
+    tw.compile(sch, "interpreter", schedule="as written")(x, found, largest)
+    np.testing.assert_array_equal(found, x.argmax(axis=1))
+    np.testing.assert_array_equal(largest, x.max(axis=1))
+
+
+def test_threads_do_not_share_what_takes_the_last_or_depends_on_the_order():
+    # A thread that has no step would put its start into the place of an equal element.
+    last = from_source(ARGMAX.replace("{keeps}", ">"))
+    check_refused(last, apply("bind", "argmax", 1), "bind/P3")
+    for method in ["parallel", "vectorize"]:
+        argmax = from_source(ARGMAX.replace("{keeps}", ">="))
+        check_refused(argmax, apply(method, "argmax", 1), CODES[method][2])
+    order = from_source(ARGMAX.replace("{keeps}", ">=").replace("I[vi], vk)", "I[vi] + 1, vk)"))
+    check_refused(order, apply("bind", "argmax", 1), "bind/P3")
 
 
 @EACH
