@@ -1,5 +1,7 @@
 """compute_inline and reverse_compute_inline."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,45 @@ def main(A: T.Buffer((8, 6)), C: T.Buffer((8, 6))):
             C[vi, vj] = B[{loaded}] + T.float32(1)
 """)
     check(program, transform)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_into_a_producer_that_computes_more_than_is_read(seed):
+    """Rows and columns from an offset on, in order or backwards; what is read is checked by NumPy."""
+    rng = random.Random(seed)
+    shape, loaded, read = (rng.randint(3, 9), rng.randint(3, 9)), [], []
+    extents = [rng.randint(1, extent) for extent in shape]
+    for d, (extent, part) in enumerate(zip(shape, extents, strict=True)):
+        offset = rng.randint(0, extent - part)
+        reverse_order = rng.random() < 0.3
+        loaded.append(f"{offset + part - 1} - v{d}" if reverse_order else f"v{d} + {offset}")
+        read.append(np.arange(offset, offset + part)[:: -1 if reverse_order else 1])
+    value = rng.choice(["{b} + T.int32(1)", "{b} * {b}", "{b} + D[v0, v1]", "T.if_then_else(v0 > v1, {b}, D[v0, v1])"])
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer({shape}, "int32"), D: T.Buffer({tuple(extents)}, "int32"), C: T.Buffer({tuple(extents)}, "int32")):
+    B = T.alloc_buffer({shape}, "int32")
+    for i, j in T.grid{shape}:
+        with T.block("B"):
+            v0, v1 = T.axis.remap("SS", [i, j])
+            B[v0, v1] = A[v0, v1] * 2
+    for i, j in T.grid{tuple(extents)}:
+        with T.block("C"):
+            v0, v1 = T.axis.remap("SS", [i, j])
+            C[v0, v1] = {value.format(b=f"B[{', '.join(loaded)}]")}
+""")
+    sch = tw.Schedule(program)
+    sch.reverse_compute_inline("C")
+    assert "alloc_buffer" not in sch.mod.script()
+    draw = np.random.default_rng(seed)
+    a, d = draw.integers(-99, 99, shape).astype("int32"), draw.integers(-99, 99, extents).astype("int32")
+    b = (2 * a)[np.ix_(*read)]
+    rows, columns = np.indices(extents)
+    expected = {"{b} + T.int32(1)": b + 1, "{b} * {b}": b * b, "{b} + D[v0, v1]": b + d}
+    for target in ["interpreter", "native"]:
+        c = np.full(extents, 7777, "int32")
+        tw.compile(sch, target)(a, d, c)
+        np.testing.assert_array_equal(c, expected.get(value, np.where(rows > columns, b, d)))
 
 
 def test_padding_into_a_convolution():

@@ -14,11 +14,11 @@
 // Requires  P1 the block is one plain assignment, complete
 //           P2 it has one producer, also one plain assignment, or serial loops around one in it (write_at), of a buffer
 //              that is allocated in the scope and that nobody else reads or writes
-//           P3 it reads that buffer always at the same indices, which tell its axes, such as vi + vj * 8
-//           P4 it is the only writer of its own buffer, and nothing before reads that
-//           P5 all that it reads is complete where its producer stands, or has been left alone by then
-//           P6 the same is written as before; where the producer computes more than is read, under a condition
-//           P9 parallel loops around the producer stay independent
+//           P3 it reads that buffer always at the same indices, which tell its axes, such as vi + vj * 8, vi + 1, 7 -
+//           vi P4 it is the only writer of its own buffer, and nothing before reads that P5 all that it reads is
+//           complete where its producer stands, or has been left alone by then P6 the same is written as before; where
+//           the producer computes more than is read, under a condition P9 parallel loops around the producer stay
+//           independent
 #include <algorithm>
 
 #include "analysis/block_facts.h"
@@ -109,11 +109,34 @@ class Condition {
   std::vector<Expr> facts_;
 };
 
+/// What is loaded at v + 1 and stored at w is loaded at v where it is stored at w - 1; at 7 - v, where at 7 - w.
+void take_offset(Expr& loaded, Expr& stored) {
+  const Add* sum = loaded.as<Add>();
+  const Sub* difference = loaded.as<Sub>();
+  if (const_int(loaded)) {
+    stored = stored - cast(stored.dtype(), loaded);
+    loaded = zero(loaded.dtype());
+  } else if (sum && const_int(sum->b)) {
+    stored = stored - cast(stored.dtype(), sum->b);
+    loaded = sum->a;
+  } else if (sum && const_int(sum->a)) {
+    stored = stored - cast(stored.dtype(), sum->a);
+    loaded = sum->b;
+  } else if (difference && const_int(difference->b)) {
+    stored = stored + cast(stored.dtype(), difference->b);
+    loaded = difference->a;
+  } else if (difference && const_int(difference->a)) {
+    stored = cast(stored.dtype(), difference->a) - stored;
+    loaded = difference->b;
+  }
+}
+
 /// Of a consumer that loads at `loaded` what its producer stores. None where the former do not tell its axes.
 /// `instances`: those of the consumer that run.
-std::optional<Axes> axes_of_consumer(const Block& consumer, const std::vector<Expr>& loaded, const Block& producer,
+std::optional<Axes> axes_of_consumer(const Block& consumer, std::vector<Expr> loaded, const Block& producer,
                                      const NestedAssignment& inner, const arith::Box& instances) {
-  const std::vector<Expr>& stored = inner.store->indices;
+  std::vector<Expr> stored = inner.store->indices;
+  for (size_t d = 0; d < loaded.size(); ++d) take_offset(loaded[d], stored[d]);
   Condition condition(producer, inner.loops);
   auto within = [&](const Expr& value, const Expr& min, const Expr& extent) {
     Expr offset = value - cast(value.dtype(), min);
