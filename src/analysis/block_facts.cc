@@ -30,7 +30,11 @@ class Examine {
  public:
   Examine(const Ref<Block>& block, BlockFacts& facts) : block_(block), facts_(facts) {
     for (const Ref<IterVar>& axis : block->iter_vars) {
-      if (axis->dom.defined()) analyzer_.bind(axis->var, axis->dom);
+      if (!axis->dom.defined()) continue;
+      analyzer_.bind(axis->var, axis->dom);
+      // Nothing is accessed where a domain is empty.
+      const Expr& extent = axis->dom->extent;
+      if (!const_int(extent) && effect_of(extent) == Effect::kPure) analyzer_.assume(ge(extent, one(extent.dtype())));
     }
   }
 

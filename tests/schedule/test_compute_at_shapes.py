@@ -311,8 +311,7 @@ FORMS = [clamped, clamped_twice, chosen, selected]
     ("clamp", "size", "tile", "reach"),
     [
         *((c, *each) for c in FORMS for each in [(517, 32, 2), (517, 32, 1), (40, 7, 3), (23, 5, 4)]),
-        (clamped_twice, "n", 32, 2),
-        (chosen, "n", 32, 2),
+        *((c, "n", *each) for c in FORMS for each in [(32, 2), (7, 1), (32, 3)]),
     ],
 )
 def test_stencils_whose_reads_are_clamped_to_the_array(clamp, size, tile, reach):
