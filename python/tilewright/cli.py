@@ -21,7 +21,7 @@ from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.notes import PerformanceWarning, ReferenceWarning
 from tilewright.postgres_store import without_password
 from tilewright.user_lines import with_place
-from tilewright.user_script import NamedSpace, load_script, select_program, spaces_of_script
+from tilewright.user_script import NamedSpace, load_script, programs_together, select_program, spaces_of_script
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -456,20 +456,33 @@ def print_program(text: str) -> None:
 @app.command("compile")
 def compile_command(
     file: ScriptFile,
-    program: ProgramName = None,
+    program: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of the program, where FILE has several; more than once: all in one library."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All programs of FILE, as one library.")] = False,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the files; that of the program, or of FILE, by default.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the library, the object and the header.")] = Path("out"),
     database: Annotated[
         str | None, typer.Option(help="Use the best schedule recorded in this file, or postgresql://...")
     ] = None,
     target: Annotated[str, typer.Option(help="'native', or such as 'llvm -mcpu=skylake-avx512'.")] = "native",
 ) -> None:
-    """Compile a program of FILE into a shared library with a C header, without tuning."""
+    """Compile programs of FILE into a shared library with a C header, without tuning."""
     from tilewright import kernel as kernels
 
-    name, chosen = select_program(load_script(file), file, program)
+    if every and program:
+        raise ArgumentError("--all and --program exclude one another\n  hint: choose one")
+    script = load_script(file)
+    if every or len(program or []) > 1:
+        own, chosen = file.stem, programs_together(script, file, program or None)
+    else:
+        own, chosen = select_program(script, file, program[0] if program else None)
     prepare_folder(out)
     kernel = kernels.compile(chosen, target=target, database=database)
-    for path in kernel.export(out, name=name):
+    for path in kernel.export(out, name=own if name is None else name):
         print(path)
 
 
@@ -605,7 +618,7 @@ def info(
     from rich.table import Table
 
     import tilewright
-    from tilewright.kernel import build_flags
+    from tilewright.build_flags import build_flags
 
     if cflags or libs:
         print(shlex.join([*(build_flags().cflags if cflags else ()), *(build_flags().libs if libs else ())]))

@@ -14,10 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tilewright import _core, limits, te
+from tilewright.build_flags import BuildFlags as BuildFlags
+from tilewright.build_flags import build_flags as build_flags
+from tilewright.dump import dump
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.file_names import path_for_core
 from tilewright.machine import TargetLike
 from tilewright.notes import NO_RECORD, Note, announced, note_failed_heuristics, notes_of, warn, warn_of_threads
+from tilewright.num_threads import get_num_threads as get_num_threads
+from tilewright.num_threads import set_num_threads as set_num_threads
 from tilewright.wrong_arguments import explained, keywords_told, no_program
 
 if TYPE_CHECKING:
@@ -33,21 +38,6 @@ class Exported(NamedTuple):
     library: Path | None
     object: Path
     header: Path
-
-
-class BuildFlags(NamedTuple):
-    """What a C or C++ compiler needs: for the headers of Tilewright, and to link exported objects."""
-
-    cflags: tuple[str, ...]
-    libs: tuple[str, ...]
-
-
-def build_flags() -> BuildFlags:
-    """The flags for programs that call exported kernels; an exported library needs none but its own name."""
-    package = Path(__file__).resolve().parent
-    return BuildFlags(
-        (f"-I{package / 'include'}",), (str(package / "libtilewright_runtime.a"), "-lm", "-lpthread", "-ldl")
-    )
 
 
 class _Program(NamedTuple):
@@ -76,6 +66,10 @@ class Kernel(_core.KernelBase):
 
     Several parameters may have the same name: a parameter is its position, and a keyword that several have is refused.
 
+    An input and the output may be one array where the kernel reads each element only to compute that very element,
+    which is proved when it is compiled; otherwise written memory must not overlap another argument. With
+    ``strides = "copy"`` arrays that are not compact are copied for the call, and results copied back.
+
     Its parallel loops run on all cores, or on ``threads`` of them where that is not 0: a kernel that a search has found
     keeps to the threads that it was tuned for.
 
@@ -97,7 +91,8 @@ class Kernel(_core.KernelBase):
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_") and not hasattr(type(self), name):
-            raise AttributeError(f"a kernel has no {name!r} to set; `threads` is how many its loops may use", name=name)
+            hint = "`threads` is how many its loops may use, `strides` what becomes of arrays that are not compact"
+            raise AttributeError(f"a kernel has no {name!r} to set; {hint}", name=name)
         super().__setattr__(name, value)
 
     @property
@@ -132,8 +127,8 @@ class Kernel(_core.KernelBase):
     def __reduce__(self) -> tuple[Any, ...]:
         program = self._program
         if program is None:
-            return _from_library, (self._library, self.name)
-        known = (program.schedule, program.written, program.trace)
+            return _from_library, (self._library, self.name, self.strides)
+        known = (program.schedule, program.written, program.trace, self.strides)
         return _compiled_again, (program.module, program.target, self.name, self.threads, *known)
 
     def _complete(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -160,6 +155,19 @@ class Kernel(_core.KernelBase):
         every, made = completed
         self(*every)
         return made[0] if len(made) == 1 else tuple(made)
+
+    def _copied(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """The call with compact copies of arguments whose strides do not fit; NotImplemented where that cannot be."""
+        from tilewright import strided
+
+        call = self._call_of()
+        made = None if call is None else strided.with_copies(call, args, [written for *_, written in self.parameters])
+        if made is None:
+            return NotImplemented
+        values, copy_back = made
+        self(*values)
+        copy_back()
+        return None
 
     def _say_what_is_missing(self, call: Call, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Of a call that leaves out more than what is only written: outputs are not among what it lacks."""
@@ -299,7 +307,7 @@ class Kernel(_core.KernelBase):
         Raises:
             ArgumentError: The arguments do not fit.
         """
-        from tilewright import left_out, timing
+        from tilewright import left_out, strided, timing
         from tilewright.task import work_of
 
         limits.whole("threads", threads, 1, "a kernel needs at least 1")
@@ -308,6 +316,9 @@ class Kernel(_core.KernelBase):
         if (call := self._call_of()) is not None:
             args = tuple(completed[0]) if (completed := left_out.complete(call, args, {})) else args
         self(*args)  # what is wrong with the arguments is said here
+        if self.strides == "copy" and call is not None:
+            made = strided.with_copies(call, args, [written for *_, written in self.parameters])
+            args = args if made is None else tuple(made[0])
         work = work_of(self._function_as_written(), args) if self._program else timing.work_of_arrays(args)
         timed = Kernel(self, self._program, self._library, self._call)
         timed.threads = threads
@@ -417,6 +428,7 @@ def compile(
     schedule: Literal["as written", "by rules"] | None = None,
     database: str | os.PathLike[str] | Database | None = None,
     check_bounds: bool = False,
+    strides: Literal["refuse", "copy"] = "refuse",
 ) -> Kernel | KernelModule:
     """Compile a function, a module, a schedule or formulas. Several public functions give a :class:`KernelModule`.
 
@@ -439,6 +451,9 @@ def compile(
         check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
             :class:`ArgumentError` that names block, buffer, index, its value, and bound. Loops that keep such a check
             run without vectors, and nothing warns of that. What calls do behind pointers is not checked.
+        strides: What becomes of arrays that are not compact, where the program does not say that it takes strides:
+            ``"refuse"`` them, or ``"copy"`` them for the call, and results back. ``kernel.strides`` is the same of any
+            kernel.
 
     Raises:
         ScriptError: The program is not well formed, some access provably leaves its buffer, or iterations of a parallel
@@ -452,6 +467,8 @@ def compile(
             all.
     """
     result = compile_quietly(program, target, schedule=schedule, database=database, check_bounds=check_bounds)
+    for kernel in kernels_of(result):
+        kernel.strides = strides
     if not check_bounds:
         by_rules = {kernel.name for kernel in kernels_of(result) if kernel.schedule == "by rules"}
         notes = next((kernel.notes for kernel in kernels_of(result)), ())
@@ -605,7 +622,7 @@ def _compiled(
         if note["code"] != "lower/unproved-parallel" or schedules.get(note["function"]) not in ("by rules", "recorded")
     ]
     if folder:
-        _dump(Path(folder), module, text, code)
+        dump(Path(folder), module, text, code)
     source = _Program(module, lowered, code, text, report, written=written)
     sources = {
         name: source._replace(schedule=schedules.get(name, source.schedule), trace=(traces or {}).get(name))
@@ -667,27 +684,6 @@ def compile_functions(
     return kernels
 
 
-def _dump(folder: Path, module: Any, target: str, code: Any) -> None:
-    """Write every stage of one compilation to a folder of its own under `folder`."""
-    name = "_".join(code.functions) or "module"
-    try:
-        number = 0
-        while True:
-            place = folder / f"{name}.{number}"
-            try:
-                place.mkdir(parents=True)
-                break
-            except FileExistsError:
-                number += 1
-        stages = _core.lower_stages(module, target)
-        for index, (stage, program) in enumerate(stages):
-            (place / f"{index:02}_{stage}.py").write_text(program.script())
-        (place / f"{len(stages):02}_llvm.ll").write_text(code.llvm_ir)
-        (place / f"{len(stages) + 1:02}_assembly.s").write_text(code.assembly)
-    except OSError as error:
-        raise ResourceError(f"TILEWRIGHT_DUMP: {error}") from error
-
-
 def _interpreted(module: Any) -> Kernel | KernelModule:
     names = [name for name, func in module.functions.items() if "global_symbol" in func.attrs]
     source = _Program(module, None, None, "interpreter", {})
@@ -698,6 +694,7 @@ def _interpreted(module: Any) -> Kernel | KernelModule:
 def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
     """The kernels of a shared library that :meth:`Kernel.export` wrote: one, or a :class:`KernelModule` of several; or
     of an object file that a builder of a search made (``RunnerInput.artifact_path``), for this kind of processor.
+    ``kernel.strides = "copy"`` lets one take arrays that are not compact.
 
     Raises:
         ResourceError: The file cannot be loaded, or holds no kernels, or kernels of another version.
@@ -737,32 +734,26 @@ def _loaded(path: str) -> tuple[dict[str, _core.KernelBase], dict[str, Call]]:
     return kernels, calls_from(calls)
 
 
-def _from_library(path: str, name: str) -> Kernel:
+def _from_library(path: str, name: str, strides: str = "refuse") -> Kernel:
     kernels, calls = _loaded(path)
-    return Kernel(kernels[name], None, path, calls.get(name))
-
-
-def _compiled_again(
-    module: Any, target: str, name: str, threads: int, schedule: str, written: Any, trace: Any = None
-) -> Kernel:
-    kernel = _compiled(module, _core.Target(target), {name: schedule}, False, written, {name: trace})[name]
-    kernel.threads = threads
+    kernel = Kernel(kernels[name], None, path, calls.get(name))
+    kernel.strides = strides
     return kernel
 
 
-def set_num_threads(count: int) -> None:
-    """Set how many threads the parallel loops of all kernels use, the calling one included.
-
-    0 restores the default: one per core that this process may use, or ``TILEWRIGHT_NUM_THREADS``.
-    """
-    limits.kind("count", count, int, "a number of threads, or 0 for the default")
-    warn_of_threads(count)
-    _core.set_num_threads(count)
-
-
-def get_num_threads() -> int:
-    """How many threads the parallel loops of kernels use."""
-    return _core.get_num_threads()
+def _compiled_again(
+    module: Any,
+    target: str,
+    name: str,
+    threads: int,
+    schedule: str,
+    written: Any,
+    trace: Any = None,
+    strides: str = "refuse",
+) -> Kernel:
+    kernel = _compiled(module, _core.Target(target), {name: schedule}, False, written, {name: trace})[name]
+    kernel.threads, kernel.strides = threads, strides
+    return kernel
 
 
 def _alone(program: _Program, own: str, name: str) -> _Program:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -110,6 +110,35 @@ def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[st
         return _file_name(part), _parts_of(programs)[part]
     check_program(file, name, [*programs, *_parts_of(programs)])
     return name, programs[name]
+
+
+def programs_together(script: ModuleType, file: Path, names: Sequence[str] | None) -> Any:
+    """Several programs as one module: these, or all that the script defines and of which a kernel can be made.
+
+    Raises:
+        tilewright.ArgumentError: there is no program of a name, or two kernels would have the same one.
+    """
+    from tilewright import ir
+
+    if names is None:
+        chosen = {name: each for name, each in programs_of(script).items() if not _is_private(each)}
+        if not chosen:
+            raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")
+    else:
+        chosen = dict(select_program(script, file, name) for name in names)
+    functions: dict[str, Any] = {}
+    for name, program in chosen.items():
+        own = {name: program} if isinstance(program, ir.PrimFunc) else dict(program.functions)
+        for key, function in own.items():
+            if key in functions:
+                raise ArgumentError(f"two programs of {file} have a function {key}\n  hint: compile them one by one")
+            functions[key] = function
+    symbols = [f.attrs["global_symbol"] for f in functions.values() if "global_symbol" in f.attrs]
+    for key, function in functions.items():
+        # Functions under one name in Python, such as of factories, are told apart by those that they have in the file.
+        if symbols.count(function.attrs.get("global_symbol")) > 1:
+            functions[key] = function.with_attr("global_symbol", key)
+    return ir.IRModule(functions)
 
 
 def check_program(file: Path, name: str, known: Iterable[str], spaces: Iterable[str] = ()) -> None:

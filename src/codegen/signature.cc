@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/in_place.h"
 #include "codegen/tile_loads.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
@@ -81,10 +82,12 @@ class SignatureBuilder {
     }
     std::unordered_set<NodeRef> written = written_pointers(func->body);
     std::unordered_map<NodeRef, double> loaded = bytes_of_tile_loads(func->body);
+    std::unordered_set<NodeRef> in_place = parameters_in_place(func);
     for (Signature::Param& param : result_.params) {
       if (!param.buffer.defined()) continue;
       const Ref<Buffer>& buffer = param.buffer;
       param.written = written.count(buffer->data) != 0;
+      param.in_place = in_place.count(buffer->data) != 0;
       // 64 is what a buffer has when the script says nothing.
       param.alignment = buffer->data_alignment == 64 ? 0 : buffer->data_alignment;
       for (size_t d = 0; d < buffer->shape.size(); ++d) {

@@ -25,6 +25,7 @@ struct Signature {
     std::vector<Dim> shape, strides;
     Dim elem_offset;
     bool written = false;
+    bool in_place = false;     ///< may be the tensor of the written parameter, or of an input (in_place.h)
     int64_t alignment = 0;     ///< in bytes; 0: of the element type
     int64_t aligned_copy = 0;  ///< bytes that are copied where they begin inside of a line; 0: none (tile_loads.h)
     int symbol = -1;           ///< scalars: the slot

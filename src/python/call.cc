@@ -103,6 +103,7 @@ struct Kernel {
   PyObject* keep_alive;
   void* user;
   int max_threads;
+  bool copies_strides;  ///< of arguments whose strides it cannot take
 };
 
 Kernel* as_kernel(PyObject* object) { return reinterpret_cast<Kernel*>(object); }
@@ -224,9 +225,10 @@ bool run(const Kernel* kernel, const DLTensor* const* tensors, const tw_scalar* 
   return false;
 }
 
-/// A call that was refused for its number of arguments: the subclass may know what stands for those that were left out.
-/// Its method "_complete" gets the arguments and returns what the call returns, or NotImplemented.
-PyObject* complete(PyObject* self, PyObject* const* args, Py_ssize_t positional, PyObject* names) {
+/// A call that was refused: the subclass may know what to pass instead. Its method gets the arguments and returns what
+/// the call returns, or NotImplemented: "_complete" where some were left out, "_copied" where strides do not fit.
+PyObject* call_again(const char* method, PyObject* self, PyObject* const* args, Py_ssize_t positional,
+                     PyObject* names) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyObject* list = PyTuple_New(positional);
@@ -235,7 +237,7 @@ PyObject* complete(PyObject* self, PyObject* const* args, Py_ssize_t positional,
   for (Py_ssize_t i = 0; named && names && i < PyTuple_GET_SIZE(names); ++i) {
     PyDict_SetItem(named, PyTuple_GET_ITEM(names, i), args[positional + i]);
   }
-  PyObject* name = PyUnicode_FromString("_complete");
+  PyObject* name = PyUnicode_FromString(method);
   PyObject* const callee[] = {self, list, named};
   PyObject* result = list && named && name ? PyObject_VectorcallMethod(name, callee, 3, nullptr) : nullptr;
   Py_XDECREF(name);
@@ -250,6 +252,19 @@ PyObject* complete(PyObject* self, PyObject* const* args, Py_ssize_t positional,
   Py_XDECREF(value);
   Py_XDECREF(traceback);
   return result;
+}
+
+/// Whether the Python error says that strides of an argument do not fit: nothing was computed then.
+bool is_of_strides() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* code = value ? PyObject_GetAttrString(value, "code") : nullptr;
+  const bool found = code && PyUnicode_Check(code) && PyUnicode_CompareWithASCIIString(code, "call/strides") == 0;
+  Py_XDECREF(code);
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  return found;
 }
 
 /// Calls `work(tensors, scalars)` with the arguments, one for each parameter, as the kernel takes them; false with a
@@ -283,11 +298,15 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* na
   const tw_signature* signature = kernel->signature;
   Few<PyObject*, 8> ordered(signature->num_params);
   if (!order_arguments(signature, args, PyVectorcall_NARGS(flags), names, ordered.data())) {
-    return Py_TYPE(self) == kernel_type ? nullptr : complete(self, args, PyVectorcall_NARGS(flags), names);
+    if (Py_TYPE(self) == kernel_type) return nullptr;
+    return call_again("_complete", self, args, PyVectorcall_NARGS(flags), names);
   }
   const bool fine = with_arguments(kernel, ordered.data(),
                                    [&](auto* tensors, auto* scalars) { return run(kernel, tensors, scalars); });
-  if (!fine) return nullptr;
+  if (!fine) {
+    if (!kernel->copies_strides || Py_TYPE(self) == kernel_type || !is_of_strides()) return nullptr;
+    return call_again("_copied", self, ordered.data(), signature->num_params, nullptr);
+  }
   Py_RETURN_NONE;
 }
 
@@ -325,6 +344,7 @@ PyObject* allocate(PyTypeObject* type, tw_kernel entry, const tw_signature* sign
   kernel->keep_alive = Py_XNewRef(keep_alive);
   kernel->user = user;
   kernel->max_threads = max_threads;
+  kernel->copies_strides = false;
   return object;
 }
 
@@ -400,11 +420,29 @@ int set_threads(PyObject* self, PyObject* value, void*) {
   return 0;
 }
 
+PyObject* get_strides(PyObject* self, void*) {
+  return PyUnicode_FromString(as_kernel(self)->copies_strides ? "copy" : "refuse");
+}
+
+int set_strides(PyObject* self, PyObject* value, void*) {
+  const bool is_text = value && PyUnicode_Check(value);
+  const bool copies = is_text && PyUnicode_CompareWithASCIIString(value, "copy") == 0;
+  if (!copies && !(is_text && PyUnicode_CompareWithASCIIString(value, "refuse") == 0)) {
+    set_python_error(argument_error("call/strides-option", "strides is 'refuse' or 'copy'",
+                                    "'copy' passes compact copies of arrays whose strides do not fit"));
+    return -1;
+  }
+  as_kernel(self)->copies_strides = copies;
+  return 0;
+}
+
 PyGetSetDef properties[] = {
     {"name", get_name, nullptr, "Name of the function, as its script spells it.", nullptr},
     {"parameters", get_parameters, nullptr,
      "For each parameter its name, its type and shape as text, and whether the kernel writes to it.", nullptr},
     {"threads", get_threads, set_threads, "Upper limit of threads that a call uses; 0: all.", nullptr},
+    {"strides", get_strides, set_strides, "What becomes of arguments whose strides do not fit: 'refuse', or 'copy'.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 

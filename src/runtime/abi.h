@@ -238,7 +238,8 @@ typedef struct tw_symbol {
 enum tw_param_kind { TW_PARAM_TENSOR = 0, TW_PARAM_SCALAR = 1 };
 
 enum tw_param_flags {
-  TW_PARAM_WRITTEN = 1 /* the kernel stores to it: not read-only, no overlap with another argument or itself */
+  TW_PARAM_WRITTEN = 1, /* the kernel stores to it: not read-only, no overlap with another argument or itself */
+  TW_PARAM_IN_PLACE = 2 /* but the same memory may be given for parameters that have this flag */
 };
 
 typedef struct tw_param {

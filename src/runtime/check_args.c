@@ -145,11 +145,21 @@ static inline verdict check_tensor(const tw_signature* signature, const tw_param
   return kFine;
 }
 
+/* Whether two tensors that share memory are one, for parameters of which the kernel allows it: of the same type and
+ * sizes, and compact. */
+static int are_in_place(const tw_signature* signature, const DLTensor* const* tensors, const tw_param* param, int32_t t,
+                        int32_t other) {
+  if (!(param->flags & tw_tensor_param(signature, other)->flags & TW_PARAM_IN_PLACE)) return 0;
+  const DLTensor *a = tensors[t], *b = tensors[other];
+  return (uintptr_t)a->data + a->byte_offset == (uintptr_t)b->data + b->byte_offset;
+}
+
 /* Whether the kernel may write what is at `t` without disturbing another argument, or itself. */
 static inline verdict check_written(const tw_signature* signature, const DLTensor* const* tensors, const range* memory,
                                     const tw_param* param, int32_t t) {
   for (int32_t other = 0; other < signature->num_tensors; ++other) {
     if (other == t || memory[t].low >= memory[other].high || memory[other].low >= memory[t].high) continue;
+    if (are_in_place(signature, tensors, param, t, other)) continue;
     if (tw_tensors_overlap(tensors[t], tensors[other])) return wrong(TW_ERROR_OVERLAP, other);
   }
   if (param->strides && memory[t].low != memory[t].high && tw_tensor_overlaps_itself(tensors[t]))

@@ -66,6 +66,41 @@ def test_a_module_of_several_kernels(run: Run, folder: Path) -> None:
     assert sorted(tw.load("out/Two.so")) == ["first", "second"]
 
 
+def test_several_programs_as_one_library(run: Run, folder: Path) -> None:
+    text = HEAD
+    for name, factor in (("first", 2), ("second", 3), ("third", 5)):
+        text += f'\n\n@T.prim_func\ndef {name}(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n'
+        text += f"    for i in range(8):\n        B[i] = A[i] * T.float32({factor})\n"
+    (folder / "ops.py").write_text(text)
+    a = np.arange(8, dtype="float32")
+    result = run("compile", "ops.py", "--all")
+    assert result.stdout.split() == ["out/ops.so", "out/ops.o", "out/ops.h"]
+    kernels = tw.load("out/ops.so")
+    assert sorted(kernels) == ["first", "second", "third"]
+    for name, factor in (("first", 2), ("second", 3), ("third", 5)):
+        np.testing.assert_array_equal(kernels[name](a), a * factor)
+    result = run("compile", "ops.py", "--program", "third", "--program", "first", "--name", "two", "--out", "here")
+    assert result.stdout.split() == ["here/two.so", "here/two.o", "here/two.h"]
+    assert sorted(tw.load("here/two.so")) == ["first", "third"]
+    header = (folder / "here/two.h").read_text()
+    assert "int32_t first(" in header and "int32_t third(" in header and "second" not in header
+    refused = run("compile", "ops.py", "--all", "--program", "first")
+    assert refused.exit_code and "exclude one another" in refused.output
+    assert "no program called fourth" in run("compile", "ops.py", "--program", "first", "--program", "fourth").output
+
+
+def test_functions_of_one_name_are_told_apart_by_those_in_the_file(run: Run, folder: Path) -> None:
+    text = HEAD + "\n\ndef made(factor):\n    @T.prim_func\n"
+    text += '    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n'
+    text += "        for i in range(8):\n            B[i] = A[i] * T.float32(factor)\n    return main\n\n\n"
+    (folder / "made.py").write_text(text + "twice, thrice = made(2), made(3)\n")
+    assert run("compile", "made.py", "--all").exit_code == 0
+    kernels = tw.load("out/made.so")
+    a = np.arange(8, dtype="float32")
+    np.testing.assert_array_equal(kernels["twice"](a), 2 * a)
+    np.testing.assert_array_equal(kernels["thrice"](a), 3 * a)
+
+
 def test_compile(run: Run) -> None:
     result = run("compile", "product.py", "--out", "here")
     assert result.exit_code == 0

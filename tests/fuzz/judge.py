@@ -15,6 +15,7 @@ What violates this is a Finding. An error that says that something cannot be com
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
@@ -175,6 +176,7 @@ class Judge:
                 raise Finding(f"{what}, guards", f"{sizes or ''} the kernel wrote outside of argument {position}")
             if difference := arguments.difference(result.arrays, expected):
                 raise Finding(what, f"{sizes or ''} {difference}")
+        self.in_place(kernel, self.arguments[0])
 
     def calls(self) -> None:
         """Calls by name, such that leave out what is only written, and what a search checks the kernel with."""
@@ -204,6 +206,28 @@ class Judge:
                 raise Finding("call without outputs", difference)
             if self.case.seed % 4 == 0 and not self.case.special:
                 guarded("judge", lambda left=left: names.judged(self.func, left.arrays, kernel), self.counts)
+
+    def in_place(self, kernel: tw.Kernel, given: Arguments) -> None:
+        """A call with one array for two parameters is refused, or computes what it does with a copy of the array."""
+        layouts = [(array.shape, array.dtype, array.strides) for array in given.arrays]
+        for source, target in itertools.combinations(range(len(layouts)), 2):
+            if layouts[source] != layouts[target] or not given.arrays[source].size:
+                continue
+            apart, together = given.copy(), given.copy()
+            apart.arrays[target][...] = apart.arrays[source]
+            run = lambda apart=apart: self.interpreted(self.module, apart)  # noqa: E731
+            want = guarded("interpret in place", run, Counter())
+            if want is None:
+                continue
+            got = guarded(
+                "call in place", lambda at=(source, target), t=together: names.in_place(kernel, t.arrays, *at)
+            )
+            self.counts[f"in place: {'refused' if got is None else 'accepted'}"] += 1
+            if got is None:
+                continue
+            changed = source if arguments.difference([want.arrays[source]], [apart.arrays[source]]) else target
+            if difference := arguments.difference([got[target]], [want.arrays[changed]]):
+                raise Finding("call in place", f"arguments {source} and {target} as one: {difference}")
 
     def passes(self, module: ir.Module, name: str) -> None:
         """The program after a pass of lowering computes the same."""

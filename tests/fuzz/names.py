@@ -77,6 +77,19 @@ def by_keywords(kernel: tw.Kernel, names: list[str], arrays: list[np.ndarray]) -
     return None
 
 
+def in_place(kernel: tw.Kernel, arrays: list[np.ndarray], source: int, target: int) -> list[np.ndarray] | None:
+    """What a call leaves in its arguments that has one array for two parameters; None where that is refused."""
+    shared = list(arrays)
+    shared[target] = shared[source]
+    try:
+        kernel(*shared)
+    except tw.ArgumentError as error:
+        if error.code != "call/overlap":
+            raise
+        return None
+    return shared
+
+
 def judged(func: ir.PrimFunc, arrays: list[np.ndarray], kernel: Any) -> str:
     """How a search would check the program as it was written: "full", "sampled", or "unchecked".
 

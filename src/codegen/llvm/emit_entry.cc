@@ -74,7 +74,8 @@ class TableBuilder {
     // A tensor without dimensions still has a list, which is not NULL, of strides only when it has strides.
     return record({state_.text(p.name), dims(p.shape), dims(p.strides), dim(p.elem_offset), b_.getInt64(0),
                    i32(tensor ? TW_PARAM_TENSOR : TW_PARAM_SCALAR), dtype, i32(static_cast<int32_t>(p.shape.size())),
-                   i32(p.written ? TW_PARAM_WRITTEN : 0), i32(static_cast<int32_t>(p.alignment)), i32(p.symbol)});
+                   i32((p.written ? TW_PARAM_WRITTEN : 0) | (p.in_place ? TW_PARAM_IN_PLACE : 0)),
+                   i32(static_cast<int32_t>(p.alignment)), i32(p.symbol)});
   }
 
   ModuleState& state_;

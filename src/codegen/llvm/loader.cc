@@ -1,11 +1,17 @@
 #include "codegen/loader.h"
 
+#include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -17,6 +23,46 @@ namespace {
 
 Diagnostic load_error(llvm::Error error) {
   return resource_error("codegen/load", "the object code cannot be loaded: " + llvm::toString(std::move(error)));
+}
+
+/// Writes where functions lie to /tmp/perf-PID.map, as `perf report` reads it.
+class PerfMap : public llvm::orc::ObjectLinkingLayer::Plugin {
+ public:
+  void modifyPassConfig(llvm::orc::MaterializationResponsibility&, llvm::jitlink::LinkGraph&,
+                        llvm::jitlink::PassConfiguration& passes) override {
+    passes.PostFixupPasses.push_back([this](llvm::jitlink::LinkGraph& graph) {
+      write(graph);
+      return llvm::Error::success();
+    });
+  }
+  llvm::Error notifyFailed(llvm::orc::MaterializationResponsibility&) override { return llvm::Error::success(); }
+  llvm::Error notifyRemovingResources(llvm::orc::JITDylib&, llvm::orc::ResourceKey) override {
+    return llvm::Error::success();
+  }
+  void notifyTransferringResources(llvm::orc::JITDylib&, llvm::orc::ResourceKey, llvm::orc::ResourceKey) override {}
+
+ private:
+  void write(llvm::jitlink::LinkGraph& graph) {
+    std::string lines;
+    for (const llvm::jitlink::Symbol* symbol : graph.defined_symbols()) {
+      if (!symbol->hasName() || !symbol->isCallable() || symbol->getSize() == 0) continue;
+      lines +=
+          fmt::format("{:x} {:x} {}\n", symbol->getAddress().getValue(), symbol->getSize(), symbol->getName().str());
+    }
+    std::lock_guard lock(mutex_);
+    // A map that cannot be written is no reason to refuse the kernel.
+    if (std::FILE* file = std::fopen(fmt::format("/tmp/perf-{}.map", ::getpid()).c_str(), "a")) {
+      std::fputs(lines.c_str(), file);
+      std::fclose(file);
+    }
+  }
+
+  std::mutex mutex_;
+};
+
+bool is_perf_map_wanted() {
+  const char* wanted = std::getenv("TILEWRIGHT_PERF_MAP");
+  return wanted && *wanted && std::strcmp(wanted, "0") != 0;
 }
 
 /// One linker per process; each object is a library of its own in it, removed with its kernel.
@@ -40,6 +86,8 @@ struct Linker {
                    .create();
     if (!jit) return load_error(jit.takeError());
     made->jit = std::move(*jit);
+    auto* layer = llvm::dyn_cast<llvm::orc::ObjectLinkingLayer>(&made->jit->getObjLinkingLayer());
+    if (layer && is_perf_map_wanted()) layer->addPlugin(std::make_shared<PerfMap>());
     auto library = made->jit->createJITDylib("runtime");
     if (!library) return load_error(library.takeError());
     made->symbols = &*library;

@@ -1,0 +1,32 @@
+"""TILEWRIGHT_DUMP: all stages of a compilation as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ResourceError
+
+__all__ = ["dump"]
+
+
+def dump(folder: Path, module: Any, target: str, code: Any) -> None:
+    """Write every stage of one compilation to a folder of its own under `folder`."""
+    name = "_".join(code.functions) or "module"
+    try:
+        number = 0
+        while True:
+            place = folder / f"{name}.{number}"
+            try:
+                place.mkdir(parents=True)
+                break
+            except FileExistsError:
+                number += 1
+        stages = _core.lower_stages(module, target)
+        for index, (stage, program) in enumerate(stages):
+            (place / f"{index:02}_{stage}.py").write_text(program.script())
+        (place / f"{len(stages):02}_llvm.ll").write_text(code.llvm_ir)
+        (place / f"{len(stages) + 1:02}_assembly.s").write_text(code.assembly)
+    except OSError as error:
+        raise ResourceError(f"TILEWRIGHT_DUMP: {error}") from error

@@ -1,0 +1,220 @@
+// Theorem: let a function store to one parameter alone, let each of its elements be stored at most once in a call, and
+// let every load of an input stand in the value of a store, at the index of that store. Then a call in which this input
+// is the output computes what it computes with a copy of it: an element is loaded to compute what is stored there,
+// which is the first store to it, and no other load reads it.
+//
+// Nothing may move such a load behind the store, also where both are taken to be different memory, since what is stored
+// depends on it.
+//
+// That an element is stored once is proved by intervals of indices, from the inside out: a loop moves that of its body
+// by at least its length from one iteration to the next, and statements in a row have intervals one behind the other.
+#include "codegen/in_place.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "arith/analyzer.h"
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::codegen {
+namespace {
+
+/// Indices from `low` to `high`, that one excluded.
+struct Interval {
+  Expr low, high;
+};
+
+class StoredOnce {
+ public:
+  /// Nothing where an element may be stored twice.
+  std::optional<Interval> of(const Stmt& stmt) {
+    if (const BufferStore* store = stmt.as<BufferStore>()) return of_store(*store);
+    if (const For* loop = stmt.as<For>()) return of_loop(*loop);
+    if (const SeqStmt* seq = stmt.as<SeqStmt>()) return of_sequence(*seq);
+    if (const AttrStmt* attr = stmt.as<AttrStmt>()) return of(attr->body);
+    if (const DeclBuffer* view = stmt.as<DeclBuffer>()) return of(view->body);
+    if (const IfThenElse* branch = stmt.as<IfThenElse>()) {
+      if (!branch->else_case.defined()) return of(branch->then_case);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<Interval> of_store(const BufferStore& store) {
+    if (store.indices.size() != 1) return std::nullopt;
+    const Expr& index = store.indices[0];
+    const Ramp* ramp = index.as<Ramp>();
+    const Expr& low = ramp ? ramp->base : index;
+    if (!low.dtype().is_scalar() || (ramp && !is_const_int(ramp->stride, 1))) return std::nullopt;
+    const int64_t lanes = ramp ? lanes_stored(store, index.dtype().lanes) : 1;
+    return Interval{low, low + constant(low.dtype(), lanes)};
+  }
+
+  /// Under a mask Ramp(base, 1, lanes) < end, those below the end.
+  int64_t lanes_stored(const BufferStore& store, int64_t lanes) {
+    const LT* mask = store.predicate.defined() ? store.predicate.as<LT>() : nullptr;
+    const Ramp* ramp = mask ? mask->a.as<Ramp>() : nullptr;
+    const Broadcast* end = mask ? mask->b.as<Broadcast>() : nullptr;
+    if (!ramp || !end || !is_const_int(ramp->stride, 1)) return lanes;
+    const auto below = const_int(analyzer_.simplify(end->value - ramp->base));
+    return below ? std::clamp<int64_t>(*below, 0, lanes) : lanes;
+  }
+
+  /// A loop whose last iterations do something else is two of them.
+  std::optional<Interval> of_loop(const For& loop) {
+    if (loop.kind == ForKind::kThreadBinding) return std::nullopt;
+    const IfThenElse* branch = loop.body.as<IfThenElse>();
+    const LT* first = branch && branch->else_case.defined() ? branch->condition.as<LT>() : nullptr;
+    const bool asks_for_it = first && first->a == Expr(loop.loop_var);
+    const int64_t min = const_int(loop.min).value_or(0), end = min + const_int(loop.extent).value_or(0);
+    const int64_t middle = asks_for_it && const_int(loop.min) ? const_int(first->b).value_or(min) : min;
+    if (middle <= min || middle >= end) return of_range(loop.loop_var, loop.min, loop.extent, loop.body);
+    const DataType type = loop.extent.dtype();
+    const auto below = of_range(loop.loop_var, loop.min, constant(type, middle - min), branch->then_case);
+    const auto rest = of_range(loop.loop_var, first->b, constant(type, end - middle), branch->else_case);
+    return behind(below, rest);
+  }
+
+  std::optional<Interval> of_range(const Ref<Var>& v, const Expr& min, const Expr& extent, const Stmt& stmt) {
+    analyzer_.bind(v, min, extent);
+    std::optional<Interval> body = of(stmt);
+    if (!body || is_const_int(extent, 1)) return body ? at(*body, v, min) : body;
+    const Interval next = at(*body, v, Expr(v) + constant(v.dtype(), int64_t{1}));
+    const Expr step = analyzer_.simplify(next.low - body->low);
+    const Expr same = analyzer_.simplify(next.high - body->high);
+    bool moves = false;
+    visit(step, [&](const Ref<Var>& used) { moves |= used == v; });
+    if (moves || !structural_equal(step, same) || !analyzer_.can_prove_less_equal(body->high - body->low, step))
+      return std::nullopt;
+    const Expr last = min + extent - constant(extent.dtype(), int64_t{1});
+    return Interval{at(*body, v, min).low, analyzer_.simplify(at(*body, v, last).high)};
+  }
+
+  std::optional<Interval> of_sequence(const SeqStmt& seq) {
+    std::optional<Interval> all;
+    for (const Stmt& stmt : seq.seq) {
+      const std::optional<Interval> next = of(stmt);
+      all = all ? behind(all, next) : next;
+      if (!all) return std::nullopt;
+    }
+    return all;
+  }
+
+  /// Both, where the second one begins behind the first one.
+  std::optional<Interval> behind(const std::optional<Interval>& one, const std::optional<Interval>& other) {
+    if (!one || !other || !analyzer_.can_prove_less_equal(one->high, other->low)) return std::nullopt;
+    // A loop that may have no iterations ends where it begins, or before.
+    return Interval{one->low, analyzer_.simplify(max(one->high, other->high))};
+  }
+
+  static Interval at(const Interval& interval, const Ref<Var>& v, const Expr& value) {
+    return {substitute(interval.low, {{v, value}}), substitute(interval.high, {{v, value}})};
+  }
+
+  arith::Analyzer analyzer_;
+};
+
+/// Takes the inputs away that are loaded elsewhere than where they are stored.
+class Loads {
+ public:
+  explicit Loads(std::unordered_set<NodeRef>& inputs) : inputs_(inputs) {}
+
+  void look(const Stmt& body) {
+    visit(
+        body,
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          const Ref<BufferStore> outer = std::exchange(store_, {});
+          for (const Expr& index : store->indices) v(index);
+          if (store->predicate.defined()) v(store->predicate);
+          store_ = store;
+          v(store->value);
+          store_ = outer;
+        },
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          const bool is_same = store_.defined() && load->indices.size() == store_->indices.size() &&
+                               std::equal(load->indices.begin(), load->indices.end(), store_->indices.begin(),
+                                          [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
+          if (!is_same) inputs_.erase(load->buffer->data);
+          const Ref<BufferStore> outer = std::exchange(store_, {});
+          for (const Expr& index : load->indices) v(index);
+          store_ = outer;
+        });
+  }
+
+ private:
+  std::unordered_set<NodeRef>& inputs_;
+  Ref<BufferStore> store_;
+};
+
+/// Whether indices of a buffer count elements of that type from where its memory begins.
+bool counts_from_the_start(const Buffer& buffer, DataType dtype) {
+  const bool begins = !buffer.elem_offset.defined() || is_const_int(buffer.elem_offset, 0);
+  return buffer.dtype == dtype && buffer.strides.empty() && begins;
+}
+
+/// Whether the function does nothing but compute: no calls that take addresses, no other views of what it writes and of
+/// inputs of its type.
+bool is_plain(const Stmt& body, const Buffer& output, const std::unordered_set<NodeRef>& inputs) {
+  bool plain = true;
+  const auto look_at = [&](const Buffer& buffer) {
+    const bool matters = buffer.data == output.data || inputs.contains(buffer.data);
+    plain &= !matters || counts_from_the_start(buffer, output.dtype);
+  };
+  visit(
+      body,
+      [&](const Ref<BufferStore>& store, Visitor& v) {
+        look_at(*store->buffer);
+        v.descend(store);
+      },
+      [&](const Ref<BufferLoad>& load, Visitor& v) {
+        look_at(*load->buffer);
+        v.descend(load);
+      },
+      [&](const Ref<Call>& call, Visitor& v) {
+        for (const NodeRef& arg : call->args) plain &= !(arg.is<Var>() && arg.cast<Var>().dtype().is_handle());
+        plain &= intrinsic_of(*call) != Intrinsic::k_address_of && effect_of(Expr(call)) != Effect::kUpdateState;
+        v.descend(call);
+      },
+      [&](const Ref<LetStmt>&, Visitor&) { plain = false; }, [&](const Ref<While>&, Visitor&) { plain = false; });
+  return plain;
+}
+
+bool has_layout_of(const Buffer& a, const Buffer& b) {
+  return a.dtype == b.dtype && a.strides.empty() && b.strides.empty() && a.shape.size() == b.shape.size() &&
+         std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(),
+                    [](const Expr& m, const Expr& n) { return structural_equal(m, n); });
+}
+
+}  // namespace
+
+std::unordered_set<NodeRef> parameters_in_place(const Ref<PrimFunc>& func) {
+  std::unordered_set<NodeRef> written;
+  visit(func->body, [&](const Ref<BufferStore>& store, Visitor& v) {
+    written.insert(store->buffer->data);
+    v.descend(store);
+  });
+  if (written.size() != 1) return {};
+  Ref<Buffer> output;
+  for (const Def<Var>& param : func->params) {
+    const Ref<Buffer> buffer = func->buffer_of(param);
+    if (buffer.defined() && written.contains(buffer->data)) output = buffer;
+  }
+  if (!output.defined()) return {};
+  std::unordered_set<NodeRef> inputs;
+  for (const Def<Var>& param : func->params) {
+    const Ref<Buffer> buffer = func->buffer_of(param);
+    if (buffer.defined() && !(buffer == output) && has_layout_of(*buffer, *output)) inputs.insert(buffer->data);
+  }
+  if (inputs.empty() || !is_plain(func->body, *output, inputs)) return {};
+  Loads(inputs).look(func->body);
+  if (inputs.empty() || !StoredOnce().of(func->body)) return {};
+  inputs.insert(output->data);
+  return inputs;
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,174 @@
+"""An input that is the output: allowed where each element is only read to compute that very element."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.script import tir as T
+
+
+def elementwise(shape: tuple[int, ...], dtype: str = "float32"):
+    a, b = te.placeholder(shape, dtype, name="A"), te.placeholder(shape, dtype, name="B")
+    return te.create_prim_func([a, b, te.compute(shape, lambda *i: a[i] * a[i] - b[i] * te.const(3, dtype), name="C")])
+
+
+def values(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-9, 9, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64", "int64"])
+@pytest.mark.parametrize("shape", [(1,), (7,), (64,), (1003,), (3, 5), (33, 127), (4, 4, 16), (257, 1024)])
+@pytest.mark.parametrize("schedule", ["as written", "by rules"])
+def test_elementwise(shape: tuple[int, ...], dtype: str, schedule: str) -> None:
+    kernel = tw.compile(elementwise(shape, dtype), schedule=schedule)
+    a, b = values(shape, dtype, 1), values(shape, dtype, 2)
+    for first, second in ((a.copy(), b), (a, b.copy())):
+        out = first if first is not a else second
+        kernel(first, second, out)
+        np.testing.assert_array_equal(out, a * a - b * 3)
+    both = a.copy()
+    kernel(both, both, both)
+    np.testing.assert_array_equal(both, a * a - a * 3)
+
+
+@pytest.mark.parametrize("size", [1, 5, 64, 1001])
+def test_open_size(size: int) -> None:
+    n = te.var("n")
+    a = te.placeholder((n,), "float32")
+    kernel = tw.compile(
+        te.create_prim_func([a, te.compute((n,), lambda i: te.exp(a[i]) + a[i])]), schedule="as written"
+    )
+    x = values((size,), "float32", 3)
+    want = kernel(x)
+    kernel(x, x)
+    np.testing.assert_array_equal(x, want)
+
+
+def test_a_schedule_with_tails_threads_and_vectors(tmp_path: Path) -> None:
+    sch = tw.Schedule(elementwise((1003,)))
+    outer, middle, inner = sch.split(sch.get_loops(sch.get_block("C"))[0], [None, 4, 8])
+    sch.parallel(outer)
+    sch.unroll(middle)
+    sch.vectorize(inner)
+    for kernel in (tw.compile(sch), tw.load(tw.compile(sch).export(tmp_path, "f").library)):
+        a, b = values((1003,), "float32", 1), values((1003,), "float32", 2)
+        want = a * a - b * 3
+        kernel(a, b, b)
+        np.testing.assert_array_equal(b, want)
+
+
+@T.prim_func
+def guarded(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "int32")):
+    for i in range(50):
+        with T.block("B"):
+            v = T.axis.spatial(50, i)
+            B[v] = T.if_then_else(A[v] > 3, A[v] - 1, 7)
+
+
+@T.prim_func
+def neighbor(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "int32")):
+    for i in range(50):
+        B[i] = A[T.max(i - 1, 0)]
+
+
+@T.prim_func
+def mirrored(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "int32")):
+    for i in range(50):
+        B[i] = A[49 - i]
+
+
+@T.prim_func
+def turned(A: T.Buffer((8, 8), "int32"), B: T.Buffer((8, 8), "int32")):
+    for i, j in T.grid(8, 8):
+        B[i, j] = A[j, i]
+
+
+@T.prim_func
+def twice(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "int32")):
+    for _, i in T.grid(2, 50):
+        B[i] = A[i] + 1
+
+
+@T.prim_func
+def overlapping(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "int32")):
+    for o, i in T.grid(7, 8):
+        with T.block("B"):
+            v = T.axis.spatial(50, T.min(o * 8, 42) + i)
+            B[v] = A[v] + 1
+
+
+@T.prim_func
+def two_results(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "int32"), C: T.Buffer((50,), "int32")):
+    for i in range(50):
+        B[i] = A[i] + 1
+        C[i] = A[i] - 1
+
+
+@T.prim_func
+def again(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "int32")):
+    for i in range(50):
+        B[i] = A[i]
+    for i in range(50):
+        B[i] = A[i] + B[i]
+
+
+@T.prim_func
+def asked_first(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "int32")):
+    for i in range(50):
+        if A[0] > 3:
+            B[i] = A[i] + 1
+
+
+@T.prim_func
+def other_type(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "float32")):
+    for i in range(50):
+        B[i] = T.Cast("float32", A[i])
+
+
+@T.prim_func
+def gathered(A: T.Buffer((50,), "int32"), B: T.Buffer((50,), "int32")):
+    for i in range(50):
+        B[i] = A[T.max(T.min(A[i], 49), 0)]
+
+
+def test_a_choice_between_elements_of_one_index() -> None:
+    a = values((50,), "int32", 4)
+    want = np.where(a > 3, a - 1, 7)
+    tw.compile(guarded)(a, a)
+    np.testing.assert_array_equal(a, want)
+
+
+REFUSED = [neighbor, mirrored, turned, twice, overlapping, two_results, again, asked_first, gathered]
+
+
+@pytest.mark.parametrize("program", REFUSED, ids=lambda program: program.attrs["global_symbol"])
+@pytest.mark.parametrize("schedule", ["as written", "by rules"])
+def test_what_is_not_proved_is_refused(program: tw.ir.PrimFunc, schedule: str) -> None:
+    kernel = tw.compile(program, schedule=schedule)
+    shape = [int(extent) for extent in program.buffer_map[program.params[0]].shape]
+    a = values(tuple(shape), "int32", 5)
+    others = [np.zeros(shape, "int32") for _ in program.params[2:]]
+    with pytest.raises(tw.ArgumentError, match="overlaps argument") as caught:
+        kernel(a, a, *others)
+    assert caught.value.code == "call/overlap"
+
+
+def test_another_type_and_parts_are_refused() -> None:
+    memory = values((60,), "int32", 6)
+    with pytest.raises(tw.ArgumentError, match="overlaps argument"):
+        tw.compile(other_type)(memory[:50], memory[:50].view("float32"))
+    with pytest.raises(tw.ArgumentError, match="overlaps argument"):
+        tw.compile(guarded)(memory[:50], memory[1:51])
+
+
+def test_a_sum_is_refused() -> None:
+    a, k = te.placeholder((8, 8)), te.reduce_axis((0, 8))
+    kernel = tw.compile(te.create_prim_func([a, te.compute((8, 8), lambda i, j: te.sum(a[i, k] * a[k, j], axis=k))]))
+    x = np.ones((8, 8), "float32")
+    with pytest.raises(tw.ArgumentError, match="overlaps argument"):
+        kernel(x, x)
