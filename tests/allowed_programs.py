@@ -103,7 +103,9 @@ def restrict() -> None:
         if "/" not in program:
             if program not in allowed and not (Path(sys.prefix) / "bin" / program).exists():
                 raise UnlistedProgramError(program)
-        elif not (_is_ours(program) or program.startswith(folders) or os.path.basename(program) in allowed):
+        elif os.path.exists(program) and not (
+            _is_ours(program) or program.startswith(folders) or os.path.basename(program) in allowed
+        ):
             raise UnlistedProgramError(program)
 
     sys.addaudithook(look)

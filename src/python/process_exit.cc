@@ -62,11 +62,13 @@ void end_threads_after_interrupt() {
 
 std::atomic<bool> is_registered{false};
 
-/// As concurrent.futures does. Where a Python has no such function, or is past it, such threads end as they did.
+/// As concurrent.futures does. Refused when the main thread has ended already: then it is time to look. Where a Python
+/// has no such function, threads that are no daemons end by themselves alone.
 void register_with_threading() {
   try {
     nb::module_::import_("threading").attr("_register_atexit")(nb::cpp_function(&end_threads_after_interrupt));
-  } catch (nb::python_error&) {
+  } catch (nb::python_error& refused) {
+    if (refused.matches(PyExc_RuntimeError)) end_threads_after_interrupt();
   }
 }
 

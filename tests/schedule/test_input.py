@@ -52,11 +52,18 @@ def test_programs_from_json_that_miss_an_operand_or_a_dimension_are_refused():
     assert codes["verify/intrinsic"] == 2 and codes["verify/region"] == 4, codes
 
 
+@pytest.mark.parametrize("padding", [[2**31, 1], [2**62, 2**62]])
+def test_padding_beyond_the_type_of_indices_is_refused(padding):
+    sch = tw.Schedule(bits)
+    with pytest.raises(tw.ScheduleError, match="does not fit int32") as refusal:
+        sch.pad_einsum("C", padding)
+    assert refusal.value.code == "pad_einsum/P1"
+    assert sch.mod.same_as(sch.original)
+
+
 @pytest.mark.parametrize(
     "step",
     [
-        lambda sch: sch.pad_einsum("C", [2**31, 1]),
-        lambda sch: sch.pad_einsum("C", [2**62, 2**62]),
         lambda sch: sch.transform_layout("C", ("write", 0), lambda i, j: (i * 2**31, j)),
         lambda sch: sch.transform_layout("C", ("read", 0), lambda i, j: (i + 2**31, j)),
         lambda sch: sch.transform_block_layout("C", lambda i, j: (i * 2**31, j)),

@@ -398,9 +398,9 @@ def test_the_table_says_what_was_measured_beside_others(monkeypatch: pytest.Monk
     monkeypatch.setattr(timing, "_lost", lambda threads: next(calls))
     monkeypatch.setattr(timing, "_TAKEN", -1.0)  # however little others took
     title = tw.tune(matmul, space=tiles, trials=1, progress=None).table().title
-    assert title.endswith("1 trial, contended")
+    assert "1 trial, contended;" in title
     monkeypatch.setattr(timing, "_lost", lambda threads: 0)
-    assert tw.tune(matmul, space=tiles, trials=1, progress=None).table().title.endswith("1 trial, alone")
+    assert "1 trial, alone;" in tw.tune(matmul, space=tiles, trials=1, progress=None).table().title
 
 
 def test_a_copy_of_the_records_serves_another_user(tmp_path: Path) -> None:

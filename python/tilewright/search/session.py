@@ -55,6 +55,8 @@ _SLOWER, _LEAST_DEADLINE = 20.0, 1.0
 FIRST_DRAWS, MOST_OVERDUE = 16, 3
 #: candidates that tell a function that looks at what it draws from another one
 DIGESTED_DRAWS = 16
+#: Of the time that is left, what they may take; a space that is slower is told from others by its first trace alone.
+_DIGEST_SHARE = 0.1
 #: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
 _STREAM = 4
 #: searches of so many trials end near the limits of the machine
@@ -640,7 +642,11 @@ class _Search:
     def _digested(self) -> list[Trace | str]:
         """The traces of the first candidates that a function draws by itself: of the same seeds in each search."""
         traces: list[Trace | str] = []
+        begin = time.monotonic()
+        end = begin + _DIGEST_SHARE * (self.end - begin)
         for seed in range(DIGESTED_DRAWS):
+            if time.monotonic() > end:
+                return traces[:1]
             schedule = Schedule(self.task.module, seed=seed)
             try:
                 self._run_space(schedule)

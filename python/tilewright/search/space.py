@@ -174,16 +174,16 @@ def space_called(name: str) -> _core.SpaceGenerator:
 def best_for_cpu(schedule: Schedule, target: _core.Target, sizes: Mapping[str, float] | None) -> None:
     """Schedules a program as the model expects most of, in place; a program that heuristics fail on stays as it is
     written, with a warning."""
+    attempt = schedule.copy()  # a failure leaves a schedule half done
     try:
-        # On a copy, as a failure leaves a schedule half done.
-        cpu_space.schedule_for_cpu(schedule.copy(), target, best=True, sizes=sizes)
+        cpu_space.schedule_for_cpu(attempt, target, best=True, sizes=sizes)
     except Exception as error:
         failures.raise_in_tests(error)
         functions = schedule.mod.functions.items()
         names = [str(getattr(function, "attrs", {}).get("global_symbol", name)) for name, function in functions]
         notes.warn_of_failed_heuristic(", ".join(names), failures.description(error))
         return
-    cpu_space.schedule_for_cpu(schedule, target, best=True, sizes=sizes)
+    attempt.trace.apply_to_schedule(schedule, remove_postproc=False)
 
 
 def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mapping[str, float] | None = None) -> Space:
