@@ -1,6 +1,7 @@
 // What the sizes of a call have to keep, so that no extent of the program leaves its type.
 //
-//   for i_0, i_1 in T.grid((n + 999999) // 1000000, 1000000):     needs n + 999999 <= 2147483647
+//   for i_0, i_1 in T.grid((n + 999999) // 1000000, 1000000):     needs (n + 999999) // 1000000 * 1000000 - 1 <=
+//   2147483647
 //     with T.block("B"):
 //       T.where(i_0 * 1000000 + i_1 < n)
 //

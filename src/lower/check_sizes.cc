@@ -1,9 +1,9 @@
 // Refuse calls whose sizes are too large for the extents that are made of them.
 //
 //   Before                                     After
-//   for i_0, i_1 in T.grid(                    assert T.Cast("int64", n) + 31 <= 2147483647, "[call/extent] ..."
-//       (n + 31) // 32, 32):                   for i_0, i_1 in T.grid((n + 31) // 32, 32):
-//     if i_0 * 32 + i_1 < n: ...                 if i_0 * 32 + i_1 < n: ...
+//   for i_0, i_1 in T.grid(                    assert (T.Cast("int64", n) + 9) // 10 * 10 - 1 <= 2147483647, "..."
+//       (n + 9) // 10, 10):                    for i_0, i_1 in T.grid((n + 9) // 10, 10):
+//     if i_0 * 10 + i_1 < n: ...                 if i_0 * 10 + i_1 < n: ...
 //
 // The limits are those of the program before lowering: all passes take them for granted. One comparison each and call.
 //

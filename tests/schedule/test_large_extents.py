@@ -187,10 +187,10 @@ def test_calls_with_sizes_that_extents_cannot_hold_are_refused(target: str) -> N
             except tw.Error as error:
                 assert error.code == ("interpret/extent" if target == "interpreter" else "call/extent"), str(error)
                 assert "goes beyond int32" in str(error) and error.hint
-                assert size + by - 1 > LIMIT, (n, m, fused, by)
+                assert -(-size // by) * by - 1 > LIMIT or size > LIMIT, (n, m, fused, by)
                 refused += 1
-            else:
-                assert -(-size // by) * by <= LIMIT, (n, m, fused, by)
+            else:  # the index of the last element of the last tile
+                assert size <= LIMIT and -(-size // by) * by - 1 <= LIMIT, (n, m, fused, by)
                 ran += 1
     assert refused > 20 and ran > 20
 
