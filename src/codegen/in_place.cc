@@ -25,14 +25,14 @@ namespace tilewright::codegen {
 namespace {
 
 /// Indices from `low` to `high`, that one excluded.
-struct Interval {
+struct Elements {
   Expr low, high;
 };
 
 class StoredOnce {
  public:
   /// Nothing where an element may be stored twice.
-  std::optional<Interval> of(const Stmt& stmt) {
+  std::optional<Elements> of(const Stmt& stmt) {
     if (const BufferStore* store = stmt.as<BufferStore>()) return of_store(*store);
     if (const For* loop = stmt.as<For>()) return of_loop(*loop);
     if (const SeqStmt* seq = stmt.as<SeqStmt>()) return of_sequence(*seq);
@@ -45,14 +45,14 @@ class StoredOnce {
   }
 
  private:
-  std::optional<Interval> of_store(const BufferStore& store) {
+  std::optional<Elements> of_store(const BufferStore& store) {
     if (store.indices.size() != 1) return std::nullopt;
     const Expr& index = store.indices[0];
     const Ramp* ramp = index.as<Ramp>();
     const Expr& low = ramp ? ramp->base : index;
     if (!low.dtype().is_scalar() || (ramp && !is_const_int(ramp->stride, 1))) return std::nullopt;
     const int64_t lanes = ramp ? lanes_stored(store, index.dtype().lanes) : 1;
-    return Interval{low, low + constant(low.dtype(), lanes)};
+    return Elements{low, low + constant(low.dtype(), lanes)};
   }
 
   /// Under a mask Ramp(base, 1, lanes) < end, those below the end.
@@ -66,7 +66,7 @@ class StoredOnce {
   }
 
   /// A loop whose last iterations do something else is two of them.
-  std::optional<Interval> of_loop(const For& loop) {
+  std::optional<Elements> of_loop(const For& loop) {
     if (loop.kind == ForKind::kThreadBinding) return std::nullopt;
     const IfThenElse* branch = loop.body.as<IfThenElse>();
     const LT* first = branch && branch->else_case.defined() ? branch->condition.as<LT>() : nullptr;
@@ -80,11 +80,11 @@ class StoredOnce {
     return behind(below, rest);
   }
 
-  std::optional<Interval> of_range(const Ref<Var>& v, const Expr& min, const Expr& extent, const Stmt& stmt) {
+  std::optional<Elements> of_range(const Ref<Var>& v, const Expr& min, const Expr& extent, const Stmt& stmt) {
     analyzer_.bind(v, min, extent);
-    std::optional<Interval> body = of(stmt);
+    std::optional<Elements> body = of(stmt);
     if (!body || is_const_int(extent, 1)) return body ? at(*body, v, min) : body;
-    const Interval next = at(*body, v, Expr(v) + constant(v.dtype(), int64_t{1}));
+    const Elements next = at(*body, v, Expr(v) + constant(v.dtype(), int64_t{1}));
     const Expr step = analyzer_.simplify(next.low - body->low);
     const Expr same = analyzer_.simplify(next.high - body->high);
     bool moves = false;
@@ -92,13 +92,13 @@ class StoredOnce {
     if (moves || !structural_equal(step, same) || !analyzer_.can_prove_less_equal(body->high - body->low, step))
       return std::nullopt;
     const Expr last = min + extent - constant(extent.dtype(), int64_t{1});
-    return Interval{at(*body, v, min).low, analyzer_.simplify(at(*body, v, last).high)};
+    return Elements{at(*body, v, min).low, analyzer_.simplify(at(*body, v, last).high)};
   }
 
-  std::optional<Interval> of_sequence(const SeqStmt& seq) {
-    std::optional<Interval> all;
+  std::optional<Elements> of_sequence(const SeqStmt& seq) {
+    std::optional<Elements> all;
     for (const Stmt& stmt : seq.seq) {
-      const std::optional<Interval> next = of(stmt);
+      const std::optional<Elements> next = of(stmt);
       all = all ? behind(all, next) : next;
       if (!all) return std::nullopt;
     }
@@ -106,13 +106,13 @@ class StoredOnce {
   }
 
   /// Both, where the second one begins behind the first one.
-  std::optional<Interval> behind(const std::optional<Interval>& one, const std::optional<Interval>& other) {
+  std::optional<Elements> behind(const std::optional<Elements>& one, const std::optional<Elements>& other) {
     if (!one || !other || !analyzer_.can_prove_less_equal(one->high, other->low)) return std::nullopt;
     // A loop that may have no iterations ends where it begins, or before.
-    return Interval{one->low, analyzer_.simplify(max(one->high, other->high))};
+    return Elements{one->low, analyzer_.simplify(max(one->high, other->high))};
   }
 
-  static Interval at(const Interval& interval, const Ref<Var>& v, const Expr& value) {
+  static Elements at(const Elements& interval, const Ref<Var>& v, const Expr& value) {
     return {substitute(interval.low, {{v, value}}), substitute(interval.high, {{v, value}})};
   }
 
