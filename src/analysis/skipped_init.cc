@@ -66,9 +66,9 @@ void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
   }
 }
 
-class Finder {
+class SkippedInitFinder {
  public:
-  explicit Finder(const Block* only) : only_(only) {}
+  explicit SkippedInitFinder(const Block* only) : only_(only) {}
 
   void walk(const Stmt& stmt) {
     if (found || !stmt.defined()) return;
@@ -312,7 +312,7 @@ class Finder {
 }  // namespace
 
 std::optional<SkippedInit> find_skipped_init(const Stmt& body, const Block* only) {
-  Finder finder(only);
+  SkippedInitFinder finder(only);
   finder.walk(body);
   return std::move(finder.found);
 }

@@ -28,7 +28,7 @@ DataType wide_type(const std::vector<Expr>& shape) {
 }
 
 /// How an index is taken apart.
-struct Digits {
+struct SplitIndex {
   Expr offset;  ///< what is added before each division; null while it is not divided
   Expr factor;  ///< null: by numbers that have no common multiple here
   bool failed = false;
@@ -110,7 +110,7 @@ class Inverter {
     auto note = [&](const Expr& value, const Expr& by) {
       auto peeled = peel(value);
       if (!peeled || !is_constant(by)) return;
-      Digits& digits = digits_[peeled->index];
+      SplitIndex& digits = digits_[peeled->index];
       Expr factor = analyzer_.simplify(peeled->divisor * by);
       if (!digits.offset.defined()) {
         digits.offset = peeled->offset;
@@ -143,7 +143,7 @@ class Inverter {
   }
 
   void take_apart(size_t d) {
-    Digits& digits = digits_[d];
+    SplitIndex& digits = digits_[d];
     if (!digits.offset.defined() || digits.failed || !digits.factor.defined()) return;
     auto factor = const_int(digits.factor);
     if (factor && *factor < 1) return;
@@ -188,11 +188,11 @@ class Inverter {
   std::optional<Peeled> by_symbol(const Expr& value, const Expr& by) const {
     auto peeled = peel(value);
     if (!peeled || !is_const_int(peeled->divisor, 1)) return std::nullopt;
-    const Digits& digits = digits_[peeled->index];
+    const SplitIndex& digits = digits_[peeled->index];
     return digits.split() && !const_int(by) && same_expr(by, digits.factor) ? peeled : std::nullopt;
   }
   Expr groups_before(const Peeled& peeled) const {
-    const Digits& digits = digits_[peeled.index];
+    const SplitIndex& digits = digits_[peeled.index];
     return floordiv(peeled.offset - digits.left, digits.factor);
   }
 
@@ -239,7 +239,7 @@ class Inverter {
     return result;
   }
 
-  /// One more than the largest value. Digits that follow one another reach the first one's scale times its extent.
+  /// One more than the largest value. SplitIndex that follow one another reach the first one's scale times its extent.
   Expr length(const IterSumExpr& sum) {
     if (sum.args.empty()) return one(type_);
     if (analyzer_.can_prove_equal(sum.args.back().scale, one(type_))) return sum.args[0].scale * sum.args[0].extent;
@@ -264,7 +264,7 @@ class Inverter {
     };
     result.padding = bool_imm(false);
     for (size_t d = 0; d < digits_.size(); ++d) {
-      const Digits& digits = digits_[d];
+      const SplitIndex& digits = digits_[d];
       if (!digits.split()) {
         inverse.final_indices.push_back(analyzer_.simplify(value(map_->initial_indices[d])));
         continue;
@@ -287,7 +287,7 @@ class Inverter {
   Ref<IndexMap> map_;
   Analyzer& analyzer_;
   std::vector<Expr> shape_;
-  std::vector<Digits> digits_;
+  std::vector<SplitIndex> digits_;
 };
 
 }  // namespace

@@ -36,13 +36,13 @@ Interval hull(const Interval& a, const Interval& b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
-struct Access {
+struct SliceAccess {
   Ref<Buffer> buffer;
   std::vector<Expr> indices;  // in variables of loops alone
 };
 /// Something that is evaluated before what it surrounds: a condition, an extent, the binding of an axis.
 struct Control {
-  std::vector<Access> reads;
+  std::vector<SliceAccess> reads;
 };
 struct Loop {
   Ref<For> node;
@@ -55,8 +55,8 @@ struct Loop {
 };
 struct Store {
   Ref<BufferStore> node;
-  Access target;
-  std::vector<Access> reads;
+  SliceAccess target;
+  std::vector<SliceAccess> reads;
   std::vector<size_t> loops, controls;
   bool is_kept = false;
 };
@@ -166,8 +166,8 @@ class Inventory {
     open_controls_.pop_back();
   }
 
-  std::vector<Access> reads_of(const std::vector<Expr>& expressions) {
-    std::vector<Access> reads;
+  std::vector<SliceAccess> reads_of(const std::vector<Expr>& expressions) {
+    std::vector<SliceAccess> reads;
     for (const Expr& e : expressions) {
       visit(
           e,
@@ -196,12 +196,12 @@ class Inventory {
     return reads;
   }
 
-  Access located(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) const {
-    Access access{buffer, {}};
+  SliceAccess located(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) const {
+    SliceAccess access{buffer, {}};
     for (const Expr& index : indices) access.indices.push_back(substitute(index, values_));
     const auto view = views_.find(NodeRef(buffer));
     if (view == views_.end()) return access;
-    Access shown = view->second;
+    SliceAccess shown = view->second;
     const size_t missing = shown.indices.size() - access.indices.size();
     for (size_t d = missing; d < shown.indices.size(); ++d) {
       shown.indices[d] = shown.indices[d] + cast(shown.indices[d].dtype(), access.indices[d - missing]);
@@ -219,7 +219,7 @@ class Inventory {
   bool complete_ = true;
   VarMap values_;  // of axes and bindings, in variables of loops
   std::unordered_map<NodeRef, Ref<Buffer>> by_data_;
-  std::unordered_map<NodeRef, Access> views_;  // the first element that a view shows
+  std::unordered_map<NodeRef, SliceAccess> views_;  // the first element that a view shows
   std::vector<size_t> open_loops_, open_controls_;
 };
 
@@ -324,17 +324,17 @@ class Slicer {
     std::unordered_set<size_t> controls;
     for (const Store& store : stores_) {
       if (!store.is_kept) continue;
-      for (const Access& read : store.reads) grew |= add(read, widen);
+      for (const SliceAccess& read : store.reads) grew |= add(read, widen);
       controls.insert(store.controls.begin(), store.controls.end());
     }
     for (size_t control = 0; control < in_.controls.size(); ++control) {
       if (!controls.contains(control)) continue;
-      for (const Access& read : in_.controls[control].reads) grew |= add(read, widen);
+      for (const SliceAccess& read : in_.controls[control].reads) grew |= add(read, widen);
     }
     return grew;
   }
 
-  bool add(const Access& read, bool widen) {
+  bool add(const SliceAccess& read, bool widen) {
     if (!written_.contains(read.buffer)) return false;
     Box box, whole;
     for (size_t d = 0; d < read.indices.size(); ++d) {

@@ -23,7 +23,7 @@ namespace tilewright::lower {
 namespace {
 
 /// Nodes of a value, at most, that is copied to each place where it is used: names of names would double it each time.
-constexpr int64_t kMostNodes = 64;
+constexpr int64_t kMostNodesOfIndex = 64;
 
 int64_t size_of(const NodeRef& node) {
   int64_t size = 1;
@@ -60,7 +60,7 @@ class LetInliner {
  private:
   bool is_inlined(const Ref<Var>& v, const Expr& value) {
     const bool is_index = value.dtype().is_integral() && value.dtype().is_scalar() && variables_.note(v, value);
-    return is_index && size_of(value) <= kMostNodes;
+    return is_index && size_of(value) <= kMostNodesOfIndex;
   }
 
   arith::Analyzer analyzer_;

@@ -51,7 +51,7 @@ void explain_error(PyObject* const* args, size_t flags, PyObject* keyword_names)
 }
 
 template <size_t kSlot>
-PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* keyword_names) {
+PyObject* call_checked(PyObject* self, PyObject* const* args, size_t flags, PyObject* keyword_names) {
   PyObject* result = originals[kSlot](self, args, flags, keyword_names);
   if (!result) [[unlikely]]
     explain_error(args, flags, keyword_names);
@@ -60,7 +60,7 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* ke
 
 template <size_t... kIndex>
 constexpr std::array<vectorcallfunc, kSlots> make_stand_ins(std::index_sequence<kIndex...>) {
-  return {&call<kIndex>...};
+  return {&call_checked<kIndex>...};
 }
 constexpr std::array<vectorcallfunc, kSlots> kStandIns = make_stand_ins(std::make_index_sequence<kSlots>());
 

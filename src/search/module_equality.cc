@@ -33,13 +33,13 @@ double work_of(const Stmt& stmt) {
   return work.flops + work.int_ops;
 }
 
-struct Candidate {
+struct InitCandidate {
   Ref<Block> block;
   Stmt nest;  ///< from the outermost loop around it in its scope
 };
 
-std::vector<Candidate> blocks_with_init(const Ref<Module>& module) {
-  std::vector<Candidate> found;
+std::vector<InitCandidate> blocks_with_init(const Ref<Module>& module) {
+  std::vector<InitCandidate> found;
   Stmt nest;
   visit(
       module,
@@ -75,11 +75,11 @@ Result<ModuleEquality> parse_module_equality(std::string_view name) {
 }
 
 Ref<Block> find_anchor_block(const Ref<Module>& module) {
-  std::vector<Candidate> found = blocks_with_init(module);
+  std::vector<InitCandidate> found = blocks_with_init(module);
   if (found.size() == 1) return found[0].block;
   Ref<Block> best;
   double most = -1;
-  for (const Candidate& candidate : found) {
+  for (const InitCandidate& candidate : found) {
     double work = work_of(candidate.nest);
     if (work <= most) continue;
     most = work;

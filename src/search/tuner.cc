@@ -58,33 +58,6 @@ constexpr uint64_t kReferenceId = UINT64_MAX, kHeuristicId = UINT64_MAX - 1, kFi
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-struct Trial {
-  int64_t index = 0;
-  std::string trace, decisions;
-  size_t batch = 0, place = 0;  ///< where its result belongs
-};
-
-struct Lowered {
-  Ref<Module> from;  ///< kept, so that nothing else comes to lie in its place
-  Result<Ref<Module>> made;
-};
-
-/// Candidates that were drawn together.
-struct Batch {
-  std::vector<MeasureCandidate> candidates;
-  std::vector<RunnerResult> results;
-  size_t missing = 0;
-};
-
-/// A candidate that was measured and is right.
-struct Good {
-  int64_t record = 0;  ///< in the database
-  double seconds = 0;
-  std::string trace;
-  /// As it is delivered, and checked; of earlier sessions none before the finals.
-  std::shared_ptr<const std::string> object;
-};
-
 void note(Reasons& reasons, const Diagnostic& error) {
   auto& [count, message] = reasons[error.code.empty() ? "unknown" : error.code];
   if (count++ == 0) message = error.message;
@@ -93,6 +66,33 @@ void note(Reasons& reasons, const Diagnostic& error) {
 }  // namespace
 
 struct Tuner::Impl {
+  struct Trial {
+    int64_t index = 0;
+    std::string trace, decisions;
+    size_t batch = 0, place = 0;  ///< where its result belongs
+  };
+
+  struct Lowered {
+    Ref<Module> from;  ///< kept, so that nothing else comes to lie in its place
+    Result<Ref<Module>> made;
+  };
+
+  /// Candidates that were drawn together.
+  struct Batch {
+    std::vector<MeasureCandidate> candidates;
+    std::vector<RunnerResult> results;
+    size_t missing = 0;
+  };
+
+  /// A candidate that was measured and is right.
+  struct Good {
+    int64_t record = 0;  ///< in the database
+    double seconds = 0;
+    std::string trace;
+    /// As it is delivered, and checked; of earlier sessions none before the finals.
+    std::shared_ptr<const std::string> object;
+  };
+
   TuneTask task;
   TunerOptions options;
   std::shared_ptr<Database> database;

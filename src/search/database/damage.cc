@@ -8,21 +8,19 @@
 namespace tilewright::search {
 namespace {
 
-using Json = nlohmann::json;
-
 /// Writing it checks that it is UTF-8, and writes U+FFFD for the rest.
 std::string as_json_text(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
 
 std::string readable(std::string text) {
   try {
-    (void)Json(text).dump();
+    (void)nlohmann::json(text).dump();
     return text;
-  } catch (const Json::type_error&) {
-    return Json::parse(as_json_text(text)).get<std::string>();
+  } catch (const nlohmann::json::type_error&) {
+    return nlohmann::json::parse(as_json_text(text)).get<std::string>();
   }
 }
 
@@ -46,7 +44,7 @@ void mark_damage(Record& record, const char* lost) {
     *text = std::move(clean);
   }
   const auto must_be_json = [&](const char* name, std::string& text) {
-    if (text.empty() || Json::accept(text)) return;
+    if (text.empty() || nlohmann::json::accept(text)) return;
     note(name, "is no JSON");
     text.clear();
   };
@@ -59,7 +57,7 @@ void mark_damage(Record& record, const char* lost) {
   must_be_json("verification", record.verification);
   // Many records share these, and none of them is worse for it.
   for (std::string* text : {&record.host, &record.versions}) {
-    if (!text->empty() && !Json::accept(*text)) text->clear();
+    if (!text->empty() && !nlohmann::json::accept(*text)) text->clear();
   }
   record.error = readable(record.error);  // messages quote what kernels wrote
   if (found.empty()) return;
