@@ -1,9 +1,9 @@
-"""Lesson 1: a matrix product, and a space of schedules for it.
+"""Lesson 1: tune a matrix product over your own search space.
 
     tilewright tune examples/01_matmul.py --trials 64
 
-The space says how the product may be computed: the size of the tile that lives in registers, how many columns of B are
-packed at a time, which loops are unrolled. The search tries points of it and keeps the fastest one that is correct.
+The space samples the register tile, the number of panels of B that are packed at a time, and which loops are
+unrolled. The search measures points of it and keeps the fastest correct one.
 """
 
 import tilewright as tw
@@ -39,7 +39,7 @@ def tiles(sch: tw.Schedule) -> None:
     i_out, i_group, i_tile = sch.split(i, factors=[None, reuse, rows])
     k_out, k_in = sch.split(k, factors=[None, unroll])
     sch.reorder(j_out, i_out, j_panel, i_group, k_out, k_in, i_tile, j_tile)
-    # A copy of some panels of B, each of them contiguous.
+    # Pack several panels of B, each of them contiguous.
     packed = sch.cache_read(block, 1, "global")
     sch.compute_at(packed, j_out)
     _, lanes = sch.split(sch.get_loops(packed)[-1], factors=[None, columns])

@@ -1,4 +1,4 @@
-"""Lesson 2: schedule a program step by step, look at it, run it.
+"""Lesson 2: schedule a program manually, print it, and run it.
 
 python examples/02_schedule_by_hand.py
 """

@@ -1,8 +1,8 @@
-"""Lesson 3: write a pass of your own over the program's nodes.
+"""Lesson 3: write your own pass over the nodes of a program.
 
     python examples/03_write_a_pass.py
 
-`tw.ir.visit` looks at every node, `tw.ir.rewrite` replaces nodes, and `match` takes them apart.
+`tw.ir.visit` visits every node, `tw.ir.rewrite` replaces nodes, and `match` destructures them.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def divide(X: T.Buffer((64,), "float32"), Y: T.Buffer((64,), "float32")):
 
 
 def divide_by_multiplying(node: ir.Node) -> ir.Node | None:
-    """x / c becomes x * (1 / c) where that is exact: c is a power of two."""
+    """Rewrite x / c to x * (1 / c) where that is exact: c is a power of two."""
     match node:
         case ir.Div(x, ir.FloatImm(dtype, value)) if value != 0 and np.frexp(value)[0] in (0.5, -0.5):
             return x * ir.FloatImm(dtype, 1 / value)

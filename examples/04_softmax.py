@@ -1,4 +1,4 @@
-"""Lesson 4: tune something that is no product: a softmax over rows.
+"""Lesson 4: tune a softmax over rows, which is not a contraction.
 
 tilewright tune examples/04_softmax.py --trials 32
 """
@@ -51,13 +51,13 @@ def rows_together(sch: tw.Schedule) -> None:
     i, _ = sch.get_loops(sch.get_block("Y"))
     i_out, _ = sch.split(i, factors=[None, rows])
     sch.parallel(i_out)
-    # Some rows at a time go through all four steps, so that they stay in a near cache.
+    # Fuse all four steps over a block of rows, so that it stays in cache.
     for name in ("total", "power", "largest"):
         sch.compute_at(sch.get_block(name), i_out)
     for name in ("power", "Y"):
         _, j_in = sch.split(sch.get_loops(sch.get_block(name))[-1], factors=[None, lanes])
         sch.vectorize(j_in)
-    # A sum of one row is a chain, each step waits for the last: the lanes of a vector are rows.
+    # The sum of one row is a chain, so the lanes of a vector are rows.
     for name in ("total", "largest"):
         block = sch.get_block(name)
         *_, row, j = sch.get_loops(block)

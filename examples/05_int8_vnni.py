@@ -1,11 +1,11 @@
-"""Lesson 5: a product of bytes by an instruction made for it.
+"""Lesson 5: use the dot-product instruction of VNNI for a product of bytes.
 
 python examples/05_int8_vnni.py
 
-Processors with VNNI add four products of bytes to each of sixteen sums at once. Tilewright knows this instruction as
-data: a description (what it computes) and an implementation (how it is written). `tensorize` puts the implementation
-where a block computes what the description says; the interpreter goes on by the description. The schedule packs W so
-that the bytes lie as the instruction takes them, and keeps a tile of C in registers: as large a one as these hold.
+VNNI adds four products of bytes to each of sixteen accumulators. In Tilewright this instruction is data: a
+description of what it computes, and an implementation. `tensorize` inserts the implementation where a block matches
+the description; the interpreter uses the description. The schedule packs W into the layout of the instruction, and
+keeps the largest tile of C that fits into registers.
 """
 
 import numpy as np
@@ -30,8 +30,8 @@ def product(A: T.Buffer((M, K), "uint8"), W: T.Buffer((N, K), "int8"), C: T.Buff
 
 
 def tile_of(target: tw.Target) -> tuple[int, int]:
-    """Rows of C that are summed at once, and groups of 16 columns: 24 of 32 registers of 512 bits hold
-    sums, 8 of 16 with 256 bits."""
+    """Return the register tile of C, in rows and vectors of 16 columns: 24 of 32 registers are accumulators with
+    AVX-512, 8 of 16 with AVX2."""
     return (6, 4) if target.vector_bits >= 512 else (4, 1)
 
 

@@ -1,11 +1,10 @@
-"""Lesson 6: sums and maxima in vectors. A softmax and a layer normalization, row by row, each in a few steps.
+"""Lesson 6: vectorize sums and maxima, in a softmax and a layer normalization.
 
 python examples/06_reductions.py
 
-The sum of a row is a chain: each addition waits for the one before. A vectorized loop of a reduction gives each lane a
-partial sum, with several vectors of them on the way at a time, and puts them together at the end of the row. Floats are
-then added in another order, so the compiler never does this unasked; vectorize() is how one asks. The order of a
-maximum changes nothing.
+The sum of a row is a chain: each addition waits for the previous one. A vectorized reduction loop keeps several
+vector accumulators and combines their lanes at the end of the row. This reorders additions of floats, so the compiler
+does it only on request: `vectorize()` is that request. The order does not matter for a maximum.
 """
 
 import importlib.util
@@ -75,7 +74,7 @@ def layer_norm(
 
 
 def row_by_row(program: object) -> tw.Schedule:
-    """All steps of a row while it lies in the nearest cache, each of them in vectors."""
+    """Fuse all steps of a row, so that it stays in L1, and vectorize each of them."""
     sch = tw.Schedule(program)
     (last,) = sch.get_output_blocks(sch.get_block("root"))
     row = sch.get_loops(last)[0]
@@ -98,7 +97,7 @@ def numpy_layer_norm(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.
 
 
 def table(name: str, program: object, reference: object, inputs: list, peer: object) -> None:
-    """One thread each, in turn: the program as written, as scheduled, and what others do."""
+    """Time the unscheduled program, the scheduled one and other libraries alternately, on one thread."""
     sch = row_by_row(program)
     written, scheduled = tw.compile(program, schedule="as written"), tw.compile(sch)
     result = np.empty((M, N), "float32")

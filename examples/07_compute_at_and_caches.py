@@ -1,12 +1,12 @@
-"""Lesson 7: where a stage is computed. A blur of two stages, four ways to run it.
+"""Lesson 7: choose where a stage is computed. A blur of two stages, scheduled in four ways.
 
 python examples/07_compute_at_and_caches.py
 
-The first stage adds neighbors in a row, the second one adds rows of that. As written the whole first stage goes to
-memory and comes back. `compute_at` moves it to a loop of the second stage, where only what that loop needs is computed:
-at a row that is three rows, two of which were there before; at a strip of rows the overlap is small; and a rolling
-buffer keeps the two rows, so that nothing is computed twice. A cache is the same with a copy as the stage: `cache_read`
-makes it, `compute_at` says where. Here it gains little, since X lies in memory as it is read.
+The first stage adds neighbors within a row, the second stage adds rows of the result. Unscheduled, the whole first
+stage goes through memory. `compute_at` moves it to a loop of the second stage, which computes only what that loop
+reads. Per row these are three rows, two of which were computed before. Per block of rows the overlap is small. A
+rolling buffer keeps the two rows, so that nothing is computed twice. A cache is a stage that copies: `cache_read`
+creates it, `compute_at` places it. Here it gains little, since X is contiguous already.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
-"""Lesson 8: layouts that the inner loop wants. A convolution with padding, bias and ReLU.
+"""Lesson 8: choose layouts for the inner loop. A convolution with padding, bias and ReLU.
 
 python examples/08_layout_and_packing.py
 
-The product at the heart of it multiplies 16 channels of a result by one number of the input. As the tensors come,
-these 16 results lie far from one another, and so do their weights. `transform_layout` changes how a buffer of the
-program lies in memory, with all accesses to it: the results of the convolution get their 16 channels side by side, and
-so does a copy of the weights, which `cache_read` makes. Tensors that callers pass keep their layout.
+The inner product multiplies 16 output channels by one element of the input. In the layout of the tensors, these 16
+results and their weights are strided. `transform_layout` changes the layout of a buffer and all its accesses: it
+makes the 16 channels of the result contiguous, and those of a copy of the weights, which `cache_read` creates.
+Arguments of the kernel keep their layout.
 """
 
 import numpy as np
@@ -44,17 +44,17 @@ def conv_bias_relu(
             Y[vo, vy, vx] = T.max(conv[vo, vy, vx] + B[vo], T.float32(0))
 
 
-LANES, COLUMNS = 16, 7  # of a tile of results that lives in registers
+LANES, COLUMNS = 16, 7  # of a register tile of results
 
 
 def schedule() -> tw.Schedule:
     sch = tw.Schedule(conv_bias_relu)
     conv = sch.get_block("conv")
-    # Layouts: the channels of a vector side by side.
+    # Layouts: the channels of a vector are contiguous.
     packed = sch.cache_read(conv, 1, "global")
     sch.transform_layout(packed, ("write", 0), lambda o, c, y, x: (o // LANES, c, y, x, o % LANES))
     sch.transform_layout(conv, ("write", 0), lambda o, y, x: (o // LANES, y, x, o % LANES))
-    # The order: a tile of columns and channels, for which all products are added in registers.
+    # Loop order: a register tile of columns and channels accumulates all products.
     o, y, x, c, ky, kx = sch.get_loops(conv)
     o, lanes = sch.split(o, factors=[None, LANES])
     x, columns = sch.split(x, factors=[None, COLUMNS])
@@ -66,7 +66,7 @@ def schedule() -> tw.Schedule:
         *_, columns, lanes = sch.get_loops(block)
         sch.vectorize(lanes)
         sch.unroll(columns)
-    # A row of results gets bias and ReLU while it is near.
+    # Add bias and ReLU to a row of results while it is in cache.
     sch.reverse_compute_at("Y", y)
     for block in ("padded", "Y"):
         sch.vectorize(sch.get_loops(block)[-1])
@@ -75,7 +75,7 @@ def schedule() -> tw.Schedule:
 
 
 def reference(x: np.ndarray, f: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """As a product of matrices, each window a column of one of them."""
+    """Compute it as a matrix product (im2col): each window is a column."""
     padded = np.pad(x, ((0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
     columns = windows.transpose(0, 3, 4, 1, 2).reshape(C * 9, H * W)

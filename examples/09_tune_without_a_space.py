@@ -1,10 +1,10 @@
-"""Lesson 9: a fast kernel without a schedule. A product with bias and relu, by rules and by search.
+"""Lesson 9: get a fast kernel without a schedule. A product with bias and ReLU, by heuristics and by a search.
 
 python examples/09_tune_without_a_space.py [TRIALS]
 
-Nobody says here how loops run. `schedule="by rules"` lets the compiler choose from what is known of the processor, in
-milliseconds. `tw.tune` starts from that schedule, varies its choices, measures, and keeps the fastest that is correct.
-A database keeps what was measured: a second run measures nothing, and other programs compile from it.
+`schedule="by rules"` selects the heuristic schedule, in milliseconds. `tw.tune` starts from that schedule, varies its
+sampling decisions, measures, and keeps the fastest correct candidate. The database keeps all measurements: a second
+run measures nothing, and other programs compile from it.
 """
 
 import sys
@@ -35,7 +35,7 @@ def main(trials: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         records = Path(folder) / "records.db"
         result = tw.tune(program, trials=trials, database=records)
-        # Another day, another process: the fastest schedule on record.
+        # Later, in another process: the fastest schedule on record.
         recorded = tw.compile(program, database=records)
     kernels = {
         "as written": tw.compile(program, schedule="as written"),

@@ -1,10 +1,10 @@
-"""Lesson 10: a rule of one's own. What is known of a kind of block goes into the spaces of all programs that have one.
+"""Lesson 10: write your own schedule rule, which extends the spaces of all programs with matching blocks.
 
 python examples/10_write_a_rule.py [TRIALS]
 
-A rule gets a schedule and a block, and gives the schedules that it makes of them; where it returns two, both are
-searched. This one knows how to sum long rows: in several lanes and parts, which are put together at the end (rfactor),
-because a sum that goes on in one register waits for each addition. It leaves all other blocks alone.
+A rule gets a schedule and a block, and returns schedules; if it returns two, both are searched. This rule splits sums
+of long rows into several vector accumulators (`rfactor`), since in a single accumulator each addition waits for the
+previous one. It returns other blocks unchanged.
 """
 
 import sys
@@ -30,7 +30,7 @@ def row_sums(X: T.Buffer((ROWS, COLUMNS), "float32"), S: T.Buffer((ROWS,), "floa
 
 
 class LongSums(ms.ScheduleRule):
-    """Sums in `lanes` at a time, with a number of vectors that is drawn."""
+    """Vectorize sums with `lanes` lanes and a sampled number of accumulators."""
 
     def initialize(self, context):
         self.lanes = context.target.vector_bits // 32
@@ -42,7 +42,7 @@ class LongSums(ms.ScheduleRule):
         as_it_is = sch.copy()
         vectors = sch.sample_categorical([1, 2, 4, 8], [0.25] * 4)
         _, which, lane = sch.split(loops[1], [None, vectors, self.lanes])
-        parts = sch.rfactor(sch.fuse(which, lane), 1)  # a sum for each lane of each vector, then the sum of these
+        parts = sch.rfactor(sch.fuse(which, lane), 1)  # partial sums for each lane of each vector, then their sum
         rows, steps, lanes = sch.get_loops(parts)
         sch.reverse_compute_at(block, rows)
         sch.decompose_reduction(parts, steps)

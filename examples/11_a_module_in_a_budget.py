@@ -1,16 +1,15 @@
-"""Lesson 11: a whole module within a time budget, what became of it, and records that others use.
+"""Lesson 11: tune a whole module within a time budget, and share the records.
 
 python examples/11_a_module_in_a_budget.py [SECONDS]
 
-`tw.tune` of a module tunes each public function that nobody has scheduled. They share the seconds evenly, and what one
-does not need is left to those after it. It prints, for each, how many candidates were tried, the time of the best,
-by how much that is faster than the loops as they are written, and why its search ended: "seconds" where its share was
-used up, "exhausted" where all that the space holds was tried, "roofline" where the best is within 3 % of what this
-machine can do at all.
+`tw.tune` of a module tunes each public unscheduled function. The functions share the seconds evenly; time that one
+does not need goes to the next ones. For each function it prints the number of candidates, the best time, the speed-up
+over the unscheduled program, and why the search ended: "seconds" if its share was used up, "exhausted" if the space
+has no more points, "roofline" within 3 % of the machine's limit.
 
-What was measured is in a database: a file that can be copied, merged with others and read by whoever has the same
-program, who then compiles without tuning. The report tells, of each program in it, how the best time fell, what
-failed and why, and where the time of the session went. The same on a command line:
+Measurements are stored in a database, a file that can be copied, merged and read. Other users of the program compile
+from it without tuning. The report shows, for each program, the progress of the best time, failures and their reasons,
+and the time breakdown of the session. From the command line:
 
     tilewright tune examples/11_a_module_in_a_budget.py --seconds 10 --database records.db
     tilewright report records.db                    # records.html: times, failures, limits, the best schedules
@@ -54,12 +53,12 @@ def main(seconds: float) -> None:
     mine, shared = Path(folder.name) / "records.db", Path(folder.name) / "team.db"
     result = tw.tune(Layers, seconds=seconds, trials=1000, database=mine)
     print(result.table())
-    print(result["dense"].schedule.trace)  # what was found for one of them
+    print(result["dense"].schedule.trace)  # the best schedule of one of them
 
     for table in report_on(mine).tables():
         print(table)
 
-    # Elsewhere: records are added to those of others, and programs compile from them.
+    # On another machine: merge the records and compile from them.
     change(str(shared), [str(mine)], None, None, say=print)
     layers = tw.compile(Layers, database=shared)
     random = np.random.default_rng(0)

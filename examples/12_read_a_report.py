@@ -1,13 +1,13 @@
-"""Lesson 12: what became of a search. Its report, read table by table.
+"""Lesson 12: read the report of a search, table by table.
 
 python examples/12_read_a_report.py [TRIALS]
 
-A database knows more than the fastest schedule: each trial with its time or why it failed, what was refused before it
-became one, and where the time went. `tilewright report records.db` prints the tables and writes a page beside the file,
-with curves, the best schedules and their assembly; `report_on` gives the same to a program, as here.
+A database stores each trial with its time or its failure, what was refused before, and the time breakdown.
+`tilewright report records.db` prints tables and writes a page with curves, the best schedules and their assembly.
+`report_on` returns the same as data.
 
-The space below is written so that there is something to read: it also draws tiles that the registers of a processor
-do not hold, which are refused or slow.
+The space below also samples tiles that do not fit into registers. These are refused or slow, so that the report has
+something to show.
 """
 
 import sys

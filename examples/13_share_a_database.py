@@ -1,11 +1,10 @@
-"""Lesson 13: records that a team shares. Two people tune, a third one compiles, and tunes nothing.
+"""Lesson 13: share records in a team. Two people tune, a third one only compiles.
 
 python examples/13_share_a_database.py [TRIALS]
 
-A database is one file. It can be copied, sent, kept under version control; what others measured is added by
-`tilewright db`, and records are found by the program itself, not by its name or place. They count on the same kind of
-processor alone, which is part of each. Several people may also write to one file at a time, or to a server:
-`database="postgresql://user@host/name"`.
+A database is one file, which can be copied and kept under version control. `tilewright db` merges databases. Records
+are found by the program itself, whatever its name or file, and apply to the same kind of processor only. Several
+processes may write to one file, or to a server: `database="postgresql://user@host/name"`.
 """
 
 import os
@@ -38,7 +37,7 @@ def scaled(S: T.Buffer((64, 64), "float32"), P: T.Buffer((64, 64), "float32")):
 
 
 def run(*arguments: object, cwd: Path) -> None:
-    """A command as one types it, by somebody with a home of their own."""
+    """Run a command as a user with a separate home folder."""
     words = [str(argument) for argument in arguments]
     print(f"\n{cwd.name}$ {' '.join(words)}")
     environment = os.environ | {"HOME": str(cwd), "XDG_CACHE_HOME": str(cwd / "cache")}
@@ -49,7 +48,7 @@ def run(*arguments: object, cwd: Path) -> None:
 
 
 def use_them() -> None:
-    """What the third one runs: the same programs, and a file of records that came from elsewhere."""
+    """Compile the same programs from a file of records that came from elsewhere."""
     for program in (scores, scaled):
         kernel = tw.compile(program, database="team.db")
         print(f"{kernel.name}: {kernel.schedule}")
@@ -63,12 +62,12 @@ def main(trials: int) -> None:
         tw.tune(scores, trials=trials, database=ada / "records.db")
         tw.tune(scaled, trials=trials, database=grace / "records.db")
 
-        # One adds what the other has; of each program and target the best three stay.
+        # One user merges the records of the other; the best three of each program and target are kept.
         shutil.copy(ada / "records.db", grace / "from_ada.db")
         run("tilewright", "db", "team.db", "--merge", "records.db", "--merge", "from_ada.db", "--prune", 3, cwd=grace)
         run("tilewright", "db", "team.db", "--statistics", cwd=grace)
 
-        # Another folder, another home, another process: nothing is measured there.
+        # The third user has another folder, home and process, and measures nothing.
         shutil.copy(grace / "team.db", mary)
         shutil.copy(__file__, mary / "share.py")
         run("share", "use", cwd=mary)

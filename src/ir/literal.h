@@ -1,5 +1,5 @@
 // Numbers of Python where a program is built: a number keeps its value until it meets an operand, whose type it takes
-// (the table is in docs/scripts.md).
+// (the table is in docs/types.md).
 //
 //   x64 * 0.1                         // all digits of 0.1
 //   T.if_then_else(c, 0.1, 0.2)       // alone float32; stored to float64, all digits

@@ -1,6 +1,6 @@
 """Random programs with bare numbers of Python beside operands of every type, which say themselves what they compute.
 
-What type a number takes is the table of docs/scripts.md; its value is found by Python's integers and fractions.
+What type a number takes is the table of docs/types.md; its value is found by Python's integers and fractions.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from fuzz.session import Session
 from fuzz.steps import STEPS
 
 #: Programs that every run judges, however slow the machine is, and at most, however fast it is: those that are known
-#: to be without a finding (docs/fuzzing.md tells what is open).
+#: to be without a finding.
 LEAST, MOST = 40, 200
 
 

@@ -1,4 +1,4 @@
-"""A number of Python keeps its value until it meets an operand, whose type it takes: the table of docs/scripts.md.
+"""A number of Python keeps its value until it meets an operand, whose type it takes: the table of docs/types.md.
 
 Types are expected by that table, values by Python's integers and fractions (fuzz/numbers.py).
 """
