@@ -24,8 +24,5 @@ check:
 	@scripts/check
 
 docs:
-	@scripts/setup --preset $(PRESET)
-	@.venv/bin/python tools/generate_reference.py
-	@.venv/bin/python tools/generate_api.py
-	@PATH=.venv/bin:$$PATH python tools/generate_stub.py
-	@PATH=.venv/bin:$$PATH python tools/generate_script_stub.py
+	@scripts/setup --preset $(PRESET) --docs
+	@.venv/bin/python tools/build_site.py

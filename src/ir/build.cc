@@ -353,7 +353,7 @@ DataType call_type(Intrinsic intrinsic, const std::vector<Expr>& args) {
     refuse_operands("ir/intrinsic-arity",
                     "T." + std::string(row.name) + " takes " + std::to_string(row.arity) + " arguments, not " +
                         std::to_string(args.size()),
-                    "docs/reference/intrinsics.md says what each takes");
+                    "the table of intrinsics in the documentation says what each takes");
   }
   switch (row.typing) {
     case Typing::kSameFloat:

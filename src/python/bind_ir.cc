@@ -383,11 +383,11 @@ void bind_builders(nb::module_& m) {
         Intrinsic intrinsic = find_intrinsic(name);
         if (intrinsic == Intrinsic::kUnknown)
           throw Exception(argument_error("ir/intrinsic-name", "no intrinsic is called '" + name + "'",
-                                         "docs/reference/intrinsics.md lists them"));
+                                         "the table of intrinsics in the documentation lists them"));
         return call(intrinsic, std::move(args));
       },
       nb::arg("name"), nb::arg("args"),
-      "A call of an intrinsic by its name; docs/reference/intrinsics.md lists them.\n\nRaises:\n"
+      "A call of an intrinsic by its name; the table of intrinsics in the documentation lists them.\n\nRaises:\n"
       "    tilewright.ArgumentError: there is none of that name, or it does not take these arguments.");
   m.def(
       "cast", [](DataType dtype, const Operand& value) { return cast(dtype, value); }, nb::arg("dtype"),

@@ -44,13 +44,13 @@ Expr intrinsic(std::string_view name, std::vector<Operand> args) {
   Intrinsic intrinsic = find_intrinsic(name);
   if (intrinsic == Intrinsic::kUnknown)
     refuse("builder/intrinsic", "no intrinsic is called '" + std::string(name) + "'",
-           "docs/reference/intrinsics.md lists them");
+           "the table of intrinsics in the documentation lists them");
   const IntrinsicRow& row = intrinsic_row(intrinsic);
   if (row.arity >= 0 && static_cast<int>(args.size()) != row.arity) {
     refuse("builder/intrinsic",
            "T." + std::string(name) + " takes " + std::to_string(row.arity) + " arguments, not " +
                std::to_string(args.size()),
-           "docs/reference/intrinsics.md says what each takes");
+           "the table of intrinsics in the documentation says what each takes");
   }
   if (std::any_of(args.begin(), args.end(), [](const Operand& a) { return !a.node.defined(); })) {
     refuse("builder/intrinsic", "an argument of T." + std::string(name) + " is None", "pass an expression");

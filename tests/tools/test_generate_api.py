@@ -1,6 +1,10 @@
+import subprocess
+import sys
+
 import pytest
 
 import generate_api
+import report
 
 
 class Shape:
@@ -112,3 +116,30 @@ def test_a_kernel_is_described_with_what_it_inherits_from_the_compiled_module():
     kernel = page.partition("\n## Kernel\n")[2].partition("\n## ")[0]
     for name in ("name", "parameters", "threads"):
         assert f"`Kernel.{name}`" in kernel, name
+
+
+def test_the_list_of_signatures_has_names_and_members():
+    lines = list(generate_api.signature_lines("shapes.Square", Square))
+    assert lines == [
+        "class(Base, Shape) shapes.Square(size: int = 1)",
+        "def shapes.Square.area() -> int",
+        "property shapes.Square.corners",
+        "property shapes.Square.edge",
+        "property shapes.Square.side",
+        "property shapes.Square.size",
+    ]
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="signatures that Python makes differ between its versions")
+def test_the_tracked_list_of_signatures_is_up_to_date():
+    """In a process of its own: tests wrap Error.code."""
+    done = subprocess.run(
+        [sys.executable, report.ROOT / "tools/generate_api.py", "--check"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_an_old_list_is_noticed(tmp_path):
+    assert list(generate_api.check(tmp_path)) == [
+        f"{generate_api.SIGNATURES}: out of date, run `python tools/generate_api.py`"
+    ]
