@@ -1,6 +1,11 @@
-"""Check words: no notes to ourselves, American spelling, no file that is named after nothing."""
+"""Check words: no notes to ourselves, American spelling, no file that is named after nothing, the field's words.
+
+python tools/check_words.py              the repository; the field's words in documentation only
+python tools/check_words.py src python   what the table of the field's words finds in other folders
+"""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,9 +46,71 @@ BRITISH = {
 BRITISH_WORD = re.compile("(" + "|".join(BRITISH) + r")(?<!analyse(?=s\b))", re.IGNORECASE)
 EMPTY_NAMES = {"utils", "util", "common", "misc", "helper", "helpers"}
 
+#: Documentation, which uses the field's words.
+DOCUMENTATION = ("README.md", "CONTRIBUTING.md", "docs")
+#: Words that readers from LLVM, Halide, TVM or PyTorch have to decode, and what these call it. A pattern matches whole
+#: words in any case. Code, between backticks, is not looked at: names have tables of their own.
+FIELD_WORDS = {
+    "bands?|rows at a time": "row blocking, fused attention",
+    "few rows": "skinny GEMM, GEMV, split-K",
+    "add(ed|s)? in groups|groups? of columns": "dot-product instructions, panels, column blocks",
+    "turned|turn(s|ing)? round": "transposed, transpose",
+    "in turns?": "alternately",
+    "narrow(er)?": "small trip count, low precision",
+    "gaps": "strided access, de-interleave",
+    "phases": "strided sub-problems",
+    "long sums?": "split-K reduction",
+    "widen(s|ed|ing)?": "upcast",
+    "block facts": "access summary, block info",
+    "draws?|drew|drawn|drawing": "sample",
+    "attempts?": "try",
+    "ask(s|ed|ing)? for ahead|asked for in advance": "prefetch",
+    "side by side|along memory": "contiguous",
+    "lies?|lay|lying": "is stored, is aligned",
+    "(first|second|third) level": "L1, L2, L3",
+    "sums? in lanes|sums of two lanes": "vector accumulators",
+    "no rest|a rest": "remainder, tail",
+    "pieces": "piecewise polynomial, table segments",
+    "left out|leav(es?|ing) out": "omitted, optional",
+    "spending": "profiler, time breakdown",
+    "told|tell(s|ing)?": "report, log, notify",
+    "as (it is |they are )?written": "reference, unscheduled",
+    "by rules?": "heuristic schedule",
+    "homes?": "storage location",
+    "by hand": "manual",
+    "what (was|is) given": "arguments, inputs",
+    "likewise": "name the noun",
+}
+FIELD_WORD = re.compile("|".join(rf"\b(?P<w{n}>{words})\b" for n, words in enumerate(FIELD_WORDS)), re.IGNORECASE)
+_CODE = re.compile(r"`[^`\n]+`")
+
+
+def decoded(text: str, is_markdown: bool) -> Iterator[tuple[int, str]]:
+    """Yield the line of each word of the table, and what to write instead."""
+    instead = list(FIELD_WORDS.values())
+    in_code = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if is_markdown and line.startswith("```"):
+            in_code = not in_code
+        if in_code or (is_markdown and line.startswith("    ")):
+            continue
+        for match in FIELD_WORD.finditer(_CODE.sub("", line)):
+            (group,) = [name for name, value in match.groupdict().items() if value is not None]
+            yield number, f"'{match[0]}' has to be decoded; the field says: {instead[int(group[1:])]}"
+
+
+def check_field_words(root: Path, names: tuple[str, ...]) -> Iterator[str]:
+    """Yield one line for each word of the table in files, and in the files of folders."""
+    files = [root / name for name in names if (root / name).is_file()]
+    files += report.source_files(root, tuple(name for name in names if (root / name).is_dir()), SUFFIXES)
+    for path in files:
+        for number, finding in decoded(path.read_text(), path.suffix == ".md"):
+            yield f"{path.relative_to(root)}:{number}: {finding}"
+
 
 def check(root: Path) -> Iterator[str]:
     """Yield one line for each finding."""
+    yield from check_field_words(root, DOCUMENTATION)
     for path in report.source_files(root, FOLDERS, SUFFIXES):
         name = path.relative_to(root)
         for part in (*name.parts[:-1], path.stem):
@@ -63,4 +130,4 @@ def check(root: Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    report.run(check)
+    report.run((lambda root: check_field_words(root, tuple(sys.argv[1:]))) if sys.argv[1:] else check)

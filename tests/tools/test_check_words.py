@@ -26,3 +26,19 @@ def test_names_that_say_nothing(tree, name):
 
 def test_no_finding(tree):
     assert list(check_words.check(tree({"src/ir/a.cc": "// METHODOLOGY of colors, two analyses\n"}))) == []
+
+
+def test_documentation_uses_the_words_of_the_field(tree):
+    text = "Rows lie\nside by side; `lie` is a name.\n\n```\ntold\n```\n\n    as written\n\nIt is believed.\n"
+    root = tree({"docs/page.md": text, "README.md": "the operand is turned round\n", "src/ir/a.cc": "// told\n"})
+    assert sorted(check_words.check(root)) == [
+        "README.md:1: 'turned' has to be decoded; the field says: transposed, transpose",
+        "docs/page.md:1: 'lie' has to be decoded; the field says: is stored, is aligned",
+        "docs/page.md:2: 'side by side' has to be decoded; the field says: contiguous",
+    ]
+
+
+def test_the_words_of_the_field_in_other_folders(tree):
+    root = tree({"src/ir/a.cc": "int f();\n// Told by `draw`.\n", "python/b.py": ""})
+    (finding,) = check_words.check_field_words(root, ("src", "python"))
+    assert finding.startswith("src/ir/a.cc:2: 'Told'")
