@@ -386,7 +386,7 @@ def test_long_sums_are_made_in_parts():
     sch = scheduled(product(64, 64, 1 << 16), target)
     parts = int(sch.get(sch.get_block("C_rf_update")).writes[0].buffer.shape[0].value)
     assert parts > 1 and 16 * 4 * (1 << 16) // parts < target.l2_bytes
-    assert {entry["promoted"] for entry in tw.compile(sch).report["promotions"]} == {True}
+    assert {entry["promoted"] for entry in tw.compile(sch, target).report["promotions"]} == {True}
     for other in (product(64, 64, 1024), vector(64, 1 << 16), product(64, 64, 1 << 16, "int32")):
         assert "_rf" not in scheduled(other, target).mod.script()
 
@@ -668,7 +668,7 @@ def test_a_transposed_convolution_does_not_multiply_the_zeros_between_its_pixels
 def test_a_transposed_convolution_with_channels_first_has_vectors_across_channels(kernel):
     """Not along the results of a line, of which the condition holds for every other one; 17 filters are cut off."""
     sch = scheduled(transposed_in_channels(13, 12, 17, kernel, 2))
-    kernel = tw.compile(sch)
+    kernel = tw.compile(sch, TARGETS[0])
     assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
     assert re.search(r"if .* % 2 == 0.*:\n +for ", kernel.inspect("tir"))
     update = sch.get(sch.get_loops(sch.get_block("C_update"))[-1])
