@@ -15,6 +15,17 @@ namespace {
 /// Of loads that take everything between the first and the last element.
 constexpr int64_t kMostStride = 4;
 
+/// Whether a lane of a mask is false whatever runs.
+bool is_never(llvm::Value* mask, unsigned lane) {
+  if (auto* known = llvm::dyn_cast<llvm::Constant>(mask)) {
+    llvm::Constant* element = known->getAggregateElement(lane);
+    return element && element->isNullValue();
+  }
+  auto* both = llvm::dyn_cast<llvm::BinaryOperator>(mask);
+  return both && both->getOpcode() == llvm::Instruction::And &&
+         (is_never(both->getOperand(0), lane) || is_never(both->getOperand(1), lane));
+}
+
 bool is_index_type(DataType type) { return type.is_integral() && !type.is_bool() && type.is_scalar(); }
 
 /// Index arithmetic does not overflow, so the value of a wider type is the same value.
@@ -197,7 +208,36 @@ llvm::Value* FunctionEmitter::to_storage(Value* value, DataType type) {
   return type.is_int() ? builder_.CreateSExt(value, target) : builder_.CreateZExt(value, target);
 }
 
+/// A masked load by registers, where some hold no lane that is ever loaded: LLVM 19 loads such a part without its mask
+/// when it takes the vector apart itself. Null where there is no such part.
+llvm::Value* FunctionEmitter::load_parts(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask) {
+  const int part = state_.target.vector_bits / (8 * buffer->dtype.bytes());
+  if (part < 1 || lanes <= part || lanes % part != 0 || !std::has_single_bit(static_cast<unsigned>(lanes / part))) {
+    return nullptr;
+  }
+  auto is_empty = [&](int first) {
+    for (int lane = first; lane < first + part; ++lane) {
+      if (!is_never(mask, static_cast<unsigned>(lane))) return false;
+    }
+    return true;
+  };
+  bool any = false;
+  for (int first = 0; first < lanes; first += part) any |= is_empty(first);
+  if (!any) return nullptr;
+  const DataType type = buffer->dtype.with_lanes(part);
+  std::vector<Value*> parts;
+  for (int first = 0; first < lanes; first += part) {
+    std::vector<int> own(static_cast<size_t>(part));
+    std::iota(own.begin(), own.end(), first);
+    parts.push_back(is_empty(first) ? llvm::Constant::getNullValue(type_of(type))
+                                    : load_contiguous(buffer, base + constant(base.dtype(), int64_t{first}), part,
+                                                      builder_.CreateShuffleVector(mask, own)));
+  }
+  return concatenate(std::move(parts));
+}
+
 llvm::Value* FunctionEmitter::load_contiguous(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask) {
+  if (Value* parts = mask && lanes > 1 ? load_parts(buffer, base, lanes, mask) : nullptr) return parts;
   llvm::Type* element = storage_type(buffer->dtype.element());
   llvm::Type* type = element;
   if (lanes > 1 || mask) type = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));

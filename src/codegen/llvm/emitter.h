@@ -126,6 +126,7 @@ class FunctionEmitter {
   int64_t known_alignment(const Ref<Buffer>& buffer, const Expr& index) const;
   Value* emit_load(const Ref<BufferLoad>& load);
   void emit_store(const Ref<BufferStore>& store);
+  Value* load_parts(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask);
   Value* load_contiguous(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask);
   void store_contiguous(const Ref<Buffer>& buffer, const Expr& base, Value* value, Value* mask);
   Value* load_strided(const Ref<Buffer>& buffer, const Expr& base, int64_t stride, int lanes);
