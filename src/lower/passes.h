@@ -32,6 +32,7 @@ PassResult turn_loads(const Ref<PrimFunc>& func, PassContext& context);
 PassResult unroll_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult promote_registers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult plan_workspaces(const Ref<PrimFunc>& func, PassContext& context);
+PassResult carry_values(const Ref<PrimFunc>& func, PassContext& context);
 PassResult check_sizes(const Ref<PrimFunc>& func, PassContext& context);
 
 }  // namespace tilewright::lower

@@ -62,6 +62,7 @@ constexpr Row kRows[] = {
     {"unroll_loops", unroll_loops, kAll, kLowered, "makes the indices of local buffers constants"},
     {"promote_registers", promote_registers, kMachines, kLowered, "needs those constants"},
     {"plan_workspaces", plan_workspaces, kMachines, kLowered, "what is left is memory"},
+    {"carry_values", carry_values, kMachines, kLowered, "its registers share no memory with what is placed"},
     {"check_sizes", check_sizes, kMachines, kLowered, "passes look for loops and buffers at the top of a function"},
 };
 

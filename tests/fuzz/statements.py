@@ -3,7 +3,7 @@ what they do not write, several writers of one buffer, views of what is there, l
 
 from __future__ import annotations
 
-from fuzz.expressions import FLOATS, Axis, Buffer, Extent
+from fuzz.expressions import EXACT, FLOATS, Axis, Buffer, Extent
 from fuzz.stages import Stages
 from fuzz.writer import EXTENTS, plus, product
 
@@ -250,6 +250,49 @@ class Statements(Stages):
         self.add(body, f"{result.name}[{v.name}, {w.name}] = T.max({read}, {other.text})")
         self.hidden.append(total)
         self.settle(result, True, max(total.bound, other.bound))
+
+    def recurrence(self) -> None:
+        """A line of elements that are made of those before them, forward or backward; at times several such lines, or
+        one whose first elements a loop of their own sets."""
+        dtype = self.rng.choice([d for d in self.dtypes if d != "bool"] or ["int32"])
+        length, taps = self.rng.choice([5, 6, 8, 12, 20]), self.rng.choice([1, 1, 2, 3])
+        rows = self.rng.choice([0, 0, 2, 3])
+        buffer = Buffer(self.name("B"), dtype, [*([rows] if rows else []), length])
+        depth, outer = 1, []
+        if rows:
+            outer = [Axis(self.name("i"), rows)]
+            self.add(depth, f"for {outer[0].name} in range({rows}):")
+            depth += 1
+        is_backward, starts_apart = self.chance(0.3), self.chance(0.5)
+        self.e.axes = list(outer)
+        first = self.e.value(dtype, 1)
+
+        def element(place: str) -> str:
+            place = f"{length - 1} - ({place})" if is_backward else place
+            return f"{buffer.name}[{', '.join([*(axis.name for axis in outer), place])}]"
+
+        if starts_apart:
+            start = self.name("i")
+            self.add(depth, f"for {start} in range({taps}):")
+            self.add(depth + 1, f"{element(start)} = {first.text}")
+        loop = Axis(self.name("i"), length - taps if starts_apart else length)
+        self.add(depth, f"for {loop.name} in range({loop.extent}):")
+        self.e.axes = [*outer, loop]
+        value = self.e.value(dtype, 1)
+        place = plus(loop.name, taps) if starts_apart else loop.name
+        before = [element(f"{place} - {back}") for back in range(1, taps + 1) if back in (1, taps) or self.chance(0.5)]
+        joined = before[0]
+        for other in before[1:]:
+            joined = f"T.{self.rng.choice(['max', 'min'])}({joined}, {other})"
+        bound = max(first.bound, value.bound)
+        if dtype not in FLOATS or (self.rule == "exact" and bound * (length + 1) < EXACT[dtype]):
+            joined, bound = f"{joined} + {value.text}", bound * (length + 1)
+        else:
+            joined = f"T.max({joined}, {value.text})"
+        if not starts_apart:
+            joined = f"T.if_then_else({loop.name} < {taps}, {first.text}, {joined})"
+        self.add(depth + 1, f"{element(place)} = {joined}")
+        self.settle(buffer, True, bound)
 
     # ---- programs for a GPU
 

@@ -60,6 +60,7 @@ MARKS = {
     "loads where data allow": " and I[",
     "loops of 64 bits": "in range(T.int64(",
     "buffers of 64 bits": "((T.int64(",
+    "recurrences": " - 1] + ",
     "steps that callers see": "'), B",
     "steps that do not commute": "= T.truncdiv(B",
 }
