@@ -8,8 +8,9 @@
 // So stencils whose edges are clamped, or zeros by if_then_else, or those of the other side ((j + 1) % 64), have plain
 // loops for what lies between the edges. What
 // is stored, and in which order, stays. The iterations of a parallel loop stay one loop: its body branches. Loops that
-// are to be unrolled, or are short, or hold registers, stay as they are; so do large bodies, as each copy costs build
-// time. A loop's "pragma_loop_partition_hint" decides instead, where there is one: 0 keeps it whole, 1 does not.
+// are to be unrolled, or are short, stay as they are; so do loops that count through registers, whose vectors would
+// become of many widths, and large bodies, as each copy costs build time. A loop's "pragma_loop_partition_hint" decides
+// instead, where there is one: 0 keeps it whole, 1 does not.
 //
 // Needs      flat buffers
 // Ensures    conditions in values, and clamped indices, that always hold are gone between the edges
@@ -94,15 +95,33 @@ class Peeler {
     int64_t fewest = kFewestIterations;
     if (loop.kind == ForKind::kVectorized) fewest = kFewestVectors * vector_lanes(target_, widest_element(loop.body));
     if (extent < fewest) return false;
-    bool registers = false;
-    visit(loop.body, [&](const Ref<BufferStore>& store) { registers |= is_local(*store->buffer); });
+    if (counts_registers(loop)) return false;
     const int64_t count = accesses(loop.body);
-    return !registers && count <= kMostPeeledAccesses && copied_ + 2 * count <= kMostCopied;
+    return count <= kMostPeeledAccesses && copied_ + 2 * count <= kMostCopied;
   }
 
+  /// Whether iterations differ in the registers that they store to.
+  static bool counts_registers(const For& loop) {
+    bool found = false;
+    visit(loop.body, [&](const Ref<BufferStore>& store) {
+      found = found || (is_local(*store->buffer) && uses_var(store->indices[0], loop.loop_var));
+    });
+    return found;
+  }
+
+  /// Once loops are unrolled that are to be.
   static int64_t accesses(const Stmt& body) {
-    int64_t count = 0;
-    visit(body, [&](const Ref<BufferLoad>&) { ++count; }, [&](const Ref<BufferStore>&) { ++count; });
+    int64_t count = 0, copies = 1;
+    visit(
+        body,
+        [&](const Ref<For>& loop, Visitor& v) {
+          const int64_t outer = copies;
+          const int64_t extent = std::clamp<int64_t>(const_int(loop->extent).value_or(1), 1, kMostCopied);
+          if (loop->kind == ForKind::kUnrolled) copies = std::min(copies * extent, kMostCopied);
+          v.descend(loop);
+          copies = outer;
+        },
+        [&](const Ref<BufferLoad>&) { count += copies; }, [&](const Ref<BufferStore>&) { count += copies; });
     return count;
   }
 

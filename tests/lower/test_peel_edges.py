@@ -91,6 +91,37 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
         assert tw.lower(program, after="peel_edges").script().count("for j in") == 1
 
 
+def test_registers_of_an_iteration_do_not_keep_its_loop_whole():
+    @T.prim_func(private=True)
+    def program(A: T.Buffer((20, 8), "float32"), B: T.Buffer((20, 8), "float32")):
+        tile = T.alloc_buffer((8,), "float32", scope="local")
+        for j in range(20):
+            for k in T.vectorized(8):
+                tile[k] = A[T.max(j - 1, 0), k]
+            for k in T.vectorized(8):
+                B[j, k] = tile[k] + A[j, k]
+
+    lowered = tw.lower(program, after="simplify_indices", target="llvm -mcpu=haswell")
+    assert "T.max" not in lowered.script(), lowered.script()
+    check_equivalent(program, lowered)
+
+
+def test_loops_that_count_through_registers_stay_whole():
+    """Vectors of 15 and of 16 registers of one tile would take each other apart."""
+
+    @T.prim_func(private=True)
+    def program(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        tile = T.alloc_buffer((16,), "float32", scope="local")
+        for j in range(16):
+            tile[j] = A[T.max(j - 1, 0)]
+        for j in range(16):
+            B[15 - j] = tile[j]
+
+    lowered = tw.lower(program, after="simplify_indices", target="llvm -mcpu=haswell")
+    assert "T.max" in lowered.script(), lowered.script()
+    check_equivalent(program, lowered)
+
+
 def test_a_parallel_loop_stays_one_loop():
     program = tw.script.from_source(
         """

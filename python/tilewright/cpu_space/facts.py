@@ -41,6 +41,10 @@ _HEAVY = {
 _OPERATIONS = (ir.Add, ir.Sub, ir.Mul, ir.Min, ir.Max, ir.Cast, ir.Select)
 
 
+#: steps of a reduction over a window that are written out
+MOST_WINDOW = 32
+
+
 @dataclass(frozen=True)
 class Axis:
     """An axis of a block: the loop that it is bound to runs as long.
@@ -587,6 +591,14 @@ def goes_round(operand: Operand, variable: ir.Var) -> bool:
     for index in operand.indices:
         _core.visit(index, look)
     return found
+
+
+def has_edges(node: ir.Block, facts: Facts, axis: int) -> bool:
+    """Whether what is read along an axis is decided near its ends: indices that stop or begin again, and conditions, as
+    of padding."""
+    variable = facts.axes[axis].var
+    conditions = [call.args[0] for call in _all_of(ir.Call, node.body) if _name_of(call) == "if_then_else"]
+    return any(goes_round(read, variable) for read in facts.reads) or any(uses(each, variable) for each in conditions)
 
 
 def uses(index: Any, variable: ir.Var) -> bool:

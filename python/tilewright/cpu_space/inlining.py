@@ -6,7 +6,18 @@ import math
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import attempt
-from tilewright.cpu_space.facts import Sizes, facts_of, is_conditional, is_heavy, is_spatial, work_of
+from tilewright.cpu_space.facts import (
+    MOST_WINDOW,
+    Operand,
+    Sizes,
+    constant,
+    facts_of,
+    is_conditional,
+    is_heavy,
+    is_spatial,
+    uses,
+    work_of,
+)
 from tilewright.errors import ScheduleError
 from tilewright.schedule import BlockRV, Schedule
 
@@ -18,8 +29,9 @@ _WORTH_A_TRIP = 4.0
 def inline_blocks(schedule: Schedule, blocks: list[BlockRV], sizes: Sizes) -> list[BlockRV]:
     """Inlines what costs little to compute as often as it is read, and returns the blocks that are left.
 
-    What a reduction reads many times stays in memory, unless it is cheap and without a condition; a contraction takes
-    its operands from memory, but from where they were, when somebody only moved them.
+    What a reduction reads many times stays in memory, unless it is cheap and without a condition, or the padding of
+    short windows; a contraction takes its operands from memory, but from where they were, when somebody only moved
+    them.
     """
     left = []
     for block in blocks:
@@ -36,9 +48,10 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
     reductions = [consumer for consumer in consumers if not is_spatial(schedule.get(consumer))]
     if is_heavy(node) and (reductions or len(consumers) > 1):
         return False
-    if reductions and is_conditional(node):
+    is_padding = bool(reductions) and _is_padding_of_windows(schedule, node, reductions)
+    if reductions and is_conditional(node) and not is_padding:
         return False
-    moves = isinstance(node.body, ir.BufferStore) and isinstance(node.body.value, ir.BufferLoad)
+    moves = is_padding or (isinstance(node.body, ir.BufferStore) and isinstance(node.body.value, ir.BufferLoad))
     again = times_read(schedule, block, consumers, sizes) - 1
     for consumer in reductions:
         facts = facts_of(schedule, consumer)
@@ -51,6 +64,40 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
     except ScheduleError:
         return False
     return True
+
+
+def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
+    """Whether a block moves elements of images of known sizes, with a constant around them, for short reductions that
+    read nothing else and do not slide along the lanes: lowering takes the condition out of what lies between the edges
+    (src/lower/peel_edges.cc), so no copy is worth its way to memory. Along the lanes, what is between the edges fills
+    no vectors."""
+    body = node.body
+    if not isinstance(body, ir.BufferStore) or any(constant(extent) is None for extent in body.buffer.shape):
+        return False
+    value = body.value
+    chosen = value.args[1:] if is_conditional(node) and isinstance(value, ir.Call) else []
+    if sorted(isinstance(each, ir.BufferLoad) for each in chosen) != [False, True]:
+        return False
+    if not all(isinstance(each, (ir.BufferLoad, ir.IntImm, ir.FloatImm)) for each in chosen):
+        return False
+    for consumer in reductions:
+        facts = facts_of(schedule, consumer)
+        if facts is None or len(facts.reads) != 1 or facts.is_contraction():
+            return False
+        lanes = next((i for i in facts.spatial if facts.store.strides[i] == 1), None)
+        if lanes is None or not _is_copied_along(node, facts.reads[0], facts.axes[lanes].var):
+            return False
+        if math.prod(facts.extent(i) for i in facts.reduced) > MOST_WINDOW:
+            return False
+    return True
+
+
+def _is_copied_along(node: ir.Block, read: Operand, lane: ir.Var) -> bool:
+    """Whether a block that makes an operand asks nothing about the place that lanes read along."""
+    assert isinstance(node.body, ir.BufferStore) and isinstance(node.body.value, ir.Call)
+    places = [own for own, index in zip(node.body.indices, read.indices, strict=True) if uses(index, lane)]
+    condition = node.body.value.args[0]
+    return bool(places) and all(isinstance(own, ir.Var) and not uses(condition, own) for own in places)
 
 
 def times_read(schedule: Schedule, block: BlockRV, consumers: list[BlockRV], sizes: Sizes) -> float:

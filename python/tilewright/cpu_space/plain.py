@@ -6,7 +6,16 @@ import math
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, constant, goes_round, is_choice, step_after
+from tilewright.cpu_space.facts import (
+    MOST_WINDOW,
+    Facts,
+    constant,
+    goes_round,
+    has_edges,
+    is_choice,
+    next_step,
+    step_after,
+)
 from tilewright.cpu_space.inside import Inside
 from tilewright.cpu_space.register_tile import bits_of, lanes_along, tile_of_lanes_along
 from tilewright.schedule import BlockRV, LoopRV, Schedule
@@ -154,6 +163,9 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     if is_choice(schedule.get(facts.block)):
         _choices(schedule, facts, along, target)
         return
+    if along is not None and has_edges(schedule.get(facts.block), facts, along):
+        _windows_with_edges(schedule, facts, along, target)
+        return
     if along is not None:
         _columns(schedule, facts, along, target, draw)
         return
@@ -179,6 +191,26 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
         last = _results_together(schedule, facts, spatial, reduced, target)
     vectorize(schedule, last, lanes)
     share(schedule, spatial, total // _STEPS, target)
+
+
+def _windows_with_edges(schedule: Schedule, facts: Facts, along: int, target: _core.Target) -> None:
+    """Windows that slide along the lanes beyond the ends of what they read: lowering cuts the loop there, and makes
+    vectors of what is between."""
+    others = [facts.axes[i].loop for i in facts.spatial if i != along]
+    reduced = [facts.axes[i].loop for i in facts.reduced]
+    schedule.reorder(*others, facts.axes[along].loop, *reduced)
+    steps = math.prod(facts.extent(i) for i in facts.reduced)
+    if steps <= MOST_WINDOW and all(facts.axes[i].is_fixed for i in facts.reduced):
+        for loop in reduced:
+            attempt(schedule.unroll, loop)
+    after = next_step(schedule, facts, len(facts.spatial)) if others else None
+    if after is not None:
+        # Sums of a line stay near, and in memory that nothing else can point to.
+        attempt(schedule.reverse_compute_at, after, others[-1])
+        own = schedule.get_loops(after)
+        if len(own) == len(facts.spatial):
+            attempt(schedule.vectorize, own[-1])
+    share(schedule, others, math.prod(axis.extent for axis in facts.axes) // _STEPS, target)
 
 
 def _choices(schedule: Schedule, facts: Facts, along: int | None, target: _core.Target) -> None:
@@ -276,6 +308,7 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
     # Where the reduction may be empty, lowering knows best when results begin.
     is_fixed = all(facts.axes[i].is_fixed for i in facts.reduced)
     across = target.vector_registers // 2 >> draw.choose(3)
+    whole_rows = _rows_with_edges(schedule, facts, along, target)
     head, vector = others, facts.axes[along].loop
     if not whole or math.ceil(facts.extent(along) / lanes) > across:
         steps = math.prod(facts.extent(i) for i in facts.reduced)
@@ -299,7 +332,18 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
     if is_fixed and math.prod(facts.extent(i) for i in facts.reduced) <= _UNROLLED:
         for loop in reduced:
             attempt(schedule.unroll, loop)
-    share(schedule, head, total // _STEPS, target)
+    share(schedule, head[:whole_rows], total // _STEPS, target)
+
+
+def _rows_with_edges(schedule: Schedule, facts: Facts, along: int, target: _core.Target) -> int | None:
+    """How many of the loops outside of the lanes threads share, where something is decided near the ends of the next
+    one: it stays one loop then, of which lowering takes the ends off. None: all of them, where the outer ones alone
+    would be too few."""
+    others = [i for i in facts.spatial if i != along]
+    node = schedule.get(facts.block)
+    inner = max((n for n, i in enumerate(others) if has_edges(node, facts, i)), default=0)
+    enough = math.prod(facts.extent(i) for i in others[:inner]) >= 4 * target.num_cores
+    return inner if inner and enough else None
 
 
 def row_after_row(schedule: Schedule, facts: Facts, along: int, target: _core.Target) -> bool:
