@@ -68,7 +68,7 @@ void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
 
 class SkippedInitFinder {
  public:
-  explicit SkippedInitFinder(const Block* only) : only_(only) {}
+  explicit SkippedInitFinder(const Block* only) : only_(only), is_outside_(only != nullptr) {}
 
   void walk(const Stmt& stmt) {
     if (found || !stmt.defined()) return;
@@ -86,11 +86,14 @@ class SkippedInitFinder {
       for (size_t i = 0; i < realize->iter_values.size(); ++i) {
         values_[realize->block->iter_vars[i]->var] = substitute(realize->iter_values[i], values_);
       }
+      const bool outside = is_outside_;
+      is_outside_ &= &*realize->block != only_;
       under(realize->predicate, [&] {
-        check(*realize);
+        if (!is_outside_) check(*realize);
         if (realize->block->init.defined()) walk(realize->block->init);
         walk(realize->block->body);
       });
+      is_outside_ = outside;
     } else {
       for_each_child(stmt, [&](const NodeRef& child, Role) {
         if (child.sort() == Sort::kStmt) walk(Stmt(child));
@@ -111,7 +114,7 @@ class SkippedInitFinder {
 
   void check(const BlockRealize& realize) {
     const Block& block = *realize.block;
-    if (!block.init.defined() || is_nop(block.init) || (only_ && only_ != &block)) return;
+    if (!block.init.defined() || is_nop(block.init)) return;
     Sum sum{&realize, {}, {}, {}, {}};
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       Expr value = substitute(realize.iter_values[i], values_);
@@ -303,6 +306,7 @@ class SkippedInitFinder {
   }
 
   const Block* only_;
+  bool is_outside_;  ///< of the only block
   std::vector<Loop> loops_;
   std::vector<Expr> terms_;  ///< the conditions around
   VarMap values_;            ///< of axes and names, in terms of loops

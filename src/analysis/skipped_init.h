@@ -26,7 +26,8 @@ struct SkippedInit {
   std::string why, hint;
 };
 
-/// The first block whose init is not proved to run wherever a step of its reduction does; of `only`, where it is given.
+/// The first block whose init is not proved to run wherever a step of its reduction does; of `only` and the blocks in
+/// it, where it is given.
 std::optional<SkippedInit> find_skipped_init(const Stmt& body, const Block* only = nullptr);
 /// verify/init-skipped: of a module, function or statement.
 Status verify_inits(const NodeRef& node);

@@ -15,6 +15,7 @@ import pytest
 import tilewright as tw
 from tilewright import _core, ir
 from tilewright.script import from_source
+from tilewright.script import tir as T
 
 CODE = "verify/init-skipped"
 BODY = """
@@ -108,12 +109,71 @@ def test_what_may_not_begin_is_refused(name: str) -> None:
         assert error.value.code == CODE and "T.axis.reduce((i, n), r)" in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["a triangle", "all but the first"])
-def test_no_init_is_taken_out_that_would_not_run(name: str) -> None:
+@T.prim_func
+def row_description(a: T.handle, c: T.handle):
+    A = T.match_buffer(a, (5,), "int32", offset_factor=1)
+    C = T.match_buffer(c, (1,), "int32", offset_factor=1)
+    with T.block("root"):
+        T.reads(C[0], A[0:5])
+        T.writes(C[0])
+        for r in range(5):
+            with T.block("C"):
+                vr = T.axis.reduce(5, r)
+                C[0] = C[0] + A[vr]
+
+
+@T.prim_func
+def row_sum(a: T.handle, c: T.handle):
+    A = T.match_buffer(a, (5,), "int32", offset_factor=1)
+    C = T.match_buffer(c, (1,), "int32", offset_factor=1)
+    with T.block("root"):
+        T.reads(C[0], A[0:5])
+        T.writes(C[0])
+        C[0] = C[0] + A[0] + A[1] + A[2] + A[3] + A[4]
+
+
+tw.TensorIntrin.register("test_skipped_init_row", row_description, row_sum)
+STEPS = {
+    "decompose_reduction": ("P4", lambda sch, loops: sch.decompose_reduction("C", loops[-1])),
+    "rfactor": ("P8", lambda sch, loops: sch.rfactor(loops[-1], 0)),
+    "blockize": ("P4", lambda sch, loops: sch.blockize(loops[-1])),
+    "blockize of blocks": ("P4", lambda sch, _: sch.blockize([sch.get_block("C")])),
+    "tensorize": ("blockize/P4", lambda sch, loops: sch.tensorize(loops[-1], "test_skipped_init_row")),
+    "tensorize of a block": ("P2", lambda sch, _: sch.tensorize("C", "test_skipped_init_row")),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("name", ["a triangle", "all but the first", "data", "a loop of data"])
+def test_no_step_is_taken_with_an_init_that_would_not_run(name: str, step: str) -> None:
     sch = tw.Schedule(REFUSED[name])
-    with pytest.raises(tw.ScheduleError, match="may be skipped") as error:
-        sch.decompose_reduction("C", sch.get_loops("C")[1])
-    assert error.value.code == "decompose_reduction/P4"
+    code, take = STEPS[step]
+    with pytest.raises(tw.ScheduleError, match="the init of block 'C' may be skipped") as error:
+        take(sch, sch.get_loops("C"))
+    assert error.value.code == (code if "/" in code else f"{step.split()[0]}/{code}")
+    assert "T.axis.reduce((i, n), r)" in error.value.hint
+
+
+def test_no_intrinsic_takes_the_place_of_a_block_with_such_an_init_inside() -> None:
+    function = from_source("""
+@T.prim_func
+def main(A: T.Buffer((4, 5), "int32"), C: T.Buffer((4,), "int32")):
+    for i in range(4):
+        with T.block("row"):
+            vi = T.axis.spatial(4, i)
+            T.reads(A[vi, 0:5])
+            T.writes(C[vi])
+            for r in range(5):
+                with T.block("C"):
+                    vr = T.axis.reduce(5, r)
+                    T.where(r != 0)
+                    with T.init():
+                        C[vi] = 0
+                    C[vi] = C[vi] + A[vi, vr]
+""")
+    with pytest.raises(tw.ScheduleError, match="the init of block 'C' may be skipped") as error:
+        tw.Schedule(function).tensorize("row", "test_skipped_init_row")
+    assert error.value.code == "tensorize/P2"
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
@@ -213,7 +273,7 @@ def main(A: T.Buffer(({rows}, {columns + begin}), "int32"), C: T.Buffer(({rows},
 
 @pytest.mark.parametrize("part", range(4))
 def test_random_masks(part: int) -> None:
-    kept = refused = 0
+    kept = refused = taken = 0
     for seed in range(part * 150, part * 150 + 150):
         function, steps, shape = program(random.Random(seed))
         begun = {element for element, _, first in steps if first}
@@ -235,7 +295,31 @@ def test_random_masks(part: int) -> None:
             np.testing.assert_array_equal(out, expected, err_msg=f"{seed}\n{function.script()}")
         refused += is_skipped
         kept += not is_skipped
-    assert kept > 40 and refused > 15
+        taken += steps_agree(function, is_skipped, shape)
+    assert kept > 40 and refused > 15 and taken > 60
+
+
+def steps_agree(function: ir.PrimFunc, is_skipped: bool, shape: tuple[int, int]) -> int:
+    """How many steps with the reduction were taken; each of them means the same."""
+
+    def result(module: ir.Module | ir.PrimFunc) -> np.ndarray:
+        given = np.arange(1, 1 + shape[0] * shape[1], dtype="int32").reshape(shape)
+        out = np.full(shape[0], 7, "int32")
+        tw.compile(module, "interpreter")(given, out)
+        return out
+
+    taken = 0
+    for name in ("decompose_reduction", "rfactor", "blockize", "blockize of blocks"):
+        for number in range(len(tw.Schedule(function).get_loops("C"))):
+            sch = tw.Schedule(function)
+            try:
+                STEPS[name][1](sch, sch.get_loops("C")[: number + 1])
+            except tw.ScheduleError:
+                continue
+            assert not is_skipped, (name, number, function.script())
+            np.testing.assert_array_equal(result(sch.mod), result(function), err_msg=sch.mod.script())
+            taken += 1
+    return taken
 
 
 @pytest.mark.parametrize(

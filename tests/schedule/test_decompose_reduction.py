@@ -1,5 +1,6 @@
 import pytest
 
+import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -188,3 +189,22 @@ def test_what_an_init_reads_is_complete():
         sch.decompose_reduction("C", sch.get_loops("C")[1])
 
     check_refused(biased, transform, "decompose_reduction/P6")
+
+
+def test_what_is_accumulated_into_is_read_once():
+    """Also where the block has said so itself."""
+
+    @T.prim_func
+    def said(A: T.Buffer((4, 5)), C: T.Buffer((4,))):
+        for i, k in T.grid(4, 5):
+            with T.block("C"):
+                v, vk = T.axis.remap("SR", [i, k])
+                T.reads(A[v, vk], C[v])
+                T.writes(C[v])
+                with T.init():
+                    C[v] = T.float32(0)
+                C[v] = C[v] + A[v, vk]
+
+    sch = tw.Schedule(said)
+    sch.decompose_reduction("C", sch.get_loops("C")[1])
+    assert [read.buffer.name for read in sch.get(sch.get_block("C_update")).reads] == ["A", "C"]

@@ -20,8 +20,8 @@
 //           P3 conditions on blocks speak of the outer loops, of the inner loops, or of whole axes; what is asked
 //           outside
 //              is no data that the blocks change
-//           P4 an init that moves runs for each element exactly once, before its first step: the inner loops take the
-//              steps of the reduction in order, and each once
+//           P4 an init runs wherever a step of its reduction does; one that moves runs for each element exactly once,
+//              before its first step: the inner loops take the steps of the reduction in order, and each once
 //           P5 blocks that are joined reduce inside only, on the same conditions outside
 #include <algorithm>
 
@@ -39,6 +39,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
+#include "schedule/inits.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/blockize.h"
 
@@ -575,6 +576,7 @@ Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_ite
         {place.node(), tree.stmt(block)},
         "the loops of the new block contain loops and one block only; blockize an inner loop");
   }
+  TW_RETURN_IF_ERROR(require_inits_run({place.func, place.tree, block}, "blockize/P4"));
   TW_RETURN_IF_ERROR(check_ranges(tree, place.at, loops_inside(tree, place.at, block)));
   OuterAxes outer;
   Division division(tree, block, place.at, preserve_unit_iters);
@@ -665,6 +667,7 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
   for (int nest : nests) {
     int block = tree[nest].is_block ? nest : tree.child_blocks(nest)[0];
     inside.push_back(block);
+    TW_RETURN_IF_ERROR(require_inits_run({blocks[0].func, blocks[0].tree, block}, "blockize/P4"));
     TW_RETURN_IF_ERROR(check_ranges(tree, nest, loops_inside(tree, nest, block)));
     Division division(tree, block, nest, preserve_unit_iters);
     TW_RETURN_IF_ERROR(division.run(outer));

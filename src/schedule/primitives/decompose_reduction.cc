@@ -27,11 +27,11 @@
 #include "analysis/reduction_start.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
-#include "analysis/skipped_init.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
+#include "schedule/inits.h"
 #include "schedule/primitives/decompose_reduction.h"
 #include "schedule/relocate.h"
 
@@ -67,10 +67,7 @@ Status check(const Place& block, const Place& loop) {
                     {tree.stmt(at), loop.node(), block.node()}, "take that loop or one around it");
     }
   }
-  if (auto skipped = analysis::find_skipped_init(tree.stmt(0), &block.block())) {
-    return refuse("decompose_reduction/P4", "the init of " + describe(block) + " may be skipped: " + skipped->why,
-                  {block.node()}, skipped->hint);
-  }
+  TW_RETURN_IF_ERROR(require_inits_run(block, "decompose_reduction/P4"));
   if (auto obstacle = analysis::why_irregular_reduction(tree, tree[loop.at].parent, block.at, true)) {
     return refuse("decompose_reduction/P4", *obstacle,
                   "decompose before the loops of the reduction are changed, or at a loop further out");
@@ -208,7 +205,14 @@ Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
   edit.change_block(block.at, [&](Block& update) {
     update.name_hint = name + "_update";
     update.init = {};
-    update.reads.insert(update.reads.begin(), update.writes.begin(), update.writes.end());
+    // What is accumulated into is read now, unless the block has said so before.
+    std::vector<Ref<BufferRegion>> reads;
+    for (const Ref<BufferRegion>& write : update.writes) {
+      bool known = std::any_of(update.reads.begin(), update.reads.end(),
+                               [&](const Ref<BufferRegion>& read) { return read->buffer == write->buffer; });
+      if (!known) reads.push_back(write);
+    }
+    update.reads.insert(update.reads.begin(), reads.begin(), reads.end());
   });
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);

@@ -45,6 +45,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
+#include "schedule/inits.h"
 #include "schedule/primitives/rfactor.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
@@ -146,6 +147,7 @@ Result<Chain> find_chain(const Place& loop) {
                       (facts.why.empty() ? std::string(": it has no init") : ": " + facts.why),
                   {chain.block.node()}, "name loops of a block with T.init()");
   }
+  TW_RETURN_IF_ERROR(require_inits_run(chain.block, "rfactor/P8"));
   if (loop.loop().kind != ForKind::kSerial) {
     return refuse("rfactor/P2", describe(loop) + " is not serial", {loop.node()},
                   "factor the loop first, then say who runs the iterations");

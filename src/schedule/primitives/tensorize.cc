@@ -13,7 +13,8 @@
 // body, over views of the parts that the description's buffers are.
 //
 // Requires  P1 an intrinsic of this name is registered
-//           P2 the block has no init, allocates nothing and makes no views; a loop can be blockized
+//           P2 the block has no init, allocates nothing and makes no views, and the inits in it run wherever a step
+//              of their reductions does; a loop can be blockized
 //           P3 the block computes what the description says, for some part of a buffer for each of its parameters
 //           P4 each part is within what the block declares, and inside of its buffer
 //           P5 a part that is written shares no memory with another one
@@ -27,6 +28,7 @@
 #include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
+#include "schedule/inits.h"
 #include "schedule/match_description.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/blockize.h"
@@ -301,6 +303,9 @@ Result<Plan> plan(const State& state, const Tensorize& tensorize) {
   }
   Ref<Block> root = place.tree->block_ref(0);
   int at = place.at;
+  if (!(*place.tree)[at].is_loop) {
+    TW_RETURN_IF_ERROR(require_inits_run(place, "tensorize/P2"));
+  }
   if (const LoopRV* loop = std::get_if<LoopRV>(&tensorize.block_or_loop)) {
     TW_TRY(blockized, plan(state, Blockize{{*loop}, tensorize.preserve_unit_iters}));
     root = blockized.root;

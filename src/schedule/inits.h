@@ -1,0 +1,12 @@
+// Whether the init of a reduction runs wherever a step of it does (analysis/skipped_init.h): what takes a reduction
+// apart, or puts a block around it, would begin it with what the memory held before.
+#pragma once
+
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+
+/// Refuses a block that has an init, or has a block with one inside, which a condition may skip.
+Status require_inits_run(const Place& block, const char* code);
+
+}  // namespace tilewright::schedule
