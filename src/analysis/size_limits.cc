@@ -61,10 +61,11 @@ class Limits {
     for (const SizeLimit& limit : limits_) {
       if (same_expr(limit.holds, needed_)) return;
     }
-    limits_.push_back({needed_,
-                       "the extent " + brief(extent) + " of " + of + " goes beyond " + extent.dtype().str() +
-                           " for arguments of these sizes",
-                       "use smaller arrays, or declare the sizes as T.int64", node});
+    limits_.push_back(
+        {needed_,
+         "the extent " + brief(extent) + " of " + of + " goes beyond " + extent.dtype().str() +
+             " for arguments of these sizes",
+         extent.dtype().bits < 64 ? "use smaller arrays, or declare the sizes as T.int64" : "use smaller sizes", node});
   }
 
   /// The value in int64, of sums, products and quotients of sizes; `needed_` receives what keeps each of its parts in
@@ -87,6 +88,7 @@ class Limits {
     if (!is_sum && const_int(*operands.b).value_or(0) < 1) return std::nullopt;
     auto a = exact(*operands.a), b = exact(*operands.b);
     if (!a || !b) return std::nullopt;
+    if (e.is<Mul>() && e.dtype().bits >= 64) keep_product(*a, *b);
     return kept(binary(e.kind(), *a, *b), e.dtype());
   }
 
@@ -102,16 +104,23 @@ class Limits {
     const Expr by = constant(kWide, *step), number = floordiv(*x + (by - 1), by);
     const Expr last = number * by - 1;
     if (analyzer_.const_int_bound(last).max_value > int_max(e.dtype())) {
-      Expr holds = le(last, constant(kWide, int_max(e.dtype())));
-      needed_ = needed_.defined() ? logical_and(needed_, holds) : holds;
+      need(le(last, constant(kWide, int_max(e.dtype()))));
     }
     return number;
   }
 
+  /// Nothing is wider than int64: a product of sizes is compared before it is formed. What is added to a size there
+  /// would need arrays that no memory has.
+  void keep_product(const Expr& a, const Expr& b) {
+    const __int128 x = analyzer_.const_int_bound(a).max_value, y = analyzer_.const_int_bound(b).max_value;
+    if (x * y > int_max(kWide)) need(le(a, floordiv(constant(kWide, int_max(kWide)), max(b, one(kWide)))));
+  }
+
+  void need(Expr holds) { needed_ = needed_.defined() ? logical_and(needed_, holds) : holds; }
+
   std::optional<Expr> kept(Expr value, DataType type) {
     if (type.bits >= 64) return value;
     const arith::ConstIntBound bound = analyzer_.const_int_bound(value);
-    auto need = [&](Expr holds) { needed_ = needed_.defined() ? logical_and(needed_, holds) : holds; };
     if (bound.max_value > int_max(type)) need(le(value, constant(kWide, int_max(type))));
     if (bound.min_value < int_min(type)) need(ge(value, constant(kWide, int_min(type))));
     return value;

@@ -71,6 +71,9 @@ class Drawing(Parts):
         if not self.is_for_threads and self.more.random() < 0.1:
             self.e.buffers, self.e.axes, self.e.lets = list(self.buffers), [], []
             self.recurrence()
+        if not self.is_for_threads and self.more.random() < 0.3:
+            self.e.buffers, self.e.axes, self.e.lets = list(self.buffers), [], []
+            self.ragged()
         if self.chance(0.8) and any(not buffer.is_param for buffer in self.buffers):
             self.use_all(params)
         if self.widths.random() < 0.2:

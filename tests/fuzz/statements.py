@@ -294,6 +294,37 @@ class Statements(Stages):
         self.add(depth + 1, f"{element(place)} = {joined}")
         self.settle(buffer, True, bound)
 
+    def ragged(self) -> None:
+        """A block under loops whose extents are read from data, which reach into all of what is there, or less."""
+        index = self.e.index_buffer
+        candidates = [b for b in self.complete() if len(b.shape) <= 2]
+        if index is None or not candidates:
+            return
+        buffer = self.rng.choice(candidates)
+        loops, axes = [], [Axis(self.name("v"), int(extent)) for extent in buffer.shape]
+        for depth, axis in enumerate(axes, 1):
+            place = self.rng.choice(["0", "1", *(f"{loop} % {index.shape[0]}" for loop in loops)])
+            read = f"{index.name}[{place}]"
+            # Of the latter two, nothing says how large they are.
+            extent = self.rng.choice(
+                [
+                    f"T.min({read}, {axis.extent})",
+                    f"T.min({read}, T.max({index.name}[2], {axis.extent})) - T.max({read} - {axis.extent}, 0)",
+                    f"T.if_then_else({read} > {axis.extent}, {axis.extent}, {read})",
+                ]
+            )
+            if axis is axes[0] and self.rng.random() < 0.3:
+                extent = str(axis.extent)
+            loops.append(self.name("i"))
+            self.add(depth, f"for {loops[-1]} in range({extent}):")
+        self.add(len(axes) + 1, f'with T.block("{self.name("S")}"):')
+        for axis, loop in zip(axes, loops, strict=True):
+            self.add(len(axes) + 2, f"{axis.name} = T.axis.spatial({axis.extent}, {loop})")
+        self.e.axes = axes
+        value = self.value_for(buffer, 1)
+        self.add(len(axes) + 2, f"{buffer.name}[{', '.join(axis.name for axis in axes)}] = {value.text}")
+        self.settle(buffer, False, max(buffer.bound, value.bound))
+
     # ---- programs for a GPU
 
     def threads(self) -> None:

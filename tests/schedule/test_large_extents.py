@@ -252,3 +252,125 @@ def main(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
     b = np.zeros(4, np.int32)
     kernel(a, b)
     assert b.tolist() == [-(-int(x) // step) - (-(-(int(x) - 3) // step)) + 1 for x in a]
+
+
+# ---- extents that are read from data: no call can be asked, so what rounds them up, or multiplies them, is int64
+
+
+def data_program(first: str, second: str, dtype: str = "int32") -> ir.PrimFunc:
+    """Counts the iterations of two loops, and notes the last of them."""
+    return from_source(f"""
+@T.prim_func
+def main(N: T.Buffer((4,), "{dtype}"), C: T.Buffer((3,), "int64")):
+    for i in range({first}):
+        for j in range({second}):
+            with T.block("C"):
+                vi = T.axis.opaque({first}, i)
+                vj = T.axis.opaque({second}, j)
+                T.reads(C[0:3])
+                T.writes(C[0:3])
+                C[0] = C[0] + T.int64(1)
+                C[1] = T.Cast("int64", vi)
+                C[2] = T.Cast("int64", vj)
+""")
+
+
+def counted(program: tw.Schedule | ir.PrimFunc, numbers: list[int], target: str, dtype: str = "int32") -> list[int]:
+    found = np.zeros(3, np.int64)
+    tw.compile(program, target=target)(np.array(numbers, dtype), found)
+    return found.tolist()
+
+
+@pytest.mark.parametrize("target", ["native", "interpreter"])
+@pytest.mark.parametrize("part", range(2))
+def test_loops_over_data_run_as_often_as_before(target: str, part: int) -> None:
+    rng = random.Random(part)
+    wide = 0
+    for _ in range(20):
+        extents = ["N[0]", "N[1] - N[2]", "T.min(N[3], 9)", "N[0] // 2 + 1"]
+        first, second = rng.choice(extents), rng.choice(extents)
+        function = data_program(first, second)
+        sch = tw.Schedule(function)
+        loops = sch.get_loops("C")
+        if rng.random() < 0.6:
+            loops = [sch.fuse(*loops)]
+        for _ in range(rng.randint(0, 2)):
+            factors: list[int | None] = [None, rng.choice([2, 3, 1000, 10**6])]
+            rng.shuffle(factors)
+            sch.split(rng.choice(loops), factors)
+            loops = sch.get_loops("C")
+        wide += any(sch.get(loop).loop_var.dtype == "int64" for loop in loops)
+        for _ in range(3):
+            low = rng.randint(-3, 5)
+            numbers = [rng.randint(0, 7), low + rng.randint(0, 7), low, rng.randint(-2, 12)]
+            scope = {"N": numbers, "T": type("", (), {"min": min})}
+            n, m = (max(0, eval(extent, {}, scope)) for extent in (first, second))
+            expected = [n * m, n - 1, m - 1] if n * m else [0, 0, 0]
+            assert counted(sch, numbers, target) == expected, (numbers, sch.mod.script())
+    assert wide > 5
+
+
+def test_a_product_of_data_that_leaves_int32_runs() -> None:
+    """65536 * 65536 is 0 in int32, and 46341 * 46341 is negative: loops over these would run never."""
+    sch = tw.Schedule(data_program("N[0]", "N[1]"))
+    fused = sch.get(sch.fuse(*sch.get_loops("C")))
+    assert fused.loop_var.dtype == "int64"
+    text = sch.mod.script()
+    assert 'T.Cast("int64", N[0]) * T.Cast("int64", N[1])' in text, text
+    # What fits stays as it is.
+    for second in ("T.min(N[1], 100)", "N[1] % 7"):
+        sch = tw.Schedule(data_program("T.min(N[0], 1000)", second))
+        assert sch.get(sch.fuse(*sch.get_loops("C"))).loop_var.dtype == "int32"
+
+
+def test_tiles_of_data_are_counted_in_int64() -> None:
+    """The last of 2148 tiles of a million ends beyond int32, where a sum in it would be negative again, and less than
+    the extent: the block would run too often."""
+    sch = tw.Schedule(data_program("1", "N[1]"))
+    tiles = sch.split(sch.get_loops("C")[1], [None, 1000, 1000])
+    assert {sch.get(loop).loop_var.dtype for loop in tiles} == {"int64"}
+    assert counted(sch, [0, 2_500_001, 0, 0], "native") == [2_500_001, 0, 2_500_000]
+    # What fits stays as it is.
+    sch = tw.Schedule(data_program("1", "N[1] % 1000"))
+    tiles = sch.split(sch.get_loops("C")[1], [None, 1000, 1000])
+    assert {sch.get(loop).loop_var.dtype for loop in tiles} == {"int32"}
+
+
+def test_int64_data_are_split_and_fused() -> None:
+    sch = tw.Schedule(data_program("N[0]", "N[1]", "int64"))
+    sch.split(sch.fuse(*sch.get_loops("C")), [None, 32])
+    assert counted(sch, [5, 7, 0, 0], "native", "int64") == [35, 4, 6]
+
+
+@pytest.mark.parametrize("target", ["native", "interpreter"])
+def test_products_of_sizes_that_leave_int64_are_refused(target: str) -> None:
+    """2^32 * 2^32 is 0 in int64."""
+    function = from_source("""
+@T.prim_func
+def main(n: T.int64, m: T.int64, k: T.int64, C: T.Buffer((3,), "int64")):
+    for a, b, c in T.grid(n, m, k):
+        with T.block("C"):
+            va, vb, vc = T.axis.remap("SSS", [a, b, c])
+            C[(va + vb + vc) % T.int64(3)] = T.int64(1)
+""")
+    sch = tw.Schedule(function)
+    sch.fuse(*sch.get_loops("C"))
+    kernel = tw.compile(sch, target=target)
+    rng = random.Random(target)
+    refused = ran = 0
+    for _ in range(200):
+        sizes = [rng.choice([0, 1, 2, 3, 2**31, 2**32, 2**62, rng.randint(0, 2**40)]) for _ in range(3)]
+        found = np.zeros(3, np.int64)
+        total, of_two = math.prod(sizes), max(sizes[0] * sizes[1], sizes[1] * sizes[2])
+        if 1000 < total < 2**63:
+            continue  # takes too long
+        try:
+            kernel(*sizes, found)
+        except tw.Error as error:
+            assert error.code == ("interpret/extent" if target == "interpreter" else "call/extent")
+            assert "goes beyond int64" in str(error) and max(total, of_two) >= 2**63
+            refused += 1
+        else:
+            assert total <= 1000 and bool(found.any()) == (total > 0)
+            ran += 1
+    assert refused > 30 and ran > 30

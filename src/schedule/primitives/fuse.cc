@@ -13,7 +13,8 @@
 //           P3 each starts at 0
 //           P4 each is the only statement of the one before
 //           P5 no extent depends on another loop of them
-//           P6 the product of the extents fits the type of the new loop
+//           P6 the product of the extents fits the type of the new loop: that of the widest, but int64 where extents
+//              are read from data, of which no call can be asked
 //           P7 where an extent is no number, parallel loops around are still known to be independent: quotients by
 //              such an extent hide what a block touches
 #include "schedule/primitives/fuse.h"
@@ -44,6 +45,22 @@ Status check_nesting(const Place& outer, const Place& inner) {
                         : "fuse() takes loops of one nest; merge() makes one loop of two nests side by side");
 }
 
+/// The type of the one loop: the widest, but int64 where the product of what is read may leave a smaller one. What
+/// leaves int64 would never end.
+DataType type_of_product(const std::vector<Place>& loops, arith::Analyzer& analyzer) {
+  DataType widest = loops[0].loop().loop_var.dtype();
+  __int128 most = 1;
+  bool reads_data = false;
+  for (const Place& place : loops) {
+    const Expr& extent = place.loop().extent;
+    reads_data |= effect_of(extent) != Effect::kPure;
+    if (place.loop().loop_var.dtype().bits > widest.bits) widest = place.loop().loop_var.dtype();
+    const int64_t high = std::min(analyzer.const_int_bound(extent).max_value, int_max(extent.dtype()));
+    most = std::min<__int128>(most * std::max<int64_t>(high, 1), int64_t{1} << 62);
+  }
+  return reads_data && loops.size() > 1 && most > int_max(widest) ? DataType::int_(64) : widest;
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const Fuse& fuse) {
@@ -67,15 +84,11 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
   }
   if (loops.empty()) return refuse("fuse/P1", "no loops are given", {}, "name at least one loop");
 
-  DataType dtype = loops[0].loop().loop_var.dtype();
   std::string name;
-  for (const Place& place : loops) {
-    DataType other = place.loop().loop_var.dtype();
-    if (other.bits > dtype.bits) dtype = other;
-    name += place.loop().loop_var->name_hint + "_";
-  }
-  Ref<Var> fused = var(name + "fused", dtype);
+  for (const Place& place : loops) name += place.loop().loop_var->name_hint + "_";
   Rebind rebind(*loops[0].tree, loops[0].at, fuse.preserve_unit_iters);
+  const DataType dtype = type_of_product(loops, rebind.analyzer());
+  Ref<Var> fused = var(name + "fused", dtype);
   Expr lower = one(dtype);
   std::vector<Expr> values(loops.size());
   for (size_t i = loops.size(); i-- > 0;) {

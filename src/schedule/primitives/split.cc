@@ -7,6 +7,10 @@
 //                                             T.where(i_0 * 32 + i_1 < 100)
 //       B[vi] = A[vi]                         B[vi] = A[vi]
 //
+// Sizes of arguments are asked by each call whether extents that are made of them fit their types
+// (analysis/size_limits.h). No call can be asked for data: where an extent that is read may leave int32 when it is
+// rounded up, the new loops are of int64.
+//
 // Requires  P1 the loop is serial, without annotation or binding
 //           P2 it starts at 0
 //           P3 at most one factor is inferred, and there is at least one factor
@@ -42,6 +46,7 @@ std::string factor_list(const State& state, const Split& split) {
 }
 
 struct SplitExtents {
+  DataType dtype;             ///< of the new loops
   std::vector<Expr> extents;  ///< of the new loops
   bool exact = false;         ///< their product is the old extent
 };
@@ -67,33 +72,35 @@ std::optional<Expr> scalable_factor(const NodeRef& node, DataType dtype, arith::
   return factor;
 }
 
-/// Whether the extent, rounded up to a multiple of the step, is too large for its type for certain. Sizes without a
-/// bound are small enough.
+bool reads_data(const Expr& extent) { return effect_of(extent) != Effect::kPure; }
+
+/// Whether the extent, rounded up to a multiple of the step, is too large for its type: for certain, or as far as is
+/// known of data. Sizes without a bound are small enough.
 bool leaves_type(const Expr& extent, const Expr& step, arith::Analyzer& analyzer) {
   const DataType dtype = extent.dtype();
+  if (reads_data(extent) && dtype.bits >= 64) return false;  // it would never end
   const Expr most_of_step = with_vscale(step, kMaxVscale);
   const int64_t by = const_int(analyzer.simplify(most_of_step)).value_or(int_max(dtype));
   bool open = false;
-  if (!const_int(extent)) {
+  if (!const_int(extent) && !reads_data(extent)) {
     uses_any_var(
         extent, [&](const Ref<Var>& v) { return open |= analyzer.const_int_bound(v).max_value >= int_max(v.dtype()); });
   }
   if (open) return false;
-  const int64_t most = analyzer.const_int_bound(extent).max_value;
+  const int64_t most = std::min(analyzer.const_int_bound(extent).max_value, int_max(dtype));
   const __int128 rounded = (static_cast<__int128>(most) + by - 1) / by * by;
   return rounded > int_max(dtype);
 }
 
 /// The extents of the new loops, the inferred one included.
-Result<SplitExtents> new_extents(const State& state, const Split& split, const Place& place,
+Result<SplitExtents> new_extents(const State& state, const Split& split, const Place& place, DataType dtype,
                                  arith::Analyzer& analyzer) {
   const For& loop = place.loop();
-  DataType dtype = loop.loop_var.dtype();
   auto factors = [&] { return "factors=" + factor_list(state, split); };
   int inferred = -1, position = 0;
   int64_t product = 1;
   Expr scalable = constant(dtype, 1);
-  SplitExtents result;
+  SplitExtents result{dtype, {}};
   for (const Factor& factor : split.factors.items) {
     if (std::holds_alternative<None>(factor)) {
       if (inferred >= 0) {
@@ -131,24 +138,27 @@ Result<SplitExtents> new_extents(const State& state, const Split& split, const P
   }
   Expr total = scalable * constant(dtype, product);
   if (inferred >= 0) {
-    if (leaves_type(loop.extent, total, analyzer)) {
+    if (leaves_type(cast(dtype, loop.extent), total, analyzer)) {
+      const DataType wide = DataType::int_(64);
+      if (reads_data(loop.extent) && dtype.bits < wide.bits) return new_extents(state, split, place, wide, analyzer);
       return refuse("split/P4",
                     factors() + " for " + describe(place) + " round it up to a multiple of " + brief(total) +
                         " beyond " + dtype.str(),
                     {place.node()}, "use factors that divide the extent, smaller ones, or a loop over T.int64");
     }
     Expr& extent = result.extents[inferred];
-    extent = analyzer.simplify(size_ceildiv(loop.extent, total));
+    extent = analyzer.simplify(size_ceildiv(cast(dtype, loop.extent), total));
     total = extent * total;
-  } else if (!can_prove(ge(total, loop.extent), analyzer)) {
+  } else if (!can_prove(ge(total, cast(dtype, loop.extent)), analyzer)) {
     return refuse("split/P5",
                   "the product of " + factors() + " is " + brief(total) +
                       ", which is not provably at least the extent of " + describe(place),
                   {place.node()}, "let one factor be None, and it is inferred");
   }
-  result.exact = analyzer.can_prove_equal(total, loop.extent);
+  const Expr whole = cast(dtype, loop.extent);
+  result.exact = analyzer.can_prove_equal(total, whole);
   // Where one asks for it; else the condition stays, which vectors of other lengths would need.
-  if (!result.exact && split.disable_predication) result.exact = can_prove(eq(total, loop.extent), analyzer);
+  if (!result.exact && split.disable_predication) result.exact = can_prove(eq(total, whole), analyzer);
   return result;
 }
 
@@ -160,7 +170,7 @@ Result<Plan> plan(const State& state, const Split& split) {
   TW_RETURN_IF_ERROR(require_plain_loop(place, "split/P1"));
   TW_RETURN_IF_ERROR(require_zero_start(place, "split/P2"));
   Rebind rebind(*place.tree, place.at, split.preserve_unit_iters);
-  TW_TRY(nest, new_extents(state, split, place, rebind.analyzer()));
+  TW_TRY(nest, new_extents(state, split, place, loop.loop_var.dtype(), rebind.analyzer()));
   if (!nest.exact && split.disable_predication) {
     return refuse("split/P7",
                   "factors=" + factor_list(state, split) + " do not provably multiply to the extent of " +
@@ -169,17 +179,17 @@ Result<Plan> plan(const State& state, const Split& split) {
   }
 
   std::vector<Ref<Var>> vars;
-  const Expr start = zero(loop.loop_var.dtype());
+  const Expr start = zero(nest.dtype);
   Expr value = start;
   for (size_t i = 0; i < nest.extents.size(); ++i) {
-    vars.push_back(var(loop.loop_var->name_hint + "_" + std::to_string(i), loop.loop_var.dtype()));
+    vars.push_back(var(loop.loop_var->name_hint + "_" + std::to_string(i), nest.dtype));
     rebind.bind(vars[i], start, nest.extents[i]);
     value = value * nest.extents[i] + vars[i];
   }
-  rebind.replace(loop.loop_var, value);
+  rebind.replace(loop.loop_var, cast(loop.loop_var.dtype(), value));
   Expr condition;
   if (!nest.exact) {
-    condition = lt(value, loop.extent);
+    condition = lt(value, cast(nest.dtype, loop.extent));
     if (rebind.analyzer().can_prove(condition)) condition = {};
   }
   if (condition.defined()) {
