@@ -46,6 +46,17 @@ class Below {
                        [&](int block) { return block < at && tree_.touches(tree_.block_at(block).writes, buffer); });
   }
 
+  /// Threads of a block make a copy together (write_at), in memory that no other block below the loop touches: each of
+  /// them stores what is there already, or what another one is about to store.
+  bool is_joint_copy(int at, const Ref<Buffer>& buffer, const Execution& execution) const {
+    if (!execution.axis || !execution.axis->in_team() || !tree_.block_at(at).annotations.has("auto_copy")) return false;
+    return std::none_of(blocks_.begin(), blocks_.end(), [&](int other) {
+      const Block& block = tree_.block_at(other);
+      return other != at && (tree_.touches(block.writes, buffer) || tree_.touches(block.reads, buffer) ||
+                             tree_.touches(binding_reads(tree_, other), buffer));
+    });
+  }
+
   std::optional<Dependent> check_statements() const {
     if (const NodeBase* bare = bare_statement_in(tree_.stmt(loop_))) {
       return Dependent{Conflict::kBareStatement,
@@ -429,6 +440,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
       // Instances of a complete block that store to one element are one instance, and store one value.
       bool same = BlockFacts::of(realize.block).role == BlockRole::kComplete;
       if (same && execution.can_agree(write->buffer, tree.for_at(loop).extent)) continue;
+      if (same && below.is_joint_copy(at, write->buffer, execution)) continue;
       return Dependent{Conflict::kWrite,
                        {"different iterations of " + name() + " may write the same elements of '" +
                             write->buffer->name + "' in " + quoted(*realize.block),

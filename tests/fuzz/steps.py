@@ -385,14 +385,14 @@ def read_at(d: Dice) -> None:
     block = d.block()
     loop = d.loop(block)
     position = d.take(range(len(d.sch.get(block).reads)))
-    d.made(d.sch.read_at(loop, block, position, d.take(["global", "local"])))
+    d.made(d.sch.read_at(loop, block, position, d.take(["global", "local", "shared"])))
 
 
 def write_at(d: Dice) -> None:
     block = d.block()
     loop = d.loop(block)
     position = d.take(range(len(d.sch.get(block).writes)))
-    d.made(d.sch.write_at(loop, block, position, d.take(["global", "local"])))
+    d.made(d.sch.write_at(loop, block, position, d.take(["global", "local", "shared"])))
 
 
 def prefetch_at(d: Dice) -> None:

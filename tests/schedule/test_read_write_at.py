@@ -458,3 +458,69 @@ def test_axes_are_the_digits_of_a_fused_loop_that_are_spoken_of(fused, axes):
     name = sch.get(sch.get_loops("C")[0]).loop_var.name_hint
     text = sch.mod.script().replace(name, "f")
     assert all(axis in text for axis in axes)
+
+
+def product_of_threads(size: int = 64) -> tw.ir.PrimFunc:
+    """A product whose tiles of 32 x 32 blocks of threads compute, each thread 8 x 8 elements."""
+    return tw.script.from_source(f"""@T.prim_func
+def main(A: T.Buffer(({size}, {size})), B: T.Buffer(({size}, {size})), C: T.Buffer(({size}, {size}))):
+    for by in T.thread_binding({size // 32}, thread="blockIdx.y"):
+        for bx in T.thread_binding({size // 32}, thread="blockIdx.x"):
+            for vy in T.thread_binding(2, thread="vthread.y"):
+                for ty in T.thread_binding(2, thread="threadIdx.y"):
+                    for tx in T.thread_binding(4, thread="threadIdx.x"):
+                        for k0 in range({size // 8}):
+                            for k1, i, j in T.grid(8, 8, 8):
+                                with T.block("C"):
+                                    vi = T.axis.spatial({size}, by * 32 + vy * 16 + ty * 8 + i)
+                                    vj = T.axis.spatial({size}, bx * 32 + tx * 8 + j)
+                                    vk = T.axis.reduce({size}, k0 * 8 + k1)
+                                    with T.init():
+                                        C[vi, vj] = T.float32(0)
+                                    C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+""")
+
+
+LOOPS = ["by", "bx", "vy", "ty", "tx", "k0"]
+
+
+@pytest.mark.parametrize("loop", ["vy", "ty", "tx"])
+def test_threads_copy_back_together_what_they_share(loop):
+    """All threads of a block store all of its tile: each element gets one value, whoever stores it."""
+
+    def transform(sch):
+        loops = dict(zip(LOOPS, sch.get_loops("C"), strict=False))
+        if loop == "tx":
+            sch.read_at(loops["k0"], "C", 0, "shared")
+            sch.read_at(loops["k0"], "C", 1, "shared")
+        sch.write_at(loops[loop], "C", 0, "shared")
+
+    sch = tw.Schedule(product_of_threads())
+    transform(sch)
+    text = sch.mod.script()
+    assert "C[v0 * 32 + ax0, v1 * 32 + ax1] = C_shared[v0 * 32 + ax0, v1 * 32 + ax1]" in text
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, (64, 64)).astype("float32") for _ in range(2))
+    c = np.full((64, 64), 9, "float32")
+    tw.compile(sch, "interpreter")(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+def test_threads_do_not_copy_back_where_another_block_looks():
+    """Threads that are behind would store over what a block of others has made of it since."""
+
+    looked = tw.script.from_source("""@T.prim_func
+def main(A: T.Buffer((8,)), C: T.Buffer((8,)), D: T.Buffer((8,))):
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for tx in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("C"):
+                v = T.axis.spatial(8, tx)
+                C[v] = A[v] * T.float32(2)
+            with T.block("D"):
+                v = T.axis.spatial(8, tx)
+                D[v] = C[v]
+""")
+    check_refused(looked, lambda sch: sch.write_at(sch.get_loops("C")[1], "C", 0, "shared"), "write_at/P4")
+    # Parts of sums, once per step over k0.
+    product = product_of_threads()
+    check_refused(product, lambda sch: sch.write_at(sch.get_loops("C")[5], "C", 0, "shared"), "write_at/P4")
