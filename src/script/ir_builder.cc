@@ -330,7 +330,7 @@ void PrimFuncFrame::finish(IRBuilder& builder) {
                                        .buffer_map = std::move(buffer_map),
                                        .ret_type = std::move(ret),
                                        .attrs = std::move(all),
-                                       .body = complete_root(body(), root_alloc_buffers)});
+                                       .body = complete_root(body(), root_alloc_buffers, without_axes)});
   if (builder.innermost() && builder.innermost()->kind == FrameKind::kModule) {
     if (!name) refuse("builder/no-name", "a function of a module has no name", "call T.func_name");
     def_function(*name, func);

@@ -153,7 +153,11 @@ void BlockFrame::finish(IRBuilder& builder) {
                                   .init = init,
                                   .body = body(),
                                   .id = {}});
-  if ((!reads || !writes) && builder.find<PrimFuncFrame>()) block = complete_regions(builder, block, *this);
+  if ((!reads || !writes) && builder.find<PrimFuncFrame>()) {
+    auto* function = dynamic_cast<PrimFuncFrame*>(builder.innermost());
+    if (function && iter_vars.empty()) function->without_axes = block;
+    block = complete_regions(builder, block, *this);
+  }
   if (no_realize) {
     builder.add(block);
     return;
@@ -162,11 +166,16 @@ void BlockFrame::finish(IRBuilder& builder) {
   builder.add(make<BlockRealize>({iter_values, guard, block}));
 }
 
-Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers) {
+Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers, const Ref<Block>& as_said) {
   bool needs_root = !alloc_buffers.empty();
   if (!needs_root && contains_block(body)) {
     const BlockRealize* realize = body.as<BlockRealize>();
     needs_root = realize == nullptr || !realize->block->iter_vars.empty();
+  }
+  const BlockRealize* own = body.as<BlockRealize>();
+  if (!needs_root && own && as_said.defined() && own->block->id.value == as_said->id.value) {
+    // Nobody asks what the root touches: it keeps what is said of it.
+    return make<BlockRealize>({own->iter_values, own->predicate, as_said}, body.span());
   }
   if (!needs_root) return body;
   Ref<Block> root = make<Block>({.iter_vars = {},

@@ -24,6 +24,7 @@ struct PrimFuncFrame final : Frame {
   Type ret_type;
   std::vector<Ref<IterVar>> env_threads;
   std::vector<Def<Buffer>> root_alloc_buffers;
+  Ref<Block> without_axes;  ///< the last block directly inside that has none, with the regions that the script says
   void check_place(IRBuilder& builder) override;
   void finish(IRBuilder& builder) override;
   bool is_param(const Ref<Var>& v) const;
@@ -84,6 +85,7 @@ F& expect_inside(std::string_view caller, FrameKind kind) {
 }
 
 /// The body of a function with its implicit root block, where it needs one.
-Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers);
+/// `as_said`: a block that may be the root, with no more regions than the script says.
+Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers, const Ref<Block>& as_said);
 
 }  // namespace tilewright::script
