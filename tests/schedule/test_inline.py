@@ -469,6 +469,70 @@ def test_conditions_and_bindings_that_read_the_buffer():
     np.testing.assert_array_equal(c, np.where(a * 2 < 4, a * 2 + 1, 7))
 
 
+@pytest.mark.parametrize("where", ["B[i, j] < 4", "B[0, 0] < 4", "B[7 - i, j] < 4 and i < 5"])
+def test_a_condition_that_reads_the_buffer_keeps_the_consumer(where):
+    program = from_source(f"""@T.prim_func
+def main(A: T.Buffer((8, 8), "int32"), C: T.Buffer((8, 8), "int32")):
+    B = T.alloc_buffer((8, 8), "int32")
+    for i, j in T.grid(8, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2
+    for i, j in T.grid(8, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where({where})
+            C[vi, vj] = B[vi, vj] + 1
+""")
+    with pytest.raises(tw.ScheduleError, match="'B' says where, or whether, block 'C' runs") as error:
+        reverse("C")(Schedule(program))
+    assert error.value.code == "reverse_compute_inline/P6" and "compute_inline()" in error.value.hint
+    check(program, inline("B"))
+
+
+def test_a_binding_that_reads_the_buffer_keeps_the_consumer():
+    program = from_source("""@T.prim_func
+def main(I: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    B = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = I[v] % 8
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, B[i])
+            C[v] = B[v] + 1
+""")
+    check_refused(program, reverse("C"), "reverse_compute_inline/P6")
+
+
+def test_a_condition_that_follows_from_another_is_not_asked():
+    """Of ten elements that are computed in tiles, eight are read: the tiles end there."""
+
+    @T.prim_func
+    def before(A: T.Buffer((10,)), C: T.Buffer((8,))):
+        B = T.alloc_buffer((10,))
+        for i, j in T.grid(3, 4):
+            with T.block("B"):
+                T.where(i * 4 + j < 10)
+                v = T.axis.spatial(10, i * 4 + j)
+                B[v] = A[v] * T.float32(2)
+        for i in range(8):
+            with T.block("C"):
+                v = T.axis.spatial(8, i)
+                C[v] = B[v] + T.float32(1)
+
+    @T.prim_func
+    def after(A: T.Buffer((10,)), C: T.Buffer((8,))):
+        for i, j in T.grid(3, 4):
+            with T.block("B"):
+                T.where(i * 4 + j < 8)
+                v = T.axis.spatial(10, i * 4 + j)
+                C[v] = A[v] * T.float32(2) + T.float32(1)
+
+    check(before, reverse("C"), after)
+
+
 def test_what_stands_behind_pointers_stays():
     """Of a consumer that passes a pointer on, and beside a block that fills a buffer behind one."""
 

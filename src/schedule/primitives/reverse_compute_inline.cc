@@ -14,17 +14,21 @@
 // Requires  P1 the block is one plain assignment, complete
 //           P2 it has one producer, also one plain assignment, or serial loops around one in it (write_at), of a buffer
 //              that is allocated in the scope and that nobody else reads or writes
-//           P3 it reads that buffer always at the same indices, which tell its axes, such as vi + vj * 8, vi + 1, 7 -
-//           vi P4 it is the only writer of its own buffer, and nothing before reads that P5 all that it reads is
-//           complete where its producer stands, or has been left alone by then P6 the same is written as before; where
-//           the producer computes more than is read, under a condition P9 parallel loops around the producer stay
-//           independent
+//           P3 it reads that buffer always at the same indices, which tell its axes, such as vi + vj * 8, vi + 1,
+//              7 - vi
+//           P4 it is the only writer of its own buffer, and nothing before reads that
+//           P5 all that it reads is complete where its producer stands, or has been left alone by then
+//           P6 the same is written as before, and the buffer does not say where or whether the block runs; where the
+//              producer computes more than is read, under a condition
+//           P9 parallel loops around the producer stay independent
 #include <algorithm>
 
+#include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
 #include "arith/index_map.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
@@ -224,6 +228,21 @@ class Merged {
   std::vector<Expr> inside_;  ///< conditions that differ between iterations of the loops
 };
 
+/// The condition of the block at this position and these ones, without what follows from them.
+Expr with_conditions(const Tree& tree, int at, const Expr& predicate, const std::vector<Expr>& conditions) {
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, at);
+  for (const Expr& condition : conditions) analyzer.assume(condition);
+  Expr result = bool_imm(true);
+  for (const Expr& term : conjuncts(predicate)) {
+    if (conditions.empty() || effect_of(term) != Effect::kPure || !analyzer.can_prove(term)) {
+      result = logical_and(result, term);
+    }
+  }
+  for (const Expr& condition : conditions) result = logical_and(result, condition);
+  return result;
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
@@ -239,6 +258,12 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
     return refuse("reverse_compute_inline/P5", *obstacle, "inline before the loops of the two blocks are changed");
   }
   const Ref<Buffer>& buffer = pair.inner.buffer;
+  if (analysis::binding_reads(*tree.realize_at(block.at), buffer)) {
+    return refuse("reverse_compute_inline/P6",
+                  "'" + buffer->name + "' says where, or whether, " + describe(block) + " runs",
+                  {block.node(), pair.producer.node()},
+                  "compute_inline() of " + describe(pair.producer) + " takes its value into conditions and bindings");
+  }
   TW_TRY(instances, known_instances(block, "reverse_compute_inline/P6"));
   auto indices = load_indices(*pair.outer.store, buffer);
   auto axes =
@@ -270,9 +295,8 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   analyzer.assume(realize.predicate);
   std::vector<Expr> conditions{steady_condition(tree, block.at)};
   for (const Expr& condition : merged.conditions) conditions.push_back(substitute(condition, bound));
-  for (const Expr& left : conditions) {
-    if (!analyzer.can_prove(left)) realize.predicate = logical_and(realize.predicate, left);
-  }
+  std::erase_if(conditions, [&](const Expr& left) { return analyzer.can_prove(left); });
+  realize.predicate = with_conditions(tree, pair.producer.at, realize.predicate, conditions);
   realize.block = with_found_reads(std::move(merged.result), pair.producer.node().span());
   uint64_t identity = realize.block->id.value;
 
