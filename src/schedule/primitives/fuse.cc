@@ -91,9 +91,15 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
   Ref<Var> fused = var(name + "fused", dtype);
   Expr lower = one(dtype);
   std::vector<Expr> values(loops.size());
+  bool may_be_negative = false;
   for (size_t i = loops.size(); i-- > 0;) {
     const For& loop = loops[i].loop();
     Expr extent = cast(dtype, loop.extent);
+    if (effect_of(loop.extent) != Effect::kPure && rebind.analyzer().const_int_bound(loop.extent).min_value < 0) {
+      // Loops over two negative numbers never run; one over their product would.
+      if (may_be_negative) extent = max(extent, zero(dtype));
+      may_be_negative = true;
+    }
     auto size = const_int(lower), more = const_int(extent);
     if (int64_t product; size && more && (__builtin_mul_overflow(*size, *more, &product) || product > int_max(dtype))) {
       return refuse("fuse/P6", "the product of the extents of these loops does not fit " + dtype.str(),
