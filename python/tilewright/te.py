@@ -332,7 +332,7 @@ def extern(
     if in_buffers is not None:
         raise ArgumentError("te.extern sees inputs through their own buffers: leave in_buffers away")
     many = isinstance(shape, list | tuple) and bool(shape) and isinstance(shape[0], list | tuple)
-    shapes = [list(item) for item in shape] if many else [_formulas.as_shape(shape)]
+    shapes = [_formulas.as_shape(list(item)) for item in shape] if many else [_formulas.as_shape(shape)]
     if dtype is None:
         types = {tensor.dtype for tensor in inputs}
         if len(types) != 1:

@@ -1,4 +1,5 @@
-"""Random programs that tilewright.te builds from formulas: chains of pointwise formulas, paddings, sums and maxima.
+"""Random programs that tilewright.te builds from formulas: chains of pointwise formulas, paddings, sums and maxima, of
+ranges that depend on the index too.
 
 NumPy says what each of them is, so that a formula that te builds wrongly is found, too.
 """
@@ -39,7 +40,7 @@ class Formulas:
 
     def text(self) -> str:
         for number in range(self.rng.choice([1, 2, 3])):
-            kinds = [self.pointwise, self.pointwise, self.padded, self.reduced, self.product]
+            kinds = [self.pointwise, self.pointwise, self.padded, self.reduced, self.product, self.ragged]
             self.tensors.append(self.rng.choice(kinds)(self.rng.choice(self.tensors), f"Y{number}"))
         text: str = te.create_prim_func([*self.inputs, self.tensors[-1]]).script()
         return text
@@ -99,6 +100,46 @@ class Formulas:
         else:
             made = te.compute(tuple(x.shape[1:]), lambda *index: reduce(x[(k, *index)], axis=k), name=name)
         return self.known(made, lambda given: numpy.reduce(a(given), axis=0, keepdims=is_one))
+
+    def ragged(self, x: Any, name: str) -> Any:
+        """A reduction over a range that begins or ends where the first index says; it may be empty."""
+        size, rest = int(x.shape[0]), [int(extent) for extent in x.shape[1:]]
+        count = self.rng.choice([1, 2, 3, size])
+        begin, end = self.rng.choice(
+            [
+                (lambda i: 0, lambda i: T.min(i + 1, size)),
+                (lambda i: 0, lambda i: T.min(i, size)),
+                (lambda i: T.min(i, size), lambda i: size),
+                (lambda i: i * size // count, lambda i: ((i + 1) * size + count - 1) // count),
+            ]
+        )
+        limits = np.iinfo if "int" in self.dtype else np.finfo
+        reduce, numpy, start = self.rng.choice(
+            [
+                (te.sum, np.add, 0),
+                (te.max, np.maximum, limits(self.dtype).min),
+                (te.min, np.minimum, limits(self.dtype).max),
+            ]
+        )
+        is_nested = self.rng.random() < 0.3
+
+        def formula(i: Any, *index: Any) -> Any:
+            k = te.reduce_axis((begin(i), end(i)), name="k")
+            if not is_nested:
+                return reduce(x[(k, *index)], axis=k)
+            m = te.reduce_axis((0, k + 1), name="m")
+            return reduce(x[(m, *index)], axis=self.rng.choice([[k, m], [m, k]]))
+
+        def value(given: list[np.ndarray]) -> np.ndarray:
+            array = self.values[x](given)
+            rows = []
+            for i in range(count):
+                first, last = int(begin(i)), int(end(i))
+                points = [m for k in range(first, last) for m in (range(k + 1) if is_nested else [k])]
+                rows.append(numpy.reduce(array[points], axis=0, initial=start, dtype=self.dtype))
+            return np.array(rows)
+
+        return self.known(te.compute((count, *rest), formula, name=name), value)
 
     def product(self, x: Any, name: str) -> Any:
         others = [t for t in self.tensors if len(t.shape) == 2 and int(t.shape[0]) == int(x.shape[-1])]

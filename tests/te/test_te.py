@@ -315,3 +315,18 @@ def test_formulas_that_are_no_formulas():
     pairs = te.comm_reducer(lambda x, y: (x[0] + y[0], x[1] + y[1]), lambda a, b: (te.const(0, a), te.const(0, b)))
     with pytest.raises(tw.ArgumentError, match=r"(?s)'reduce' does not combine two values.*a tuple of two"):
         te.compute((8,), lambda i: pairs(A[i, k], axis=k))
+
+
+@pytest.mark.parametrize("shape", [(-3,), (4, -1), -2, (np.int64(-5), 4), (ir.const(-3), 4), (T.max(-7, -3),)])
+def test_negative_extents_are_refused(shape):
+    for make in (
+        lambda: te.compute(shape, lambda *i: te.const(1.0, "float32")),
+        lambda: te.placeholder(shape),
+        lambda: te.extern(shape, [], lambda ins, outs: None, dtype="float32"),
+        lambda: te.extern(
+            [[4], list(shape) if isinstance(shape, tuple) else [shape]], [], lambda ins, outs: None, dtype="float32"
+        ),
+    ):
+        with pytest.raises(tw.ArgumentError, match=r"the extent of dimension [01] is -") as error:
+            make()
+        assert "hint: an extent is at least 0" in str(error.value)

@@ -12,6 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
@@ -71,7 +72,8 @@ class Formula:
         if not isinstance(self.body, Reduction):
             return list(self.body)
         condition = [] if self.body.condition is None else [self.body.condition]
-        return [*self.body.values, *self.body.start(), *condition]
+        domains = [bound for axis in self.body.axes for bound in bounds(axis)]
+        return [*self.body.values, *self.body.start(), *condition, *domains]
 
 
 def as_shape(shape: Any) -> list[Any]:
@@ -79,6 +81,7 @@ def as_shape(shape: Any) -> list[Any]:
 
     Raises:
         tilewright.ArgumentTypeError: an extent is neither a number nor an expression.
+        tilewright.ArgumentError: an extent is negative.
     """
     extents = list(shape) if isinstance(shape, list | tuple) else [shape]
     for extent in extents:
@@ -87,7 +90,13 @@ def as_shape(shape: Any) -> list[Any]:
             raise ArgumentTypeError(
                 f"{what} in a shape\n  hint: a shape is a tuple of numbers and variables, such as (128, n)"
             )
-    return [extent if isinstance(extent, _core.Expr) else operator.index(extent) for extent in extents]
+    made = [extent if isinstance(extent, _core.Expr) else operator.index(extent) for extent in extents]
+    for number, extent in enumerate(made):
+        if isinstance(extent, int | _core.IntImm) and int(extent) < 0:
+            raise ArgumentError(
+                f"the extent of dimension {number} is {int(extent)}\n  hint: an extent is at least 0, or a variable"
+            )
+    return made
 
 
 def as_dtype(dtype: Any) -> Any:
@@ -298,73 +307,144 @@ def emit(what: Formula, names: Sequence[str], buffers: Sequence[Any], attrs: dic
         buffers: where the values go.
         attrs: annotations of the blocks.
     """
-    reduction = what.body if isinstance(what.body, Reduction) else None
-    axes = [*what.axes, *(reduction.axes if reduction else ())]
-    opened: list[Any] = []
-    loops: list[Any] = []
-    try:
-        for axis in axes:
-            assert axis.dom is not None
-            frame = _script.serial(axis.dom.min, axis.dom.min + axis.dom.extent)
-            loops.append(_script.IRBuilder.name(axis.var.name_hint, frame.__enter__()))
-            opened.append(frame)
-        if reduction:
+    with ExitStack() as loops:
+        if isinstance(what.body, Reduction):
+            groups = _groups(what)
+            if len(groups) > 1:
+                _emit_ragged(what.body, groups, names[0], buffers, attrs)
+                return
+            axes = [*what.axes, *what.body.axes]
+            variables = _open_loops(loops, axes, {})
             with _script.block(names[0]):
-                indices, mapping = _block_axes(axes, loops, len(what.axes), attrs)
-                _emit_reduction(reduction, buffers, indices, mapping)
-        else:
-            for name, buffer, value in zip(names, buffers, what.values, strict=True):
-                with _script.block(name):
-                    indices, mapping = _block_axes(axes, loops, len(axes), attrs)
-                    _script.buffer_store(buffer, _core.substitute(value, mapping), indices)
-    except BaseException as error:
-        for frame in reversed(opened):
-            frame.__exit__(type(error), error, None)
-        raise
-    for frame in reversed(opened):
-        frame.__exit__(None, None, None)
+                indices, mapping = _block_axes(axes, variables, {}, attrs)
+                _emit_start(what.body, buffers, indices[: len(what.axes)], mapping)
+                _emit_step(what.body, buffers, indices[: len(what.axes)], mapping)
+            return
+        variables = _open_loops(loops, what.axes, {})
+        for name, buffer, value in zip(names, buffers, what.values, strict=True):
+            with _script.block(name):
+                indices, mapping = _block_axes(what.axes, variables, {}, attrs)
+                _script.buffer_store(buffer, _core.substitute(value, mapping), indices)
+
+
+def _groups(what: Formula) -> list[list[_core.IterVar]]:
+    """The axes in the order of their loops, in groups: the bounds of an axis use axes of earlier groups only.
+
+    There is one group where all bounds are known beforehand.
+    """
+    assert isinstance(what.body, Reduction)
+    level = {axis.var: 0 for axis in what.axes}
+    own = {axis.var for axis in (*what.axes, *what.body.axes)}
+    groups = [list(what.axes)]
+    waiting = list(what.body.axes)
+    if not any(used in own for axis in waiting for used in _variables(bounds(axis))):
+        return [[*what.axes, *waiting]]
+    while waiting:
+        names = {axis.var for axis in waiting}
+        ready = [axis for axis in waiting if not any(used in names for used in _variables(bounds(axis)))]
+        for axis in ready:
+            number = builtins.max([level[used] for used in _variables(bounds(axis)) if used in level], default=0) + 1
+            groups += [[] for _ in range(number + 1 - len(groups))]
+            groups[number].append(axis)
+        level.update({axis.var: number for number, group in enumerate(groups) for axis in group})
+        waiting = [axis for axis in waiting if axis.var not in level]
+    return groups
+
+
+def bounds(axis: _core.IterVar) -> list[_core.Expr]:
+    """The expressions that say where an axis begins and ends."""
+    return [] if axis.dom is None else [axis.dom.min, axis.dom.extent]
+
+
+def _variables(expressions: Sequence[_core.Expr]) -> list[_core.Var]:
+    found: list[_core.Var] = []
+    for expression in expressions:
+        _core.visit(expression, lambda node: found.append(node) if isinstance(node, _core.Var) else None)
+    return found
+
+
+def _emit_ragged(
+    reduction: Reduction,
+    groups: Sequence[Sequence[_core.IterVar]],
+    name: str,
+    buffers: Sequence[Any],
+    attrs: dict[str, Any],
+) -> None:
+    """A reduction over axes whose bounds use other axes: a block in a block for each group.
+
+    A range may be empty, so a block of its own stores what the reduction starts from: no step does.
+    """
+    last = len(groups) - 1
+    mapping: dict[Any, Any] = {}
+    indices: tuple[Any, ...] = ()
+    with ExitStack() as opened:
+        for number, axes in enumerate(groups):
+            variables = _open_loops(opened, axes, mapping)
+            inner = axes[0].var.name_hint if axes else ""
+            own = name if number == 0 else f"{name}_update" if number == last else f"{name}_{inner}"
+            opened.enter_context(_script.block(own))
+            added, new = _block_axes(axes, variables, mapping, attrs if number == 0 else {})
+            mapping = {**mapping, **new}
+            if number == 0:
+                indices = added
+                with _script.block(f"{name}_init"):
+                    _store_start(reduction, buffers, indices, mapping)
+        _emit_step(reduction, buffers, indices, mapping)
+
+
+def _open_loops(opened: ExitStack, axes: Sequence[_core.IterVar], mapping: dict[Any, Any]) -> list[Any]:
+    """Opens a loop for each axis; gives their variables."""
+    loops = []
+    for axis in axes:
+        begin, extent = (_core.substitute(bound, mapping) for bound in bounds(axis))
+        frame = _script.serial(begin, begin + extent)
+        loops.append(_script.IRBuilder.name(axis.var.name_hint, opened.enter_context(frame)))
+    return loops
 
 
 def _block_axes(
-    axes: Sequence[_core.IterVar], loops: Sequence[Any], spatial: int, attrs: dict[str, Any]
+    axes: Sequence[_core.IterVar], loops: Sequence[Any], mapping: dict[Any, Any], attrs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[Any, Any]]:
     """The axes of the block, as indices of its stores and as what replaces the formula's own."""
     own = []
-    for position, (axis, loop) in enumerate(zip(axes, loops, strict=True)):
-        kind = _DATA_PAR if position < spatial else _COMM_REDUCE
-        variable = _script.axis(int(kind), axis.dom, loop, axis.var.dtype)
+    for axis, loop in zip(axes, loops, strict=True):
+        domain = _core.Range(*(_core.substitute(bound, mapping) for bound in bounds(axis)))
+        variable = _script.axis(int(axis.iter_type), domain, loop, axis.var.dtype)
         own.append(_script.IRBuilder.name(f"v_{axis.var.name_hint}", variable))
     if attrs:
         _script.block_attr(attrs)
-    return tuple(own[:spatial]), {axis.var: new for axis, new in zip(axes, own, strict=True)}
+    return tuple(own), {axis.var: new for axis, new in zip(axes, own, strict=True)}
 
 
-def _emit_reduction(reduction: Reduction, buffers: Sequence[Any], indices: tuple[Any, ...], mapping: Any) -> None:
+def _emit_start(reduction: Reduction, buffers: Sequence[Any], indices: tuple[Any, ...], mapping: Any) -> None:
     with _script.init():
-        for buffer, value in zip(buffers, reduction.start(), strict=True):
-            _script.buffer_store(buffer, _core.substitute(value, mapping), indices)
+        _store_start(reduction, buffers, indices, mapping)
+
+
+def _store_start(reduction: Reduction, buffers: Sequence[Any], indices: tuple[Any, ...], mapping: Any) -> None:
+    for buffer, value in zip(buffers, reduction.start(), strict=True):
+        _script.buffer_store(buffer, _core.substitute(value, mapping), indices)
+
+
+def _emit_step(reduction: Reduction, buffers: Sequence[Any], indices: tuple[Any, ...], mapping: Any) -> None:
     reducer = reduction.reducer
     results: list[Any]
     before = [buffer[indices] for buffer in buffers]
     here = [_core.substitute(value, mapping) for value in reduction.values]
     combine = dict(zip([*reducer.lhs, *reducer.rhs], [*before, *here], strict=True))
     results = [_core.substitute(result, combine) for result in reducer.result]
-    opened = []
-    if reduction.condition is not None:
-        opened = [_script.if_(_core.substitute(reduction.condition, mapping)), _script.then_()]
-        for frame in opened:
-            frame.__enter__()
-    if len(results) > 1:  # each one sees what was there before the step
-        variables = []
-        for buffer, result in zip(buffers, results, strict=True):
-            frame = _script.let(result)
-            variables.append(_script.IRBuilder.name(f"v_{buffer.name}", frame.__enter__()))
-            opened.append(frame)
-        results = variables
-    for buffer, value in zip(buffers, results, strict=True):
-        _script.buffer_store(buffer, value, indices)
-    for frame in reversed(opened):
-        frame.__exit__(None, None, None)
+    with ExitStack() as opened:
+        if reduction.condition is not None:
+            opened.enter_context(_script.if_(_core.substitute(reduction.condition, mapping)))
+            opened.enter_context(_script.then_())
+        if len(results) > 1:  # each one sees what was there before the step
+            variables = []
+            for buffer, result in zip(buffers, results, strict=True):
+                variable = opened.enter_context(_script.let(result))
+                variables.append(_script.IRBuilder.name(f"v_{buffer.name}", variable))
+            results = variables
+        for buffer, value in zip(buffers, results, strict=True):
+            _script.buffer_store(buffer, value, indices)
 
 
 def compute(shape: Any, fcompute: Callable[..., Any], name: str | None = None, out: Any = None) -> Any:
