@@ -17,7 +17,7 @@ from tilewright.script.expressions import bind_python
 from tilewright.script.parser import UNKNOWN, Parser
 from tilewright.script.report import Problem, ScriptProblem, did_you_mean, to_error
 from tilewright.script.source import BadSyntax, Source, from_class
-from tilewright.script.tir.functions import captured, define_function, enclosing, quoted
+from tilewright.script.tir.functions import captured, class_code, define_function, enclosing, quoted
 
 
 class FunctionNames:
@@ -201,12 +201,12 @@ def _decorate(cls: Any, frame: FrameType, check_well_formed: bool) -> Any:
     except BadSyntax as error:
         raise to_error([Problem("script/syntax", str(error), "", error.source, error.place)], cls.__name__) from None
     names: dict[str, Any] = {}
-    for value in vars(cls).values():
-        if isinstance(value, FunctionType):
-            names.update(captured(value))
+    functions = [value for value in vars(cls).values() if isinstance(value, FunctionType)]
+    for function in functions:
+        names.update(captured(function))
     names.pop(cls.__name__, None)
-    local = [frame.f_locals] if frame.f_code.co_name != "<module>" else []
-    module = parse_module(source, names, [*local, *enclosing(frame), frame.f_globals], check_well_formed)
+    around = functions[0].__globals__ if functions else frame.f_globals
+    module = parse_module(source, names, [*enclosing(frame, class_code(frame, cls)), around], check_well_formed)
     module.__name__ = cls.__name__
     return module
 

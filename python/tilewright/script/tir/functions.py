@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import inspect
 import sys
 from collections.abc import Callable, Mapping
-from types import FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from tilewright import _core
@@ -28,15 +30,45 @@ def captured(func: FunctionType) -> dict[str, Any]:
     return names
 
 
-def enclosing(frame: FrameType | None) -> list[Mapping[str, Any]]:
-    """Names at the place of definition that the function itself does not capture: in annotations, or of a class."""
+def enclosing(frame: FrameType | None, code: CodeType | None) -> list[Mapping[str, Any]]:
+    """Names around the place of definition that the function itself does not capture, innermost first: in annotations,
+    which are strings perhaps, or of a class.
+
+    They are those of the functions in whose text `code` stands, as far as they are running: whatever else is between
+    them, such as a decorator of the user's, is no place where the names of the text mean something.
+    """
     scopes: list[Mapping[str, Any]] = []
-    while frame is not None and frame.f_code.co_name != "<module>":
-        scopes.append(frame.f_locals)
-        if "__qualname__" not in frame.f_locals:
-            break
+    in_function = False
+    while code is not None and frame is not None:
+        if _holds(frame.f_code, code):
+            code, names = frame.f_code, frame.f_locals
+            if names is frame.f_globals:
+                break
+            is_class = "__qualname__" in names
+            if not (is_class and in_function):  # functions do not see the names of a class around them
+                scopes.append(names)
+            in_function = in_function or not is_class
         frame = frame.f_back
     return scopes
+
+
+def class_code(frame: FrameType | None, cls: type) -> CodeType | None:
+    """The text of the body of a class in that of the functions that are running."""
+    while frame is not None:
+        waiting = [frame.f_code]
+        while waiting:
+            code = waiting.pop()
+            if (code.co_name, code.co_qualname) == (cls.__name__, cls.__qualname__):
+                return code
+            waiting += [item for item in code.co_consts if isinstance(item, CodeType)]
+        frame = frame.f_back
+    return None
+
+
+def _holds(code: CodeType, inner: CodeType) -> bool:
+    """Whether the text of `inner` stands in that of `code`."""
+    nested = [item for item in code.co_consts if isinstance(item, CodeType)]
+    return builtins.any(item is inner for item in nested) or builtins.any(_holds(item, inner) for item in nested)
 
 
 def read(func: FunctionType) -> Source:
@@ -54,7 +86,7 @@ def parse_function(
     source = read(func)
     node = source.tree.body[0]
     assert isinstance(node, ast.FunctionDef)
-    parser = Parser(source, dialect("tir"), captured(func), [*enclosing(frame), func.__globals__])
+    parser = Parser(source, dialect("tir"), captured(func), [*enclosing(frame, func.__code__), func.__globals__])
     parser.name = node.name
     return parser.run(lambda: define_function(parser, node, is_private, func.__annotations__), check_well_formed)
 
@@ -119,7 +151,7 @@ def parameter(parser: Parser, arg: ast.arg, annotations: Mapping[str, Any]) -> A
         )
     value = annotations.get(arg.arg)
     if value is None or isinstance(value, str):
-        value = parser.eval(quoted(parser, arg.annotation))
+        value = _postponed(parser, quoted(parser, arg.annotation))
     parser.mark(arg.annotation)
     if callable(value) and not isinstance(value, _core.Node):
         try:
@@ -131,6 +163,19 @@ def parameter(parser: Parser, arg: ast.arg, annotations: Mapping[str, Any]) -> A
     if isinstance(value, _core.Var) and not isinstance(arg.annotation, ast.Name) and not _script.is_unnamed(value):
         value = _script.fresh_var(value.type_annotation, value.is_size)  # made by Python, before there was a builder
     return value
+
+
+def _postponed(parser: Parser, annotation: ast.expr) -> Any:
+    """The value of an annotation that Python has not evaluated."""
+    try:
+        return parser.eval(annotation)
+    except ScriptProblem as problem:
+        if problem.code == "script/unknown-name" and not problem.hint:
+            problem.hint = (
+                "an annotation that is a string does not keep the names of functions around that have returned; "
+                "the body does: A = T.match_buffer(a, shape)"
+            )
+        raise
 
 
 def _wrong_annotation(arg: ast.arg, what: str, value: Any) -> ScriptProblem:
@@ -209,4 +254,5 @@ vars(prim_func)["__doc__"] = """The program that the text of a function is; ``pr
 
 ``check_well_formed=False`` takes what the verifier would refuse.
 """
+vars(prim_func)["__signature__"] = inspect.signature(_prim_func)
 vars(prim_func)["script_dialect"] = "tir"
