@@ -84,6 +84,7 @@ class Buffer(_core.Buffer):
         offset_factor: int = 0,
         buffer_type: str = "",
         axis_separators: Sequence[int] | None = None,
+        name: str = "buffer",
     ) -> None: ...
     @overload  # type: ignore[override]
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...], /) -> Value: ...
@@ -158,7 +159,7 @@ class axis:
         """An axis whose iterations run in order."""
     @staticmethod
     def opaque(dom: Domain, binding: ExprLike | None = None, dtype: str = "int32") -> Value:
-        """An axis about whose iterations nothing is known."""
+        """An axis whose iterations may need what earlier ones have done: they stay in their order."""
     @staticmethod
     def S(dom: Domain, binding: ExprLike | None = None, dtype: str = "int32") -> Value:
         """T.axis.spatial."""
@@ -262,9 +263,9 @@ def match_buffer(
     strides: Shape | None = None,
     elem_offset: ExprLike | None = None,
     scope: str = "global",
-    align: int = -1,
+    align: int = 0,
     offset_factor: int = 0,
-    buffer_type: str = "default",
+    buffer_type: str = "",
     axis_separators: Sequence[int] | None = None,
 ) -> Buffer:
     """The buffer behind a parameter, or a view of a region inside a block."""
@@ -276,9 +277,9 @@ def alloc_buffer(
     strides: Shape | None = None,
     elem_offset: ExprLike | None = None,
     scope: str = "global",
-    align: int = -1,
+    align: int = 0,
     offset_factor: int = 0,
-    buffer_type: str = "default",
+    buffer_type: str = "",
     axis_separators: Sequence[int] | None = None,
 ) -> Buffer:
     """Memory of the innermost block, or of the function."""

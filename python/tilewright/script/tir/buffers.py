@@ -13,12 +13,40 @@ from tilewright.script.tir.dtypes import check_dtype, handle
 class _BufferNamespace:
     """T.Buffer(shape, dtype, ...), and the older spelling T.Buffer[shape, dtype]."""
 
-    def __call__(self, shape: Any, dtype: Any = "float32", *args: Any, **kwargs: Any) -> Any:
-        """A buffer; `shape` may also be a buffer, to get another one like it."""
+    def __call__(
+        self,
+        shape: Any,
+        dtype: Any = "float32",
+        data: Any = None,
+        strides: Any = None,
+        elem_offset: Any = None,
+        scope: str = "global",
+        align: int = 0,
+        offset_factor: int = 0,
+        buffer_type: str = "",
+        axis_separators: Any = None,
+        name: str = "buffer",
+    ) -> Any:
+        """A buffer; `shape` may also be a buffer, to get another one like it.
+
+        Args:
+            shape: the extents, expressions too; or a buffer.
+            dtype: of an element.
+            data: the pointer to its memory; by default a new variable.
+            strides: elements between neighbors of each dimension; left out, rows lie together.
+            elem_offset: elements in front of the first one.
+            scope: which memory: global, local, shared, ...
+            align: bytes of which the address of the first element is a multiple.
+            offset_factor: elements of which elem_offset is a multiple.
+            buffer_type: "default", or "auto_broadcast".
+            axis_separators: dimensions before which flat ones begin.
+            name: where no script names it.
+        """
         if isinstance(shape, _core.Buffer):
             return like(shape)
         check_dtype(dtype)
-        return _script.buffer(shape, str(dtype), *args, **kwargs)
+        layout = (data, strides, elem_offset, scope, align, offset_factor, buffer_type, axis_separators)
+        return _script.buffer(shape, str(dtype), *layout, name)
 
     def __getitem__(self, key: Any) -> Any:
         warnings.warn("T.Buffer[...] is an old spelling of T.Buffer(...)", DeprecationWarning, stacklevel=2)

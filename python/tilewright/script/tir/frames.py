@@ -110,12 +110,39 @@ def writes(*regions: Any) -> None:
     _script.writes(_regions("writes", regions))
 
 
-def match_buffer(param: Any, shape: Any = None, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """The buffer behind a parameter, or a view of a region inside a block."""
+def match_buffer(
+    param: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    data: Any = None,
+    strides: Any = None,
+    elem_offset: Any = None,
+    scope: str = "global",
+    align: int = 0,
+    offset_factor: int = 0,
+    buffer_type: str = "",
+    axis_separators: Any = None,
+) -> Any:
+    """The buffer behind a parameter, or a view of a region inside a block.
+
+    Args:
+        param: the parameter, of type T.handle; or the region, A[0:16, j:j + 4].
+        shape: the extents, expressions too; of a region, by default its own.
+        dtype: of an element; by default that of the region, or float32.
+        data: the pointer to its memory; by default a new variable.
+        strides: elements between neighbors of each dimension; left out, rows lie together.
+        elem_offset: elements in front of the first one.
+        scope: which memory: global, local, shared, ...
+        align: bytes of which the address of the first element is a multiple.
+        offset_factor: elements of which elem_offset is a multiple.
+        buffer_type: "default", or "auto_broadcast".
+        axis_separators: dimensions before which flat ones begin.
+    """
     if dtype is None:
         source = getattr(param, "buffer", param)
         dtype = source.dtype if isinstance(source, _core.Buffer) else "float32"
-    return _script.match_buffer(param, shape, dtype, *args, **kwargs)
+    layout = (data, strides, elem_offset, scope, align, offset_factor, buffer_type, axis_separators)
+    return _script.match_buffer(param, shape, dtype, *layout)
 
 
 def allocate_const(data: Any, dtype: Any, extents: Any, annotations: dict[str, Any] | None = None) -> Any:
@@ -231,7 +258,9 @@ class axis:
     spatial = S = staticmethod(_axis("spatial", "An axis whose iterations are independent of each other."))
     reduce = R = staticmethod(_axis("reduce", "An axis over which the block reduces."))
     scan = staticmethod(_axis("scan", "An axis whose iterations run in order."))
-    opaque = staticmethod(_axis("opaque", "An axis about whose iterations nothing is known."))
+    opaque = staticmethod(
+        _axis("opaque", "An axis whose iterations may need what earlier ones have done: they stay in their order.")
+    )
 
     @staticmethod
     def remap(kinds: str, bindings: Sequence[Any], dtype: str = "int32") -> Any:

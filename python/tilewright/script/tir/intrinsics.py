@@ -5,6 +5,7 @@ A function with a node's name in capitals (T.Add) builds exactly this node; the 
 
 from __future__ import annotations
 
+import inspect as _inspect
 import re as _re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -325,7 +326,8 @@ def _of_type(name: str, args: list[Any], dtype: Any) -> Any:
 
 def if_then_else(cond: Any, t: Any, f: Any, *, dtype: Any = None) -> Any:
     """One of two values, of which only this one is evaluated."""
-    return _of_type("if_then_else", [cond, t, f], dtype)
+    chosen = _of_type("if_then_else", [cond, t, f], None)
+    return chosen if dtype is None else _core.cast(str(dtype), chosen)
 
 
 def power(x: Any, y: Any, *, dtype: Any = None) -> Any:
@@ -383,6 +385,11 @@ def _plain(name: str, arity: int) -> Callable[..., Any]:
     def many(*args: Any, dtype: Any = None) -> Any:
         return _of_type(name, list(args), dtype)
 
+    if arity == 3:  # what help() shows: the core says more about a wrong number of arguments
+
+        def ternary(x: Any, y: Any, z: Any, *, dtype: Any = None) -> Any: ...
+
+        vars(many)["__signature__"] = _inspect.signature(ternary)
     return many
 
 
