@@ -53,6 +53,13 @@ void LaneAccesses::collect(const Stmt& s) {
         v(nested->body);
         inside_.pop_back();
       },
+      [&](const Ref<IfThenElse>& branch, Visitor& v) {
+        v(branch->condition);
+        ++conditions_;
+        v(branch->then_case);
+        v(branch->else_case);
+        --conditions_;
+      },
       [&](const Ref<BufferLoad>& load, Visitor& v) {
         v.descend(load);
         add(load->buffer, load->indices[0], false);
@@ -73,7 +80,7 @@ void LaneAccesses::collect(const Expr& e) {
 
 void LaneAccesses::add(const Ref<Buffer>& buffer, const Expr& index, bool writes) {
   int position = static_cast<int>(accesses_.size());
-  accesses_.push_back({buffer, index, writes, position, inside_, stride_of(index)});
+  accesses_.push_back({buffer, index, writes, position, inside_, conditions_ > 0, stride_of(index)});
 }
 
 std::optional<int64_t> LaneAccesses::stride_of(const Expr& index) {
@@ -163,9 +170,14 @@ std::string LaneAccesses::obstacle(const LaneAccess& store, const LaneAccess& ot
 }
 
 std::string LaneAccesses::obstacle() {
+  std::string under_condition;
   for (const LaneAccess& store : accesses_) {
     if (!store.writes) continue;
-    if (std::string found = obstacle(store, store); !found.empty()) return found;
+    std::string found = obstacle(store, store);
+    if (found.empty()) continue;
+    if (!store.conditional) return found;
+    // `if i == 0: B[i] = ...`, where the index became 0, may be the start of what the other steps do one by one.
+    under_condition = "an iteration may need what another one does to '" + store.buffer->name + "'";
   }
   for (const LaneAccess& store : accesses_) {
     if (!store.writes) continue;
@@ -174,7 +186,7 @@ std::string LaneAccesses::obstacle() {
       if (std::string found = obstacle(store, other); !found.empty()) return found;
     }
   }
-  return "";
+  return under_condition;
 }
 
 std::optional<ReductionStep> lane_step(const BufferStore& store, arith::Analyzer& analyzer) {

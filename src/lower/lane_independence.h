@@ -22,6 +22,7 @@ struct LaneAccess {
   bool writes = false;
   int position = 0;               ///< in the order of execution within one iteration
   std::vector<Ref<For>> loops;    ///< inside of the loop and around the access, outermost first
+  bool conditional = false;       ///< not all iterations do it
   std::optional<int64_t> stride;  ///< of the index from one iteration to the next; null: not always the same
 };
 
@@ -53,6 +54,7 @@ class LaneAccesses {
   arith::Analyzer& analyzer_;
   std::vector<LaneAccess> accesses_;
   std::vector<Ref<For>> inside_;
+  int conditions_ = 0;  // around what is being collected
 };
 
 /// The store as a step of a reduction whose partial results lanes can hold. The analyzer knows the loops around it.

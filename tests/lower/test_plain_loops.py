@@ -296,6 +296,24 @@ def test_why_a_loop_stays_scalar() -> None:
     assert note["message"] == "loop 'i' has no vector code: an iteration needs what an earlier one does to 'A'"
 
 
+def test_a_running_sum_does_not_write_to_one_element() -> None:
+    """Its first step, behind a condition, stores to element 0; each of the others to its own."""
+
+    @T.prim_func
+    def running(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
+        for i in range(1024):
+            with T.block("B"):
+                v = T.axis.opaque(1024, i)
+                if v == 0:
+                    B[v] = A[v]
+                else:
+                    B[v] = B[v - 1] + A[v]
+
+    (note,) = tw.compile(running, schedule="as written").notes
+    assert note.code == "lower/scalar-loop" and "'B'" in note.message
+    assert "same element" not in note.message
+
+
 def test_hints_are_no_scalar_loop() -> None:
     @T.prim_func
     def ahead(A: T.Buffer((256, 64), "float32")):

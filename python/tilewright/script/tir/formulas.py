@@ -356,6 +356,11 @@ def bounds(axis: _core.IterVar) -> list[_core.Expr]:
     return [] if axis.dom is None else [axis.dom.min, axis.dom.extent]
 
 
+def _bounds_in(axis: _core.IterVar, mapping: dict[Any, Any]) -> list[Any]:
+    """The bounds, as the axes of blocks say them that replace the formula's own."""
+    return [_core.substitute(bound, mapping) for bound in bounds(axis)]
+
+
 def _variables(expressions: Sequence[_core.Expr]) -> list[_core.Var]:
     found: list[_core.Var] = []
     for expression in expressions:
@@ -396,7 +401,7 @@ def _open_loops(opened: ExitStack, axes: Sequence[_core.IterVar], mapping: dict[
     """Opens a loop for each axis; gives their variables."""
     loops = []
     for axis in axes:
-        begin, extent = (_core.substitute(bound, mapping) for bound in bounds(axis))
+        begin, extent = _bounds_in(axis, mapping)
         frame = _script.serial(begin, begin + extent)
         loops.append(_script.IRBuilder.name(axis.var.name_hint, opened.enter_context(frame)))
     return loops
@@ -408,7 +413,7 @@ def _block_axes(
     """The axes of the block, as indices of its stores and as what replaces the formula's own."""
     own = []
     for axis, loop in zip(axes, loops, strict=True):
-        domain = _core.Range(*(_core.substitute(bound, mapping) for bound in bounds(axis)))
+        domain = _core.Range(*_bounds_in(axis, mapping))
         variable = _script.axis(int(axis.iter_type), domain, loop, axis.var.dtype)
         own.append(_script.IRBuilder.name(f"v_{axis.var.name_hint}", variable))
     if attrs:
