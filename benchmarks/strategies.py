@@ -60,12 +60,12 @@ def recorded(name: str, trials: int, path: str) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     store = open_database(path)
     for workload in store.workloads():
-        if workload["script"] != task.module.script():
+        if workload.script != task.module.script():
             continue
-        for record in store.records(workload["hash"], ""):
-            if record["outcome"] in ("ok", "slow_stopped") and record["seconds"]:
-                trace = tw.schedule.Trace.from_json(record["trace"])
-                found.setdefault(str([*trace.decisions.values()]), []).append(record["median"])
+        for record in store.records(workload.hash, ""):
+            if record.outcome in ("ok", "slow_stopped") and record.seconds:
+                trace = tw.schedule.Trace.from_json(record.trace)
+                found.setdefault(str([*trace.decisions.values()]), []).append(record.median)
     return {decisions: min(times) for decisions, times in found.items()}
 
 

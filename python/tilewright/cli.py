@@ -509,7 +509,7 @@ def db(
     ] = False,
 ) -> None:
     """Show what a database holds; put databases together, prune, export and import them."""
-    from tilewright import database_upkeep, records
+    from tilewright import database_upkeep, record_lines, records
     from tilewright.database_damage import check_intact
     from tilewright.postgres_store import is_server
 
@@ -520,7 +520,7 @@ def db(
     store = records.read_database(file)
     check_intact(file)
     if write:
-        programs, count = records.write_lines(store, prepared(write))
+        programs, count = record_lines.write_lines(store, prepared(write))
         print(f"{count} records of {programs} programs written to {write}")
     if statistics:
         show_table(database_upkeep.statistics(store))

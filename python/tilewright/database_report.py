@@ -9,11 +9,12 @@ import datetime
 import functools
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tilewright import _core, ir, machine
+from tilewright._core import Record
 from tilewright.charts import short
 from tilewright.database_damage import check_intact
 from tilewright.errors import Error
@@ -389,26 +390,26 @@ def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
     store = read_database(path)
     check_intact(path)
     tasks = []
-    for workload in sorted(store.workloads(), key=lambda each: (each["name"], each["hash"])):
-        by_target: dict[str, list[dict[str, Any]]] = {}
-        for row in store.records(workload["hash"], ""):
-            by_target.setdefault(row["target"], []).append(row)
+    for workload in sorted(store.workloads(), key=lambda each: (each.name, each.hash)):
+        by_target: dict[str, list[Record]] = {}
+        for row in store.records(workload.hash, ""):
+            by_target.setdefault(row.target, []).append(row)
         known, remark = _known_task(workload)
         for target, rows in sorted(by_target.items()):
-            best = store.top_k(workload["hash"], target, sys.maxsize) if target else []
-            refusals = kept_refusals(store, workload["hash"], target)
-            winner = (store.finals(workload["hash"], target) or {}).get("winner")
-            finals = kept_finals(store, workload["hash"], target)
-            ranking = _ranked(rows, best, winner, finals, top)
-            baselines = _baselines(store, workload["hash"], target, rows, finals, ranking)
+            best = store.top_k(workload.hash, target, sys.maxsize) if target else []
+            refusals = kept_refusals(store, workload.hash, target)
+            won = store.finals(workload.hash, target)
+            finals = kept_finals(store, workload.hash, target)
+            ranking = _ranked(rows, best, won, finals, top)
+            baselines = _baselines(store, workload.hash, target, rows, finals, ranking)
             heuristic = finals.heuristic if finals is not None else ""
             tasks.append(_task_report(workload, target, rows, ranking, baselines, heuristic, refusals, known, remark))
     return DatabaseReport(store.path, tuple(tasks), kept_times(store))
 
 
-def _known_task(workload: dict[str, Any]) -> tuple[Task | None, str]:
+def _known_task(workload: _core.Workload) -> tuple[Task | None, str]:
     try:
-        program = from_source(workload["script"])
+        program = from_source(workload.script)
         module = ir.IRModule({"main": program}) if isinstance(program, ir.PrimFunc) else program
         return task_of(module, sizes_of(workload), cold=is_cold(workload)), ""
     except Error as error:
@@ -419,46 +420,47 @@ class _Ranking(NamedTuple):
     """The best records, the best first: each row with its seconds in one series of measurements, which is named, and
     whether it is as fast as the best."""
 
-    best: list[tuple[dict[str, Any], float | None, bool]]
+    best: Sequence[tuple[Record, float | None, bool]]
     series: str
 
 
 def _ranked(
-    rows: list[dict[str, Any]], best: list[dict[str, Any]], winner: int | None, finals: Finals | None, top: int
+    rows: list[Record], best: list[Record], won: _core.Finals | None, finals: Finals | None, top: int
 ) -> _Ranking:
     """What can be compared with the best record: those of the same finals, or else of the search.
 
     Args:
         rows: all records, with the times of the search.
         best: the correct ones, by the order that the database has for them.
-        winner: the id of the record that won the finals.
+        won: which record has won the finals.
         finals: what they measured, where that is known.
         top: how many to give.
     """
     if not best:
         return _Ranking([], SEARCH)
     first = best[0]
-    if first["id"] != winner:  # nothing was timed in turn, or a record that came later is faster than what won
-        times = {row["id"]: row["median"] for row in rows}
-        others = sorted((row for row in best[1:]), key=lambda row: float(times[row["id"]]))
-        slower = [(row, times[row["id"]], False) for row in others if times[row["id"]] >= first["median"]]
-        return _Ranking([(first, first["median"], False), *slower][:top], SEARCH)
+    # Nothing was timed in turn, or a record that came later is faster than what won.
+    if won is None or first.id != won.winner:
+        times = {row.id: row.median for row in rows}
+        others = sorted((row for row in best[1:]), key=lambda row: times[row.id])
+        slower = ((row, times[row.id], False) for row in others if times[row.id] >= first.median)
+        return _Ranking([(first, first.median, False), *slower][:top], SEARCH)
     if finals is None:
-        return _Ranking([(first, first["median"], False), *((row, None, False) for row in best[1:])][:top], FINALS)
-    known = {row["id"]: row for row in best}
+        return _Ranking([(first, first.median, False), *((row, None, False) for row in best[1:])][:top], FINALS)
+    known = {row.id: row for row in best}
     timed = [each for each in finals.times[1:] if each.kind == "trial" and each.record in known]
-    found = [(first, first["median"], False)]
+    found = [(first, first.median, False)]
     for each in sorted(timed, key=lambda each: (each.is_clearly_slower, each.seconds)):
-        seconds = max(each.seconds, first["median"]) if each.is_clearly_slower else first["median"]
+        seconds = max(each.seconds, first.median) if each.is_clearly_slower else first.median
         found.append((known[each.record], seconds, not each.is_clearly_slower))
     return _Ranking(found[:top], FINALS)
 
 
 def _baselines(
-    store: Any, workload: str, target: str, rows: list[dict[str, Any]], finals: Finals | None, ranking: _Ranking
+    store: Any, workload: str, target: str, rows: list[Record], finals: Finals | None, ranking: _Ranking
 ) -> tuple[Baseline, ...]:
     """What was timed of them in the series of the best; of the program as written at least its one call."""
-    numbers = {row["id"]: number for number, row in enumerate((row for row in rows if row["index"] >= 0), 1)}
+    numbers = {row.id: number for number, row in enumerate((row for row in rows if row.index >= 0), 1)}
     found = {}
     if finals is not None and ranking.series == FINALS:
         names = {"written": WRITTEN, "heuristic": HEURISTIC}
@@ -472,9 +474,9 @@ def _baselines(
 
 
 def _task_report(
-    workload: dict[str, Any],
+    workload: _core.Workload,
     target: str,
-    rows: list[dict[str, Any]],
+    rows: list[Record],
     ranking: _Ranking,
     baselines: tuple[Baseline, ...],
     heuristic: str,
@@ -482,27 +484,27 @@ def _task_report(
     task: Task | None,
     remark: str,
 ) -> TaskReport:
-    start = min((moment for row in rows if (moment := _moment(row["created"]))), default=0.0)
+    start = min((moment for row in rows if (moment := _moment(row.created))), default=0.0)
     trials, failures, stopped = [], dict[str, tuple[int, str]](), 0
-    rows = [row for row in rows if row["index"] >= 0]
+    rows = [row for row in rows if row.index >= 0]
     for number, row in enumerate(rows, 1):
-        right = row["outcome"] == "ok" and bool(row["seconds"])
-        since = max(0.0, _moment(row["created"]) - start)
-        trials.append(Trial(number, row["median"] if right else None, since, row["outcome"], row["error"]))
-        if row["outcome"] == STOPPED:
+        right = row.outcome == "ok" and bool(row.seconds)
+        since = max(0.0, _moment(row.created) - start)
+        trials.append(Trial(number, row.median if right else None, since, row.outcome, row.error))
+        if row.outcome == STOPPED:
             stopped += 1
         elif not right:
-            count, first = failures.get(row["outcome"], (0, row["error"]))
-            failures[row["outcome"]] = (count + 1, first)
-    by_id = {row["id"]: trial for trial, row in zip(trials, rows, strict=True)}
-    first, seconds, _ = ranking.best[0] if ranking.best else ({"id": None}, None, False)
+            count, first = failures.get(row.outcome, (0, row.error))
+            failures[row.outcome] = (count + 1, first)
+    by_id = {row.id: trial for trial, row in zip(trials, rows, strict=True)}
+    best, seconds, _ = ranking.best[0] if ranking.best else (None, None, False)
     shown, roofline, by_heuristic = [], None, None
     if task is not None:
         for row, time, is_as_fast in ranking.best:
-            trial = by_id.get(row["id"])
+            trial = by_id.get(row.id)
             number = 0 if trial is None else trial.number
             try:
-                shown.append(_best(task, row, number, time, is_as_fast, target, with_assembly=row is first))
+                shown.append(_best(task, row, number, time, is_as_fast, target, with_assembly=row is best))
             except Error as error:
                 remark = remark or f"a schedule cannot be applied: {str(error).partition(chr(10))[0]}"
         roofline = _roofline(task, target, seconds)
@@ -513,19 +515,19 @@ def _task_report(
     work = NO_WORK if task is None else task.work
     return TaskReport(
         title_of(workload),
-        workload["hash"],
+        workload.hash,
         target,
         work,
         tuple(trials),
         stopped,
         failures,
         refusals,
-        by_id.get(first["id"]),
+        None if best is None else by_id.get(best.id),
         seconds,
         tuple(shown),
         ranking.series,
         baselines,
-        workload["script"],
+        workload.script,
         by_heuristic,
         roofline,
         origin_table(rows),
@@ -542,7 +544,7 @@ def _moment(created: str) -> float:
 
 def _best(
     task: Task,
-    row: dict[str, Any],
+    row: Record,
     number: int,
     seconds: float | None,
     is_as_fast: bool,
@@ -550,7 +552,7 @@ def _best(
     *,
     with_assembly: bool,
 ) -> BestSchedule:
-    schedule = schedule_of(task.module, row["trace"])
+    schedule = schedule_of(task.module, row.trace)
     assembly = ""
     if with_assembly:
         with contextlib.suppress(Error):  # it may be for a processor that this one is not

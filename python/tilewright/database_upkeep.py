@@ -7,18 +7,20 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tilewright import _core
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.origins import origin_table
 from tilewright.postgres_store import is_server
-from tilewright.records import open_database, read_database, read_lines, sizes_of, title_of
+from tilewright.record_lines import DAMAGED, measurement, read_lines
+from tilewright.records import open_database, read_database, sizes_of, title_of
 from tilewright.tables import Table
 from tilewright.timing import format_seconds
 
-__all__ = ["change", "entries", "listings", "statistics"]
+__all__ = ["change", "entries", "listings", "merge", "prune", "statistics"]
 
 
 def change(
@@ -51,27 +53,66 @@ def change(
     # Nothing is made before all that is to be added was read.
     named = [(source.path, source) for source in sources] + ([(folder, read_lines(folder))] if folder else [])
     store = open_database(place)
-    for name, source in named:
-        programs, records = store.merge(source)
-        say(f"{records} records and {programs} programs of {name} added")
-    if forget_damaged:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            say(f"{store.forget_damaged()} damaged records forgotten")
-    if keep is not None:
-        say(f"{store.prune(keep)} records forgotten")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, source in named:
+            programs, records = merge(store, source)
+            say(f"{records} records and {programs} programs of {name} added")
+        if forget_damaged:
+            damaged = [record.id for record in _records(store) if record.outcome == DAMAGED]
+            store.erase(damaged)
+            say(f"{len(damaged)} damaged records forgotten")
+        if keep is not None:
+            say(f"{prune(store, keep)} records forgotten")
+
+
+def _records(store: _core.Database) -> Iterator[_core.Record]:
+    return (record for program in store.workloads() for record in store.records(program.hash, ""))
+
+
+def merge(store: _core.Database, source: _core.Database) -> tuple[int, int]:
+    """Adds what another database has and this one has not; how many programs and records. Records of the same
+    measurement are one; sessions stay where they are."""
+    known = {program.hash for program in store.workloads()}
+    added = [program for program in source.workloads() if program.hash not in known]
+    for program in added:
+        store.commit_workload(program.hash, program.name, program.script, program.sizes)
+    present = {measurement(record) for record in _records(store)}
+    count = 0
+    for record in _records(source):
+        if record.outcome != DAMAGED and (what := measurement(record)) not in present:
+            store.commit(record)
+            present.add(what)
+            count += 1
+    return len(added), count
+
+
+def prune(store: _core.Database, keep: int) -> int:
+    """Keeps of each program and target so many records, the best, and forgets the others, failures among them; how
+    many. Damaged ones stay."""
+    every = [record for record in _records(store) if record.outcome != DAMAGED]
+    kept = {
+        best.id
+        for program, target in {(record.workload, record.target) for record in every}
+        for best in store.top_k(program, target, keep)
+        if best.target == target
+    }
+    forgotten = [record.id for record in every if record.id not in kept]
+    store.erase(forgotten)
+    return len(forgotten)
 
 
 def entries(store: Any) -> Iterable[dict[str, Any]]:
     """All records with all that is known of them."""
     for workload in store.workloads():
-        for row in store.records(workload["hash"], ""):
-            parsed = {name: json.loads(row[name] or "null") for name in ("trace", "verification", "host", "versions")}
-            sizes = _sizes_or_none(workload)
-            yield {"program": workload["name"], "hash": workload["hash"], "sizes": sizes, **row, **parsed}
+        for row in store.records(workload.hash, ""):
+            known = {name: getattr(row, name) for name in (*row.fields, "median")}
+            known |= {name: json.loads(known[name] or "null") for name in ("trace", "host", "versions")}
+            known |= {"verification": row.verification or None, "sizes": _sizes_or_none(workload)}
+            yield {"program": workload.name, "hash": workload.hash, **known}
 
 
-def _sizes_or_none(workload: dict[str, Any]) -> dict[str, float] | None:
+def _sizes_or_none(workload: _core.Workload) -> dict[str, float] | None:
     try:
         return sizes_of(workload)
     except ResourceError:
@@ -81,21 +122,21 @@ def _sizes_or_none(workload: dict[str, Any]) -> dict[str, float] | None:
 def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
     """For each program its name, the best records of each target, and what became of all."""
     workloads = store.workloads()
-    for workload in sorted(workloads, key=lambda each: (each["name"], each["hash"])):
-        rows, records = [], store.records(workload["hash"], "")
-        by_target: dict[str, list[dict[str, Any]]] = {}
-        for entry in store.top_k(workload["hash"], "", sys.maxsize):
-            by_target.setdefault(entry["target"], []).append(entry)
+    for workload in sorted(workloads, key=lambda each: (each.name, each.hash)):
+        rows, records = [], store.records(workload.hash, "")
+        by_target: dict[str, list[_core.Record]] = {}
+        for entry in store.top_k(workload.hash, "", sys.maxsize):
+            by_target.setdefault(entry.target, []).append(entry)
         for target, found in sorted(by_target.items()):
-            finals = store.finals(workload["hash"], target) or {}
+            finals = store.finals(workload.hash, target)
             for entry in found[:top]:
-                candidate = "as written" if entry["index"] < 0 else str(entry["index"])
-                how = "in turn" if entry["id"] == finals.get("winner") else ""
-                time = format_seconds(entry["median"])
-                rows.append((target, time, how, str(entry["seed"]), candidate, entry["created"]))
-        counts = store.count_outcomes(workload["hash"], "")
+                candidate = "as written" if entry.index < 0 else str(entry.index)
+                how = "in turn" if finals is not None and entry.id == finals.winner else ""
+                time = format_seconds(entry.median)
+                rows.append((target, time, how, str(entry.seed), candidate, entry.created))
+        counts = Counter(record.outcome for record in records)
         outcomes = ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
-        title = f"{title_of(workload)}  {workload['hash'][:12]}  first seen {workload['created']}"
+        title = f"{title_of(workload)}  {workload.hash[:12]}  first seen {workload.created}"
         columns = ("target", "time", "", "seed", "candidate", "measured")
         remark = f"outcomes: {outcomes or 'no records yet'}"
         if any(row[2] for row in rows):
@@ -109,15 +150,15 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
 def statistics(store: Any) -> Table:
     """How many records of which outcomes each program and target has, and from when they are."""
     rows = []
-    for workload in sorted(store.workloads(), key=lambda each: (each["name"], each["hash"])):
-        by_target: dict[str, list[dict[str, Any]]] = {}
-        for row in store.records(workload["hash"], ""):
-            by_target.setdefault(row["target"], []).append(row)
+    for workload in sorted(store.workloads(), key=lambda each: (each.name, each.hash)):
+        by_target: dict[str, list[_core.Record]] = {}
+        for row in store.records(workload.hash, ""):
+            by_target.setdefault(row.target, []).append(row)
         least: dict[str, float] = {}  # those timed in turn at the end of a search go by that
-        for row in store.top_k(workload["hash"], "", sys.maxsize):
-            least.setdefault(row["target"], row["median"])
+        for row in store.top_k(workload.hash, "", sys.maxsize):
+            least.setdefault(row.target, row.median)
         for target, found in sorted(by_target.items()):
-            outcomes = Counter("failed" if row["outcome"] not in _RIGHT else row["outcome"] for row in found)
+            outcomes = Counter("failed" if row.outcome not in _RIGHT else row.outcome for row in found)
             best = least.get(target)
             rows.append(
                 (
@@ -125,10 +166,10 @@ def statistics(store: Any) -> Table:
                     target,
                     str(len(found)),
                     *(str(outcomes[name]) for name in (*_RIGHT, "failed")),
-                    str(len({row["seed"] for row in found})),
+                    str(len({row.seed for row in found})),
                     "" if best is None else format_seconds(best),
-                    found[0]["created"],
-                    found[-1]["created"],
+                    found[0].created,
+                    found[-1].created,
                 )
             )
     columns = ("program", "target", "records", "right", "stopped early", "failed", "seeds", "best", "first", "last")

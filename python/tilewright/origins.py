@@ -72,9 +72,9 @@ def facts_of(text: str) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def origin_table(rows: Iterable[Mapping[str, Any]]) -> Table | None:
+def origin_table(rows: Iterable[_core.Record]) -> Table | None:
     """How many of these records come from which machine and which versions, most first; None where no record says."""
-    counts = Counter((_host_in_words(row["host"]), _versions_in_words(row["versions"])) for row in rows)
+    counts = Counter((_host_in_words(row.host), _versions_in_words(row.versions)) for row in rows)
     if not any(host or versions for host, versions in counts):
         return None
     cells = tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import itertools
 import json
@@ -20,11 +19,12 @@ from tilewright.database_damage import check_intact
 from tilewright.errors import Error, ResourceError
 from tilewright.file_names import path_for_core
 from tilewright.machine import TargetLike
-from tilewright.postgres_store import PostgresStore, is_server
+from tilewright.postgres_store import is_server, open_server
+from tilewright.record_lines import DAMAGED, read_lines
 from tilewright.schedule import Schedule, Trace
 from tilewright.task import Task, module_of, only_function, program_keys
 from tilewright.user_lines import users_level
-from tilewright.workload_lines import read_line, text_of_row
+from tilewright.workload_lines import key_of
 
 #: what a database is given by
 PLACES = 'the path of a file, "postgresql://...", or a Database of tilewright.meta_schedule'
@@ -45,7 +45,7 @@ def open_database(path: Any) -> Any:
     if hasattr(path, "store_for_search"):
         return path.store_for_search()
     if is_server(path):
-        return PostgresStore(str(path))
+        return open_server(str(path))
     file = Path(path_for_core("database", path))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def read_database(path: str | os.PathLike[str]) -> Any:
         tilewright.ResourceError: there is no such file, or it is no database of ours; the server is not to be reached.
     """
     if is_server(path):
-        return PostgresStore(str(path))
+        return open_server(str(path))
     path = path_for_core("database", path)
     if Path(path).is_dir():
         tables = Path(path) / "database.db"
@@ -84,30 +84,6 @@ def read_database(path: str | os.PathLike[str]) -> Any:
             "`tilewright tune` makes out/tilewright.db; tw.tune(..., database=...) makes any",
         )
     return _core.Database.open(os.fspath(path), read_only=True)
-
-
-def read_lines(folder: str | os.PathLike[str]) -> Any:
-    """The records of two files of JSON lines, in memory.
-
-    Raises:
-        tilewright.ResourceError: they are not there, or a line is bad.
-    """
-    path = path_for_core("the folder", folder)
-    store = _core.Database.in_memory(path)
-    store.import_json_lines(path, _row_of_line)
-    return store
-
-
-def write_lines(store: Any, folder: str | os.PathLike[str]) -> tuple[int, int]:
-    """Writes two such files; how many programs and records."""
-    programs, count = store.export_json_lines(path_for_core("the folder", folder), text_of_row)
-    return programs, count
-
-
-def _row_of_line(text: str) -> dict[str, Any]:
-    line = read_line(json.loads(text))
-    key = _key_of(program_keys(line.module)[0], line.sizes)
-    return {"hash": key, "name": line.name, "script": line.module.script(), "sizes": line.sizes}
 
 
 #: Beside the sizes of calls, where the caches hold other data before each: parameters have no blanks in their names.
@@ -123,8 +99,8 @@ def workload_key(task: Task, store: Any = None) -> str:
         task: the program.
         store: a database which may know it by a name that earlier versions gave; that one is gone on with.
     """
-    keys = [_key_of(key, sizes_text(task)) for key in program_keys(task.module)]
-    known = {each["hash"] for each in store.workloads()} if store is not None else set()
+    keys = [key_of(key, sizes_text(task)) for key in program_keys(task.module)]
+    known = {each.hash for each in store.workloads()} if store is not None else set()
     return next((key for key in keys if key in known), keys[0])
 
 
@@ -135,22 +111,18 @@ def sizes_text(task: Task) -> str:
     return json.dumps(said) if said else ""
 
 
-def _key_of(program: str, sizes: str) -> str:
-    return hashlib.blake2b((program + sizes).encode(), digest_size=16).hexdigest() if sizes else program
-
-
-def is_cold(workload: Mapping[str, Any]) -> bool:
+def is_cold(workload: _core.Workload) -> bool:
     """Whether the caches hold other data before each call."""
-    return _COLD in workload["sizes"]
+    return _COLD in workload.sizes
 
 
-def sizes_of(workload: Mapping[str, Any]) -> dict[str, float]:
+def sizes_of(workload: _core.Workload) -> dict[str, float]:
     """The sizes of the calls of a program that leaves some open.
 
     Raises:
         tilewright.ResourceError: the database does not tell any more.
     """
-    text = workload["sizes"] or "{}"
+    text = workload.sizes or "{}"
     try:
         sizes = json.loads(text)
     except ValueError:
@@ -158,22 +130,22 @@ def sizes_of(workload: Mapping[str, Any]) -> dict[str, float]:
     if not isinstance(sizes, dict):
         raise ResourceError.of(
             "database/sizes",
-            f"the sizes of program {workload['hash'][:12]} ({workload['name']}) are damaged: {text[:40]!r}",
+            f"the sizes of program {workload.hash[:12]} ({workload.name}) are damaged: {text[:40]!r}",
             "take a copy of the database from before, or tune the program for these sizes again",
         )
     return {name: size for name, size in sizes.items() if name not in (_COLD, _GIVEN)}
 
 
-def title_of(workload: Mapping[str, Any]) -> str:
+def title_of(workload: _core.Workload) -> str:
     """What a program is called in reports: "double (n=1000)", "double (cold caches)", "take (given integers 1f3a)"."""
     try:
         said = [f"{name}={size}" for name, size in sizes_of(workload).items()]
-        if _GIVEN in workload["sizes"]:
-            said.append(f"{_GIVEN} {json.loads(workload['sizes'])[_GIVEN]}")
+        if _GIVEN in workload.sizes:
+            said.append(f"{_GIVEN} {json.loads(workload.sizes)[_GIVEN]}")
     except ResourceError:
         said = ["of damaged sizes"]
     said += [_COLD] if is_cold(workload) else []
-    name = workload["name"] or workload["hash"][:12]
+    name = workload.name or workload.hash[:12]
     return f"{name} ({', '.join(said)})" if said else str(name)
 
 
@@ -267,14 +239,14 @@ def kept_finals(store: Any, workload: str, target: str) -> Finals | None:
     """What :func:`keep_finals` noted of the latest finals; None where these kept the time of their winner alone, as
     earlier versions did."""
     known = store.finals(workload, target)
-    if not known:
+    if known is None:
         return None
     try:
         kept = json.loads(store.meta(f"finals/{workload}/{target}") or "null")
         if kept is None:
             return None
         times = tuple(FinalTime(kind, record, seconds, tuple(ratio)) for kind, record, seconds, ratio in kept["times"])
-        is_latest = times[0].record == known["winner"] and kept["last_record"] == known["last_record"]
+        is_latest = times[0].record == known.winner and kept["last_record"] == known.last_record
         return Finals(times, kept["heuristic"]) if is_latest else None
     except (ValueError, TypeError, KeyError, IndexError):
         _tell_damage(store, f"what the finals of program {workload[:12]} measured")
@@ -300,14 +272,14 @@ def _tell_damage(store: Any, what: str) -> None:
     warnings.warn(f"{store.path}: {what} is damaged and left out", stacklevel=users_level())
 
 
-def entries_of(store: Any, program: ir.PrimFunc | ir.Module) -> list[dict[str, Any]]:
+def entries_of(store: Any, program: ir.PrimFunc | ir.Module) -> list[_core.Workload]:
     """What a database knows a program as: where its calls differ, as of a program that leaves sizes open, those that it
     was tuned for last first, and those with cold caches at the end."""
     keys, every = program_keys(program), list(reversed(store.workloads()))
-    order = {sizes: number for number, sizes in enumerate(dict.fromkeys(each["sizes"] for each in every))}
-    names = {sizes: {_key_of(key, sizes) for key in keys} for sizes in order}
-    known = [each for each in every if each["hash"] in names[each["sizes"]]]
-    return sorted(known, key=lambda each: (is_cold(each), order[each["sizes"]]))
+    order = {sizes: number for number, sizes in enumerate(dict.fromkeys(each.sizes for each in every))}
+    names = {sizes: {key_of(key, sizes) for key in keys} for sizes in order}
+    known = [each for each in every if each.hash in names[each.sizes]]
+    return sorted(known, key=lambda each: (is_cold(each), order[each.sizes]))
 
 
 def schedule_of(module: ir.Module, trace: str, recorded: ir.Module | None = None) -> Schedule:
@@ -329,14 +301,14 @@ def as_named_in(module: ir.Module, recorded: ir.Module, trace: Trace) -> Trace:
     return trace if was is None or now is None else _core.renamed_trace(trace, was[1], now[1], now[0])
 
 
-def recorded_program(workload: Mapping[str, Any], unless: ir.Module | None = None) -> ir.Module | None:
+def recorded_program(workload: _core.Workload, unless: ir.Module | None = None) -> ir.Module | None:
     """The program of an entry of a database; None where this version cannot read its script, or it is that one."""
     from tilewright.script.scripts import from_source
 
-    if unless is not None and workload["script"] == unless.script():
+    if unless is not None and workload.script == unless.script():
         return None
     try:
-        return module_of(from_source(workload["script"]))
+        return module_of(from_source(workload.script))
     except Error:
         return None
 
@@ -363,14 +335,15 @@ def best_schedule(program: Any, database: Any, target: TargetLike = "native") ->
 def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLike) -> Any:
     """The same of tables that are open."""
     module = module_of(program)
-    path, known = store.path, {each["hash"]: each for each in entries_of(store, module)}
+    path, known = store.path, {each.hash: each for each in entries_of(store, module)}
     keys = list(known)
-    rows: list[dict[str, Any]] = []
-    for _, alike in itertools.groupby(known.values(), key=lambda each: str(each["sizes"])):
-        found = [store.top_k(each["hash"], "", sys.maxsize) for each in alike]
-        rows += heapq.merge(*found, key=lambda row: float(row["median"]))
+    rows: list[_core.Record] = []
+    for _, alike in itertools.groupby(known.values(), key=lambda each: each.sizes):
+        found = [store.top_k(each.hash, "", sys.maxsize) for each in alike]
+        rows += heapq.merge(*found, key=lambda row: row.median)
     if not rows:
-        harmed = sum(store.count_outcomes(each, "").get("damaged", 0) for each in keys)
+        tried = [record.outcome for key in keys for record in store.records(key, "")]
+        harmed = tried.count(DAMAGED)
         if harmed:
             raise ResourceError.of(
                 "database/damaged-records",
@@ -378,11 +351,10 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
                 "take a copy of the database from before, or tune the program again",
             )
         check_intact(path)
-        tried = sum(sum(store.count_outcomes(each, "").values()) for each in keys)
         if tried:
             raise ResourceError.of(
                 "database/no-correct-record",
-                f"{path} holds no correct record of this program: all {tried} trials failed",
+                f"{path} holds no correct record of this program: all {len(tried)} trials failed",
                 "`tilewright report` says why; tune it again",
             )
         raise ResourceError(
@@ -391,20 +363,20 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
     wanted = _core.Target(target)
     unusable = ""
     for row in rows:
-        if not _text_serves(row["target"], wanted):
+        if not _text_serves(row.target, wanted):
             continue
         try:
-            return schedule_of(module, row["trace"], recorded_program(known[row["workload"]], unless=module))
+            return schedule_of(module, row.trace, recorded_program(known[row.workload], unless=module))
         except Error as error:  # of a version with other steps, or harmed
             unusable = str(error).partition("\n")[0]
-            _tell_damage(store, f"the schedule of record {row['id']}, which cannot be applied ({unusable}),")
+            _tell_damage(store, f"the schedule of record {row.id}, which cannot be applied ({unusable}),")
     if unusable:
         raise ResourceError.of(
             "database/damaged-records",
             f"none of the schedules that {path} holds of this program can be applied: {unusable}",
             "take a copy of the database from before, or tune the program again",
         )
-    others = ", ".join(sorted({row["target"] for row in rows}))
+    others = ", ".join(sorted({row.target for row in rows}))
     raise ResourceError(
         f"{path} holds no record of this program for {wanted}, only for {others}\n"
         "  hint: tune it for this target, or compile it for one of those"

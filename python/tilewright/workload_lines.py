@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tilewright import ir
+from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error
 from tilewright.task import module_of, name_of
 
-__all__ = ["WorkloadLine", "line_of", "read_line", "text_of_row"]
+__all__ = ["WorkloadLine", "key_of", "line_of", "read_line", "text_of_row"]
 
 #: bytes before a text that TVM has written: how long it is
 _LENGTH = 8
@@ -36,6 +37,11 @@ class WorkloadLine(NamedTuple):
     module: ir.IRModule
     name: str
     sizes: str
+
+
+def key_of(program: str, sizes: str) -> str:
+    """What databases know a program as, by its hash and the sizes of its calls."""
+    return hashlib.blake2b((program + sizes).encode(), digest_size=16).hexdigest() if sizes else program
 
 
 def line_of(module: ir.IRModule, number: int, name: str = "", sizes: str = "") -> list[Any]:
@@ -99,13 +105,13 @@ def _module_from_base64(text: str) -> ir.IRModule:
     return module
 
 
-def text_of_row(row: Mapping[str, Any]) -> str:
+def text_of_row(row: _core.Workload) -> str:
     """The line of an entry of a database; with its script where this version cannot read that."""
     from tilewright.script.scripts import from_source
 
     try:
-        line = line_of(module_of(from_source(row["script"])), int(row["hash"], 16), row["name"], row["sizes"])
+        line = line_of(module_of(from_source(row.script)), int(row.hash, 16), row.name, row.sizes)
     except Error:
-        told = {"tvmscript": row["script"], "name": row["name"]} | ({"sizes": row["sizes"]} if row["sizes"] else {})
-        line = [str(int(row["hash"], 16)), told]
+        told = {"tvmscript": row.script, "name": row.name} | ({"sizes": row.sizes} if row.sizes else {})
+        line = [str(int(row.hash, 16)), told]
     return json.dumps(line, separators=(",", ":"))

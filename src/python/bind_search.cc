@@ -1,4 +1,5 @@
 // The tuner.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
@@ -20,8 +21,8 @@ struct PyTuner {
 };
 
 std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::string& function, const std::string& name,
-                                     const std::string& script, const std::string& workload, const std::string& sizes,
-                                     const std::string& space, const TuneContext& context,
+                                     const std::string& script, const Hash128& workload, const std::string& sizes,
+                                     const Hash128& space, const TuneContext& context,
                                      std::shared_ptr<CostModel> cost_model, std::vector<std::string> relatives,
                                      const nb::callable& arguments, const nb::callable& judge_reference,
                                      int64_t reduction_length, std::shared_ptr<Database> database, int64_t trials,
@@ -34,9 +35,9 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   task.function = function;
   task.name = name;
   task.script = script;
-  task.workload = hash_from_hex(workload);
+  task.workload = workload;
   task.sizes = sizes;
-  task.space = hash_from_hex(space);
+  task.space = space;
   task.context = context;
   task.cost_model = std::move(cost_model);
   task.relatives = std::move(relatives);
@@ -143,7 +144,7 @@ void bind_tuner(nb::module_& m) {
         const TuneResult& result = self.tuner->result();
         nb::dict answer;
         answer["stop_reason"] = result.stop_reason;
-        answer["best"] = result.best ? nb::object(record_dict(*result.best)) : nb::none();
+        answer["best"] = result.best;
         answer["object"] =
             result.object ? nb::object(nb::bytes(result.object->data(), result.object->size())) : nb::none();
         nb::list finals;

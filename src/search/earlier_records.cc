@@ -15,8 +15,7 @@ constexpr ptrdiff_t kMostReplayed = 512;
 Result<std::vector<TuningRecord>> EarlierRecords::top_k(const Ref<Module>&, size_t count) {
   TW_TRY(records, database_->records(key_.workload, key_.target));
   std::erase_if(records, [&](const Record& record) { return record.id > last_ || !record.is_ok(); });
-  std::stable_sort(records.begin(), records.end(),
-                   [](const Record& a, const Record& b) { return a.median() < b.median(); });
+  std::ranges::stable_sort(records, {}, &Record::median);
   std::vector<TuningRecord> best;
   for (const Record& record : records) {
     if (best.size() == count) break;

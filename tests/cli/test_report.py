@@ -21,7 +21,7 @@ def test_page_and_terminal(run: Run, folder: Path) -> None:
     assert "written: pages/report.html" in result.stdout
     # What the short name of the target stands for is said once, in a line that can be copied.
     (workload,) = (store := _core.Database.open("out/tilewright.db")).workloads()
-    target = store.records(workload["hash"], "")[0]["target"]
+    target = store.records(workload.hash, "")[0].target
     assert result.stdout.count(target) == 1 and f": {target}\n" in result.stdout
 
 

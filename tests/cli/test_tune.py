@@ -396,7 +396,7 @@ def test_records_are_listed_by_program_target_and_time(folder: Path, run: Run, m
     store = _core.Database.open("out/tilewright.db", read_only=True)
     key = _core.structural_hash(tw.ir.Module({"product": program}))
     fastest = store.top_k(key, str(one), 1)
-    assert not fastest or with_one.trace.as_json() == json.loads(fastest[0]["trace"])
+    assert not fastest or with_one.trace.as_json() == json.loads(fastest[0].trace)
     assert best_schedule(program, "out/tilewright.db", both) is not None
     with pytest.raises(
         tw.ResourceError, match=r"no record of this program for llvm -mcpu=\S+.*, only for llvm"

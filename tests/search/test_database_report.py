@@ -37,7 +37,10 @@ def commit(path, program, seconds, outcome="ok", error="", target=None):
     store = _core.Database.open(str(path))
     key = _core.structural_hash(program)
     store.commit_workload(key, "<product> & more", program.script())
-    store.commit(key, target or str(_core.Target("llvm -num-cores=1")), "[[], []]", seconds, outcome, error)
+    where = target or str(_core.Target("llvm -num-cores=1"))
+    store.commit(
+        _core.Record(workload=key, target=where, trace="[[], []]", seconds=seconds, outcome=outcome, error=error)
+    )
 
 
 class Checker(HTMLParser):
@@ -144,7 +147,7 @@ def test_programs_that_cannot_be_read(tmp_path):
     path = tmp_path / "records.db"
     store = _core.Database.open(str(path))
     store.commit_workload("0" * 32, "strange", "this is no program")
-    store.commit("0" * 32, "llvm -num-cores=1", "[[], []]", [1.0], "ok", "")
+    store.commit(_core.Record(workload="0" * 32, target="llvm -num-cores=1", trace="[[], []]", seconds=[1.0]))
     report = report_on(path)
     assert report.tasks[0].best == () and "cannot be read" in report.tasks[0].remark
     check_page(page(report))
@@ -265,7 +268,7 @@ def finals_of(path, times, *, winner=0, heuristic=""):
         commit(path, program, [seconds])
     store = _core.Database.open(str(path))
     key, target = _core.structural_hash(program), str(_core.Target("llvm -num-cores=1"))
-    ids = [row["id"] for row in store.records(key, "")]
+    ids = [row.id for row in store.records(key, "")]
     finals = [(kind, 0 if at is None else ids[at], seconds, ratio) for kind, at, seconds, ratio in times]
     store.commit_finals(key, target, ids[winner], [times[0][2]], ids[-1])
     if len(finals) > 1:

@@ -33,14 +33,16 @@ def commit(path: Path, size: int, times: list[float], *, failed: int = 0) -> str
     key = _core.structural_hash(module)
     store.commit_workload(key, f"product {size}", module.script())
     for seconds in times:
-        store.commit(key, TARGET, "[[], []]", [seconds], "ok", "")
+        store.commit(_core.Record(workload=key, target=TARGET, trace="[[], []]", seconds=[seconds]))
     for _ in range(failed):
-        store.commit(key, TARGET, "[[], []]", [], "run_crash", "signal 11")
+        store.commit(
+            _core.Record(workload=key, target=TARGET, trace="[[], []]", outcome="run_crash", error="signal 11")
+        )
     return key
 
 
 def medians(path: Path, key: str) -> list[float]:
-    return [row["median"] for row in read_database(path).top_k(key, "", 100)]
+    return [row.median for row in read_database(path).top_k(key, "", 100)]
 
 
 def run(*arguments: str) -> Any:
@@ -81,7 +83,7 @@ def test_a_session_that_was_pruned_goes_on(tmp_path: Path) -> None:
     program, path = matmul(16, 16, 16), tmp_path / "records.db"
     first = tw.tune(program, space=tiles, trials=5, database=path, progress=None)
     run(str(path), "--prune", "1")
-    assert read_database(path).records(workload_key(first.task), "")[0]["median"] > 0
+    assert read_database(path).records(workload_key(first.task), "")[0].median > 0
     again = tw.tune(program, space=tiles, trials=5, database=path, progress=None)
     assert again.progress.earlier < 5 and again.progress.trials == 5 and again.record is not None
 
@@ -145,7 +147,7 @@ def test_both_write_one_format_of_lines_that_both_read(tmp_path: Path) -> None:
             assert {str(record.target) for record in found} == {TARGET}
             assert each.query(module, TARGET, kind="record").run_secs == [1.0]
         assert "0 records and 0 programs" in run(str(tmp_path / "one.db"), "--import", str(folder)).stdout
-        outcomes = [row["outcome"] for row in read_database(path).records(program_keys(module)[0], "")]
+        outcomes = [row.outcome for row in read_database(path).records(program_keys(module)[0], "")]
         assert outcomes == ["ok", "run_crash", "not_measured", "ok"]
         # A folder can be asked as a file is.
         assert tw.compile(matmul(16, 16, 16), TARGET, database=folder).schedule == "recorded"
@@ -162,12 +164,12 @@ def test_what_earlier_versions_exported_is_read(tmp_path: Path) -> None:
     (tmp_path / "database_tuning_record.json").write_text(f'[0, [[[], []], [0.5], "{TARGET}", null]]\n')
     run(str(tmp_path / "one.db"), "--import", str(tmp_path))
     (workload,) = read_database(tmp_path / "one.db").workloads()
-    assert workload["name"] == "mine" and workload["hash"] == program_keys(program)[0]
+    assert workload.name == "mine" and workload.hash == program_keys(program)[0]
     run(str(tmp_path / "one.db"), "--export", str(tmp_path / "new"))
     ((_, _, told),) = lines_of(tmp_path / "new")[0]
     assert told == {"name": "mine"}
     run(str(tmp_path / "two.db"), "--import", str(tmp_path / "new"))
-    assert [each["name"] for each in read_database(tmp_path / "two.db").workloads()] == ["mine"]
+    assert [each.name for each in read_database(tmp_path / "two.db").workloads()] == ["mine"]
 
 
 def test_sizes_of_calls_go_along(tmp_path: Path) -> None:
@@ -178,8 +180,7 @@ def test_sizes_of_calls_go_along(tmp_path: Path) -> None:
     assert [line[2]["sizes"] for line in lines_of(tmp_path / "lines")[0]] == ['{"n": 64}', '{"n": 128}']
     run(str(tmp_path / "two.db"), "--import", str(tmp_path / "lines"))
     one, two = (
-        [(each["hash"], each["sizes"]) for each in read_database(file).workloads()]
-        for file in (path, tmp_path / "two.db")
+        [(each.hash, each.sizes) for each in read_database(file).workloads()] for file in (path, tmp_path / "two.db")
     )
     assert one == two
     database = ms.JSONDatabase(work_dir=tmp_path / "lines")
@@ -257,12 +258,12 @@ def test_files_of_an_earlier_version_can_be_read(version: int, tmp_path: Path) -
     path = tmp_path / "records.db"
     file_of_an_earlier_version(path, version)
     (workload,) = read_database(path).workloads()
-    assert workload["sizes"] == "" and workload["hash"] == _core.structural_hash(tw.ir.IRModule({"main": scale}))
-    rows = read_database(path).records(workload["hash"], "")
-    assert [(row["outcome"], json.loads(row["host"])) for row in rows] == [("ok", {"machine": "x86_64"})] * 2
-    assert [json.loads(row["versions"]) for row in rows] == [{"tilewright": "0.1.0"}] * 2
+    assert workload.sizes == "" and workload.hash == _core.structural_hash(tw.ir.IRModule({"main": scale}))
+    rows = read_database(path).records(workload.hash, "")
+    assert [(row.outcome, json.loads(row.host)) for row in rows] == [("ok", {"machine": "x86_64"})] * 2
+    assert [json.loads(row.versions) for row in rows] == [{"tilewright": "0.1.0"}] * 2
     assert "measured on x86_64; tilewright 0.1.0: 2 records" in run(str(path)).stdout
-    target = rows[0]["target"]
+    target = rows[0].target
     assert best_schedule(scale, path, target).mod is not None
     commit(path, 16, [1.0])  # and be written
     assert len(read_database(path).workloads()) == 2
@@ -274,7 +275,7 @@ def test_who_measured_goes_along(tmp_path: Path) -> None:
     (workload,) = read_database(one).workloads()
 
     def origins(path: Path) -> set[tuple[str, str]]:
-        return {(row["host"], row["versions"]) for row in read_database(path).records(workload["hash"], "")}
+        return {(row.host, row.versions) for row in read_database(path).records(workload.hash, "")}
 
     assert origins(one) == {(this_host(), library_versions())}
     host, versions = facts_of(this_host()), facts_of(library_versions())
@@ -314,7 +315,7 @@ def test_sizes_of_calls_are_kept_apart(tmp_path: Path) -> None:
     again = tw.tune(program, sizes={"n": 64}, trials=2, database=path, progress=None)
     assert again.progress.earlier == small.progress.trials and again.record == small.record
     workloads = read_database(path).workloads()
-    assert sorted(each["sizes"] for each in workloads) == ['{"n": 100000}', '{"n": 64}']
+    assert sorted(each.sizes for each in workloads) == ['{"n": 100000}', '{"n": 64}']
     assert {task.name for task in report_on(path).tasks} == {"B (n=64)", "B (n=100000)"}
     # Without sizes: those that it was tuned for last.
     assert str(best_schedule(program, path).trace) == str(large.schedule.trace)
@@ -328,7 +329,7 @@ def test_the_record_that_is_compiled_stands_first(tmp_path: Path) -> None:
     path = tmp_path / "t.db"
     key = commit(path, 16, [2e-5, 3e-5, 4e-5, 5e-5])
     store = open_database(path)
-    ids = [record["id"] for record in store.records(key, TARGET)]
+    ids = [record.id for record in store.records(key, TARGET)]
     store.commit_finals(key, TARGET, ids[1], [2.5e-5, 2.5e-5], ids[3])
     assert medians(path, key) == [2.5e-5, 2e-5, 4e-5, 5e-5]
     shown = run(str(path)).stdout

@@ -168,14 +168,14 @@ def test_entries_of_earlier_versions_are_found_and_gone_on_with(earlier, tmp_pat
     store = _core.Database.open(str(path)) if path.exists() else tw.records.open_database(path)
     store.commit_workload(_core.structural_hash(module), "main", module.script())
     steps = json.dumps(sch.trace.as_json())
-    store.commit(_core.structural_hash(module), str(LLVM), steps, [1.0], "ok", "")
+    store.commit(_core.Record(workload=_core.structural_hash(module), target=str(LLVM), trace=steps, seconds=[1.0]))
     assert "T.unroll" in best_schedule(function, path, LLVM).mod.script()
     database = SQLiteDatabase(path)
     assert "T.unroll" in ms.compile_tir(database, function, LLVM).mod.script()
     commit(database, ms.normalize_module(function), [2.0], factor=8)
     tw.tune(function, trials=1, database=path, target=str(LLVM), progress=None)
     (workload,) = store.workloads()
-    outcomes = [row["outcome"] for row in store.records(workload["hash"], "")]
+    outcomes = [row.outcome for row in store.records(workload.hash, "")]
     assert len(outcomes) >= 3
 
 
@@ -418,7 +418,7 @@ def test_failures_in_sqlite_have_their_reasons(tmp_path):
         database.commit_tuning_record(TuningRecord(split(Product, 2), workload, [1e10], LLVM, error=error))
     store = _core.Database.open(str(tmp_path / "records.db"), read_only=True)
     rows = store.records(program_keys(Product)[0], "")
-    assert [row["outcome"] for row in rows] == [
+    assert [row.outcome for row in rows] == [
         "build_timeout",
         "build_crash",
         "build_error",
@@ -428,8 +428,8 @@ def test_failures_in_sqlite_have_their_reasons(tmp_path):
         "run_error",
         "run_error",
     ]
-    assert rows[6]["error"] == "ValueError: y" and rows[7]["error"] == "not measured"
-    assert rows[4]["error"] == "the worker process died of SIGSEGV"
+    assert rows[6].error == "ValueError: y" and rows[7].error == "not measured"
+    assert rows[4].error == "the worker process died of SIGSEGV"
 
 
 def test_what_others_added_is_seen(tmp_path):

@@ -65,8 +65,8 @@ def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tu
 
 def records_of(database: Path) -> list[dict[str, Any]]:
     store = _core.Database.open(str(database), read_only=True)
-    found = [record for workload in store.workloads() for record in store.records(workload["hash"], "")]
-    return sorted(found, key=lambda record: record["index"])  # two are built at a time, and may come in any order
+    found = [record for workload in store.workloads() for record in store.records(workload.hash, "")]
+    return sorted(found, key=lambda record: record.index)  # two are built at a time, and may come in any order
 
 
 def test_a_database_of_failures_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_a_faulty_kernel_costs_one_candidate(fault: tuple[str, str, str], tmp_pa
     x, y = np.random.default_rng(0).random(1000, dtype=np.float32), np.empty(1000, np.float32)
     result.kernel(x, INDICES, y)
     np.testing.assert_array_equal(y, x[INDICES])
-    candidates = [record for record in records_of(tmp_path / "t.db") if record["index"] >= 0]  # or as written
-    assert [record["outcome"] for record in candidates] == [outcome, "ok"]
+    candidates = [record for record in records_of(tmp_path / "t.db") if record.index >= 0]  # or as written
+    assert [record.outcome for record in candidates] == [outcome, "ok"]
 
 
 def test_nothing_but_a_faulty_kernel_is_an_error_of_the_command(fault: tuple[str, str, str], tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_nothing_but_a_faulty_kernel_is_an_error_of_the_command(fault: tuple[str
     assert result.exit_code == 1
     assert f"error: no candidate was correct and fast enough to be kept (1 trials: 1 {outcome})" in result.stderr
     assert f"1 x {code}: " in result.stderr and message in result.stderr and "hint: look at" in result.stderr
-    assert [record["outcome"] for record in records_of(tmp_path / "tilewright.db")] == [outcome]
+    assert [record.outcome for record in records_of(tmp_path / "tilewright.db")] == [outcome]
     assert not (tmp_path / "gather.so").exists()
 
 
@@ -119,8 +119,8 @@ def test_the_tolerance_is_stored_and_told(tmp_path: Path) -> None:
     spread = 16 * 2.0**-24
     assert told["tolerance"]["Y"] == pytest.approx({"relative": spread + 2 * 2.0**-24, "spread": spread}, rel=1e-4)
     records = records_of(tmp_path / "tilewright.db")  # that of the program as written, too, where it is the fastest
-    assert [json.loads(record["verification"])["tolerance"] for record in records] == [told["tolerance"]] * len(records)
-    assert told in [json.loads(record["verification"]) for record in records]
+    assert [record.verification["tolerance"] for record in records] == [told["tolerance"]] * len(records)
+    assert told in [record.verification for record in records]
 
 
 # ---- The program itself, as it was written ---------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pwd
 import shutil
@@ -20,10 +19,11 @@ from tests.search.programs import Product
 from typer.testing import CliRunner
 
 import tilewright as tw
+from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.cli import app
 from tilewright.database_report import report_on
-from tilewright.origins import facts_of, library_versions, this_host
+from tilewright.origins import library_versions, this_host
 from tilewright.postgres_store import without_password
 from tilewright.records import open_database, read_database
 
@@ -80,7 +80,7 @@ def test_records_are_kept_for_others(server: str) -> None:
     assert (best.run_secs, second.run_secs) == ([1.0, 1.5], [2.0])
     found = other.query_schedule(program, TARGET)
     assert found is not None and len(found.get_loops(found.get_block("C"))) == 4
-    outcomes = [row["outcome"] for row in other._store.records(other._store.workloads()[0]["hash"], "")]
+    outcomes = [row.outcome for row in other._store.records(other._store.workloads()[0].hash, "")]
     assert outcomes == ["ok", "ok", "wrong_result"]
     for database in (one, other):
         database.close()
@@ -174,36 +174,71 @@ def test_tune_goes_there_and_comes_back(server: str, tmp_path: Path, capsys: pyt
     assert len(report_on(tmp_path / "copy.db").tasks) == len(report.tasks)
     for where in (place, tmp_path / "copy.db"):
         rows = read_database(where).records(here.hash, "")
-        assert (this_host(), library_versions()) in {(row["host"], row["versions"]) for row in rows}
+        assert (this_host(), library_versions()) in {(row.host, row.versions) for row in rows}
+
+
+#: as versions before schema 4 had them
+EARLIER = """
+CREATE TABLE tilewright_workload (
+  hash text PRIMARY KEY, name text NOT NULL, script text NOT NULL, created timestamptz NOT NULL DEFAULT now()
+);
+CREATE TABLE tilewright_session (
+  id bigserial PRIMARY KEY, hash text NOT NULL, target text NOT NULL, space text NOT NULL, seed bigint NOT NULL,
+  state text NOT NULL, UNIQUE (hash, target, space, seed)
+);
+CREATE TABLE tilewright_record (
+  id bigserial PRIMARY KEY, hash text NOT NULL, target text NOT NULL, trace text NOT NULL,
+  seconds double precision[] NOT NULL, outcome text NOT NULL, error text NOT NULL,
+  created timestamptz NOT NULL DEFAULT now(), session bigint, position bigint NOT NULL DEFAULT 0,
+  versions text NOT NULL DEFAULT ''
+);
+CREATE UNIQUE INDEX tilewright_record_trial ON tilewright_record (session, position) WHERE session IS NOT NULL;
+CREATE TABLE tilewright_finals (
+  hash text NOT NULL, target text NOT NULL, winner bigint NOT NULL, seconds double precision[] NOT NULL,
+  last_record bigint NOT NULL, PRIMARY KEY (hash, target)
+);
+CREATE TABLE tilewright_meta (key text PRIMARY KEY, value text NOT NULL);
+"""
 
 
 def test_tables_of_an_earlier_version_keep_their_records(server: str) -> None:
     psycopg = pytest.importorskip("psycopg")
-    before = {"tilewright": "0.1.0", "machine": "x86_64"}
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS earlier")
-    place = f"{server}?options=-csearch_path%3Dearlier"
-    store = open_database(place)
+    place, key = f"{server}?options=-csearch_path%3Dearlier", "0" * 32
     with psycopg.connect(place, autocommit=True) as connection:
-        connection.execute("ALTER TABLE tilewright_record DROP COLUMN host, DROP COLUMN libraries")
-        connection.execute("ALTER TABLE tilewright_record ADD COLUMN versions text NOT NULL DEFAULT ''")
-        connection.execute("DROP TABLE tilewright_host, tilewright_libraries")
-        connection.execute("INSERT INTO tilewright_workload (hash, name, script) VALUES (%s, 'a', '')", ["0" * 32])
-        for versions in (json.dumps(before), "", "[1"):
+        connection.execute(EARLIER)
+        connection.execute("INSERT INTO tilewright_workload (hash, name, script) VALUES (%s, 'a', '')", [key])
+        connection.execute(
+            "INSERT INTO tilewright_session (id, hash, target, space, seed, state) VALUES (7, %s, 't', %s, 3, '{}')",
+            [key, "1" * 32],
+        )
+        before = '{"tilewright": "0.1.0", "machine": "x86_64", "llvm": "19"}'
+        for number, versions in enumerate((before, "", "[1", '"text"', '{"machine": "x86_64"}'), 10):
             connection.execute(
-                "INSERT INTO tilewright_record (hash, target, trace, seconds, outcome, error, versions) "
-                "VALUES (%s, 't', '[[], []]', '{1}', 'ok', '', %s)",
-                ["0" * 32, versions],
+                "INSERT INTO tilewright_record (id, hash, target, trace, seconds, outcome, error, session, position, "
+                "versions) VALUES (%s, %s, 't', '[[], []]', '{1e-7,0.5,2}', 'ok', '', 7, %s, %s)",
+                [number, key, number, versions],
             )
-    store.close()
+        connection.execute("INSERT INTO tilewright_finals VALUES (%s, 't', 12, '{0.25,0.75}', 14)", [key])
+        connection.execute("INSERT INTO tilewright_meta VALUES ('times', '[]')")
     for _ in range(2):  # and once more, when there is nothing left to do
-        rows = open_database(place).records("0" * 32, "")
-        assert [row["outcome"] for row in rows] == ["ok"] * 3
-        assert [facts_of(row["host"]) for row in rows] == [{"machine": "x86_64"}, {}, {}]
-        assert [facts_of(row["versions"]) for row in rows] == [{"tilewright": "0.1.0"}, {}, {}]
+        store = open_database(place)
+        rows = store.records(key, "")
+        assert [(row.id, row.index, row.seconds, row.outcome) for row in rows] == [
+            (number, number, (1e-7, 0.5, 2.0), "ok") for number in range(10, 15)
+        ]
+        assert [row.host for row in rows] == ['{"machine":"x86_64"}', "", "", "", '{"machine":"x86_64"}']
+        assert [row.versions for row in rows] == ['{"tilewright":"0.1.0","llvm":"19"}', "", "", '"text"', "{}"]
+        finals = store.finals(key, "t")
+        assert finals is not None and (finals.winner, finals.seconds, finals.last_record) == (12, (0.25, 0.75), 14)
+        assert store.top_k(key, "t", 1)[0].id == 12 and store.meta("times") == "[]"
     with psycopg.connect(place) as connection:
         found = connection.execute("SELECT machine, processor FROM tilewright_host").fetchall()
-    assert found == [("x86_64", None)]
+        assert found == [("x86_64", None)]
+        session = connection.execute("SELECT id, seed, state, encode(space, 'hex') FROM tilewright_session").fetchall()
+        assert session == [(7, 3, "{}", "1" * 32)]
+    assert store.commit(_core.Record(workload=key, target="t", seconds=[3.0])) == 15
 
 
 def test_a_password_is_never_shown() -> None:

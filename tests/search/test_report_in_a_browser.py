@@ -125,8 +125,10 @@ def a_dozen(folder: Path) -> DatabaseReport:
         key = _core.structural_hash(program)
         store.commit_workload(key, f"product_{number}" if number % 2 else "product", program.script())
         for trial in range(1 + number * number):
-            store.commit(key, LONG, "[[], []]", [10.0 ** (-number % 7) / (trial + 2)], "ok", "")
-        store.commit(key, "llvm -mcpu=haswell -num-cores=1", "[[], []]", [1e-3], "ok", "")
+            seconds = [10.0 ** (-number % 7) / (trial + 2)]
+            store.commit(_core.Record(workload=key, target=LONG, trace="[[], []]", seconds=seconds))
+        where = "llvm -mcpu=haswell -num-cores=1"
+        store.commit(_core.Record(workload=key, target=where, trace="[[], []]", seconds=[1e-3]))
     return report_on(path, top=1)
 
 

@@ -30,7 +30,7 @@ def traces(database: Path) -> dict[int, Any]:
     """The traces of the trials: without the program as written, which has a record where it is the fastest."""
     store = _core.Database.open(str(database), read_only=True)
     (workload,) = store.workloads()
-    return {record["index"]: record["trace"] for record in store.records(workload["hash"], "") if record["index"] >= 0}
+    return {record.index: record.trace for record in store.records(workload.hash, "") if record.index >= 0}
 
 
 def test_the_same_seed_gives_the_same_candidates_whatever_the_threads(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_the_same_operator_at_another_shape_is_where_a_search_begins(tmp_path: P
 
     def of(hash_of: str) -> dict[int, str]:
         # The program as written, at -1, is kept where it is the fastest.
-        return {record["index"]: record["trace"] for record in store.records(hash_of, "") if record["index"] >= 0}
+        return {record.index: record.trace for record in store.records(hash_of, "") if record.index >= 0}
 
     file = tmp_path / "t.db"
     first = tw.tune(scale, space=tiles, trials=16, database=file, progress=None)
@@ -119,16 +119,16 @@ def test_the_same_operator_at_another_shape_is_where_a_search_begins(tmp_path: P
     store = _core.Database.open(str(file), read_only=True)
     known, new = store.workloads()
     assert first.record is not None
-    best, begun = decisions(first.record.trace), [decisions(of(new["hash"])[index]) for index in range(2)]
+    best, begun = decisions(first.record.trace), [decisions(of(new.hash)[index]) for index in range(2)]
     # All factors but the outermost, which takes what the larger extent has more.
     assert [tile[1:] for tile in best] in [[tile[1:] for tile in point] for point in begun]
     # A session goes on with what it began with, whatever was found elsewhere since.
-    before = of(new["hash"])
+    before = of(new.hash)
     tw.tune(scale, space=tiles, trials=24, seed=5, database=file, progress=None)
     tw.tune(larger, space=tiles, trials=16, seed=3, database=file, progress=None)
-    after = of(new["hash"])
+    after = of(new.hash)
     assert len(after) == 16 and {index: after[index] for index in before} == before
-    assert known["hash"] != new["hash"]
+    assert known.hash != new.hash
 
 
 def test_sizes_are_no_part_of_an_operator() -> None:
@@ -160,9 +160,7 @@ def test_a_search_ends_within_three_percent_of_what_the_machine_allows(
     assert first.stop_reason == "trials"
     store = _core.Database.open(str(tmp_path / "t.db"), read_only=True)
     (workload,) = store.workloads()
-    best = min(
-        row["median"] for row in store.records(workload["hash"], "") if row["outcome"] == "ok" and row["index"] >= 0
-    )
+    best = min(row.median for row in store.records(workload.hash, "") if row.outcome == "ok" and row.index >= 0)
     near = tuned(60, best / 1.029)
     assert (near.stop_reason, near.progress.trials) == ("roofline", 32)
     farther = tuned(33, best / 1.5)
@@ -224,7 +222,7 @@ def test_the_best_are_timed_against_one_another(tmp_path: Path) -> None:
     assert result.record is not None and result.record.index == winner
     assert last == 8 + (winner == -1)  # the program as written is no trial
     (workload,) = store.workloads()
-    assert store.top_k(workload["hash"], "", 1)[0]["index"] == winner
+    assert store.top_k(workload.hash, "", 1)[0].index == winner
     # Another seed: its best meets the best so far, so the winner of the second finals beats that of the first.
     other = tw.tune(scale, space=tiles, trials=8, seed=1, database=file, progress=None)
     assert other.progress.earlier == 0 and other.record is not None

@@ -94,16 +94,16 @@ def test_the_best_of_tables_is_that_of_the_finals(tmp_path: Path) -> None:
     found = tune(program, path, trials=4)
     store = read_database(path)
     (workload,) = store.workloads()
-    rows = [row for row in store.records(workload["hash"], "") if row["outcome"] == "ok" and row["index"] >= 0]
-    slowest = max(rows, key=lambda row: row["median"])
+    rows = [row for row in store.records(workload.hash, "") if row.outcome == "ok" and row.index >= 0]
+    slowest = max(rows, key=lambda row: row.median)
     _core.Database.open(str(path)).commit_finals(
-        workload["hash"], slowest["target"], slowest["id"], [1e-12], max(row["id"] for row in rows)
+        workload.hash, slowest.target, slowest.id, [1e-12], max(row.id for row in rows)
     )
     by_path = tw.compile(program, TARGET, database=path)
     by_object = tw.compile(program, TARGET, database=ms.SQLiteDatabase(path))
     assert by_path.inspect("tir") == by_object.inspect("tir") and found is not None
     best = ms.SQLiteDatabase(path).best_schedule(program, TARGET)
-    assert best.trace.as_json() == tw.Trace.from_json(slowest["trace"]).as_json()
+    assert best.trace.as_json() == tw.Trace.from_json(slowest.trace).as_json()
 
 
 def test_programs_that_the_database_calls_otherwise() -> None:

@@ -152,7 +152,7 @@ def test_one_that_loops_for_some_values_is_data(tmp_path: Path, monkeypatch: pyt
     assert result.progress.refusals["space/deadline"][0] >= 3
     store = _core.Database.open(str(tmp_path / "t.db"), read_only=True)
     (workload,) = store.workloads()
-    positions = [record["index"] for record in store.records(workload["hash"], "")]
+    positions = [record.index for record in store.records(workload.hash, "")]
     assert len([place for place in positions if place >= 0]) == result.progress.trials > 3
 
 

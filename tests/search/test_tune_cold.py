@@ -34,7 +34,7 @@ def test_records_stand_apart(tmp_path: Path) -> None:
     warm = tw.tune(double, space=lanes, trials=2, database=path, progress=None)
     assert (warm.progress.trials, warm.progress.earlier) == (2, 0)
     store = read_database(path)
-    assert {title_of(each): each["hash"] for each in store.workloads()} == {
+    assert {title_of(each): each.hash for each in store.workloads()} == {
         "double (cold caches)": workload_key(cold.task),
         "double": workload_key(warm.task),
     }

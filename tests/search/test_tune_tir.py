@@ -589,7 +589,7 @@ def test_tune_finds_what_tune_tir_measured_and_the_other_way_round(tmp_path):
     kernel = tw.compile(program, target=LLVM, database=tmp_path / "database.db")
     assert kernel.schedule == "recorded"
     (workload,) = read_database(tmp_path / "database.db").workloads()
-    assert workload["name"] == "matmul"
+    assert workload.name == "matmul"
     tw.tune(program, trials=2, database=tmp_path / "other.db", target=str(LLVM), progress=None)
     other = SQLiteDatabase(tmp_path / "other.db")
     assert compile_tir(other, program, LLVM) is not None

@@ -190,10 +190,10 @@ class Soak:
         self.records = count
         store = open_database(self.database)
         workload = store.workloads()[-1]
-        for record in store.top_k(workload["hash"], "", 1):
+        for record in store.top_k(workload.hash, "", 1):
             self.counts["kernels checked"] += 1
-            if (text := wrong(workload["script"], record["trace"])) is not None:
-                self._find(number, f"a wrong kernel was kept for {workload['name']}: {text}")
+            if (text := wrong(workload.script, record.trace)) is not None:
+                self._find(number, f"a wrong kernel was kept for {workload.name}: {text}")
 
 
 def processes_of(token: str) -> list[int]:

@@ -17,6 +17,7 @@ from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.elsewhere import elsewhere
 from tilewright.meta_schedule.module_equality import ModuleEquality, module_equality_of
 from tilewright.origins import Origin
+from tilewright.record_lines import FAILED
 from tilewright.records import as_named_in, serves
 from tilewright.schedule import Schedule, Trace
 from tilewright.task import module_of
@@ -24,9 +25,6 @@ from tilewright.workload_lines import line_of, read_line
 from tilewright.wrong_arguments import explained
 
 __all__ = ["FAILED", "Database", "PyDatabase", "TuningRecord", "Workload"]
-
-#: seconds that stand for a measurement that failed
-FAILED = 1e10
 
 _local = threading.local()
 
@@ -378,9 +376,9 @@ class Database(ABC):
         Raises:
             tilewright.ArgumentError: nothing can be kept here.
         """
-        from tilewright.meta_schedule.session_store import SessionStore
+        from tilewright.meta_schedule.session_store import session_store
 
-        return SessionStore(self)
+        return session_store(self)
 
     def dump_pruned(self, destination: Database) -> None:
         """Commits the best record of each program and target to another database."""

@@ -123,9 +123,9 @@ class _Lines:
 
 def _told(record: TuningRecord) -> list[dict[str, Any]]:
     """What TVM's records do not say, as the fifth entry of a line."""
-    _, _, _, outcome, error, host, versions = row_of(record)
-    known = {"outcome": outcome, "error": error, "host": host, "versions": versions}
-    return [known] if error or host or versions else []
+    row = row_of(record, "0" * 32)
+    known = {name: getattr(row, name) for name in ("outcome", "error", "host", "versions")}
+    return [known] if row.error or row.host or row.versions else []
 
 
 def _last_line(fd: int, end: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright import limits
 from tilewright.meta_schedule.sqlite_database import TablesDatabase
-from tilewright.postgres_store import PostgresStore
+from tilewright.postgres_store import open_server
 from tilewright.wrong_arguments import keywords_told
 
 __all__ = ["PostgresDatabase"]
@@ -25,7 +25,7 @@ class PostgresDatabase(TablesDatabase):
     @keywords_told
     def __init__(self, server: str, *, module_equality: str = "structural") -> None:
         limits.kind("server", server, str, 'a text such as "postgresql://user@host/database"')
-        super().__init__(PostgresStore(server), module_equality)
+        super().__init__(open_server(server), module_equality)
 
     def close(self) -> None:
         """Ends the connection."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from tilewright import _core
 from tilewright.errors import Error
 from tilewright.meta_schedule.arg_info import ArgInfo
-from tilewright.meta_schedule.database import FAILED, TuningRecord, Workload
+from tilewright.meta_schedule.database import TuningRecord, Workload
 from tilewright.origins import Origin
+from tilewright.record_lines import FAILED, UNMEASURED
 from tilewright.schedule import Trace
 
 __all__ = ["record_of", "row_of"]
@@ -26,8 +27,6 @@ _OUTCOMES = {
 #: those that the measuring pipeline says itself
 _SAID = {"build_error", "build_timeout", "build_crash", "run_error", "run_timeout", "run_crash", "wrong_result"}
 _SAID |= {"out_of_memory", "slow_stopped"}
-#: the outcome of what nobody has measured
-_UNMEASURED = "not_measured"
 
 
 def _has_failed(record: TuningRecord) -> bool:
@@ -38,7 +37,7 @@ def _outcome_of(record: TuningRecord) -> tuple[str, str]:
     if not _has_failed(record):
         return "ok", ""
     if record.run_secs is None and not record.error:
-        return _UNMEASURED, ""
+        return UNMEASURED, ""
     return _outcome(record.error), _first_line(record.error) or "not measured"
 
 
@@ -56,34 +55,41 @@ def _first_line(error: str) -> str:
     return next((line for line in reversed(lines[1:]) if not line.startswith("hint:")), lines[0])
 
 
-def row_of(record: TuningRecord, trace: Trace | None = None) -> tuple[str, str, list[float], str, str, str, str]:
-    """A record as tables take it, behind the key of its program.
+def row_of(record: TuningRecord, key: str, trace: Trace | None = None) -> _core.Record:
+    """A record as tables take it.
 
     Args:
         record: what is kept.
+        key: of its program there.
         trace: its trace, where the program that stands there has other names.
     """
-    target = "" if record.target is None else str(record.target)
-    steps = json.dumps((trace or record.trace).as_json(), separators=(",", ":"))
-    seconds = [] if _has_failed(record) else list(record.run_secs or [])
-    return target, steps, seconds, *_outcome_of(record), *record.origin
+    outcome, error = _outcome_of(record)
+    return _core.Record(
+        workload=key,
+        target="" if record.target is None else str(record.target),
+        trace=json.dumps((trace or record.trace).as_json(), separators=(",", ":")),
+        seconds=[] if _has_failed(record) else record.run_secs,
+        outcome=outcome,
+        error=error,
+        **record.origin._asdict(),
+    )
 
 
-def record_of(row: dict[str, Any], workload: Workload) -> TuningRecord | None:
+def record_of(row: _core.Record, workload: Workload) -> TuningRecord | None:
     """The record of a row; None where this version does not know its steps or its target."""
-    outcome, error = row["outcome"], row["error"]
+    outcome, error = row.outcome, row.error
     if error and not error.startswith(outcome):
         error = f"{outcome}: {error}"
-    seconds = row["seconds"] if outcome == "ok" else [FAILED]
+    seconds = row.seconds if outcome == "ok" else [FAILED]
     try:
         return TuningRecord(
-            Trace.from_json(row["trace"]),
+            Trace.from_json(row.trace),
             workload,
-            None if outcome == _UNMEASURED else seconds,
-            row["target"] or None,
+            None if outcome == UNMEASURED else seconds,
+            row.target or None,
             ArgInfo.from_entry_func(workload.mod),
             error=error,
-            origin=Origin(row["host"], row["versions"]),
+            origin=Origin(row.host, row.versions),
         )
     except Error:
         return None

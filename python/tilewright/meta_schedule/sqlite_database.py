@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright import ir, limits, records
+from tilewright import _core, ir, limits, records
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.database import (
     Database,
@@ -60,14 +60,14 @@ class TablesDatabase(Database):
         trace = record.trace
         if Structural().equal(workload.mod, record.workload.mod):  # whose blocks may have other names
             trace = as_named_in(workload.mod, record.workload.mod, trace)
-        self._store.commit(key, *row_of(record, trace))
+        self._store.commit(row_of(record, key, trace))
 
     @explained
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
         """The best valid records of a program, best first, at most `top_k`. Of a program that leaves sizes open, those
         of the sizes that it was tuned for last come first."""
         found: list[TuningRecord] = []
-        for _, alike in itertools.groupby(self._rows_of(workload.mod), key=lambda row: str(row["sizes"])):
+        for _, alike in itertools.groupby(self._rows_of(workload.mod), key=lambda row: row.sizes):
             records = [record for row in alike for record in self._records_of(row, workload.mod)]
             found += best_of(records, top_k)
         return found[: check_count(top_k)]
@@ -78,7 +78,7 @@ class TablesDatabase(Database):
         return [record for row in self._store.workloads() for record in self._records_of(row)]
 
     def __len__(self) -> int:
-        return sum(len(self._store.records(row["hash"], "")) for row in self._store.workloads())
+        return len(self._store)
 
     def store_for_search(self) -> Any:
         """The tables."""
@@ -99,9 +99,9 @@ class TablesDatabase(Database):
             self._store.commit_workload(key, name_of(mod), mod.script())
             return key, self._workloads.setdefault(key, Workload(mod))
         workload = self._workload_of(rows[0], mod)
-        return rows[0]["hash"], Workload(mod) if workload is None else workload
+        return rows[0].hash, Workload(mod) if workload is None else workload
 
-    def _rows_of(self, mod: ir.IRModule) -> list[dict[str, Any]]:
+    def _rows_of(self, mod: ir.IRModule) -> list[_core.Workload]:
         """What the tables know a program as."""
         equality = equality_of(self)
         if isinstance(equality, Structural):
@@ -109,26 +109,26 @@ class TablesDatabase(Database):
         wanted, found = equality.hash(mod), []
         for row in self._store.workloads():
             workload = self._workload_of(row)
-            if workload is None or row["sizes"]:
+            if workload is None or row.sizes:
                 continue
-            if row["hash"] not in self._hashes:
-                self._hashes[row["hash"]] = equality.hash(workload.mod)
-            if self._hashes[row["hash"]] == wanted and equality.equal(workload.mod, mod):
+            if row.hash not in self._hashes:
+                self._hashes[row.hash] = equality.hash(workload.mod)
+            if self._hashes[row.hash] == wanted and equality.equal(workload.mod, mod):
                 found.append(row)
         return found
 
-    def _records_of(self, row: dict[str, Any], mod: ir.IRModule | None = None) -> list[TuningRecord]:
+    def _records_of(self, row: _core.Workload, mod: ir.IRModule | None = None) -> list[TuningRecord]:
         workload = self._workload_of(row, mod)
         if workload is None:
             return []
-        return [record for each in self._store.records(row["hash"], "") if (record := record_of(each, workload))]
+        return [record for each in self._store.records(row.hash, "") if (record := record_of(each, workload))]
 
-    def _workload_of(self, row: dict[str, Any], mod: ir.IRModule | None = None) -> Workload | None:
+    def _workload_of(self, row: _core.Workload, mod: ir.IRModule | None = None) -> Workload | None:
         """The program as it was when it was committed; None where this version cannot read its script. `mod`: one that
         may well be it."""
-        key = row["hash"]
+        key = row.hash
         if key not in self._workloads:
-            module = mod if mod is not None and mod.script() == row["script"] else recorded_program(row)
+            module = mod if mod is not None and mod.script() == row.script else recorded_program(row)
             if module is None:
                 return None
             self._workloads[key] = Workload(module)

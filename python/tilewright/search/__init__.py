@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tilewright._core import Record
 from tilewright.search.modules import ModuleResult
-from tilewright.search.result import Progress, Record, TuneResult
+from tilewright.search.result import Progress, TuneResult
 from tilewright.search.session import tune
 from tilewright.search.space import Space, space
 

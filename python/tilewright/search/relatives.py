@@ -30,9 +30,9 @@ def traces_of_relatives(store: Any, key: str, script: str, target: str) -> list[
     """
     operator, found = operator_of(script), []
     for workload in reversed(store.workloads()):
-        if workload["hash"] == key or operator_of(workload["script"]) != operator:
+        if workload.hash == key or operator_of(workload.script) != operator:
             continue
-        found += [record["trace"] for record in store.top_k(workload["hash"], target, 1)]
+        found += [record.trace for record in store.top_k(workload.hash, target, 1)]
         if len(found) == MOST:
             break
     return found

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from tilewright._core import Record
 from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ResourceError
 from tilewright.kernel import compile_task
@@ -29,29 +27,6 @@ if TYPE_CHECKING:
 #: seconds of a call of the program as it was written that is timed again to be shown, and of one that takes its turns
 #: with the best one
 _LONG_CALL_SECONDS, _SHORT_CALL_SECONDS = 1.0, 0.1
-
-
-@dataclass(frozen=True)
-class Record:
-    """The best measured candidate, as the database holds it.
-
-    Attributes:
-        trace: its schedule as JSON.
-        seconds: per call, one number a slice.
-        index: of the candidate in its session.
-        verification: the tolerance of the result check, and the share of it that was used.
-    """
-
-    trace: str
-    seconds: tuple[float, ...]
-    index: int
-    verification: dict[str, Any]
-    target: str
-
-    @property
-    def median(self) -> float:
-        """Seconds per call."""
-        return float(np.median(self.seconds))
 
 
 @dataclass(frozen=True)
@@ -267,9 +242,3 @@ def without_a_trial(task: Task, trials: int, threads: int, inputs: Mapping[str, 
     nothing |= {"best_seconds": float("inf"), "best_index": -1}
     progress = Progress(total=trials, phase="preparing", **nothing)
     return TuneResult(task, None, progress, "canceled", threads, None, inputs, {"preparing": seconds})
-
-
-def record_of(row: Mapping[str, Any]) -> Record:
-    """A row of the database."""
-    checked = json.loads(row["verification"] or "null") or {}
-    return Record(row["trace"], tuple(row["seconds"]), row["index"], checked, row["target"])

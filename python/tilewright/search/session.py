@@ -37,7 +37,7 @@ from tilewright.search.interrupts import Interrupts
 from tilewright.search.modules import ModuleResult, function_called, main_of, public_functions, tune_functions
 from tilewright.search.progress import reporter
 from tilewright.search.relatives import traces_of_relatives
-from tilewright.search.result import Progress, TuneResult, record_of, without_a_trial
+from tilewright.search.result import Progress, TuneResult, without_a_trial
 from tilewright.search.space import Space, design_spaces, space_called, space_for_cpu
 from tilewright.spending import BESIDE, Profiler
 from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
@@ -529,8 +529,7 @@ class _Search:
             for name, seconds in spent.items():
                 profiler.add(name, seconds)
         result = tuner.result()
-        best = result["best"]
-        record = None if best is None else record_of(best)
+        record = result["best"]
         return TuneResult(
             self.task,
             record,

@@ -64,14 +64,14 @@ TEST(BadFile, LockedByAnotherProcess) {
   TestFolder folder;
   const std::string path = make(folder);
   auto database = Database::open(path, {.busy_timeout = std::chrono::milliseconds(20)}).value_or_throw();
-  auto other = sqlite::Connection::open(path, {});
-  ASSERT_TRUE(other->execute("BEGIN IMMEDIATE").ok());
+  auto other = sqlite::open(path).value_or_throw();
+  ASSERT_TRUE(other->run("BEGIN IMMEDIATE").ok());
   auto refused = database->commit(record_of(20));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, "database/locked");
   EXPECT_NE(refused.error().message.find(path), std::string::npos);
   EXPECT_EQ(*database->size(), 20);  // readers are not kept out
-  ASSERT_TRUE(other->execute("ROLLBACK").ok());
+  ASSERT_TRUE(other->run("ROLLBACK").ok());
   ASSERT_TRUE(database->commit(record_of(20)).ok());
   EXPECT_EQ(*database->size(), 21);
 }
@@ -163,9 +163,10 @@ TEST(BadFile, NotADatabase) {
 TEST(BadFile, ADatabaseOfAnotherProgramIsLeftAlone) {
   TestFolder folder;
   const std::string path = folder / "foreign.db";
-  sqlite::OpenOptions how;
-  how.create = true;
-  ASSERT_TRUE(sqlite::Connection::open(path, how)->execute("PRAGMA journal_mode = WAL; CREATE TABLE mine (x)").ok());
+  ASSERT_TRUE(sqlite::open(path, {.create = true})
+                  .value_or_throw()
+                  ->run("PRAGMA journal_mode = WAL; CREATE TABLE mine (x)")
+                  .ok());
   const std::string before = read_file(path);
   EXPECT_EQ(refusal(path), "database/not-a-database");
   EXPECT_EQ(read_file(path), before);
@@ -175,7 +176,7 @@ TEST(BadFile, ADatabaseOfAnotherProgramIsLeftAlone) {
 TEST(BadFile, OfALaterVersion) {
   TestFolder folder;
   const std::string path = make(folder);
-  ASSERT_TRUE(sqlite::Connection::open(path, {})->execute("PRAGMA user_version = 1000").ok());
+  ASSERT_TRUE(sqlite::open(path).value_or_throw()->run("PRAGMA user_version = 1000").ok());
   EXPECT_EQ(refusal(path), "database/newer-version");
   EXPECT_EQ(refusal(path, {.read_only = true}), "database/newer-version");
 }

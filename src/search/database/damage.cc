@@ -24,6 +24,8 @@ std::string readable(std::string text) {
   }
 }
 
+bool is_json(const std::string& text) { return nlohmann::json::accept(text); }
+
 void mark_damage(Record& record, const char* lost) {
   if (record.outcome == kDamaged) return;
   std::string found;
@@ -44,7 +46,7 @@ void mark_damage(Record& record, const char* lost) {
     *text = std::move(clean);
   }
   const auto must_be_json = [&](const char* name, std::string& text) {
-    if (text.empty() || nlohmann::json::accept(text)) return;
+    if (text.empty() || is_json(text)) return;
     note(name, "is no JSON");
     text.clear();
   };
@@ -57,7 +59,7 @@ void mark_damage(Record& record, const char* lost) {
   must_be_json("verification", record.verification);
   // Many records share these, and none of them is worse for it.
   for (std::string* text : {&record.host, &record.versions}) {
-    if (!text->empty() && !nlohmann::json::accept(*text)) text->clear();
+    if (!is_json(*text)) text->clear();
   }
   record.error = readable(record.error);  // messages quote what kernels wrote
   if (found.empty()) return;

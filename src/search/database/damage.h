@@ -16,6 +16,9 @@ inline constexpr const char* kDamaged = "damaged";
 /// The text, with U+FFFD for what is no UTF-8.
 std::string readable(std::string text);
 
+/// Whether it is JSON; an empty text is none.
+bool is_json(const std::string& text);
+
 /// Makes a record that cannot be read a damaged one, as above. `lost`: what of it could not be read already, or null.
 void mark_damage(Record& record, const char* lost = nullptr);
 

@@ -6,15 +6,16 @@
 //   TW_RETURN_IF_ERROR(db->commit(record, SessionStep{space, state})); // one transaction for the record and the state
 //   TW_TRY(best, db->best(hash, target));                             // std::optional<Record>
 //
-// One SQLite file with a write-ahead log, or a subclass. Of the file: any number of processes and threads may use it at
-// once; a writer waits for another at most `busy_timeout`. Every call either does all of its work or nothing, and says
-// why as a ResourceError: database/locked, /full, /read-only, /damaged, /not-a-database, /newer-version, /cannot-open,
-// /missing, /failed. A file that is not one of ours is never written. Records that were harmed are damage.h's matter.
+// One SQLite file with a write-ahead log, the same in memory, or tables of a PostgreSQL server. Any number of processes
+// and threads may use them at once; a writer waits for another of the same file at most `busy_timeout`. Every call
+// either does all of its work or nothing, and says why as a ResourceError: database/locked, /full, /read-only,
+// /damaged, /not-a-database, /newer-version, /cannot-open, /missing, /failed, /server. A file that is not one of ours
+// is never written. Records that were harmed are damage.h's matter.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,8 +23,8 @@
 #include <string>
 #include <vector>
 
-#include "support/hash.h"
-#include "support/result.h"
+#include "ir/fields.h"
+#include "search/database/sql.h"
 
 namespace tilewright::search {
 
@@ -41,6 +42,7 @@ struct Workload {
   /// JSON: what sizes that the program leaves open were in its calls, by name; empty where it leaves none open. The
   /// hash is that of program and sizes: times of other sizes are another workload's.
   std::string sizes{};
+  using Members = Fields<&Workload::hash, &Workload::name, &Workload::script, &Workload::created, &Workload::sizes>;
 };
 
 /// One measured candidate, or one that failed. Texts marked JSON are kept as they are.
@@ -61,9 +63,14 @@ struct Record {
   std::string versions;  ///< JSON: of Tilewright, LLVM, Python, ... by name; likewise
   std::string created;   ///< UTC; set by commit() when empty
 
+  friend bool operator==(const Record&, const Record&) = default;
   bool is_ok() const { return outcome == "ok" && !seconds.empty(); }
   /// Of `seconds`; infinity when there are none.
   double median() const;
+  /// A column each in database.cc; the tables and Python have what is here.
+  using Members = Fields<&Record::id, &Record::workload, &Record::target, &Record::trace, &Record::decisions,
+                         &Record::seconds, &Record::outcome, &Record::error, &Record::verification, &Record::seed,
+                         &Record::round, &Record::index, &Record::host, &Record::versions, &Record::created>;
 };
 
 /// The best records, timed against one another in turn. Times of different minutes differ by more than good candidates
@@ -73,6 +80,7 @@ struct Finals {
   int64_t winner = 0;           ///< id of a record
   std::vector<double> seconds;  ///< per call of the winner, one for each round
   int64_t last_record = 0;      ///< id of the last record that could take part
+  using Members = Fields<&Finals::winner, &Finals::seconds, &Finals::last_record>;
 };
 
 /// What identifies a search: another space or seed is another session.
@@ -95,29 +103,24 @@ struct SessionStep {
   std::string state;
 };
 
-/// Where records are kept. Subclasses keep them elsewhere, also in Python; what can be said by means of the other
-/// questions has an answer here.
+/// Where records are kept.
 class Database {
  public:
   /// Opens the SQLite file, or makes it. Folders are not made.
   static Result<std::unique_ptr<Database>> open(const std::string& path, const DatabaseOptions& options = {});
   /// Lives as long as the object; nothing touches the disk. `path` is what it says of itself: where it was read from.
   static Result<std::unique_ptr<Database>> in_memory(const std::string& path = ":memory:");
-  virtual ~Database() = default;
-  Database(const Database&) = delete;
-  Database& operator=(const Database&) = delete;
+  /// The tables behind a connection, made or brought up to date.
+  static Result<std::unique_ptr<Database>> over(std::unique_ptr<sql::Connection> connection);
 
-  /// ":memory:" when it comes from no file.
-  virtual std::string path() const = 0;
+  /// What messages call it; ":memory:" when it comes from no file.
+  const std::string& path() const { return path_; }
 
   /// Does nothing when the workload is known already. `sizes`: see Workload.
-  virtual Status commit_workload(const Hash128& hash, const std::string& name, const std::string& script,
-                                 const std::string& sizes) = 0;
-  Status commit_workload(const Hash128& hash, const std::string& name, const std::string& script) {
-    return commit_workload(hash, name, script, "");
-  }
-  virtual Result<std::optional<Workload>> workload(const Hash128& hash);
-  virtual Result<std::vector<Workload>> workloads() = 0;
+  Status commit_workload(const Hash128& hash, const std::string& name, const std::string& script,
+                         const std::string& sizes = "");
+  Result<std::optional<Workload>> workload(const Hash128& hash);
+  Result<std::vector<Workload>> workloads();
 
   /// Returns the record's id. The workload must have been committed. A trial (session and index) that is stored already
   /// stays as it is, and its id comes back: two processes that run the same session do not disturb one another.
@@ -126,48 +129,60 @@ class Database {
 
   /// The correct records, best first, at most `count`: what beats the winner of the finals or lost to nobody, then
   /// those that had their chance; by time. The winner has the times of the finals. An empty target means any.
-  virtual Result<std::vector<Record>> top_k(const Hash128& workload, const std::string& target, size_t count);
+  Result<std::vector<Record>> top_k(const Hash128& workload, const std::string& target, size_t count);
   Result<std::optional<Record>> best(const Hash128& workload, const std::string& target);
   /// All, failures included, in the order of their commits.
-  virtual Result<std::vector<Record>> records(const Hash128& workload, const std::string& target) = 0;
-  /// How many records ended in each outcome.
-  virtual Result<std::map<std::string, int64_t>> count_outcomes(const Hash128& workload, const std::string& target);
-  virtual Result<int64_t> size();
+  Result<std::vector<Record>> records(const Hash128& workload, const std::string& target);
+  Result<int64_t> size();
   /// Forgets records; sessions that they belong to measure those candidates again.
-  virtual Status erase(const std::vector<int64_t>& ids) = 0;
+  Status erase(const std::vector<int64_t>& ids);
 
   /// Replaces the finals of a workload and target.
-  virtual Status commit_finals(const Hash128& workload, const std::string& target, const Finals& finals) = 0;
-  virtual Result<std::optional<Finals>> finals(const Hash128& workload, const std::string& target) = 0;
+  Status commit_finals(const Hash128& workload, const std::string& target, const Finals& finals);
+  Result<std::optional<Finals>> finals(const Hash128& workload, const std::string& target);
 
-  virtual Result<std::optional<Session>> session(const SessionKey& key) = 0;
+  Result<std::optional<Session>> session(const SessionKey& key);
   /// Its records by index, failures included; none when there is no such session.
-  virtual Result<std::vector<Record>> session_records(const SessionKey& key) = 0;
+  Result<std::vector<Record>> session_records(const SessionKey& key);
   /// Stores the state alone, for candidates that end before they are measured.
-  virtual Status save_session(const SessionKey& key, const std::string& state) = 0;
+  Status save_session(const SessionKey& key, const std::string& state);
   /// Starts afresh: the session is gone, its records stay.
-  virtual Status forget_session(const SessionKey& key) = 0;
+  Status forget_session(const SessionKey& key);
 
   /// Free-form facts about the file.
-  virtual Status set_meta(const std::string& key, const std::string& value) = 0;
-  virtual Result<std::optional<std::string>> meta(const std::string& key) = 0;
+  Status set_meta(const std::string& key, const std::string& value);
+  Result<std::optional<std::string>> meta(const std::string& key);
 
   /// Moves what was committed from the log into the file, so that a copy of the file alone has it while the database is
   /// open; closing does the same. What other processes are reading meanwhile waits for them, and this call does not.
-  virtual Status flush() { return Ok{}; }
+  Status flush();
+  /// Ends the connection to a server.
+  void close() { connection_->close(); }
 
-  /// Marks a record that cannot be read (mark_damage), and has it told of once.
-  void examine(Record& record);
+  /// Is given each record after its commit, with its program.
+  std::function<Status(const Workload&, const Record&)> on_commit;
+
   /// What is to be told since the last call: a sentence for each damaged record.
   std::vector<std::string> take_remarks();
 
- protected:
-  Database() = default;
-  /// commit(), with the session that the record belongs to or without one.
-  virtual Result<int64_t> store(const Record& record, const SessionStep* step) = 0;
-
  private:
-  std::mutex remarks_mutex_;
+  Database(std::unique_ptr<sql::Connection> connection, std::string path)
+      : connection_(std::move(connection)), path_(std::move(path)) {}
+  Result<int64_t> store(const Record& record, const SessionStep* step);
+  /// Within the caller's transaction.
+  Result<int64_t> put(const Record& record, const sql::Row& ids, const sql::Value& session);
+  Result<int64_t> put_session(const sql::Row& ids, const Hash128& space, uint64_t seed, const std::string& state);
+  Result<std::optional<int64_t>> session_id(const SessionKey& key);
+  /// Of the rows of a program, a target, a host and libraries; those of texts are made where there are none.
+  Result<sql::Row> ids(const Hash128& workload, const std::string& target, const std::string& host = "",
+                       const std::string& libraries = "");
+  /// The records that a statement selects; what is damaged is marked and remarked.
+  Result<std::vector<Record>> select(const std::string& rest, const sql::Row& values,
+                                     const char* seconds = "r.seconds");
+
+  std::unique_ptr<sql::Connection> connection_;
+  std::string path_;
+  std::mutex mutex_;  ///< of the connection and of what follows; whoever takes it does not hold the lock of Python
   std::vector<std::string> remarks_;
   std::set<int64_t> damaged_;
 };

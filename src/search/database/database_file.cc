@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "search/database/schema.h"
+#include "search/database/sqlite.h"
 
 namespace tilewright::search {
 namespace {
@@ -56,10 +57,11 @@ struct ScratchFile {
   }
 };
 
-Status fill_new_file(sqlite::Connection& connection) {
-  TW_RETURN_IF_ERROR(connection.execute(fmt::format("PRAGMA application_id = {}", kApplicationId)));
+Status fill_new_file(sql::Connection& connection) {
+  TW_RETURN_IF_ERROR(connection.run(fmt::format("PRAGMA application_id = {}", kApplicationId)));
   TW_RETURN_IF_ERROR(migrate(connection, migrations()));
-  return connection.execute("PRAGMA journal_mode = WAL");
+  TW_RETURN_IF_ERROR(connection.run("PRAGMA journal_mode = WAL"));
+  return Ok{};
 }
 
 }  // namespace
@@ -96,16 +98,16 @@ Result<bool> recognize_database(const std::string& path) {
 Status create_database(const std::string& path) {
   if (file_exists(path)) {
     // Empty: SQLite takes it for a database without anything in it, and its locks keep others out meanwhile.
-    TW_TRY(connection, sqlite::Connection::open(path, {}));
-    return fill_new_file(connection);
+    TW_TRY(connection, sqlite::open(path));
+    return fill_new_file(*connection);
   }
   static std::atomic<int> counter{0};
   const ScratchFile scratch{fmt::format("{}.new-{}-{}", path, ::getpid(), counter++)};
   {
     sqlite::OpenOptions options;
     options.create = true;
-    auto connection = sqlite::Connection::open(scratch.path, options);
-    Status made = connection.ok() ? fill_new_file(*connection) : Status(std::move(connection.error()));
+    auto connection = sqlite::open(scratch.path, options);
+    Status made = connection.ok() ? fill_new_file(**connection) : Status(std::move(connection.error()));
     if (!made.ok()) {
       // The user knows nothing of the scratch file.
       Diagnostic& error = made.error();

@@ -10,22 +10,31 @@
 //   record(workload, target, session?, position, trace, decisions, seconds, median, outcome, error,
 //          verification, host?, libraries?)
 //
-// PRAGMA application_id marks a file as ours; PRAGMA user_version is the number of migrations it has seen.
+// Files and servers have the same tables, whose names begin with "tilewright_" on a server. The number of the schema is
+// PRAGMA user_version of a file, the comment on the table of facts of a server. PRAGMA application_id marks a file as
+// ours.
 #pragma once
 
 #include <span>
 
-#include "search/database/sqlite.h"
+#include "search/database/sql.h"
 
 namespace tilewright::search {
 
 /// "TlWr". Stands at offset 68 of the file, where it can be read without SQLite.
 inline constexpr uint32_t kApplicationId = 0x546c5772;
 
-/// Migration i takes a file from version i to i + 1. Released entries never change.
-std::span<const char* const> migrations();
+/// From one version to the next. Released ones never change.
+struct Migration {
+  const char* tables;
+  const char* rows_of_files = "";  ///< where files have rows; servers were first at this schema with version 4
+  const char* then = "";
+};
 
-/// Brings the schema up to the last of `steps`, all or nothing. A file of a later version is refused.
-Status migrate(sqlite::Connection& connection, std::span<const char* const> steps);
+/// Migration i takes tables from version i to i + 1.
+std::span<const Migration> migrations();
+
+/// Brings the schema up to the last of `steps`, all or nothing. That of a later version is refused.
+Status migrate(sql::Connection& connection, std::span<const Migration> steps);
 
 }  // namespace tilewright::search

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <utility>
 
 namespace tilewright::search::sqlite {
@@ -70,6 +71,68 @@ Diagnostic not_opened(sqlite3* db, int code, const std::string& path) {
   return diagnostic;
 }
 
+/// What is done with SQLite's own objects; the mutex is the caller's, since the connection is opened without.
+class SqliteFile final : public sql::Connection {
+ public:
+  SqliteFile(sqlite3* opened, std::string path) : Connection(sql::kSqlite, std::move(path)), db(opened) {}
+  ~SqliteFile() override { sqlite3_close(db); }
+  sqlite3* const db;
+
+ private:
+  Result<std::vector<sql::Row>> run_here(const std::string& text, const sql::Row& values) override;
+};
+
+int bind(sqlite3_stmt* statement, int index, const sql::Value& value) {
+  if (const auto* number = std::get_if<int64_t>(&value)) return sqlite3_bind_int64(statement, index, *number);
+  if (const auto* number = std::get_if<double>(&value)) return sqlite3_bind_double(statement, index, *number);
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    return sqlite3_bind_text64(statement, index, text->data(), text->size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  }
+  if (const auto* blob = std::get_if<sql::Blob>(&value)) {
+    return sqlite3_bind_blob64(statement, index, blob->bytes.data(), blob->bytes.size(), SQLITE_TRANSIENT);
+  }
+  return sqlite3_bind_null(statement, index);
+}
+
+sql::Value column(sqlite3_stmt* statement, int index) {
+  const auto bytes = [&](const void* data) {
+    return std::string(static_cast<const char*>(data), sqlite3_column_bytes(statement, index));
+  };
+  switch (sqlite3_column_type(statement, index)) {
+    case SQLITE_INTEGER:
+      return sqlite3_column_int64(statement, index);
+    case SQLITE_FLOAT:
+      return sqlite3_column_double(statement, index);
+    case SQLITE_TEXT:
+      return bytes(sqlite3_column_text(statement, index));
+    case SQLITE_BLOB:
+      return sql::Blob{bytes(sqlite3_column_blob(statement, index))};
+    default:
+      return {};
+  }
+}
+
+Result<std::vector<sql::Row>> SqliteFile::run_here(const std::string& text, const sql::Row& values) {
+  std::vector<sql::Row> rows;
+  const char* rest = text.c_str();
+  while (*rest) {
+    sqlite3_stmt* made = nullptr;
+    int code = sqlite3_prepare_v2(db, rest, -1, &made, &rest);
+    const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(made, &sqlite3_finalize);
+    if (code == SQLITE_OK && !made) continue;  // blanks behind the last one
+    rows.clear();
+    for (size_t i = 0; i < values.size() && code == SQLITE_OK; ++i)
+      code = bind(made, static_cast<int>(i) + 1, values[i]);
+    if (code == SQLITE_OK) code = sqlite3_step(made);
+    for (; code == SQLITE_ROW; code = sqlite3_step(made)) {
+      sql::Row& row = rows.emplace_back();
+      for (int i = 0; i < sqlite3_column_count(made); ++i) row.push_back(column(made, i));
+    }
+    if (code != SQLITE_DONE) return describe(db, code, path);
+  }
+  return rows;
+}
+
 }  // namespace
 
 Result<std::string> read_start(const std::string& path, size_t count) {
@@ -86,72 +149,7 @@ Result<std::string> read_start(const std::string& path, size_t count) {
   return bytes;
 }
 
-Statement::Statement(Statement&& other) noexcept
-    : db_(other.db_),
-      statement_(std::exchange(other.statement_, nullptr)),
-      path_(std::move(other.path_)),
-      bind_error_(other.bind_error_) {}
-
-Statement::~Statement() { sqlite3_finalize(statement_); }
-
-Statement& Statement::bind(int index, int64_t value) {
-  if (int code = sqlite3_bind_int64(statement_, index, value)) bind_error_ = code;
-  return *this;
-}
-
-Statement& Statement::bind(int index, double value) {
-  if (int code = sqlite3_bind_double(statement_, index, value)) bind_error_ = code;
-  return *this;
-}
-
-Statement& Statement::bind(int index, std::string_view text) {
-  if (int code = sqlite3_bind_text64(statement_, index, text.data() ? text.data() : "", text.size(), SQLITE_TRANSIENT,
-                                     SQLITE_UTF8))
-    bind_error_ = code;
-  return *this;
-}
-
-Statement& Statement::bind_blob(int index, std::span<const unsigned char> bytes) {
-  if (int code = sqlite3_bind_blob64(statement_, index, bytes.data(), bytes.size(), SQLITE_TRANSIENT))
-    bind_error_ = code;
-  return *this;
-}
-
-Statement& Statement::bind_null(int index) {
-  if (int code = sqlite3_bind_null(statement_, index)) bind_error_ = code;
-  return *this;
-}
-
-Result<bool> Statement::step() {
-  if (bind_error_) return describe(db_, bind_error_, path_);
-  const int code = sqlite3_step(statement_);
-  if (code == SQLITE_ROW) return true;
-  if (code == SQLITE_DONE) return false;
-  return describe(db_, code, path_);
-}
-
-Status Statement::run() {
-  TW_TRY(row, step());
-  (void)row;
-  return Ok{};
-}
-
-int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
-double Statement::real(int column) const { return sqlite3_column_double(statement_, column); }
-
-std::string Statement::text(int column) const {
-  const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-  return data ? std::string(data, sqlite3_column_bytes(statement_, column)) : std::string();
-}
-
-std::string Statement::blob(int column) const {
-  const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, column));
-  return data ? std::string(data, sqlite3_column_bytes(statement_, column)) : std::string();
-}
-
-bool Statement::is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-
-Result<Connection> Connection::open(const std::string& path, const OpenOptions& options) {
+Result<std::unique_ptr<sql::Connection>> open(const std::string& path, const OpenOptions& options) {
   std::string uri = path;
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   flags |= options.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
@@ -172,57 +170,11 @@ Result<Connection> Connection::open(const std::string& path, const OpenOptions& 
   const int code = sqlite3_open_v2(uri.c_str(), &db, flags, nullptr);
   if (code != SQLITE_OK) return not_opened(db, code, path);
   sqlite3_busy_timeout(db, static_cast<int>(options.busy_timeout.count()));
-  return Connection(db, path);
+  return std::unique_ptr<sql::Connection>(new SqliteFile(db, path));
 }
 
-Connection::Connection(Connection&& other) noexcept
-    : db_(std::exchange(other.db_, nullptr)), path_(std::move(other.path_)) {}
-
-// close_v2 waits for statements that are still alive instead of failing.
-Connection::~Connection() { sqlite3_close_v2(db_); }
-
-Result<Statement> Connection::prepare(std::string_view sql) {
-  sqlite3_stmt* statement = nullptr;
-  const int code = sqlite3_prepare_v2(db_, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
-  if (code != SQLITE_OK) return describe(db_, code, path_);
-  return Statement(db_, statement, path_);
-}
-
-Status Connection::execute(const std::string& sql) {
-  const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
-  if (code != SQLITE_OK) return describe(db_, code, path_);
-  return Ok{};
-}
-
-Result<int64_t> Connection::integer(std::string_view sql) {
-  TW_TRY(statement, prepare(sql));
-  TW_TRY(row, statement.step());
-  if (!row) return resource_error("database/failed", fmt::format("{}: no row from {}", path_, sql));
-  return statement.integer(0);
-}
-
-bool Connection::is_read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
-int64_t Connection::last_insert_id() const { return sqlite3_last_insert_rowid(db_); }
-int Connection::changes() const { return sqlite3_changes(db_); }
-
-Result<Transaction> Transaction::begin(Connection& connection, const char* sql) {
-  TW_RETURN_IF_ERROR(connection.execute(sql));
-  return Transaction(&connection);
-}
-
-Transaction::Transaction(Transaction&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
-
-Transaction::~Transaction() {
-  if (!connection_) return;
-  // Some errors (a full disk) have rolled back already; then there is nothing left to do, and nobody to tell.
-  Status ignored = connection_->execute("ROLLBACK");
-  (void)ignored;
-}
-
-Status Transaction::commit() {
-  TW_RETURN_IF_ERROR(connection_->execute("COMMIT"));
-  connection_ = nullptr;
-  return Ok{};
+bool is_read_only(const sql::Connection& connection) {
+  return sqlite3_db_readonly(static_cast<const SqliteFile&>(connection).db, "main") == 1;
 }
 
 }  // namespace tilewright::search::sqlite

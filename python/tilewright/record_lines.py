@@ -1,0 +1,191 @@
+"""Programs and records as two files of JSON, one value a line, in the layout of TVM's database:
+
+    database_workload.json        ["hash", "base64 of the program"], and what else is known of it (workload_lines)
+    database_tuning_record.json   [workload index, [trace, run_secs | null, target | null, args_info | null, {...}]]
+
+A record's fifth entry holds what TVM's records do not have (outcome, error, seed, ...) and may be missing. A failed
+record has run_secs [1e10], as in TVM; one that was not measured null. Sessions are not exchanged.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import Error, ResourceError
+from tilewright.file_names import path_for_core
+from tilewright.task import program_keys
+from tilewright.workload_lines import key_of, read_line, text_of_row
+
+__all__ = ["DAMAGED", "FAILED", "FILES", "UNMEASURED", "measurement", "read_lines", "write_lines"]
+
+#: of programs, and of records
+FILES = ("database_workload.json", "database_tuning_record.json")
+#: seconds that stand for a measurement that failed
+FAILED = 1e10
+#: the outcome of what nobody has measured
+UNMEASURED = "not_measured"
+#: the outcome of a record that cannot be read
+DAMAGED = "damaged"
+#: texts that hold JSON; and all that is said of a record in its fifth entry
+_JSON = ("decisions", "verification", "host", "versions")
+_MORE = ("outcome", "error", *_JSON, "seed", "round", "index", "created")
+
+
+def write_lines(store: _core.Database, folder: str | os.PathLike[str]) -> tuple[int, int]:
+    """Writes both files into a folder that is there, each in one step; how many programs and records.
+
+    Raises:
+        tilewright.ResourceError: they cannot be written.
+    """
+    path = Path(path_for_core("the folder", folder))
+    programs = store.workloads()
+    records = [
+        _text([number, _value_of(record)])
+        for number, program in enumerate(programs)
+        for record in store.records(program.hash, "")
+        if record.outcome != DAMAGED
+    ]
+    for name, lines in zip(FILES, ([*map(text_of_row, programs)], records), strict=True):
+        _write(path / name, "".join(f"{line}\n" for line in lines))
+    return len(programs), len(records)
+
+
+def read_lines(folder: str | os.PathLike[str]) -> _core.Database:
+    """The programs and records of both files, in memory. What stands there twice is one.
+
+    Raises:
+        tilewright.ResourceError: they are not there, or a line is bad, which is named.
+    """
+    path = path_for_core("the folder", folder)
+    store = _core.Database.in_memory(path)
+    programs, records = ([*_lines(Path(path) / name)] for name in FILES)
+    keys: list[str] = []
+    for place, value in programs:
+        try:
+            line = read_line(value)
+        except Error as error:
+            raise _bad(place, error.message, error.hint) from None
+        keys.append(key_of(program_keys(line.module)[0], line.sizes))
+        store.commit_workload(keys[-1], line.name, line.module.script(), line.sizes)
+    known = set()
+    for place, value in records:
+        try:
+            record = _record_of(value, keys)
+        except (TypeError, ValueError) as error:
+            raise _bad(place, str(error)) from None
+        if (what := measurement(record)) not in known:
+            store.commit(record)
+        known.add(what)
+    return store
+
+
+def measurement(record: _core.Record) -> tuple[object, ...]:
+    """What makes two records the same measurement. Whoever writes JSON puts blanks where he likes."""
+    steps = _text_of(_json(record.trace)) if len(record.trace.split()) > 1 else record.trace
+    return record.workload, record.target, steps, record.seconds, record.outcome, record.index
+
+
+def _value_of(record: _core.Record) -> list[Any]:
+    seconds = [*record.seconds] if record.outcome == "ok" and record.seconds else [FAILED]
+    more = {name: getattr(record, name) for name in _MORE}
+    more |= {name: _json(more[name]) for name in _JSON}
+    target = _value_of_target(record.target) if record.target else None
+    return [_json(record.trace), None if record.outcome == UNMEASURED else seconds, target, None, more]
+
+
+@functools.cache
+def _value_of_target(text: str) -> Any:
+    try:
+        return json.loads(_core.Target(text).json())
+    except Error:  # of a later version
+        return text
+
+
+@functools.cache
+def _text_of_target(text: str) -> str:
+    try:
+        return str(_core.Target(text)) if text else ""
+    except Error:
+        return text
+
+
+def _record_of(value: Any, keys: Sequence[str]) -> _core.Record:
+    match value:
+        case [int(number), [trace, seconds, target, _, *more]] if len(more) < 2:
+            pass
+        case _:
+            raise ValueError("is not a record: expected [workload index, [trace, run_secs, target, args_info]]")
+    if not 0 <= number < len(keys):
+        raise ValueError(f"names workload {number}, but there are {len(keys)}")
+    if not isinstance(seconds, list | None):
+        raise ValueError("run_secs is not a list")
+    if not all(isinstance(each, int | float) for each in seconds or ()):
+        raise ValueError("run_secs is not a list of numbers")
+    if not all(isinstance(each, dict) for each in more):
+        raise ValueError("the fifth entry is not an object")
+    measured = [float(each) for each in seconds or () if each < FAILED]
+    said = {"outcome": UNMEASURED if seconds is None else "ok" if measured else "run_error"}
+    said |= {name: more[0][name] for name in _MORE if more and name in more[0]}
+    said |= {name: _text_of(said[name]) for name in _JSON if name in said}
+    said |= {"workload": keys[number], "trace": _text_of(trace), "target": _text_of_target(_text_of(target))}
+    return _core.Record(seconds=measured, **said)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _json(text: Any) -> Any:
+    """A text that holds JSON as what it holds."""
+    try:
+        value = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+    return text if isinstance(value, str) else value or ""
+
+
+def _text_of(value: Any) -> str:
+    """The text again."""
+    return value if isinstance(value, str) else "" if value is None else _text(value)
+
+
+def _lines(path: Path) -> Iterable[tuple[str, Any]]:
+    """Where each line is, and its value."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ResourceError.of(
+            "database/import",
+            f"{path}: cannot be read ({error.strerror})",
+            f"an import takes a folder with {' and '.join(FILES)}",
+        ) from None
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield f"{path}:{number}", json.loads(line)
+            except (ValueError, RecursionError):
+                raise _bad(f"{path}:{number}", "is not JSON") from None
+
+
+def _bad(place: str, what: str, hint: str = "") -> ResourceError:
+    return ResourceError.of("database/bad-line", f"{place}: {what}", hint or "nothing was imported")
+
+
+def _write(path: Path, text: str) -> None:
+    scratch = path.with_name(f"{path.name}.new-{os.getpid()}")
+    try:
+        scratch.write_text(text)
+        scratch.replace(path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise ResourceError.of(
+            "database/export",
+            f"{path}: cannot be written ({error.strerror})",
+            "check the folder, its permissions and its free space; the database is unchanged",
+        ) from None
