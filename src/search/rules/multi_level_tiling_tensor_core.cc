@@ -34,6 +34,11 @@ namespace tilewright::search {
 
 using namespace schedule;
 
+/// Where fragments of the operands and of the result are.
+struct FragmentScopes {
+  const char *operands[2], *result;
+};
+
 namespace {
 
 constexpr const char* kWarpAxis = "threadIdx.y";
@@ -46,10 +51,6 @@ constexpr int64_t kAsyncBytes = 16;
 /// Of copies to and from shared memory whose elements lie in another order there.
 constexpr const char* kPermutedLayout = "permuted_layout";
 
-/// Where fragments of the operands and of the result are.
-struct FragmentScopes {
-  const char *operands[2], *result;
-};
 constexpr FragmentScopes kWmma = {{"wmma.matrix_a", "wmma.matrix_b"}, "wmma.accumulator"};
 constexpr FragmentScopes kM16n8k8 = {{"m16n8k8.matrixA", "m16n8k8.matrixB"}, "m16n8k8.matrixC"};
 
