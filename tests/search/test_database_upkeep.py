@@ -242,6 +242,7 @@ def test_nothing_lies_beside_a_database_that_was_only_read(tmp_path: Path) -> No
     assert caught.value.code == "database/read-only"
 
 
+<<<<<<< HEAD
 def file_of_an_earlier_version(path: Path, version: int) -> None:
     """A file of `scale` with two trials, as tw.tune left it behind when the schema was the third."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -269,6 +270,8 @@ def test_files_of_an_earlier_version_can_be_read(version: int, tmp_path: Path) -
     assert len(read_database(path).workloads()) == 2
 
 
+=======
+>>>>>>> 0a192bfd (Databases of every version of each schema are in the tests, and replay: files, tables of a server, lines)
 def test_who_measured_goes_along(tmp_path: Path) -> None:
     one, two, folder = tmp_path / "one.db", tmp_path / "two.db", tmp_path / "lines"
     tw.tune(scale, space=tiles, trials=3, database=one, progress=None)

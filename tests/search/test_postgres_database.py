@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pwd
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.search.programs import Product
@@ -28,35 +21,6 @@ from tilewright.postgres_store import without_password
 from tilewright.records import open_database, read_database
 
 TARGET = tw.Target("llvm -num-cores=1")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    assert programs, "apt-get install postgresql"
-    # It refuses to run as root.
-    as_user: dict[str, Any] = {"user": "nobody"} if os.getuid() == 0 else {}
-    folder = Path(tempfile.mkdtemp(prefix="tilewright-postgres-"))
-    if as_user:
-        os.chown(folder, pwd.getpwnam("nobody").pw_uid, -1)
-    with contextlib.closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-
-    def run(name: str, *args: str) -> None:
-        command = [str(programs[-1] / name), "-D", str(folder / "data"), *args]
-        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=60, **as_user)
-
-    try:
-        run("initdb", "-A", "trust", "-U", "tuner", "--no-sync")
-        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
-        run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
-        try:
-            yield f"postgresql://tuner@127.0.0.1:{port}/postgres"
-        finally:
-            run("pg_ctl", "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def record_of(workload: ms.Workload, seconds: list[float] | None, error: str = "") -> ms.TuningRecord:
