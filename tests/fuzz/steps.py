@@ -581,7 +581,7 @@ def tensorize(d: Dice) -> None:
     block = d.block([name for name, block in d.blocks.items() if _tiles(d, block)])
     tiles = _tiles(d, block)
     chosen = d.take(list(tiles)), d.take([*tiles, "none"]), d.take([*tiles, "none", "none"])
-    factors = {axis: d.take([n for n in range(1, 9) if tiles[axis][1] % n == 0]) for axis in {*chosen} & {*tiles}}
+    factors = {axis: d.take([n for n in range(1, 9) if tiles[axis][1] % n == 0]) for axis in tiles if axis in chosen}
     with as_far_as_possible(d):
         inner = [d.sch.split(tiles[axis][0], [None, factor])[1] for axis, factor in factors.items()]
         loops = d.loops(block)
