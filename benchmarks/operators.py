@@ -41,7 +41,12 @@ from tilewright.testing import formulas
 
 #: which of the four shapes stands for a family
 SHAPE = {"C3D": 1, "C2D": 2, "GMM": 2, "T2D": 1, "CBR": 1, "NRM": 2, "SFM": 2}
-
+#: all of them by name
+PROGRAMS: dict[str, Callable[[], Any]] = {
+    f"{family}-{number}": functools.partial(formulas.workload, family, number)
+    for family, (_, sizes) in formulas.CONFIGS.items()
+    for number in range(len(sizes))
+}
 
 #: whose time is compared with ours
 OTHERS = ("PyTorch", "TVM")
