@@ -242,36 +242,6 @@ def test_nothing_lies_beside_a_database_that_was_only_read(tmp_path: Path) -> No
     assert caught.value.code == "database/read-only"
 
 
-<<<<<<< HEAD
-def file_of_an_earlier_version(path: Path, version: int) -> None:
-    """A file of `scale` with two trials, as tw.tune left it behind when the schema was the third."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.executescript(Path(__file__).with_name("records_of_schema_3.sql").read_text())
-        if version < 3:
-            connection.execute("ALTER TABLE workload DROP COLUMN sizes")
-        connection.execute("PRAGMA application_id = 0x546c5772")
-        connection.execute(f"PRAGMA user_version = {version}")
-        connection.commit()
-
-
-@pytest.mark.parametrize("version", [2, 3])
-def test_files_of_an_earlier_version_can_be_read(version: int, tmp_path: Path) -> None:
-    path = tmp_path / "records.db"
-    file_of_an_earlier_version(path, version)
-    (workload,) = read_database(path).workloads()
-    assert workload.sizes == "" and workload.hash == _core.structural_hash(tw.ir.IRModule({"main": scale}))
-    rows = read_database(path).records(workload.hash, "")
-    assert [(row.outcome, json.loads(row.host)) for row in rows] == [("ok", {"machine": "x86_64"})] * 2
-    assert [json.loads(row.versions) for row in rows] == [{"tilewright": "0.1.0"}] * 2
-    assert "measured on x86_64; tilewright 0.1.0: 2 records" in run(str(path)).stdout
-    target = rows[0].target
-    assert best_schedule(scale, path, target).mod is not None
-    commit(path, 16, [1.0])  # and be written
-    assert len(read_database(path).workloads()) == 2
-
-
-=======
->>>>>>> 0a192bfd (Databases of every version of each schema are in the tests, and replay: files, tables of a server, lines)
 def test_who_measured_goes_along(tmp_path: Path) -> None:
     one, two, folder = tmp_path / "one.db", tmp_path / "two.db", tmp_path / "lines"
     tw.tune(scale, space=tiles, trials=3, database=one, progress=None)

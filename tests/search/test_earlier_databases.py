@@ -43,12 +43,12 @@ def replays(database: Any) -> None:
 
 def has_both_records(store: Any, machine: str = "x86_64", versions: str = "0.1.0") -> None:
     (workload,) = store.workloads()
-    assert (workload["name"], workload["sizes"]) == ("scale", "")
-    assert workload["hash"] == _core.structural_hash(tw.ir.IRModule({"main": scale}))
-    rows = store.records(workload["hash"], TARGET)
-    assert [(row["outcome"], row["median"]) for row in rows] == [("ok", 6e-07), ("ok", 4e-07)]
-    assert [json.loads(row["host"] or "{}").get("machine", "") for row in rows] == [machine] * 2
-    assert [json.loads(row["versions"] or "{}").get("tilewright", "") for row in rows] == [versions] * 2
+    assert (workload.name, workload.sizes) == ("scale", "")
+    assert workload.hash == _core.structural_hash(tw.ir.IRModule({"main": scale}))
+    rows = store.records(workload.hash, TARGET)
+    assert [(row.outcome, row.median) for row in rows] == [("ok", 6e-07), ("ok", 4e-07)]
+    assert [json.loads(row.host or "{}").get("machine", "") for row in rows] == [machine] * 2
+    assert [json.loads(row.versions or "{}").get("tilewright", "") for row in rows] == [versions] * 2
 
 
 def file_of(source: Path, folder: Path) -> Path:
