@@ -52,6 +52,9 @@ void bind_trace_apply(nb::module_& m) {
       "    equality: \"structural\", \"ignore-ndarray\" (constants by type and shape) or \"anchor-block\" (by the "
       "heaviest block alone).");
   m.def(
+      "operator_hash", [](const Ref<Module>& module) { return search::operator_hash(module).hex(); }, nb::arg("module"),
+      "A text that is the same for programs of one operator at different shapes.");
+  m.def(
       "modules_equal",
       [](const Ref<Module>& a, const Ref<Module>& b, const std::string& equality) {
         return search::modules_equal(a, b, unwrap(search::parse_module_equality(equality)));

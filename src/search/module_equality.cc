@@ -95,6 +95,19 @@ Hash128 module_hash(const Ref<Module>& module, ModuleEquality equality) {
   return anchor.defined() ? structural_hash(anchor) : structural_hash(plain);
 }
 
+Hash128 operator_hash(const Ref<Module>& module) {
+  return structural_hash(rewrite(
+      module,
+      [](const Ref<IntImm>& size, Rewriter&) -> NodeRef {
+        return size->dtype.is_bool() ? size : int_imm(size->dtype, 1);
+      },
+      [](const Ref<PrimFunc>& function, Rewriter& r) -> NodeRef {
+        PrimFunc bare = *r.descend(function);
+        bare.attrs = {};
+        return make<PrimFunc>(std::move(bare));
+      }));
+}
+
 bool modules_equal(const Ref<Module>& a, const Ref<Module>& b, ModuleEquality equality) {
   if (equality == ModuleEquality::kStructural) return structural_equal(a, b);
   Ref<Module> x = without_values(a), y = without_values(b);

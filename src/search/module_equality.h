@@ -14,6 +14,10 @@ Result<ModuleEquality> parse_module_equality(std::string_view name);
 Hash128 module_hash(const Ref<Module>& module, ModuleEquality equality);
 bool modules_equal(const Ref<Module>& a, const Ref<Module>& b, ModuleEquality equality);
 
+/// The same for programs of one operator at different shapes, whatever they are called: without integer constants and
+/// attributes of functions.
+Hash128 operator_hash(const Ref<Module>& module);
+
 /// The block that most of the work is in: the only one with an init; of several, that whose loops do the most
 /// operations on numbers; null where none has one.
 Ref<Block> find_anchor_block(const Ref<Module>& module);

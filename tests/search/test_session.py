@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import sqlite3
 import time
@@ -19,7 +20,8 @@ from tilewright.arguments import aligned
 from tilewright.records import title_of
 from tilewright.script import tir as T
 from tilewright.search import session
-from tilewright.search.relatives import operator_of
+from tilewright.search.relatives import operator_of, traces_of_relatives
+from tilewright.task import module_of
 from tilewright.testing import workloads
 from tilewright.timing import KernelCalls
 
@@ -131,9 +133,38 @@ def test_the_same_operator_at_another_shape_is_where_a_search_begins(tmp_path: P
     assert known.hash != new.hash
 
 
-def test_sizes_are_no_part_of_an_operator() -> None:
-    text = 'A: T.Buffer((16, 8), "float32"), v1 in T.grid(16, 8): A[v1 + 3] * T.float32(2.5)'
-    assert operator_of(text) == 'A: T.Buffer((#, #), "float32"), v1 in T.grid(#, #): A[v1 + #] * T.float32(2.5)'
+def scaled(rows: int, by: float, dtype: str = "float32", block: str = "Y") -> tw.ir.IRModule:
+    @T.prim_func
+    def main(X: T.Buffer((rows, 96), dtype), Z: T.Buffer((rows, 96), dtype)):
+        T.func_attr({"global_symbol": block, "tir.noalias": True})
+        for i, j in T.grid(rows, 96):
+            with T.block(block):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Z[vi, vj] = X[vi, vj] * T.cast(T.float32(by), dtype)
+
+    return module_of(main)
+
+
+def test_sizes_and_names_are_no_part_of_an_operator() -> None:
+    operator = operator_of(scaled(64, 2.0))
+    assert operator == operator_of(scaled(100, 2.0)) == operator_of(scaled(1, 2.0, block="Other"))
+    assert operator != operator_of(scaled(64, 3.0)) and operator != operator_of(scaled(64, 2.0, "float64"))
+
+
+def test_the_schedule_of_a_relative_goes_by_the_names_of_the_program() -> None:
+    program, other = scaled(64, 2.0), scaled(128, 2.0, block="Other")
+    store = _core.Database.in_memory()
+    for number, module in enumerate((scaled(64, 3.0), other)):
+        key = _core.structural_hash(module)
+        store.commit_workload(key, "a", module.script())
+        sch = tw.Schedule(module)
+        sch.split(sch.get_loops(sch.get_block(["Y", "Other"][number]))[0], factors=[None, 4])
+        store.commit(_core.Record(workload=key, target="t", seconds=[1.0], trace=json.dumps(sch.trace.as_json())))
+    (trace,) = traces_of_relatives(store, _core.structural_hash(program), program, "t")
+    sch = tw.Schedule(program)
+    tw.schedule.Trace.from_json(trace).apply_to_schedule(sch)
+    assert len(sch.get_loops(sch.get_block("Y"))) == 3
+    assert traces_of_relatives(store, _core.structural_hash(other), other, "t") == []
 
 
 def test_what_ends_a_search(tmp_path: Path) -> None:

@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+import json
+
+from tilewright import _core, ir
+from tilewright.errors import Error
+from tilewright.records import as_named_in, recorded_program
+from tilewright.schedule import Trace
+from tilewright.task import one_program
 
 #: of other shapes so many schedules are tried
 MOST = 2
-#: a number that is no part of a name, of a type such as "float32" or of a number with a point
-_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
-#: what a function is called
-_NAME = re.compile(r"^( *def )\w+|^ *T\.func_attr\(.*\n", re.MULTILINE)
 
 
-def operator_of(script: str) -> str:
-    """A program without its sizes and names: programs of one operator at different shapes have the same."""
-    return _NUMBER.sub("#", _NAME.sub(lambda found: found[1] or "", script))
+def operator_of(program: ir.IRModule) -> str:
+    """The same for programs of one operator at different shapes, whatever they and their parts are called."""
+    return _core.operator_hash(one_program(program))
 
 
-def traces_of_relatives(store: Any, key: str, script: str, target: str) -> list[str]:
+def traces_of_relatives(store: _core.Database, key: str, program: ir.IRModule, target: str) -> list[str]:
     """The traces of the best records of the same operator at other shapes, or for calls of other sizes, on the same
     target; the latest first.
 
     Args:
         store: the database.
         key: of the program, which is not meant.
-        script: its text.
+        program: the program.
         target: as text.
     """
-    operator, found = operator_of(script), []
+    operator, lines = operator_of(program), program.script().count("\n")
+    found: list[str] = []
     for workload in reversed(store.workloads()):
-        if workload.hash == key or operator_of(workload.script) != operator:
+        # Reading a program takes milliseconds. Sizes do not change how many lines it has, attributes add one.
+        if workload.hash == key or abs(workload.script.count("\n") - lines) > 1:
             continue
-        found += [record.trace for record in store.top_k(workload.hash, target, 1)]
+        other = recorded_program(workload)
+        if other is None or operator_of(other) != operator:
+            continue
+        for record in store.top_k(workload.hash, target, 1):
+            try:
+                trace = as_named_in(program, other, Trace.from_json(record.trace))
+            except Error:  # of a version with other steps
+                continue
+            found.append(json.dumps(trace.as_json(remove_postproc=False)))
         if len(found) == MOST:
             break
     return found

@@ -484,7 +484,7 @@ class _Search:
         store = database if isinstance(database, _core.Database) else open_database(database)
         script = self.task.module.script()
         self.key = workload_key(self.task, store)
-        relatives = traces_of_relatives(store, self.key, script, str(self.target))
+        relatives = traces_of_relatives(store, self.key, self.task.module, str(self.target))
         return _Prepared(context, identity, store, script, relatives, _heuristic_trace(self.task, self.target))
 
     def run(self, prepared: _Prepared, report: Callable[[Progress], None]) -> TuneResult:
