@@ -23,6 +23,7 @@ __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.utils")
 
 __all__ = [
+    "asking",
     "call_derived",
     "cpu_count",
     "default_text",
@@ -47,6 +48,18 @@ def call_derived(component: Any, method: str, *args: Any) -> Any:
 def initialize(self: Any, context: Any) -> None:
     """What TVM calls `_initialize_with_tune_context`."""
     self.initialize(context)
+
+
+def asking(base: Any, *methods: str) -> Any:
+    """The class of components behind a Py class: methods that ask those of the user's object."""
+
+    def of(name: str) -> Callable[..., Any]:
+        return lambda self, *args: call_derived(self, name, *args)
+
+    made = {name: of(name) for name in methods}
+    if (begin := "_initialize_with_tune_context") in made:
+        made |= {"initialize": made[begin], begin: initialize}
+    return type(f"_Py{base.__name__}", (base,), made)
 
 
 def default_text(self: Any) -> str:

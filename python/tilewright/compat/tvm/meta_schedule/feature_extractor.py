@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import asking
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
 from tilewright.meta_schedule import feature_extractor as own
 
@@ -60,18 +60,11 @@ class FeatureExtractor(metaclass=Renamed):
     create = staticmethod(create)
 
 
-class _PyFeatureExtractor(_core.FeatureExtractor):
-    """The component behind a PyFeatureExtractor."""
-
-    def extract_from(self, context: Any, candidates: Sequence[Any]) -> Any:
-        return call_derived(self, "extract_from", context, candidates)
-
-
 class PyFeatureExtractor:
     """The base of extractors in Python, to be decorated with derived_object."""
 
     _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": _PyFeatureExtractor,
+        "cls": asking(_core.FeatureExtractor, "extract_from"),
         "methods": ["extract_from", "__str__"],
         "fields": [],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import asking
 from tilewright.meta_schedule.measure_callback import (
     AddToDatabase,
     MeasureCallback,
@@ -28,18 +28,11 @@ __all__ = [
 create = MeasureCallback.create
 
 
-class _PyMeasureCallback(MeasureCallback):
-    """The callback that a decorated subclass of PyMeasureCallback becomes."""
-
-    def apply(self, *args: Any) -> None:
-        call_derived(self, "apply", *args)
-
-
 class PyMeasureCallback:
     """The base of callbacks in Python, which ``derived_object`` decorates."""
 
     _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": _PyMeasureCallback,
+        "cls": asking(MeasureCallback, "apply"),
         "methods": ["apply", "__str__"],
         "fields": [],
     }

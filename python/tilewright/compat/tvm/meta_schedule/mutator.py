@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived, initialize
+from tilewright.compat.tvm.meta_schedule.derived import asking, call_derived
 from tilewright.meta_schedule.mutator import (
     MutateComputeLocation,
     MutateParallel,
@@ -45,19 +45,11 @@ class Mutator(metaclass=Renamed):
     create = staticmethod(create)
 
 
-class _PyMutator(_core.Mutator):
+class _PyMutator(asking(_core.Mutator, "_initialize_with_tune_context", "clone")):  # type: ignore[misc]
     """The component behind a PyMutator."""
-
-    _initialize_with_tune_context = initialize
-
-    def initialize(self, context: Any) -> None:
-        call_derived(self, "_initialize_with_tune_context", context)
 
     def apply(self, trace: Any, seed: int | None = None) -> Any:
         return call_derived(self, "apply", trace, -1 if seed is None else seed)
-
-    def clone(self) -> Any:
-        return call_derived(self, "clone")
 
 
 class PyMutator:

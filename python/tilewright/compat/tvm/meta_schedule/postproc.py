@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived, initialize
+from tilewright.compat.tvm.meta_schedule.derived import asking
 from tilewright.meta_schedule.postproc import (
     DisallowAsyncStridedMemCopy,
     DisallowDynamicLoop,
@@ -55,26 +55,11 @@ class Postproc(metaclass=Renamed):
     create = staticmethod(create)
 
 
-class _PyPostproc(_core.Postproc):
-    """The component behind a PyPostproc."""
-
-    _initialize_with_tune_context = initialize
-
-    def initialize(self, context: Any) -> None:
-        call_derived(self, "_initialize_with_tune_context", context)
-
-    def apply(self, sch: Any) -> Any:
-        return call_derived(self, "apply", sch)
-
-    def clone(self) -> Any:
-        return call_derived(self, "clone")
-
-
 class PyPostproc:
     """The base of postprocessors in Python, to be decorated with derived_object."""
 
     _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": _PyPostproc,
+        "cls": asking(_core.Postproc, "_initialize_with_tune_context", "apply", "clone"),
         "methods": ["_initialize_with_tune_context", "apply", "clone", "__str__"],
         "fields": [],
     }

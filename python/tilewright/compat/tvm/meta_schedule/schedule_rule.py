@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived, initialize
+from tilewright.compat.tvm.meta_schedule.derived import asking
 from tilewright.meta_schedule.schedule_rule import (
     AddRFactor,
     ApplyCustomRule,
@@ -61,26 +61,11 @@ class ScheduleRule(metaclass=Renamed):
     create = staticmethod(create)
 
 
-class _PyScheduleRule(_core.ScheduleRule):
-    """The component behind a PyScheduleRule."""
-
-    _initialize_with_tune_context = initialize
-
-    def initialize(self, context: Any) -> None:
-        call_derived(self, "_initialize_with_tune_context", context)
-
-    def apply(self, sch: Any, block: Any) -> Any:
-        return call_derived(self, "apply", sch, block)
-
-    def clone(self) -> Any:
-        return call_derived(self, "clone")
-
-
 class PyScheduleRule:
     """The base of rules in Python, to be decorated with derived_object."""
 
     _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": _PyScheduleRule,
+        "cls": asking(_core.ScheduleRule, "_initialize_with_tune_context", "apply", "clone"),
         "methods": ["_initialize_with_tune_context", "apply", "clone", "__str__"],
         "fields": [],
     }

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived, initialize
+from tilewright.compat.tvm.meta_schedule.derived import asking, call_derived, initialize
 from tilewright.meta_schedule.search_strategy import MeasureCandidate, ReplayFunc, ReplayTrace
 
 __path__: list[str] = []
@@ -56,13 +56,17 @@ class SearchStrategy(metaclass=Renamed):
     create = staticmethod(create)
 
 
-class _PySearchStrategy(_core.SearchStrategy):
+_ASKED = (
+    "_initialize_with_tune_context",
+    "generate_measure_candidates",
+    "notify_runner_results",
+    "post_tuning",
+    "clone",
+)
+
+
+class _PySearchStrategy(asking(_core.SearchStrategy, *_ASKED)):  # type: ignore[misc]
     """The component behind a PySearchStrategy."""
-
-    _initialize_with_tune_context = initialize
-
-    def initialize(self, context: Any) -> None:
-        call_derived(self, "_initialize_with_tune_context", context)
 
     def pre_tuning(
         self,
@@ -73,18 +77,6 @@ class _PySearchStrategy(_core.SearchStrategy):
         cost_model: Any = None,
     ) -> None:
         call_derived(self, "pre_tuning", max_trials, num_trials_per_iter, design_spaces, database, cost_model)
-
-    def generate_measure_candidates(self) -> Any:
-        return call_derived(self, "generate_measure_candidates")
-
-    def notify_runner_results(self, measure_candidates: Any, results: Any) -> None:
-        call_derived(self, "notify_runner_results", measure_candidates, results)
-
-    def post_tuning(self) -> None:
-        call_derived(self, "post_tuning")
-
-    def clone(self) -> Any:
-        return call_derived(self, "clone")
 
 
 class PySearchStrategy:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
 from tilewright.compat.tvm.meta_schedule import schedule_rule
-from tilewright.compat.tvm.meta_schedule.derived import call_derived, initialize
+from tilewright.compat.tvm.meta_schedule.derived import asking, initialize
 from tilewright.compat.tvm.meta_schedule.seen import seen
 from tilewright.errors import ScheduleError
 
@@ -154,25 +154,18 @@ class SpaceGenerator(metaclass=Renamed):
     create = staticmethod(create)
 
 
-class _PySpaceGenerator(_core.SpaceGenerator):
+_ASKED = ("_initialize_with_tune_context", "generate_design_space", "clone")
+
+
+class _PySpaceGenerator(asking(_core.SpaceGenerator, *_ASKED)):  # type: ignore[misc]
     """The component behind a PySpaceGenerator."""
 
     sch_rules = property(_rules, _set_rules)
     mutator_probs = property(_probs, _set_probs)
-    _initialize_with_tune_context = initialize
 
     def __init__(self, sch_rules: Any, postprocs: Any, mutator_probs: Any) -> None:
         super().__init__()
         _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
-
-    def initialize(self, context: Any) -> None:
-        call_derived(self, "_initialize_with_tune_context", context)
-
-    def generate_design_space(self, mod: Any) -> Any:
-        return call_derived(self, "generate_design_space", mod)
-
-    def clone(self) -> Any:
-        return call_derived(self, "clone")
 
 
 class PySpaceGenerator:

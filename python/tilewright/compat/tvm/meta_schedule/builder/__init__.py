@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.builder.local_builder import LocalBuilder
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import asking
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 
 __getattr__ = missing("tvm.meta_schedule.builder")
@@ -16,17 +16,14 @@ __all__ = ["Builder", "BuilderInput", "BuilderResult", "LocalBuilder", "PyBuilde
 create = Builder.create
 
 
-class _PyBuilder(Builder):
-    """The builder that a decorated subclass of PyBuilder becomes."""
-
-    def build(self, build_inputs: Any) -> Any:
-        return call_derived(self, "build", build_inputs)
-
-
 class PyBuilder:
     """The base of builders in Python, which ``derived_object`` decorates."""
 
-    _tvm_metadata: ClassVar[dict[str, Any]] = {"cls": _PyBuilder, "methods": ["build", "__str__"], "fields": []}
+    _tvm_metadata: ClassVar[dict[str, Any]] = {
+        "cls": asking(Builder, "build"),
+        "methods": ["build", "__str__"],
+        "fields": [],
+    }
 
     def build(self, build_inputs: Any) -> Any:
         """One result for each input."""

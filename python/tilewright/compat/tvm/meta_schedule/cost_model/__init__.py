@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import asking
 from tilewright.meta_schedule.cost_model import AnalyticalModel, MLPModel, RandomModel, ResidualModel, XGBModel, create
 
 _HERE = "tilewright.compat.tvm.meta_schedule.cost_model"
@@ -39,27 +39,11 @@ class CostModel(metaclass=Renamed):
     create = staticmethod(create)
 
 
-class _PyCostModel(_core.CostModel):
-    """The component behind a PyCostModel."""
-
-    def load(self, path: str) -> None:
-        call_derived(self, "load", path)
-
-    def save(self, path: str) -> None:
-        call_derived(self, "save", path)
-
-    def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
-        call_derived(self, "update", context, candidates, results)
-
-    def predict(self, context: Any, candidates: Sequence[Any]) -> Any:
-        return call_derived(self, "predict", context, candidates)
-
-
 class PyCostModel:
     """The base of cost models in Python, to be decorated with derived_object."""
 
     _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": _PyCostModel,
+        "cls": asking(_core.CostModel, "load", "save", "update", "predict"),
         "methods": ["load", "save", "update", "predict", "__str__"],
         "fields": [],
     }

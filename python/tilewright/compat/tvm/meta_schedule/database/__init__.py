@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import asking
 from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
 from tilewright.meta_schedule import database as own
 from tilewright.meta_schedule import (
@@ -99,33 +99,18 @@ def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Any:
     return seen(Database.create(kind, *args, **kwargs))
 
 
-class _PyDatabase(Database):
+_ASKED = ("has_workload", "commit_workload", "commit_tuning_record", "get_top_k", "get_all_tuning_records", "__len__")
+
+
+class _PyDatabase(asking(Database, *_ASKED)):  # type: ignore[misc]
     """The database that a decorated subclass of PyDatabase becomes."""
 
     def __init__(self) -> None:
         if not hasattr(self, "module_equality"):
             super().__init__()
 
-    def has_workload(self, mod: Any) -> Any:
-        return call_derived(self, "has_workload", mod)
-
-    def commit_workload(self, mod: Any) -> Any:
-        return call_derived(self, "commit_workload", mod)
-
-    def commit_tuning_record(self, record: Any) -> None:
-        call_derived(self, "commit_tuning_record", record)
-
-    def get_top_k(self, workload: Any, top_k: int) -> Any:
-        return call_derived(self, "get_top_k", workload, top_k)
-
-    def get_all_tuning_records(self) -> Any:
-        return call_derived(self, "get_all_tuning_records")
-
-    def __len__(self) -> int:
-        return int(call_derived(self, "__len__"))
-
     def _query(self, name: str, *args: Any) -> Any:
-        own = self._methods.get(name)  # type: ignore[attr-defined]
+        own = self._methods.get(name)
         return own(*args) if own else getattr(Database, name)(self, *args)
 
     def query_tuning_record(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
@@ -143,18 +128,7 @@ class PyDatabase:
 
     _tvm_metadata = {  # noqa: RUF012
         "cls": _PyDatabase,
-        "methods": [
-            "has_workload",
-            "commit_workload",
-            "commit_tuning_record",
-            "get_top_k",
-            "get_all_tuning_records",
-            "query_tuning_record",
-            "query_schedule",
-            "query_ir_module",
-            "__len__",
-            "__str__",
-        ],
+        "methods": [*_ASKED, "query_tuning_record", "query_schedule", "query_ir_module", "__str__"],
     }
     _outer: Any
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import asking, call_derived
 from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
 
 __path__: list[str] = []
@@ -16,17 +16,14 @@ __all__ = ["PyRunner", "PyRunnerFuture", "Runner", "RunnerFuture", "RunnerInput"
 create = Runner.create
 
 
-class _PyRunner(Runner):
-    """The runner that a decorated subclass of PyRunner becomes."""
-
-    def run(self, runner_inputs: Any) -> Any:
-        return call_derived(self, "run", runner_inputs)
-
-
 class PyRunner:
     """The base of runners in Python, which ``derived_object`` decorates."""
 
-    _tvm_metadata: ClassVar[dict[str, Any]] = {"cls": _PyRunner, "methods": ["run", "__str__"], "fields": []}
+    _tvm_metadata: ClassVar[dict[str, Any]] = {
+        "cls": asking(Runner, "run"),
+        "methods": ["run", "__str__"],
+        "fields": [],
+    }
 
     def run(self, runner_inputs: Any) -> Any:
         """One future for each input."""
