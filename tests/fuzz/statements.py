@@ -305,11 +305,12 @@ class Statements(Stages):
         for depth, axis in enumerate(axes, 1):
             place = self.rng.choice(["0", "1", *(f"{loop} % {index.shape[0]}" for loop in loops)])
             read = f"{index.name}[{place}]"
-            # Of the latter two, nothing says how large they are.
+            # Of the latter two, nothing says how large they are. They never leave int32: extents must not.
+            beyond = f"T.max(T.max({read}, 0) - {axis.extent}, 0)"
             extent = self.rng.choice(
                 [
                     f"T.min({read}, {axis.extent})",
-                    f"T.min({read}, T.max({index.name}[2], {axis.extent})) - T.max({read} - {axis.extent}, 0)",
+                    f"T.min({read}, T.max({index.name}[2], {axis.extent})) - {beyond}",
                     f"T.if_then_else({read} > {axis.extent}, {axis.extent}, {read})",
                 ]
             )

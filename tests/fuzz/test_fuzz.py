@@ -61,6 +61,8 @@ MARKS = {
     "loops of 64 bits": "in range(T.int64(",
     "buffers of 64 bits": "((T.int64(",
     "recurrences": " - 1] + ",
+    "loops over data": " in range(T.min(I[",
+    "loops over differences of data": ")) - T.max(T.max(I[",
     "steps that callers see": "'), B",
     "steps that do not commute": "= T.truncdiv(B",
 }
