@@ -91,6 +91,7 @@ class Compiler {
   void stmt(const Stmt& s);
   void for_loop(const Ref<For>& loop);
   void while_loop(const While& loop);
+  int iterations(const Expr& extent, const NodeRef& loop);
   /// A loop over [start, start + extent); loop_site: of a parallel one, else kNone.
   void iterate(const Ref<Var>& var, int start, int extent, int loop_site, const Stmt& body);
   void threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min, const Expr& extent,

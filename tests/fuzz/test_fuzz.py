@@ -2,9 +2,12 @@
 
 import contextlib
 import dataclasses
+import itertools
 import random
+import re
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -86,6 +89,31 @@ def test_programs_are_well_defined_and_have_everything() -> None:
     together = "\n".join(texts)
     assert [what for what, mark in MARKS.items() if mark not in together] == []
     assert [dtype for dtype in expressions.DTYPES if dtype not in together] == []
+
+
+class Limited(int):
+    """A number of int32 that no sum leaves."""
+
+    def __new__(cls, value: int) -> "Limited":
+        assert -(2**31) <= value < 2**31
+        return super().__new__(cls, value)
+
+    def __sub__(self, other: int) -> "Limited":
+        return Limited(int(self) - other)
+
+
+def test_extents_that_are_read_never_leave_int32() -> None:
+    """Whatever is read: extents must not, so that there is nothing to compare."""
+    functions = SimpleNamespace(min=min, max=max, if_then_else=lambda test, yes, no: yes if test else no)
+    extremes = [-(2**31), -(2**31) + 3, -1, 0, 5, 9, 2**31 - 4, 2**31 - 1]
+    found = set()
+    for number in range(400):
+        for extent in re.findall(r" in range\((.*I\[.*)\):", programs.draw(number).text):
+            found.add(re.sub(r"I\[[^]]*\]|\d+", "n", extent))
+            for one, other in itertools.product(extremes, repeat=2):
+                at = re.sub(r"I\[([^]]*)\]", lambda m, a=one, b=other: "b" if m[1] == "2" else "a", extent)
+                assert eval(at, {"T": functions, "a": Limited(one), "b": Limited(other)}) <= 12
+    assert len(found) == 3
 
 
 class InPlace(programs.Drawing):

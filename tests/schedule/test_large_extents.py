@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -334,6 +335,41 @@ def test_tiles_of_data_are_counted_in_int64() -> None:
     sch = tw.Schedule(data_program("1", "N[1] % 1000"))
     tiles = sch.split(sch.get_loops("C")[1], [None, 1000, 1000])
     assert {sch.get(loop).loop_var.dtype for loop in tiles} == {"int32"}
+
+
+@pytest.mark.parametrize(
+    ("extent", "number"),
+    [
+        ("T.min(N[0], T.max(N[2], 6)) - T.max(N[0] - 6, 0)", -(2**31)),  # 6, if N[0] - 6 wraps
+        ("T.max(N[0] + 6, 2)", LIMIT),
+        ("T.min(N[0] * 65536, 5)", 2**15),
+        ("(N[0] + 6) // 2 + 3", LIMIT - 1),
+        ("T.max(N[0] - N[1], 1) % 8", -(2**31)),
+        ('T.Cast("int64", N[0] - 6)', -(2**31) + 5),
+    ],
+)
+def test_the_interpreter_reports_extents_whose_data_wrap(extent: str, number: int) -> None:
+    """Kernels compute them in 64 bits. A smaller number is as good as before, with all that schedules make of it."""
+    program = data_program(extent, "1")
+    with pytest.raises(tw.Error, match="leaves its type with the data that it reads") as caught:
+        counted(program, [number, 1, 3, 0], "interpreter")
+    assert caught.value.code == "interpret/extent"
+    names = {"T": SimpleNamespace(min=min, max=max, Cast=lambda dtype, value: value)}
+    for small in (-9, 0, 1, 7, 20):
+        numbers = [small, 1, 3, 0]
+        trips = max(0, eval(extent, {}, {"N": numbers, **names}))
+        expected = [trips, trips - 1, 0] if trips else [0, 0, 0]
+        sch = tw.Schedule(program)
+        sch.split(sch.fuse(*sch.get_loops("C")), [None, 4])
+        for each in (program, sch):
+            for target in ("native", "interpreter"):
+                assert counted(each, numbers, target) == expected, (small, target)
+
+
+def test_sums_of_data_may_be_large_on_the_way() -> None:
+    """(N[0] + N[1]) - N[2] is 9, however the sum before it wraps."""
+    for target in ("native", "interpreter"):
+        assert counted(data_program("N[0] + N[1] - N[2]", "1"), [LIMIT, 9, LIMIT, 0], target)[0] == 9
 
 
 def test_int64_data_are_split_and_fused() -> None:
