@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 from types import SimpleNamespace
@@ -295,10 +296,12 @@ def test_loops_over_data_run_as_often_as_before(target: str, part: int) -> None:
         loops = sch.get_loops("C")
         if rng.random() < 0.6:
             loops = [sch.fuse(*loops)]
-        for _ in range(rng.randint(0, 2)):
-            factors: list[int | None] = [None, rng.choice([2, 3, 1000, 10**6])]
+        for splits in range(rng.randint(0, 2)):
+            # Two large tiles, one in the other, would run for hours.
+            factors: list[int | None] = [None, rng.choice([2, 3, 4, 5] if splits else [2, 3, 1000, 10**6])]
             rng.shuffle(factors)
-            sch.split(rng.choice(loops), factors)
+            with contextlib.suppress(tw.ScheduleError):  # P6: what is below reads data, too
+                sch.split(rng.choice(loops), factors)
             loops = sch.get_loops("C")
         wide += any(sch.get(loop).loop_var.dtype == "int64" for loop in loops)
         for _ in range(3):
