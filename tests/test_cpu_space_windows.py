@@ -128,3 +128,34 @@ def test_padding_of_windows_is_no_copy(kind, stride):
 def test_clamped_windows_along_the_lanes_gather_nothing():
     program = pooling("max", 3, 1, "clamped", False, "float32", (56, 56), 1)
     assert "gather" not in tw.compile(program, TARGETS[1], schedule="by rules").inspect("asm")
+
+
+EDGES = {
+    "clamp": lambda v, n: te.max(te.min(v, n - 1), 0),
+    "wrap": lambda v, n: (v + n) % n,
+    "reflect": lambda v, n: n - 1 - te.abs(n - 1 - te.abs(v)),
+    "reflect by conditions": lambda v, n: te.if_then_else(v < 0, -v, te.if_then_else(v > n - 1, 2 * n - 2 - v, v)),
+}
+MODES = {"clamp": "edge", "wrap": "wrap", "reflect": "reflect", "reflect by conditions": "reflect"}
+
+
+@pytest.mark.parametrize("edges", EDGES)
+@pytest.mark.parametrize("window", [3, 5, 7])
+def test_windows_over_pictures_that_go_on_beyond_their_edges(edges, window):
+    """Where indices turn, no window reads by them: what is read is next to one another, and the sums are right."""
+    rows, columns, around = 21, 45, window // 2
+    x = te.placeholder((rows, columns), name="X")
+    go_on = EDGES[edges]
+    wide = (rows + 2 * around, columns + 2 * around)
+    beyond = te.compute(wide, lambda i, j: x[go_on(i - around, rows), go_on(j - around, columns)], name="beyond")
+    a, b = te.reduce_axis((0, window), name="a"), te.reduce_axis((0, window), name="b")
+    sums = te.compute((rows, columns), lambda i, j: te.sum(beyond[i + a, j + b], axis=[a, b]), name="sums")
+    program = te.create_prim_func([x, sums])
+    given = np.random.default_rng(window).integers(-9, 9, (rows, columns)).astype("float32")
+    padded = np.pad(given, around, mode=MODES[edges])
+    wanted = np.lib.stride_tricks.sliding_window_view(padded, (window, window)).sum(axis=(2, 3))
+    found = np.zeros((rows, columns), "float32")
+    tw.compile(program, schedule="by rules")(given, found)
+    np.testing.assert_array_equal(found, wanted)
+    if edges != "clamp":
+        assert any("beyond" in buffer.name for buffer in of_kind(kernel_tir(program), ir.Buffer))

@@ -581,15 +581,23 @@ def coefficient(index: Any, variable: ir.Var, period: int = 0) -> int | None:
 
 def goes_round(operand: Operand, variable: ir.Var) -> bool:
     """Whether an index along a variable stops at an end, or begins again: `A[min(i, 9)]`, `A[(i + 1) % 10]`."""
+    return any(turns(index, variable, ends=True, again=True, back=False) for index in operand.indices)
+
+
+def turns(index: ir.Expr, variable: ir.Var, *, ends: bool, again: bool, back: bool) -> bool:
+    """Whether an index along a variable stops at an end (`ends`), begins again, by a condition or `%` (`again`), or
+    goes back as `abs(i - 1)` does (`back`)."""
     found = False
+    names = (*(("if_then_else",) if again else ()), *(("abs", "fabs") if back else ()))
+    kinds = (*((ir.Min, ir.Max) if ends else ()), *((ir.FloorMod,) if again else ()), *((ir.Select,) if back else ()))
 
     def look(inner: Any) -> None:
         nonlocal found
-        if isinstance(inner, (ir.Min, ir.Max, ir.FloorMod)) and uses(inner, variable):
+        called = isinstance(inner, ir.Call) and _name_of(inner) in names
+        if (called or isinstance(inner, kinds)) and uses(inner, variable):
             found = found or coefficient(inner, variable) is None
 
-    for index in operand.indices:
-        _core.visit(index, look)
+    _core.visit(index, look)
     return found
 
 

@@ -15,6 +15,7 @@ from tilewright.cpu_space.facts import (
     is_conditional,
     is_heavy,
     is_spatial,
+    turns,
     uses,
     work_of,
 )
@@ -57,7 +58,9 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
         facts = facts_of(schedule, consumer)
         if facts is None or (facts.is_contraction() and not moves and again > 0):
             return False
-    if not moves and again > 0 and again * work_of(node) > _WORTH_A_TRIP:
+    if again > 0 and (
+        again * work_of(node) > _WORTH_A_TRIP if not moves else _turns_along_rows(schedule, node, reductions)
+    ):
         return False
     try:
         schedule.compute_inline(block)
@@ -90,6 +93,25 @@ def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[
         if math.prod(facts.extent(i) for i in facts.reduced) > MOST_WINDOW:
             return False
     return True
+
+
+def _turns_along_rows(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
+    """Whether a block moves elements whose index turns along its rows: in memory what is between the ends is read by
+    vectors. Lowering cuts loops of vectors where an index stops or begins again, those of a reduction where it only
+    stops and nothing else is read (src/lower/peel_edges.cc)."""
+    body = node.body
+    if not isinstance(body, ir.BufferStore) or not isinstance(body.indices[-1], ir.Var):
+        return False
+    own = body.indices[-1]
+    alone = all((facts := facts_of(schedule, each)) is not None and len(facts.reads) == 1 for each in reductions)
+    loads: list[ir.BufferLoad] = []
+    _core.visit(body.value, lambda inner: loads.append(inner) if isinstance(inner, ir.BufferLoad) else None)
+    is_reduced = bool(reductions)
+    return any(
+        turns(index, own, ends=is_reduced and not alone, again=is_reduced, back=True)
+        for load in loads
+        for index in load.indices
+    )
 
 
 def _is_copied_along(node: ir.Block, read: Operand, lane: ir.Var) -> bool:

@@ -13,6 +13,7 @@ from tilewright.cpu_space.facts import (
     goes_round,
     has_edges,
     is_choice,
+    is_conditional,
     next_step,
     step_after,
 )
@@ -35,7 +36,7 @@ _SIDE = 32
 #: groups of neighbors in a row that run without a loop
 _FEW_GROUPS = 4
 #: steps of a reduction that run without a loop
-_UNROLLED = 16
+_UNROLLED = 64
 
 
 def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
@@ -82,7 +83,8 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         schedule.reorder(*(loops[i] for i in others), loops[axis])
     outer = [loops[i] for i in others]
     vector = loops[axis]
-    if any(goes_round(read, facts.axes[axis].var) for read in facts.reads):
+    backward = any((read.strides[axis] or 0) < 0 for read in facts.reads) and is_conditional(schedule.get(facts.block))
+    if backward or any(goes_round(read, facts.axes[axis].var) for read in facts.reads):
         # Lowering cuts the loop where indices turn back, and makes vectors of what is between.
         share(schedule, outer, total, target)
         return
