@@ -75,11 +75,11 @@ nb::dict work_facts(const Ref<PrimFunc>& func) {
 }  // namespace
 
 void bind_analysis(nb::module_& m) {
-  m.def("analyze_workload", &workload_facts, nb::arg("func"));
-  m.def("analyze_work", &work_facts, nb::arg("func"),
+  m.def("analyze_workload", &workload_facts, "func"_a);
+  m.def("analyze_work", &work_facts, "func"_a,
         "Operations and bytes of a call; scalar parameters are allowed, and what is not constant counts as 1.");
   m.def(
-      "has_effect", [](const Expr& expr) { return effect_of(expr) == Effect::kUpdateState; }, nb::arg("expr"),
+      "has_effect", [](const Expr& expr) { return effect_of(expr) == Effect::kUpdateState; }, "expr"_a,
       "Whether evaluating the expression changes anything; so says whatever calls what is not known.");
   m.def(
       "undefined_vars",
@@ -93,7 +93,7 @@ void bind_analysis(nb::module_& m) {
         });
         return found;
       },
-      nb::arg("node"), nb::arg("defs") = std::vector<Ref<Var>>(),
+      "node"_a, "defs"_a = std::vector<Ref<Var>>(),
       "Variables that a program uses and does not bind, each once, in the order of their first use, but for `defs`.");
   m.def(
       "block_access_region",
@@ -101,10 +101,10 @@ void bind_analysis(nb::module_& m) {
         analysis::BlockAccess access = analysis::block_access_region(block);
         return nb::make_tuple(access.reads, access.writes, access.opaque);
       },
-      nb::arg("block"),
+      "block"_a,
       "The regions that a block reads and those that it writes, by its body, and the pointers that it uses otherwise.",
       nb::sig("def block_access_region(block: Block) -> tuple[list[BufferRegion], list[BufferRegion], list[Var]]"));
-  m.def("shrink", &analysis::shrink, nb::arg("func"), nb::arg("limit") = 16);
+  m.def("shrink", &analysis::shrink, "func"_a, "limit"_a = 16);
 }
 
 }  // namespace tilewright::python

@@ -83,7 +83,7 @@ void bind_facts(nb::module_& m) {
   nb::class_<arith::ConstIntBound>(m, "ConstIntBound", "An interval of integers; an end that is not known is infinite.")
       .def_prop_ro("min_value", [](const arith::ConstIntBound& b) { return end_to_python(b.min_value); })
       .def_prop_ro("max_value", [](const arith::ConstIntBound& b) { return end_to_python(b.max_value); })
-      .def("__contains__", [](const arith::ConstIntBound& b, int64_t value) { return b.contains(value); })
+      .def("__contains__", &arith::ConstIntBound::contains)
       .def("__repr__", [](const arith::ConstIntBound& b) {
         auto end = [](int64_t value) { return nb::str(end_to_python(value)); };
         return nb::str("ConstIntBound[{}, {}]").format(end(b.min_value), end(b.max_value));
@@ -97,7 +97,7 @@ void bind_facts(nb::module_& m) {
       .def(
           "__init__",
           [](IntSet* self, const Expr& min, const Expr& max) { new (self) IntSet(IntSet::interval(min, max)); },
-          nb::arg("min_value").none(), nb::arg("max_value").none())
+          "min_value"_a.none(), "max_value"_a.none())
       .def_prop_ro("min_value", [](const IntSet& s) { return node_to_python(s.min); })
       .def_prop_ro("max_value", [](const IntSet& s) { return node_to_python(s.max); })
       .def(
@@ -119,8 +119,8 @@ void bind_analyzer(nb::module_& m) {
           },
           nb::rv_policy::reference)
       .def(
-          "__exit__", [](ConstraintScope& self, nb::handle, nb::handle, nb::handle) { self.exit(); },
-          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none());
+          "__exit__", [](ConstraintScope& self, nb::handle, nb::handle, nb::handle) { self.exit(); }, "type"_a.none(),
+          "value"_a.none(), "traceback"_a.none());
   nb::class_<Analyzer>(m, "Analyzer",
                        "Facts about integer variables, and what follows from them: intervals, residues, simpler forms, "
                        "proofs. int32 and int64\narithmetic is taken not to overflow; other integer types wrap.")
@@ -134,41 +134,29 @@ void bind_analyzer(nb::module_& m) {
                                              "write tw.ir.Range(begin, end)"));
             self.bind(var, Expr(value));
           },
-          nb::arg("var"), nb::arg("value"), "From now on the variable lies in the Range, or stands for the expression.")
+          "var"_a, "value"_a, "From now on the variable lies in the Range, or stands for the expression.")
+      .def("assume", &Analyzer::assume, "condition"_a, "From now on the condition holds.")
       .def(
-          "assume", [](Analyzer& self, const Expr& e) { self.assume(e); }, nb::arg("condition"),
-          "From now on the condition holds.")
-      .def(
-          "constraint_scope", [](Analyzer& self, const Expr& e) { return ConstraintScope(self, e); },
-          nb::arg("condition"), nb::keep_alive<0, 1>(), "The condition holds inside a with statement.")
-      .def(
-          "const_int_bound", [](Analyzer& self, const Expr& e) { return self.const_int_bound(e); }, nb::arg("expr"),
-          "An interval that holds every value of the expression.")
-      .def(
-          "modular_set", [](Analyzer& self, const Expr& e) { return self.modular_set(e); }, nb::arg("expr"),
-          "A residue class that holds every value of the expression.")
-      .def(
-          "simplify", [](Analyzer& self, const Expr& e) { return self.simplify(e); }, nb::arg("expr"),
-          "The same value in a simpler form; the same node when there is nothing to do.")
-      .def(
-          "can_prove", [](Analyzer& self, const Expr& e) { return self.can_prove(e); }, nb::arg("condition"),
-          "Whether the condition is proved to hold. False does not mean that it fails.")
-      .def(
-          "can_prove_equal", [](Analyzer& self, const Expr& a, const Expr& b) { return self.can_prove_equal(a, b); },
-          nb::arg("lhs"), nb::arg("rhs"), "Whether both are proved to have the same value.")
-      .def(
-          "can_prove_less", [](Analyzer& self, const Expr& a, const Expr& b) { return self.can_prove_less(a, b); },
-          nb::arg("lhs"), nb::arg("rhs"), "Whether lhs < rhs is proved.")
-      .def(
-          "can_prove_greater_equal",
-          [](Analyzer& self, const Expr& e, int64_t lower) { return self.can_prove_greater_equal(e, lower); },
-          nb::arg("expr"), nb::arg("lower_bound"), "Whether expr >= lower_bound is proved.")
+          "constraint_scope", [](Analyzer& self, const Expr& e) { return ConstraintScope(self, e); }, "condition"_a,
+          nb::keep_alive<0, 1>(), "The condition holds inside a with statement.")
+      .def("const_int_bound", &Analyzer::const_int_bound, "expr"_a,
+           "An interval that holds every value of the expression.")
+      .def("modular_set", &Analyzer::modular_set, "expr"_a, "A residue class that holds every value of the expression.")
+      .def("simplify", &Analyzer::simplify, "expr"_a,
+           "The same value in a simpler form; the same node when there is nothing to do.")
+      .def("can_prove", &Analyzer::can_prove, "condition"_a,
+           "Whether the condition is proved to hold. False does not mean that it fails.")
+      .def("can_prove_equal", &Analyzer::can_prove_equal, "lhs"_a, "rhs"_a,
+           "Whether both are proved to have the same value.")
+      .def("can_prove_less", &Analyzer::can_prove_less, "lhs"_a, "rhs"_a, "Whether lhs < rhs is proved.")
+      .def("can_prove_greater_equal", &Analyzer::can_prove_greater_equal, "expr"_a, "lower_bound"_a,
+           "Whether expr >= lower_bound is proved.")
       .def(
           "int_set",
           [](Analyzer& self, const Expr& e, const nb::dict& domains) {
             return arith::eval_set(e, domains_from_python(domains), self);
           },
-          nb::arg("expr"), nb::arg("dom_map"),
+          "expr"_a, "dom_map"_a,
           "The interval of values while the variables of dom_map run over their Range or IntervalSet.");
 }
 
@@ -191,7 +179,7 @@ void bind_iter_map_nodes(nb::module_& m) {
             mark.extent = extent;
             new (self) arith::IterMark(std::move(mark));
           },
-          nb::arg("source"), nb::arg("extent"), "Over [0, extent): a variable, or a sum.",
+          "source"_a, "extent"_a, "Over [0, extent): a variable, or a sum.",
           nb::sig("def __init__(self, source: Var | IterSumExpr, extent: ExprLike) -> None"))
       .def_prop_ro(
           "source",
@@ -201,8 +189,8 @@ void bind_iter_map_nodes(nb::module_& m) {
           "The sum, or var - min.", nb::sig("def source(self) -> IterSumExpr | Expr"))
       .def_prop_ro("var", [](const arith::IterMark& s) { return node_to_python(s.var); })
       .def_prop_ro("min", [](const arith::IterMark& s) { return node_to_python(s.min); })
-      .def_prop_ro("sum", [](const arith::IterMark& s) { return s.sum; })
-      .def_prop_ro("extent", [](const arith::IterMark& s) { return s.extent; });
+      .def_ro("sum", &arith::IterMark::sum)
+      .def_ro("extent", &arith::IterMark::extent);
   nb::class_<arith::IterSplitExpr>(m, "IterSplitExpr", "source // lower_factor % extent * scale.")
       .def(
           "__init__",
@@ -210,32 +198,32 @@ void bind_iter_map_nodes(nb::module_& m) {
              const Expr& scale) {
             new (self) arith::IterSplitExpr{std::make_shared<arith::IterMark>(source), lower_factor, extent, scale};
           },
-          nb::arg("source"), nb::arg("lower_factor"), nb::arg("extent"), nb::arg("scale"))
+          "source"_a, "lower_factor"_a, "extent"_a, "scale"_a)
       .def_prop_ro("source", [](const arith::IterSplitExpr& s) { return *s.source; })
-      .def_prop_ro("lower_factor", [](const arith::IterSplitExpr& s) { return s.lower_factor; })
-      .def_prop_ro("extent", [](const arith::IterSplitExpr& s) { return s.extent; })
-      .def_prop_ro("scale", [](const arith::IterSplitExpr& s) { return s.scale; });
+      .def_ro("lower_factor", &arith::IterSplitExpr::lower_factor)
+      .def_ro("extent", &arith::IterSplitExpr::extent)
+      .def_ro("scale", &arith::IterSplitExpr::scale);
   nb::class_<arith::IterSumExpr>(m, "IterSumExpr", "The sum of args, most significant first, plus base.")
       .def(
           "__init__",
           [](arith::IterSumExpr* self, const std::vector<arith::IterSplitExpr>& args, const Expr& base) {
             new (self) arith::IterSumExpr{args, base};
           },
-          nb::arg("args"), nb::arg("base"))
-      .def_prop_ro("args", [](const arith::IterSumExpr& s) { return s.args; })
-      .def_prop_ro("base", [](const arith::IterSumExpr& s) { return s.base; });
+          "args"_a, "base"_a)
+      .def_ro("args", &arith::IterSumExpr::args)
+      .def_ro("base", &arith::IterSumExpr::base);
   nb::class_<arith::IterMapResult>(m, "IterMapResult", "The indices as sums of splits; empty when there are errors.")
-      .def_prop_ro("indices", [](const arith::IterMapResult& r) { return r.indices; })
-      .def_prop_ro("errors", [](const arith::IterMapResult& r) { return r.errors; });
+      .def_ro("indices", &arith::IterMapResult::indices)
+      .def_ro("errors", &arith::IterMapResult::errors);
   nb::class_<arith::Division>(m, "Division", "An index as outer * inner_extent + inner.")
-      .def_prop_ro("outer", [](const arith::Division& d) { return d.outer; })
-      .def_prop_ro("inner", [](const arith::Division& d) { return d.inner; })
-      .def_prop_ro("outer_extent", [](const arith::Division& d) { return d.outer_extent; })
-      .def_prop_ro("inner_extent", [](const arith::Division& d) { return d.inner_extent; });
+      .def_ro("outer", &arith::Division::outer)
+      .def_ro("inner", &arith::Division::inner)
+      .def_ro("outer_extent", &arith::Division::outer_extent)
+      .def_ro("inner_extent", &arith::Division::inner_extent);
   nb::class_<arith::SubspaceDivision>(m, "SubspaceDivision", "Indices between outer and inner loops.")
-      .def_prop_ro("indices", [](const arith::SubspaceDivision& d) { return d.indices; })
-      .def_prop_ro("outer_predicate", [](const arith::SubspaceDivision& d) { return d.outer_predicate; })
-      .def_prop_ro("inner_predicate", [](const arith::SubspaceDivision& d) { return d.inner_predicate; });
+      .def_ro("indices", &arith::SubspaceDivision::indices)
+      .def_ro("outer_predicate", &arith::SubspaceDivision::outer_predicate)
+      .def_ro("inner_predicate", &arith::SubspaceDivision::inner_predicate);
 }
 
 void bind_iter_maps(nb::module_& m) {
@@ -247,24 +235,22 @@ void bind_iter_maps(nb::module_& m) {
         return arith::detect_iter_map(indices, inputs_from_python(inputs), predicate, level,
                                       analyzer ? *analyzer : local, !simplify_trivial_iterators);
       },
-      nb::arg("indices"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none(),
-      nb::arg("check_level") = IterMapLevel::kSurjective, nb::arg("analyzer").none() = nb::none(),
-      nb::arg("simplify_trivial_iterators") = true);
+      "indices"_a, "input_iters"_a, "predicate"_a = nb::none(), "check_level"_a = IterMapLevel::kSurjective,
+      "analyzer"_a = nb::none(), "simplify_trivial_iterators"_a = true);
   m.def(
       "normalize_iter_map_to_expr",
       [](const arith::IterSumExpr& sum) {
         Analyzer analyzer;
         return analyzer.simplify(arith::normalize_iter_map_to_expr(sum, analyzer));
       },
-      nb::arg("expr"));
+      "expr"_a);
   m.def(
       "iter_map_simplify",
       [](const std::vector<Expr>& indices, const nb::dict& inputs, const Expr& predicate, IterMapLevel level) {
         Analyzer analyzer;
         return arith::iter_map_simplify(indices, inputs_from_python(inputs), predicate, level, analyzer);
       },
-      nb::arg("indices"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none(),
-      nb::arg("check_level") = IterMapLevel::kSurjective);
+      "indices"_a, "input_iters"_a, "predicate"_a = nb::none(), "check_level"_a = IterMapLevel::kSurjective);
   m.def(
       "inverse_affine_iter_map",
       [](const std::vector<arith::IterSumExpr>& map, const std::vector<Expr>& outputs) {
@@ -281,21 +267,21 @@ void bind_iter_maps(nb::module_& m) {
         }
         return result;
       },
-      nb::arg("iter_map"), nb::arg("outputs"));
+      "iter_map"_a, "outputs"_a);
   m.def(
       "region_lower_bound",
       [](const arith::Region& region, const nb::dict& inputs, const Expr& predicate) {
         Analyzer analyzer;
         return arith::region_lower_bound(region, inputs_from_python(inputs), predicate, analyzer);
       },
-      nb::arg("region"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none());
+      "region"_a, "input_iters"_a, "predicate"_a = nb::none());
   m.def(
       "region_upper_bound",
       [](const arith::Region& region, const nb::dict& inputs, const Expr& predicate) {
         Analyzer analyzer;
         return arith::relax_region(region, domains_from_python(inputs), analyzer, predicate);
       },
-      nb::arg("region"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none());
+      "region"_a, "input_iters"_a, "predicate"_a = nb::none());
   m.def(
       "subspace_divide",
       [](const std::vector<Expr>& indices, const nb::dict& inputs, const std::vector<Ref<Var>>& sub_iters,
@@ -304,8 +290,8 @@ void bind_iter_maps(nb::module_& m) {
         return arith::subspace_divide(indices, inputs_from_python(inputs), sub_iters, predicate, level, analyzer,
                                       nullptr, arith::SubspaceForm::kGeneral);
       },
-      nb::arg("bindings"), nb::arg("input_iters"), nb::arg("sub_iters"), nb::arg("predicate").none() = nb::none(),
-      nb::arg("check_level") = IterMapLevel::kSurjective);
+      "bindings"_a, "input_iters"_a, "sub_iters"_a, "predicate"_a = nb::none(),
+      "check_level"_a = IterMapLevel::kSurjective);
 }
 
 }  // namespace
@@ -322,7 +308,7 @@ void bind_arith(nb::module_& m) {
         }
         return nb::make_tuple(mismatch, found.functions);
       },
-      nb::arg("lhs"), nb::arg("rhs"), nb::arg("map_free_vars") = false,
+      "lhs"_a, "rhs"_a, "map_free_vars"_a = false,
       "Where two programs differ by more than the way integer index expressions are written, as structural_mismatch "
       "tells it, or\nNone; and in how many functions expressions had to be proved equal.");
   bind_facts(m);

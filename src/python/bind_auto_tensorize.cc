@@ -22,9 +22,8 @@ nb::object loop_mapping(const SchedulePtr& sch, const PyBlock& block, const Ref<
 nb::object tile_with_tensor_intrin(const SchedulePtr& sch, const PyBlock& block, const std::string& intrin_name,
                                    bool allow_padding) {
   schedule::BlockRV rv = own(*sch, block, "tile_with_tensor_intrin");
-  auto found = search::tile_with_tensor_intrin(sch->schedule, rv, intrin_name, allow_padding);
-  if (!found.ok()) fail_in(*sch, std::move(found.error()));
-  return *found ? make_handle(sch, (*found)->index) : nb::none();
+  auto found = unwrap_in(*sch, search::tile_with_tensor_intrin(sch->schedule, rv, intrin_name, allow_padding));
+  return found ? make_handle(sch, found->index) : nb::none();
 }
 
 nb::object layout_mapping(const SchedulePtr& sch, const PyBlock& block, const Ref<PrimFunc>& desc) {
@@ -41,18 +40,17 @@ nb::object layout_mapping(const SchedulePtr& sch, const PyBlock& block, const Re
 }  // namespace
 
 void bind_auto_tensorize(nb::module_& m) {
-  m.def("loop_mapping", &loop_mapping, nb::arg("sch"), nb::arg("block"), nb::arg("desc"), nb::arg("allow_padding"),
+  m.def("loop_mapping", &loop_mapping, "sch"_a, "block"_a, "desc"_a, "allow_padding"_a,
         "The loops around a block that stand for those of a description, and how its axes are to be padded; or None.",
         nb::sig("def loop_mapping(sch: Schedule, block: BlockRV, desc: PrimFunc, allow_padding: bool) -> "
                 "tuple[list[tuple[LoopRV, For]], list[int] | None] | None"));
-  m.def("tile_with_tensor_intrin", &tile_with_tensor_intrin, nb::arg("sch"), nb::arg("block"), nb::arg("intrin_name"),
-        nb::arg("allow_padding"),
+  m.def("tile_with_tensor_intrin", &tile_with_tensor_intrin, "sch"_a, "block"_a, "intrin_name"_a, "allow_padding"_a,
         "Split and reorder the loops of a block so that the innermost ones are those of an intrinsic: the first, or "
         "None.",
         nb::sig("def tile_with_tensor_intrin(sch: Schedule, block: BlockRV, intrin_name: str, allow_padding: bool) -> "
                 "LoopRV | None"));
   m.def(
-      "layout_mapping", &layout_mapping, nb::arg("sch"), nb::arg("block"), nb::arg("desc"),
+      "layout_mapping", &layout_mapping, "sch"_a, "block"_a, "desc"_a,
       "How the axes of a block join to those of a description; None where it computes something else.",
       nb::sig("def layout_mapping(sch: Schedule, block: BlockRV, desc: PrimFunc) -> "
               "tuple[IndexMap, dict[Buffer, Buffer], dict[Buffer, list[Expr]], list[IterVar], list[IterVar]] | None"));

@@ -74,11 +74,10 @@ nb::dict report_dict(const lower::LowerReport& report) {
 template <class F>
 auto interruptible(F&& work) {
   Interrupts interrupts;
-  auto result = [&] {
-    GilReleased release;
+  auto result = gil_released([&] {
     InterruptionScope scope(interrupt_requested);
     return work();
-  }();
+  });
   if (!result.ok() && result.error().code == "compile/interrupted") {
     interrupts.raise();
     throw nb::python_error();
@@ -131,22 +130,21 @@ const tw_export& find_export(const codegen::LoadedKernel& kernel, const std::str
 }  // namespace
 
 void bind_compile(nb::module_& m) {
-  m.def("lower", &lower_module, nb::arg("module"), nb::arg("target") = "native", nb::arg("after") = "",
-        nb::arg("check_bounds") = false);
+  m.def("lower", &lower_module, "module"_a, "target"_a = "native", "after"_a = "", "check_bounds"_a = false);
   m.def(
       "run_pass",
       [](const std::string& name, const Ref<Module>& module, const std::string& target) {
         Target parsed = unwrap(Target::parse(target));
         GilReleased release;
-        return unwrap(lower::run_pass(name, module, parsed));
+        return lower::run_pass(name, module, parsed);
       },
-      nb::arg("name"), nb::arg("module"), nb::arg("target") = "native",
+      "name"_a, "module"_a, "target"_a = "native",
       "One pass of the pipeline alone, on a module that has all that it needs.\n\n"
       "Raises:\n    ScriptError: the module is not at the stage where the pass begins: it has blocks, or no longer "
       "has.");
-  m.def("lower_stages", &lower_stages, nb::arg("module"), nb::arg("target") = "native",
+  m.def("lower_stages", &lower_stages, "module"_a, "target"_a = "native",
         nb::sig("def lower_stages(module: Module, target: str = 'native') -> list[tuple[str, Module]]"));
-  m.def("make_note", &make_note, nb::arg("code"), nb::arg("function"), nb::arg("message"));
+  m.def("make_note", &make_note, "code"_a, "function"_a, "message"_a);
   m.def("list_passes", [] {
     nb::list list;
     for (const lower::Row& pass : lower::rows()) {
@@ -167,8 +165,8 @@ void bind_compile(nb::module_& m) {
                    })
       .def_ro("llvm_ir", &codegen::ObjectCode::llvm_ir)
       .def_ro("assembly", &codegen::ObjectCode::assembly);
-  m.def("compile_object", &compile_object, nb::arg("lowered"), nb::arg("target") = "native",
-        nb::arg("keep_llvm") = false, nb::arg("keep_assembly") = false);
+  m.def("compile_object", &compile_object, "lowered"_a, "target"_a = "native", "keep_llvm"_a = false,
+        "keep_assembly"_a = false);
   nb::class_<codegen::LoadedKernel>(m, "LoadedKernel")
       .def_prop_ro("names",
                    [](const codegen::LoadedKernel& k) {
@@ -189,14 +187,11 @@ void bind_compile(nb::module_& m) {
       "export_files",
       [](const Ref<Module>& lowered, const codegen::ObjectCode& code, const std::string& folder,
          const std::string& name, const std::string& calls) {
-        codegen::ExportedFiles files;
-        {
-          GilReleased release;
-          files = unwrap(codegen::export_files(lowered, code, folder, name, calls));
-        }
+        const codegen::ExportedFiles files =
+            unwrap(gil_released([&] { return codegen::export_files(lowered, code, folder, name, calls); }));
         return std::tuple(files.library, files.object, files.header);
       },
-      nb::arg("lowered"), nb::arg("code"), nb::arg("folder"), nb::arg("name"), nb::arg("calls") = "");
+      "lowered"_a, "code"_a, "folder"_a, "name"_a, "calls"_a = "");
   m.def(
       "interpreted_callable",
       [](const Ref<Module>& module, const std::string& name, const std::string& platform) {
@@ -214,13 +209,13 @@ void bind_compile(nb::module_& m) {
         if (!callable) nb::raise_python_error();
         return nb::steal(callable);
       },
-      nb::arg("module"), nb::arg("name"), nb::arg("platform") = "",
+      "module"_a, "name"_a, "platform"_a = "",
       nb::sig("def interpreted_callable(module: Module, name: str, platform: str = '') -> KernelBase"));
   m.def("llvm_version", &codegen::llvm_version);
   m.def("load_object", [](nb::bytes bytes) {
     std::string_view view(bytes.c_str(), bytes.size());
     GilReleased release;
-    return unwrap(codegen::load_object(view));
+    return codegen::load_object(view);
   });
 }
 

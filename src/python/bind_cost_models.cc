@@ -9,8 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "python/process_exit.h"
-#include "python/search_components.h"
+#include "python/part.h"
 #include "search/cost_model/analytical.h"
 #include "search/cost_model/forgiving.h"
 #include "search/features/per_store_features.h"
@@ -23,7 +22,9 @@ using search::CostModel;
 using search::FeatureExtractor;
 using search::FeatureMatrix;
 using search::MeasureCandidate;
+using search::MeasureCandidates;
 using search::RunnerResult;
+using search::RunnerResults;
 using search::TuneContext;
 
 using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
@@ -71,8 +72,8 @@ Result<std::vector<FeatureMatrix>> matrices_of(nb::handle answer, size_t count) 
 }
 
 /// What is to be judged, of objects with the attribute `sch`.
-std::vector<MeasureCandidate> candidates_of(nb::handle list) {
-  std::vector<MeasureCandidate> result;
+MeasureCandidates candidates_of(nb::handle list) {
+  MeasureCandidates result;
   for (nb::handle item : items_of("candidates", list, "candidates")) {
     SchedulePtr schedule;
     nb::object attribute = nb::getattr(item, "sch", nb::none());
@@ -86,106 +87,77 @@ std::vector<MeasureCandidate> candidates_of(nb::handle list) {
   return result;
 }
 
-nb::list candidates_to_python(const std::vector<MeasureCandidate>& candidates) {
-  nb::list result;
-  for (const MeasureCandidate& candidate : candidates) result.append(nb::cast(candidate));
-  return result;
-}
+constexpr char kFeaturesException[] = "features/exception", kCostModelException[] = "cost_model/exception";
 
-struct PythonExtractor final : FeatureExtractor {
-  NB_TRAMPOLINE(FeatureExtractor);
+struct PythonExtractor final : PythonClass<FeatureExtractor, kFeaturesException> {
   Result<std::vector<FeatureMatrix>> extract_from(const TuneContext& context,
-                                                  const std::vector<MeasureCandidate>& candidates) override {
-    return in_python("features/exception", [&]() -> Result<std::vector<FeatureMatrix>> {
-      nb::object extract = overridden<FeatureExtractor>(this, "extract_from");
-      return matrices_of(extract(context_to_python(context), candidates_to_python(candidates)), candidates.size());
+                                                  const MeasureCandidates& candidates) override {
+    return call("extract_from", [&](const nb::object& extract) {
+      return matrices_of(extract(context_to_python(context), candidates), candidates.size());
     });
   }
 };
 
-struct PythonCostModel final : CostModel {
-  NB_TRAMPOLINE(CostModel);
+struct PythonCostModel final : PythonClass<CostModel, kCostModelException> {
   Status load(const std::string& path) override {
-    return in_python("cost_model/exception", [&]() -> Status {
-      overridden<CostModel>(this, "load")(path);
-      return Ok{};
-    });
+    return call("load", [&](const nb::object& method) { method(path); });
   }
   Status save(const std::string& path) override {
-    return in_python("cost_model/exception", [&]() -> Status {
-      overridden<CostModel>(this, "save")(path);
-      return Ok{};
-    });
+    return call("save", [&](const nb::object& method) { method(path); });
   }
-  Status update(const TuneContext& context, const std::vector<MeasureCandidate>& candidates,
-                const std::vector<RunnerResult>& results) override {
-    return in_python("cost_model/exception", [&]() -> Status {
+  Status update(const TuneContext& context, const MeasureCandidates& candidates,
+                const RunnerResults& results) override {
+    return call("update", [&](const nb::object& method) {
       nb::object make = nb::module_::import_("tilewright.meta_schedule.runner").attr("RunnerResult");
       nb::list list;
       for (const RunnerResult& result : results) {
-        nb::object seconds = result.error_msg ? nb::none() : nb::cast(result.run_secs);
-        list.append(make(seconds, result.error_msg ? nb::cast(*result.error_msg) : nb::none()));
+        list.append(make(result.error_msg ? nb::none() : nb::cast(result.run_secs), result.error_msg));
       }
-      overridden<CostModel>(this, "update")(context_to_python(context), candidates_to_python(candidates), list);
-      return Ok{};
+      method(context_to_python(context), candidates, list);
     });
   }
-  Result<std::vector<double>> predict(const TuneContext& context,
-                                      const std::vector<MeasureCandidate>& candidates) override {
-    return in_python("cost_model/exception", [&]() -> Result<std::vector<double>> {
-      not_left_out("predict");
+  Result<std::vector<double>> predict(const TuneContext& context, const MeasureCandidates& candidates) override {
+    return call("predict", [&](const nb::object&) -> Result<std::vector<double>> {
       // As models that rank together ask one another.
       nb::object scores_from =
           nb::module_::import_("tilewright.meta_schedule.cost_model.features_of").attr("scores_from");
-      nb::object model = nb::find(static_cast<const CostModel*>(this));
-      Numbers scores = numbers_of(scores_from(model, context_to_python(context), candidates_to_python(candidates)));
+      Numbers scores = numbers_of(scores_from(nb::find(self()), context_to_python(context), candidates));
       std::vector<double> values(scores.data(), scores.data() + scores.size());
       const auto missing = std::ranges::count_if(values, [](double score) { return std::isnan(score); });
       if (missing > 0) {
         warnings_.once("nan", fmt::format("predict() of a '{}' gave nan for {} of {} candidates, which are ranked last",
-                                          class_name(model), missing, values.size()));
+                                          class_of_self(), missing, values.size()));
       }
       return values;
     });
   }
 
  private:
-  void not_left_out(const char* method) const {
-    if (!overrides<CostModel>(this, method)) not_defined<CostModel>(this, method);
-  }
   search::Warnings warnings_;
 };
 
 /// As those in C++ see it, who get data whatever a subclass in Python does.
 nb::list check(FeatureExtractor& self, const TuneContext& context, nb::handle candidates) {
-  std::vector<MeasureCandidate> given = candidates_of(candidates);
-  auto matrices = [&] {
-    GilReleased release;
-    return self.extract_from(context, given);
-  }();
-  return matrices_to_python(unwrap(std::move(matrices)));
+  MeasureCandidates given = candidates_of(candidates);
+  return matrices_to_python(unwrap(gil_released([&] { return self.extract_from(context, given); })));
 }
 
 nb::list extract(FeatureExtractor& self, const TuneContext& context, nb::handle candidates) {
-  if (auto* python = dynamic_cast<PythonExtractor*>(&self)) not_defined<FeatureExtractor>(python, "extract_from");
+  require_native(self, "extract_from");
   return check(self, context, candidates);
 }
 
 nb::object predict(CostModel& self, const TuneContext& context, nb::handle candidates) {
-  if (auto* python = dynamic_cast<PythonCostModel*>(&self)) not_defined<CostModel>(python, "predict");
-  std::vector<MeasureCandidate> given = candidates_of(candidates);
-  auto scores = [&] {
-    GilReleased release;
-    return self.predict(context, given);
-  }();
-  std::vector<double> values = unwrap(std::move(scores));
+  require_native(self, "predict");
+  MeasureCandidates given = candidates_of(candidates);
+  std::vector<double> values = unwrap(gil_released([&] { return self.predict(context, given); }));
   std::vector<size_t> shape{values.size()};
   return array_of(std::move(values), shape);
 }
 
 /// For the methods that a subclass may leave out and still be asked for by name.
 CostModel& native(CostModel& self, const char* method) {
-  if (auto* python = dynamic_cast<PythonCostModel*>(&self)) not_defined<CostModel>(python, method);
+  require_native(self, method);
   return self;
 }
 
@@ -193,10 +165,9 @@ void bind_extractors(nb::module_& m) {
   nb::class_<FeatureExtractor, PythonExtractor>(
       m, "FeatureExtractor", "Numbers that describe candidates. Subclasses define extract_from(context, candidates).")
       .def(nb::init<>())
-      .def("extract_from", &extract, nb::arg("context"), nb::arg("candidates"),
-           "One matrix of float64 for each candidate.",
+      .def("extract_from", &extract, "context"_a, "candidates"_a, "One matrix of float64 for each candidate.",
            nb::sig("def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[Any]"))
-      .def("check", &check, nb::arg("context"), nb::arg("candidates"),
+      .def("check", &check, "context"_a, "candidates"_a,
            "The same, where what a subclass gives is checked: one matrix of numbers for each candidate.",
            nb::sig("def check(self, context: Any, candidates: Sequence[Any]) -> list[Any]"))
       .def_static(
@@ -205,31 +176,15 @@ void bind_extractors(nb::module_& m) {
             return nb::module_::import_("tilewright.meta_schedule.feature_extractor")
                 .attr("create")(kind, *args, **kwargs);
           },
-          nb::arg("kind"), nb::arg("args"), nb::arg("kwargs"), "An extractor by name: \"per-store-feature\".");
-  nb::class_<search::PerStoreFeature, FeatureExtractor>(m, "PerStoreFeature",
-                                                        "A row of 164 numbers for each buffer that is stored to.")
-      .def(nb::new_([](int buffers_per_store, int arith_intensity_curve_num_samples, int64_t cache_line_bytes,
-                       bool extract_workload) {
-             return unwrap(search::PerStoreFeature::create(
-                 {buffers_per_store, arith_intensity_curve_num_samples, cache_line_bytes, extract_workload}));
-           }),
-           nb::arg("buffers_per_store") = 5, nb::arg("arith_intensity_curve_num_samples") = 10,
-           nb::arg("cache_line_bytes") = 64, nb::arg("extract_workload") = false)
+          "kind"_a, "args"_a, "kwargs"_a, "An extractor by name: \"per-store-feature\".");
+  part<search::PerStoreFeature>(m, "A row of 164 numbers for each buffer that is stored to.")
       .def_prop_ro(
           "feature_vector_length", [](const search::PerStoreFeature& self) { return self.options().columns(); },
           "Columns of the matrices.");
 }
 
 nb::dict cost_dict(const Ref<Module>& module, const std::string& target) {
-  search::CostEstimate cost = search::estimate_cost(module, unwrap(Target::parse(target)));
-  nb::dict result;
-  result["seconds"] = cost.seconds;
-  result["compute"] = cost.compute;
-  result["memory"] = cost.memory;
-  result["overhead"] = cost.overhead;
-  result["spilled_registers"] = cost.spilled_registers;
-  result["parallel_chunks"] = cost.parallel_chunks;
-  return result;
+  return fields_to_dict(search::estimate_cost(module, unwrap(Target::parse(target))));
 }
 
 }  // namespace
@@ -240,21 +195,21 @@ void bind_cost_models(nb::module_& m) {
       m, "CostModel", "Tells good candidates from bad ones. Subclasses define load, save, update and predict.")
       .def(nb::init<>())
       .def(
-          "load", [](CostModel& self, const std::string& path) { unwrap_status(native(self, "load").load(path)); },
-          nb::arg("path"), "What save() wrote.")
+          "load", [](CostModel& self, const std::string& path) { return native(self, "load").load(path); }, "path"_a,
+          "What save() wrote.")
       .def(
-          "save", [](CostModel& self, const std::string& path) { unwrap_status(native(self, "save").save(path)); },
-          nb::arg("path"), "What it has learned, into a file.")
+          "save", [](CostModel& self, const std::string& path) { return native(self, "save").save(path); }, "path"_a,
+          "What it has learned, into a file.")
       .def(
           "update",
           [](CostModel& self, const TuneContext& context, nb::handle candidates, nb::handle results) {
-            std::vector<MeasureCandidate> given = candidates_of(candidates);
+            MeasureCandidates given = candidates_of(candidates);
             const size_t count = given.size();
-            unwrap_status(native(self, "update").update(context, given, results_of(results, count)));
+            return native(self, "update").update(context, given, results_of(results, count));
           },
-          nb::arg("context"), nb::arg("candidates"), nb::arg("results"), "Learns from measurements.",
+          "context"_a, "candidates"_a, "results"_a, "Learns from measurements.",
           nb::sig("def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None"))
-      .def("predict", &predict, nb::arg("context"), nb::arg("candidates"),
+      .def("predict", &predict, "context"_a, "candidates"_a,
            "A score for each candidate, float64: the greater, the faster.",
            nb::sig("def predict(self, context: Any, candidates: Sequence[Any]) -> Any"))
       .def_static(
@@ -262,7 +217,7 @@ void bind_cost_models(nb::module_& m) {
           [](const std::string& kind, const nb::args& args, const nb::kwargs& kwargs) {
             return nb::module_::import_("tilewright.meta_schedule.cost_model").attr("create")(kind, *args, **kwargs);
           },
-          nb::arg("kind"), nb::arg("args"), nb::arg("kwargs"),
+          "kind"_a, "args"_a, "kwargs"_a,
           "A model by name: \"xgb\", \"mlp\", \"random\", \"analytical\", \"residual\"; \"none\" gives None.");
   nb::class_<search::ForgivingModel, CostModel>(
       m, "ForgivingModel",
@@ -276,7 +231,7 @@ void bind_cost_models(nb::module_& m) {
               held->callable(error.message);
             });
           },
-          nb::arg("model"), nb::arg("tell"),
+          "model"_a, "tell"_a,
           "The model, but for its errors.\n\nArgs:\n    model: the one that is asked.\n"
           "    tell: receives a text, once.",
           nb::sig("def __init__(self, model: CostModel, tell: Callable[[str], object]) -> None"))
@@ -285,11 +240,11 @@ void bind_cost_models(nb::module_& m) {
           [](search::ForgivingModel& self, const std::string& text) {
             self.give_up(resource_error("tune/cost-model", text));
           },
-          nb::arg("text"), "The model failed where somebody else called it.\n\nArgs:\n    text: of the error.");
+          "text"_a, "The model failed where somebody else called it.\n\nArgs:\n    text: of the error.");
   nb::class_<search::AnalyticalModel, CostModel>(
       m, "AnalyticalModel", "Estimates by what limits a processor; learns nothing. Scores are calls a second.")
       .def(nb::init<>());
-  m.def("estimate_cost", &cost_dict, nb::arg("module"), nb::arg("target"),
+  m.def("estimate_cost", &cost_dict, "module"_a, "target"_a,
         "Where the time of a program is expected to go, in seconds.");
 }
 

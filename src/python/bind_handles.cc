@@ -78,7 +78,7 @@ template <class RV>
 void bind_handle(nb::module_& m, const char* name, const char* doc) {
   nb::class_<PyHandle<RV>>(m, name, doc)
       .def(nb::new_(&stray_handle<RV>), "A handle of no schedule, for traces made by hand.")
-      .def("same_as", &is_same<RV>, nb::arg("other"), "Whether it is the same handle.")
+      .def("same_as", &is_same<RV>, "other"_a, "Whether it is the same handle.")
       .def("__eq__", &is_same<RV>, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__repr__", [](const PyHandle<RV>& self) { return show_handle(self); })
       .def("__hash__", [](const PyHandle<RV>& self) { return self.rv.index; });
@@ -90,7 +90,7 @@ void bind_expr(nb::module_& m) {
                          "A drawn integer. Passing it on keeps it symbolic in the trace; int() and the operators read "
                          "it, which Schedule.decisions_read then says.");
   cls.def(nb::new_(&stray_handle<ExprRV>), "A handle of no schedule, for traces made by hand.");
-  cls.def("same_as", &is_same<ExprRV>, nb::arg("other"), "Whether it is the same handle, not only the same value.");
+  cls.def("same_as", &is_same<ExprRV>, "other"_a, "Whether it is the same handle, not only the same value.");
   cls.def("__repr__", [](const PyExpr& self) { return show_handle(self); });
   cls.def("__int__", &read).def("__index__", &read).def("__hash__", &read);
   cls.def("__bool__", [](const PyExpr& self) { return read(self) != 0; });
@@ -110,13 +110,13 @@ void bind_expr(nb::module_& m) {
         [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
           return function(nb::int_(read(self)), plain(other));
         },
-        nb::is_operator(), nb::arg("other").none());
+        nb::is_operator(), "other"_a.none());
     cls.def(
         reflected.c_str(),
         [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
           return function(plain(other), nb::int_(read(self)));
         },
-        nb::is_operator(), nb::arg("other").none());
+        nb::is_operator(), "other"_a.none());
   }
   for (const char* name : kCompare) {
     nb::object function = op.attr(name);
@@ -124,7 +124,7 @@ void bind_expr(nb::module_& m) {
             [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
               return function(nb::int_(read(self)), plain(other));
             },
-            nb::is_operator(), nb::arg("other").none());
+            nb::is_operator(), "other"_a.none());
   }
 }
 

@@ -119,10 +119,7 @@ nb::object interpret_python(const Ref<Module>& module, const std::string& name, 
   options.lanes_in_step = lanes_in_step;
   options.vscale = vscale;
   options.returned = &returned;
-  Status status = [&] {
-    GilReleased unlocked;
-    return interpret(analysis::with_private_buffers(module), name, args, options);
-  }();
+  Status status = gil_released([&] { return interpret(analysis::with_private_buffers(module), name, args, options); });
   if (PyErr_Occurred()) throw nb::python_error();
   raise_if_process_ends();
   if (!status.ok()) throw Exception(script::located(std::move(status.error()), module));
@@ -162,10 +159,8 @@ nb::dict interpret_at_python(const Ref<Module>& module, const std::string& name,
     for (nb::handle index : indices) elements.push_back({param, nb::cast<std::vector<int64_t>>(index)});
   }
   const InterpretOptions options = options_in_python(timeout);
-  auto values = [&] {
-    GilReleased unlocked;
-    return interpret_at(analysis::with_private_buffers(module), name, args, elements, options);
-  }();
+  auto values =
+      gil_released([&] { return interpret_at(analysis::with_private_buffers(module), name, args, elements, options); });
   if (PyErr_Occurred()) throw nb::python_error();
   raise_if_process_ends();
   if (!values.ok()) throw Exception(script::located(std::move(values.error()), module));
@@ -199,9 +194,8 @@ void verify_python(const NodeRef& node, const std::string& stage) {
 }  // namespace
 
 void bind_interpreter(nb::module_& m) {
-  m.def("interpret", &interpret_python, nb::arg("module"), nb::arg("name"), nb::arg("args"), nb::arg("max_steps") = 0,
-        nb::arg("timeout") = 0.0, nb::arg("check_races") = true, nb::arg("check_uninitialized") = true,
-        nb::arg("lanes_in_step") = false, nb::arg("vscale") = 2,
+  m.def("interpret", &interpret_python, "module"_a, "name"_a, "args"_a, "max_steps"_a = 0, "timeout"_a = 0.0,
+        "check_races"_a = true, "check_uninitialized"_a = true, "lanes_in_step"_a = false, "vscale"_a = 2,
         "Runs a function of the module in the reference interpreter, which checks every access.\n\n"
         "Args:\n"
         "    module: the module.\n"
@@ -220,8 +214,7 @@ void bind_interpreter(nb::module_& m) {
         "    tilewright.ArgumentError: the arguments do not fit the parameters.\n"
         "    tilewright.ResourceError: a limit was reached.");
   m.def(
-      "interpret_at", &interpret_at_python, nb::arg("module"), nb::arg("name"), nb::arg("args"), nb::arg("points"),
-      nb::arg("timeout") = 0.0,
+      "interpret_at", &interpret_at_python, "module"_a, "name"_a, "args"_a, "points"_a, "timeout"_a = 0.0,
       "Computes single elements of what a function writes, at the cost of what they depend on.\n\n"
       "Each element is the result of a backward slice of the program, which the reference interpreter runs with all\n"
       "its checks; the arguments stay as they are. A program that cannot be sliced (calls of other functions, views,\n"
@@ -240,7 +233,7 @@ void bind_interpreter(nb::module_& m) {
       "Raises:\n"
       "    tilewright.ScriptError: the program did something undefined on the way.\n"
       "    tilewright.ArgumentError: the arguments do not fit the parameters, or a point lies outside of its array.");
-  m.def("verify", &verify_python, nb::arg("node"), nb::arg("stage") = "scheduled",
+  m.def("verify", &verify_python, "node"_a, "stage"_a = "scheduled",
         "Checks that a program is well formed.\n\n"
         "Args:\n"
         "    node: a module or function; anything else may have free variables.\n"

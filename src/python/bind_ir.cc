@@ -8,66 +8,12 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "python/fields.h"
 #include "python/module.h"
 #include "python/operand.h"
 
 namespace tilewright::python {
-namespace {
 
-// ---- fields as attributes: lists become tuples, maps dicts
-
-template <class F>
-nb::object field_to_python(const F& field) {
-  return nb::cast(field);
-}
-template <class F>
-nb::object field_to_python(const std::vector<F>& field) {
-  nb::list items;
-  for (const F& item : field) items.append(field_to_python(item));
-  return nb::tuple(items);
-}
-template <class A, class B>
-nb::object field_to_python(const std::vector<std::pair<A, B>>& field) {
-  nb::dict items;
-  for (const auto& [key, value] : field) items[nb::cast(key)] = nb::cast(value);
-  return items;
-}
-nb::object field_to_python(const Identity& field) { return nb::int_(field.value); }
-
-// ---- and back, as arguments of constructors
-
-template <class F>
-struct Argument {
-  using type = F;
-  static F take(F&& value) { return std::move(value); }
-};
-template <class A, class B>
-struct Argument<std::vector<std::pair<A, B>>> {
-  using type = nb::dict;
-  static std::vector<std::pair<A, B>> take(nb::dict&& value) {
-    std::vector<std::pair<A, B>> result;
-    for (auto [key, item] : value) result.emplace_back(nb::cast<A>(key), nb::cast<B>(item));
-    return result;
-  }
-};
-template <>
-struct Argument<Identity> {
-  using type = uint64_t;
-  static Identity take(uint64_t value) { return {value}; }
-};
-
-template <auto M>
-struct MemberType;
-template <class C, class F, F C::* M>
-struct MemberType<M> {
-  using type = F;
-};
-
-/// How a field crosses the boundary; raw bytes are no text.
-template <auto M>
-struct Crossing : Argument<typename MemberType<M>::type> {
-  static nb::object give(const typename MemberType<M>::type& field) { return field_to_python(field); }
-};
 template <>
 struct Crossing<&TensorData::bytes> {
   using type = nb::bytes;
@@ -83,13 +29,12 @@ struct Crossing<&Cast::value> {
   static nb::object give(const Expr& field) { return node_to_python(field); }
 };
 
-template <class T, class Class, auto... M, size_t... I>
-void bind_fields(Class& cls, Fields<M...>, std::index_sequence<I...>) {
-  static const std::array<std::string, sizeof...(M)> kNames = {std::string(detail::member_name<M>())...};
-  (cls.def_prop_ro(kNames[I].c_str(), [](const NodeOf<T>& self) { return Crossing<M>::give(self.data.*M); }), ...);
-  nb::list names;
-  for (const std::string& name : kNames) names.append(name.c_str());
-  cls.attr("__match_args__") = nb::tuple(names);
+namespace {
+
+template <class T, class Class, auto... M>
+void bind_fields(Class& cls, Fields<M...>) {
+  (cls.def_prop_ro(field_name<M>(), [](const NodeOf<T>& self) { return Crossing<M>::give(self.data.*M); }), ...);
+  cls.attr("__match_args__") = nb::make_tuple(detail::kMemberName<M>...);
 
   T defaults{};
   // One argument a field, in the order of the list; a handle left out is None, which make() refuses where it matters.
@@ -98,13 +43,13 @@ void bind_fields(Class& cls, Fields<M...>, std::index_sequence<I...>) {
             ((data.*M = Crossing<M>::take(std::move(values))), ...);
             return make<T>(std::move(data));
           }),
-          nb::arg(kNames[I].c_str()).none() = Crossing<M>::give(defaults.*M)...);
+          nb::arg(field_name<M>()).none() = Crossing<M>::give(defaults.*M)...);
 }
 
 template <class T, class Base>
 void bind_node(nb::module_& m, const char* name) {
   nb::class_<NodeOf<T>, Base> cls(m, name);
-  bind_fields<T>(cls, typename T::Members{}, std::make_index_sequence<T::Members::count>{});
+  bind_fields<T>(cls, typename T::Members{});
 }
 
 // ---- operators
@@ -191,16 +136,9 @@ void bind_expr_operators(nb::class_<ExprNode, NodeBase>& cls) {
     return self.dtype().is_bool() ? logical_not(self) : call(Intrinsic::k_bitwise_not, {self});
   });
   cls.def("__hash__", [](const ExprNode& self) { return reinterpret_cast<uintptr_t>(&self) >> 4; });
-  cls.def("__bool__", [](const Expr& self) { return truth(self); });
-  cls.def("astype", [](const Expr& self, DataType dtype) { return cast(dtype, self); }, nb::arg("dtype"));
-  cls.def_prop_ro("dtype", [](const ExprNode& self) { return self.dtype; });
-}
-
-/// A method of one kind of node, beside those that follow from its fields.
-template <class T, class Function>
-void bind_method(const char* method, Function function) {
-  auto cls = nb::borrow<nb::object>(nb::type<NodeOf<T>>());
-  nb::setattr(cls, method, nb::cpp_function(function, nb::name(method), nb::is_method(), nb::scope(cls)));
+  cls.def("__bool__", &truth);
+  cls.def("astype", [](const Expr& self, DataType dtype) { return cast(dtype, self); }, "dtype"_a);
+  cls.def_ro("dtype", &ExprNode::dtype);
 }
 
 // ---- traversal for Python: one call per node, for a user's own passes
@@ -298,12 +236,9 @@ void bind_iter_var_operators() {
 }
 
 void bind_functions(nb::module_& m) {
-  m.def(
-      "structural_equal",
-      [](const NodeRef& a, const NodeRef& b, bool map_free_vars) { return structural_equal(a, b, map_free_vars); },
-      nb::arg("lhs"), nb::arg("rhs"), nb::arg("map_free_vars") = false,
-      "Whether two programs are the same up to the names of what they define.\n\nArgs:\n    lhs: a node.\n"
-      "    rhs: another one.\n    map_free_vars: match free variables by their first occurrence, not by identity.");
+  m.def("structural_equal", &structural_equal, "lhs"_a, "rhs"_a, "map_free_vars"_a = false,
+        "Whether two programs are the same up to the names of what they define.\n\nArgs:\n    lhs: a node.\n"
+        "    rhs: another one.\n    map_free_vars: match free variables by their first occurrence, not by identity.");
   m.def(
       "structural_mismatch",
       [](const NodeRef& a, const NodeRef& b, bool map_free_vars) -> nb::object {
@@ -313,11 +248,9 @@ void bind_functions(nb::module_& m) {
       },
       "Where two programs differ first: the path there, why, and the nodes of both sides; None where they are equal.");
   m.def(
-      "structural_hash", [](const NodeRef& node) { return structural_hash(node).hex(); }, nb::arg("node"),
+      "structural_hash", [](const NodeRef& node) { return structural_hash(node).hex(); }, "node"_a,
       "32 hexadecimal digits, the same in every process; equal for programs that structural_equal() says are equal.");
-  m.def(
-      "to_json", [](const NodeRef& node) { return to_json(node); }, nb::arg("node"),
-      "The node as JSON text; shared variables stay shared when it is read back.");
+  m.def("to_json", &to_json, "node"_a, "The node as JSON text; shared variables stay shared when it is read back.");
   m.def(
       "from_json",
       [](nb::str text) {
@@ -328,9 +261,9 @@ void bind_functions(nb::module_& m) {
           throw Exception(script_error("json/syntax", "the text holds halves of characters (lone surrogates)",
                                        "only text written by to_json can be read"));
         }
-        return unwrap(from_json(std::string_view(data, static_cast<size_t>(size))));
+        return from_json(std::string_view(data, static_cast<size_t>(size)));
       },
-      nb::arg("text"),
+      "text"_a,
       "The node that to_json() wrote.\n\nRaises:\n    tilewright.ScriptError: the text is not IR in JSON form.");
   m.def(
       "renew_defs",
@@ -348,27 +281,26 @@ void bind_functions(nb::module_& m) {
         if (node.is<PrimFunc>()) return substitute(node.borrow<PrimFunc>(), vars);
         return substitute(Stmt(node), vars);
       },
-      nb::arg("node"), nb::arg("map"),
+      "node"_a, "map"_a,
       "The node with expressions in place of variables.\n\nArgs:\n    node: an expression, a statement or a function.\n"
       "    map: variables, and what stands for each.");
-  m.def("visit", &visit_python, nb::arg("root"), nb::arg("fn"),
+  m.def("visit", &visit_python, "root"_a, "fn"_a,
         "Calls the function with each node, parents before their children; what it returns does not matter.");
-  m.def("post_order_visit", &post_order_visit_python, nb::arg("stmt"), nb::arg("fvisit"),
+  m.def("post_order_visit", &post_order_visit_python, "stmt"_a, "fvisit"_a,
         "Calls the function with each node once, after its children.");
-  m.def("pre_order_visit", &pre_order_visit_python, nb::arg("stmt"), nb::arg("fvisit"),
+  m.def("pre_order_visit", &pre_order_visit_python, "stmt"_a, "fvisit"_a,
         "Calls the function with each node once, before its children, which it leaves out by giving False.");
   m.def(
-      "rewrite", &rewrite_python, nb::arg("root"), nb::arg("fn"),
+      "rewrite", &rewrite_python, "root"_a, "fn"_a,
       "A program in which the function replaced nodes, children before their parents: it returns another node, or None "
       "for the one that it got.");
-  m.def("register_source", [](const std::string& file, const std::string& text) { register_source(file, text); });
+  m.def("register_source", &register_source);
   m.def(
       "intern_span",
       [](const std::string& file, int line, int column, int end_line, int end_column, SpanId parent) {
         return intern_span({file, line, column, end_line, end_column, parent});
       },
-      nb::arg("file"), nb::arg("line"), nb::arg("column"), nb::arg("end_line"), nb::arg("end_column"),
-      nb::arg("parent") = 0);
+      "file"_a, "line"_a, "column"_a, "end_line"_a, "end_column"_a, "parent"_a = 0);
   m.def("span_of", [](SpanId id) {
     Span s = span_of(id);
     return nb::make_tuple(s.file, s.line, s.column, s.end_line, s.end_column, s.parent);
@@ -386,12 +318,12 @@ void bind_builders(nb::module_& m) {
                                          "the table of intrinsics in the documentation lists them"));
         return call(intrinsic, std::move(args));
       },
-      nb::arg("name"), nb::arg("args"),
+      "name"_a, "args"_a,
       "A call of an intrinsic by its name; the table of intrinsics in the documentation lists them.\n\nRaises:\n"
       "    tilewright.ArgumentError: there is none of that name, or it does not take these arguments.");
   m.def(
-      "cast", [](DataType dtype, const Operand& value) { return cast(dtype, value); }, nb::arg("dtype"),
-      nb::arg("value"), "The value as another data type; the value itself where it has that type.");
+      "cast", [](DataType dtype, const Operand& value) { return cast(dtype, value); }, "dtype"_a, "value"_a,
+      "The value as another data type; the value itself where it has that type.");
   m.def(
       "const",
       [](nb::object value, std::optional<DataType> dtype) -> Expr {
@@ -401,10 +333,9 @@ void bind_builders(nb::module_& m) {
                                          "name the type too, as in const(1.5, \"float32\")"));
         return dtype ? cast(*dtype, number) : settled(number);
       },
-      nb::arg("value"), nb::arg("dtype") = nb::none(),
-      "A constant: of int32, float32 or bool where no data type is given.");
+      "value"_a, "dtype"_a = nb::none(), "A constant: of int32, float32 or bool where no data type is given.");
 #define TW_FUNCTION(name, function, doc) \
-  m.def(name, [](const Operand& a, const Operand& b) { return apply<function>(a, b); }, nb::arg("a"), nb::arg("b"), doc)
+  m.def(name, [](const Operand& a, const Operand& b) { return apply<function>(a, b); }, "a"_a, "b"_a, doc)
   TW_FUNCTION("truncdiv", truncdiv, "The quotient of integers, rounded towards zero.");
   TW_FUNCTION("truncmod", truncmod, "What truncdiv() leaves: of the sign of the dividend.");
   TW_FUNCTION("floordiv", floordiv, "The quotient of integers, rounded down.");
@@ -412,18 +343,11 @@ void bind_builders(nb::module_& m) {
   TW_FUNCTION("ceildiv", ceildiv, "The quotient of integers, rounded up.");
 #undef TW_FUNCTION
   m.def(
-      "min", [](const Operand& a, const Operand& b) { return least(a, b, false); }, nb::arg("a"), nb::arg("b"),
-      "The smaller value.");
-  m.def(
-      "max", [](const Operand& a, const Operand& b) { return least(a, b, true); }, nb::arg("a"), nb::arg("b"),
-      "The larger value.");
-  m.def(
-      "logical_and", [](Expr a, Expr b) { return logical_and(std::move(a), std::move(b)); }, nb::arg("a"), nb::arg("b"),
-      "Whether both hold.");
-  m.def(
-      "logical_or", [](Expr a, Expr b) { return logical_or(std::move(a), std::move(b)); }, nb::arg("a"), nb::arg("b"),
-      "Whether one of them holds.");
-  m.def("logical_not", [](Expr a) { return logical_not(std::move(a)); }, "Whether it does not hold.");
+      "min", [](const Operand& a, const Operand& b) { return least(a, b, false); }, "a"_a, "b"_a, "The smaller value.");
+  m.def("max", [](const Operand& a, const Operand& b) { return least(a, b, true); }, "a"_a, "b"_a, "The larger value.");
+  m.def("logical_and", &logical_and, "a"_a, "b"_a, "Whether both hold.");
+  m.def("logical_or", &logical_or, "a"_a, "b"_a, "Whether one of them holds.");
+  m.def("logical_not", &logical_not, "Whether it does not hold.");
   m.def(
       "select",
       [](Expr c, const Operand& t, const Operand& f) {
@@ -439,30 +363,14 @@ void bind_builders(nb::module_& m) {
       },
       "The second value where the condition holds, else the third; the other one is not computed, so it may read what "
       "is not there.");
-  m.def(
-      "min_value", [](DataType dtype) { return min_value(dtype); }, nb::arg("dtype"),
-      "The least finite value of a data type.");
-  m.def(
-      "max_value", [](DataType dtype) { return max_value(dtype); }, nb::arg("dtype"),
-      "The greatest finite value of a data type.");
-  m.def(
-      "decl_buffer",
-      [](std::vector<Expr> shape, DataType dtype, std::string name, std::string scope) {
-        return decl_buffer(std::move(shape), dtype, std::move(name), std::move(scope));
-      },
-      nb::arg("shape"), nb::arg("dtype") = "float32", nb::arg("name") = "buffer", nb::arg("scope") = "global",
-      "A buffer without strides; a parameter or an allocation makes it one of a program.");
-  m.def(
-      "seq", [](std::vector<Stmt> stmts) { return seq(std::move(stmts)); }, "Statements one after the other, as one.");
-  m.def(
-      "as_module", [](const Ref<PrimFunc>& func) { return as_module(func); },
-      "The function as the only one of a module.");
-  m.def(
-      "with_function",
-      [](const Ref<Module>& module, const std::string& name, const Func& func) {
-        return with_function(module, name, func);
-      },
-      "The module with a function under that name, added or in place of the one that it has.");
+  m.def("min_value", &min_value, "dtype"_a, "The least finite value of a data type.");
+  m.def("max_value", &max_value, "dtype"_a, "The greatest finite value of a data type.");
+  m.def("decl_buffer", &decl_buffer, "shape"_a, "dtype"_a = "float32", "name"_a = "buffer", "scope"_a = "global",
+        "A buffer without strides; a parameter or an allocation makes it one of a program.");
+  m.def("seq", &seq, "Statements one after the other, as one.");
+  m.def("as_module", &as_module, "The function as the only one of a module.");
+  m.def("with_function", &with_function,
+        "The module with a function under that name, added or in place of the one that it has.");
 }
 
 void bind_enums(nb::module_& m) {
@@ -492,9 +400,9 @@ void bind_enums(nb::module_& m) {
 void bind_ir(nb::module_& m) {
   bind_enums(m);
   nb::class_<NodeBase> node(m, "Node", nb::dynamic_attr());
-  node.def_prop_ro("span", [](const NodeBase& self) { return self.span; });
-  node.def_prop_ro("depth", [](const NodeBase& self) { return self.depth; });
-  node.def("same_as", [](const NodeRef& self, const NodeRef& other) { return self == other; }, nb::arg("other").none());
+  node.def_ro("span", &NodeBase::span);
+  node.def_ro("depth", &NodeBase::depth);
+  node.def("same_as", [](const NodeRef& self, const NodeRef& other) { return self == other; }, "other"_a.none());
   node.def(
       "__eq__",
       [](const NodeRef& self, nb::handle other) { return NodeRef(nb::detail::get_node(other, 0, nullptr)) == self; },
@@ -514,19 +422,19 @@ void bind_ir(nb::module_& m) {
 #include "ir/kinds.def"
 #undef X
   bind_iter_var_operators();
-  bind_method<IntImm>("__int__", [](const Ref<IntImm>& self) {
+  add_method<IntImm>("__int__", [](const Ref<IntImm>& self) {
     bool big = self->dtype.is_uint() && self->value < 0;
     return big ? nb::object(nb::int_(static_cast<uint64_t>(self->value))) : nb::object(nb::int_(self->value));
   });
-  bind_method<IntImm>("__index__", [](const Ref<IntImm>& self) { return self->value; });
-  bind_method<IntImm>("__float__", [](const Ref<IntImm>& self) { return static_cast<double>(self->value); });
-  bind_method<FloatImm>("__float__", [](const Ref<FloatImm>& self) { return self->value; });
-  bind_method<Dict>("__getitem__", [](const Ref<Dict>& self, const std::string& key) {
+  add_method<IntImm>("__index__", [](const Ref<IntImm>& self) { return self->value; });
+  add_method<IntImm>("__float__", [](const Ref<IntImm>& self) { return static_cast<double>(self->value); });
+  add_method<FloatImm>("__float__", [](const Ref<FloatImm>& self) { return self->value; });
+  add_method<Dict>("__getitem__", [](const Ref<Dict>& self, const std::string& key) {
     NodeRef value = self->items.get(key);
     if (!value.defined()) throw nb::key_error(key.c_str());
     return value_to_python(value);
   });
-  bind_method<PrimFunc>("__call__", [](const Ref<PrimFunc>& self, nb::args, nb::kwargs) {
+  add_method<PrimFunc>("__call__", [](const Ref<PrimFunc>& self, nb::args, nb::kwargs) {
     const NodeRef symbol = self->attrs.get("global_symbol");
     const StringImm* name = symbol.as<StringImm>();
     throw Exception(

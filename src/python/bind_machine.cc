@@ -6,6 +6,7 @@
 
 #include "python/json_text.h"
 #include "python/module.h"
+#include "python/node_caster.h"
 #include "python/process_exit.h"
 #include "runtime/roofs.h"
 #include "support/host_cpu.h"
@@ -34,12 +35,7 @@ Target make_target(nb::object description) {
 
 nb::dict measure_roofs(int threads) {
   tw_roofs roofs;
-  int32_t code;
-  {
-    GilReleased release;
-    code = tw_measure_roofs(threads, &roofs);
-  }
-  if (code != 0)
+  if (gil_released([&] { return tw_measure_roofs(threads, &roofs); }) != 0)
     throw Exception(resource_error("roofs/memory", "no memory for the buffers that are read from",
                                    "free some, or raise the limit on it (ulimit -v)"));
   static constexpr const char* kLevels[TW_NUM_LEVELS] = {"baseline", "avx2", "avx512"};
@@ -89,7 +85,7 @@ void bind_machine(nb::module_& m) {
   nb::class_<Target>(m, "Target", kTargetDoc)
       .def(
           "__init__", [](Target* self, nb::object description) { new (self) Target(make_target(description)); },
-          nb::arg("description") = "native",
+          "description"_a = "native",
           nb::sig("def __init__(self, description: str | dict[str, Any] | Target = \"native\") -> None"))
       .def_prop_ro(
           "kind", [](const Target& t) { return std::string(t.kind_name()); }, "What runs the code: \"llvm\", ...")
@@ -97,9 +93,8 @@ void bind_machine(nb::module_& m) {
       .def_prop_ro(
           "host", [](const Target& t) { return t.launcher ? std::optional(*t.launcher) : std::nullopt; },
           "The target of the code that launches it; None where none is named.")
-      .def(
-          "with_host", [](const Target& t, const Target& host) { return t.with_host(host).value_or_throw(); },
-          nb::arg("host"), "The same target, launched from `host`, which must be a processor.")
+      .def("with_host", &Target::with_host, "host"_a,
+           "The same target, launched from `host`, which must be a processor.")
       .def_ro("cpu", &Target::cpu, "LLVM's name of the processor.")
       .def_prop_ro("features", &Target::feature_names,
                    "Instruction sets that compiled code may use, in LLVM's spelling.")
@@ -119,7 +114,7 @@ void bind_machine(nb::module_& m) {
                   "leave it out for all that there are"));
             return t.with_num_cores(static_cast<int>(cores));
           },
-          nb::arg("cores"), "The same machine with another number of cores.")
+          "cores"_a, "The same machine with another number of cores.")
       .def("__str__", &Target::str)
       .def("__repr__", [](const Target& t) { return fmt::format("Target(\"{}\")", t.str()); })
       .def("__reduce__", [](const Target& t) { return nb::make_tuple(nb::type<Target>(), nb::make_tuple(t.json())); })
@@ -130,13 +125,13 @@ void bind_machine(nb::module_& m) {
             Target* pointer = nullptr;
             return nb::try_cast(other, pointer) && pointer && t == *pointer;
           },
-          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"));
+          "other"_a.none(), nb::sig("def __eq__(self, other: object, /) -> bool"));
   m.def("known_cpus", &known_cpus, "Names of processors that a target may have.");
   m.def("known_target_tags", &known_target_tags, "Names of whole targets.");
   m.def("known_target_kinds", &known_target_kinds, "What the first word of a target may be, beside \"native\".");
   m.def("host_cpu", &host_cpu,
         "What the processor of this machine calls itself, and how much of it this process may use.");
-  m.def("measure_roofs", &measure_roofs, nb::arg("threads") = 0,
+  m.def("measure_roofs", &measure_roofs, "threads"_a = 0,
         "Measures peak rates per second: floating-point operations by instruction set, integer operations, bytes read "
         "from\n"
         "each cache and from memory, with so many threads (0: one per core). Takes a few tenths of a second.");

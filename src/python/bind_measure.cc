@@ -105,11 +105,8 @@ class PyPipeline {
 
   /// (number, outcome, seconds, error) of what is done; waits for the first at most so long.
   nb::list poll(double seconds) {
-    std::vector<Measured> done;
-    {
-      GilReleased release;
-      done = pipeline_->poll(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)));
-    }
+    const std::vector<Measured> done =
+        gil_released([&] { return pipeline_->poll(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000))); });
     raise_if_process_ends();
     nb::list result;
     for (const Measured& each : done) {
@@ -150,10 +147,10 @@ class PyPipeline {
 void bind_measure(nb::module_& m) {
   nb::class_<PyPipeline>(m, "MeasurePipeline", "Builds and measures candidates of one program in helper processes.")
       .def(nb::init<const Ref<Module>&, std::string, const nb::object&, nb::callable, int64_t, const Target&, double>(),
-           nb::kw_only(), nb::arg("written"), nb::arg("function"), nb::arg("arguments"), nb::arg("judge"),
-           nb::arg("reduction_length"), nb::arg("target"), nb::arg("reference_timeout"))
-      .def("submit", &PyPipeline::submit, nb::arg("scheduled"), "Takes a candidate on; gives its number.")
-      .def("poll", &PyPipeline::poll, nb::arg("seconds"),
+           nb::kw_only(), "written"_a, "function"_a, "arguments"_a, "judge"_a, "reduction_length"_a, "target"_a,
+           "reference_timeout"_a)
+      .def("submit", &PyPipeline::submit, "scheduled"_a, "Takes a candidate on; gives its number.")
+      .def("poll", &PyPipeline::poll, "seconds"_a,
            "(number, outcome, seconds, error) of what is done; waits for the first at most so long.",
            nb::sig("def poll(self, seconds: float) -> list[tuple[int, str, list[float], str]]"))
       .def("close", &PyPipeline::close, "Ends the helper processes.")

@@ -6,17 +6,12 @@
 #include "arith/index_map.h"
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "python/fields.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 
 namespace tilewright::python {
 namespace {
-
-template <class T, class Function, class... Extra>
-void add_method(const char* method, Function function, Extra... extra) {
-  auto cls = nb::borrow<nb::object>(nb::type<NodeOf<T>>());
-  nb::setattr(cls, method, nb::cpp_function(function, nb::name(method), nb::is_method(), nb::scope(cls), extra...));
-}
 
 /// One attribute, or all those of a dict.
 template <class T>
@@ -41,9 +36,9 @@ Ref<T> without_attr(const Ref<T>& self, const std::string& key) {
 
 template <class T>
 void add_attr_methods() {
-  add_method<T>("with_attr", &with_attr<T>, nb::arg("attr_key_or_dict"), nb::arg("attr_value") = nb::none(),
+  add_method<T>("with_attr", &with_attr<T>, "attr_key_or_dict"_a, "attr_value"_a = nb::none(),
                 "A copy with one more attribute, or with those of a dict.");
-  add_method<T>("without_attr", &without_attr<T>, nb::arg("attr_key"), "A copy without the attribute.");
+  add_method<T>("without_attr", &without_attr<T>, "attr_key"_a, "A copy without the attribute.");
 }
 
 std::string function_name(nb::handle key) {
@@ -71,8 +66,8 @@ void add_type_equality() {
         NodeRef node(nb::detail::get_node(type, 0, nullptr));
         return node.defined() && structural_equal(self, node);
       },
-      nb::arg("type").none());
-  add_method<T>("__ne__", [](nb::handle self, nb::handle type) { return !self.equal(type); }, nb::arg("type").none());
+      "type"_a.none());
+  add_method<T>("__ne__", [](nb::handle self, nb::handle type) { return !self.equal(type); }, "type"_a.none());
   add_method<T>("__hash__", [](const Ref<T>& self) { return static_cast<Py_hash_t>(structural_hash(self).lo >> 1); });
 }
 
@@ -106,7 +101,7 @@ void add_index_map_methods() {
         arith::Analyzer analyzer;
         return arith::map_indices(*self, indices, analyzer);
       },
-      nb::arg("indices"), "What the map makes of indices.");
+      "indices"_a, "What the map makes of indices.");
   add_method<IndexMap>(
       "map_shape",
       [](const Ref<IndexMap>& self, const std::vector<Expr>& shape) {
@@ -119,7 +114,7 @@ void add_index_map_methods() {
         }
         return result;
       },
-      nb::arg("shape"), "The extents of the images of an array of that shape.");
+      "shape"_a, "The extents of the images of an array of that shape.");
   add_method<IndexMap>(
       "inverse",
       [](const Ref<IndexMap>& self, const std::vector<Expr>& shape) -> NodeRef {
@@ -132,7 +127,7 @@ void add_index_map_methods() {
         }
         return found.inverse;
       },
-      nb::arg("shape"), "The way back, of a map that takes an array of that shape one to one onto another one.");
+      "shape"_a, "The way back, of a map that takes an array of that shape one to one onto another one.");
   add_method<IndexMap>(
       "non_surjective_inverse",
       [](const Ref<IndexMap>& self, const std::vector<Expr>& shape) {
@@ -143,12 +138,12 @@ void add_index_map_methods() {
         }
         return nb::make_tuple(node_to_python(found.inverse), node_to_python(found.padding));
       },
-      nb::arg("shape"),
+      "shape"_a,
       "The way back, and the condition on its indices under which they are the image of no index of that shape.");
   add_method<IndexMap>(
       "is_equivalent_to",
       [](const Ref<IndexMap>& self, const Ref<IndexMap>& other) { return arith::equivalent(*self, *other); },
-      nb::arg("other_map"), "Whether both maps are proved to do the same to all indices.");
+      "other_map"_a, "Whether both maps are proved to do the same to all indices.");
 }
 
 }  // namespace
@@ -158,9 +153,9 @@ void bind_node_methods() {
   add_type_equality<PrimType>();
   add_type_equality<PointerType>();
   add_type_equality<TupleType>();
-  add_method<StringImm>("__eq__", &equals_string, nb::arg("other").none());
+  add_method<StringImm>("__eq__", &equals_string, "other"_a.none());
   add_method<StringImm>(
-      "__ne__", [](nb::handle self, nb::handle other) { return !self.equal(other); }, nb::arg("other").none());
+      "__ne__", [](nb::handle self, nb::handle other) { return !self.equal(other); }, "other"_a.none());
   add_method<StringImm>("__hash__",
                         [](const Ref<StringImm>& self) { return std::hash<std::string>()(self->value) >> 1; });
   add_attr_methods<PrimFunc>();
@@ -172,7 +167,7 @@ void bind_node_methods() {
         copy.body = body;
         return make<PrimFunc>(std::move(copy), self.span());
       },
-      nb::arg("new_body"), "A copy with another body.");
+      "new_body"_a, "A copy with another body.");
   add_method<Module>(
       "__getitem__",
       [](const Ref<Module>& self, nb::handle key) {
@@ -180,7 +175,7 @@ void bind_node_methods() {
         global_var(self, name);
         return self->get(name);
       },
-      nb::arg("name"), "The function of that name.");
+      "name"_a, "The function of that name.");
   nb::object property = nb::module_::import_("builtins").attr("property");
   auto var = nb::borrow<nb::object>(nb::type<NodeOf<Var>>());
   nb::object name = nb::cpp_function([](const Ref<Var>& self) { return self->name_hint; }, nb::name("name"),
@@ -204,19 +199,19 @@ void bind_node_methods() {
         NodeRef node(nb::detail::get_node(other, 0, nullptr));
         return node.is<GlobalVar>() && node.as<GlobalVar>()->name_hint == self->name_hint;
       },
-      nb::arg("other").none());
+      "other"_a.none());
   add_method<GlobalVar>(
-      "__ne__", [](nb::handle self, nb::handle other) { return !self.equal(other); }, nb::arg("other").none());
+      "__ne__", [](nb::handle self, nb::handle other) { return !self.equal(other); }, "other"_a.none());
   add_method<GlobalVar>("__hash__",
                         [](const Ref<GlobalVar>& self) { return std::hash<std::string>()(self->name_hint); });
   add_method<SeqStmt>("__len__", [](const Ref<SeqStmt>& self) { return self->seq.size(); });
   add_method<SeqStmt>(
-      "__getitem__", [](nb::handle self, nb::handle index) -> nb::object { return self.attr("seq")[index]; },
-      nb::arg("index"), "A statement of the sequence.");
+      "__getitem__", [](nb::handle self, nb::handle index) -> nb::object { return self.attr("seq")[index]; }, "index"_a,
+      "A statement of the sequence.");
   add_method<Module>("__contains__",
                      [](const Ref<Module>& self, nb::handle key) { return self->get(function_name(key)).defined(); });
   add_method<Module>("__len__", [](const Ref<Module>& self) { return self->functions.size(); });
-  add_method<Module>("get_global_var", &global_var, nb::arg("name"), "What calls the function of that name.");
+  add_method<Module>("get_global_var", &global_var, "name"_a, "What calls the function of that name.");
   add_method<Module>(
       "get_global_vars",
       [](const Ref<Module>& self) {

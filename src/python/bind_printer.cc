@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "python/fields.h"
 #include "python/module.h"
-#include "python/node_caster.h"
 #include "python/wording.h"
 #include "script/printer.h"
 
@@ -50,24 +50,19 @@ struct OptionArgument<std::vector<std::pair<A, B>>> {
 };
 
 template <auto M>
-struct OptionType;
-template <class C, class F, F C::* M>
-struct OptionType<M> {
-  using argument = OptionArgument<F>;
-};
+using OptionOf = OptionArgument<typename MemberType<M>::type>;
 
-template <auto... M, size_t... I>
-void bind_script(nb::class_<NodeBase>& cls, Fields<M...>, std::index_sequence<I...>) {
-  static const std::string kNames[] = {std::string(detail::kMemberName<M>)...};
+template <auto... M>
+void bind_script(nb::class_<NodeBase>& cls, Fields<M...>) {
   script::PrintOptions defaults;
   cls.def(
       "script",
-      [](const NodeRef& self, typename OptionType<M>::argument::type... values) {
+      [](const NodeRef& self, typename OptionOf<M>::type... values) {
         script::PrintOptions options;
-        ((options.*M = OptionType<M>::argument::take(std::move(values), self)), ...);
+        ((options.*M = OptionOf<M>::take(std::move(values), self)), ...);
         return print_in_words(self, std::move(options));
       },
-      nb::kw_only(), (nb::arg(kNames[I].c_str()) = OptionType<M>::argument::give(defaults.*M))...,
+      nb::kw_only(), (nb::arg(field_name<M>()) = OptionOf<M>::give(defaults.*M))...,
       "The node as TVMScript text, which the parser reads back as the same program.\n\n"
       "Paths name places as structural_mismatch does: '<root>.body.block.body.extent'. Objects are nodes of the\n"
       "program; what is annotated gets the given text as a comment. The first lines import from `package`; by default\n"
@@ -106,8 +101,7 @@ std::string brief(const NodeRef& node) {
 
 void bind_printer(nb::module_& m) {
   auto cls = nb::borrow<nb::class_<NodeBase>>(nb::type<NodeBase>());
-  using Members = script::PrintOptions::Members;
-  bind_script(cls, Members{}, std::make_index_sequence<Members::count>{});
+  bind_script(cls, script::PrintOptions::Members{});
   auto plain = [](const NodeRef& self) { return print_in_words(self, {}); };
   cls.def("__str__", plain);
   cls.def("__repr__", [](const NodeRef& self) {
@@ -120,7 +114,7 @@ void bind_printer(nb::module_& m) {
       [](const NodeRef& self, const nb::args& style, const nb::kwargs& options) {
         nb::module_::import_("tilewright.script.display").attr("show")(self, *style, **options);
       },
-      nb::arg("style"), nb::arg("options"),
+      "style"_a, "options"_a,
       "Prints the node's script, colored in a terminal and in a notebook. Options are those of script(), and style:\n"
       "'light', 'dark', 'ansi' or the name of a Pygments style.");
   cls.def(
@@ -129,10 +123,8 @@ void bind_printer(nb::module_& m) {
         return nb::module_::import_("tilewright.script.display").attr("html")(print_in_words(self, {}));
       },
       "The script as colored HTML, for notebooks.");
-  m.def(
-      "script_diff", [](const NodeRef& lhs, const NodeRef& rhs) { return script::diff(lhs, rhs); },
-      nb::arg("lhs").none(), nb::arg("rhs").none(),
-      "The lines in which the scripts of two programs differ, with context; empty when the texts are equal.");
+  m.def("script_diff", &script::diff, "lhs"_a.none(), "rhs"_a.none(),
+        "The lines in which the scripts of two programs differ, with context; empty when the texts are equal.");
 }
 
 }  // namespace tilewright::python

@@ -186,9 +186,7 @@ class ScheduleArguments {
   /// A name stands for the block it names.
   Value text(std::string text, const Param& param) {
     if (!param.takes_blocks) return {std::move(text)};
-    auto block = self_->schedule.apply(GetBlock{std::move(text), ""});
-    if (!block.ok()) fail_in(*self_, std::move(block.error()));
-    return {*block};
+    return {unwrap_in(*self_, self_->schedule.apply(GetBlock{std::move(text), ""}))};
   }
 
   int64_t integer(nb::handle object, const Param& param) {
@@ -206,8 +204,7 @@ class ScheduleArguments {
   Value index_map(nb::handle function, const Param& param, std::optional<size_t> arity) {
     nb::object trace = nb::module_::import_("tilewright.script.tir.intrinsics").attr("index_map_with_separators");
     nb::object count = arity ? nb::object(nb::int_(*arity)) : nb::none();
-    nb::tuple made =
-        nb::tuple(trace(function, nb::arg("ndim") = count, nb::arg("ranges") = param.name == "gen_new_ranges"));
+    nb::tuple made = nb::tuple(trace(function, "ndim"_a = count, "ranges"_a = param.name == "gen_new_ranges"));
     if (param.name == "index_map") separators_ = nb::cast<std::vector<int64_t>>(made[1]);
     return {nb::cast<NodeRef>(made[0])};
   }
@@ -263,11 +260,10 @@ void separate_axes(const SchedulePtr& self, const schedule::Schedule& before, co
 nb::object call(const SchedulePtr& self, const KindInfo& info, const nb::args& args, const nb::kwargs& kwargs) {
   ScheduleArguments arguments(self, info);
   auto values = arguments.bind(args, kwargs);
-  auto instruction = info.build(info, values);
-  if (!instruction.ok()) fail(std::move(instruction.error()));
+  Instruction instruction = unwrap(info.build(info, values));
   std::optional<schedule::Schedule> before;
   if (!arguments.separators().empty()) before = self->schedule;
-  auto outputs = self->schedule.apply(std::move(*instruction));
+  auto outputs = self->schedule.apply(std::move(instruction));
   if (!outputs.ok()) fail_in(*self, with_remover(*self, handles_in(values), std::move(outputs.error())));
   if (before) separate_axes(self, *before, arguments.separators());
   if (self->debug && info.family == Family::kTransform) check_state(*self, info);
@@ -317,9 +313,7 @@ SchedulePtr make_schedule(const NodeRef& program, std::optional<int64_t> seed, c
                           const std::string& debug_mask) {
   bool debug = debug_named(debug_mask);
   ErrorDetail detail = detail_named(error_render_level);
-  auto made = Schedule::make(module_of(program), pick_seed(seed));
-  if (!made.ok()) fail(std::move(made.error()));
-  auto result = std::make_shared<PySchedule>(PySchedule{std::move(*made)});
+  auto result = std::make_shared<PySchedule>(PySchedule{unwrap(Schedule::make(module_of(program), pick_seed(seed)))});
   result->detail = detail;
   result->debug = debug;
   result->original = result->schedule.module();
@@ -356,7 +350,7 @@ SchedulePtr with_schedule(const PySchedule& self, Schedule schedule) {
 /// Python's tilewright.verification, which says what is compared.
 nb::object verify_schedule(nb::handle self, nb::handle inputs, double seconds) {
   nb::object verify = nb::module_::import_("tilewright.verification").attr("verify");
-  return verify(self, inputs, nb::arg("seconds") = seconds);
+  return verify(self, inputs, "seconds"_a = seconds);
 }
 
 /// To be pickled: the original program, the trace, and how errors are shown. Handles are not part of it.
@@ -376,7 +370,7 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
       [](const SchedulePtr& self, const PyLoop& loop) {
         return NodeRef(place_of(*self, own(*self, loop, "get")).node());
       },
-      nb::arg("handle"), "The For node of a loop, the Block node of a block, the number that was drawn.",
+      "handle"_a, "The For node of a loop, the Block node of a block, the number that was drawn.",
       nb::sig("def get(self, handle: LoopRV) -> tilewright._core.For"));
   cls.def(
       "get",
@@ -384,14 +378,14 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
         Place place = place_of(*self, own(*self, block, "get"));
         return NodeRef(place.tree->block_ref(place.at));
       },
-      nb::arg("handle"), nb::sig("def get(self, handle: BlockRV) -> tilewright._core.Block"));
+      "handle"_a, nb::sig("def get(self, handle: BlockRV) -> tilewright._core.Block"));
   cls.def(
       "get",
       [](const SchedulePtr& self, const PyExpr& expr) {
         own(*self, expr, "get");
         return read(expr);
       },
-      nb::arg("handle"), nb::sig("def get(self, handle: ExprRV) -> int"));
+      "handle"_a, nb::sig("def get(self, handle: ExprRV) -> int"));
   static constexpr const char* kDecomposes = "can_decompose_padding";
   cls.def(
       kDecomposes,
@@ -400,7 +394,7 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
                     DecomposePadding{own(self, block, kDecomposes), own(self, loop, kDecomposes)})
             .ok();
       },
-      nb::arg("block"), nb::arg("loop"), "Whether decompose_padding() would accept the block and the loop.");
+      "block"_a, "loop"_a, "Whether decompose_padding() would accept the block and the loop.");
   cls.def(
       kDecomposes,
       [](const PySchedule& self, const std::string& block, const PyLoop& loop) {
@@ -408,14 +402,14 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
         BlockRV named = unwrap(trial.apply(GetBlock{block, ""}));
         return plan(trial.state(), DecomposePadding{named, own(self, loop, kDecomposes)}).ok();
       },
-      nb::arg("block"), nb::arg("loop"));
+      "block"_a, "loop"_a);
   auto remove = [](PySchedule& self, const auto& handle) {
     self.schedule.forget(own(self, handle, "remove_rv").index);
   };
   const char* doc = "Forget a handle: the schedule no longer takes it. Its steps stay in the trace.";
-  cls.def("remove_rv", [=](PySchedule& self, const PyLoop& rv) { remove(self, rv); }, nb::arg("rand_var"), doc);
-  cls.def("remove_rv", [=](PySchedule& self, const PyBlock& rv) { remove(self, rv); }, nb::arg("rand_var"));
-  cls.def("remove_rv", [=](PySchedule& self, const PyExpr& rv) { remove(self, rv); }, nb::arg("rand_var"));
+  cls.def("remove_rv", [=](PySchedule& self, const PyLoop& rv) { remove(self, rv); }, "rand_var"_a, doc);
+  cls.def("remove_rv", [=](PySchedule& self, const PyBlock& rv) { remove(self, rv); }, "rand_var"_a);
+  cls.def("remove_rv", [=](PySchedule& self, const PyExpr& rv) { remove(self, rv); }, "rand_var"_a);
 }
 
 /// Other schedules of the same original program.
@@ -425,11 +419,9 @@ void bind_replay(nb::class_<PySchedule>& cls) {
       [](const PySchedule& self, const nb::dict& changes) {
         std::map<size_t, Value> sorted;
         for (auto [draw, decision] : changes) sorted.emplace(nb::cast<size_t>(draw), decision_from_python(decision));
-        auto result = self.schedule.with_decisions({sorted.begin(), sorted.end()});
-        if (!result.ok()) fail_in(self, std::move(result.error()));
-        return with_schedule(self, std::move(*result));
+        return with_schedule(self, unwrap_in(self, self.schedule.with_decisions({sorted.begin(), sorted.end()})));
       },
-      nb::arg("changes"),
+      "changes"_a,
       "The schedule with other decisions.\n\nArgs:\n"
       "    changes: decision by the number of the drawing step, which has to fit. Steps before the first are shared, "
       "not done again.",
@@ -446,11 +438,9 @@ void bind_replay(nb::class_<PySchedule>& cls) {
         }
         ReplayOptions options{.fresh = fresh};
         if (fresh) options.random = Random(self->schedule.fork_seed());  // not those that were drawn before
-        auto result = self->schedule.replay_from(step, changes, options);
-        if (!result.ok()) fail_in(*self, std::move(result.error()));
-        return with_schedule(*self, std::move(*result));
+        return with_schedule(*self, unwrap_in(*self, self->schedule.replay_from(step, changes, options)));
       },
-      nb::arg("step"), nb::arg("edits") = nb::dict(), nb::kw_only(), nb::arg("fresh") = false,
+      "step"_a, "edits"_a = nb::dict(), nb::kw_only(), "fresh"_a = false,
       "The schedule with its steps from one on done again, some of them otherwise.\n\nArgs:\n"
       "    step: the first step that is done again, a position in trace.insts. All before is shared.\n"
       "    edits: by position what shall stand there instead: an Instruction with as many outputs, another decision of "
@@ -461,11 +451,9 @@ void bind_replay(nb::class_<PySchedule>& cls) {
   cls.def(
       "with_trace",
       [](const PySchedule& self, nb::handle trace) {
-        auto result = self.schedule.with_trace(trace_from_python(trace));
-        if (!result.ok()) fail_in(self, std::move(result.error()));
-        return with_schedule(self, std::move(*result));
+        return with_schedule(self, unwrap_in(self, self.schedule.with_trace(trace_from_python(trace))));
       },
-      nb::arg("trace"),
+      "trace"_a,
       "What another trace makes of the same original program. Steps that both traces begin with are shared, not done "
       "again.\n\nArgs:\n    trace: of any schedule, read, or made by hand.",
       nb::sig("def with_trace(self, trace: Trace) -> Schedule"));
@@ -473,7 +461,7 @@ void bind_replay(nb::class_<PySchedule>& cls) {
 
 void bind_verify(nb::class_<PySchedule>& cls) {
   cls.def(
-      "verify", &verify_schedule, nb::arg("inputs") = nb::none(), nb::kw_only(), nb::arg("seconds") = 10.0,
+      "verify", &verify_schedule, "inputs"_a = nb::none(), nb::kw_only(), "seconds"_a = 10.0,
       "Compare the program as it is now with the original one, in the reference interpreter.\n\n"
       "Both run on random arguments, several sizes where shapes are symbolic, with all checks of the interpreter:\n"
       "bounds, uninitialized memory, races. Programs that take too long are compared at single elements, edges "
@@ -519,13 +507,13 @@ void bind_copies(nb::class_<PySchedule>& cls) {
         }
         return nb::inst_reference(type, nb::inst_ptr<PySchedule>(self), self);
       },
-      nb::arg("type"), "The same schedule as an object of a subclass: what is done to one is done to the other.",
+      "type"_a, "The same schedule as an object of a subclass: what is done to one is done to the other.",
       nb::sig("def seen_as(self, type: type[Schedule]) -> Schedule"));
 }
 
 void bind_class(nb::class_<PySchedule>& cls) {
-  cls.def(nb::new_(&make_schedule), nb::arg("program"), nb::kw_only(), nb::arg("seed").none() = nb::none(),
-          nb::arg("error_render_level") = "detail", nb::arg("debug_mask") = "none",
+  cls.def(nb::new_(&make_schedule), "program"_a, nb::kw_only(), "seed"_a = nb::none(),
+          "error_render_level"_a = "detail", "debug_mask"_a = "none",
           "Start scheduling.\n\nArgs:\n"
           "    program: a PrimFunc, which becomes the function 'main' of a module, or an IRModule.\n"
           "    seed: of the random decisions; a random one by default.\n"
@@ -534,8 +522,7 @@ void bind_class(nb::class_<PySchedule>& cls) {
           "    debug_mask: 'all' checks the whole program after each step: that it is well formed and that declared "
           "regions hold; 'none' trusts the steps.");
   cls.def_prop_ro("mod", [](const PySchedule& self) { return self.schedule.module(); }, "The program as it is now.");
-  cls.def_prop_ro(
-      "original", [](const PySchedule& self) { return self.original; }, "The program that the first step was done on.");
+  cls.def_ro("original", &PySchedule::original, "The program that the first step was done on.");
   cls.def_prop_ro(
       "trace", [](const SchedulePtr& self) { return PyTrace{self->schedule.trace(), self, true, false}; },
       "The steps so far.", nb::sig("def trace(self) -> Trace"));
@@ -557,11 +544,11 @@ void bind_class(nb::class_<PySchedule>& cls) {
              "Whether Python code has read a drawn value, by int() or an operator: then another draw may need other "
              "steps, and the code has to be run again instead of replaying the trace.");
   cls.def(
-      "work_on", [](PySchedule& self, const std::string& name) { unwrap_status(self.schedule.work_on(name)); },
-      nb::arg("func_name"), "Let get_block look into this function by default.");
+      "work_on", [](PySchedule& self, const std::string& name) { return self.schedule.work_on(name); }, "func_name"_a,
+      "Let get_block look into this function by default.");
   bind_copies(cls);
   cls.def(
-      "seed", [](PySchedule& self, int64_t seed) { self.schedule.seed(pick_seed(seed)); }, nb::arg("seed"),
+      "seed", [](PySchedule& self, int64_t seed) { self.schedule.seed(pick_seed(seed)); }, "seed"_a,
       "Start the random stream anew; -1 for a random seed.");
   cls.def(
       "fork_seed", [](PySchedule& self) { return self.schedule.fork_seed(); },
@@ -575,7 +562,7 @@ void bind_class(nb::class_<PySchedule>& cls) {
         for (nb::handle decision : decisions) given.push_back(decision_from_python(decision));
         self.schedule.take_decisions(std::move(given));
       },
-      nb::arg("decisions"),
+      "decisions"_a,
       "Let the first, second, ... draw of this schedule take a decision instead of drawing.\n\nArgs:\n"
       "    decisions: as Trace shows them: a position, or the factors of a tile; None draws.");
   bind_replay(cls);
@@ -587,7 +574,7 @@ void bind_class(nb::class_<PySchedule>& cls) {
             self.attr("mod").attr("script")(**options) + nb::str("\n\n") + self.attr("trace").attr("__str__")();
         nb::module_::import_("tilewright.script.display").attr("print_script")(text, style, black_format);
       },
-      nb::arg("style").none() = nb::none(), nb::arg("black_format").none() = nb::none(), nb::arg("options"),
+      "style"_a = nb::none(), "black_format"_a = nb::none(), "options"_a,
       "Print the program and the trace, colored where the program would be.\n\nArgs:\n"
       "    style: as of a program's show().\n    black_format: as of a program's show().\n"
       "    options: those of a program's script().");

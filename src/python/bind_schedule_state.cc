@@ -119,7 +119,7 @@ void bind_sref(nb::module_& m) {
           nb::sig("def stmt(self) -> tilewright._core.For | tilewright._core.Block | None"))
       .def_prop_ro("parent", &parent_of, "The loop or block around it; None around the root.")
       .def_prop_ro("seq_index", &seq_index, "Its place in a sequence of statements; -1 where it stands alone.")
-      .def("same_as", &is_same, nb::arg("other"), "Whether it is the same statement of the same schedule.")
+      .def("same_as", &is_same, "other"_a, "Whether it is the same statement of the same schedule.")
       .def(
           "__eq__",
           [](const PySRef& self, nb::handle other) {
@@ -144,10 +144,10 @@ void bind_scope(nb::module_& m) {
   nb::class_<PyScope>(m, "BlockScope", "The blocks directly inside of a block, and how they depend on one another.")
       .def(
           "get_deps_by_src", [](const PyScope& self, const PySRef& block) { return dependencies(self, block, true); },
-          nb::arg("block"), "What depends on a block, in program order.")
+          "block"_a, "What depends on a block, in program order.")
       .def(
           "get_deps_by_dst", [](const PyScope& self, const PySRef& block) { return dependencies(self, block, false); },
-          nb::arg("block"), "What a block depends on, in program order.");
+          "block"_a, "What a block depends on, in program order.");
 }
 
 }  // namespace
@@ -171,10 +171,9 @@ void bind_schedule_state(nb::module_& m, nb::class_<PySchedule>& cls) {
             require_loop_or_block(stmt);
             return find_sref(self.owner, stmt);
           },
-          nb::arg("stmt"), "The reference of a For or a Block; None when the program does not hold it.")
-      .def("get_block_scope", &scope_of, nb::arg("block_sref"), "The blocks directly inside of a block.")
-      .def("get_block_flags", &flags_of, nb::arg("block_sref"),
-           "What is known of a block as TVM's schedules state it.");
+          "stmt"_a, "The reference of a For or a Block; None when the program does not hold it.")
+      .def("get_block_scope", &scope_of, "block_sref"_a, "The blocks directly inside of a block.")
+      .def("get_block_flags", &flags_of, "block_sref"_a, "What is known of a block as TVM's schedules state it.");
   cls.def_prop_ro("state", [](const SchedulePtr& self) { return PyState{self}; }, "Its statements by reference.");
   auto of_handle = [](const SchedulePtr& self, const auto& handle) {
     auto rv = own(*self, handle, "get_sref");
@@ -183,11 +182,11 @@ void bind_schedule_state(nb::module_& m, nb::class_<PySchedule>& cls) {
   };
   const char* doc = "A reference that follows a loop or a block through the changes of the program.";
   cls.def(
-      "get_sref", [=](const SchedulePtr& self, const PyLoop& rv) { return of_handle(self, rv); },
-      nb::arg("rand_var_or_stmt"), doc);
+      "get_sref", [=](const SchedulePtr& self, const PyLoop& rv) { return of_handle(self, rv); }, "rand_var_or_stmt"_a,
+      doc);
   cls.def(
       "get_sref", [=](const SchedulePtr& self, const PyBlock& rv) { return of_handle(self, rv); },
-      nb::arg("rand_var_or_stmt"));
+      "rand_var_or_stmt"_a);
   cls.def(
       "get_sref",
       [](const SchedulePtr& self, const NodeRef& stmt) {
@@ -199,11 +198,10 @@ void bind_schedule_state(nb::module_& m, nb::class_<PySchedule>& cls) {
         }
         return *found;
       },
-      nb::arg("rand_var_or_stmt"));
+      "rand_var_or_stmt"_a);
   cls.def(
       "get", [](const SchedulePtr&, const PySRef& sref) -> nb::object { return nb::cast(sref).attr("stmt"); },
-      nb::arg("handle"),
-      nb::sig("def get(self, handle: StmtSRef) -> tilewright._core.For | tilewright._core.Block | None"));
+      "handle"_a, nb::sig("def get(self, handle: StmtSRef) -> tilewright._core.For | tilewright._core.Block | None"));
 }
 
 }  // namespace tilewright::python

@@ -7,8 +7,10 @@
 
 #include "ir/strides.h"
 #include "ir/verify.h"
+#include "python/fields.h"
 #include "python/module.h"
 #include "python/operand.h"
+#include "python/schedule_objects.h"
 #include "script/interval.h"
 #include "script/intrinsic_spelling.h"
 #include "script/ir_builder.h"
@@ -26,9 +28,7 @@ using script::IRBuilder;
 nb::object frame_value(const Frame& frame) {
   if (frame.values.empty()) return nb::none();
   if (frame.single_value) return node_to_python(frame.values[0]);
-  nb::list items;
-  for (const NodeRef& value : frame.values) items.append(node_to_python(value));
-  return nb::tuple(items);
+  return field_to_python(frame.values);
 }
 
 nb::object enter_frame(const FramePtr& frame, bool concise) {
@@ -54,17 +54,12 @@ void exit_frame(const FramePtr& frame, nb::handle exception) {
 void bind_builder(nb::module_& m) {
   nb::class_<Frame>(m, "Frame")
       .def_prop_ro("kind", [](const Frame& self) { return std::string(script::frame_name(self.kind)); })
-      .def_prop_ro("values",
-                   [](const Frame& self) {
-                     nb::list items;
-                     for (const NodeRef& value : self.values) items.append(node_to_python(value));
-                     return nb::tuple(items);
-                   })
+      .def_prop_ro("values", [](const Frame& self) { return nb::tuple(field_to_python(self.values)); })
       .def("open", [](const FramePtr& self) { return enter_frame(self, true); })
       .def("__enter__", [](const FramePtr& self) { return enter_frame(self, false); })
       .def(
           "__exit__", [](const FramePtr& self, nb::handle type, nb::handle, nb::handle) { exit_frame(self, type); },
-          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none());
+          "type"_a.none(), "value"_a.none(), "traceback"_a.none());
   nb::class_<IRBuilder>(m, "IRBuilder")
       .def(nb::init<>())
       .def("__enter__",
@@ -73,9 +68,9 @@ void bind_builder(nb::module_& m) {
              return self;
            })
       .def(
-          "__exit__", [](IRBuilder& self, nb::handle, nb::handle, nb::handle) { self.leave(); }, nb::arg("type").none(),
-          nb::arg("value").none(), nb::arg("traceback").none())
-      .def("get", [](const IRBuilder& self) { return unwrap(self.get()); })
+          "__exit__", [](IRBuilder& self, nb::handle, nb::handle, nb::handle) { self.leave(); }, "type"_a.none(),
+          "value"_a.none(), "traceback"_a.none())
+      .def("get", &IRBuilder::get)
       .def("depth", [](const IRBuilder& self) { return self.frames().size(); })
       .def_static(
           "current",
@@ -130,10 +125,9 @@ std::vector<Ref<BufferRegion>> to_regions(const std::vector<NodeRef>& nodes) {
 Expr need_index(nb::handle object, const Ref<Buffer>& buffer) {
   Expr e;
   if (!nb::try_cast(object, e) || !e.defined()) {
-    throw Exception(script_error("builder/index",
-                                 "a value of type " + nb::cast<std::string>(nb::str(object.type().attr("__name__"))) +
-                                     " is used as an index of '" + buffer->name + "'",
-                                 "indices are integers, slices or expressions"));
+    throw Exception(script_error(
+        "builder/index", "a value of type " + class_name(object) + " is used as an index of '" + buffer->name + "'",
+        "indices are integers, slices or expressions"));
   }
   if (e.is<IterVar>()) e = Expr(e.as<IterVar>()->var);
   return e;
@@ -209,9 +203,8 @@ std::vector<Expr> to_extents(nb::handle object, DataType index = DataType::int_(
         e = var(name, index);
       }
     } else if (!nb::try_cast(item, e) || !e.defined()) {
-      throw Exception(script_error(
-          "builder/shape", "an extent is of the Python type " + nb::cast<std::string>(item.type().attr("__name__")),
-          "an extent is a number or an integer expression"));
+      throw Exception(script_error("builder/shape", "an extent is of the Python type " + class_name(item),
+                                   "an extent is a number or an integer expression"));
     }
     result.push_back(std::move(e));
   };
@@ -221,9 +214,8 @@ std::vector<Expr> to_extents(nb::handle object, DataType index = DataType::int_(
   } else if (nb::hasattr(object, "__iter__") && !PyType_Check(object.ptr())) {
     for (nb::handle item : nb::borrow<nb::object>(object)) add(item);
   } else {
-    throw Exception(script_error(
-        "builder/shape", "a shape is of the Python type " + nb::cast<std::string>(object.type().attr("__name__")),
-        "give its extents as a tuple, such as (128, 64)"));
+    throw Exception(script_error("builder/shape", "a shape is of the Python type " + class_name(object),
+                                 "give its extents as a tuple, such as (128, 64)"));
   }
   return result;
 }
@@ -272,10 +264,9 @@ void warn_of_rounding(const Ref<Buffer>& buffer, const Expr& value) {
 #define TW_SPEC                                                                                   \
   buffer_spec(shape, dtype, data, strides, elem_offset, scope, align, offset_factor, buffer_type, \
               separators.value_or(std::vector<int64_t>{}))
-#define TW_SPEC_ARGS                                                                           \
-  nb::arg("dtype") = "float32", nb::arg("data") = nb::none(), nb::arg("strides") = nb::none(), \
-  nb::arg("elem_offset") = nb::none(), nb::arg("scope") = "global", nb::arg("align") = 0,      \
-  nb::arg("offset_factor") = 0, nb::arg("buffer_type") = "", nb::arg("axis_separators") = nb::none()
+#define TW_SPEC_ARGS                                                                                    \
+  "dtype"_a = "float32", "data"_a = nb::none(), "strides"_a = nb::none(), "elem_offset"_a = nb::none(), \
+  "scope"_a = "global", "align"_a = 0, "offset_factor"_a = 0, "buffer_type"_a = "", "axis_separators"_a = nb::none()
 
 #define TW_SPEC_DOC                                                                                               \
   "\n\nArgs:\n    shape: the extents, expressions too.\n    dtype: of an element.\n    data: the pointer to its " \
@@ -288,15 +279,15 @@ void warn_of_rounding(const Ref<Buffer>& buffer, const Expr& value) {
 
 void bind_buffers(nb::module_& m) {
   m.def(
-      "buffer", [](TW_SPEC_PARAMS, const std::string& name) { return script::make_buffer(TW_SPEC, name); },
-      nb::arg("shape"), TW_SPEC_ARGS, nb::arg("name") = "buffer");
+      "buffer", [](TW_SPEC_PARAMS, const std::string& name) { return script::make_buffer(TW_SPEC, name); }, "shape"_a,
+      TW_SPEC_ARGS, "name"_a = "buffer");
   m.def("alloc_existing", &script::alloc_existing);
   m.def("match_existing", &script::match_existing);
   m.def(
-      "alloc_buffer", [](TW_SPEC_PARAMS) { return script::alloc_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS,
+      "alloc_buffer", [](TW_SPEC_PARAMS) { return script::alloc_buffer(TW_SPEC); }, "shape"_a, TW_SPEC_ARGS,
       "Memory of the innermost block, or of the function." TW_SPEC_DOC);
   m.def(
-      "decl_buffer", [](TW_SPEC_PARAMS) { return script::decl_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS,
+      "decl_buffer", [](TW_SPEC_PARAMS) { return script::decl_buffer(TW_SPEC); }, "shape"_a, TW_SPEC_ARGS,
       "A buffer on a pointer, or without `data` on memory of its own." TW_SPEC_DOC);
   m.def(
       "match_buffer",
@@ -316,22 +307,21 @@ void bind_buffers(nb::module_& m) {
         }
         return script::match_buffer(source, TW_SPEC);
       },
-      nb::arg("param"), nb::arg("shape") = nb::none(), TW_SPEC_ARGS);
+      "param"_a, "shape"_a = nb::none(), TW_SPEC_ARGS);
   m.def(
       "allocate",
       [](nb::object extents, DataType dtype, const std::string& scope, Expr condition, Annotations annotations) {
         return script::allocate(to_extents(extents), dtype, scope.empty() ? "global" : scope, std::move(condition),
                                 std::move(annotations));
       },
-      nb::arg("extents"), nb::arg("dtype"), nb::arg("scope") = "global", nb::arg("condition") = nb::none(),
-      nb::arg("annotations") = nb::none(),
+      "extents"_a, "dtype"_a, "scope"_a = "global", "condition"_a = nb::none(), "annotations"_a = nb::none(),
       "A pointer to fresh memory of these extents, for the statements that follow.");
   m.def(
       "allocate_const",
       [](Ref<TensorData> data, DataType dtype, nb::object extents, Annotations annotations) {
         return script::allocate_const(std::move(data), dtype, to_extents(extents), std::move(annotations));
       },
-      nb::arg("data"), nb::arg("dtype"), nb::arg("extents"), nb::arg("annotations") = nb::none());
+      "data"_a, "dtype"_a, "extents"_a, "annotations"_a = nb::none());
   m.def(
       "realize",
       [](const NodeRef& region, std::optional<std::string> scope, Expr condition) {
@@ -340,7 +330,7 @@ void bind_buffers(nb::module_& m) {
         }
         return script::realize(to_region(region), std::move(scope), std::move(condition));
       },
-      nb::arg("buffer_slice"), nb::arg("scope").none(), nb::arg("condition") = nb::none());
+      "buffer_slice"_a, "scope"_a.none(), "condition"_a = nb::none());
   m.def("to_region", &to_region);
   m.def(
       "buffer_store",
@@ -355,13 +345,7 @@ void bind_buffers(nb::module_& m) {
         warn_of_rounding(buffer, Expr(value.node));
         script::buffer_store(buffer, value, target.as<BufferLoad>()->indices, std::move(predicate));
       },
-      nb::arg("buffer"), nb::arg("value"), nb::arg("indices"), nb::arg("predicate") = nb::none());
-}
-
-template <class T, class Function, class... Extra>
-void add_builder_method(const char* method, Function function, Extra... extra) {
-  auto cls = nb::borrow<nb::object>(nb::type<NodeOf<T>>());
-  nb::setattr(cls, method, nb::cpp_function(function, nb::name(method), nb::is_method(), nb::scope(cls), extra...));
+      "buffer"_a, "value"_a, "indices"_a, "predicate"_a = nb::none());
 }
 
 /// The indices of a load or store of `lanes` elements that starts at `begin`.
@@ -411,18 +395,18 @@ Expr access_ptr(const Ref<Buffer>& buffer, nb::object mask, const Expr& offset, 
 }
 
 void bind_buffer_methods() {
-  add_builder_method<Buffer>("__getitem__",
-                             [](const Ref<Buffer>& self, nb::handle key) { return subscript(self, key, false); });
+  add_method<Buffer>("__getitem__",
+                     [](const Ref<Buffer>& self, nb::handle key) { return subscript(self, key, false); });
   auto cls = nb::borrow<nb::object>(nb::type<NodeOf<Buffer>>());
   nb::setattr(cls, "__iter__", nb::none());  // else Python would try A[0], A[1], ... without end
-  add_builder_method<Buffer>("scope", [](const Ref<Buffer>& self) { return self->scope(); });
-  add_builder_method<Buffer>(
+  add_method<Buffer>("scope", [](const Ref<Buffer>& self) { return self->scope(); });
+  add_method<Buffer>(
       "vload",
       [](const Ref<Buffer>& self, nb::object begin, std::optional<DataType> dtype, Expr predicate) {
         return make<BufferLoad>({self, vector_indices(self, begin, dtype), std::move(predicate)});
       },
-      nb::arg("begin"), nb::arg("dtype") = nb::none(), nb::arg("predicate") = nb::none());
-  add_builder_method<Buffer>(
+      "begin"_a, "dtype"_a = nb::none(), "predicate"_a = nb::none());
+  add_method<Buffer>(
       "vstore",
       [](const Ref<Buffer>& self, nb::object begin, const Operand& value, Expr predicate) {
         std::optional<DataType> dtype;
@@ -431,16 +415,15 @@ void bind_buffer_methods() {
         indices = vector_indices(self, begin, dtype);
         return script::store_node(self, value, std::move(indices), std::move(predicate));
       },
-      nb::arg("begin"), nb::arg("value"), nb::arg("predicate") = nb::none());
-  add_builder_method<Buffer>(
+      "begin"_a, "value"_a, "predicate"_a = nb::none());
+  add_method<Buffer>(
       "access_ptr",
       [](const Ref<Buffer>& self, nb::object mask, nb::object, int, const Expr& offset, Expr extent) {
         return access_ptr(self, mask, offset, std::move(extent));
       },
-      nb::arg("access_mask"), nb::arg("ptr_type") = "handle", nb::arg("content_lanes") = 1, nb::arg("offset") = 0,
-      nb::arg("extent") = nb::none());
-  add_builder_method<Buffer>(
-      "offset_of", [](const Ref<Buffer>& self, nb::object indices) { return offset_of(self, to_extents(indices)); });
+      "access_mask"_a, "ptr_type"_a = "handle", "content_lanes"_a = 1, "offset"_a = 0, "extent"_a = nb::none());
+  add_method<Buffer>("offset_of",
+                     [](const Ref<Buffer>& self, nb::object indices) { return offset_of(self, to_extents(indices)); });
   // The name under which a script defined it, as Python functions have.
   auto func = nb::borrow<nb::object>(nb::type<NodeOf<PrimFunc>>());
   nb::object get_name = nb::cpp_function([](const Ref<PrimFunc>& self) {
@@ -458,7 +441,7 @@ void bind_buffer_methods() {
 #endif
   PyDict_SetItemString(members.ptr(), "__name__", property.ptr());
   PyType_Modified(type);
-  add_builder_method<GlobalVar>("__call__", [](const Ref<GlobalVar>& self, nb::args args) {
+  add_method<GlobalVar>("__call__", [](const Ref<GlobalVar>& self, nb::args args) {
     std::vector<NodeRef> items;
     for (nb::handle arg : args) items.push_back(nb::cast<NodeRef>(arg));
     return script::call_function(self, std::move(items));
@@ -493,7 +476,7 @@ void bind_expressions(nb::module_& m) {
       [](const Ref<Buffer>& buffer, std::vector<Expr> indices, Expr predicate) {
         return make<BufferLoad>({buffer, std::move(indices), std::move(predicate)});
       },
-      nb::arg("buffer"), nb::arg("indices"), nb::arg("predicate") = nb::none());
+      "buffer"_a, "indices"_a, "predicate"_a = nb::none());
   m.def("tensor_data", [](DataType dtype, std::vector<int64_t> shape, nb::bytes bytes) {
     return make<TensorData>({dtype, std::move(shape), std::string(bytes.c_str(), bytes.size())});
   });
@@ -511,28 +494,28 @@ void bind_expressions(nb::module_& m) {
 
 // ---- functions, loops, blocks
 
-#define TW_LOOP(name, does)                                                                \
-  m.def(                                                                                   \
-      #name,                                                                               \
-      [](Expr start, Expr stop, Annotations annotations) {                                 \
-        if (!stop.defined()) {                                                             \
-          stop = start;                                                                    \
-          start = zero(stop.dtype());                                                      \
-        }                                                                                  \
-        return script::name(std::move(start), std::move(stop), std::move(annotations));    \
-      },                                                                                   \
-      nb::arg("start"), nb::arg("stop") = nb::none(), nb::arg("annotations") = nb::none(), \
+#define TW_LOOP(name, does)                                                             \
+  m.def(                                                                                \
+      #name,                                                                            \
+      [](Expr start, Expr stop, Annotations annotations) {                              \
+        if (!stop.defined()) {                                                          \
+          stop = start;                                                                 \
+          start = zero(stop.dtype());                                                   \
+        }                                                                               \
+        return script::name(std::move(start), std::move(stop), std::move(annotations)); \
+      },                                                                                \
+      "start"_a, "stop"_a = nb::none(), "annotations"_a = nb::none(),                   \
       does " It goes from `start`, 0 when left out, up to, not including, `stop`.")
 
 void bind_frames(nb::module_& m) {
   m.def("module", &script::module);
-  m.def("module_attrs", &script::module_attrs, nb::arg("attrs"));
+  m.def("module_attrs", &script::module_attrs, "attrs"_a);
   m.def(
       "module_attr",
       [](const Annotations& added, bool overwrite) {
         for (const auto& [name, value] : added.entries()) script::module_attr(name, value, overwrite);
       },
-      nb::arg("added"), nb::arg("overwrite"));
+      "added"_a, "overwrite"_a);
   m.def("module_attributes", [] { return script::module_attributes(); });
   m.def(
       "decl_function",
@@ -540,12 +523,12 @@ void bind_frames(nb::module_& m) {
         const PrimFunc* func = signature.as<PrimFunc>();
         return script::decl_function(name, func ? func->ret_type : Type(signature));
       },
-      nb::arg("name"), nb::arg("signature").none());
-  m.def("def_function", &script::def_function, nb::arg("name"), nb::arg("func"));
-  m.def("prim_func", &script::prim_func, nb::arg("is_private") = false);
-  m.def("func_name", &script::func_name, nb::arg("name"), "The name of a function that is built by calls.");
-  m.def("func_attr", &script::func_attr, nb::arg("attrs"), "Attributes of the function, by name.");
-  m.def("func_ret", &script::func_ret, nb::arg("ret_type"));
+      "name"_a, "signature"_a.none());
+  m.def("def_function", &script::def_function, "name"_a, "func"_a);
+  m.def("prim_func", &script::prim_func, "is_private"_a = false);
+  m.def("func_name", &script::func_name, "name"_a, "The name of a function that is built by calls.");
+  m.def("func_attr", &script::func_attr, "attrs"_a, "Attributes of the function, by name.");
+  m.def("func_ret", &script::func_ret, "ret_type"_a);
   m.def(
       "arg",
       [](const std::string& name, const NodeRef& node) -> NodeRef {
@@ -554,7 +537,7 @@ void bind_frames(nb::module_& m) {
         throw Exception(script_error("builder/arg", "the parameter '" + name + "' is neither a variable nor a buffer",
                                      "parameters are annotated: A: T.Buffer((8,), \"float32\"), n: T.int32"));
       },
-      nb::arg("name"), nb::arg("obj"), "A parameter of a function that is built by calls.");
+      "name"_a, "obj"_a, "A parameter of a function that is built by calls.");
   TW_LOOP(serial, "A loop.");
   TW_LOOP(parallel, "A loop whose iterations may run at the same time, on several threads.");
   TW_LOOP(vectorized, "A loop that becomes vector instructions.");
@@ -564,17 +547,17 @@ void bind_frames(nb::module_& m) {
       [](Expr start, Expr stop, const std::string& thread, Annotations annotations) {
         return script::thread_binding(std::move(start), std::move(stop), thread, std::move(annotations));
       },
-      nb::arg("start"), nb::arg("stop"), nb::arg("thread"), nb::arg("annotations") = nb::none());
-  m.def("grid", &script::grid, nb::arg("extents"));
-  m.def("while_", &script::while_, nb::arg("condition"), "A loop that runs while the condition holds.");
-  m.def("if_", &script::if_, nb::arg("condition"), "A branch; T.Then() and T.Else() stand inside.");
+      "start"_a, "stop"_a, "thread"_a, "annotations"_a = nb::none());
+  m.def("grid", &script::grid, "extents"_a);
+  m.def("while_", &script::while_, "condition"_a, "A loop that runs while the condition holds.");
+  m.def("if_", &script::if_, "condition"_a, "A branch; T.Then() and T.Else() stand inside.");
   m.def("then_", &script::then_, "What happens where the condition of T.If holds.");
   m.def("else_", &script::else_, "What happens where the condition of T.If does not hold.");
-  m.def("assert_", &script::assert_, nb::arg("condition"), nb::arg("message"),
+  m.def("assert_", &script::assert_, "condition"_a, "message"_a,
         "What the statements inside rely on; a call where it does not hold ends with the message.");
-  m.def("let", &script::let, nb::arg("value"), nb::arg("var").none() = nb::none());
-  m.def("attr", &script::attr, nb::arg("node").none(), nb::arg("key"), nb::arg("value"));
-  m.def("env_thread", &script::env_thread, nb::arg("thread_tag"), nb::arg("dtype") = "int32",
+  m.def("let", &script::let, "value"_a, "var"_a = nb::none());
+  m.def("attr", &script::attr, "node"_a.none(), "key"_a, "value"_a);
+  m.def("env_thread", &script::env_thread, "thread_tag"_a, "dtype"_a = "int32",
         "The variable of a thread axis, for T.launch_thread.");
   m.def(
       "launch_thread",
@@ -584,27 +567,27 @@ void bind_frames(nb::module_& m) {
         throw Exception(script_error("builder/thread", "T.launch_thread needs a thread axis or its tag",
                                      "T.launch_thread(\"threadIdx.x\", 32)"));
       },
-      nb::arg("thread"), nb::arg("extent"), "The statements inside run on `extent` threads of an axis.");
-  m.def("block", &script::block, nb::arg("name") = "", nb::arg("no_realize") = false,
+      "thread"_a, "extent"_a, "The statements inside run on `extent` threads of an axis.");
+  m.def("block", &script::block, "name"_a = "", "no_realize"_a = false,
         "A block: a computation with axes of its own, which schedules find by its name.\n\nArgs:\n"
         "    name: for schedules and messages.\n"
         "    no_realize: the block by itself, without values for its axes, as in TVM's scripts.");
   m.def("init", &script::init, "What a reduction does before its first step.");
-  m.def("where", &script::where, nb::arg("predicate"), "The block runs only where this holds.");
+  m.def("where", &script::where, "predicate"_a, "The block runs only where this holds.");
   m.def("reads", [](const std::vector<NodeRef>& regions) { script::reads(to_regions(regions)); });
   m.def("writes", [](const std::vector<NodeRef>& regions) { script::writes(to_regions(regions)); });
-  m.def("block_attr", &script::block_attr, nb::arg("attrs"), "Annotations of the block, by name.");
+  m.def("block_attr", &script::block_attr, "attrs"_a, "Annotations of the block, by name.");
   m.def(
       "axis",
       [](int type, const Ref<Range>& dom, Expr binding, DataType dtype) {
         return script::axis(static_cast<IterType>(type), dom, std::move(binding), dtype);
       },
-      nb::arg("type"), nb::arg("dom"), nb::arg("binding").none(), nb::arg("dtype") = "int32");
+      "type"_a, "dom"_a, "binding"_a.none(), "dtype"_a = "int32");
   m.def("remap", &script::remap);
   m.def("range_between", &script::range_between);
-  m.def("evaluate", &script::evaluate, nb::arg("value"), "A statement that calculates the value, for what that does.");
-  m.def("prefetch", [](const NodeRef& region) { script::prefetch(to_region(region)); }, nb::arg("region"));
-  m.def("fresh_var", &script::fresh_var, nb::arg("type"), nb::arg("is_size") = false);
+  m.def("evaluate", &script::evaluate, "value"_a, "A statement that calculates the value, for what that does.");
+  m.def("prefetch", [](const NodeRef& region) { script::prefetch(to_region(region)); }, "region"_a);
+  m.def("fresh_var", &script::fresh_var, "type"_a, "is_size"_a = false);
   m.def("add", [](const Stmt& stmt) { IRBuilder::require("a statement").add(stmt); });
 }
 

@@ -7,8 +7,7 @@
 #include <nanobind/stl/vector.h>
 #include <nanobind/trampoline.h>
 
-#include "python/process_exit.h"
-#include "python/search_components.h"
+#include "python/part.h"
 #include "search/module_equality.h"
 #include "search/strategy/evolutionary_search.h"
 #include "search/strategy/guided_search.h"
@@ -19,9 +18,6 @@ namespace tilewright::python {
 namespace {
 
 using namespace search;
-using Candidates = std::vector<MeasureCandidate>;
-using Results = std::vector<RunnerResult>;
-
 /// A database in Python: `module_equality` ("structural" where it is missing), commit_workload(module),
 /// get_top_k(workload, count) with records that have `trace` and `run_secs`.
 class PythonTuningDatabase final : public TuningDatabase {
@@ -73,8 +69,8 @@ class PythonTuningDatabase final : public TuningDatabase {
 };
 
 /// `name` says whose they are.
-Candidates candidates_of(const char* name, nb::handle given, const char* hint) {
-  Candidates candidates;
+MeasureCandidates candidates_of(const char* name, nb::handle given, const char* hint) {
+  MeasureCandidates candidates;
   for (nb::handle item : items_of(name, given, "MeasureCandidates")) {
     if (!nb::isinstance<MeasureCandidate>(item)) {
       fail(argument_error("search/candidate",
@@ -91,20 +87,13 @@ TuningPlan plan_of(int64_t max_trials, int64_t num_trials_per_iter, const nb::ob
   auto spaces = unwrap(schedules_of(design_spaces, "design_spaces has", "it is a list of schedules"));
   TuningPlan plan{max_trials, num_trials_per_iter, std::move(spaces), nullptr, nullptr};
   if (!database.is_none()) plan.database = std::make_shared<PythonTuningDatabase>(database);
-  if (!cost_model.is_none()) plan.cost_model = nb::cast<std::shared_ptr<CostModel>>(cost_model);
+  if (!cost_model.is_none()) plan.cost_model = cost_model_of(cost_model);
   return plan;
 }
 
-struct PythonSearchStrategy final : SearchStrategy {
-  NB_TRAMPOLINE(SearchStrategy);
+constexpr char kStrategyException[] = "strategy/exception";
 
-  Status initialize(const TuneContext& context) override {
-    return in_python("strategy/exception", [&]() -> Status {
-      if (overrides<SearchStrategy>(this, "initialize"))
-        overridden<SearchStrategy>(this, "initialize")(context_to_python(context));
-      return Ok{};
-    });
-  }
+struct PythonSearchStrategy final : PythonPart<SearchStrategy, kStrategyException> {
   Status pre_tuning(TuningPlan plan) override {
     return call("pre_tuning", [&](const nb::object& method) {
       nb::list spaces;
@@ -114,18 +103,16 @@ struct PythonSearchStrategy final : SearchStrategy {
              plan.cost_model);
     });
   }
-  Result<std::optional<Candidates>> generate_measure_candidates() override {
-    std::optional<Candidates> candidates;
-    TW_RETURN_IF_ERROR(call("generate_measure_candidates", [&](const nb::object& method) {
-      nb::object answer = method();
-      const std::string who =
-          "generate_measure_candidates() of a '" + class_name(nb::find(static_cast<SearchStrategy*>(this))) + "'";
-      if (!answer.is_none())
-        candidates = candidates_of(("the answer of " + who).c_str(), answer, "None says that the search is over");
-    }));
-    return candidates;
+  Result<std::optional<MeasureCandidates>> generate_measure_candidates() override {
+    return call("generate_measure_candidates",
+                [&](const nb::object& method) -> Result<std::optional<MeasureCandidates>> {
+                  nb::object answer = method();
+                  if (answer.is_none()) return std::optional<MeasureCandidates>();
+                  const std::string who = "the answer of generate_measure_candidates() of a '" + class_of_self() + "'";
+                  return std::optional(candidates_of(who.c_str(), answer, "None says that the search is over"));
+                });
   }
-  Status notify_runner_results(const Candidates& candidates, const Results& results) override {
+  Status notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) override {
     return call("notify_runner_results", [&](const nb::object& method) {
       nb::object result_class = nb::module_::import_("tilewright.meta_schedule.runner").attr("RunnerResult");
       nb::list list;
@@ -138,40 +125,19 @@ struct PythonSearchStrategy final : SearchStrategy {
   }
   bool runs_ahead() const override {
     nb::gil_scoped_acquire gil;
-    const SearchStrategy* self = this;
-    if (!overrides<SearchStrategy>(self, "runs_ahead")) return false;
+    if (!overrides(self(), "runs_ahead")) return false;
     try {
-      return truth_of(nb::find(self).attr("runs_ahead")());
+      return truth_of(nb::find(self()).attr("runs_ahead")());
     } catch (nb::python_error& error) {
       error.discard_as_unraisable("runs_ahead()");
       return false;
     }
   }
-  std::shared_ptr<SearchStrategy> clone() const override { return cloned<SearchStrategy>(this); }
-
- private:
-  template <class Use>
-  Status call(const char* name, Use use) {
-    return in_python("strategy/exception", [&]() -> Status {
-      use(overridden<SearchStrategy>(this, name));
-      return Ok{};
-    });
-  }
 };
-
-/// A method that Python called and C++ implements: a subclass in Python that does not define it says so.
-void require_native(const SearchStrategy& self, const char* name) {
-  const auto* python = dynamic_cast<const PythonSearchStrategy*>(&self);
-  if (python) not_defined<SearchStrategy>(python, name);
-}
 
 nb::object generate(SearchStrategy& self) {
   require_native(self, "generate_measure_candidates");
-  auto made = [&] {
-    GilReleased release;
-    return self.generate_measure_candidates();
-  }();
-  return nb::cast(unwrap(std::move(made)));
+  return nb::cast(unwrap(gil_released([&] { return self.generate_measure_candidates(); })));
 }
 
 nb::class_<SearchStrategy, PythonSearchStrategy> bind_strategy_base(nb::module_& m) {
@@ -179,27 +145,19 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_strategy_base(nb::module_&
       m, "SearchStrategy",
       "Which candidates are measured, and in which order. Subclasses define pre_tuning(), "
       "generate_measure_candidates(), notify_runner_results() and post_tuning().");
-  cls.def_prop_ro(
-      "seconds_by_scope", [](const SearchStrategy& self) { return self.seconds(); },
-      "Where the time of generate_measure_candidates() went, by the published names; none counts twice.");
+  cls.def_prop_ro("seconds_by_scope", &SearchStrategy::seconds,
+                  "Where the time of generate_measure_candidates() went, by the published names; none counts twice.");
   cls.def(nb::init<>())
-      .def(
-          "initialize",
-          [](SearchStrategy& self, const TuneContext& context) {
-            if (dynamic_cast<PythonSearchStrategy*>(&self)) return;  // by super(): nothing to be done here
-            unwrap_status(self.initialize(context));
-          },
-          nb::arg("context"), "Called once, before the first search.")
+      .def("initialize", &initialize_part<SearchStrategy>, "context"_a, "Called once, before the first search.")
       .def(
           "pre_tuning",
           [](SearchStrategy& self, int64_t max_trials, int64_t num_trials_per_iter, const nb::object& design_spaces,
              const nb::object& database, const nb::object& cost_model) {
             require_native(self, "pre_tuning");
-            unwrap_status(
-                self.pre_tuning(plan_of(max_trials, num_trials_per_iter, design_spaces, database, cost_model)));
+            return self.pre_tuning(plan_of(max_trials, num_trials_per_iter, design_spaces, database, cost_model));
           },
-          nb::arg("max_trials"), nb::arg("num_trials_per_iter"), nb::arg("design_spaces"),
-          nb::arg("database").none() = nb::none(), nb::arg("cost_model").none() = nb::none(),
+          "max_trials"_a, "num_trials_per_iter"_a, "design_spaces"_a, "database"_a = nb::none(),
+          "cost_model"_a = nb::none(),
           "Start a search.\n\nArgs:\n    max_trials: how many candidates are measured at most.\n"
           "    num_trials_per_iter: how many candidates a batch has.\n"
           "    design_spaces: schedules whose decisions are varied.\n"
@@ -213,7 +171,7 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_strategy_base(nb::module_&
           "runs_ahead",
           [](const SearchStrategy& self) {
             // Of a subclass in Python this is what it has where it does not define it.
-            return dynamic_cast<const PythonSearchStrategy*>(&self) ? false : self.runs_ahead();
+            return !is_of_python(self) && self.runs_ahead();
           },
           "Whether the next batch may be asked for while the last one is being measured: its results are then told in "
           "turn, but one batch later. tw.tune() asks.")
@@ -224,11 +182,11 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_strategy_base(nb::module_&
           "notify_runner_results",
           [](SearchStrategy& self, nb::handle measure_candidates, nb::handle results) {
             require_native(self, "notify_runner_results");
-            const Candidates candidates = candidates_of("measure_candidates", measure_candidates,
-                                                        "give back what generate_measure_candidates() gave");
-            unwrap_status(self.notify_runner_results(candidates, results_of(results, candidates.size())));
+            const MeasureCandidates candidates = candidates_of("measure_candidates", measure_candidates,
+                                                               "give back what generate_measure_candidates() gave");
+            return self.notify_runner_results(candidates, results_of(results, candidates.size()));
           },
-          nb::arg("measure_candidates"), nb::arg("results"),
+          "measure_candidates"_a, "results"_a,
           "Say what measurements gave.\n\nArgs:\n    measure_candidates: what was measured.\n"
           "    results: one for each, with `run_secs` and `error_msg`.",
           nb::sig("def notify_runner_results(self, measure_candidates: Sequence[MeasureCandidate], "
@@ -237,17 +195,12 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_strategy_base(nb::module_&
           "post_tuning",
           [](SearchStrategy& self) {
             require_native(self, "post_tuning");
-            unwrap_status(self.post_tuning());
+            return self.post_tuning();
           },
           "End the search.")
-      .def(
-          "clone",
-          [](const nb::object& self) {
-            const auto& strategy = nb::cast<const SearchStrategy&>(self);
-            return dynamic_cast<const PythonSearchStrategy*>(&strategy) ? self : nb::cast(strategy.clone());
-          },
-          "A strategy like this one, for another context. A subclass that does not define it is shared.",
-          nb::sig("def clone(self) -> SearchStrategy"));
+      .def("clone", &clone_part<SearchStrategy>,
+           "A strategy like this one, for another context. A subclass that does not define it is shared.",
+           nb::sig("def clone(self) -> SearchStrategy"));
   return cls;
 }
 
@@ -268,7 +221,7 @@ void bind_candidate(nb::module_& m) {
             }
             new (self) MeasureCandidate{taken(sch), std::move(infos)};
           },
-          nb::arg("sch"), nb::arg("args_info").none() = nb::none(),
+          "sch"_a, "args_info"_a = nb::none(),
           "Make one.\n\nArgs:\n    sch: the schedule.\n    args_info: what the kernel is called with.",
           nb::sig("def __init__(self, sch: Schedule, args_info: Sequence[Any] | None = None) -> None"))
       .def_prop_ro(
@@ -321,33 +274,19 @@ std::shared_ptr<SearchStrategy> create(const std::string& kind, nb::kwargs optio
 }
 
 void bind_guided(nb::module_& m) {
-  using Options = GuidedSearchOptions;
-  nb::class_<GuidedSearch, SearchStrategy> cls(
-      m, "GuidedSearch",
+  auto cls = part<GuidedSearch>(
+      m,
       "Many points are drafted by an estimate, the learned model ranks them, few are measured; a share of each batch "
-      "changes single decisions of the best.");
-  const Options defaults;
-  cls.def(nb::new_([](int64_t drafts, int64_t reservoir, int64_t ranked, int64_t exploration, double descent_share,
-                      double random_share, int64_t neighbors, bool ends_with_descent, const nb::object& prior) {
-            std::shared_ptr<CostModel> model;
-            if (!prior.is_none()) model = nb::cast<std::shared_ptr<CostModel>>(prior);
-            return unwrap(GuidedSearch::make(
-                {drafts, reservoir, ranked, exploration, descent_share, random_share, neighbors, ends_with_descent},
-                std::move(model)));
-          }),
-          nb::kw_only(), nb::arg("drafts") = defaults.drafts, nb::arg("reservoir") = defaults.reservoir,
-          nb::arg("ranked") = defaults.ranked, nb::arg("exploration") = defaults.exploration,
-          nb::arg("descent_share") = defaults.descent_share, nb::arg("random_share") = defaults.random_share,
-          nb::arg("neighbors") = defaults.neighbors, nb::arg("ends_with_descent") = defaults.ends_with_descent,
-          nb::arg("prior").none() = nb::none(),
-          "Make one.\n\nArgs:\n    drafts: points drawn for a batch; an eighth of it where a function has to be run.\n"
-          "    reservoir: points that wait at most.\n    ranked: of them that the learned model sees.\n"
-          "    exploration: trials before anything depends on results.\n"
-          "    descent_share: share of a batch that changes single decisions of the best, afterwards.\n"
-          "    random_share: share of the others that are drawn at random.\n"
-          "    neighbors: changes of one point that are looked at, at most.\n"
-          "    ends_with_descent: whether the search is over when no single change helps any more.\n"
-          "    prior: a cost model that needs no measurements; the analytical one by default.");
+      "changes single decisions of the best.",
+      nb::kw_only(),
+      "Make one.\n\nArgs:\n    drafts: points drawn for a batch; an eighth of it where a function has to be run.\n"
+      "    reservoir: points that wait at most.\n    ranked: of them that the learned model sees.\n"
+      "    exploration: trials before anything depends on results.\n"
+      "    descent_share: share of a batch that changes single decisions of the best, afterwards.\n"
+      "    random_share: share of the others that are drawn at random.\n"
+      "    neighbors: changes of one point that are looked at, at most.\n"
+      "    ends_with_descent: whether the search is over when no single change helps any more.\n"
+      "    prior: a cost model that needs no measurements; the analytical one by default.");
   bind_reasons(
       cls, [](const GuidedSearch& self) { return self.draw_counts().refused; }, kRefusalsDoc, kFirstRefusalsDoc);
   cls.def_prop_ro(
@@ -355,24 +294,8 @@ void bind_guided(nb::module_& m) {
 }
 
 void bind_evolution(nb::module_& m) {
-  using Options = EvolutionarySearchOptions;
-  nb::class_<EvolutionarySearch, SearchStrategy> cls(
-      m, "EvolutionarySearch", "Candidates that the cost model likes have children; the best are measured.");
-  const Options defaults;
-  cls.def(
-      nb::new_([](int64_t population_size, double init_measured_ratio, int64_t init_min_unmeasured,
-                  int64_t max_fail_count, int64_t genetic_num_iters, double genetic_mutate_prob,
-                  int64_t genetic_max_fail_count, double eps_greedy) {
-        return unwrap(
-            EvolutionarySearch::make({population_size, init_measured_ratio, init_min_unmeasured, max_fail_count,
-                                      genetic_num_iters, genetic_mutate_prob, genetic_max_fail_count, eps_greedy}));
-      }),
-      nb::kw_only(), nb::arg("population_size") = defaults.population_size,
-      nb::arg("init_measured_ratio") = defaults.init_measured_ratio,
-      nb::arg("init_min_unmeasured") = defaults.init_min_unmeasured,
-      nb::arg("max_fail_count") = defaults.max_fail_count, nb::arg("genetic_num_iters") = defaults.genetic_num_iters,
-      nb::arg("genetic_mutate_prob") = defaults.genetic_mutate_prob,
-      nb::arg("genetic_max_fail_count") = defaults.genetic_max_fail_count, nb::arg("eps_greedy") = defaults.eps_greedy,
+  auto cls = part<EvolutionarySearch>(
+      m, "Candidates that the cost model likes have children; the best are measured.", nb::kw_only(),
       "Make one.\n\nArgs:\n    population_size: places of a generation.\n"
       "    init_measured_ratio: share of them that the best measured candidates take at first.\n"
       "    init_min_unmeasured: points at random that there have to be.\n"
@@ -385,29 +308,17 @@ void bind_evolution(nb::module_& m) {
   cls.def(
       "sample_init_population",
       [](EvolutionarySearch& self, size_t num) {
-        nb::list result;
-        auto drawn = [&] {
-          GilReleased release;
-          return unwrap(self.sample_init_population(num));
-        }();
-        for (schedule::Schedule& item : drawn) result.append(python::to_python(std::move(item)));
-        return result;
+        return schedules_to_python(gil_released([&] { return self.sample_init_population(num); }));
       },
-      nb::arg("num"), "Points at random, postprocessed, in batches of so many: a step of a round, for tests.",
+      "num"_a, "Points at random, postprocessed, in batches of so many: a step of a round, for tests.",
       nb::sig("def sample_init_population(self, num: int) -> list[Schedule]"));
   cls.def(
       "evolve_with_cost_model",
       [](EvolutionarySearch& self, const nb::object& population, size_t num) {
         auto given = unwrap(schedules_of(population, "population has", "it is a list of schedules"));
-        auto best = [&] {
-          GilReleased release;
-          return self.evolve_with_cost_model(std::move(given), num);
-        }();
-        nb::list result;
-        for (schedule::Schedule& item : unwrap(std::move(best))) result.append(python::to_python(std::move(item)));
-        return result;
+        return schedules_to_python(gil_released([&] { return self.evolve_with_cost_model(std::move(given), num); }));
       },
-      nb::arg("population"), nb::arg("num"),
+      "population"_a, "num"_a,
       "The best new candidates after all generations: a step of a round, for tests.\n\nArgs:\n"
       "    population: schedules to begin with.\n    num: how many at most.",
       nb::sig("def evolve_with_cost_model(self, population: Sequence[Schedule], num: int) -> list[Schedule]"));
@@ -424,13 +335,13 @@ void bind_search_strategy(nb::module_& m) {
   bind_refusals(replay_func);
   nb::class_<ReplayTrace, SearchStrategy> replay_trace(m, "ReplayTrace",
                                                        "Points at random: the trace of a design space, drawn anew.");
-  replay_trace.def(nb::init<int64_t>(), nb::arg("max_fail_count") = 100,
+  replay_trace.def(nb::init<int64_t>(), "max_fail_count"_a = 100,
                    "Make one.\n\nArgs:\n"
                    "    max_fail_count: refused points in a row that leave a place in the batch empty.");
   bind_refusals(replay_trace);
   bind_evolution(m);
   bind_guided(m);
-  base.def_static("create", &create, nb::arg("kind"), nb::arg("options"),
+  base.def_static("create", &create, "kind"_a, "options"_a,
                   "The strategy of a name.\n\nArgs:\n"
                   "    kind: \"guided\", \"draft-and-verify\", \"descent\", \"evolutionary\", \"replay-trace\" or "
                   "\"replay-func\".\n    options: as its class takes.",

@@ -7,8 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "python/process_exit.h"
-#include "python/search_components.h"
+#include "python/part.h"
 #include "search/mutators/defaults.h"
 #include "search/postprocs/defaults.h"
 #include "search/rules/defaults.h"
@@ -20,47 +19,31 @@
 namespace tilewright::python {
 namespace {
 
+using search::Schedules;
 using search::SpaceGenerator;
 using search::TuneContext;
 
-struct PythonSpaceGenerator final : SpaceGenerator {
-  NB_TRAMPOLINE(SpaceGenerator);
+constexpr char kSpaceException[] = "space/exception";
 
+struct PythonSpaceGenerator final : PythonPart<SpaceGenerator, kSpaceException> {
   Status initialize(const TuneContext& context) override {
-    if (!overrides_initialize()) return SpaceGenerator::initialize(context);
-    return in_python("space/exception", [&]() -> Status {
-      overridden<SpaceGenerator>(this, "initialize")(context_to_python(context));
-      return Ok{};
-    });
+    const bool is_overridden = [&] {
+      nb::gil_scoped_acquire gil;
+      return overrides(self(), "initialize");
+    }();
+    return is_overridden ? PythonPart::initialize(context) : SpaceGenerator::initialize(context);
   }
-  Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override {
-    return in_python("space/exception", [&] {
-      nb::object made = overridden<SpaceGenerator>(this, "generate_design_space")(module);
-      const std::string of = class_name(nb::find(static_cast<const SpaceGenerator*>(this)));
-      return schedules_of(made, "generate_design_space() of a '" + of + "' gave",
+  Result<Schedules> generate_design_space(const Ref<Module>& module) override {
+    return call("generate_design_space", [&](const nb::object& method) {
+      return schedules_of(method(module), "generate_design_space() of a '" + class_of_self() + "' gave",
                           "it gives a list of schedules, such as [tw.Schedule(module)]");
     });
-  }
-  std::shared_ptr<SpaceGenerator> clone() const override { return cloned<SpaceGenerator>(this); }
-
- private:
-  bool overrides_initialize() const {
-    nb::gil_scoped_acquire gil;
-    return overrides<SpaceGenerator>(this, "initialize");
   }
 };
 
 nb::list generate_spaces(SpaceGenerator& self, const Ref<Module>& module) {
-  if (auto* python = dynamic_cast<PythonSpaceGenerator*>(&self)) {
-    not_defined<SpaceGenerator>(python, "generate_design_space");
-  }
-  auto made = [&] {
-    GilReleased release;
-    return self.generate_design_space(module);
-  }();
-  nb::list result;
-  for (schedule::Schedule& item : unwrap(std::move(made))) result.append(to_python(std::move(item), module));
-  return result;
+  require_native(self, "generate_design_space");
+  return schedules_to_python(gil_released([&] { return self.generate_design_space(module); }), module);
 }
 
 /// A list of components that Python gave a space.
@@ -103,7 +86,10 @@ search::Mutators checked(search::Mutators mutators) {
   return mutators;
 }
 
-std::optional<search::ScheduleRules> schedule_rules(const SpaceGenerator& space) { return space.schedule_rules; }
+template <auto kParts>
+auto get(const SpaceGenerator& space) {
+  return space.*kParts;
+}
 
 void set_schedule_rules(SpaceGenerator& space, nb::handle given) {
   space.schedule_rules = cast_parts<search::ScheduleRules>(given, "schedule_rules", "schedule rules");
@@ -132,11 +118,11 @@ nb::object mutator_probs(const SpaceGenerator& space) {
 search::ScheduleFn::Function schedule_function(nb::callable function) {
   auto held = std::make_shared<HeldCallable>(std::move(function));
   return [held](schedule::Schedule schedule) {
-    return in_python("space/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
+    return in_python("space/exception", [&]() -> Result<Schedules> {
       SchedulePtr object = to_python(std::move(schedule));
       object->original = object->schedule.module();
       nb::object answer = held->callable(object);
-      if (answer.is_none()) return std::vector<schedule::Schedule>{object->schedule};
+      if (answer.is_none()) return Schedules{object->schedule};
       const std::string name =
           nb::cast<std::string>(nb::str(nb::getattr(held->callable, "__name__", nb::str("space"))));
       return schedules_of(answer, "the space '" + name + "' returned",
@@ -172,25 +158,18 @@ search::FunctionSpace::Function rerun_function(nb::callable function, bool with_
 /// Rules, postprocessors and mutators as the constructors of spaces take them: a list, the name of a kind of target, or
 /// "from-target", which is what None means, too.
 void give_parts(SpaceGenerator& space, nb::handle rules, nb::handle postprocs, nb::handle mutators) {
-  const auto is_left_open = [](nb::handle part) {
-    return part.is_none() || (nb::isinstance<nb::str>(part) && nb::cast<std::string>(part) == "from-target");
+  const auto give = [](auto& parts, nb::handle given, const auto& defaults, const auto& read) {
+    if (given.is_none()) return;
+    if (!nb::isinstance<nb::str>(given)) return read(given);
+    const auto kind = nb::cast<std::string>(given);
+    if (kind != "from-target") parts = unwrap(defaults(kind));
   };
-  if (!is_left_open(rules)) {
-    space.schedule_rules = nb::isinstance<nb::str>(rules)
-                               ? unwrap(search::default_schedule_rules(nb::cast<std::string>(rules)))
-                               : cast_part<search::ScheduleRules>(rules, "sch_rules", "schedule rules");
-  }
-  if (!is_left_open(postprocs)) {
-    space.postprocs = nb::isinstance<nb::str>(postprocs)
-                          ? unwrap(search::default_postprocs(nb::cast<std::string>(postprocs)))
-                          : cast_part<search::Postprocs>(postprocs, "postprocs", "postprocessors");
-  }
-  if (is_left_open(mutators)) return;
-  if (nb::isinstance<nb::str>(mutators)) {
-    space.mutators = unwrap(search::default_mutators(nb::cast<std::string>(mutators)));
-  } else {
-    set_mutator_probs(space, mutators);
-  }
+  give(space.schedule_rules, rules, search::default_schedule_rules, [&](nb::handle given) {
+    space.schedule_rules = cast_part<search::ScheduleRules>(given, "sch_rules", "schedule rules");
+  });
+  give(space.postprocs, postprocs, search::default_postprocs,
+       [&](nb::handle given) { space.postprocs = cast_part<search::Postprocs>(given, "postprocs", "postprocessors"); });
+  give(space.mutators, mutators, search::default_mutators, [&](nb::handle given) { set_mutator_probs(space, given); });
 }
 
 /// A generator as it is, or the space of a function: of one of tw.space too.
@@ -227,16 +206,14 @@ search::PostOrderApply::BlockFilter block_filter(const nb::object& function) {
 void bind_generator(nb::module_& m) {
   nb::class_<SpaceGenerator, PythonSpaceGenerator> cls(
       m, "SpaceGenerator", "Where the schedules of a search come from. Subclasses define generate_design_space().");
-  bind_reasons(
-      cls, [](const SpaceGenerator& self) { return self.refusals(); },
-      "How often a rule failed on a block, which stayed as it was, by reason.",
-      "What was said of the first block that a rule failed on, by reason.");
+  bind_reasons(cls, &SpaceGenerator::refusals, "How often a rule failed on a block, which stayed as it was, by reason.",
+               "What was said of the first block that a rule failed on, by reason.");
   cls.def(nb::init<>())
-      .def_prop_rw("schedule_rules", &schedule_rules, &set_schedule_rules, nb::arg().none(),
+      .def_prop_rw("schedule_rules", &get<&SpaceGenerator::schedule_rules>, &set_schedule_rules, nb::arg().none(),
                    nb::for_getter(nb::sig("def schedule_rules(self) -> list[ScheduleRule] | None")),
                    nb::for_setter(nb::sig("def schedule_rules(self, value: Sequence[ScheduleRule] | None, /) -> None")),
                    "What is applied to blocks; None until initialize() fills in those of the target.")
-      .def_prop_rw("sch_rules", &schedule_rules, &set_schedule_rules, nb::arg().none(),
+      .def_prop_rw("sch_rules", &get<&SpaceGenerator::schedule_rules>, &set_schedule_rules, nb::arg().none(),
                    nb::for_getter(nb::sig("def sch_rules(self) -> list[ScheduleRule] | None")),
                    nb::for_setter(nb::sig("def sch_rules(self, value: Sequence[ScheduleRule] | None, /) -> None")),
                    "The same as schedule_rules.")
@@ -245,7 +222,7 @@ void bind_generator(nb::module_& m) {
                    nb::for_setter(nb::sig("def mutator_probs(self, value: Mapping[Mutator, float] | None, /) -> None")),
                    "The mutators and their probabilities.")
       .def_prop_rw(
-          "postprocs", [](const SpaceGenerator& self) { return self.postprocs; },
+          "postprocs", &get<&SpaceGenerator::postprocs>,
           [](SpaceGenerator& self, nb::handle given) {
             self.postprocs = cast_parts<search::Postprocs>(given, "postprocs", "postprocessors");
           },
@@ -253,7 +230,7 @@ void bind_generator(nb::module_& m) {
           nb::for_setter(nb::sig("def postprocs(self, value: Sequence[Postproc] | None, /) -> None")),
           "What is done to candidates before they are built; None until initialize() fills in those of the target.")
       .def_prop_rw(
-          "mutators", [](const SpaceGenerator& self) { return self.mutators; },
+          "mutators", &get<&SpaceGenerator::mutators>,
           [](SpaceGenerator& self, nb::handle given) { set_mutators(self, given, "mutators"); }, nb::arg().none(),
           nb::for_getter(nb::sig("def mutators(self) -> list[tuple[Mutator, float]] | None")),
           nb::for_setter(nb::sig("def mutators(self, value: Sequence[tuple[Mutator, float]] | Mapping[Mutator, float] "
@@ -263,24 +240,17 @@ void bind_generator(nb::module_& m) {
           "initialize",
           [](SpaceGenerator& self, const TuneContext& context) {
             // As a method of the base class: a subclass in Python calls it by super().
-            Status status = dynamic_cast<PythonSpaceGenerator*>(&self) ? self.SpaceGenerator::initialize(context)
-                                                                       : self.initialize(context);
-            unwrap_status(std::move(status));
+            return is_of_python(self) ? self.SpaceGenerator::initialize(context) : self.initialize(context);
           },
-          nb::arg("context"), "Fill in what is not given, and initialize rules, postprocessors and mutators.")
-      .def("generate_design_space", &generate_spaces, nb::arg("module"),
+          "context"_a, "Fill in what is not given, and initialize rules, postprocessors and mutators.")
+      .def("generate_design_space", &generate_spaces, "module"_a,
            "The schedules of a program, one for each way to say it.",
            nb::sig("def generate_design_space(self, module: Module) -> list[Schedule]"))
-      .def(
-          "clone",
-          [](const nb::object& self) {
-            const auto& generator = nb::cast<const SpaceGenerator&>(self);
-            return dynamic_cast<const PythonSpaceGenerator*>(&generator) ? self : nb::cast(generator.clone());
-          },
-          "A generator like this one, for another context. A subclass that does not define it is shared.",
-          nb::sig("def clone(self) -> SpaceGenerator"))
+      .def("clone", &clone_part<SpaceGenerator>,
+           "A generator like this one, for another context. A subclass that does not define it is shared.",
+           nb::sig("def clone(self) -> SpaceGenerator"))
       .def_static(
-          "create", &create, nb::arg("kind") = "post-order-apply", nb::arg("args"), nb::arg("options"),
+          "create", &create, "kind"_a = "post-order-apply", "args"_a, "options"_a,
           "The generator of a name, or of a function.\n\nArgs:\n"
           "    kind: \"post-order-apply\", \"union\", or a function of a schedule. One that is there is given back.\n"
           "    args: as its class takes.\n    options: as its class takes.",
@@ -297,8 +267,8 @@ void bind_spaces_of_functions(nb::module_& m) {
             new (self) search::ScheduleFn(schedule_function(std::move(function)));
             give_parts(*self, rules, postprocs, mutators);
           },
-          nb::arg("function"), nb::arg("sch_rules").none() = "from-target", nb::arg("postprocs").none() = "from-target",
-          nb::arg("mutator_probs").none() = "from-target",
+          "function"_a, "sch_rules"_a.none() = "from-target", "postprocs"_a.none() = "from-target",
+          "mutator_probs"_a.none() = "from-target",
           "The space of a function.\n\nArgs:\n"
           "    function: changes the schedule that it is given, or returns one, or a list of them.\n"
           "    sch_rules: see PostOrderApply; a function needs none.\n"
@@ -315,7 +285,7 @@ void bind_spaces_of_functions(nb::module_& m) {
           [](search::FunctionSpace* self, nb::callable function, bool with_target) {
             new (self) search::FunctionSpace(rerun_function(std::move(function), with_target));
           },
-          nb::arg("function"), nb::arg("with_target") = false,
+          "function"_a, "with_target"_a = false,
           "The space of a function.\n\nArgs:\n"
           "    function: changes the schedule that it is given; its second argument says whether the point that is to "
           "be tried first is wanted.\n"
@@ -336,9 +306,8 @@ void bind_spaces_of_rules(nb::module_& m) {
             new (self) search::PostOrderApply(block_filter(filter.is_none() ? published : filter));
             give_parts(*self, rules, postprocs, mutators);
           },
-          nb::arg("block_filter").none() = nb::none(), nb::arg("sch_rules").none() = "from-target",
-          nb::arg("postprocs").none() = "from-target", nb::arg("mutator_probs").none() = "from-target", nb::kw_only(),
-          nb::arg("f_block_filter").none() = nb::none(),
+          "block_filter"_a = nb::none(), "sch_rules"_a.none() = "from-target", "postprocs"_a.none() = "from-target",
+          "mutator_probs"_a.none() = "from-target", nb::kw_only(), "f_block_filter"_a = nb::none(),
           "The space of schedule_rules.\n\nArgs:\n"
           "    block_filter: says of a Block whether rules are to see it.\n"
           "    sch_rules: what is applied to blocks, in this order: a list, the name of a kind of target, or "
@@ -361,8 +330,8 @@ void bind_spaces_of_rules(nb::module_& m) {
             new (self) search::SpaceGeneratorUnion(std::move(members));
             give_parts(*self, rules, postprocs, mutators);
           },
-          nb::arg("space_generators") = nb::tuple(), nb::arg("sch_rules").none() = "from-target",
-          nb::arg("postprocs").none() = "from-target", nb::arg("mutator_probs").none() = "from-target",
+          "space_generators"_a = nb::tuple(), "sch_rules"_a.none() = "from-target",
+          "postprocs"_a.none() = "from-target", "mutator_probs"_a.none() = "from-target",
           "The space of several.\n\nArgs:\n"
           "    space_generators: spaces, or functions of a schedule, as ScheduleFn takes them.\n"
           "    sch_rules: see PostOrderApply; each space has its own.\n"

@@ -9,15 +9,14 @@
 namespace tilewright::python {
 namespace {
 
-void register_python(std::string name, Ref<PrimFunc> desc, Ref<PrimFunc> impl, std::vector<std::string> features,
-                     bool replace, bool compact) {
-  Status status = register_tensor_intrin({.name = std::move(name),
-                                          .desc = std::move(desc),
-                                          .impl = std::move(impl),
-                                          .features = std::move(features),
-                                          .compact = compact},
-                                         replace);
-  if (!status.ok()) throw Exception(std::move(status.error()));
+Status register_python(std::string name, Ref<PrimFunc> desc, Ref<PrimFunc> impl, std::vector<std::string> features,
+                       bool replace, bool compact) {
+  return register_tensor_intrin({.name = std::move(name),
+                                 .desc = std::move(desc),
+                                 .impl = std::move(impl),
+                                 .features = std::move(features),
+                                 .compact = compact},
+                                replace);
 }
 
 nb::object find_python(const std::string& name) {
@@ -39,9 +38,9 @@ void ask_python(std::string_view name) {
 }  // namespace
 
 void bind_tensor_intrin(nb::module_& m) {
-  m.def("register_tensor_intrin", &register_python, nb::arg("name"), nb::arg("desc"), nb::arg("impl"),
-        nb::arg("features"), nb::arg("replace"), nb::arg("compact"));
-  m.def("find_tensor_intrin", &find_python, nb::arg("name"), "Description, implementation and features, or None.");
+  m.def("register_tensor_intrin", &register_python, "name"_a, "desc"_a, "impl"_a, "features"_a, "replace"_a,
+        "compact"_a);
+  m.def("find_tensor_intrin", &find_python, "name"_a, "Description, implementation and features, or None.");
   m.def("tensor_intrin_names", &tensor_intrin_names);
   set_tensor_intrin_source(&ask_python);
 }

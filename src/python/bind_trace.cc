@@ -112,9 +112,7 @@ class StepReader {
     RecordedParts parts;
     for (nb::handle input : instruction.inputs) parts.inputs.push_back(value(input));
     for (nb::handle attr : instruction.attrs) parts.attrs.push_back(value(attr));
-    auto built = from_parts(*instruction.kind, parts, decision);
-    if (!built.ok()) fail(std::move(built.error()));
-    Step step{std::move(*built), {}, nullptr};
+    Step step{unwrap(from_parts(*instruction.kind, parts, decision)), {}, nullptr};
     for (nb::handle output : instruction.outputs) step.outputs.push_back(number(output));
     return step;
   }
@@ -206,14 +204,14 @@ PyKind find_instruction_kind(const std::string& name) {
 
 void bind_instruction(nb::module_& m) {
   nb::class_<PyKind>(m, "InstructionKind", "What an instruction does: the name of a method of Schedule in traces.")
-      .def_static("get", &find_instruction_kind, nb::arg("name"), "The kind of that name, 'Split' for split().")
+      .def_static("get", &find_instruction_kind, "name"_a, "The kind of that name, 'Split' for split().")
       .def_prop_ro(
           "name", [](const PyKind& self) { return std::string(self.info->kind); }, "As in traces.")
       .def_prop_ro(
           "is_pure", [](const PyKind& self) { return self.info->family != Family::kTransform; },
           "Whether it leaves the program as it is, so that a trace may do without it.")
       .def(
-          "same_as", [](const PyKind& self, const PyKind& other) { return self.info == other.info; }, nb::arg("other"),
+          "same_as", [](const PyKind& self, const PyKind& other) { return self.info == other.info; }, "other"_a,
           "Whether it is the same kind.")
       .def(
           "__eq__",
@@ -231,7 +229,7 @@ void bind_instruction(nb::module_& m) {
              const nb::iterable& outputs) {
             new (self) PyInstruction{kind.info, nb::list(inputs), nb::list(attrs), nb::list(outputs)};
           },
-          nb::arg("kind"), nb::arg("inputs"), nb::arg("attrs"), nb::arg("outputs"),
+          "kind"_a, "inputs"_a, "attrs"_a, "outputs"_a,
           "Make an instruction by hand.\n\nArgs:\n"
           "    kind: what it does.\n"
           "    inputs: handles and values, in the order of the method's parameters, lists of loops flattened.\n"
@@ -241,16 +239,10 @@ void bind_instruction(nb::module_& m) {
                "outputs: Sequence[object]) -> None"))
       .def_prop_ro(
           "kind", [](const PyInstruction& self) { return PyKind{self.kind}; }, "What it does.")
-      .def_prop_ro(
-          "inputs", [](const PyInstruction& self) { return self.inputs; }, "Handles and values.",
-          list("def inputs(self) -> list[Any]"))
-      .def_prop_ro(
-          "attrs", [](const PyInstruction& self) { return self.attrs; }, "The other parameters.",
-          list("def attrs(self) -> list[Any]"))
-      .def_prop_ro(
-          "outputs", [](const PyInstruction& self) { return self.outputs; }, "Handles of what it gives.",
-          list("def outputs(self) -> list[Any]"))
-      .def("same_as", &is_same, nb::arg("other"), "Whether it is the same step.")
+      .def_ro("inputs", &PyInstruction::inputs, "Handles and values.", list("def inputs(self) -> list[Any]"))
+      .def_ro("attrs", &PyInstruction::attrs, "The other parameters.", list("def attrs(self) -> list[Any]"))
+      .def_ro("outputs", &PyInstruction::outputs, "Handles of what it gives.", list("def outputs(self) -> list[Any]"))
+      .def("same_as", &is_same, "other"_a, "Whether it is the same step.")
       .def("__eq__", &is_same, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__",
            [](const PyInstruction& self) {
@@ -331,8 +323,7 @@ PyTrace with_other_decision(PyTrace& self, const PyInstruction& inst, const nb::
                             bool remove_postproc) {
   size_t position = 0;
   Value value = decision_from_python(decision);
-  auto fits = check_decision(find_step(self, inst, &position), value);
-  if (!fits.ok()) fail(std::move(fits.error()));
+  unwrap_status(check_decision(find_step(self, inst, &position), value));
   PyTrace result{unwrap(self.trace.with_decision(position, value)), self.owner, false, self.own_numbers};
   return trimmed(result, remove_postproc);
 }
@@ -352,8 +343,7 @@ void apply_trace(PyTrace& self, const SchedulePtr& sch, bool remove_postproc, co
                                                     there.attrs, decision_to_python(decision_of(step.instruction))));
     };
   }
-  auto done = replay(applied.trace, sch->schedule, options);
-  if (!done.ok()) fail_in(*sch, std::move(done.error()));
+  unwrap_in(*sch, replay(applied.trace, sch->schedule, options));
 }
 
 PyTrace trace_from_json(nb::handle json) {
@@ -370,7 +360,7 @@ void bind_changes(nb::class_<PyTrace>& cls) {
         give_own_numbers(self);
         self.trace.append(StepReader(self.owner).read(inst, decision_from_python(decision)));
       },
-      nb::arg("inst"), nb::arg("decision").none() = nb::none(),
+      "inst"_a, "decision"_a = nb::none(),
       "Add a step.\n\nArgs:\n    inst: the step.\n    decision: what it shall draw.",
       nb::sig("def append(self, inst: Instruction, decision: int | Sequence[int] | None = None) -> None"));
   cls.def(
@@ -384,8 +374,7 @@ void bind_changes(nb::class_<PyTrace>& cls) {
       },
       "Take the last step away.\n\nReturns:\n    The step; None when there is none.",
       nb::sig("def pop(self) -> Instruction | None"));
-  cls.def("with_decision", &with_other_decision, nb::arg("inst"), nb::arg("decision").none(),
-          nb::arg("remove_postproc") = false,
+  cls.def("with_decision", &with_other_decision, "inst"_a, "decision"_a.none(), "remove_postproc"_a = false,
           "The trace with another decision.\n\nArgs:\n    inst: a drawing step of the trace.\n"
           "    decision: what it shall take; None draws. Of a trace that a schedule has recorded it has to fit.\n"
           "    remove_postproc: stop before enter_postproc().",
@@ -398,7 +387,7 @@ void bind_changes(nb::class_<PyTrace>& cls) {
         result.trace = result.trace.simplified();
         return result;
       },
-      nb::arg("remove_postproc") = false,
+      "remove_postproc"_a = false,
       "The trace without lookups and draws whose results nothing uses.\n\nArgs:\n"
       "    remove_postproc: stop before enter_postproc().");
 }
@@ -410,7 +399,7 @@ void bind_show(nb::class_<PyTrace>& cls) {
         nb::module_::import_("tilewright.script.display")
             .attr("print_script")(self.attr("__str__")(), style, black_format);
       },
-      nb::arg("style").none() = nb::none(), nb::arg("black_format").none() = nb::none(),
+      "style"_a = nb::none(), "black_format"_a = nb::none(),
       "Print the trace, colored where a program would be.\n\nArgs:\n"
       "    style: as of a program's show().\n    black_format: as of a program's show().");
 }
@@ -441,7 +430,7 @@ void bind_trace(nb::module_& m) {
       [](PyTrace* self, const nb::iterable& insts, const nb::dict& decisions) {
         new (self) PyTrace(make_trace(insts, decisions));
       },
-      nb::arg("insts"), nb::arg("decisions") = nb::dict(),
+      "insts"_a, "decisions"_a = nb::dict(),
       "Make a trace by hand.\n\nArgs:\n    insts: the steps.\n    decisions: what drawing steps shall take.",
       nb::sig("def __init__(self, insts: Sequence[Instruction], "
               "decisions: Mapping[Instruction, int | Sequence[int]] = {}) -> None"));
@@ -481,23 +470,23 @@ void bind_trace(nb::module_& m) {
         size_t position = 0;
         return decision_to_python(decision_of(find_step(self, inst, &position).instruction));
       },
-      nb::arg("inst"), "What a step drew; None where it draws nothing.",
+      "inst"_a, "What a step drew; None where it draws nothing.",
       nb::sig("def get_decision(self, inst: Instruction) -> int | list[int] | None"));
   cls.def(
       "as_python",
       [](const PyTrace& self, bool remove_postproc) { return trimmed(self, remove_postproc).trace.as_python(); },
-      nb::arg("remove_postproc") = false,
+      "remove_postproc"_a = false,
       "One line of Python per step.\n\nArgs:\n    remove_postproc: stop before enter_postproc().");
   cls.def(
       "as_json",
       [](const PyTrace& self, bool remove_postproc) {
         return json_loads(trimmed(self, remove_postproc).trace.as_json());
       },
-      nb::arg("remove_postproc") = false,
+      "remove_postproc"_a = false,
       "The trace in TVM's JSON form, as nested lists.\n\nArgs:\n"
       "    remove_postproc: stop before enter_postproc().",
       nb::sig("def as_json(self, remove_postproc: bool = False) -> list[object]"));
-  cls.def_static("from_json", &trace_from_json, nb::arg("json"), "The trace that as_json() gave, or its text.",
+  cls.def_static("from_json", &trace_from_json, "json"_a, "The trace that as_json() gave, or its text.",
                  nb::sig("def from_json(json: object) -> Trace"));
   cls.def_static(
       "apply_json_to_schedule",
@@ -505,11 +494,10 @@ void bind_trace(nb::module_& m) {
         PyTrace trace = trace_from_json(json_obj);
         apply_trace(trace, sch, false, nb::none(), false, nb::none());
       },
-      nb::arg("json_obj"), nb::arg("sch"), "Apply all steps of a trace in JSON form to a schedule.",
+      "json_obj"_a, "sch"_a, "Apply all steps of a trace in JSON form to a schedule.",
       nb::sig("def apply_json_to_schedule(json_obj: object, sch: Schedule) -> None"));
-  cls.def("apply_to_schedule", &apply_trace, nb::arg("sch"), nb::arg("remove_postproc") = false,
-          nb::arg("decision_provider").none() = nb::none(), nb::kw_only(), nb::arg("fresh") = false,
-          nb::arg("decide").none() = nb::none(),
+  cls.def("apply_to_schedule", &apply_trace, "sch"_a, "remove_postproc"_a = false, "decision_provider"_a = nb::none(),
+          nb::kw_only(), "fresh"_a = false, "decide"_a = nb::none(),
           "Apply the steps to a schedule.\n\nArgs:\n"
           "    sch: a schedule of the program that the trace was recorded on, or of one with the same names.\n"
           "    remove_postproc: stop before enter_postproc().\n"

@@ -26,9 +26,7 @@ void bind_tune_context(nb::module_& m) {
       .def_rw("seed", &TuneContext::seed, "All that is drawn follows from it.")
       .def_rw("rand_state", &TuneContext::seed, "The seed, by its name in TVM.")
       .def_rw("num_threads", &TuneContext::num_threads, "Threads that draw candidates.")
-      .def(
-          "initialize", [](TuneContext& self) { unwrap_status(self.initialize()); },
-          "Initialize the space generator, then the strategy.");
+      .def("initialize", &TuneContext::initialize, "Initialize the space generator, then the strategy.");
 }
 
 nb::object context_to_python(const TuneContext& context) {

@@ -511,12 +511,12 @@ void bind_call(nb::module_& m) {
   kernel_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!kernel_type) nb::raise_python_error();
   m.attr("KernelBase") = nb::handle(reinterpret_cast<PyObject*>(kernel_type));
-  m.def("load_library", load_library, nb::arg("path"),
+  m.def("load_library", load_library, "path"_a,
         "The kernels of a shared library that an export wrote, by name, and what it says of their calls.",
         nb::sig("def load_library(path: str) -> tuple[dict[str, KernelBase], str]"));
-  m.def("time_calls", time_calls, nb::arg("kernel"), nb::arg("calls"), nb::arg("args"),
+  m.def("time_calls", time_calls, "kernel"_a, "calls"_a, "args"_a,
         "Seconds that so many calls in a row take, without what Python adds to each.");
-  m.def("set_num_threads", set_num_threads, nb::arg("count"),
+  m.def("set_num_threads", set_num_threads, "count"_a,
         "Sets how many threads parallel loops use, the caller included; 0 restores the default, one per core.");
   m.def("get_num_threads", [] { return tw_get_num_threads(); }, "How many threads parallel loops use.");
 }

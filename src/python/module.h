@@ -10,6 +10,8 @@ struct Diagnostic;
 namespace tilewright::python {
 
 namespace nb = nanobind;
+/// "name"_a is an argument: nb::arg("name").
+using nanobind::literals::operator""_a;
 
 /// Sets the Python error for a diagnostic: a class of tilewright.errors with code, message, hint and span.
 void set_python_error(const Diagnostic& diagnostic);

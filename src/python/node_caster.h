@@ -159,6 +159,20 @@ template <class T>
 struct type_caster<std::vector<tilewright::Def<T>>> : node_list_caster<tilewright::Def<T>> {};
 #pragma GCC visibility pop
 
+/// A function that gives a Result raises its error.
+template <class T>
+struct type_caster<tilewright::Result<T>> {
+  static constexpr auto Name = make_caster<T>::Name;
+  static handle from_cpp(tilewright::Result<T>&& result, rv_policy policy, cleanup_list* cleanup) {
+    return make_caster<T>::from_cpp(std::move(result).value_or_throw(), policy, cleanup);
+  }
+};
+template <>
+struct type_caster<tilewright::Ok> {
+  static constexpr auto Name = const_name("None");
+  static handle from_cpp(tilewright::Ok, rv_policy, cleanup_list*) noexcept { return none().release(); }
+};
+
 template <>
 struct type_caster<tilewright::DataType> {
   NB_TYPE_CASTER(tilewright::DataType, const_name("str"))

@@ -24,6 +24,13 @@ class GilReleased {
   PyThreadState* state_;
 };
 
+/// What the function gives, which runs without the GIL.
+template <class Function>
+auto gil_released(const Function& function) {
+  GilReleased release;
+  return function();
+}
+
 void bind_process_exit(nanobind::module_& m);
 
 }  // namespace tilewright::python

@@ -46,6 +46,11 @@ struct PyTrace {
 [[noreturn]] inline void fail(Diagnostic diagnostic) { throw Exception(std::move(diagnostic)); }
 /// The message with the program and the nodes it is about, or less, as the schedule says.
 [[noreturn]] void fail_in(const PySchedule& self, Diagnostic diagnostic);
+template <class T>
+T unwrap_in(const PySchedule& self, Result<T> result) {
+  if (!result.ok()) fail_in(self, std::move(result.error()));
+  return std::move(*result);
+}
 std::string class_name(nb::handle object);
 
 bool same_row(const schedule::Handle& a, const schedule::Handle& b);

@@ -73,8 +73,14 @@ SchedulePtr to_python(schedule::Schedule schedule, Ref<Module> original) {
   return object;
 }
 
-Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer, const std::string& who, const char* hint) {
-  std::vector<schedule::Schedule> schedules;
+nb::list schedules_to_python(Result<search::Schedules> schedules, const Ref<Module>& original) {
+  nb::list result;
+  for (schedule::Schedule& item : unwrap(std::move(schedules))) result.append(to_python(std::move(item), original));
+  return result;
+}
+
+Result<search::Schedules> schedules_of(nb::handle answer, const std::string& who, const char* hint) {
+  search::Schedules schedules;
   const bool is_list = nb::isinstance<nb::list>(answer) || nb::isinstance<nb::tuple>(answer);
   auto add = [&](nb::handle item) -> Status {
     SchedulePtr object;
@@ -98,9 +104,9 @@ nb::list items_of(const char* name, nb::handle given, const char* what) {
   return nb::list(nb::module_::import_("tilewright.limits").attr("items")(name, given, what));
 }
 
-std::vector<search::RunnerResult> results_of(nb::handle given, size_t count) {
+search::RunnerResults results_of(nb::handle given, size_t count) {
   nb::object results_in = nb::module_::import_("tilewright.meta_schedule.cost_model.features_of").attr("results_in");
-  std::vector<search::RunnerResult> results;
+  search::RunnerResults results;
   for (nb::handle item : results_in(given, count)) {
     auto [seconds, error] = nb::cast<std::pair<std::vector<double>, std::optional<std::string>>>(item);
     results.push_back({std::move(seconds), std::move(error)});

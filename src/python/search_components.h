@@ -4,9 +4,9 @@
 //
 //   struct PythonRule final : search::ScheduleRule {
 //     NB_TRAMPOLINE(search::ScheduleRule);
-//     Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const
+//     Result<search::Schedules> apply(schedule::Schedule schedule, schedule::BlockRV block) const
 //     override {
-//       return in_python("space/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
+//       return in_python("space/exception", [&]() -> Result<search::Schedules> {
 //         SchedulePtr copy = to_python(std::move(schedule));
 //         return schedules_of(overridden<search::ScheduleRule>(this, "apply")(copy, PyBlock{copy, block}), ...);
 //       });
@@ -18,6 +18,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/trampoline.h>
 
+#include <functional>
+
 #include "python/schedule_objects.h"
 #include "search/measure_candidate.h"
 #include "search/strategy/refusals.h"
@@ -27,9 +29,11 @@ namespace tilewright::python {
 
 /// The object that Python sees; it has the program of the schedule before its first step only where `original` says.
 SchedulePtr to_python(schedule::Schedule schedule, Ref<Module> original = {});
+/// A list of them, `original` as above.
+nb::list schedules_to_python(Result<search::Schedules> schedules, const Ref<Module>& original = {});
 /// A list of schedules, a single one, or None (no schedules), as what a function of Python returned. `who` begins what
 /// is said of other things, such as "Rule.apply() gave", and `hint` says what they should be.
-Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer, const std::string& who, const char* hint);
+Result<search::Schedules> schedules_of(nb::handle answer, const std::string& who, const char* hint);
 
 /// A copy of what Python gave a schedule, to be changed by C++; and the object for what became of it.
 schedule::Schedule taken(const SchedulePtr& object);
@@ -48,7 +52,7 @@ nb::object exception_behind(const Diagnostic& diagnostic);
 /// tilewright.limits.items().
 nb::list items_of(const char* name, nb::handle given, const char* what);
 /// Of objects with `run_secs` and `error_msg`, one for each of `count` candidates; refuses others.
-std::vector<search::RunnerResult> results_of(nb::handle given, size_t count);
+search::RunnerResults results_of(nb::handle given, size_t count);
 
 /// Refuses an object of a subclass of one of our classes whose `__init__` has not called that of the class.
 void require_begun(nb::handle part);
@@ -121,9 +125,11 @@ std::shared_ptr<Base> cloned(const Base* self) {
 template <class Class, class Reasons>
 void bind_reasons(Class& cls, Reasons reasons, const char* counts_doc, const char* messages_doc) {
   using Self = typename Class::Type;
-  cls.def_prop_ro("refusals", [reasons](const Self& self) { return search::counts_of(reasons(self)); }, counts_doc);
   cls.def_prop_ro(
-      "first_refusals", [reasons](const Self& self) { return search::first_messages_of(reasons(self)); }, messages_doc);
+      "refusals", [reasons](const Self& self) { return search::counts_of(std::invoke(reasons, self)); }, counts_doc);
+  cls.def_prop_ro(
+      "first_refusals", [reasons](const Self& self) { return search::first_messages_of(std::invoke(reasons, self)); },
+      messages_doc);
 }
 
 /// What components warn of goes to the logger of the search.

@@ -112,7 +112,7 @@ class Walk {
 
 void explain_wrong_arguments(nb::module_& m) {
   m.def(
-      "is_dtype", [](const std::string& text) { return DataType::parse(text).has_value(); }, nb::arg("text"),
+      "is_dtype", [](const std::string& text) { return DataType::parse(text).has_value(); }, "text"_a,
       "Whether the text names a type of scalars or vectors.");
   Walk().members_of(m);
 }

@@ -21,11 +21,13 @@ struct MeasureCandidate {
   schedule::Schedule schedule;
   std::vector<ArgInfo> args_info;
 };
+using MeasureCandidates = std::vector<MeasureCandidate>;
 
 /// What a measurement gave: seconds per call, one for each repeat, or why there are none.
 struct RunnerResult {
   std::vector<double> run_secs;
   std::optional<std::string> error_msg;
 };
+using RunnerResults = std::vector<RunnerResult>;
 
 }  // namespace tilewright::search

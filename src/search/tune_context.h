@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "schedule/schedule.h"
 #include "target/target.h"
@@ -12,6 +13,13 @@ namespace tilewright::search {
 
 class SearchStrategy;
 class SpaceGenerator;
+
+using schedule::BlockRV;
+using schedule::LoopRV;
+using schedule::Random;
+using schedule::Schedule;
+using schedule::Trace;
+using Schedules = std::vector<Schedule>;
 
 /// Components see it when they are initialized, and copy what they need; they do not keep it.
 struct TuneContext {

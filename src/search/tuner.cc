@@ -79,8 +79,8 @@ struct Tuner::Impl {
 
   /// Candidates that were drawn together.
   struct Batch {
-    std::vector<MeasureCandidate> candidates;
-    std::vector<RunnerResult> results;
+    MeasureCandidates candidates;
+    RunnerResults results;
     size_t missing = 0;
   };
 
@@ -197,7 +197,7 @@ Status Tuner::Impl::open() {
   TW_RETURN_IF_ERROR(begin_strategy());
   {
     const Spending spending(status.seconds, "inputs");
-    TW_TRY(made, task.arguments());
+    TW_TRY(made, task.arguments(task.reduction_length));
     arguments = made;
   }
   if (status.best_seconds < kInfinity) options.pipeline.race.incumbent = status.best_seconds;

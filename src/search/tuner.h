@@ -45,13 +45,19 @@ struct TuneTask {
   std::shared_ptr<CostModel> cost_model;  ///< null: none
   /// Traces (JSON) of the same operator at other shapes, which a new session begins with.
   std::vector<std::string> relatives{};
-  /// Makes inputs and tolerances; called when something has to be measured.
-  std::function<Result<std::shared_ptr<Arguments>>()> arguments;
+  int64_t reduction_length = 1;  ///< terms of the longest sum, which roundings grow with
+  /// Makes inputs, and tolerances for sums of that length; called when something has to be measured.
+  std::function<Result<std::shared_ptr<Arguments>>(int64_t reduction_length)> arguments;
   /// Compares what the program as it was written has computed with what it should; says how much of it was compared
   /// ("full", "sampled", "unchecked"), for the records. An error ends the search: that program is wrong.
   std::function<Result<std::string>(Arguments&)> judge_reference;
   /// The trace (JSON) of the heuristic schedule, which the finals time as a baseline; empty: there is none.
   std::string heuristic{};
+  using Members =
+      Fields<&TuneTask::module, &TuneTask::function, &TuneTask::name, &TuneTask::script, &TuneTask::workload,
+             &TuneTask::sizes, &TuneTask::space, &TuneTask::context, &TuneTask::relatives, &TuneTask::reduction_length,
+             &TuneTask::arguments, &TuneTask::judge_reference, &TuneTask::heuristic, &TuneTask::cost_model>;
+  static constexpr size_t kRequired = 13;
 };
 
 struct TunerOptions {
@@ -67,6 +73,10 @@ struct TunerOptions {
   PipelineOptions pipeline;
   std::string host;      ///< JSON for the records
   std::string versions;  ///< likewise
+  using Members = Fields<&TunerOptions::target, &TunerOptions::pipeline, &TunerOptions::trials, &TunerOptions::patience,
+                         &TunerOptions::target_seconds, &TunerOptions::bound_seconds, &TunerOptions::seconds,
+                         &TunerOptions::seed, &TunerOptions::fresh, &TunerOptions::host, &TunerOptions::versions>;
+  static constexpr size_t kRequired = 2;
 };
 
 struct TuneProgress {
@@ -91,6 +101,12 @@ struct TuneProgress {
   /// "checking", "measuring".
   std::map<std::string, double> beside;
   std::string phase;  ///< "reference", "search", "finals", "done"
+  using Members =
+      Fields<&TuneProgress::trials, &TuneProgress::total, &TuneProgress::earlier, &TuneProgress::best_seconds,
+             &TuneProgress::best_index, &TuneProgress::elapsed, &TuneProgress::outcomes, &TuneProgress::failures,
+             &TuneProgress::refusals, &TuneProgress::attempts, &TuneProgress::refused, &TuneProgress::duplicates,
+             &TuneProgress::reference_seconds, &TuneProgress::median_build_seconds, &TuneProgress::seconds,
+             &TuneProgress::beside, &TuneProgress::phase>;
 };
 
 struct TuneResult {

@@ -468,11 +468,9 @@ class _Search:
         self.options: dict[str, Any] = {
             "trials": trials,
             "seed": seed,
-            "threads": threads,
-            "target": target,
-            "cold": task.cold,
+            "target": self.target,
+            "pipeline": _core.PipelineOptions(threads=threads, cold=task.cold, reference_timeout=REFERENCE_DEADLINE),
             "fresh": fresh,
-            "reference_timeout": REFERENCE_DEADLINE,
             "host": this_host(),
             "versions": library_versions(),
             **stops,
@@ -491,7 +489,7 @@ class _Search:
         """The search itself."""
         self.times["preparing"] = time.monotonic() - self.started
         store = prepared.store
-        tuner = _core.Tuner(
+        task = _core.TuneTask(
             module=self.task.module,
             function=self.task.entry,
             name=self.task.entry,
@@ -505,12 +503,11 @@ class _Search:
             arguments=self.expectations.arguments,
             judge_reference=self.expectations.judge,
             reduction_length=self.task.reduction_length,
-            database=store,
-            # What is left; 0 would be no limit.
-            seconds=0.0 if self.end == np.inf else max(self.end - time.monotonic(), 1e-3),
             heuristic=prepared.heuristic,
-            **self.options,
         )
+        # What is left; 0 would be no limit.
+        seconds = 0.0 if self.end == np.inf else max(self.end - time.monotonic(), 1e-3)
+        tuner = _core.Tuner(task, _core.TunerOptions(seconds=seconds, **self.options), store)
         try:
             self._run_to_the_end(tuner, report)
         finally:

@@ -393,13 +393,9 @@ CostEstimate estimate_cost(const Ref<Module>& module, const Target& target, cons
 
 Status AnalyticalModel::load(const std::string&) { return Ok{}; }
 Status AnalyticalModel::save(const std::string&) { return Ok{}; }
-Status AnalyticalModel::update(const TuneContext&, const std::vector<MeasureCandidate>&,
-                               const std::vector<RunnerResult>&) {
-  return Ok{};
-}
+Status AnalyticalModel::update(const TuneContext&, const MeasureCandidates&, const RunnerResults&) { return Ok{}; }
 
-Result<std::vector<double>> AnalyticalModel::predict(const TuneContext& context,
-                                                     const std::vector<MeasureCandidate>& candidates) {
+Result<std::vector<double>> AnalyticalModel::predict(const TuneContext& context, const MeasureCandidates& candidates) {
   Target target = context.target.value_or(Target::host());
   std::vector<double> scores(candidates.size());
   on_threads(context.num_threads, candidates.size(), [&](size_t i) {

@@ -34,6 +34,8 @@ struct CostEstimate {
   double compute = 0, memory = 0, overhead = 0;  ///< seconds, of all stores together
   double spilled_registers = 0;                  ///< at the worst place
   double parallel_chunks = 1;
+  using Members = Fields<&CostEstimate::seconds, &CostEstimate::compute, &CostEstimate::memory, &CostEstimate::overhead,
+                         &CostEstimate::spilled_registers, &CostEstimate::parallel_chunks>;
 };
 
 CostEstimate estimate_cost(const Ref<Module>& module, const Target& target, const MachineRates& rates = {});
@@ -43,10 +45,8 @@ class AnalyticalModel final : public CostModel {
  public:
   Status load(const std::string& path) override;
   Status save(const std::string& path) override;
-  Status update(const TuneContext& context, const std::vector<MeasureCandidate>& candidates,
-                const std::vector<RunnerResult>& results) override;
-  Result<std::vector<double>> predict(const TuneContext& context,
-                                      const std::vector<MeasureCandidate>& candidates) override;
+  Status update(const TuneContext& context, const MeasureCandidates& candidates, const RunnerResults& results) override;
+  Result<std::vector<double>> predict(const TuneContext& context, const MeasureCandidates& candidates) override;
 };
 
 }  // namespace tilewright::search

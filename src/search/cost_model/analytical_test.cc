@@ -70,7 +70,7 @@ TEST(AnalyticalModel, DivisionsOfOuterLoopsAreMadeOnce) {
 TEST(AnalyticalModel, ScoresAreCallsASecond) {
   TuneContext context;
   context.target = target(1);
-  std::vector<MeasureCandidate> candidates;
+  MeasureCandidates candidates;
   for (bool by_rows : {true, false}) candidates.push_back({*schedule::Schedule::make(increment(256, by_rows)), {}});
   std::vector<double> scores = *AnalyticalModel().predict(context, candidates);
   ASSERT_EQ(scores.size(), 2u);

@@ -16,11 +16,10 @@ class CostModel {
   virtual Status load(const std::string& path) = 0;
   virtual Status save(const std::string& path) = 0;
   /// Learns from measurements; `results` has one for each candidate.
-  virtual Status update(const TuneContext& context, const std::vector<MeasureCandidate>& candidates,
-                        const std::vector<RunnerResult>& results) = 0;
+  virtual Status update(const TuneContext& context, const MeasureCandidates& candidates,
+                        const RunnerResults& results) = 0;
   /// A score for each candidate: the greater, the faster.
-  virtual Result<std::vector<double>> predict(const TuneContext& context,
-                                              const std::vector<MeasureCandidate>& candidates) = 0;
+  virtual Result<std::vector<double>> predict(const TuneContext& context, const MeasureCandidates& candidates) = 0;
 };
 
 }  // namespace tilewright::search

@@ -18,15 +18,14 @@ void ForgivingModel::give_up(const Diagnostic& error) {
                                                       error.message, hint)));
 }
 
-Status ForgivingModel::update(const TuneContext& context, const std::vector<MeasureCandidate>& candidates,
-                              const std::vector<RunnerResult>& results) {
+Status ForgivingModel::update(const TuneContext& context, const MeasureCandidates& candidates,
+                              const RunnerResults& results) {
   if (failed_) return Ok{};
   if (Status updated = model_->update(context, candidates, results); !updated.ok()) give_up(updated.error());
   return Ok{};
 }
 
-Result<std::vector<double>> ForgivingModel::predict(const TuneContext& context,
-                                                    const std::vector<MeasureCandidate>& candidates) {
+Result<std::vector<double>> ForgivingModel::predict(const TuneContext& context, const MeasureCandidates& candidates) {
   const std::vector<double> no_opinion(candidates.size(), 0.0);
   if (failed_) return no_opinion;
   auto scores = model_->predict(context, candidates);

@@ -13,11 +13,9 @@ class ForgivingModel final : public CostModel {
   ForgivingModel(std::shared_ptr<CostModel> model, std::function<void(const Diagnostic&)> tell);
   Status load(const std::string& path) override;
   Status save(const std::string& path) override;
-  Status update(const TuneContext& context, const std::vector<MeasureCandidate>& candidates,
-                const std::vector<RunnerResult>& results) override;
+  Status update(const TuneContext& context, const MeasureCandidates& candidates, const RunnerResults& results) override;
   /// After an error the same score for all: whoever sorts by it keeps the order that was there.
-  Result<std::vector<double>> predict(const TuneContext& context,
-                                      const std::vector<MeasureCandidate>& candidates) override;
+  Result<std::vector<double>> predict(const TuneContext& context, const MeasureCandidates& candidates) override;
 
   /// As after an error of the model: for one that others found.
   void give_up(const Diagnostic& error);

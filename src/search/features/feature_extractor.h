@@ -16,10 +16,11 @@ struct FeatureMatrix {
 
 class FeatureExtractor {
  public:
+  using Kind = FeatureExtractor;
   virtual ~FeatureExtractor() = default;
   /// One matrix for each candidate, of as many rows as there are things to describe in it.
   virtual Result<std::vector<FeatureMatrix>> extract_from(const TuneContext& context,
-                                                          const std::vector<MeasureCandidate>& candidates) = 0;
+                                                          const MeasureCandidates& candidates) = 0;
 };
 
 }  // namespace tilewright::search

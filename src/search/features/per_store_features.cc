@@ -270,12 +270,12 @@ void Extractor::put_intensity(const StoreFact& store, Row& row) const {
     intensity[i] = bytes > 0 ? done / bytes : 0;
   }
   size_t at = 0;
-  for (int i = 1; i <= options_.arithmetic_samples; ++i) {
+  for (int i = 1; i <= options_.arith_intensity_curve_num_samples; ++i) {
     if (done <= 0 || loops == 0) {
       row.push_back(0);
       continue;
     }
-    double wanted = done * i / options_.arithmetic_samples;
+    double wanted = done * i / options_.arith_intensity_curve_num_samples;
     while (at + 1 < loops && operations[at] < wanted - 1e-4) ++at;
     double value = intensity[at];
     if (at > 0 && operations[at] > operations[at - 1]) {
@@ -391,16 +391,16 @@ FeatureMatrix per_store_features(const Ref<Module>& module, bool is_gpu, const R
   return Extractor(program, options, is_gpu).run(workload);
 }
 
-Result<std::shared_ptr<PerStoreFeature>> PerStoreFeature::create(const PerStoreOptions& options) {
-  if (options.buffers_per_store < 1 || options.arithmetic_samples < 1 || options.cache_line_bytes < 1) {
+Status PerStoreFeature::check(const Options& options) {
+  if (options.buffers_per_store < 1 || options.arith_intensity_curve_num_samples < 1 || options.cache_line_bytes < 1) {
     return argument_error("features/option", "the numbers of buffers, samples and bytes of a cache line are at least 1",
                           "leave them out for the published ones");
   }
-  return std::shared_ptr<PerStoreFeature>(new PerStoreFeature(options));
+  return Ok{};
 }
 
 Result<std::vector<FeatureMatrix>> PerStoreFeature::extract_from(const TuneContext& context,
-                                                                 const std::vector<MeasureCandidate>& candidates) {
+                                                                 const MeasureCandidates& candidates) {
   bool is_gpu = context.target && context.target->kind == TargetKind::kCuda;
   std::vector<FeatureMatrix> result(candidates.size());
   on_threads(context.num_threads, candidates.size(), [&](size_t i) {

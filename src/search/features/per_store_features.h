@@ -14,9 +14,9 @@
 //           touched and distinct ones, cache lines likewise; how values come back (in a loop that does not move on, in
 //           another statement, not at all), after how many iterations and bytes, and how often; bytes and lines by that
 //           number; stride of the innermost loop
-//   then    arithmetic_samples points of the curve of operations per byte over the share of the operations
-//   then 4  bytes of the buffer, elements times the iterations of the loops around its allocation, those iterations,
-//   and
+//   then    arith_intensity_curve_num_samples points of the curve of operations per byte over the share of the
+//   operations then 4  bytes of the buffer, elements times the iterations of the loops around its allocation, those
+//   iterations, and
 //           by how many times more often the store runs
 //   then 3  iterations of the loops around the store, number of these loops, unrolling asked for
 //   then 8  if wanted: what the blocks of the task are called like (softmax, max or min, add, batch_matmul, matmul,
@@ -32,12 +32,15 @@ namespace tilewright::search {
 
 struct PerStoreOptions {
   int buffers_per_store = 5;
-  int arithmetic_samples = 10;
+  int arith_intensity_curve_num_samples = 10;
   int64_t cache_line_bytes = 64;
   bool extract_workload = false;
+  using Members = Fields<&PerStoreOptions::buffers_per_store, &PerStoreOptions::arith_intensity_curve_num_samples,
+                         &PerStoreOptions::cache_line_bytes, &PerStoreOptions::extract_workload>;
 
   size_t columns() const {
-    return 57 + 18 * size_t(buffers_per_store) + size_t(arithmetic_samples) + 4 + 3 + (extract_workload ? 8 : 0);
+    return 57 + 18 * size_t(buffers_per_store) + size_t(arith_intensity_curve_num_samples) + 4 + 3 +
+           (extract_workload ? 8 : 0);
   }
 };
 
@@ -48,15 +51,16 @@ FeatureMatrix per_store_features(const Ref<Module>& module, bool is_gpu, const R
 class PerStoreFeature final : public FeatureExtractor {
  public:
   /// Refuses options that are not positive (features/option).
-  static Result<std::shared_ptr<PerStoreFeature>> create(const PerStoreOptions& options);
+  using Options = PerStoreOptions;
+  static Status check(const Options& options);
+  explicit PerStoreFeature(const Options& options) : options_(options) {}
   const PerStoreOptions& options() const { return options_; }
   /// On as many threads as the context says.
   Result<std::vector<FeatureMatrix>> extract_from(const TuneContext& context,
-                                                  const std::vector<MeasureCandidate>& candidates) override;
+                                                  const MeasureCandidates& candidates) override;
 
  private:
-  explicit PerStoreFeature(const PerStoreOptions& options) : options_(options) {}
-  PerStoreOptions options_;
+  Options options_;
 };
 
 }  // namespace tilewright::search

@@ -47,24 +47,24 @@ TEST(PerStoreFeatures, Product) {
 }
 
 TEST(PerStoreFeatures, OptionsSayHowManyColumns) {
-  PerStoreOptions options{.buffers_per_store = 2, .arithmetic_samples = 3, .extract_workload = true};
+  PerStoreOptions options{.buffers_per_store = 2, .arith_intensity_curve_num_samples = 3, .extract_workload = true};
   Ref<Module> module = product(2, 2, 2, ForKind::kSerial);
   EXPECT_EQ(per_store_features(module, false, module, options).columns, 57u + 36 + 3 + 7 + 8);
-  auto refused = PerStoreFeature::create({.buffers_per_store = 0});
+  Status refused = PerStoreFeature::check({.buffers_per_store = 0});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, "features/option");
 }
 
 TEST(PerStoreFeatures, BatchesAreTheSameOnAnyNumberOfThreads) {
-  std::vector<MeasureCandidate> candidates;
+  MeasureCandidates candidates;
   for (int64_t n = 1; n <= 40; ++n) {
     Ref<Module> module = product(n, 3, 5, ForKind::kSerial);
     candidates.push_back({*schedule::Schedule::make(module), {}});
   }
-  auto extractor = *PerStoreFeature::create({});
+  PerStoreFeature extractor({});
   TuneContext one, many;
   many.num_threads = 4;
-  auto a = *extractor->extract_from(one, candidates), b = *extractor->extract_from(many, candidates);
+  auto a = *extractor.extract_from(one, candidates), b = *extractor.extract_from(many, candidates);
   ASSERT_EQ(a.size(), 40u);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].values, b[i].values);
 }

@@ -30,6 +30,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/fields.h"
 #include "search/measure/arguments.h"
 #include "search/measure/cpu_plan.h"
 #include "search/measure/outcome.h"
@@ -53,6 +54,7 @@ struct PipelineOptions {
   uint64_t run_memory = uint64_t{4} << 30;    ///< bytes for a kernel's workspaces
   RaceRules race;                             ///< with the incumbent of an earlier session, if there is one
   std::string helper;                         ///< path of the executable; empty: find_helper()
+  using Members = Fields<&PipelineOptions::threads, &PipelineOptions::cold, &PipelineOptions::reference_timeout>;
 };
 
 struct Candidate {

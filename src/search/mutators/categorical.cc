@@ -7,7 +7,6 @@
 namespace tilewright::search {
 
 using schedule::SampleCategorical;
-using schedule::Trace;
 using schedule::Value;
 
 namespace {
@@ -36,7 +35,7 @@ bool has_alternative(const SampleCategorical& sample) {
   return std::accumulate(weights.begin(), weights.end(), 0.0) > 0;
 }
 
-Result<std::optional<Trace>> draw_other(const Trace& trace, size_t step, schedule::Random& random) {
+Result<std::optional<Trace>> draw_other(const Trace& trace, size_t step, Random& random) {
   const auto& sample = *trace[step].instruction.as<SampleCategorical>();
   int64_t position = static_cast<int64_t>(random.categorical(other_weights(sample)));
   TW_TRY(changed, trace.with_decision(step, Value{position}));

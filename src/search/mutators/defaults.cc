@@ -16,7 +16,7 @@ Result<std::vector<std::pair<std::shared_ptr<Mutator>, double>>> default_mutator
     if (kind != known) continue;
     list.emplace_back(std::make_shared<MutateComputeLocation>(), 0.05);
     list.emplace_back(std::make_shared<MutateUnroll>(), 0.03);
-    list.emplace_back(std::make_shared<MutateParallel>(16), 0.02);
+    list.emplace_back(std::make_shared<MutateParallel>(), 0.02);
     return list;
   }
   return no_defaults(kind);

@@ -7,7 +7,6 @@ namespace tilewright::search {
 namespace {
 
 using schedule::SampleComputeLocation;
-using schedule::Trace;
 using schedule::Value;
 
 /// Each step that draws a place, with all other places; `trace` is the record of a schedule.
@@ -37,7 +36,7 @@ Status MutateComputeLocation::initialize(const TuneContext& context) {
   return Ok{};
 }
 
-Result<std::optional<Trace>> MutateComputeLocation::apply(const Trace& whole, schedule::Random& random) const {
+Result<std::optional<Trace>> MutateComputeLocation::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
   bool draws_places = false;
   for (size_t step : trace.draws()) {

@@ -17,7 +17,6 @@ namespace {
 
 using analysis::Tree;
 using schedule::Annotate;
-using schedule::Trace;
 
 using Products = std::vector<int64_t>;  ///< of the extents of the first, of the first two, ... loops
 
@@ -50,7 +49,7 @@ std::vector<size_t> plan_for(const std::vector<Products>& blocks, int64_t limit)
 
 struct Found {
   size_t step;
-  schedule::BlockRV block;
+  BlockRV block;
   int64_t limit;
 };
 
@@ -58,7 +57,7 @@ std::optional<Found> find_annotation(const Trace& trace) {
   for (size_t i = 0; i < trace.size(); ++i) {
     const auto* annotate = trace[i].instruction.as<Annotate>();
     if (!annotate || annotate->ann_key != "meta_schedule.parallel") continue;
-    const auto* block = std::get_if<schedule::BlockRV>(&annotate->block_or_loop);
+    const auto* block = std::get_if<BlockRV>(&annotate->block_or_loop);
     const auto* limit = annotate->ann_val.as<int64_t>();
     if (block && limit) return Found{i, *block, *limit};
   }
@@ -77,7 +76,7 @@ Status MutateParallel::initialize(const TuneContext& context) {
   return Ok{};
 }
 
-Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, schedule::Random& random) const {
+Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
   auto found = find_annotation(trace);
   if (!found) return std::optional<Trace>();
@@ -89,9 +88,9 @@ Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, schedule:
   TW_RETURN_IF_ERROR(schedule::replay(trace, replayed));
   // Replay numbers handles anew; the block is that of the same step.
   const auto& annotate = *replayed.trace()[found->step].instruction.as<Annotate>();
-  TW_TRY(root, replayed.state().find(std::get<schedule::BlockRV>(annotate.block_or_loop)));
+  TW_TRY(root, replayed.state().find(std::get<BlockRV>(annotate.block_or_loop)));
 
-  int64_t most = num_cores_ * max_jobs_per_core_;
+  int64_t most = num_cores_ * options_.max_jobs_per_core;
   std::vector<Products> blocks = products_below(*root.tree, root.at, most);
   std::map<std::vector<size_t>, int64_t> plans;
   for (const Products& products : blocks) {

@@ -12,9 +12,8 @@ namespace tilewright::search {
 using schedule::Bind;
 using schedule::ExprRV;
 using schedule::Split;
-using schedule::Trace;
 
-Result<std::optional<Trace>> MutateThreadBinding::apply(const Trace& whole, schedule::Random& random) const {
+Result<std::optional<Trace>> MutateThreadBinding::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
   std::unordered_map<uint32_t, uint32_t> sizes;  // the inner loop of such a split, and the drawn size
   std::vector<size_t> draws;

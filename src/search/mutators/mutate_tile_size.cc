@@ -21,7 +21,6 @@ using schedule::Annotate;
 using schedule::SampleCategorical;
 using schedule::SamplePartitionedTile;
 using schedule::SamplePerfectTile;
-using schedule::Trace;
 using schedule::Value;
 using Tiles = std::vector<int64_t>;
 
@@ -77,7 +76,7 @@ std::vector<Move> moves(const Tiles& tiles, const Limits& limits) {
 
 }  // namespace
 
-Result<std::optional<Trace>> MutateTileSize::apply(const Trace& whole, schedule::Random& random) const {
+Result<std::optional<Trace>> MutateTileSize::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
   std::vector<size_t> places;
   for (size_t step : trace.draws()) {

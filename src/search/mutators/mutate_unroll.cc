@@ -7,9 +7,8 @@
 namespace tilewright::search {
 
 using schedule::Annotate;
-using schedule::Trace;
 
-Result<std::optional<Trace>> MutateUnroll::apply(const Trace& whole, schedule::Random& random) const {
+Result<std::optional<Trace>> MutateUnroll::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
   std::vector<size_t> draws;
   for (const schedule::Step* step : trace.steps()) {

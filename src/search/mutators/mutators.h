@@ -5,45 +5,42 @@
 
 namespace tilewright::search {
 
-/// What mutators share that need no more than a copy of themselves.
-template <class Self>
-class MutatorOf : public Mutator {
+class MutateTileSize final : public PartOf<MutateTileSize, Mutator> {
  public:
-  Status initialize(const TuneContext&) override { return Ok{}; }
-  std::shared_ptr<Mutator> clone() const override { return std::make_shared<Self>(static_cast<const Self&>(*this)); }
+  Result<std::optional<Trace>> apply(const Trace& trace, Random& random) const override;
 };
 
-class MutateTileSize final : public MutatorOf<MutateTileSize> {
+class MutateUnroll final : public PartOf<MutateUnroll, Mutator> {
  public:
-  Result<std::optional<schedule::Trace>> apply(const schedule::Trace& trace, schedule::Random& random) const override;
+  Result<std::optional<Trace>> apply(const Trace& trace, Random& random) const override;
 };
 
-class MutateUnroll final : public MutatorOf<MutateUnroll> {
+class MutateThreadBinding final : public PartOf<MutateThreadBinding, Mutator> {
  public:
-  Result<std::optional<schedule::Trace>> apply(const schedule::Trace& trace, schedule::Random& random) const override;
+  Result<std::optional<Trace>> apply(const Trace& trace, Random& random) const override;
 };
 
-class MutateThreadBinding final : public MutatorOf<MutateThreadBinding> {
- public:
-  Result<std::optional<schedule::Trace>> apply(const schedule::Trace& trace, schedule::Random& random) const override;
+struct MutateParallelOptions {
+  int64_t max_jobs_per_core = 16;
+  using Members = Fields<&MutateParallelOptions::max_jobs_per_core>;
+  static constexpr size_t kRequired = 1;
 };
 
-class MutateParallel final : public MutatorOf<MutateParallel> {
+class MutateParallel final : public PartOf<MutateParallel, Mutator, MutateParallelOptions> {
  public:
-  explicit MutateParallel(int64_t max_jobs_per_core) : max_jobs_per_core_(max_jobs_per_core) {}
+  using PartOf::PartOf;
   Status initialize(const TuneContext& context) override;
-  Result<std::optional<schedule::Trace>> apply(const schedule::Trace& trace, schedule::Random& random) const override;
+  Result<std::optional<Trace>> apply(const Trace& trace, Random& random) const override;
 
  private:
-  int64_t max_jobs_per_core_;
   int64_t num_cores_ = 1;
   Ref<Module> module_;
 };
 
-class MutateComputeLocation final : public MutatorOf<MutateComputeLocation> {
+class MutateComputeLocation final : public PartOf<MutateComputeLocation, Mutator> {
  public:
   Status initialize(const TuneContext& context) override;
-  Result<std::optional<schedule::Trace>> apply(const schedule::Trace& trace, schedule::Random& random) const override;
+  Result<std::optional<Trace>> apply(const Trace& trace, Random& random) const override;
 
  private:
   Ref<Module> module_;

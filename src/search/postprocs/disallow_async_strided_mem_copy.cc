@@ -49,7 +49,7 @@ bool copies_are_contiguous(const For& loop) {
 
 }  // namespace
 
-Result<bool> DisallowAsyncStridedMemCopy::apply(schedule::Schedule& schedule) const {
+Result<bool> DisallowAsyncStridedMemCopy::apply(Schedule& schedule) const {
   TW_TRY(functions, compacted_functions(schedule.module()));
   bool good = true;
   for (const Ref<PrimFunc>& func : functions) {

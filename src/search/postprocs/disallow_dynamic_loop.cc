@@ -5,7 +5,7 @@
 
 namespace tilewright::search {
 
-Result<bool> DisallowDynamicLoop::apply(schedule::Schedule& schedule) const {
+Result<bool> DisallowDynamicLoop::apply(Schedule& schedule) const {
   bool constant = true;
   visit(schedule.module(), [&](const Ref<For>& loop) { constant &= const_int(loop->extent).has_value(); });
   return constant;

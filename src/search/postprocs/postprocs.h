@@ -6,99 +6,89 @@
 
 namespace tilewright::search {
 
-/// What postprocessors share that need no more than a copy of themselves.
-template <class Self>
-class PostprocOf : public Postproc {
+class DisallowDynamicLoop final : public PartOf<DisallowDynamicLoop, Postproc> {
  public:
-  std::string name() const override { return Self::kName; }
-  Status initialize(const TuneContext&) override { return Ok{}; }
-  std::shared_ptr<Postproc> clone() const override { return std::make_shared<Self>(static_cast<const Self&>(*this)); }
+  Result<bool> apply(Schedule& schedule) const override;
 };
 
-class DisallowDynamicLoop final : public PostprocOf<DisallowDynamicLoop> {
+class RewriteParallelVectorizeUnroll final : public PartOf<RewriteParallelVectorizeUnroll, Postproc> {
  public:
-  static constexpr const char* kName = "DisallowDynamicLoop";
-  Result<bool> apply(schedule::Schedule& schedule) const override;
+  Result<bool> apply(Schedule& schedule) const override;
 };
 
-class RewriteParallelVectorizeUnroll final : public PostprocOf<RewriteParallelVectorizeUnroll> {
+class RewriteReductionBlock final : public PartOf<RewriteReductionBlock, Postproc> {
  public:
-  static constexpr const char* kName = "RewriteParallelVectorizeUnroll";
-  Result<bool> apply(schedule::Schedule& schedule) const override;
+  Result<bool> apply(Schedule& schedule) const override;
 };
 
-class RewriteReductionBlock final : public PostprocOf<RewriteReductionBlock> {
- public:
-  static constexpr const char* kName = "RewriteReductionBlock";
-  Result<bool> apply(schedule::Schedule& schedule) const override;
+struct RewriteTensorizeOptions {
+  bool vectorize_init_loop = false;  ///< of inits for which there is no intrinsic
+  using Members = Fields<&RewriteTensorizeOptions::vectorize_init_loop>;
 };
 
-class RewriteTensorize final : public PostprocOf<RewriteTensorize> {
+class RewriteTensorize final : public PartOf<RewriteTensorize, Postproc, RewriteTensorizeOptions> {
  public:
-  static constexpr const char* kName = "RewriteTensorize";
-  explicit RewriteTensorize(bool vectorize_init_loop = false) : vectorize_init_loop_(vectorize_init_loop) {}
+  using PartOf::PartOf;
   Status initialize(const TuneContext& context) override;
-  Result<bool> apply(schedule::Schedule& schedule) const override;
+  Result<bool> apply(Schedule& schedule) const override;
 
  private:
-  bool vectorize_init_loop_;
   Warnings warnings_;
 };
 
-class RewriteLayout final : public PostprocOf<RewriteLayout> {
+class RewriteLayout final : public PartOf<RewriteLayout, Postproc> {
  public:
-  static constexpr const char* kName = "RewriteLayout";
-  Result<bool> apply(schedule::Schedule& schedule) const override;
+  Result<bool> apply(Schedule& schedule) const override;
 };
 
-class RewriteCooperativeFetch final : public PostprocOf<RewriteCooperativeFetch> {
+class RewriteCooperativeFetch final : public PartOf<RewriteCooperativeFetch, Postproc> {
  public:
-  static constexpr const char* kName = "RewriteCooperativeFetch";
   Status initialize(const TuneContext& context) override;
-  Result<bool> apply(schedule::Schedule& schedule) const override;
+  Result<bool> apply(Schedule& schedule) const override;
 
  private:
   int64_t warp_size_ = 0;  // 0: the target has no warps
 };
 
-class RewriteUnboundBlock final : public PostprocOf<RewriteUnboundBlock> {
+struct RewriteUnboundBlockOptions {
+  int64_t max_threadblocks = 256;  ///< that a loop becomes
+  using Members = Fields<&RewriteUnboundBlockOptions::max_threadblocks>;
+};
+
+class RewriteUnboundBlock final : public PartOf<RewriteUnboundBlock, Postproc, RewriteUnboundBlockOptions> {
  public:
-  static constexpr const char* kName = "RewriteUnboundBlock";
-  explicit RewriteUnboundBlock(int64_t max_threadblocks = 256) : max_threadblocks_(max_threadblocks) {}
+  using PartOf::PartOf;
   Status initialize(const TuneContext& context) override;
-  Result<bool> apply(schedule::Schedule& schedule) const override;
+  Result<bool> apply(Schedule& schedule) const override;
 
  private:
-  int64_t max_threadblocks_;
   int64_t max_threads_per_block_ = 0;  // 0: not initialized for a target that has blocks of threads
 };
 
-class VerifyGPUCode final : public PostprocOf<VerifyGPUCode> {
+class VerifyGPUCode final : public PartOf<VerifyGPUCode, Postproc> {
  public:
-  static constexpr const char* kName = "VerifyGPUCode";
   Status initialize(const TuneContext& context) override;
-  Result<bool> apply(schedule::Schedule& schedule) const override;
+  Result<bool> apply(Schedule& schedule) const override;
 
  private:
   std::optional<Target> target_;
 };
 
-class VerifyVTCMLimit final : public PostprocOf<VerifyVTCMLimit> {
- public:
-  static constexpr const char* kName = "VerifyVTCMLimit";
-  /// `vtcm_capacity` in bytes; 0: what the target has.
-  explicit VerifyVTCMLimit(int64_t vtcm_capacity = 0) : vtcm_capacity_(vtcm_capacity) {}
-  Status initialize(const TuneContext& context) override;
-  Result<bool> apply(schedule::Schedule& schedule) const override;
-
- private:
-  int64_t vtcm_capacity_;
+struct VerifyVTCMLimitOptions {
+  int64_t vtcm_capacity = 0;  ///< bytes; 0: what the target has
+  using Members = Fields<&VerifyVTCMLimitOptions::vtcm_capacity>;
 };
 
-class DisallowAsyncStridedMemCopy final : public PostprocOf<DisallowAsyncStridedMemCopy> {
+class VerifyVTCMLimit final : public PartOf<VerifyVTCMLimit, Postproc, VerifyVTCMLimitOptions> {
  public:
-  static constexpr const char* kName = "DisallowAsyncStridedMemCopy";
-  Result<bool> apply(schedule::Schedule& schedule) const override;
+  using PartOf::PartOf;
+  Status initialize(const TuneContext& context) override;
+  Result<bool> apply(Schedule& schedule) const override;
+};
+
+class DisallowAsyncStridedMemCopy final : public PartOf<DisallowAsyncStridedMemCopy, Postproc> {
+ public:
+  Result<bool> apply(Schedule& schedule) const override;
 };
 
 }  // namespace tilewright::search

@@ -40,7 +40,7 @@ Result<bool> RewriteTensorize::apply(Schedule& schedule) const {
   // Blocks inside others come first: tensorizing the outer one replaces them.
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     auto intrinsic = text_annotation(found->block->annotations, kTensorizeKey);
-    if (!intrinsic || (intrinsic->empty() && !vectorize_init_loop_)) continue;
+    if (!intrinsic || (intrinsic->empty() && !options_.vectorize_init_loop)) continue;
     if (intrinsic->empty() && found->block->name_hint.find("init") == std::string::npos) continue;
     TW_TRY(block, handle_of(schedule, found->func, *found->block));
     TW_RETURN_IF_ERROR(schedule.apply(Unannotate{block, kTensorizeKey}));

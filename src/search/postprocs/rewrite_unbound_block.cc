@@ -47,7 +47,8 @@ Result<bool> RewriteUnboundBlock::apply(Schedule& schedule) const {
     if (at == Tree::kNone || tree->realize_at(at) == nullptr || is_bound(*tree, at)) continue;
     if (tree->realize_at((*tree)[at].scope) != nullptr) continue;  // a block inside of one that comes first
     TW_TRY(block, handle_of(schedule, found.func, *found.block));
-    TW_RETURN_IF_ERROR(bind_block_thread_idx(schedule, block, max_threadblocks_, max_threads_per_block_, factor));
+    TW_RETURN_IF_ERROR(
+        bind_block_thread_idx(schedule, block, options_.max_threadblocks, max_threads_per_block_, factor));
   }
   return true;
 }

@@ -262,7 +262,7 @@ Status VerifyGPUCode::initialize(const TuneContext& context) {
   return Ok{};
 }
 
-Result<bool> VerifyGPUCode::apply(schedule::Schedule& schedule) const {
+Result<bool> VerifyGPUCode::apply(Schedule& schedule) const {
   if (!target_) {
     return argument_error("search/no-threads", "VerifyGPUCode was not initialized",
                           "give it to the space generator of a TuneContext with a target");

@@ -6,12 +6,12 @@
 namespace tilewright::search {
 
 Status VerifyVTCMLimit::initialize(const TuneContext& context) {
-  if (vtcm_capacity_ == 0 && context.target) vtcm_capacity_ = context.target->vtcm_bytes;
+  if (options_.vtcm_capacity == 0 && context.target) options_.vtcm_capacity = context.target->vtcm_bytes;
   return Ok{};
 }
 
-Result<bool> VerifyVTCMLimit::apply(schedule::Schedule& schedule) const {
-  if (vtcm_capacity_ <= 0) return true;
+Result<bool> VerifyVTCMLimit::apply(Schedule& schedule) const {
+  if (options_.vtcm_capacity <= 0) return true;
   TW_TRY(functions, compacted_functions(schedule.module()));
   for (const Ref<PrimFunc>& func : functions) {
     int64_t bytes = 0;
@@ -24,7 +24,7 @@ Result<bool> VerifyVTCMLimit::apply(schedule::Schedule& schedule) const {
         bytes += size.value_or(0);
       }
     });
-    if (!known || bytes > vtcm_capacity_) return false;
+    if (!known || bytes > options_.vtcm_capacity) return false;
   }
   return true;
 }

@@ -18,20 +18,22 @@ Status AddRFactor::initialize(const TuneContext& context) {
                           "how many jobs are enough follows from the target; the context has none",
                           "give the context a target");
   }
-  max_parallel_extent_ =
-      max_jobs_per_core_ == -1 ? std::numeric_limits<int64_t>::max() : context.target->num_cores * max_jobs_per_core_;
+  max_parallel_extent_ = options_.max_jobs_per_core == -1 ? std::numeric_limits<int64_t>::max()
+                                                          : context.target->num_cores * options_.max_jobs_per_core;
   return Ok{};
 }
 
-Result<std::vector<Schedule>> AddRFactor::apply(Schedule schedule, BlockRV block) const {
+Result<Schedules> AddRFactor::apply(Schedule schedule, BlockRV block) const {
   TW_TRY(place, schedule.state().find(block));
-  if (!needs_split_reduction(place, max_parallel_extent_)) return std::vector<Schedule>{std::move(schedule)};
+  if (!needs_split_reduction(place, max_parallel_extent_)) return Schedules{std::move(schedule)};
   Schedule original = schedule.fork();
   TW_TRY(reduction, fuse_reduction_loops(schedule, block));
-  TW_TRY(factors, schedule.apply(SamplePerfectTile{
-                      .loop = reduction.loop, .n = 2, .max_innermost_factor = max_innermost_factor_, .decision = {}}));
+  TW_TRY(factors, schedule.apply(SamplePerfectTile{.loop = reduction.loop,
+                                                   .n = 2,
+                                                   .max_innermost_factor = options_.max_innermost_factor.value_or(-1),
+                                                   .decision = {}}));
   TW_TRY(parts, schedule.apply(Split{.loop = reduction.loop, .factors = {as_factors(factors)}}));
-  std::vector<Schedule> result;
+  Schedules result;
   for (LoopRV part : parts) {
     Schedule trial = schedule.fork();
     if (!trial.apply(RFactor{.loop = part, .factor_axis = static_cast<int64_t>(reduction.num_spatial_loops)}).ok()) {

@@ -64,11 +64,11 @@ Status ApplyCustomRule::initialize(const TuneContext& context) {
   return Ok{};
 }
 
-Result<std::vector<Schedule>> ApplyCustomRule::apply(Schedule schedule, BlockRV block) const {
+Result<Schedules> ApplyCustomRule::apply(Schedule schedule, BlockRV block) const {
   TW_TRY(place, schedule.state().find(block));
   NodeRef named = place.block().annotations.get("schedule_rule");
   const StringImm* name = named.as<StringImm>();
-  if (!name || name->value == "None") return std::vector<Schedule>{std::move(schedule)};
+  if (!name || name->value == "None") return Schedules{std::move(schedule)};
   for (const std::string& key : keys_) {
     if (CustomRule rule = find_custom_rule("meta_schedule." + key + "." + name->value)) {
       return rule(std::move(schedule), block);
@@ -79,7 +79,7 @@ Result<std::vector<Schedule>> ApplyCustomRule::apply(Schedule schedule, BlockRV 
                                           place.block().name_hint, name->value, fmt::join(keys_, ", ")));
   TW_TRY(done, schedule.apply(Unannotate{.block_or_loop = block, .ann_key = "schedule_rule"}));
   (void)done;
-  return std::vector<Schedule>{std::move(schedule)};
+  return Schedules{std::move(schedule)};
 }
 
 }  // namespace tilewright::search

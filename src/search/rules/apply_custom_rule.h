@@ -15,7 +15,7 @@
 
 namespace tilewright::search {
 
-using CustomRule = std::function<Result<std::vector<schedule::Schedule>>(schedule::Schedule, schedule::BlockRV)>;
+using CustomRule = std::function<Result<Schedules>(Schedule, BlockRV)>;
 
 /// Under its whole name, "meta_schedule.cpu.winograd". ArgumentError "custom_rule/taken" where there is one already and
 /// it is not to be replaced.
@@ -23,13 +23,11 @@ Status register_custom_rule(const std::string& name, CustomRule rule, bool repla
 /// Empty where there is none.
 CustomRule find_custom_rule(const std::string& name);
 
-class ApplyCustomRule final : public ScheduleRule {
+class ApplyCustomRule final : public PartOf<ApplyCustomRule, ScheduleRule> {
  public:
   /// ArgumentError "custom_rule/target" for a context without a target.
   Status initialize(const TuneContext& context) override;
-  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
-  std::string name() const override { return "ApplyCustomRule"; }
-  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<ApplyCustomRule>(*this); }
+  Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 
  private:
   std::vector<std::string> keys_;

@@ -5,25 +5,20 @@
 
 namespace tilewright::search {
 
-class AutoBind final : public ScheduleRule {
- public:
-  /// `thread_extents`: from which the size of a team is drawn, those that fit; `max_threads_per_block`: -1 for that of
-  /// the target.
-  AutoBind(int64_t max_threadblocks, std::vector<int64_t> thread_extents, int64_t max_threads_per_block)
-      : max_threadblocks_(max_threadblocks),
-        thread_extents_(std::move(thread_extents)),
-        max_threads_per_block_(max_threads_per_block) {}
+struct AutoBindOptions {
+  int64_t max_threadblocks = 256;
+  std::vector<int64_t> thread_extents = {32, 64, 128, 256, 512, 1024};  ///< from which those that fit are drawn
+  int64_t max_threads_per_block = -1;                                   ///< -1: that of the target
+  using Members = Fields<&AutoBindOptions::max_threadblocks, &AutoBindOptions::thread_extents,
+                         &AutoBindOptions::max_threads_per_block>;
+};
 
+class AutoBind final : public PartOf<AutoBind, ScheduleRule, AutoBindOptions> {
+ public:
+  using PartOf::PartOf;
   /// ArgumentError "auto_bind/target" where neither the target nor the rule says how large teams may be.
   Status initialize(const TuneContext& context) override;
-  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
-  std::string name() const override { return "AutoBind"; }
-  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<AutoBind>(*this); }
-
- private:
-  int64_t max_threadblocks_;
-  std::vector<int64_t> thread_extents_;
-  int64_t max_threads_per_block_;
+  Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 };
 
 }  // namespace tilewright::search

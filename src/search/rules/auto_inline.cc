@@ -72,7 +72,7 @@ Inline choose(const Schedule& schedule, BlockRV rv, const Place& place, const Au
 
 }  // namespace
 
-Result<std::vector<Schedule>> AutoInline::apply(Schedule schedule, BlockRV rv) const {
+Result<Schedules> AutoInline::apply(Schedule schedule, BlockRV rv) const {
   TW_TRY(place, schedule.state().find(rv));
   switch (choose(schedule, rv, place, options_)) {
     case Inline::kIntoConsumer: {
@@ -87,7 +87,7 @@ Result<std::vector<Schedule>> AutoInline::apply(Schedule schedule, BlockRV rv) c
     case Inline::kNo:
       break;
   }
-  return std::vector<Schedule>{std::move(schedule)};
+  return Schedules{std::move(schedule)};
 }
 
 }  // namespace tilewright::search

@@ -15,18 +15,17 @@ struct AutoInlineOptions {
   bool require_injective = true;
   bool require_ordered = true;
   std::vector<std::string> disallow_op;  ///< intrinsics, such as "tir.exp"
+  using Members = Fields<&AutoInlineOptions::into_producer, &AutoInlineOptions::into_consumer,
+                         &AutoInlineOptions::inline_const_tensor, &AutoInlineOptions::disallow_if_then_else,
+                         &AutoInlineOptions::require_injective, &AutoInlineOptions::require_ordered,
+                         &AutoInlineOptions::disallow_op>;
+  static constexpr size_t kRequired = 6;
 };
 
-class AutoInline final : public ScheduleRule {
+class AutoInline final : public PartOf<AutoInline, ScheduleRule, AutoInlineOptions> {
  public:
-  explicit AutoInline(AutoInlineOptions options) : options_(std::move(options)) {}
-  Status initialize(const TuneContext&) override { return Ok{}; }
-  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
-  std::string name() const override { return "AutoInline"; }
-  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<AutoInline>(*this); }
-
- private:
-  AutoInlineOptions options_;
+  using PartOf::PartOf;
+  Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 };
 
 }  // namespace tilewright::search

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analysis/tree.h"
-#include "schedule/schedule.h"
+#include "search/tune_context.h"
 
 namespace tilewright::search {
 
@@ -59,11 +59,11 @@ std::optional<LoopLengths> loop_lengths(const Place& block);
 bool needs_split_reduction(const Place& block, int64_t enough);
 
 struct FusedReduction {
-  schedule::LoopRV loop;
+  LoopRV loop;
   size_t num_spatial_loops = 0;
 };
 /// Moves the reduction loops around a block inside, and makes one of them.
-Result<FusedReduction> fuse_reduction_loops(schedule::Schedule& schedule, schedule::BlockRV block);
+Result<FusedReduction> fuse_reduction_loops(Schedule& schedule, BlockRV block);
 
 /// The factors of sample_perfect_tile() as split() takes them.
 std::vector<schedule::Factor> as_factors(const std::vector<std::optional<schedule::ExprRV>>& drawn);

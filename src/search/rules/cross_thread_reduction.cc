@@ -85,21 +85,22 @@ Status CrossThreadReduction::initialize(const TuneContext& context) {
   return Ok{};
 }
 
-Result<std::vector<Schedule>> CrossThreadReduction::apply(Schedule schedule, BlockRV block) const {
-  std::vector<Schedule> as_it_is = {schedule};
+Result<Schedules> CrossThreadReduction::apply(Schedule schedule, BlockRV block) const {
+  Schedules as_it_is = {schedule};
   if (max_threads_per_block_ == -1 || warp_size_ == -1) return as_it_is;
   TW_TRY(place, schedule.state().find(block));
   if (!needs_split_reduction(place, max_threads_per_block_)) return as_it_is;
   Schedule threaded = schedule.fork();
   // A reduction whose steps threads cannot take stays as it is.
   if (!add_threads(threaded, block).ok()) return as_it_is;
-  return std::vector<Schedule>{std::move(threaded), std::move(schedule)};
+  return Schedules{std::move(threaded), std::move(schedule)};
 }
 
 Status CrossThreadReduction::add_threads(Schedule& schedule, BlockRV block) const {
   TW_TRY(where, find_fusion_place(schedule, block));
-  TW_TRY(threads, schedule.apply(SampleCategorical{
-                      .candidates = thread_extents_, .probs = equal_weights(thread_extents_.size()), .decision = {}}));
+  TW_TRY(threads, schedule.apply(SampleCategorical{.candidates = options_.thread_extents,
+                                                   .probs = equal_weights(options_.thread_extents.size()),
+                                                   .decision = {}}));
   if (where) {
     Schedule beside = schedule;
     // A block that cannot be computed there stays where it is.

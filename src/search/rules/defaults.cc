@@ -39,9 +39,10 @@ MultiLevelTilingOptions tiles_of_processors(const CpuNumbers& numbers) {
 Rules cpu_rules(const CpuNumbers& numbers, const std::vector<std::string>& intrins) {
   Rules rules = {std::make_shared<ApplyCustomRule>(), std::make_shared<InlineConstantScalars>(),
                  std::make_shared<AutoInline>(inline_of_processors()),
-                 std::make_shared<AddRFactor>(numbers.jobs_per_core, numbers.rfactor_innermost)};
+                 std::make_shared<AddRFactor>(AddRFactorOptions{numbers.jobs_per_core, numbers.rfactor_innermost})};
   for (const std::string& intrin : intrins) {
-    rules.push_back(std::make_shared<MultiLevelTilingWithIntrin>(intrin, tiles_of_processors(numbers)));
+    rules.push_back(std::make_shared<MultiLevelTilingWithIntrin>(
+        MultiLevelTilingWithIntrinOptions{tiles_of_processors(numbers), intrin}));
   }
   rules.push_back(std::make_shared<MultiLevelTiling>(tiles_of_processors(numbers)));
   rules.push_back(std::make_shared<ParallelizeVectorizeUnroll>(ParallelizeVectorizeUnrollOptions{
@@ -65,10 +66,10 @@ Rules rest_of_cuda_rules() {
                                                          .require_injective = false,
                                                          .require_ordered = false,
                                                          .disallow_op = {}}),
-          std::make_shared<CrossThreadReduction>(std::vector<int64_t>{4, 8, 16, 32, 64, 128, 256, 512}),
+          std::make_shared<CrossThreadReduction>(CrossThreadReductionOptions{{4, 8, 16, 32, 64, 128, 256, 512}}),
           std::make_shared<ParallelizeVectorizeUnroll>(
               ParallelizeVectorizeUnrollOptions{-1, -1, {0, 16, 64, 512, 1024}, /*unroll_explicit=*/true}),
-          std::make_shared<AutoBind>(256, std::vector<int64_t>{32, 64, 128, 256, 512, 1024}, -1)};
+          std::make_shared<AutoBind>()};
 }
 
 Rules cuda_rules() {
@@ -120,9 +121,9 @@ Rules tensor_core_rules() {
   direct.reuse_write = {Requirement::kNo, {}, "shared.dyn"};
   Rules first = {
       std::make_shared<ApplyCustomRule>(),
-      std::make_shared<MultiLevelTilingTensorCore>(wmma_groups(), std::move(tiles), /*use_software_pipeline=*/false),
-      std::make_shared<MultiLevelTilingTensorCore>(m16n8k8_groups(), std::move(direct),
-                                                   /*use_software_pipeline=*/true)};
+      std::make_shared<MultiLevelTilingTensorCore>(MultiLevelTilingTensorCoreOptions{std::move(tiles), wmma_groups()}),
+      std::make_shared<MultiLevelTilingTensorCore>(
+          MultiLevelTilingTensorCoreOptions{std::move(direct), m16n8k8_groups(), /*use_software_pipeline=*/true})};
   rules.insert(rules.begin(), first.begin(), first.end());
   return rules;
 }
@@ -132,7 +133,7 @@ Rules hexagon_rules() {
       .structure = "SRSRS", .max_innermost_factor = 128, .reuse_write = {Requirement::kMay, {1, 2}, "global"}};
   return {std::make_shared<ApplyCustomRule>(), std::make_shared<InlineConstantScalars>(),
           std::make_shared<AutoInline>(inline_of_processors()),
-          std::make_shared<MultiLevelTilingWideVector>(std::move(tiles), 1024),
+          std::make_shared<MultiLevelTilingWideVector>(MultiLevelTilingWideVectorOptions{std::move(tiles), 1024}),
           std::make_shared<ParallelizeVectorizeUnroll>(
               ParallelizeVectorizeUnrollOptions{16, 128, {0, 16, 64, 512}, /*unroll_explicit=*/true})};
 }

@@ -7,7 +7,7 @@ namespace tilewright::search {
 
 using namespace schedule;
 
-Result<std::vector<Schedule>> InlineConstantScalars::apply(Schedule schedule, BlockRV rv) const {
+Result<Schedules> InlineConstantScalars::apply(Schedule schedule, BlockRV rv) const {
   TW_TRY(place, schedule.state().find(rv));
   const Block& block = place.block();
   bool is_root = place.tree->realize_at(place.at) == nullptr;
@@ -15,7 +15,7 @@ Result<std::vector<Schedule>> InlineConstantScalars::apply(Schedule schedule, Bl
       !is_output_block(place)) {
     TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{rv}));
   }
-  return std::vector<Schedule>{std::move(schedule)};
+  return Schedules{std::move(schedule)};
 }
 
 }  // namespace tilewright::search

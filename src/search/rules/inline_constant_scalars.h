@@ -5,12 +5,9 @@
 
 namespace tilewright::search {
 
-class InlineConstantScalars final : public ScheduleRule {
+class InlineConstantScalars final : public PartOf<InlineConstantScalars, ScheduleRule> {
  public:
-  Status initialize(const TuneContext&) override { return Ok{}; }
-  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
-  std::string name() const override { return "InlineConstantScalars"; }
-  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<InlineConstantScalars>(*this); }
+  Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 };
 
 }  // namespace tilewright::search

@@ -81,16 +81,16 @@ Status MultiLevelTiling::check(const MultiLevelTilingOptions& options) {
     return argument_error("multi_level_tiling/tile-binds", "'" + axis + "' is no thread axis",
                           "use blockIdx, threadIdx or vthread with .x, .y or .z");
   }
-  if (options.max_innermost_factor != -1 && options.max_innermost_factor < 1) {
-    return argument_error("multi_level_tiling/innermost",
-                          "the innermost tile has " + std::to_string(options.max_innermost_factor) +
-                              " iterations at most, and cannot be made",
-                          "max_innermost_factor is 1 or more, or None for no limit");
+  if (const int64_t innermost = options.max_innermost_factor.value_or(-1); innermost != -1 && innermost < 1) {
+    return argument_error(
+        "multi_level_tiling/innermost",
+        "the innermost tile has " + std::to_string(innermost) + " iterations at most, and cannot be made",
+        "max_innermost_factor is 1 or more, or None for no limit");
   }
   return Ok{};
 }
 
-MultiLevelTiling::MultiLevelTiling(MultiLevelTilingOptions options) : options_(std::move(options)) {
+MultiLevelTiling::MultiLevelTiling(MultiLevelTilingOptions options) : PartOf(std::move(options)) {
   for (size_t i = 0; i < options_.structure.size(); ++i) {
     (options_.structure[i] == 'S' ? spatial_levels_ : reduction_levels_).push_back(i);
   }
@@ -108,25 +108,25 @@ Status MultiLevelTiling::initialize(const TuneContext& context) {
 Result<bool> MultiLevelTiling::is_wanted(const Schedule& schedule, BlockRV block) const {
   TW_TRY(place, schedule.state().find(block));
   if (place.tree->realize_at(place.at) == nullptr) return false;
-  if (options_.filter) {
-    TW_TRY(accepted, options_.filter(schedule, block));
+  if (options_.filter_fn) {
+    TW_TRY(accepted, options_.filter_fn(schedule, block));
     if (accepted) return true;
   }
   return needs_multi_level_tiling(place);
 }
 
-Result<std::vector<Schedule>> MultiLevelTiling::tile(Schedule schedule, BlockRV block) const {
+Result<Schedules> MultiLevelTiling::tile(Schedule schedule, BlockRV block) const {
   TW_RETURN_IF_ERROR(schedule.apply(
       Annotate{.block_or_loop = block, .ann_key = "meta_schedule.tiling_structure", .ann_val = {options_.structure}}));
   TW_TRY(states, apply_steps({TilingState{std::move(schedule), block}}));
-  std::vector<Schedule> result;
+  Schedules result;
   for (TilingState& state : states) result.push_back(std::move(state.schedule));
   return result;
 }
 
-Result<std::vector<Schedule>> MultiLevelTiling::apply(Schedule schedule, BlockRV block) const {
+Result<Schedules> MultiLevelTiling::apply(Schedule schedule, BlockRV block) const {
   TW_TRY(wanted, is_wanted(schedule, block));
-  if (!wanted) return std::vector<Schedule>{std::move(schedule)};
+  if (!wanted) return Schedules{std::move(schedule)};
   return tile(std::move(schedule), block);
 }
 
@@ -150,7 +150,7 @@ Result<MultiLevelTiling::SplitLoop> MultiLevelTiling::split_loop(Schedule& sched
                                                                  size_t n) const {
   TW_TRY(drawn, schedule.apply(SamplePerfectTile{.loop = loop,
                                                  .n = static_cast<int64_t>(n),
-                                                 .max_innermost_factor = options_.max_innermost_factor,
+                                                 .max_innermost_factor = options_.max_innermost_factor.value_or(-1),
                                                  .decision = {}}));
   std::vector<Factor> factors = as_factors(drawn);
   TW_TRY(loops, schedule.apply(Split{.loop = loop, .factors = {factors}}));

@@ -18,11 +18,11 @@ namespace tilewright::search {
 
 /// A schedule on its way through the steps of tiling.
 struct TilingState {
-  schedule::Schedule schedule;
-  schedule::BlockRV block;
-  std::vector<std::vector<schedule::LoopRV>> tiles{};               ///< by level
-  std::vector<std::vector<schedule::Factor>> tile_factors{};        ///< by level, of the loops that were split
-  std::map<size_t, schedule::BlockRV> read_reuse{}, write_reuse{};  ///< copies, by position of the read or write
+  Schedule schedule;
+  BlockRV block;
+  std::vector<std::vector<LoopRV>> tiles{};                   ///< by level
+  std::vector<std::vector<schedule::Factor>> tile_factors{};  ///< by level, of the loops that were split
+  std::map<size_t, BlockRV> read_reuse{}, write_reuse{};      ///< copies, by position of the read or write
 
   TilingState fork() {
     TilingState copy = *this;
@@ -33,17 +33,22 @@ struct TilingState {
 using TilingStates = std::vector<TilingState>;
 
 struct MultiLevelTilingOptions {
-  using Filter = std::function<Result<bool>(const schedule::Schedule&, schedule::BlockRV)>;
+  using Filter = std::function<Result<bool>(const Schedule&, BlockRV)>;
 
-  std::string structure;                  ///< "SSRSRS": levels of spatial and of reduction loops
-  std::vector<std::string> tile_binds{};  ///< thread axes of the first levels, whose loops are fused
-  int64_t max_innermost_factor = -1;      ///< -1: no limit
+  std::string structure;                          ///< "SSRSRS": levels of spatial and of reduction loops
+  std::vector<std::string> tile_binds{};          ///< thread axes of the first levels, whose loops are fused
+  std::optional<int64_t> max_innermost_factor{};  ///< -1: no limit, too
   std::vector<int64_t> vector_load_lens{};
   ReuseType reuse_read{}, reuse_write{};
-  Filter filter{};  ///< blocks that are tiled although it may not pay; none: only those where it does
+  Filter filter_fn{};  ///< blocks that are tiled although it may not pay; none: only those where it does
+  using Members = Fields<&MultiLevelTilingOptions::structure, &MultiLevelTilingOptions::tile_binds,
+                         &MultiLevelTilingOptions::max_innermost_factor, &MultiLevelTilingOptions::vector_load_lens,
+                         &MultiLevelTilingOptions::reuse_read, &MultiLevelTilingOptions::reuse_write,
+                         &MultiLevelTilingOptions::filter_fn>;
+  static constexpr size_t kRequired = 1;
 };
 
-class MultiLevelTiling : public ScheduleRule {
+class MultiLevelTiling : public PartOf<MultiLevelTiling, ScheduleRule, MultiLevelTilingOptions> {
  public:
   /// ArgumentError "multi_level_tiling/structure" for a structure of anything but S and R, or without both,
   /// "multi_level_tiling/levels" for levels that it does not have, "multi_level_tiling/read-reuse" for "may" there,
@@ -52,21 +57,18 @@ class MultiLevelTiling : public ScheduleRule {
   explicit MultiLevelTiling(MultiLevelTilingOptions options);
 
   Status initialize(const TuneContext& context) override;
-  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
-  std::string name() const override { return "MultiLevelTiling"; }
-  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<MultiLevelTiling>(*this); }
+  Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 
  protected:
   struct SplitLoop {
     std::vector<schedule::Factor> factors;
-    std::vector<schedule::LoopRV> loops;
+    std::vector<LoopRV> loops;
   };
 
   /// The steps, in order; each state becomes one or several.
   virtual Result<TilingStates> apply_steps(TilingStates states) const;
   /// Makes n loops of one around the block.
-  virtual Result<SplitLoop> split_loop(schedule::Schedule& schedule, schedule::BlockRV block, schedule::LoopRV loop,
-                                       size_t n) const;
+  virtual Result<SplitLoop> split_loop(Schedule& schedule, BlockRV block, LoopRV loop, size_t n) const;
 
   using StepFunction = std::function<Result<TilingStates>(TilingState)>;
   static Result<TilingStates> step(TilingStates states, const StepFunction& function);
@@ -78,15 +80,13 @@ class MultiLevelTiling : public ScheduleRule {
   Result<TilingStates> add_read_reuse(TilingState state) const;
   Result<TilingStates> add_async_pipeline(TilingState state) const;
   /// A copy of one of the buffers that the block reads, made under the loop by one loop of its own.
-  Result<schedule::BlockRV> copy_read(schedule::Schedule& schedule, schedule::BlockRV block, size_t read, size_t rank,
-                                      schedule::LoopRV loop) const;
+  Result<BlockRV> copy_read(Schedule& schedule, BlockRV block, size_t read, size_t rank, LoopRV loop) const;
   /// Draws how many elements a thread copies at a time, for a block whose loops are fused.
-  Status annotate_cooperative_fetch(schedule::Schedule& schedule, schedule::BlockRV block) const;
+  Status annotate_cooperative_fetch(Schedule& schedule, BlockRV block) const;
   /// The schedules of the states; annotates the block first.
-  Result<std::vector<schedule::Schedule>> tile(schedule::Schedule schedule, schedule::BlockRV block) const;
-  Result<bool> is_wanted(const schedule::Schedule& schedule, schedule::BlockRV block) const;
+  Result<Schedules> tile(Schedule schedule, BlockRV block) const;
+  Result<bool> is_wanted(const Schedule& schedule, BlockRV block) const;
 
-  MultiLevelTilingOptions options_;
   std::vector<size_t> spatial_levels_, reduction_levels_;
 
  private:

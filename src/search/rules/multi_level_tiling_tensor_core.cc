@@ -171,10 +171,9 @@ struct MultiLevelTilingTensorCore::Product {
   }
 };
 
-Status MultiLevelTilingTensorCore::check(const std::vector<TensorCoreIntrins>& groups,
-                                         const MultiLevelTilingOptions& options) {
+Status MultiLevelTilingTensorCore::check(const Options& options) {
   TW_RETURN_IF_ERROR(MultiLevelTiling::check(options));
-  for (const TensorCoreIntrins& group : groups) {
+  for (const TensorCoreIntrins& group : options.intrin_groups) {
     for (const std::string& name : {group.init, group.load_a, group.load_b, group.compute, group.store}) {
       TW_RETURN_IF_ERROR(MultiLevelTilingWithIntrin::check_intrin(name));
     }
@@ -195,7 +194,7 @@ Status MultiLevelTilingTensorCore::check(const std::vector<TensorCoreIntrins>& g
                   "bind a spatial tile that others follow to threadIdx.y, and write two R, as in \"SSSRRSRS\"");
   }
   const bool stores =
-      std::any_of(groups.begin(), groups.end(), [](const auto& group) { return !is_m16n8k8(group.compute); });
+      std::ranges::any_of(options.intrin_groups, [](const auto& group) { return !is_m16n8k8(group.compute); });
   if (options.reuse_read.requirement != ReuseType::Requirement::kMust ||
       (stores && options.reuse_write.requirement != ReuseType::Requirement::kMust)) {
     return refuse("fragments are loaded from copies in shared memory and stored to one, which are not asked for",
@@ -205,9 +204,9 @@ Status MultiLevelTilingTensorCore::check(const std::vector<TensorCoreIntrins>& g
   return Ok{};
 }
 
-Result<std::vector<Schedule>> MultiLevelTilingTensorCore::apply(Schedule schedule, BlockRV block) const {
-  std::vector<Schedule> result;
-  for (const TensorCoreIntrins& group : groups_) {
+Result<Schedules> MultiLevelTilingTensorCore::apply(Schedule schedule, BlockRV block) const {
+  Schedules result;
+  for (const TensorCoreIntrins& group : options_.intrin_groups) {
     TW_RETURN_IF_ERROR(MultiLevelTilingWithIntrin::check_intrin(group.compute));
     TW_TRY(place, schedule.state().find(block));
     if (!layout_mapping(place, *find_tensor_intrin(group.compute)->desc)) continue;
@@ -253,7 +252,7 @@ Result<TilingStates> MultiLevelTilingTensorCore::apply_group(Schedule schedule, 
            return in_registers ? copy_operands(std::move(state)) : add_read_reuse(std::move(state));
          }));
   TW_TRY(loaded, step(std::move(read), in_place(&MultiLevelTilingTensorCore::load_fragments)));
-  if (pipelines_) {
+  if (options_.use_software_pipeline) {
     for (TilingState& state : loaded) {
       TW_TRY(has_next, has_steps(state));
       if (has_next) TW_RETURN_IF_ERROR(in_registers ? add_copying_pipeline(state) : add_software_pipeline(state));

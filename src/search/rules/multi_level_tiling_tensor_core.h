@@ -18,43 +18,49 @@ namespace tilewright::search {
 /// Names of tensor intrinsics that work together.
 struct TensorCoreIntrins {
   std::string init, load_a, load_b, compute, store;
+  using Members = Fields<&TensorCoreIntrins::init, &TensorCoreIntrins::load_a, &TensorCoreIntrins::load_b,
+                         &TensorCoreIntrins::compute, &TensorCoreIntrins::store>;
 };
 
-class MultiLevelTilingTensorCore final : public MultiLevelTiling {
+struct MultiLevelTilingTensorCoreOptions : MultiLevelTilingOptions {
+  std::vector<TensorCoreIntrins> intrin_groups;
+  bool use_software_pipeline = false;
+  using Members =
+      Fields<&MultiLevelTilingTensorCoreOptions::intrin_groups, &MultiLevelTilingTensorCoreOptions::structure,
+             &MultiLevelTilingTensorCoreOptions::tile_binds, &MultiLevelTilingTensorCoreOptions::max_innermost_factor,
+             &MultiLevelTilingTensorCoreOptions::vector_load_lens, &MultiLevelTilingTensorCoreOptions::reuse_read,
+             &MultiLevelTilingTensorCoreOptions::reuse_write,
+             &MultiLevelTilingTensorCoreOptions::use_software_pipeline>;
+  static constexpr size_t kRequired = 2;
+};
+
+class MultiLevelTilingTensorCore final
+    : public PartOf<MultiLevelTilingTensorCore, MultiLevelTiling, MultiLevelTilingTensorCoreOptions> {
  public:
+  using PartOf::PartOf;
   /// ArgumentError "multi_level_tiling/intrin" where an intrinsic is not registered, "multi_level_tiling/tensor-core"
   /// for tiles without a warp, or results of wmma that are not copied through shared memory.
-  static Status check(const std::vector<TensorCoreIntrins>& groups, const MultiLevelTilingOptions& options);
-  MultiLevelTilingTensorCore(std::vector<TensorCoreIntrins> groups, MultiLevelTilingOptions options,
-                             bool use_software_pipeline)
-      : MultiLevelTiling(std::move(options)), groups_(std::move(groups)), pipelines_(use_software_pipeline) {}
+  static Status check(const Options& options);
 
   /// A schedule for each group that fits; the schedule as it is where none does.
-  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
-  std::string name() const override { return "MultiLevelTilingTensorCore"; }
-  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<MultiLevelTilingTensorCore>(*this); }
+  Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 
  private:
   struct Product;
 
-  Result<TilingStates> apply_group(schedule::Schedule schedule, schedule::BlockRV block,
-                                   const TensorCoreIntrins& group) const;
-  Result<SplitLoop> split_loop(schedule::Schedule& schedule, schedule::BlockRV block, schedule::LoopRV loop,
-                               size_t n) const override;
+  Result<TilingStates> apply_group(Schedule schedule, BlockRV block, const TensorCoreIntrins& group) const;
+  Result<SplitLoop> split_loop(Schedule& schedule, BlockRV block, LoopRV loop, size_t n) const override;
   size_t warp_level() const;
   // Steps: false where the state does not fit.
   Result<bool> pack_result(TilingState& state, const Product& product) const;
   Result<bool> store_fragments(TilingState& state, const Product& product) const;
   Result<bool> store_registers(TilingState& state, const Product& product) const;
-  static Status write_result(schedule::Schedule& schedule, schedule::BlockRV copy, const Product& product);
+  static Status write_result(Schedule& schedule, BlockRV copy, const Product& product);
   Result<TilingStates> copy_operands(TilingState state) const;
   Result<bool> load_fragments(TilingState& state, const Product& product) const;
   Result<bool> has_steps(TilingState& state) const;
   Status add_software_pipeline(TilingState& state) const;
   Status add_copying_pipeline(TilingState& state) const;
-
-  std::vector<TensorCoreIntrins> groups_;
-  bool pipelines_;
 };
 
 }  // namespace tilewright::search

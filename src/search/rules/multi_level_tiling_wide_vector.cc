@@ -28,7 +28,7 @@ Result<MultiLevelTiling::SplitLoop> MultiLevelTilingWideVector::split_loop(Sched
   TW_TRY(place, schedule.state().find(block));
   TW_TRY(at, schedule.state().find(loop));
   if (!drives_last_index(place, at.loop())) return MultiLevelTiling::split_loop(schedule, block, loop, n);
-  int64_t lanes = std::max<int64_t>(1, vector_length_in_bits_ / place.block().writes[0]->buffer->dtype.bits);
+  int64_t lanes = std::max<int64_t>(1, options_.vector_length_in_bits / place.block().writes[0]->buffer->dtype.bits);
   auto extent = const_int(at.loop().extent);
   if (!extent || *extent <= lanes) {
     std::vector<Factor> factors(n, Factor(int64_t{1}));

@@ -5,20 +5,22 @@
 
 namespace tilewright::search {
 
-class MultiLevelTilingWideVector final : public MultiLevelTiling {
- public:
-  MultiLevelTilingWideVector(MultiLevelTilingOptions options, int64_t vector_length_in_bits)
-      : MultiLevelTiling(std::move(options)), vector_length_in_bits_(vector_length_in_bits) {}
+struct MultiLevelTilingWideVectorOptions : MultiLevelTilingOptions {
+  int64_t vector_length_in_bits = 0;
+  using Members =
+      Fields<&MultiLevelTilingWideVectorOptions::structure, &MultiLevelTilingWideVectorOptions::vector_length_in_bits,
+             &MultiLevelTilingWideVectorOptions::max_innermost_factor, &MultiLevelTilingWideVectorOptions::reuse_read,
+             &MultiLevelTilingWideVectorOptions::reuse_write>;
+  static constexpr size_t kRequired = 2;
+};
 
-  std::string name() const override { return "MultiLevelTilingWideVector"; }
-  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<MultiLevelTilingWideVector>(*this); }
+class MultiLevelTilingWideVector final
+    : public PartOf<MultiLevelTilingWideVector, MultiLevelTiling, MultiLevelTilingWideVectorOptions> {
+ public:
+  using PartOf::PartOf;
 
  protected:
-  Result<SplitLoop> split_loop(schedule::Schedule& schedule, schedule::BlockRV block, schedule::LoopRV loop,
-                               size_t n) const override;
-
- private:
-  int64_t vector_length_in_bits_;
+  Result<SplitLoop> split_loop(Schedule& schedule, BlockRV block, LoopRV loop, size_t n) const override;
 };
 
 }  // namespace tilewright::search

@@ -10,23 +10,31 @@
 
 namespace tilewright::search {
 
-class MultiLevelTilingWithIntrin final : public MultiLevelTiling {
+struct MultiLevelTilingWithIntrinOptions : MultiLevelTilingOptions {
+  std::string intrin_name;
+  using Members =
+      Fields<&MultiLevelTilingWithIntrinOptions::intrin_name, &MultiLevelTilingWithIntrinOptions::structure,
+             &MultiLevelTilingWithIntrinOptions::tile_binds, &MultiLevelTilingWithIntrinOptions::max_innermost_factor,
+             &MultiLevelTilingWithIntrinOptions::vector_load_lens, &MultiLevelTilingWithIntrinOptions::reuse_read,
+             &MultiLevelTilingWithIntrinOptions::reuse_write>;
+  static constexpr size_t kRequired = 2;
+};
+
+class MultiLevelTilingWithIntrin final
+    : public PartOf<MultiLevelTilingWithIntrin, MultiLevelTiling, MultiLevelTilingWithIntrinOptions> {
  public:
+  using PartOf::PartOf;
   /// ArgumentError "multi_level_tiling/intrin" where no such intrinsic is registered.
   static Status check_intrin(const std::string& intrin_name);
-  MultiLevelTilingWithIntrin(std::string intrin_name, MultiLevelTilingOptions options)
-      : MultiLevelTiling(std::move(options)), intrin_name_(std::move(intrin_name)) {}
+  static Status check(const Options& options);
 
   Status initialize(const TuneContext& context) override;
-  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
-  std::string name() const override { return "MultiLevelTilingWithIntrin"; }
-  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<MultiLevelTilingWithIntrin>(*this); }
+  Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 
  protected:
   Result<TilingStates> apply_steps(TilingStates states) const override;
 
  private:
-  std::string intrin_name_;
   bool is_missing_ = false;  ///< on the processor of the target
   Warnings warnings_;
 };

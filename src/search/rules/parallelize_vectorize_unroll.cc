@@ -19,10 +19,10 @@ Status ParallelizeVectorizeUnroll::initialize(const TuneContext& context) {
   return Ok{};
 }
 
-Result<std::vector<Schedule>> ParallelizeVectorizeUnroll::apply(Schedule schedule, BlockRV root) const {
+Result<Schedules> ParallelizeVectorizeUnroll::apply(Schedule schedule, BlockRV root) const {
   TW_TRY(place, schedule.state().find(root));
   bool is_root = place.tree->realize_at(place.at) == nullptr;
-  if (!is_root) return std::vector<Schedule>{std::move(schedule)};
+  if (!is_root) return Schedules{std::move(schedule)};
   bool is_spatial = is_spatial_function(*place.tree);
   auto say = [&](const char* key, Value value) {
     return schedule.apply(Annotate{.block_or_loop = root, .ann_key = key, .ann_val = std::move(value)});
@@ -38,7 +38,7 @@ Result<std::vector<Schedule>> ParallelizeVectorizeUnroll::apply(Schedule schedul
     const char* key = options_.unroll_explicit ? "meta_schedule.unroll_explicit" : "meta_schedule.unroll_implicit";
     TW_RETURN_IF_ERROR(say(key, {step}));
   }
-  return std::vector<Schedule>{std::move(schedule)};
+  return Schedules{std::move(schedule)};
 }
 
 }  // namespace tilewright::search

@@ -10,20 +10,21 @@ struct ParallelizeVectorizeUnrollOptions {
   int64_t max_vectorize_extent = 16;      ///< -1: no vector loops
   std::vector<int64_t> unroll_max_steps;  ///< to choose from; none: nothing is unrolled
   bool unroll_explicit = true;            ///< in the program, rather than by the back end
+  using Members =
+      Fields<&ParallelizeVectorizeUnrollOptions::max_jobs_per_core,
+             &ParallelizeVectorizeUnrollOptions::max_vectorize_extent,
+             &ParallelizeVectorizeUnrollOptions::unroll_max_steps, &ParallelizeVectorizeUnrollOptions::unroll_explicit>;
 };
 
-class ParallelizeVectorizeUnroll final : public ScheduleRule {
+class ParallelizeVectorizeUnroll final
+    : public PartOf<ParallelizeVectorizeUnroll, ScheduleRule, ParallelizeVectorizeUnrollOptions> {
  public:
-  explicit ParallelizeVectorizeUnroll(ParallelizeVectorizeUnrollOptions options) : options_(std::move(options)) {}
-
+  using PartOf::PartOf;
   /// ArgumentError "parallelize_vectorize_unroll/target" for a context without a target.
   Status initialize(const TuneContext& context) override;
-  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
-  std::string name() const override { return "ParallelizeVectorizeUnroll"; }
-  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<ParallelizeVectorizeUnroll>(*this); }
+  Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 
  private:
-  ParallelizeVectorizeUnrollOptions options_;
   int64_t max_parallel_extent_ = -1;
 };
 

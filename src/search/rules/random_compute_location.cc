@@ -31,9 +31,9 @@ Status move(Schedule& schedule, BlockRV block) {
 
 }  // namespace
 
-Result<std::vector<Schedule>> RandomComputeLocation::apply(Schedule schedule, BlockRV block) const {
+Result<Schedules> RandomComputeLocation::apply(Schedule schedule, BlockRV block) const {
   TW_TRY(place, schedule.state().find(block));
-  if (!is_movable(place)) return std::vector<Schedule>{std::move(schedule)};
+  if (!is_movable(place)) return Schedules{std::move(schedule)};
   std::vector<BlockRV> blocks = {block};
   if (integer_annotation(place.block().annotations, kProducerToo) == 1) {
     // Asked for first: the block may be inlined.
@@ -42,7 +42,7 @@ Result<std::vector<Schedule>> RandomComputeLocation::apply(Schedule schedule, Bl
     blocks.insert(blocks.end(), producers.begin(), producers.end());
   }
   for (BlockRV each : blocks) TW_RETURN_IF_ERROR(move(schedule, each));
-  return std::vector<Schedule>{std::move(schedule)};
+  return Schedules{std::move(schedule)};
 }
 
 }  // namespace tilewright::search

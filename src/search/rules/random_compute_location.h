@@ -5,12 +5,9 @@
 
 namespace tilewright::search {
 
-class RandomComputeLocation final : public ScheduleRule {
+class RandomComputeLocation final : public PartOf<RandomComputeLocation, ScheduleRule> {
  public:
-  Status initialize(const TuneContext&) override { return Ok{}; }
-  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
-  std::string name() const override { return "RandomComputeLocation"; }
-  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<RandomComputeLocation>(*this); }
+  Result<Schedules> apply(Schedule schedule, BlockRV block) const override;
 };
 
 }  // namespace tilewright::search

@@ -191,9 +191,9 @@ Status cuda_nchw_inverse(Schedule& schedule, BlockRV inverse) {
 }
 
 CustomRule as_custom_rule(Rule rule) {
-  return [rule](Schedule schedule, BlockRV block) -> Result<std::vector<Schedule>> {
+  return [rule](Schedule schedule, BlockRV block) -> Result<Schedules> {
     TW_RETURN_IF_ERROR(rule(schedule, block));
-    return std::vector<Schedule>{std::move(schedule)};
+    return Schedules{std::move(schedule)};
   };
 }
 

@@ -2,15 +2,13 @@
 
 namespace tilewright::search {
 
-using schedule::Schedule;
-
 Status FunctionSpace::initialize(const TuneContext& context) {
   target_ = context.target;
   return SpaceGenerator::initialize(context);
 }
 
 Result<FunctionSpace::Point> FunctionSpace::run(const Ref<Module>& module,
-                                                const std::vector<schedule::Value>& decisions, schedule::Random random,
+                                                const std::vector<schedule::Value>& decisions, Random random,
                                                 bool first) const {
   TW_TRY(start, Schedule::make(module));
   start.seed(random);
@@ -18,17 +16,17 @@ Result<FunctionSpace::Point> FunctionSpace::run(const Ref<Module>& module,
 }
 
 Result<FunctionSpace::Point> FunctionSpace::follow(const Ref<Module>& module, std::vector<schedule::Value> decisions,
-                                                   size_t certain, schedule::Random random) const {
+                                                   size_t certain, Random random) const {
   TW_TRY(point, run(module, decisions, random));
   if (!point.error || decisions.size() <= certain) return point;
   decisions.resize(certain);
   return run(module, decisions, random);
 }
 
-Result<std::vector<Schedule>> FunctionSpace::generate_design_space(const Ref<Module>& module) {
-  TW_TRY(point, run(module, {}, schedule::Random(next_seed()), true));
+Result<Schedules> FunctionSpace::generate_design_space(const Ref<Module>& module) {
+  TW_TRY(point, run(module, {}, Random(next_seed()), true));
   if (point.error) return std::move(*point.error);
-  return std::vector<Schedule>{std::move(point.schedule)};
+  return Schedules{std::move(point.schedule)};
 }
 
 std::shared_ptr<SpaceGenerator> FunctionSpace::clone() const {

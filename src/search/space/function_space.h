@@ -11,7 +11,7 @@ namespace tilewright::search {
 class FunctionSpace final : public SpaceGenerator {
  public:
   struct Point {
-    schedule::Schedule schedule;        ///< as far as the function came
+    Schedule schedule;                  ///< as far as the function came
     std::optional<Diagnostic> error{};  ///< why it came no further
   };
   /// What a run of the function is for.
@@ -21,20 +21,20 @@ class FunctionSpace final : public SpaceGenerator {
     const std::optional<Target>& target;            ///< that the space was initialized for
   };
   /// Schedules a fresh schedule. An error for what ends the search.
-  using Function = std::function<Result<Point>(schedule::Schedule, const Wanted&)>;
+  using Function = std::function<Result<Point>(Schedule, const Wanted&)>;
   /// A run that does not return costs its deadline; so many in a row, and the others will not return either.
   static constexpr int64_t kMaxOverdue = 5;
   explicit FunctionSpace(Function function) : function_(std::move(function)) {}
 
   Status initialize(const TuneContext& context) override;
-  Result<Point> run(const Ref<Module>& module, const std::vector<schedule::Value>& decisions, schedule::Random random,
+  Result<Point> run(const Ref<Module>& module, const std::vector<schedule::Value>& decisions, Random random,
                     bool first = false) const;
   /// The same; where that fails, with the first `certain` of the decisions alone: another path may come to other draws,
   /// which the later ones do not fit.
   Result<Point> follow(const Ref<Module>& module, std::vector<schedule::Value> decisions, size_t certain,
-                       schedule::Random random) const;
+                       Random random) const;
   /// The first point alone.
-  Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override;
+  Result<Schedules> generate_design_space(const Ref<Module>& module) override;
   std::shared_ptr<SpaceGenerator> clone() const override;
   const FunctionSpace* function_of(size_t) const override { return this; }
 

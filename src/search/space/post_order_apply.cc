@@ -82,9 +82,8 @@ void PostOrderApply::note(const ScheduleRule& rule, const std::vector<Failure>& 
 }
 
 /// What the rule makes of the schedules, from the last block to the first.
-Result<std::vector<Schedule>> PostOrderApply::apply_everywhere(const ScheduleRule& rule,
-                                                               std::vector<Schedule> schedules,
-                                                               const std::vector<BlockRV>& blocks) {
+Result<Schedules> PostOrderApply::apply_everywhere(const ScheduleRule& rule, Schedules schedules,
+                                                   const std::vector<BlockRV>& blocks) {
   struct Pending {
     Schedule schedule;
     size_t blocks_left;
@@ -92,7 +91,7 @@ Result<std::vector<Schedule>> PostOrderApply::apply_everywhere(const ScheduleRul
   const bool is_custom = dynamic_cast<const ApplyCustomRule*>(&rule) != nullptr;
   std::vector<Pending> stack;
   for (Schedule& schedule : schedules) stack.push_back({std::move(schedule), blocks.size()});
-  std::vector<Schedule> result;
+  Schedules result;
   std::vector<Failure> failures;
   size_t asked = 0;
   while (!stack.empty()) {
@@ -133,10 +132,10 @@ Result<std::vector<Schedule>> PostOrderApply::apply_everywhere(const ScheduleRul
   return result;
 }
 
-Result<std::vector<Schedule>> PostOrderApply::generate_design_space(const Ref<Module>& module) {
+Result<Schedules> PostOrderApply::generate_design_space(const Ref<Module>& module) {
   TW_TRY(start, Schedule::make(module, next_seed()));
   TW_TRY(blocks, collect_blocks(start, start.module()));
-  std::vector<Schedule> schedules = {std::move(start)};
+  Schedules schedules = {std::move(start)};
   for (const auto& rule : schedule_rules.value_or(ScheduleRules())) {
     TW_TRY(made, apply_everywhere(*rule, std::move(schedules), blocks));
     if (made.empty()) {

@@ -24,7 +24,7 @@ class PostOrderApply final : public SpaceGenerator {
 
   Status initialize(const TuneContext& context) override;
   /// ScheduleError "post_order_apply/P1" where two blocks of a function have one name.
-  Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override;
+  Result<Schedules> generate_design_space(const Ref<Module>& module) override;
   Reasons refusals() const override { return refused_; }
   std::shared_ptr<SpaceGenerator> clone() const override;
 
@@ -33,11 +33,9 @@ class PostOrderApply final : public SpaceGenerator {
     std::string block;
     Diagnostic error;
   };
-  Result<std::vector<schedule::Schedule>> apply_everywhere(const ScheduleRule& rule,
-                                                           std::vector<schedule::Schedule> schedules,
-                                                           const std::vector<schedule::BlockRV>& blocks);
+  Result<Schedules> apply_everywhere(const ScheduleRule& rule, Schedules schedules, const std::vector<BlockRV>& blocks);
   void note(const ScheduleRule& rule, const std::vector<Failure>& failures);
-  Result<std::vector<schedule::BlockRV>> collect_blocks(schedule::Schedule& schedule, const Ref<Module>& module) const;
+  Result<std::vector<BlockRV>> collect_blocks(Schedule& schedule, const Ref<Module>& module) const;
 
   BlockFilter filter_;
   Reasons refused_;

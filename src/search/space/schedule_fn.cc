@@ -2,7 +2,7 @@
 
 namespace tilewright::search {
 
-Result<std::vector<schedule::Schedule>> ScheduleFn::generate_design_space(const Ref<Module>& module) {
+Result<Schedules> ScheduleFn::generate_design_space(const Ref<Module>& module) {
   TW_TRY(start, schedule::Schedule::make(module, next_seed()));
   return function_(std::move(start));
 }

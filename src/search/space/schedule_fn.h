@@ -9,10 +9,10 @@ namespace tilewright::search {
 
 class ScheduleFn final : public SpaceGenerator {
  public:
-  using Function = std::function<Result<std::vector<schedule::Schedule>>(schedule::Schedule)>;
+  using Function = std::function<Result<Schedules>(Schedule)>;
   explicit ScheduleFn(Function function) : function_(std::move(function)) {}
 
-  Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override;
+  Result<Schedules> generate_design_space(const Ref<Module>& module) override;
   std::shared_ptr<SpaceGenerator> clone() const override;
 
  private:

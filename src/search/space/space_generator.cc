@@ -23,7 +23,7 @@ Status SpaceGenerator::fill_in(std::string_view kind) {
 }
 
 Status SpaceGenerator::initialize(const TuneContext& context) {
-  random_ = schedule::Random(context.seed);
+  random_ = Random(context.seed);
   // Without a target nothing is known of defaults: what is not given stays so.
   if (context.target && (!schedule_rules || !postprocs || !mutators)) {
     TW_RETURN_IF_ERROR(fill_in(rule_kind(*context.target)));

@@ -33,7 +33,7 @@ class SpaceGenerator {
   /// Fills in what is not given, and initializes the rules, postprocessors and mutators.
   virtual Status initialize(const TuneContext& context);
   /// The schedules of a program, one for each way to say it. All start from the same program.
-  virtual Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) = 0;
+  virtual Result<Schedules> generate_design_space(const Ref<Module>& module) = 0;
   /// What was left out of the spaces since initialize(), and why.
   virtual Reasons refusals() const { return {}; }
   /// The function that is run anew for points of one of the schedules that were generated last, by its number; null
@@ -51,7 +51,7 @@ class SpaceGenerator {
   uint64_t next_seed() { return random_.next(); }
 
  private:
-  schedule::Random random_;
+  Random random_;
 };
 
 }  // namespace tilewright::search

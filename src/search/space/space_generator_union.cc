@@ -8,8 +8,8 @@ Status SpaceGeneratorUnion::initialize(const TuneContext& context) {
   return Ok{};
 }
 
-Result<std::vector<schedule::Schedule>> SpaceGeneratorUnion::generate_design_space(const Ref<Module>& module) {
-  std::vector<schedule::Schedule> result;
+Result<Schedules> SpaceGeneratorUnion::generate_design_space(const Ref<Module>& module) {
+  Schedules result;
   made_.clear();
   for (const auto& member : members_) {
     TW_TRY(schedules, member->generate_design_space(module));

@@ -11,7 +11,7 @@ class SpaceGeneratorUnion final : public SpaceGenerator {
 
   /// Of the members too.
   Status initialize(const TuneContext& context) override;
-  Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override;
+  Result<Schedules> generate_design_space(const Ref<Module>& module) override;
   /// Of the members.
   Reasons refusals() const override;
   std::shared_ptr<SpaceGenerator> clone() const override;

@@ -9,8 +9,6 @@
 
 namespace tilewright::search {
 
-using schedule::Schedule;
-
 std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postprocs, Refusals& refusals) {
   if (auto entered = schedule.apply(schedule::EnterPostproc{}); !entered.ok()) {
     refusals.add(entered.error());
@@ -29,7 +27,7 @@ std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postpr
   return schedule;
 }
 
-std::optional<Schedule> redrawn(const Schedule& schedule, schedule::Random random, Refusals& refusals) {
+std::optional<Schedule> redrawn(const Schedule& schedule, Random random, Refusals& refusals) {
   std::vector<size_t> draws = schedule.trace().draws();
   if (draws.empty()) return schedule;
   schedule::ReplayOptions options;
@@ -41,7 +39,7 @@ std::optional<Schedule> redrawn(const Schedule& schedule, schedule::Random rando
   return std::nullopt;
 }
 
-const Mutator* draw_mutator(const Mutators& mutators, double mutate_prob, schedule::Random& random) {
+const Mutator* draw_mutator(const Mutators& mutators, double mutate_prob, Random& random) {
   std::vector<double> weights;
   for (const auto& [mutator, probability] : mutators) weights.push_back(probability);
   double total = std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -71,8 +69,8 @@ std::vector<ArgInfo> args_of(const Ref<Module>& module) {
   return args;
 }
 
-std::vector<MeasureCandidate> as_candidates(std::vector<Schedule> schedules, const std::vector<ArgInfo>& args) {
-  std::vector<MeasureCandidate> result;
+MeasureCandidates as_candidates(Schedules schedules, const std::vector<ArgInfo>& args) {
+  MeasureCandidates result;
   for (Schedule& schedule : schedules) result.push_back({std::move(schedule), args});
   return result;
 }

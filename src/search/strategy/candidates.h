@@ -13,19 +13,16 @@ namespace tilewright::search {
 
 /// The schedule after all postprocessors; none where one refused, which is counted. Several threads may call it at
 /// once.
-std::optional<schedule::Schedule> postprocessed(schedule::Schedule schedule, const Postprocs& postprocs,
-                                                Refusals& refusals);
+std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postprocs, Refusals& refusals);
 /// With all decisions drawn anew; none where a step is refused then, which is counted.
-std::optional<schedule::Schedule> redrawn(const schedule::Schedule& schedule, schedule::Random random,
-                                          Refusals& refusals);
+std::optional<Schedule> redrawn(const Schedule& schedule, Random random, Refusals& refusals);
 
 /// A mutator by its probability; null, with probability 1 - `mutate_prob` or where there is none: no mutation.
-const Mutator* draw_mutator(const Mutators& mutators, double mutate_prob, schedule::Random& random);
+const Mutator* draw_mutator(const Mutators& mutators, double mutate_prob, Random& random);
 
 /// What a kernel of the program is called with; empty where that cannot be said without sizes or numbers from the user.
 std::vector<ArgInfo> args_of(const Ref<Module>& module);
-std::vector<MeasureCandidate> as_candidates(std::vector<schedule::Schedule> schedules,
-                                            const std::vector<ArgInfo>& args);
+MeasureCandidates as_candidates(Schedules schedules, const std::vector<ArgInfo>& args);
 
 /// Where a search stands that measures its trials in batches.
 class Progress {

@@ -6,7 +6,6 @@
 
 namespace tilewright::search {
 
-using schedule::Random;
 using schedule::Value;
 
 std::vector<double> weights_of(const schedule::Instruction& instruction) {
@@ -14,7 +13,7 @@ std::vector<double> weights_of(const schedule::Instruction& instruction) {
   return draw ? draw->probs : std::vector<double>();
 }
 
-std::vector<Branch> branches_of(const schedule::Trace& trace) {
+std::vector<Branch> branches_of(const Trace& trace) {
   std::vector<Branch> path;
   std::vector<Value> decisions = trace.decisions();
   std::vector<size_t> draws = trace.draws();

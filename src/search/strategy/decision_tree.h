@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/schedule.h"
+#include "search/tune_context.h"
 
 namespace tilewright::search {
 
@@ -22,7 +22,7 @@ struct Branch {
 };
 
 /// What a schedule has drawn.
-std::vector<Branch> branches_of(const schedule::Trace& trace);
+std::vector<Branch> branches_of(const Trace& trace);
 /// The weights of the ways of a draw; empty where they are not listed.
 std::vector<double> weights_of(const schedule::Instruction& instruction);
 /// Of a decision, such as "[4,16,]".
@@ -31,13 +31,12 @@ std::string text_of(const schedule::Value& decision);
 class DecisionTree {
  public:
   /// Decisions of the first draws, as far as their ways are known; the others are to be drawn.
-  std::vector<schedule::Value> choose(schedule::Random& random) const;
+  std::vector<schedule::Value> choose(Random& random) const;
   /// False where the point was taken before.
   bool take(const std::vector<Branch>& path);
   /// These decisions, of which those from the first on that is no way of its draw give way to ones that lead to a new
   /// point. Nothing where they are known to lead to a point that was taken.
-  std::optional<std::vector<schedule::Value>> fitted(std::vector<schedule::Value> decisions,
-                                                     schedule::Random& random) const;
+  std::optional<std::vector<schedule::Value>> fitted(std::vector<schedule::Value> decisions, Random& random) const;
   bool is_exhausted() const { return root_.is_done; }
 
  private:
@@ -49,7 +48,7 @@ class DecisionTree {
     bool has_way(const schedule::Value& decision) const;
   };
   /// Adds decisions behind those that lead to the node.
-  static void choose(const Node* node, schedule::Random& random, std::vector<schedule::Value>& decisions);
+  static void choose(const Node* node, Random& random, std::vector<schedule::Value>& decisions);
   Node root_;
 };
 

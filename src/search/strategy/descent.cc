@@ -75,7 +75,7 @@ void Descent::expanded(const Hash128& hash, const std::vector<Hash128>& neighbor
 }
 
 std::vector<Variation> Descent::around(const Point& center, size_t limit) {
-  schedule::Trace trace = center.schedule.trace().without_postproc();
+  Trace trace = center.schedule.trace().without_postproc();
   std::vector<std::vector<schedule::Value>> ways;
   for (size_t step : trace.draws()) ways.push_back(alternatives(trace[step]));
   // One way of each decision after the other, so that a limit takes from all of them.

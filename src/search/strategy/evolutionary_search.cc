@@ -12,9 +12,6 @@
 
 namespace tilewright::search {
 
-using schedule::Random;
-using schedule::Schedule;
-
 namespace {
 
 /// The best that were pushed, at most `capacity`; of equal ones those that came first.
@@ -29,8 +26,8 @@ class BestOf {
     if (entries_.size() > capacity_) entries_.pop_back();
   }
   /// The best first.
-  std::vector<Schedule> take() {
-    std::vector<Schedule> result;
+  Schedules take() {
+    Schedules result;
     for (auto& [schedule, score] : entries_) result.push_back(std::move(schedule));
     return result;
   }
@@ -55,8 +52,8 @@ double mean(const std::vector<double>& seconds) {
 constexpr int64_t kPlacesOfFunction = 64;
 
 /// One of its draws takes another decision; none where all are settled.
-std::optional<schedule::Trace> with_another_decision(const schedule::Trace& trace, Random& random) {
-  const schedule::Trace steps = trace.without_postproc();
+std::optional<Trace> with_another_decision(const Trace& trace, Random& random) {
+  const Trace steps = trace.without_postproc();
   std::vector<std::pair<size_t, std::vector<schedule::Value>>> open;
   for (size_t draw : steps.draws()) {
     auto others = alternatives(steps[draw]);
@@ -80,7 +77,7 @@ struct EvolutionarySearch::Child {
   std::optional<Schedule> found{};
 };
 
-Result<std::shared_ptr<EvolutionarySearch>> EvolutionarySearch::make(const EvolutionarySearchOptions& options) {
+Status EvolutionarySearch::check(const Options& options) {
   for (double share : {options.init_measured_ratio, options.genetic_mutate_prob, options.eps_greedy}) {
     if (share >= 0 && share <= 1) continue;
     return argument_error("search/probability", fmt::format("{} is no share and no probability", share),
@@ -91,7 +88,7 @@ Result<std::shared_ptr<EvolutionarySearch>> EvolutionarySearch::make(const Evolu
     return argument_error("search/plan", "a generation has at least 1 place, and no count is negative",
                           "leave them out for the published ones");
   }
-  return std::make_shared<EvolutionarySearch>(options);
+  return Ok{};
 }
 
 Status EvolutionarySearch::initialize(const TuneContext& context) {
@@ -234,7 +231,7 @@ Result<std::vector<double>> EvolutionarySearch::scores_of(const Population& popu
   return scores;
 }
 
-Result<std::optional<Schedule>> EvolutionarySearch::made_from(const Schedule& parent, const schedule::Trace& mutated,
+Result<std::optional<Schedule>> EvolutionarySearch::made_from(const Schedule& parent, const Trace& mutated,
                                                               Random random) {
   if (function_) {
     const auto before = parent.trace().without_postproc().decisions();
@@ -359,9 +356,9 @@ EvolutionarySearch::Population EvolutionarySearch::pick_with_eps_greedy(const Po
   return picked;
 }
 
-Result<std::optional<std::vector<MeasureCandidate>>> EvolutionarySearch::generate_measure_candidates() {
+Result<std::optional<MeasureCandidates>> EvolutionarySearch::generate_measure_candidates() {
   TW_RETURN_IF_ERROR(progress_.check());
-  if (progress_.is_over()) return std::optional<std::vector<MeasureCandidate>>();
+  if (progress_.is_over()) return std::optional<MeasureCandidates>();
   round_ = progress_.take_round();
   step_ = 0;
   const Spending spending(seconds_, "EvoSearch");
@@ -370,21 +367,20 @@ Result<std::optional<std::vector<MeasureCandidate>>> EvolutionarySearch::generat
          pick_best_from_database(static_cast<size_t>(static_cast<double>(all) * options_.init_measured_ratio)));
   TW_TRY(unmeasured, sample_init_population(all - std::min(all, population.size())));
   if (static_cast<int64_t>(unmeasured.size()) < options_.init_min_unmeasured) {
-    return std::optional<std::vector<MeasureCandidate>>();
+    return std::optional<MeasureCandidates>();
   }
   population.insert(population.end(), unmeasured.begin(), unmeasured.end());
   size_t batch = progress_.next_batch();
   TW_TRY(bests, evolve_with_cost_model(std::move(population), batch));
   Population picked = pick_with_eps_greedy(unmeasured, bests, batch);
   if (picked.empty() && ++empty_rounds_ >= options_.num_empty_iters_before_end) {
-    return std::optional<std::vector<MeasureCandidate>>();
+    return std::optional<MeasureCandidates>();
   }
   progress_.handed_out(picked.size());
   return std::optional(as_candidates(std::move(picked), args_));
 }
 
-Status EvolutionarySearch::notify_runner_results(const std::vector<MeasureCandidate>& candidates,
-                                                 const std::vector<RunnerResult>& results) {
+Status EvolutionarySearch::notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) {
   TW_RETURN_IF_ERROR(progress_.check());
   for (size_t i = 0; i < std::min(candidates.size(), results.size()); ++i) {
     if (results[i].run_secs.empty() || results[i].error_msg) continue;

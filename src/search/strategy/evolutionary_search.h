@@ -33,29 +33,32 @@ struct EvolutionarySearchOptions {
   int64_t genetic_max_fail_count = 10;     ///< children that may be refused before the parent stays
   double eps_greedy = 0.05;                ///< share of the picked that are points at random
   int64_t num_empty_iters_before_end = 5;  ///< batches without anything new after which the search is over
+  using Members = Fields<&EvolutionarySearchOptions::population_size, &EvolutionarySearchOptions::init_measured_ratio,
+                         &EvolutionarySearchOptions::init_min_unmeasured, &EvolutionarySearchOptions::max_fail_count,
+                         &EvolutionarySearchOptions::genetic_num_iters, &EvolutionarySearchOptions::genetic_mutate_prob,
+                         &EvolutionarySearchOptions::genetic_max_fail_count, &EvolutionarySearchOptions::eps_greedy>;
 };
 
 class EvolutionarySearch final : public SearchStrategy {
  public:
   /// ArgumentError "search/probability" for a share or probability outside of [0, 1], "search/plan" for sizes below 1.
-  static Result<std::shared_ptr<EvolutionarySearch>> make(const EvolutionarySearchOptions& options);
-  explicit EvolutionarySearch(const EvolutionarySearchOptions& options) : options_(options) {}
+  using Options = EvolutionarySearchOptions;
+  static Status check(const Options& options);
+  explicit EvolutionarySearch(const Options& options) : options_(options) {}
 
   Status initialize(const TuneContext& context) override;
   Status pre_tuning(TuningPlan plan) override;
-  Result<std::optional<std::vector<MeasureCandidate>>> generate_measure_candidates() override;
-  Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
-                               const std::vector<RunnerResult>& results) override;
+  Result<std::optional<MeasureCandidates>> generate_measure_candidates() override;
+  Status notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) override;
   Status post_tuning() override;
   std::map<std::string, double> seconds() const override { return seconds_; }
   bool takes_parts() const override { return true; }
   std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<EvolutionarySearch>(options_); }
 
-  const EvolutionarySearchOptions& options() const { return options_; }
   const Refusals& refusals() const { return refusals_; }
 
   // The steps of a round, for tests and reports.
-  using Population = std::vector<schedule::Schedule>;
+  using Population = Schedules;
   Result<Population> pick_best_from_database(size_t count);
   Result<Population> sample_init_population(size_t count);
   Result<Population> evolve_with_cost_model(Population population, size_t count);
@@ -63,20 +66,19 @@ class EvolutionarySearch final : public SearchStrategy {
 
  private:
   struct Child;
-  schedule::Random stream(uint64_t step, uint64_t index) const;
+  Random stream(uint64_t step, uint64_t index) const;
   Result<std::vector<double>> scores_of(const Population& population);
   Result<Population> next_generation(const Population& population, const std::vector<double>& scores);
   Status try_once(Child& child, const Population& population, const std::vector<double>& scores);
-  Result<std::optional<schedule::Schedule>> made_from(const schedule::Schedule& parent, const schedule::Trace& mutated,
-                                                      schedule::Random random);
-  Result<std::optional<schedule::Schedule>> drawn(schedule::Random random);
-  Result<std::optional<schedule::Schedule>> run_function(const std::vector<schedule::Value>& decisions, size_t certain,
-                                                         schedule::Random random);
+  Result<std::optional<Schedule>> made_from(const Schedule& parent, const Trace& mutated, Random random);
+  Result<std::optional<Schedule>> drawn(Random random);
+  Result<std::optional<Schedule>> run_function(const std::vector<schedule::Value>& decisions, size_t certain,
+                                               Random random);
   /// As often as `count` says: on threads, one after the other where a function of Python is run.
   Status for_each(size_t count, const std::function<Status(size_t)>& body);
   int64_t places() const;
 
-  EvolutionarySearchOptions options_;
+  Options options_;
   TuneContext context_;  ///< without this strategy
   std::shared_ptr<const FunctionSpace> function_;
   std::map<std::string, double> seconds_;
@@ -91,8 +93,8 @@ class EvolutionarySearch final : public SearchStrategy {
   int64_t empty_rounds_ = 0;
   ModuleEquality equality_ = ModuleEquality::kStructural;
   std::unordered_set<Hash128> measured_;
-  std::vector<std::pair<schedule::Schedule, double>> best_measured_;  ///< of this search, the best first
-  int64_t overdue_ = 0;                                               ///< runs of the function in a row
+  std::vector<std::pair<Schedule, double>> best_measured_;  ///< of this search, the best first
+  int64_t overdue_ = 0;                                     ///< runs of the function in a row
 };
 
 }  // namespace tilewright::search

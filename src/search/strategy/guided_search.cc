@@ -11,8 +11,6 @@
 namespace tilewright::search {
 namespace {
 
-using schedule::Random;
-
 /// Points that are varied, and how often, for a batch.
 constexpr size_t kParents = 8;
 /// Records of a database that a search starts from.
@@ -33,8 +31,7 @@ double seconds_of(const RunnerResult& result) {
 
 }  // namespace
 
-Result<std::shared_ptr<GuidedSearch>> GuidedSearch::make(const GuidedSearchOptions& options,
-                                                         std::shared_ptr<CostModel> prior) {
+Status GuidedSearch::check(const Options& options) {
   for (double share : {options.descent_share, options.random_share}) {
     if (share >= 0 && share <= 1) continue;
     return argument_error("search/probability", fmt::format("{} is no share", share),
@@ -45,11 +42,12 @@ Result<std::shared_ptr<GuidedSearch>> GuidedSearch::make(const GuidedSearchOptio
     return argument_error("search/plan", "at least 1 draft is drawn, kept and ranked, and no count is negative",
                           "leave them out for the defaults");
   }
-  return std::make_shared<GuidedSearch>(options, std::move(prior));
+  return Ok{};
 }
 
-GuidedSearch::GuidedSearch(const GuidedSearchOptions& options, std::shared_ptr<CostModel> prior)
-    : options_(options), prior_(prior ? std::move(prior) : std::make_shared<AnalyticalModel>()) {}
+GuidedSearch::GuidedSearch(Options options) : options_(std::move(options)) {
+  if (!options_.prior) options_.prior = std::make_shared<AnalyticalModel>();
+}
 
 Status GuidedSearch::initialize(const TuneContext& context) {
   if (!context.module.defined()) {
@@ -116,7 +114,7 @@ void GuidedSearch::learn(Point point, double seconds) {
 }
 
 Result<std::vector<double>> GuidedSearch::scores_of(CostModel& model, const std::vector<Draft*>& drafts) {
-  std::vector<MeasureCandidate> candidates;
+  MeasureCandidates candidates;
   for (const Draft* draft : drafts) candidates.push_back({draft->point.schedule, args_});
   TW_TRY(scores, model.predict(context_, candidates));
   if (scores.size() != drafts.size()) {
@@ -134,7 +132,7 @@ Result<std::vector<GuidedSearch::Draft>> GuidedSearch::drafts_of(std::vector<Poi
   std::vector<Draft*> all;
   for (Draft& draft : drafts) all.push_back(&draft);
   if (drafts.empty()) return drafts;
-  TW_TRY(scores, scores_of(*prior_, all));
+  TW_TRY(scores, scores_of(*options_.prior, all));
   for (size_t i = 0; i < drafts.size(); ++i) drafts[i].score = scores[i];
   return drafts;
 }
@@ -256,8 +254,8 @@ void GuidedSearch::pick_at_random(std::vector<Point>& picked, size_t count) {
   }
 }
 
-Result<std::optional<std::vector<MeasureCandidate>>> GuidedSearch::generate_measure_candidates() {
-  using Answer = std::optional<std::vector<MeasureCandidate>>;
+Result<std::optional<MeasureCandidates>> GuidedSearch::generate_measure_candidates() {
+  using Answer = std::optional<MeasureCandidates>;
   TW_RETURN_IF_ERROR(progress_.check());
   if (handed_out_ >= plan_.max_trials) return Answer();
   size_t count = static_cast<size_t>(std::min<int64_t>(plan_.num_trials_per_iter, plan_.max_trials - handed_out_));
@@ -297,13 +295,12 @@ Result<std::optional<std::vector<MeasureCandidate>>> GuidedSearch::generate_meas
     TW_RETURN_IF_ERROR(rank(reservoir_, static_cast<size_t>(options_.ranked)));
   }
   if (picked.empty()) return Answer();
-  std::vector<MeasureCandidate> candidates;
+  MeasureCandidates candidates;
   for (Point& point : picked) candidates.push_back({std::move(point.schedule), args_});
   return Answer(std::move(candidates));
 }
 
-Status GuidedSearch::notify_runner_results(const std::vector<MeasureCandidate>& candidates,
-                                           const std::vector<RunnerResult>& results) {
+Status GuidedSearch::notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) {
   TW_RETURN_IF_ERROR(progress_.check());
   for (size_t i = 0; i < std::min(candidates.size(), results.size()); ++i) {
     auto found = under_way_.find(module_hash(candidates[i].schedule.module(), points_.equality()));

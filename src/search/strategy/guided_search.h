@@ -22,29 +22,31 @@ struct GuidedSearchOptions {
   double descent_share = 0.5;  ///< of a batch, afterwards
   double random_share = 0.1;   ///< of the others
   int64_t neighbors = 96;      ///< of a center at most
-  bool ends_with_descent = false;  ///< the search is over when descent finds nothing more
+  bool ends_with_descent = false;      ///< the search is over when descent finds nothing more
+  std::shared_ptr<CostModel> prior{};  ///< null: the analytical model
+  using Members =
+      Fields<&GuidedSearchOptions::drafts, &GuidedSearchOptions::reservoir, &GuidedSearchOptions::ranked,
+             &GuidedSearchOptions::exploration, &GuidedSearchOptions::descent_share, &GuidedSearchOptions::random_share,
+             &GuidedSearchOptions::neighbors, &GuidedSearchOptions::ends_with_descent, &GuidedSearchOptions::prior>;
 };
 
 class GuidedSearch final : public SearchStrategy {
  public:
-  /// ArgumentError "search/probability" for a share outside of [0, 1], "search/plan" for counts below 1. `prior` null:
-  /// the analytical model.
-  static Result<std::shared_ptr<GuidedSearch>> make(const GuidedSearchOptions& options,
-                                                    std::shared_ptr<CostModel> prior = nullptr);
-  GuidedSearch(const GuidedSearchOptions& options, std::shared_ptr<CostModel> prior);
+  using Options = GuidedSearchOptions;
+  /// ArgumentError "search/probability" for a share outside of [0, 1], "search/plan" for counts below 1.
+  static Status check(const Options& options);
+  explicit GuidedSearch(Options options);
 
   Status initialize(const TuneContext& context) override;
   Status pre_tuning(TuningPlan plan) override;
-  Result<std::optional<std::vector<MeasureCandidate>>> generate_measure_candidates() override;
-  Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
-                               const std::vector<RunnerResult>& results) override;
+  Result<std::optional<MeasureCandidates>> generate_measure_candidates() override;
+  Status notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) override;
   Status post_tuning() override;
   bool runs_ahead() const override { return true; }
   DrawCounts draw_counts() const override { return points_.counts(); }
   bool takes_parts() const override { return true; }
-  std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<GuidedSearch>(options_, prior_); }
+  std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<GuidedSearch>(options_); }
 
-  const GuidedSearchOptions& options() const { return options_; }
   const Refusals& refusals() const { return points_.refusals(); }
 
  private:
@@ -74,8 +76,7 @@ class GuidedSearch final : public SearchStrategy {
   void learn(Point point, double seconds);
   bool explores() const { return handed_out_ < options_.exploration; }
 
-  GuidedSearchOptions options_;
-  std::shared_ptr<CostModel> prior_;
+  Options options_;
   TuneContext context_;  ///< without this strategy
   std::vector<ArgInfo> args_;
   TuningPlan plan_;

@@ -13,9 +13,6 @@
 namespace tilewright::search {
 namespace {
 
-using schedule::Random;
-using schedule::Schedule;
-using schedule::Trace;
 using schedule::Value;
 
 /// So many attempts in a row that give nothing new mean that nothing new is left: a point that is drawn once in 400
@@ -78,7 +75,7 @@ std::vector<Value> alternatives(const schedule::Step& draw) {
   return result;
 }
 
-void Points::start(const TuneContext& context, std::vector<Schedule> design_spaces, ModuleEquality equality) {
+void Points::start(const TuneContext& context, Schedules design_spaces, ModuleEquality equality) {
   module_ = context.module;
   generator_ = context.space_generator;
   spaces_ = std::move(design_spaces);

@@ -17,9 +17,9 @@
 namespace tilewright::search {
 
 struct Point {
-  schedule::Schedule schedule;  ///< postprocessed
-  Hash128 hash;                 ///< of its program
-  size_t space = 0;             ///< that it is of
+  Schedule schedule;  ///< postprocessed
+  Hash128 hash;       ///< of its program
+  size_t space = 0;   ///< that it is of
   std::vector<std::string> decisions{};
 
   /// Whether it differs in one decision.
@@ -35,10 +35,10 @@ struct Variation {
 
 class Points {
  public:
-  using Stream = std::function<schedule::Random(size_t)>;
+  using Stream = std::function<Random(size_t)>;
 
   /// `context` has been initialized; its strategy is not used.
-  void start(const TuneContext& context, std::vector<schedule::Schedule> design_spaces, ModuleEquality equality);
+  void start(const TuneContext& context, Schedules design_spaces, ModuleEquality equality);
   /// The design spaces with the decisions that they come with.
   std::vector<Point> as_they_are();
   /// At random, at most `count` that are new; the i-th follows from stream(i).
@@ -48,7 +48,7 @@ class Points {
   Result<std::vector<Point>> mutate(const std::vector<const Point*>& parents, const Stream& stream);
   /// From other traces of this program, or of one of another shape: a trace that cannot be done as it stands lends its
   /// decisions.
-  Result<std::vector<Point>> remake(const std::vector<schedule::Trace>& traces, const Stream& stream);
+  Result<std::vector<Point>> remake(const std::vector<Trace>& traces, const Stream& stream);
 
   /// Whether functions are run anew for points of some space.
   bool reruns() const {
@@ -67,12 +67,12 @@ class Points {
  private:
   struct Wish {
     size_t space = 0;
-    const schedule::Schedule* from = nullptr;  ///< whose steps are shared; null: of the space
-    std::optional<schedule::Trace> trace{};    ///< to be done
+    const Schedule* from = nullptr;            ///< whose steps are shared; null: of the space
+    std::optional<Trace> trace{};              ///< to be done
     std::vector<schedule::Value> decisions{};  ///< otherwise: of the first draws
     size_t certain = 0;                        ///< decisions that are meant; those after them may give way
-    schedule::Random random{};
-    std::optional<schedule::Schedule> made{};
+    Random random{};
+    std::optional<Schedule> made{};
     std::vector<Branch> path{};
   };
   Result<std::vector<Point>> make(std::vector<Wish> wishes);
@@ -82,7 +82,7 @@ class Points {
 
   Ref<Module> module_;
   std::shared_ptr<const SpaceGenerator> generator_;  ///< that the functions are of
-  std::vector<schedule::Schedule> spaces_;
+  Schedules spaces_;
   std::vector<const FunctionSpace*> functions_;  ///< of each space; null where its steps are done again
   std::vector<DecisionTree> trees_;
   Postprocs postprocs_;

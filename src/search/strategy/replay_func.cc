@@ -3,9 +3,6 @@
 namespace tilewright::search {
 namespace {
 
-using schedule::Random;
-using schedule::Schedule;
-
 /// Refused points in a row that leave a place in the batch empty.
 constexpr int kMaxFailures = 1000;
 
@@ -44,23 +41,22 @@ Result<std::optional<Schedule>> ReplayFunc::draw(Random& random) {
   return std::optional<Schedule>();
 }
 
-Result<std::optional<std::vector<MeasureCandidate>>> ReplayFunc::generate_measure_candidates() {
+Result<std::optional<MeasureCandidates>> ReplayFunc::generate_measure_candidates() {
   TW_RETURN_IF_ERROR(progress_.check());
-  if (progress_.is_over()) return std::optional<std::vector<MeasureCandidate>>();
+  if (progress_.is_over()) return std::optional<MeasureCandidates>();
   Random random = Random::derive(seed_, progress_.take_round(), 0);
-  std::vector<Schedule> found;
+  Schedules found;
   for (size_t i = progress_.next_batch(); i > 0; --i) {
     TW_TRY(drawn, draw(random));
     if (!drawn) break;
     found.push_back(std::move(*drawn));
   }
-  if (found.empty()) return std::optional<std::vector<MeasureCandidate>>();
+  if (found.empty()) return std::optional<MeasureCandidates>();
   progress_.handed_out(found.size());
   return std::optional(as_candidates(std::move(found), args_));
 }
 
-Status ReplayFunc::notify_runner_results(const std::vector<MeasureCandidate>&,
-                                         const std::vector<RunnerResult>& results) {
+Status ReplayFunc::notify_runner_results(const MeasureCandidates&, const RunnerResults& results) {
   TW_RETURN_IF_ERROR(progress_.check());
   progress_.measured(results.size());
   return Ok{};

@@ -9,16 +9,15 @@ class ReplayFunc final : public SearchStrategy {
  public:
   Status initialize(const TuneContext& context) override;
   Status pre_tuning(TuningPlan plan) override;
-  Result<std::optional<std::vector<MeasureCandidate>>> generate_measure_candidates() override;
-  Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
-                               const std::vector<RunnerResult>& results) override;
+  Result<std::optional<MeasureCandidates>> generate_measure_candidates() override;
+  Status notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) override;
   Status post_tuning() override;
   bool takes_parts() const override { return true; }
   std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<ReplayFunc>(); }
   const Refusals& refusals() const { return refusals_; }
 
  private:
-  Result<std::optional<schedule::Schedule>> draw(schedule::Random& random);
+  Result<std::optional<Schedule>> draw(Random& random);
 
   std::shared_ptr<SpaceGenerator> generator_;
   Ref<Module> module_;

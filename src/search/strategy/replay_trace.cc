@@ -4,9 +4,6 @@
 
 namespace tilewright::search {
 
-using schedule::Random;
-using schedule::Schedule;
-
 Status ReplayTrace::initialize(const TuneContext& context) {
   if (context.space_generator) postprocs_ = context.space_generator->postprocs.value_or(Postprocs());
   if (context.module.defined()) args_ = args_of(context.module);
@@ -22,9 +19,9 @@ Status ReplayTrace::pre_tuning(TuningPlan plan) {
   return Ok{};
 }
 
-Result<std::optional<std::vector<MeasureCandidate>>> ReplayTrace::generate_measure_candidates() {
+Result<std::optional<MeasureCandidates>> ReplayTrace::generate_measure_candidates() {
   TW_RETURN_IF_ERROR(progress_.check());
-  if (progress_.is_over()) return std::optional<std::vector<MeasureCandidate>>();
+  if (progress_.is_over()) return std::optional<MeasureCandidates>();
   uint64_t round = progress_.take_round();
   std::vector<std::optional<Schedule>> drawn(progress_.next_batch());
   on_threads(num_threads_, drawn.size(), [&](size_t i) {
@@ -36,17 +33,16 @@ Result<std::optional<std::vector<MeasureCandidate>>> ReplayTrace::generate_measu
       }
     }
   });
-  std::vector<Schedule> found;
+  Schedules found;
   for (auto& item : drawn) {
     if (item) found.push_back(std::move(*item));
   }
-  if (found.empty()) return std::optional<std::vector<MeasureCandidate>>();
+  if (found.empty()) return std::optional<MeasureCandidates>();
   progress_.handed_out(found.size());
   return std::optional(as_candidates(std::move(found), args_));
 }
 
-Status ReplayTrace::notify_runner_results(const std::vector<MeasureCandidate>&,
-                                          const std::vector<RunnerResult>& results) {
+Status ReplayTrace::notify_runner_results(const MeasureCandidates&, const RunnerResults& results) {
   TW_RETURN_IF_ERROR(progress_.check());
   progress_.measured(results.size());
   return Ok{};

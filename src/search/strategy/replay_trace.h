@@ -11,9 +11,8 @@ class ReplayTrace final : public SearchStrategy {
   explicit ReplayTrace(int64_t max_fail_count = 100) : max_fail_count_(max_fail_count) {}
   Status initialize(const TuneContext& context) override;
   Status pre_tuning(TuningPlan plan) override;
-  Result<std::optional<std::vector<MeasureCandidate>>> generate_measure_candidates() override;
-  Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
-                               const std::vector<RunnerResult>& results) override;
+  Result<std::optional<MeasureCandidates>> generate_measure_candidates() override;
+  Status notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) override;
   Status post_tuning() override;
   bool takes_parts() const override { return true; }
   std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<ReplayTrace>(max_fail_count_); }
@@ -25,7 +24,7 @@ class ReplayTrace final : public SearchStrategy {
   std::vector<ArgInfo> args_;
   uint64_t seed_ = 0;
   int num_threads_ = 1;
-  std::vector<schedule::Schedule> spaces_;
+  Schedules spaces_;
   Progress progress_;
   Refusals refusals_;
 };

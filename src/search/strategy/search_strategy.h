@@ -23,7 +23,7 @@ namespace tilewright::search {
 struct TuningPlan {
   int64_t max_trials = 0;
   int64_t num_trials_per_iter = 64;
-  std::vector<schedule::Schedule> design_spaces;
+  Schedules design_spaces;
   std::shared_ptr<TuningDatabase> database;  ///< null where a strategy does without
   std::shared_ptr<CostModel> cost_model;     ///< likewise
   /// Asked before a candidate is handed out, where it is known to be worth no trial: an error says why.
@@ -32,14 +32,14 @@ struct TuningPlan {
 
 class SearchStrategy {
  public:
+  using Kind = SearchStrategy;
   virtual ~SearchStrategy() = default;
   virtual Status initialize(const TuneContext& context) = 0;
   /// Starts a search. An error when one is under way already.
   virtual Status pre_tuning(TuningPlan plan) = 0;
   /// The next batch, which may be empty; none: the search is over.
-  virtual Result<std::optional<std::vector<MeasureCandidate>>> generate_measure_candidates() = 0;
-  virtual Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
-                                       const std::vector<RunnerResult>& results) = 0;
+  virtual Result<std::optional<MeasureCandidates>> generate_measure_candidates() = 0;
+  virtual Status notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) = 0;
   /// Ends the search.
   virtual Status post_tuning() = 0;
   /// Whether the next batch may be asked for while the last one is being measured: its results are then told in turn,

@@ -1,0 +1,86 @@
+// How the fields of aggregates cross the boundary, by their lists (ir/fields.h).
+#pragma once
+
+#include <string>
+
+#include "python/node_caster.h"
+
+namespace tilewright::python {
+
+// ---- fields as attributes: lists become tuples, maps dicts
+
+template <class F>
+nb::object field_to_python(const F& field) {
+  return nb::cast(field);
+}
+template <class F>
+nb::object field_to_python(const std::vector<F>& field) {
+  nb::list items;
+  for (const F& item : field) items.append(field_to_python(item));
+  return nb::tuple(items);
+}
+template <class A, class B>
+nb::object field_to_python(const std::vector<std::pair<A, B>>& field) {
+  nb::dict items;
+  for (const auto& [key, value] : field) items[nb::cast(key)] = nb::cast(value);
+  return items;
+}
+inline nb::object field_to_python(const Identity& field) { return nb::int_(field.value); }
+
+// ---- and back, as arguments of constructors
+
+template <class F>
+struct Argument {
+  using type = F;
+  static F take(F&& value) { return std::move(value); }
+};
+template <class A, class B>
+struct Argument<std::vector<std::pair<A, B>>> {
+  using type = nb::dict;
+  static std::vector<std::pair<A, B>> take(nb::dict&& value) {
+    std::vector<std::pair<A, B>> result;
+    for (auto [key, item] : value) result.emplace_back(nb::cast<A>(key), nb::cast<B>(item));
+    return result;
+  }
+};
+template <>
+struct Argument<Identity> {
+  using type = uint64_t;
+  static Identity take(uint64_t value) { return {value}; }
+};
+
+template <auto M>
+struct MemberType;
+template <class C, class F, F C::* M>
+struct MemberType<M> {
+  using type = F;
+};
+
+/// How a field crosses the boundary; raw bytes are no text.
+template <auto M>
+struct Crossing : Argument<typename MemberType<M>::type> {
+  static nb::object give(const typename MemberType<M>::type& field) { return field_to_python(field); }
+};
+
+/// A method of one kind of node, beside those that follow from its fields.
+template <class T, class Function, class... Extra>
+void add_method(const char* method, Function function, const Extra&... extra) {
+  auto cls = nb::borrow<nb::object>(nb::type<NodeOf<T>>());
+  nb::setattr(cls, method, nb::cpp_function(function, nb::name(method), nb::is_method(), nb::scope(cls), extra...));
+}
+
+template <auto M>
+const char* field_name() {
+  static const std::string kName(detail::kMemberName<M>);
+  return kName.c_str();
+}
+
+/// The fields by their names.
+template <class T>
+nb::dict fields_to_dict(const T& value) {
+  nb::dict result;
+  for_each_field(value, [&](std::string_view name, const auto& field) { result[nb::cast(name)] = nb::cast(field); });
+  return result;
+}
+
+}  // namespace tilewright::python
