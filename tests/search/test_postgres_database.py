@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,30 @@ def test_tables_of_an_earlier_version_keep_their_records(server: str) -> None:
         session = connection.execute("SELECT id, seed, state, encode(space, 'hex') FROM tilewright_session").fetchall()
         assert session == [(7, 3, "{}", "1" * 32)]
     assert store.commit(_core.Record(workload=key, target="t", seconds=[3.0])) == 15
+
+
+def test_threads_share_a_store(server: str) -> None:
+    store, key = open_database(server), "2" * 32
+    store.commit_workload(key, "a", "")
+
+    def work(number: int) -> list[int]:
+        where = f"machine {number}"
+        ids = [store.commit(_core.Record(workload=key, target=where, seconds=[1.0 + each])) for each in range(20)]
+        assert [record.id for record in store.top_k(key, where, 3)] == ids[:3]
+        return ids
+
+    with ThreadPoolExecutor(4) as threads:
+        ids = [each for part in threads.map(work, range(4)) for each in part]
+    assert sorted(ids) == [record.id for record in store.records(key, "")]
+
+
+def test_what_was_begun_when_a_query_failed_is_undone(server: str) -> None:
+    store, key = open_database(server), "3" * 32
+    store.commit_workload(key, "a", "")
+    with pytest.raises(tw.ResourceError, match="the PostgreSQL server") as caught:
+        store.commit(_core.Record(workload=key, target="a machine that nobody has", trace="\0", seconds=[1.0]))
+    assert caught.value.code == "database/server"
+    assert store.records(key, "") == [] and store.commit(_core.Record(workload=key, seconds=[1.0])) > 0
 
 
 def test_a_password_is_never_shown() -> None:
