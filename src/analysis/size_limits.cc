@@ -84,29 +84,11 @@ class Limits {
     const bool is_sum = e.is<Add>() || e.is<Sub>() || e.is<Mul>() || e.is<Min>() || e.is<Max>();
     if (!is_sum && !e.is<FloorDiv>() && !e.is<FloorMod>()) return std::nullopt;
     BinaryOperands operands = binary_operands(e);
-    if (auto rounded = tiles(e)) return rounded;
     if (!is_sum && const_int(*operands.b).value_or(0) < 1) return std::nullopt;
     auto a = exact(*operands.a), b = exact(*operands.b);
     if (!a || !b) return std::nullopt;
     if (e.is<Mul>() && e.dtype().bits >= 64) keep_product(*a, *b);
     return kept(binary(e.kind(), *a, *b), e.dtype());
-  }
-
-  /// Of (x + c - 1) // c tiles of c elements each, which is executed without overflow (ir/ceildiv.h), the last element
-  /// has an index: the tiles may reach one beyond the type.
-  std::optional<Expr> tiles(const Expr& e) {
-    const FloorDiv* quotient = e.as<FloorDiv>();
-    const Add* sum = quotient ? quotient->a.as<Add>() : nullptr;
-    const auto step = quotient ? const_int(quotient->b) : std::nullopt, more = sum ? const_int(sum->b) : std::nullopt;
-    if (!step || !more || *step < 2 || *more != *step - 1 || e.dtype().bits >= 64) return std::nullopt;
-    auto x = exact(sum->a);
-    if (!x) return std::nullopt;
-    const Expr by = constant(kWide, *step), number = floordiv(*x + (by - 1), by);
-    const Expr last = number * by - 1;
-    if (analyzer_.const_int_bound(last).max_value > int_max(e.dtype())) {
-      need(le(last, constant(kWide, int_max(e.dtype()))));
-    }
-    return number;
   }
 
   /// Nothing is wider than int64: a product of sizes is compared before it is formed. What is added to a size there

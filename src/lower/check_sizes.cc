@@ -1,7 +1,7 @@
 // Refuse calls whose sizes are too large for the extents that are made of them.
 //
 //   Before                                     After
-//   for i_0, i_1 in T.grid(                    assert (T.Cast("int64", n) + 9) // 10 * 10 - 1 <= 2147483647, "..."
+//   for i_0, i_1 in T.grid(                    assert T.Cast("int64", n) + 9 <= 2147483647, "..."
 //       (n + 9) // 10, 10):                    for i_0, i_1 in T.grid((n + 9) // 10, 10):
 //     if i_0 * 10 + i_1 < n: ...                 if i_0 * 10 + i_1 < n: ...
 //

@@ -189,12 +189,33 @@ def test_calls_with_sizes_that_extents_cannot_hold_are_refused(target: str) -> N
             except tw.Error as error:
                 assert error.code == ("interpret/extent" if target == "interpreter" else "call/extent"), str(error)
                 assert "goes beyond int32" in str(error) and error.hint
-                assert -(-size // by) * by - 1 > LIMIT or size > LIMIT, (n, m, fused, by)
+                assert size + by - 1 > LIMIT, (n, m, fused, by)
                 refused += 1
-            else:  # the index of the last element of the last tile
+            else:
                 assert size <= LIMIT and -(-size // by) * by - 1 <= LIMIT, (n, m, fused, by)
                 ran += 1
     assert refused > 20 and ran > 20
+
+
+@pytest.mark.parametrize("extent", ["T.ceildiv(n, 64)", "(n + 63) // 64", "T.ceildiv(n, 2)", "(n + 6) // 7"])
+def test_sums_inside_of_extents_do_not_leave_the_type(extent: str) -> None:
+    """The number of tiles has a place, and the sum that is divided does not: conditions compute it in int32."""
+    program = from_source(f"""
+@T.prim_func
+def main(n: T.int32, O: T.Buffer((1,), "int64")):
+    for z in range(1):
+        O[0] = T.int64(0)
+    for i in range({extent}):
+        O[0] = O[0] + T.int64(1)
+""")
+    by = {"T.ceildiv(n, 64)": 64, "(n + 63) // 64": 64, "T.ceildiv(n, 2)": 2, "(n + 6) // 7": 7}[extent]
+    kernel = tw.compile(program)
+    found = np.zeros(1, np.int64)
+    with pytest.raises(tw.ArgumentError) as caught:
+        kernel(LIMIT, found)
+    assert caught.value.code == "call/extent"
+    kernel(LIMIT - by + 1, found)
+    assert found[0] == -(-(LIMIT - by + 1) // by)
 
 
 def test_sizes_below_the_limit_are_computed() -> None:
