@@ -30,6 +30,8 @@ set(TILEWRIGHT_LLVM_PCH_HEADERS <llvm/IR/IRBuilder.h> <llvm/IR/Module.h>)
 function(tilewright_compile_in_batches target)
   if(TILEWRIGHT_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # GCC warns of types in anonymous namespaces as parts of others outside of the main file, which a batch is.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 

@@ -31,7 +31,7 @@ struct PyDependency {
   DepKind kind;
 };
 
-bool is_same(const PySRef& self, const PySRef& other) {
+bool is_same_state(const PySRef& self, const PySRef& other) {
   return self.owner == other.owner && self.target.func == other.target.func && same_row(self.target, other.target);
 }
 
@@ -102,7 +102,7 @@ std::vector<PyDependency> dependencies(const PyScope& self, const PySRef& end, b
   std::vector<PyDependency> result;
   for (const analysis::Dependence& d : scope.dependences()) {
     PyDependency found{child(d.src), child(d.dst), static_cast<DepKind>(d.kind)};
-    if (is_same(is_src ? found.src : found.dst, end)) result.push_back(std::move(found));
+    if (is_same_state(is_src ? found.src : found.dst, end)) result.push_back(std::move(found));
   }
   return result;
 }
@@ -119,11 +119,11 @@ void bind_sref(nb::module_& m) {
           nb::sig("def stmt(self) -> tilewright._core.For | tilewright._core.Block | None"))
       .def_prop_ro("parent", &parent_of, "The loop or block around it; None around the root.")
       .def_prop_ro("seq_index", &seq_index, "Its place in a sequence of statements; -1 where it stands alone.")
-      .def("same_as", &is_same, "other"_a, "Whether it is the same statement of the same schedule.")
+      .def("same_as", &is_same_state, "other"_a, "Whether it is the same statement of the same schedule.")
       .def(
           "__eq__",
           [](const PySRef& self, nb::handle other) {
-            return nb::isinstance<PySRef>(other) && is_same(self, nb::cast<const PySRef&>(other));
+            return nb::isinstance<PySRef>(other) && is_same_state(self, nb::cast<const PySRef&>(other));
           },
           nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const PySRef& self) {

@@ -255,7 +255,7 @@ void bind_refusals(nb::class_<Strategy, SearchStrategy>& cls) {
   bind_reasons(cls, [](const Strategy& self) { return self.refusals().reasons(); }, kRefusalsDoc, kFirstRefusalsDoc);
 }
 
-std::shared_ptr<SearchStrategy> create(const std::string& kind, nb::kwargs options) {
+std::shared_ptr<SearchStrategy> create_strategy(const std::string& kind, nb::kwargs options) {
   nb::module_ core = nb::module_::import_("tilewright._core");
   const bool drafts = kind == "draft-and-verify", descends = kind == "descent";
   const char* name = kind == "evolutionary"                   ? "EvolutionarySearch"
@@ -341,7 +341,7 @@ void bind_search_strategy(nb::module_& m) {
   bind_refusals(replay_trace);
   bind_evolution(m);
   bind_guided(m);
-  base.def_static("create", &create, "kind"_a, "options"_a,
+  base.def_static("create", &create_strategy, "kind"_a, "options"_a,
                   "The strategy of a name.\n\nArgs:\n"
                   "    kind: \"guided\", \"draft-and-verify\", \"descent\", \"evolutionary\", \"replay-trace\" or "
                   "\"replay-func\".\n    options: as its class takes.",

@@ -184,7 +184,7 @@ std::shared_ptr<SpaceGenerator> member_of_union(nb::handle given) {
                       "give objects of SpaceGenerator, or functions of a schedule"));
 }
 
-nb::object create(const nb::object& kind, const nb::args& args, const nb::kwargs& options) {
+nb::object create_generator(const nb::object& kind, const nb::args& args, const nb::kwargs& options) {
   nb::module_ core = nb::module_::import_("tilewright._core");
   if (nb::isinstance<SpaceGenerator>(kind)) return kind;
   if (!nb::isinstance<nb::str>(kind)) return core.attr("ScheduleFn")(kind, *args, **options);
@@ -250,7 +250,7 @@ void bind_generator(nb::module_& m) {
            "A generator like this one, for another context. A subclass that does not define it is shared.",
            nb::sig("def clone(self) -> SpaceGenerator"))
       .def_static(
-          "create", &create, "kind"_a = "post-order-apply", "args"_a, "options"_a,
+          "create", &create_generator, "kind"_a = "post-order-apply", "args"_a, "options"_a,
           "The generator of a name, or of a function.\n\nArgs:\n"
           "    kind: \"post-order-apply\", \"union\", or a function of a schedule. One that is there is given back.\n"
           "    args: as its class takes.\n    options: as its class takes.",

@@ -183,7 +183,7 @@ bool same_object(nb::handle a, nb::handle b) {
   return true;
 }
 
-bool is_same(const PyInstruction& self, nb::handle other) {
+bool is_same_step(const PyInstruction& self, nb::handle other) {
   if (!nb::isinstance<PyInstruction>(other)) return false;
   const auto& that = nb::cast<const PyInstruction&>(other);
   return self.kind == that.kind && same_object(self.outputs, that.outputs) && same_object(self.inputs, that.inputs) &&
@@ -242,8 +242,8 @@ void bind_instruction(nb::module_& m) {
       .def_ro("inputs", &PyInstruction::inputs, "Handles and values.", list("def inputs(self) -> list[Any]"))
       .def_ro("attrs", &PyInstruction::attrs, "The other parameters.", list("def attrs(self) -> list[Any]"))
       .def_ro("outputs", &PyInstruction::outputs, "Handles of what it gives.", list("def outputs(self) -> list[Any]"))
-      .def("same_as", &is_same, "other"_a, "Whether it is the same step.")
-      .def("__eq__", &is_same, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("same_as", &is_same_step, "other"_a, "Whether it is the same step.")
+      .def("__eq__", &is_same_step, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__",
            [](const PyInstruction& self) {
              return std::hash<std::string_view>()(self.kind->kind) * 31 + nb::len(self.outputs);
@@ -276,7 +276,7 @@ const Step& find_step(PyTrace& self, const PyInstruction& wanted, size_t* positi
   give_own_numbers(self);
   for (*position = 0; *position < self.trace.size(); ++*position) {
     const Step& step = self.trace[*position];
-    if (is_same(wanted, nb::cast(to_python(step, step.instruction, self.owner)))) return step;
+    if (is_same_step(wanted, nb::cast(to_python(step, step.instruction, self.owner)))) return step;
   }
   fail(argument_error("trace/instruction", "the trace has no such instruction: " + show(wanted),
                       "take it from the trace's insts"));

@@ -40,3 +40,10 @@ def test_what_may_be_twice(tree):
     assert findings(tree, a_cc=alias, b_cc=alias) == []
     assert findings(tree, a_cc=hidden("bool f(int x) {\n}"), b_cc=hidden("bool f(double x) {\n}")) == []
     assert findings(tree, a_cc=hidden("struct Node;"), b_cc=hidden("struct Node;")) == []
+
+
+def test_functions_whose_address_is_taken_have_no_overloads(tree):
+    create = "int create(\n    int kind) {\n}"
+    taken = "int create(double kind) {\n}\nauto made = &create;"
+    (finding,) = findings(tree, a_cc=hidden(create), b_cc=hidden(taken))
+    assert finding.startswith("src/ir/a.cc: create() is overloaded where src/ir/b.cc ")

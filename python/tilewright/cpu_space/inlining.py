@@ -102,15 +102,17 @@ def _turns_along_rows(schedule: Schedule, node: ir.Block, reductions: list[Block
     body = node.body
     if not isinstance(body, ir.BufferStore) or not isinstance(body.indices[-1], ir.Var):
         return False
-    own = body.indices[-1]
-    alone = all((facts := facts_of(schedule, each)) is not None and len(facts.reads) == 1 for each in reductions)
     loads: list[ir.BufferLoad] = []
     _core.visit(body.value, lambda inner: loads.append(inner) if isinstance(inner, ir.BufferLoad) else None)
-    is_reduced = bool(reductions)
-    return any(
-        turns(index, own, ends=is_reduced and not alone, again=is_reduced, back=True)
-        for load in loads
-        for index in load.indices
+
+    def some(*, ends: bool = False, again: bool = False, back: bool = False) -> bool:
+        indices = [index for load in loads for index in load.indices]
+        return any(turns(index, body.indices[-1], ends=ends, again=again, back=back) for index in indices)
+
+    if some(again=bool(reductions), back=True):
+        return True
+    return some(ends=bool(reductions)) and any(
+        (facts := facts_of(schedule, each)) is None or len(facts.reads) > 1 for each in reductions
     )
 
 
