@@ -100,14 +100,15 @@ def _turns_along_rows(schedule: Schedule, node: ir.Block, reductions: list[Block
     vectors. Lowering cuts loops of vectors where an index stops or begins again, those of a reduction where it only
     stops and nothing else is read (src/lower/peel_edges.cc)."""
     body = node.body
-    if not isinstance(body, ir.BufferStore) or not isinstance(body.indices[-1], ir.Var):
+    row = body.indices[-1] if isinstance(body, ir.BufferStore) else None
+    if not isinstance(body, ir.BufferStore) or not isinstance(row, ir.Var):
         return False
     loads: list[ir.BufferLoad] = []
     _core.visit(body.value, lambda inner: loads.append(inner) if isinstance(inner, ir.BufferLoad) else None)
 
     def some(*, ends: bool = False, again: bool = False, back: bool = False) -> bool:
         indices = [index for load in loads for index in load.indices]
-        return any(turns(index, body.indices[-1], ends=ends, again=again, back=back) for index in indices)
+        return any(turns(index, row, ends=ends, again=again, back=back) for index in indices)
 
     if some(again=bool(reductions), back=True):
         return True
