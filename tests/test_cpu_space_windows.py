@@ -159,3 +159,12 @@ def test_windows_over_pictures_that_go_on_beyond_their_edges(edges, window):
     np.testing.assert_array_equal(found, wanted)
     if edges != "clamp":
         assert any("beyond" in buffer.name for buffer in of_kind(kernel_tir(program), ir.Buffer))
+
+
+def test_a_single_element_has_no_rows():
+    x = te.placeholder((), name="X")
+    copied = te.compute((), lambda: x[()], name="copied")
+    program = te.create_prim_func([x, te.compute((8,), lambda i: copied[()] + 1.0, name="Y")])
+    found = np.zeros(8, "float32")
+    tw.compile(program, schedule="by rules")(np.array(2.0, "float32"), found)
+    np.testing.assert_array_equal(found, np.full(8, 3.0, "float32"))

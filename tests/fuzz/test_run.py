@@ -1,9 +1,9 @@
-"""A minute of the random test: no finding, and steps of each kind are accepted."""
+"""A minute of the random test: no finding. That steps of each kind are accepted is asked in test_fuzz.py, of programs
+that do not depend on the speed of the machine."""
 
 import pytest
 
 from fuzz.session import Session
-from fuzz.steps import STEPS
 
 #: Programs that every run judges, however slow the machine is, and at most, however fast it is: those that are known
 #: to be without a finding.
@@ -20,5 +20,3 @@ def test_a_minute_without_a_finding() -> None:
     for kind, detail, case, number in result.findings:
         raise AssertionError(f"{detail}\n{session.reproduction(kind, case, number)}")
     assert result.counts["sequences"] > 5 * (result.next_seed - 1)
-    if result.next_seed > 150:
-        assert [name for name in STEPS if not result.counts[f"{name} accepted"]] == []

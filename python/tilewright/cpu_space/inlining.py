@@ -100,7 +100,7 @@ def _turns_along_rows(schedule: Schedule, node: ir.Block, reductions: list[Block
     vectors. Lowering cuts loops of vectors where an index stops or begins again, those of a reduction where it only
     stops and nothing else is read (src/lower/peel_edges.cc)."""
     body = node.body
-    row = body.indices[-1] if isinstance(body, ir.BufferStore) else None
+    row = body.indices[-1] if isinstance(body, ir.BufferStore) and body.indices else None
     if not isinstance(body, ir.BufferStore) or not isinstance(row, ir.Var):
         return False
     loads: list[ir.BufferLoad] = []
