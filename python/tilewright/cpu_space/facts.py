@@ -580,22 +580,27 @@ def coefficient(index: Any, variable: ir.Var, period: int = 0) -> int | None:
 
 
 def goes_round(operand: Operand, variable: ir.Var) -> bool:
-    """Whether an index along a variable stops at an end, or begins again: `A[min(i, 9)]`, `A[(i + 1) % 10]`."""
-    return any(turns(index, variable, ends=True, again=True, back=False) for index in operand.indices)
+    """Whether an index along a variable is clamped or wraps: `A[min(i, 9)]`, `A[(i + 1) % 10]`."""
+    return any(boundary_handling(index, variable) & {"clamp", "wrap"} for index in operand.indices)
 
 
-def turns(index: ir.Expr, variable: ir.Var, *, ends: bool, again: bool, back: bool) -> bool:
-    """Whether an index along a variable stops at an end (`ends`), begins again, by a condition or `%` (`again`), or
-    goes back as `abs(i - 1)` does (`back`)."""
-    found = False
-    names = (*(("if_then_else",) if again else ()), *(("abs", "fabs") if back else ()))
-    kinds = (*((ir.Min, ir.Max) if ends else ()), *((ir.FloorMod,) if again else ()), *((ir.Select,) if back else ()))
+def boundary_handling(index: ir.Expr, variable: ir.Var) -> set[str]:
+    """How an index along a variable stays inside of its buffer: "clamp" by min and max, "wrap" by `%` or a condition,
+    "reflect" by an absolute value or a select. Empty for an affine index."""
+    found: set[str] = set()
 
     def look(inner: Any) -> None:
-        nonlocal found
-        called = isinstance(inner, ir.Call) and _name_of(inner) in names
-        if (called or isinstance(inner, kinds)) and uses(inner, variable):
-            found = found or coefficient(inner, variable) is None
+        name = _name_of(inner) if isinstance(inner, ir.Call) else ""
+        if isinstance(inner, (ir.Min, ir.Max)):
+            how = "clamp"
+        elif isinstance(inner, ir.FloorMod) or name == "if_then_else":
+            how = "wrap"
+        elif isinstance(inner, ir.Select) or name in ("abs", "fabs"):
+            how = "reflect"
+        else:
+            return
+        if how not in found and uses(inner, variable) and coefficient(inner, variable) is None:
+            found.add(how)
 
     _core.visit(index, look)
     return found

@@ -10,12 +10,12 @@ from tilewright.cpu_space.facts import (
     MOST_WINDOW,
     Operand,
     Sizes,
+    boundary_handling,
     constant,
     facts_of,
     is_conditional,
     is_heavy,
     is_spatial,
-    turns,
     uses,
     work_of,
 )
@@ -58,9 +58,9 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
         facts = facts_of(schedule, consumer)
         if facts is None or (facts.is_contraction() and not moves and again > 0):
             return False
-    if again > 0 and (
-        again * work_of(node) > _WORTH_A_TRIP if not moves else _turns_along_rows(schedule, node, reductions)
-    ):
+    if not moves and again > 0 and again * work_of(node) > _WORTH_A_TRIP:
+        return False
+    if moves and again > 0 and _needs_a_copy_at_the_boundary(schedule, node, reductions):
         return False
     try:
         schedule.compute_inline(block)
@@ -95,24 +95,25 @@ def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[
     return True
 
 
-def _turns_along_rows(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
-    """Whether a block moves elements whose index turns along its rows: in memory what is between the ends is read by
-    vectors. Lowering cuts loops of vectors where an index stops or begins again, those of a reduction where it only
-    stops and nothing else is read (src/lower/peel_edges.cc)."""
+def _needs_a_copy_at_the_boundary(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
+    """Whether a block that moves elements stays in memory because of its row index: a consumer loads vectors from the
+    copy, and would gather from the source. Lowering removes the boundary from the loops of spatial consumers if the
+    index is clamped or wraps, and from those of a reduction if it is clamped and nothing else is read
+    (src/lower/peel_edges.cc)."""
     body = node.body
     row = body.indices[-1] if isinstance(body, ir.BufferStore) and body.indices else None
     if not isinstance(body, ir.BufferStore) or not isinstance(row, ir.Var):
         return False
-    loads: list[ir.BufferLoad] = []
-    _core.visit(body.value, lambda inner: loads.append(inner) if isinstance(inner, ir.BufferLoad) else None)
+    found: set[str] = set()
 
-    def some(*, ends: bool = False, again: bool = False, back: bool = False) -> bool:
-        indices = [index for load in loads for index in load.indices]
-        return any(turns(index, row, ends=ends, again=again, back=back) for index in indices)
+    def look(inner: object) -> None:
+        if isinstance(inner, ir.BufferLoad):
+            found.update(*(boundary_handling(index, row) for index in inner.indices))
 
-    if some(again=bool(reductions), back=True):
+    _core.visit(body.value, look)
+    if "reflect" in found or (reductions and "wrap" in found):
         return True
-    return some(ends=bool(reductions)) and any(
+    return "clamp" in found and any(
         (facts := facts_of(schedule, each)) is None or len(facts.reads) > 1 for each in reductions
     )
 
