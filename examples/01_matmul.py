@@ -2,7 +2,7 @@
 
     tilewright tune examples/01_matmul.py --trials 64
 
-The space samples the register tile, the number of panels of B that are packed at a time, and which loops are
+The search space covers the sizes of the register tile, how many panels of B are packed at a time, and which loops are
 unrolled. The search measures points of it and keeps the fastest correct one.
 """
 

@@ -1,4 +1,4 @@
-"""Lesson 9: get a fast kernel without a schedule. A product with bias and ReLU, by heuristics and by a search.
+"""Lesson 9: compile and tune a program without writing a schedule: a matmul with bias and ReLU.
 
 python examples/09_tune_without_a_space.py [TRIALS]
 

@@ -141,8 +141,8 @@ MODES = {"clamp": "edge", "wrap": "wrap", "reflect": "reflect", "reflect by cond
 
 @pytest.mark.parametrize("edges", EDGES)
 @pytest.mark.parametrize("window", [3, 5, 7])
-def test_windows_over_pictures_that_go_on_beyond_their_edges(edges, window):
-    """Where indices turn, no window reads by them: what is read is next to one another, and the sums are right."""
+def test_windows_over_clamped_wrapped_and_reflected_images(edges, window):
+    """The sums equal NumPy's. Unless indices are only clamped, the padded image is a buffer: no window gathers."""
     rows, columns, around = 21, 45, window // 2
     x = te.placeholder((rows, columns), name="X")
     go_on = EDGES[edges]

@@ -1,4 +1,4 @@
-"""Build the documentation as a site in build/site: the pages of docs/, the reference from the source, and the lessons.
+"""Build the documentation site in build/site from the pages of docs/, the reference in the source, and the lessons.
 
 python tools/build_site.py
 

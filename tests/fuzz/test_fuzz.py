@@ -103,7 +103,7 @@ class Limited(int):
 
 
 def test_extents_that_are_read_never_leave_int32() -> None:
-    """Whatever is read: extents must not, so that there is nothing to compare."""
+    """For any data, no loop extent of a random program overflows int32: such a program would have no defined result."""
     functions = SimpleNamespace(min=min, max=max, if_then_else=lambda test, yes, no: yes if test else no)
     extremes = [-(2**31), -(2**31) + 3, -1, 0, 5, 9, 2**31 - 4, 2**31 - 1]
     found = set()

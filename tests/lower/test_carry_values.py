@@ -62,7 +62,7 @@ def test_the_example_of_the_contract():
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 9, 40])
 def test_lines_of_open_length(n):
-    """The first elements may be all there are; what would be read before the line is not."""
+    """Also for fewer elements than the recurrence has taps; nothing is read before the start of the buffer."""
 
     @T.prim_func
     def line(a: T.handle, b: T.handle):
