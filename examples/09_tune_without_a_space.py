@@ -2,7 +2,7 @@
 
 python examples/09_tune_without_a_space.py [TRIALS]
 
-`schedule="by rules"` selects the heuristic schedule, in milliseconds. `tw.tune` starts from that schedule, varies its
+`schedule="by rules"` selects the heuristic schedule without measuring. `tw.tune` starts from that schedule, varies its
 sampling decisions, measures, and keeps the fastest correct candidate. The database keeps all measurements: a second
 run measures nothing, and other programs compile from it.
 """

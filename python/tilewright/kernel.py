@@ -440,7 +440,7 @@ def compile(
         target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``,
             a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that
             many threads at most.
-        schedule: ``"by rules"`` schedules, in milliseconds, functions that nobody has scheduled: whose loops are all
+        schedule: ``"by rules"`` schedules, without measuring, functions that nobody has scheduled: whose loops are all
             serial and not annotated. Floats are then added in another order, as vectors do it. It is where
             :func:`tilewright.tune` starts from. ``"as written"`` takes loops as they are. By default functions,
             modules and formulas get rules, unless their accesses are checked or an estimate expects them to be faster
