@@ -25,8 +25,8 @@ bool contains(const Expr& whole, const Expr& part) {
   return found;
 }
 
-/// Extents of the buffers that blocks access, as variables that no loop or axis of the program binds. A fact of the
-/// root block.
+/// Extents of the buffers that blocks, and statements outside of all of them, access, as variables that no loop or axis
+/// of the program binds. A fact of the root block.
 class FreeSizes : public Memo::Fact {
  public:
   static const std::vector<Expr>& of(const Tree& tree) {
@@ -41,6 +41,17 @@ class FreeSizes : public Memo::Fact {
         for (const Ref<BufferRegion>& region : *regions) add_all(tree, region->buffer->shape);
       }
     }
+    // A root block has the regions that the script states, which may be none.
+    visit(
+        tree.block_at(0).body, [](const Ref<BlockRealize>&, Visitor&) {},
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          add_all(tree, load->buffer->shape);
+          v.descend(load);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          add_all(tree, store->buffer->shape);
+          v.descend(store);
+        });
   }
 
   void add_all(const Tree& tree, const std::vector<Expr>& shape) {

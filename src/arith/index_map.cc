@@ -239,7 +239,7 @@ class Inverter {
     return result;
   }
 
-  /// One more than the largest value. SplitIndex that follow one another reach the first one's scale times its extent.
+  /// One more than the largest value. Digits that follow one another reach the first one's scale times its extent.
   Expr length(const IterSumExpr& sum) {
     if (sum.args.empty()) return one(type_);
     if (analyzer_.can_prove_equal(sum.args.back().scale, one(type_))) return sum.args[0].scale * sum.args[0].extent;
