@@ -180,8 +180,7 @@ def passes(root: Path) -> str:
         lines.append(f"## {name}\n")
         lines.append("Why here: " + "".join(re.findall(r'"(.*?)"', reason)) + ".\n")
         lines.append(f"Targets: {targets.lower()}. Leaves a {stage.lower()} program.\n")
-        path = root / f"src/lower/{name}.cc"
-        if path.exists():
+        for path in root.glob(f"src/lower/*/{name}.cc"):
             lines.append(f"```text\n{leading_comment(path)}\n```\n")
     return "\n".join(lines)
 

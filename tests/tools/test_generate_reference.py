@@ -43,8 +43,8 @@ Args:
 #include <a>
 auto d = refuse("split/P1");
 """,
-    "src/lower/flatten.cc": "// Before ...\n// Placement: last\nint f();\n",
-    "src/lower/lower_blocks.cc": "// Blocks become loops.\n",
+    "src/lower/memory/flatten.cc": "// Before ...\n// Placement: last\nint f();\n",
+    "src/lower/blocks/lower_blocks.cc": "// Blocks become loops.\n",
     "src/lower/pipeline.cc": """
 constexpr Row kRows[] = {
     {"lower_blocks", lower_blocks, kAll, kLowered, "after what needs blocks"},

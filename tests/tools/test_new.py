@@ -25,8 +25,8 @@ def test_a_primitive(new, tmp_path, capsys):
 
 
 def test_a_pass(new, tmp_path, capsys):
-    assert new.main(["pass", "hoist_loads"], tmp_path) == 0
-    assert "PassResult hoist_loads(" in (tmp_path / "src/lower/hoist_loads.cc").read_text()
+    assert new.main(["pass", "loops/hoist_loads"], tmp_path) == 0
+    assert "PassResult hoist_loads(" in (tmp_path / "src/lower/loops/hoist_loads.cc").read_text()
     assert '{"hoist_loads", hoist_loads, ' in capsys.readouterr().out
 
 
@@ -34,13 +34,16 @@ def test_what_is_there_is_kept(new, tmp_path, capsys):
     path = tmp_path / "tests/lower/test_hoist_loads.py"
     path.parent.mkdir(parents=True)
     path.write_text("mine")
-    assert new.main(["pass", "hoist_loads"], tmp_path) == 1
+    assert new.main(["pass", "loops/hoist_loads"], tmp_path) == 1
     assert path.read_text() == "mine"
-    assert not (tmp_path / "src/lower/hoist_loads.cc").exists()
+    assert not (tmp_path / "src/lower/loops/hoist_loads.cc").exists()
     assert "is already there" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["pass"], ["rule", "x"], ["pass", "HoistLoads"], ["pass", "../x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["pass"], ["rule", "x"], ["pass", "x"], ["pass", "loops/X"], ["pass", "nowhere/x"], ["pass", "../x"]],
+)
 def test_bad_arguments(new, tmp_path, arguments, capsys):
     assert new.main(arguments, tmp_path) == 2
     assert capsys.readouterr().err

@@ -72,8 +72,8 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
 def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
     """Whether a block moves elements of images of known sizes, with a constant around them, for short reductions that
     read nothing else and do not slide along the lanes: lowering takes the condition out of what lies between the edges
-    (src/lower/peel_edges.cc), so no copy is worth its way to memory. Along the lanes, what is between the edges fills
-    no vectors."""
+    (src/lower/loops/peel_edges.cc), so no copy is worth its way to memory. Along the lanes, what is between the edges
+    fills no vectors."""
     body = node.body
     if not isinstance(body, ir.BufferStore) or any(constant(extent) is None for extent in body.buffer.shape):
         return False
@@ -99,7 +99,7 @@ def _needs_a_copy_at_the_boundary(schedule: Schedule, node: ir.Block, reductions
     """Whether a block that moves elements stays in memory because of its row index: a consumer loads vectors from the
     copy, and would gather from the source. Lowering removes the boundary from the loops of spatial consumers if the
     index is clamped or wraps, and from those of a reduction if it is clamped and nothing else is read
-    (src/lower/peel_edges.cc)."""
+    (src/lower/loops/peel_edges.cc)."""
     body = node.body
     row = body.indices[-1] if isinstance(body, ir.BufferStore) and body.indices else None
     if not isinstance(body, ir.BufferStore) or not isinstance(row, ir.Var):

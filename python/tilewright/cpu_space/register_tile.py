@@ -193,7 +193,7 @@ def tile_of_lanes_along(facts: Facts, target: _core.Target) -> dict[int, int]:
 
 def lanes_along(facts: Facts, target: _core.Target) -> int:
     """Products that a vector of partial sums takes at once: four times as many of bytes, where the target adds them in
-    groups (src/lower/add_in_groups.cc)."""
+    groups (src/lower/x86/add_in_groups.cc)."""
     lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
     types = {read.buffer.dtype for read in facts.reads}
     grouped = "avxvnni" in target.features or {"avx512vnni", "avx512vl"} <= set(target.features)

@@ -9,7 +9,8 @@
 // Requires  P1 everything below is in blocks
 //           P2 their instances may run in any order
 //           P3 a reduction that the loop drives combines one value per element in any order: a sum, product, minimum,
-//              maximum, conjunction or disjunction. Each lane then has a partial result (lower/vectorize_reductions.cc)
+//              maximum, conjunction or disjunction. Each lane then has a partial result
+//              (lower/vector/vectorize_reductions.cc)
 //           P4 no two iterations write the same element
 //           P5 none reads what another one writes
 //           P6 the loop starts at 0 and its extent is constant

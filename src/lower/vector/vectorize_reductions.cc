@@ -27,12 +27,12 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "lower/add_in_groups.h"
-#include "lower/index_variables.h"
-#include "lower/join_lanes.h"
-#include "lower/lane_independence.h"
+#include "lower/loops/index_variables.h"
 #include "lower/passes.h"
-#include "lower/vector_math.h"
+#include "lower/vector/join_lanes.h"
+#include "lower/vector/lane_independence.h"
+#include "lower/vector/vector_math.h"
+#include "lower/x86/add_in_groups.h"
 
 namespace tilewright::lower {
 namespace {

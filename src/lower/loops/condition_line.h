@@ -6,7 +6,7 @@
 
 #include "arith/analyzer.h"
 #include "arith/int_set.h"
-#include "lower/index_variables.h"
+#include "lower/loops/index_variables.h"
 
 namespace tilewright::lower {
 

@@ -9,7 +9,7 @@
 //   separate ranges                they meet nowhere.
 //
 // Anything else is an obstacle. So are pointers of which it is not known what they point to.
-#include "lower/lane_independence.h"
+#include "lower/vector/lane_independence.h"
 
 #include <algorithm>
 

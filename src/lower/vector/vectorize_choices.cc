@@ -34,11 +34,11 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "lower/index_variables.h"
-#include "lower/join_lanes.h"
-#include "lower/lane_independence.h"
+#include "lower/loops/index_variables.h"
 #include "lower/passes.h"
-#include "lower/vector_math.h"
+#include "lower/vector/join_lanes.h"
+#include "lower/vector/lane_independence.h"
+#include "lower/vector/vector_math.h"
 
 namespace tilewright::lower {
 namespace {

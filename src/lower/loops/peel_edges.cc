@@ -21,9 +21,9 @@
 #include "ir/op.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "lower/condition_line.h"
+#include "lower/loops/condition_line.h"
 #include "lower/passes.h"
-#include "lower/vector_math.h"
+#include "lower/vector/vector_math.h"
 
 namespace tilewright::lower {
 namespace {

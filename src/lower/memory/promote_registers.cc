@@ -24,7 +24,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
-#include "lower/vector_math.h"
+#include "lower/vector/vector_math.h"
 
 namespace tilewright::lower {
 namespace {

@@ -23,9 +23,9 @@
 #include "ir/numeric.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "lower/lane_independence.h"
 #include "lower/passes.h"
-#include "lower/vector_math.h"
+#include "lower/vector/lane_independence.h"
+#include "lower/vector/vector_math.h"
 
 namespace tilewright::lower {
 namespace {

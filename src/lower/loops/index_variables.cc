@@ -1,4 +1,4 @@
-#include "lower/index_variables.h"
+#include "lower/loops/index_variables.h"
 
 #include "ir/build.h"
 #include "ir/op.h"

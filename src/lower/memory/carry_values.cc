@@ -26,8 +26,8 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "lower/lane_independence.h"
 #include "lower/passes.h"
+#include "lower/vector/lane_independence.h"
 
 namespace tilewright::lower {
 namespace {

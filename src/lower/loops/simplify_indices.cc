@@ -16,7 +16,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "lower/index_variables.h"
+#include "lower/loops/index_variables.h"
 #include "lower/passes.h"
 
 namespace tilewright::lower {

@@ -23,10 +23,10 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "lower/join_lanes.h"
-#include "lower/lane_independence.h"
 #include "lower/passes.h"
-#include "lower/vector_math.h"
+#include "lower/vector/join_lanes.h"
+#include "lower/vector/lane_independence.h"
+#include "lower/vector/vector_math.h"
 
 namespace tilewright::lower {
 namespace {

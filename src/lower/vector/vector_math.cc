@@ -1,4 +1,4 @@
-#include "lower/vector_math.h"
+#include "lower/vector/vector_math.h"
 
 #include <algorithm>
 

@@ -13,7 +13,7 @@
 // Needs      vector code; allocations of vectorize_reductions, which are marked as partial sums
 // Ensures    the same sums. Others, and those of targets without such an instruction, stay
 // Placement  after vectorize_loops, which makes the vectors; before unroll_loops: the lanes are counted by loops
-#include "lower/add_in_groups.h"
+#include "lower/x86/add_in_groups.h"
 
 #include <algorithm>
 #include <optional>
@@ -25,9 +25,9 @@
 #include "ir/reduction_step.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "lower/join_lanes.h"
 #include "lower/passes.h"
-#include "lower/vector_math.h"
+#include "lower/vector/join_lanes.h"
+#include "lower/vector/vector_math.h"
 
 namespace tilewright::lower {
 namespace {

@@ -1,4 +1,4 @@
-#include "lower/condition_line.h"
+#include "lower/loops/condition_line.h"
 
 #include "ir/build.h"
 #include "ir/op.h"

@@ -19,9 +19,9 @@
 
 #include "ir/build.h"
 #include "ir/traverse.h"
-#include "lower/lane_independence.h"
 #include "lower/passes.h"
-#include "lower/vector_math.h"
+#include "lower/vector/lane_independence.h"
+#include "lower/vector/vector_math.h"
 
 namespace tilewright::lower {
 namespace {
