@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.heuristics.cpu.programs import TARGETS, scheduled
 
 import tilewright as tw
-from test_cpu_space import TARGETS, scheduled
 from tilewright import te
 from tilewright.arguments import make_arrays
 from tilewright.cpu_space.facts import coefficient

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from tests.heuristics.cpu.programs import convolution, here, product, scheduled
 
 import tilewright as tw
-from test_cpu_space import convolution, here, product, scheduled
 from tilewright import cpu_space, te
 from tilewright.arguments import make_arrays
 from tilewright.task import task_of

@@ -5,9 +5,9 @@ import random as rng
 
 import numpy as np
 import pytest
+from tests.heuristics.cpu.programs import TARGETS, here
 
 import tilewright as tw
-from test_cpu_space import TARGETS, here
 from tilewright import _core, cpu_space, ir, te
 
 

@@ -4,9 +4,9 @@ import random as rng
 
 import numpy as np
 import pytest
+from tests.heuristics.cpu.programs import here
 
 import tilewright as tw
-from test_cpu_space import here
 from tilewright import cpu_space
 from tilewright.arguments import make_arrays
 from tilewright.task import task_of

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from tests.heuristics.cpu.programs import TARGETS, convolution, here, product, scheduled, softmax
 
 import tilewright as tw
-from test_cpu_space import TARGETS, convolution, here, product, scheduled, softmax
 from tilewright import cpu_space, te
 from tilewright.arguments import make_arrays
 from tilewright.cpu_space.facts import facts_of

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.heuristics.cpu.programs import here, scheduled
 
 import tilewright as tw
-from test_cpu_space import here, scheduled
 from tilewright import ir, te
 from tilewright.arguments import make_arrays
 from tilewright.task import task_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.heuristics.cpu.programs import scheduled
 
 import tilewright as tw
-from test_cpu_space import scheduled
 from tilewright import te
 
 TARGETS = ["native -num-cores=1", "llvm -mcpu=x86-64-v3 -num-cores=3", "llvm -mcpu=x86-64-v2"]

@@ -1,9 +1,9 @@
 """Elementwise programs along lines of memory whose indices or conditions change along the way."""
 
 import pytest
+from tests.heuristics.cpu.programs import scheduled
 
 import tilewright as tw
-from test_cpu_space import scheduled
 from tilewright import te
 from tilewright.testing import everyday
 

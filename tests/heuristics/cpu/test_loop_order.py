@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.heuristics.cpu.programs import TARGETS, here, scheduled
 
 import tilewright as tw
-from test_cpu_space import TARGETS, here, scheduled
 from tilewright import cpu_space
 from tilewright.script import tir as T
 

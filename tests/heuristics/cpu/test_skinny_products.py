@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.heuristics.cpu.programs import convolution, product, scheduled
 
 import tilewright as tw
-from test_cpu_space import convolution, product, scheduled
 from tilewright import te
 
 TARGETS = ["llvm -mcpu=x86-64-v3 -num-cores=1", "llvm -mcpu=x86-64-v3 -num-cores=3", "native -num-cores=2"]
