@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "ir/added_fields.h"
 #include "ir/field_content.h"
 #include "ir/object_graph.h"
 #include "ir/traverse.h"
@@ -43,6 +44,7 @@ class JsonWriter {
     Json result{{"class", kind_name(KindOf<T>::kind)}};
     for_each_field(*node.as<T>(), [&](std::string_view name, const auto& field) {
       if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, Identity>) {
+        if (is_added_field<T>(name) && is_default_field(field)) return;
         result[std::string(name)] = self.value(field);
       }
     });
@@ -113,6 +115,7 @@ class JsonReader {
     T data;
     for_each_field(data, [&](std::string_view name, auto& field) {
       if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, Identity>) {
+        if (is_added_field<T>(name) && !object.contains(name)) return;
         self.value(field, object.at(std::string(name)));
       }
     });

@@ -1,0 +1,50 @@
+// What a kind of node did not have when the format of stored programs was made (version 2 of hash and JSON).
+//
+// A field that is added later stands in `is_added_field`: where it is null, empty or zero it is neither hashed nor
+// written, and readers do not ask for it, so programs that are stored keep their hashes and stay readable. A kind that
+// is added later stands at the end of kinds.def and is hashed by its name.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright {
+
+/// The kinds whose place in kinds.def is part of the hash.
+inline constexpr int kNumberedKinds = 63;
+
+template <class T>
+constexpr bool is_added_field(std::string_view) {
+  return false;
+}
+
+/// FNV-1a, 64 bits.
+constexpr uint64_t name_tag(std::string_view name) {
+  uint64_t tag = 0xcbf29ce484222325ULL;
+  for (char c : name) tag = (tag ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return tag;
+}
+
+namespace detail {
+inline bool is_empty(const NodeRef& field) { return !field.defined(); }
+inline bool is_empty(const Annotations& field) { return field.empty(); }
+template <class F>
+bool is_empty(const std::vector<F>& field) {
+  return field.empty();
+}
+}  // namespace detail
+
+/// Null, empty or zero: what an added field has in every program that was stored before it.
+template <class F>
+bool is_default_field(const F& field) {
+  if constexpr (requires { detail::is_empty(field); }) {
+    return detail::is_empty(field);
+  } else {
+    return field == F{};
+  }
+}
+
+}  // namespace tilewright
