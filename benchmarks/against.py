@@ -24,8 +24,8 @@ from peer import quartiles
 
 import tilewright as tw
 from tilewright import timing
-from tilewright.arguments import make_arrays
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import formulas
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -35,8 +35,8 @@ from shapes import in_turn
 
 import tilewright as tw
 from tilewright import te, timing
-from tilewright.arguments import aligned, make_arrays
-from tilewright.task import task_of
+from tilewright.task.arguments import aligned, make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import formulas
 
 #: which of the four shapes stands for a family

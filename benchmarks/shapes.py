@@ -19,8 +19,8 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import te, timing
-from tilewright.arguments import make_arrays
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import everyday
 
 

@@ -29,8 +29,8 @@ from structures import MAKERS, structures
 
 import tilewright as tw
 from tilewright import timing
-from tilewright.arguments import aligned
 from tilewright.script import tir as T
+from tilewright.task.arguments import aligned
 
 HERE = Path(__file__).resolve().parent
 MKL = HERE.parent / "build" / "mkl"

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import tilewright as tw
-from tilewright import _core, charts, te
+from tilewright import _core, te
 from tilewright import meta_schedule as ms
-from tilewright.records import open_database
+from tilewright.database.records import open_database
+from tilewright.report import charts
 from tilewright.search.space import space_for_cpu
-from tilewright.task import task_of
+from tilewright.task.task import task_of
 from tilewright.testing import formulas
 
 TASKS = ("GMM-0", "GMM-2", "C2D-2", "DEP-0", "SFM-1")

@@ -20,8 +20,8 @@ from shapes import in_turn
 
 import tilewright as tw
 from tilewright import te, timing
-from tilewright.arguments import make_arrays
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import formulas
 
 WAYS = ("by rules", "PyTorch")

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 import tilewright as tw
-from tilewright.database_report import report_on
-from tilewright.database_upkeep import change
+from tilewright.database.upkeep import change
+from tilewright.report.database_report import report_on
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 

@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 import tilewright as tw
-from tilewright.database_report import report_on
-from tilewright.report_page import page
+from tilewright.report.database_report import report_on
+from tilewright.report.page import page
 from tilewright.script import tir as T
 
 N = 128

@@ -117,8 +117,10 @@ def docstring(text: str) -> str:
 def refine(stub: str) -> str:
     """What nanobind writes, made precise enough for a strict type checker."""
     stub = re.sub(r"^import tilewright\.ir\n", "", stub, flags=re.MULTILINE)
-    stub = stub.replace("import tilewright.verification\n", "from tilewright.verification import Verification\n")
-    stub = re.sub(r"\btilewright\.\w+\.(?=[A-Z])", "", stub)
+    stub = stub.replace(
+        "import tilewright.task.verification\n", "from tilewright.task.verification import Verification\n"
+    )
+    stub = re.sub(r"\btilewright\.[\w.]+\.(?=[A-Z])", "", stub)
     # What goes in may be a number where an expression is meant; what comes out is an expression.
     stub = (
         stub.replace("-> ExprLike", "-> Expr")

@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ArgumentError, Error, InternalError, ResourceError, ScheduleError, ScriptError
+from tilewright.support import other_names
 from tilewright.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -22,12 +23,12 @@ _NAMES: dict[str, str] = {
     "compile": "tilewright.kernel",
     "lower": "tilewright.kernel",
     "Kernel": "tilewright.kernel",
-    "PerformanceWarning": "tilewright.notes",
+    "PerformanceWarning": "tilewright.support.notes",
     "KernelModule": "tilewright.kernel",
-    "Target": "tilewright.target_context",
-    "get_num_threads": "tilewright.num_threads",
+    "Target": "tilewright.support.target_context",
+    "get_num_threads": "tilewright.kernel",
     "load": "tilewright.kernel",
-    "set_num_threads": "tilewright.num_threads",
+    "set_num_threads": "tilewright.kernel",
     "Schedule": "tilewright.schedule",
     "TensorIntrin": "tilewright.tensor_intrin",
     "Trace": "tilewright.schedule",
@@ -38,6 +39,8 @@ _NAMES: dict[str, str] = {
     "tune": "tilewright.search",
 }
 _MODULES = {"arith", "ir", "script", "te", "tensor_intrin", "testing", "schedule", "kernel"}
+
+other_names.install()
 
 __all__ = [
     "ArgumentError",
@@ -58,7 +61,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
         value = getattr(importlib.import_module(_NAMES[name]), name)
-    elif name in _MODULES:
+    elif name in _MODULES or f"{__name__}.{name}" in other_names.MOVED:
         value = importlib.import_module(f"tilewright.{name}")
     else:
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}{_perhaps(name)}")

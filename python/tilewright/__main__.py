@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-from tilewright import early_interrupts
+from tilewright.support import early_interrupts
 
 
 def open_closed_streams() -> None:
@@ -24,7 +24,7 @@ def run() -> int | str | None:
     """Runs the command line and answers its exit status; Ctrl-C while it is still being loaded is answered, too."""
     early_interrupts.begin()
     try:
-        from tilewright.cli import app
+        from tilewright.cli.commands import app
 
         app()
     except KeyboardInterrupt:

@@ -34,7 +34,7 @@ from tilewright._core import region_lower_bound as _region_lower_bound
 from tilewright._core import region_upper_bound as _region_upper_bound
 from tilewright._core import subspace_divide as _subspace_divide
 from tilewright.errors import ArgumentError
-from tilewright.wrong_arguments import explained
+from tilewright.support.wrong_arguments import explained
 
 __all__ = [
     "Analyzer",

@@ -13,7 +13,7 @@ from tilewright._core import *  # noqa: F403
 from tilewright._core import Expr, Node, from_json, script_diff, structural_mismatch, to_json
 from tilewright._core import Module as IRModule
 from tilewright.errors import ArgumentError
-from tilewright.wrong_arguments import explained
+from tilewright.support.wrong_arguments import explained
 
 __all__ = [
     *(name for name in dir(_core) if not name.startswith("_")),

@@ -24,7 +24,7 @@ from tilewright.script.core import script as _script
 from tilewright.script.tir import formulas as _formulas
 from tilewright.script.tir import frames as _frames
 from tilewright.script.tir.formulas import Formula, Reduction, comm_reducer, max, min, prod, reduce_axis, sum
-from tilewright.wrong_arguments import explained
+from tilewright.support.wrong_arguments import explained
 
 __all__ = [
     "ComputeOp",

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilewright import _core, machine
-from tilewright.machine import Roof
+from tilewright import _core
+from tilewright.support import machine
+from tilewright.support.machine import Roof
+from tilewright.support.wrong_arguments import explained
 from tilewright.tables import Table
-from tilewright.wrong_arguments import explained
 
 if TYPE_CHECKING:
-    from tilewright.kernel import Kernel
+    from tilewright.kernel.kernel import Kernel
 
 __all__ = [
     "InTurn",

@@ -187,7 +187,7 @@ void bind_node_methods() {
       [](const Ref<Module>& self) {
         nb::dict result;
         for (const auto& [name, func] : self->functions) result[nb::str(name.c_str())] = node_to_python(func);
-        return nb::module_::import_("tilewright.function_names").attr("Functions")(result);
+        return nb::module_::import_("tilewright.support.function_names").attr("Functions")(result);
       },
       nb::name("functions"), nb::is_method(), nb::scope(module), "The functions by their names, or by GlobalVars.",
       nb::sig("def functions(self) -> dict[str, Func]"));

@@ -347,9 +347,9 @@ SchedulePtr with_schedule(const PySchedule& self, Schedule schedule) {
   return result;
 }
 
-/// Python's tilewright.verification, which says what is compared.
+/// Python's tilewright.task.verification, which says what is compared.
 nb::object verify_schedule(nb::handle self, nb::handle inputs, double seconds) {
-  nb::object verify = nb::module_::import_("tilewright.verification").attr("verify");
+  nb::object verify = nb::module_::import_("tilewright.task.verification").attr("verify");
   return verify(self, inputs, "seconds"_a = seconds);
 }
 
@@ -473,13 +473,13 @@ void bind_verify(nb::class_<PySchedule>& cls) {
       "    seconds: the time for both programs and all arguments; to find the step that a difference is due to, it may "
       "take\n        as long again.\n\n"
       "Returns:\n"
-      "    A tilewright.verification.Verification: what was compared, and which steps rest on statements.\n\n"
+      "    A tilewright.task.verification.Verification: what was compared, and which steps rest on statements.\n\n"
       "Raises:\n"
       "    tilewright.ScheduleError: the programs differ; the message names the first step after which they do.\n"
       "    tilewright.ResourceError: nothing was compared: a program takes too long, even at single elements.\n"
       "    tilewright.ScriptError: the original program does something undefined.",
       nb::sig("def verify(self, inputs: collections.abc.Mapping[str, Any] | None = None, *, seconds: float = 10.0) "
-              "-> tilewright.verification.Verification"));
+              "-> tilewright.task.verification.Verification"));
 }
 
 void bind_copies(nb::class_<PySchedule>& cls) {

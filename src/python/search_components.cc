@@ -27,7 +27,7 @@ std::deque<Remembered>& remembered() {
 /// and everything that looks at it becomes slower. What stands in front is the method that was called.
 void keep_last_raise(nb::handle exception) {
   try {
-    nb::module_::import_("tilewright.user_lines").attr("last_raise")(exception);
+    nb::module_::import_("tilewright.support.user_lines").attr("last_raise")(exception);
   } catch (nb::python_error& error) {
     if (error.matches(PyExc_KeyboardInterrupt)) throw;
     // Without room for one more call, as in a recursion without end, the traceback stays as it is.
@@ -57,7 +57,7 @@ std::string traceback_of(nb::python_error& error) {
 /// What was raised, and the user's line; the last line of Python's text where there is no room for asking.
 std::string said_of(nb::python_error& error) {
   try {
-    return as_utf8(nb::module_::import_("tilewright.user_lines").attr("said_of")(error.value()));
+    return as_utf8(nb::module_::import_("tilewright.support.user_lines").attr("said_of")(error.value()));
   } catch (nb::python_error& failure) {
     if (failure.matches(PyExc_KeyboardInterrupt)) throw;
     const std::string text = traceback_of(error);
@@ -101,7 +101,7 @@ Result<search::Schedules> schedules_of(nb::handle answer, const std::string& who
 }
 
 nb::list items_of(const char* name, nb::handle given, const char* what) {
-  return nb::list(nb::module_::import_("tilewright.limits").attr("items")(name, given, what));
+  return nb::list(nb::module_::import_("tilewright.support.limits").attr("items")(name, given, what));
 }
 
 search::RunnerResults results_of(nb::handle given, size_t count) {

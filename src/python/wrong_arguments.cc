@@ -1,4 +1,4 @@
-// Calls that no signature fits become errors of ours (python/tilewright/wrong_arguments.py).
+// Calls that no signature fits become errors of ours (python/tilewright/support/wrong_arguments.py).
 //
 // nanobind offers no hook for that, but each of its functions keeps the address that CPython calls, at the offset that
 // its type tells CPython. Once everything is bound, that address is replaced by one that calls the old one and looks at
@@ -43,7 +43,7 @@ void explain_error(PyObject* const* args, size_t flags, PyObject* keyword_names)
       keywords[nb::handle(PyTuple_GET_ITEM(keyword_names, static_cast<Py_ssize_t>(i)))] = nb::handle(args[count + i]);
     }
     nb::object explained =
-        nb::module_::import_("tilewright.wrong_arguments").attr("explain")(text, positional, keywords);
+        nb::module_::import_("tilewright.support.wrong_arguments").attr("explain")(text, positional, keywords);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(explained.ptr())), explained.ptr());
   } catch (nb::python_error& failure) {
     failure.restore();

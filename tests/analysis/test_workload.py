@@ -72,7 +72,7 @@ def test_loops_that_nothing_is_bound_to_repeat_the_work() -> None:
 def test_work_at_the_sizes_of_a_call() -> None:
     import numpy as np
 
-    from tilewright.task import work_of
+    from tilewright.task.task import work_of
 
     @T.prim_func
     def halves(x: T.handle, y: T.handle):

@@ -7,8 +7,8 @@ import pytest
 
 import tilewright as tw
 from tilewright import ir
-from tilewright.index_map import map_array
 from tilewright.script import tir as T
+from tilewright.task.index_map import map_array
 
 
 def value(e, names):

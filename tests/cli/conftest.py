@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tilewright.cli import app
+from tilewright.cli.commands import app
 
 HEAD = """\
 import tilewright as tw

@@ -171,7 +171,7 @@ def test_a_loop_in_the_space_is_interrupted(run: Run, folder: Path, monkeypatch:
 
 
 def test_a_defect_of_ours_is_told_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewright import kernel
+    from tilewright.kernel import kernel
 
     def broken(*_: object, **__: object) -> None:
         raise AttributeError("nothing there")

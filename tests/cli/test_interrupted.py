@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tilewright.cli import say_interrupted
+from tilewright.cli.commands import say_interrupted
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright.user_script import load_script
+from tilewright.cli.user_script import load_script
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.records import best_schedule
+from tilewright.cli.user_script import load_script
+from tilewright.database.records import best_schedule
 from tilewright.search import report, session
-from tilewright.user_script import load_script
 
 from .conftest import HEAD, PRODUCT, Run
 
@@ -100,7 +100,7 @@ def test_more_threads_than_cores_are_remarked(run: Run) -> None:
     cores = tw.Target("native").num_cores
     result = run("tune", "product.py", "--trials", "1", "--threads", str(cores + 1), "--quiet")
     assert result.exit_code == 0
-    assert f"warning: {cores + 1} threads on {cores} core" in result.stderr and "cli.py" not in result.stderr
+    assert f"warning: {cores + 1} threads on {cores} core" in result.stderr and "commands.py" not in result.stderr
     with pytest.warns(tw.PerformanceWarning, match="take turns") as caught:
         tw.set_num_threads(cores + 1)
     tw.set_num_threads(0)
@@ -377,7 +377,7 @@ def test_a_full_disk_is_told_and_leaves_no_test_file(folder: Path, environment: 
 def test_records_are_listed_by_program_target_and_time(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from tilewright import _core
 
-    monkeypatch.setattr("tilewright.cli.WIDTH_OF_FILES", 400)  # some processors' targets name many features
+    monkeypatch.setattr("tilewright.cli.commands.WIDTH_OF_FILES", 400)  # some processors' targets name many features
     native = _core.Target("native").num_cores
     assert run("tune", "product.py", "--trials", "3", "--threads", "2").exit_code == 0
     assert run("tune", "product.py", "--trials", "3", "--threads", "1").exit_code == 0

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import machine, notes
 from tilewright.script import tir as T
+from tilewright.support import machine, notes
 from tilewright.timing import Timing, Work, format_seconds
 
 

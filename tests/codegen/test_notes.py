@@ -8,9 +8,9 @@ import warnings
 import pytest
 
 import tilewright as tw
-from tilewright import notes
-from tilewright.kernel import notes_on
+from tilewright.kernel.kernel import notes_on
 from tilewright.script import tir as T
+from tilewright.support import notes
 
 
 @T.prim_func

@@ -8,7 +8,7 @@ import numpy as np
 
 from fuzz.expressions import FLOATS, SMALL, limits
 from tilewright import ir
-from tilewright.numpy_dtype import numpy_dtype
+from tilewright.support.numpy_dtype import numpy_dtype
 
 #: Bytes around each array.
 GUARD = 256

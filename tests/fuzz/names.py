@@ -11,9 +11,9 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import _core, ir
-from tilewright.numpy_dtype import numpy_dtype
 from tilewright.search.expectations import Expectations
-from tilewright.task import task_of
+from tilewright.support.numpy_dtype import numpy_dtype
+from tilewright.task.task import task_of
 
 
 def shared(func: ir.PrimFunc, seed: int) -> ir.PrimFunc:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.expressions import FLOATS, INTS, limits
-from tilewright.numpy_dtype import numpy_dtype
+from tilewright.support.numpy_dtype import numpy_dtype
 
 Number = int | float
 #: Digits of the significand, and the smallest and the largest exponent of the leading one.

@@ -6,7 +6,7 @@ import pytest
 import tilewright as tw
 from tilewright import ir
 from tilewright.script import tir as T
-from tilewright.specialize import specialize
+from tilewright.task.specialize import specialize
 
 
 @T.prim_func

@@ -10,8 +10,8 @@ from tests.heuristics.cpu.programs import PROGRAMS, elementwise, product, schedu
 
 import tilewright as tw
 from tilewright import cpu_space, te
-from tilewright.notes import Note
 from tilewright.script import tir as T
+from tilewright.support.notes import Note
 from tilewright.testing import everyday
 
 

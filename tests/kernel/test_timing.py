@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import machine, timing
+from tilewright import timing
 from tilewright.script import tir as T
+from tilewright.support import machine
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from tilewright import _core, ir, te
 from tilewright.script import ir_builder as ib
 from tilewright.script.ir_builder import tir as ibt
 from tilewright.search.expectations import Expectations
-from tilewright.task import task_of
+from tilewright.task.task import task_of
 
 #: which of the parameters A, B, C, and the result, share a name
 SHARED = [("X", "X", "Y", "Z"), ("X", "Y", "X", "Z"), ("X", "X", "X", "Z"), ("X", "Y", "Z", "Z"), ("X", "X", "X", "X")]
@@ -152,7 +152,7 @@ def test_a_header_of_one_name_compiles_and_computes(tmp_path: Path) -> None:
 
 
 def test_libraries_of_earlier_versions_say_outputs_by_name() -> None:
-    from tilewright.left_out import calls_from, calls_text
+    from tilewright.kernel.omitted_outputs import calls_from, calls_text
 
     module = ir.IRModule({"f": formula(("A", "B", "C", "D"))})
     noted = json.loads(calls_text(module, module))
@@ -329,7 +329,7 @@ def test_printing_stays_parseable() -> None:
 
 
 def test_labels_are_never_the_same() -> None:
-    from tilewright.parameter_names import distinct
+    from tilewright.task.parameter_names import distinct
 
     for names in itertools.product(["A", "A#0", "A#1", "A#0'"], repeat=4):
         labels = distinct(names)

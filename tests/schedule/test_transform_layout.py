@@ -3,9 +3,9 @@ import pytest
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.index_map import map_array
 from tilewright.script import ir as I
 from tilewright.script import tir as T
+from tilewright.task.index_map import map_array
 from tilewright.testing import check, check_refused, check_trace, workloads
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import verification
 from tilewright.script import tir as T
+from tilewright.task import verification
 from tilewright.testing import workloads
 
 

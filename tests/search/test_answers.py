@@ -18,7 +18,7 @@ import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright.meta_schedule.post_optimization import descend
 from tilewright.search.session import run_space
-from tilewright.user_lines import last_raise, place_of
+from tilewright.support.user_lines import last_raise, place_of
 
 
 def halves(sch: tw.Schedule) -> None:

@@ -9,10 +9,10 @@ import pytest
 from tests.search.programs import Product
 
 import tilewright as tw
-from tilewright import limits
 from tilewright.meta_schedule import ArgInfo, MeasureCandidate, TensorInfo
 from tilewright.script import ir as I
 from tilewright.script import tir as T
+from tilewright.support import limits
 
 
 def test_there_and_back():

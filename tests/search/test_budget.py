@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
-from tilewright.cli import app
+from tilewright.cli.commands import app
 from tilewright.script import tir as T
 from tilewright.search import deadline, session
 from tilewright.search.budget import share_of

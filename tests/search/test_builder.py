@@ -13,10 +13,10 @@ import pytest
 from tests.search.programs import AddOne, Product
 
 import tilewright as tw
-from tilewright import named_functions
-from tilewright.kernel import load_object_code
+from tilewright.kernel.kernel import load_object_code
 from tilewright.meta_schedule import Builder, BuilderInput, BuilderResult, LocalBuilder
 from tilewright.meta_schedule.builder import remove_build_dir
+from tilewright.support import named_functions
 
 LLVM = tw.Target("llvm")
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tilewright as tw
-from tilewright.cli import app
+from tilewright.cli.commands import app
 
 SCRIPT = """\
 import numpy as np

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
-from tilewright.cli import app
-from tilewright.database_report import report_on
-from tilewright.database_upkeep import merge, prune
-from tilewright.records import best_schedule, open_database, read_database, sizes_of
+from tilewright.cli.commands import app
+from tilewright.database.records import best_schedule, open_database, read_database, sizes_of
+from tilewright.database.upkeep import merge, prune
+from tilewright.report.database_report import report_on
 from tilewright.script import tir as T
 
 TRIALS = 4

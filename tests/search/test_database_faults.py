@@ -17,9 +17,10 @@ from tests.search.programs import scale, tiles
 from typer.testing import CliRunner, Result
 
 import tilewright as tw
-from tilewright import _core, records
-from tilewright.cli import app
-from tilewright.records import open_database
+from tilewright import _core
+from tilewright.cli.commands import app
+from tilewright.database import records
+from tilewright.database.records import open_database
 
 SCRIPT = """\
 import tilewright as tw

@@ -11,10 +11,10 @@ from tests.search.programs import Product
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.database_report import FINALS, ONE_CALL, SEARCH, WRITTEN, report_on
-from tilewright.records import keep_finals, reference_seconds
-from tilewright.report_page import page
-from tilewright.target_names import short_targets
+from tilewright.database.records import keep_finals, reference_seconds
+from tilewright.report.database_report import FINALS, ONE_CALL, SEARCH, WRITTEN, report_on
+from tilewright.report.page import page
+from tilewright.report.target_names import short_targets
 from tilewright.testing.workloads import matmul
 
 

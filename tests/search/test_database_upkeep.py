@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 import tilewright as tw
 from tilewright import _core, te
 from tilewright import meta_schedule as ms
-from tilewright.cli import app
-from tilewright.database_report import report_on
-from tilewright.origins import HOST_FACTS, Origin, facts_of, library_versions, this_host
-from tilewright.records import best_schedule, open_database, read_database, workload_key
-from tilewright.task import program_keys
+from tilewright.cli.commands import app
+from tilewright.database.origins import HOST_FACTS, Origin, facts_of, library_versions, this_host
+from tilewright.database.records import best_schedule, open_database, read_database, workload_key
+from tilewright.report.database_report import report_on
+from tilewright.task.task import program_keys
 from tilewright.testing.workloads import matmul
 
 TARGET = str(_core.Target("llvm -num-cores=1"))

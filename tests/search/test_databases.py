@@ -16,6 +16,7 @@ from tests.search.programs import AddOne, Product
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
+from tilewright.database.records import best_schedule
 from tilewright.meta_schedule import (
     ArgInfo,
     Database,
@@ -28,9 +29,8 @@ from tilewright.meta_schedule import (
     UnionDatabase,
     Workload,
 )
-from tilewright.records import best_schedule
 from tilewright.script.scripts import from_source
-from tilewright.task import one_program, program_keys
+from tilewright.task.task import one_program, program_keys
 from tilewright.testing.workloads import matmul
 
 LLVM = tw.Target("llvm -num-cores=1")

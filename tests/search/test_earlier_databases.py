@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
-from tilewright.cli import app
-from tilewright.records import best_schedule, open_database, read_database
+from tilewright.cli.commands import app
+from tilewright.database.records import best_schedule, open_database, read_database
 
 FOLDER = Path(__file__).with_name("databases")
 TARGET = "llvm -mcpu=znver3 -num-cores=1"

@@ -10,7 +10,7 @@ from tests.search.programs import double
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
-from tilewright.notes import CostModelWarning
+from tilewright.support.notes import CostModelWarning
 
 
 def eighths(sch: tw.Schedule) -> None:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
-from tilewright.cli import app
+from tilewright.cli.commands import app
 from tilewright.script import tir as T
 from tilewright.search import reference_check, session
 from tilewright.search.reference_check import ReferenceCheck

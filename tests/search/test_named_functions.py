@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tilewright as tw
-from tilewright import named_functions
+from tilewright.support import named_functions
 
 
 def test_a_name_is_taken_once():

@@ -9,10 +9,10 @@ import pytest
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.arguments import make_arrays
 from tilewright.script import tir as T
 from tilewright.search.expectations import Expectations
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 
 N = 100
 

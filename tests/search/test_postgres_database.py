@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
-from tilewright.cli import app
-from tilewright.database_report import report_on
-from tilewright.origins import library_versions, this_host
-from tilewright.postgres_store import without_password
-from tilewright.records import open_database, read_database
+from tilewright.cli.commands import app
+from tilewright.database.origins import library_versions, this_host
+from tilewright.database.postgres_store import without_password
+from tilewright.database.records import open_database, read_database
+from tilewright.report.database_report import report_on
 
 TARGET = tw.Target("llvm -num-cores=1")
 

@@ -10,7 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright.meta_schedule import Profiler
-from tilewright.spending import BESIDE, everything, time_table
+from tilewright.report.spending import BESIDE, everything, time_table
 
 
 def test_names_are_summed_and_shares_shown():

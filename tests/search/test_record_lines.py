@@ -10,9 +10,9 @@ import pytest
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.database_upkeep import merge
-from tilewright.record_lines import FILES, read_lines, write_lines
-from tilewright.task import module_of, program_keys
+from tilewright.database.record_lines import FILES, read_lines, write_lines
+from tilewright.database.upkeep import merge
+from tilewright.task.task import module_of, program_keys
 from tilewright.testing.workloads import matmul
 
 PROGRAM = module_of(matmul(16, 16, 16))

@@ -8,13 +8,13 @@ import pytest
 import tilewright as tw
 from interpreter.programs import INDEX_LIMITS, PROGRAMS
 from tilewright import te
-from tilewright.arguments import aligned, make_arrays
-from tilewright.reference import sample_points
 from tilewright.script import tir as T
 from tilewright.search import reference_check, report
 from tilewright.search.expectations import Expectations
 from tilewright.search.reference_check import ReferenceCheck, narrow_step
-from tilewright.task import task_of
+from tilewright.task.arguments import aligned, make_arrays
+from tilewright.task.reference import sample_points
+from tilewright.task.task import task_of
 
 
 def nothing(sch: tw.Schedule) -> None:

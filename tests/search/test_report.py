@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tilewright.numpy_dtype import numpy_dtype
 from tilewright.search import report
+from tilewright.support.numpy_dtype import numpy_dtype
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64", "bool"])

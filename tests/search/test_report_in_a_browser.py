@@ -14,9 +14,10 @@ import pytest
 from tests.search.programs import Product
 
 import tilewright as tw
-from tilewright import _core, machine
-from tilewright.database_report import DatabaseReport, Roofline, TaskReport, report_on
-from tilewright.report_page import page
+from tilewright import _core
+from tilewright.report.database_report import DatabaseReport, Roofline, TaskReport, report_on
+from tilewright.report.page import page
+from tilewright.support import machine
 from tilewright.testing.workloads import matmul
 
 #: put behind the page: what the browser made of it

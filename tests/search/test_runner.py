@@ -11,8 +11,8 @@ import pytest
 from tests.search.programs import AddOne, Endless, Product
 
 import tilewright as tw
-from tilewright.device import cuda
-from tilewright.kernel import object_code_of
+from tilewright.kernel.device import cuda
+from tilewright.kernel.kernel import object_code_of
 from tilewright.meta_schedule import (
     EvaluatorConfig,
     LocalRunner,

@@ -5,8 +5,9 @@ import itertools
 import pytest
 
 import tilewright as tw
-from tilewright import _core, limits
+from tilewright import _core
 from tilewright import meta_schedule as ms
+from tilewright.support import limits
 from tilewright.testing import workloads
 
 

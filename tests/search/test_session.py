@@ -16,12 +16,12 @@ import pytest
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
-from tilewright.arguments import aligned
-from tilewright.records import title_of
+from tilewright.database.records import title_of
 from tilewright.script import tir as T
 from tilewright.search import session
 from tilewright.search.relatives import operator_of, traces_of_relatives
-from tilewright.task import module_of
+from tilewright.task.arguments import aligned
+from tilewright.task.task import module_of
 from tilewright.testing import workloads
 from tilewright.timing import KernelCalls
 

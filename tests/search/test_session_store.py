@@ -10,7 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
-from tilewright.records import read_database
+from tilewright.database.records import read_database
 from tilewright.script.scripts import from_source
 from tilewright.testing.workloads import matmul
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.cli import app
+from tilewright.cli.commands import app
 from tilewright.script import tir as T
 from tilewright.search import session
 

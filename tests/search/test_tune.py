@@ -12,9 +12,10 @@ import pytest
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
-from tilewright import notes, te, timing
+from tilewright import te, timing
 from tilewright.script import tir as T
 from tilewright.search import report, session
+from tilewright.support import notes
 
 
 @T.prim_func

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.records import read_database, sizes_of, title_of, workload_key
+from tilewright.database.records import read_database, sizes_of, title_of, workload_key
 from tilewright.script import tir as T
 from tilewright.search.progress import Describe
 

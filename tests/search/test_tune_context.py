@@ -6,8 +6,8 @@ import logging
 import pytest
 
 import tilewright as tw
-from tilewright import limits
 from tilewright import meta_schedule as ms
+from tilewright.support import limits
 from tilewright.testing import workloads
 
 

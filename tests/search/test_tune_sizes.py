@@ -10,9 +10,9 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.records import open_database, title_of
+from tilewright.database.records import open_database, title_of
 from tilewright.script import tir as T
-from tilewright.task import sizes_of, task_of
+from tilewright.task.task import sizes_of, task_of
 
 
 def product(n: object, m: object, k: object) -> tw.ir.PrimFunc:

@@ -113,7 +113,7 @@ def test_the_roofline_is_looked_at_where_that_is_asked_for(tmp_path, monkeypatch
             bounds.append(flops)
             return SimpleNamespace(seconds=0.49)
 
-    monkeypatch.setattr("tilewright.machine.roofs", lambda threads: Roofs())
+    monkeypatch.setattr("tilewright.support.machine.roofs", lambda threads: Roofs())
     task = Task("near")
     tune([task], tmp_path, runner=Slowing())
     assert len(task.told) == 8 and not bounds

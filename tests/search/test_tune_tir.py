@@ -18,6 +18,8 @@ from tests.search.programs import Product
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
+from tilewright.database.origins import Origin
+from tilewright.database.records import read_database
 from tilewright.meta_schedule import (
     EvaluatorConfig,
     JSONDatabase,
@@ -29,8 +31,6 @@ from tilewright.meta_schedule import (
     tune_tir,
 )
 from tilewright.meta_schedule.local_runner import kernel_of
-from tilewright.origins import Origin
-from tilewright.records import read_database
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 from tilewright.testing.workloads import matmul

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 import tilewright as tw
-from tilewright.arguments import make_arrays
-from tilewright.records import open_database
-from tilewright.reference import interpreted
-from tilewright.task import task_of
+from tilewright.database.records import open_database
+from tilewright.task.arguments import make_arrays
+from tilewright.task.reference import interpreted
+from tilewright.task.task import task_of
 
 ROOT = Path(__file__).resolve().parents[2]
 #: what is done to a round while it runs
@@ -212,7 +212,7 @@ def processes_of(token: str) -> list[int]:
 def wrong(script: str, trace: str) -> str | None:
     """What a kernel of the database computes otherwise than its program, on random arguments; None if nothing."""
     from search.faulty_kernels import INDICES
-    from tilewright.records import schedule_of
+    from tilewright.database.records import schedule_of
     from tilewright.script import from_source
 
     module = from_source(script)

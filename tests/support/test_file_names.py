@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright import script
-from tilewright.cli import app
+from tilewright.cli.commands import app
+from tilewright.cli.user_script import load_script
 from tilewright.testing import everyday
-from tilewright.user_script import load_script
 
 PROGRAM = """import tilewright as tw
 from tilewright.script import tir as T

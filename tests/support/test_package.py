@@ -56,3 +56,22 @@ print(*sys.modules)
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert "tilewright.cpu_space" in loaded
     assert "tilewright.tensor_intrin" not in loaded
+
+
+def test_modules_have_their_earlier_names_too() -> None:
+    """An import, an attribute of the package and a pickle that names the module by itself all yield the same one."""
+    code = """
+import importlib, pickle, sys
+import tilewright as tw
+from tilewright.support import other_names
+assert tw.machine.cpu_count is importlib.import_module("tilewright.support.machine").cpu_count
+for earlier, name in other_names.MOVED.items():
+    module = importlib.import_module(earlier)
+    assert module is importlib.import_module(name) and module.__spec__.name == module.__name__ == name, name
+    assert getattr(tw, earlier.removeprefix("tilewright.")) is module
+for written, name in (("machine Roof", "tilewright.support.machine"), ("task Task", "tilewright.task.task"),
+                      ("kernel KernelModule", "tilewright.kernel.kernel"), ("tables Table", "tilewright.tables")):
+    module, kind = written.split()
+    assert pickle.loads(f"ctilewright.{module}\\n{kind}\\n.".encode()) is getattr(sys.modules[name], kind)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import _core, arith, ir, kernel, machine, schedule, script, search, te, testing, timing
+from tilewright import _core, arith, ir, schedule, script, search, te, testing, timing
 from tilewright import meta_schedule as ms
+from tilewright.kernel import kernel
 from tilewright.script import ir as I
 from tilewright.script import ir_builder
 from tilewright.script import tir as T
-from tilewright.user_lines import place_of
+from tilewright.support import machine
+from tilewright.support.user_lines import place_of
 
 MODULES = [tw, _core, arith, ir, kernel, machine, schedule, script, search, te, testing, timing, I, T, ir_builder]
 MODULES += [ir_builder.tir, ir_builder.ir, _core._script]

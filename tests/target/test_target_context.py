@@ -6,7 +6,7 @@ import pytest
 
 import tilewright as tw
 import tilewright.compat.tvm
-from tilewright.user_lines import place_of
+from tilewright.support.user_lines import place_of
 
 
 @pytest.mark.parametrize("text", ["native", "llvm -mcpu=skylake-avx512", "cuda"])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tilewright as tw
-from tilewright import machine, te
-from tilewright.task import task_of
+from tilewright import te
+from tilewright.support import machine
+from tilewright.task.task import task_of
 
 
 def product(a: str, b: str, out: str) -> tw.ir.PrimFunc:

@@ -11,9 +11,9 @@ from typing import Any
 from tilewright import _core, arith, ir
 from tilewright.cpu_space.inside import Inside
 from tilewright.errors import ScheduleError
-from tilewright.numpy_dtype import lanes_of, numpy_dtype
-from tilewright.parameter_names import extents_of, scalars_of
 from tilewright.schedule import BlockRV, LoopRV, Schedule
+from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
+from tilewright.task.parameter_names import extents_of, scalars_of
 
 #: functions that take many instructions, so that computing them again costs more than a trip to the cache
 _HEAVY = {

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from tilewright import _core
 from tilewright.cpu_space.facts import Facts, Operand
 from tilewright.cpu_space.phases import phases_of_results
-from tilewright.numpy_dtype import numpy_dtype
+from tilewright.support.numpy_dtype import numpy_dtype
 
 #: bytes that a cycle brings from the second level, and from what is behind it
 _L2_BYTES_PER_CYCLE = 32

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
-from tilewright.user_lines import last_raise, said_of
+from tilewright.support import limits
+from tilewright.support.user_lines import last_raise, said_of
 
 __all__ = [
     "MOST_EMPTY",

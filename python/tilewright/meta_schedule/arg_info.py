@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright import _core, ir, limits
+from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.layout_preproc import without_layout_rewrites
+from tilewright.support import limits
 
 __all__ = ["ArgInfo", "TensorInfo"]
 

@@ -14,11 +14,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from tilewright import ir, limits, named_functions
+from tilewright import ir
 from tilewright.errors import ArgumentError, Error
-from tilewright.machine import cpu_count
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
-from tilewright.wrong_arguments import keywords_told
+from tilewright.support import limits, named_functions
+from tilewright.support.machine import cpu_count
+from tilewright.support.wrong_arguments import keywords_told
 
 __all__ = ["Builder", "BuilderInput", "BuilderResult", "LocalBuilder", "PyBuilder"]
 
@@ -196,7 +197,7 @@ def _build_and_export(build: Any, export: Any, mod: Any, target: Any, params: An
 
 def default_build(mod: ir.IRModule, target: Any, params: Mapping[str, Any] | None = None) -> Any:
     """Compiles it, as if blocks that give parameters another layout had run; `params` have no say."""
-    from tilewright.kernel import compile_quietly
+    from tilewright.kernel.kernel import compile_quietly
     from tilewright.meta_schedule.layout_preproc import without_layout_rewrites
 
     functions = {
@@ -212,7 +213,7 @@ def default_export(kernels: Any) -> str:
     Raises:
         tilewright.ArgumentError: an interpreted kernel has none.
     """
-    from tilewright.kernel import object_code_of
+    from tilewright.kernel.kernel import object_code_of
 
     folder = _folder[0] if _folder else tempfile.mkdtemp(prefix="tilewright-build-")
     path = Path(folder) / "kernel.o"

@@ -10,19 +10,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from tilewright import _core, ir, limits
+from tilewright import _core, ir
+from tilewright.database.origins import Origin
+from tilewright.database.record_lines import FAILED
+from tilewright.database.records import as_named_in, serves
+from tilewright.database.workload_lines import line_of, read_line
 from tilewright.errors import ArgumentError, ResourceError
-from tilewright.machine import TargetLike
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.elsewhere import elsewhere
 from tilewright.meta_schedule.module_equality import ModuleEquality, module_equality_of
-from tilewright.origins import Origin
-from tilewright.record_lines import FAILED
-from tilewright.records import as_named_in, serves
 from tilewright.schedule import Schedule, Trace
-from tilewright.task import module_of
-from tilewright.workload_lines import line_of, read_line
-from tilewright.wrong_arguments import explained
+from tilewright.support import limits
+from tilewright.support.machine import TargetLike
+from tilewright.support.wrong_arguments import explained
+from tilewright.task.task import module_of
 
 __all__ = ["FAILED", "Database", "PyDatabase", "TuningRecord", "Workload"]
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tilewright import limits
+from tilewright.database.postgres_store import is_server
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.json_database import JSONDatabase
@@ -15,7 +15,7 @@ from tilewright.meta_schedule.postgres_database import PostgresDatabase
 from tilewright.meta_schedule.schedule_fn_database import ScheduleFnDatabase
 from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
 from tilewright.meta_schedule.union_database import OrderedUnionDatabase, UnionDatabase
-from tilewright.postgres_store import is_server
+from tilewright.support import limits
 
 __all__ = ["check_place", "create", "database_in", "database_of_session"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from tilewright import named_functions
-from tilewright.machine import cpu_count
 from tilewright.meta_schedule.builder import remove_build_dir
 from tilewright.meta_schedule.tir_integration import fork_seed
+from tilewright.support import named_functions
+from tilewright.support.machine import cpu_count
 
 __all__ = [
     "cpu_count",

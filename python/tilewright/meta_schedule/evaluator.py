@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright import _core, limits
+from tilewright import _core
 from tilewright.errors import ArgumentError
+from tilewright.support import limits
 
 __all__ = ["EvaluatorConfig", "evaluate"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright import ir
-from tilewright.machine import TargetLike
+from tilewright.support.machine import TargetLike
 
 __all__ = ["ExtractedTask"]
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright import limits
 from tilewright._core import FeatureExtractor, PerStoreFeature
 from tilewright.errors import ArgumentError
+from tilewright.support import limits
 
 __all__ = [
     "FeatureExtractor",

@@ -22,14 +22,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tilewright import ir, limits
+from tilewright import ir
+from tilewright.database.workload_lines import read_line
 from tilewright.errors import Error, ResourceError
 from tilewright.meta_schedule.database import TuningRecord, Workload, check_record
 from tilewright.meta_schedule.memory_database import MemoryDatabase
 from tilewright.meta_schedule.record_rows import row_of
-from tilewright.user_lines import users_level
-from tilewright.workload_lines import read_line
-from tilewright.wrong_arguments import keywords_told
+from tilewright.support import limits
+from tilewright.support.user_lines import users_level
+from tilewright.support.wrong_arguments import keywords_told
 
 __all__ = ["JSONDatabase"]
 

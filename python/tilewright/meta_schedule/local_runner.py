@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import _core, limits
-from tilewright import device as devices
+from tilewright import _core
+from tilewright.database.origins import Origin
 from tilewright.errors import ArgumentError, Error, ScheduleError
+from tilewright.kernel import device as devices
 from tilewright.meta_schedule.builder import check_names, resolved
 from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
-from tilewright.numpy_dtype import numpy_dtype
-from tilewright.origins import Origin
-from tilewright.wrong_arguments import keywords_told
+from tilewright.support import limits
+from tilewright.support.numpy_dtype import numpy_dtype
+from tilewright.support.wrong_arguments import keywords_told
 
 __all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
 
@@ -203,7 +204,7 @@ def load_artifact(path: str) -> Any:
     Raises:
         tilewright.ResourceError: it cannot be loaded.
     """
-    from tilewright import kernel
+    from tilewright.kernel import kernel
 
     if Path(path).suffix == ".so":
         return kernel.load(path)
@@ -249,9 +250,9 @@ def default_alloc_argument(device: devices.Device, args_info: Any, alloc_repeat:
     Raises:
         tilewright.ArgumentError: there is no memory of that device.
     """
-    from tilewright.arguments import aligned, random_array
     from tilewright.meta_schedule.arg_info import ArgInfo, TensorInfo
-    from tilewright.task import Parameter
+    from tilewright.task.arguments import aligned, random_array
+    from tilewright.task.task import Parameter
 
     if not device.exist:
         raise ArgumentError.of("runner/device", f"there is no {device} to measure on", "build for the processor: llvm")
@@ -269,7 +270,7 @@ def default_alloc_argument(device: devices.Device, args_info: Any, alloc_repeat:
 
 def kernel_of(module: Any) -> Any:
     """The kernel that is called: the only one, or main."""
-    from tilewright.kernel import Kernel
+    from tilewright.kernel.kernel import Kernel
 
     if isinstance(module, Kernel):
         return module

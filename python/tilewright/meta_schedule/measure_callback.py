@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilewright.database.origins import Origin
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import BuilderResult, remove_build_dir
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import RunnerResult
-from tilewright.origins import Origin
-from tilewright.user_lines import last_raise, said_of
+from tilewright.support.user_lines import last_raise, said_of
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.task_scheduler import TaskScheduler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright import ir
 from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, check_record, equality_of
-from tilewright.wrong_arguments import explained, keywords_told
+from tilewright.support.wrong_arguments import explained, keywords_told
 
 __all__ = ["MemoryDatabase", "WorkloadTable"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilewright import _core, ir, limits
+from tilewright import _core, ir
 from tilewright._core import find_anchor_block, module_hash, modules_equal
+from tilewright.database.records import as_named_in
 from tilewright.errors import ArgumentError
-from tilewright.machine import TargetLike
-from tilewright.records import as_named_in
 from tilewright.schedule import Schedule
-from tilewright.task import one_program
+from tilewright.support import limits
+from tilewright.support.machine import TargetLike
+from tilewright.task.task import one_program
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.database import TuningRecord

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tilewright import _core
+from tilewright.database.origins import Origin
 from tilewright.errors import ArgumentError, Error
-from tilewright.machine import TargetLike
 from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.builder import Builder, BuilderInput, LocalBuilder, remove_build_dir
@@ -22,8 +22,8 @@ from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.meta_schedule.local_runner import LocalRunner
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerInput
 from tilewright.meta_schedule.task_scheduler import build_reference
-from tilewright.origins import Origin
 from tilewright.schedule import Schedule, Trace
+from tilewright.support.machine import TargetLike
 
 __all__ = ["PostOpt", "descend", "is_faster", "neighbors"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilewright import limits
+from tilewright.database.postgres_store import open_server
 from tilewright.meta_schedule.sqlite_database import TablesDatabase
-from tilewright.postgres_store import open_server
-from tilewright.wrong_arguments import keywords_told
+from tilewright.support import limits
+from tilewright.support.wrong_arguments import keywords_told
 
 __all__ = ["PostgresDatabase"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from tilewright import _core
+from tilewright.database.origins import Origin
+from tilewright.database.record_lines import FAILED, UNMEASURED
 from tilewright.errors import Error
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.database import TuningRecord, Workload
-from tilewright.origins import Origin
-from tilewright.record_lines import FAILED, UNMEASURED
 from tilewright.schedule import Trace
 
 __all__ = ["record_of", "row_of"]

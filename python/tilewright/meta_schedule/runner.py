@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.database.origins import Origin
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.elsewhere import elsewhere
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
-from tilewright.origins import Origin
-from tilewright.wrong_arguments import explained
+from tilewright.support.wrong_arguments import explained
 
 __all__ = [
     "EvaluatorConfig",

@@ -7,11 +7,11 @@ from typing import NoReturn
 
 from tilewright import ir
 from tilewright.errors import ArgumentError
-from tilewright.machine import TargetLike
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.database import Database, TuningRecord, Workload
 from tilewright.schedule import Schedule
-from tilewright.wrong_arguments import keywords_told
+from tilewright.support.machine import TargetLike
+from tilewright.support.wrong_arguments import keywords_told
 
 __all__ = ["ScheduleFnDatabase"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewright import _core, ir
+from tilewright.database.records import as_named_in, recorded_program
 from tilewright.meta_schedule.database import records_in, workload_in
 from tilewright.meta_schedule.record_rows import record_of, row_of
-from tilewright.records import as_named_in, recorded_program
-from tilewright.task import name_of, program_keys
+from tilewright.task.task import name_of, program_keys
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.database import Database, Workload

@@ -7,8 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright import _core, ir, limits, records
-from tilewright.machine import TargetLike
+from tilewright import _core, ir
+from tilewright.database import records
+from tilewright.database.records import as_named_in, entries_of, recorded_program
 from tilewright.meta_schedule.database import (
     Database,
     TuningRecord,
@@ -20,10 +21,11 @@ from tilewright.meta_schedule.database import (
 )
 from tilewright.meta_schedule.module_equality import Structural, check_module
 from tilewright.meta_schedule.record_rows import record_of, row_of
-from tilewright.records import as_named_in, entries_of, recorded_program
 from tilewright.schedule import Schedule
-from tilewright.task import name_of, program_keys
-from tilewright.wrong_arguments import explained, keywords_told
+from tilewright.support import limits
+from tilewright.support.machine import TargetLike
+from tilewright.support.wrong_arguments import explained, keywords_told
+from tilewright.task.task import name_of, program_keys
 
 __all__ = ["SQLiteDatabase", "TablesDatabase"]
 

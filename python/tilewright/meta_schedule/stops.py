@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright import limits, machine
 from tilewright.errors import ArgumentError, Error
-from tilewright.task import task_of
+from tilewright.support import limits, machine
+from tilewright.task.task import task_of
 
 __all__ = ["Stops", "stops_of"]
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tilewright import _core, ir, limits
+from tilewright import _core, ir
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
@@ -35,10 +35,11 @@ from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, Run
 from tilewright.meta_schedule.session_journal import SessionJournal, Untold
 from tilewright.meta_schedule.stops import Stops
 from tilewright.search.interrupts import Interrupts
+from tilewright.support import limits
+from tilewright.support.user_lines import last_raise, said_of
+from tilewright.support.wrong_arguments import keywords_told
 from tilewright.tables import Table
-from tilewright.task import open_sizes_of
-from tilewright.user_lines import last_raise, said_of
-from tilewright.wrong_arguments import keywords_told
+from tilewright.task.task import open_sizes_of
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler"]
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import _core, ir, limits
+from tilewright import _core, ir
 from tilewright.errors import ArgumentError
-from tilewright.machine import TargetLike
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database, schedule_in
 from tilewright.meta_schedule.runner import Runner
@@ -21,8 +20,10 @@ from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
 from tilewright.meta_schedule.tune import check_asked, check_parts, tune_tasks
 from tilewright.schedule import Schedule
-from tilewright.task import module_of
-from tilewright.wrong_arguments import explained, keywords_told, not_taken
+from tilewright.support import limits
+from tilewright.support.machine import TargetLike
+from tilewright.support.wrong_arguments import explained, keywords_told, not_taken
+from tilewright.task.task import module_of
 
 __all__ = ["compile_tir", "fork_seed", "tune_tir"]
 

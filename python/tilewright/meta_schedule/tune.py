@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright import limits
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database, is_in, workload_in
@@ -24,8 +23,9 @@ from tilewright.meta_schedule.session_logs import SessionLogs
 from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
 from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
-from tilewright.spending import BESIDE
-from tilewright.wrong_arguments import keywords_told
+from tilewright.report.spending import BESIDE
+from tilewright.support import limits
+from tilewright.support.wrong_arguments import keywords_told
 
 __all__ = ["tune_tasks"]
 

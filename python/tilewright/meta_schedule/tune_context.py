@@ -8,12 +8,13 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilewright import _core, ir, limits
+from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.space_generator import ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
 from tilewright.search.space import SPACES, design_spaces
-from tilewright.wrong_arguments import explained
+from tilewright.support import limits
+from tilewright.support.wrong_arguments import explained
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.search_strategy import SearchStrategy

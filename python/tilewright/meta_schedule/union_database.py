@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tilewright import ir, limits
+from tilewright import ir
 from tilewright.errors import ArgumentError
-from tilewright.machine import TargetLike
 from tilewright.meta_schedule.database import (
     Database,
     TuningRecord,
@@ -20,6 +19,8 @@ from tilewright.meta_schedule.database import (
     workload_in,
 )
 from tilewright.schedule import Schedule
+from tilewright.support import limits
+from tilewright.support.machine import TargetLike
 
 __all__ = ["OrderedUnionDatabase", "UnionDatabase"]
 

@@ -18,15 +18,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tilewright import wrong_arguments
 from tilewright.errors import ArgumentTypeError, Error, ScriptError
-from tilewright.file_names import printable
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import Dialect
 from tilewright.script.host_code import place_in_function, raised_in
 from tilewright.script.rebinding import ended_hint
 from tilewright.script.report import MAX_PROBLEMS, Problem, ScriptProblem, did_you_mean, span_of, to_error
 from tilewright.script.source import BadSyntax, Place, Source
+from tilewright.support import wrong_arguments
+from tilewright.support.file_names import printable
 
 _MISSING = object()
 _DEEP_LIMIT = 100_000

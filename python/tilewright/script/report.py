@@ -12,8 +12,8 @@ from types import CodeType, TracebackType
 
 from tilewright import _core
 from tilewright.errors import ScriptError
-from tilewright.file_names import printable
 from tilewright.script.source import Place, Source
+from tilewright.support.file_names import printable
 
 #: Later errors of a script usually follow from the first ones.
 MAX_PROBLEMS = 20

@@ -6,10 +6,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright.arguments import make_arrays
 from tilewright.search import reference_check
 from tilewright.search.reference_check import ReferenceCheck, Verdict
-from tilewright.task import Parameter, Task
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import Parameter, Task
 
 #: seconds that one call of the program as it was written may take
 REFERENCE_DEADLINE = 300.0

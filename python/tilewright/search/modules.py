@@ -7,14 +7,15 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tilewright import cpu_space, ir, limits
+from tilewright import cpu_space, ir
 from tilewright.errors import ArgumentError, Error
-from tilewright.kernel import Kernel, KernelModule, compile_functions, kernels_of
+from tilewright.kernel.kernel import Kernel, KernelModule, compile_functions, kernels_of
 from tilewright.search.budget import share_of
+from tilewright.support import limits
+from tilewright.support.user_lines import users_level
 from tilewright.tables import Table
-from tilewright.task import by_buffer, check_inputs, names_of, open_sizes_of
+from tilewright.task.task import by_buffer, check_inputs, names_of, open_sizes_of
 from tilewright.timing import format_seconds
-from tilewright.user_lines import users_level
 
 if TYPE_CHECKING:
     from tilewright.search.result import TuneResult

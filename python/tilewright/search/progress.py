@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from tilewright import machine
 from tilewright.errors import ArgumentError
+from tilewright.support import machine
 from tilewright.timing import format_estimate, format_seconds, format_share
 
 if TYPE_CHECKING:
     from tilewright.search.result import Progress
-    from tilewright.task import Task
+    from tilewright.task.task import Task
 
 Reporter = Callable[["Progress"], None]
 #: seconds between two plain lines

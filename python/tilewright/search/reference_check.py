@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright import _core, ir
-from tilewright.arguments import given_array, make_arrays
 from tilewright.errors import ArgumentError, Error, InternalError, ResourceError, ScriptError
-from tilewright.kernel import compile_task
-from tilewright.numpy_dtype import numpy_dtype
-from tilewright.reference import (
+from tilewright.kernel.kernel import compile_task
+from tilewright.support.numpy_dtype import numpy_dtype
+from tilewright.task.arguments import given_array, make_arrays
+from tilewright.task.reference import (
     difference,
     interpreted,
     interpreted_at,
@@ -32,7 +32,7 @@ from tilewright.reference import (
     sample_points,
     with_hint_on_inputs,
 )
-from tilewright.task import Parameter, Task, task_of
+from tilewright.task.task import Parameter, Task, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

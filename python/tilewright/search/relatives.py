@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from tilewright import _core, ir
+from tilewright.database.records import as_named_in, recorded_program
 from tilewright.errors import Error
-from tilewright.records import as_named_in, recorded_program
 from tilewright.schedule import Trace
-from tilewright.task import one_program
+from tilewright.task.task import one_program
 
 #: of other shapes so many schedules are tried
 MOST = 2

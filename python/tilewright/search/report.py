@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright import _core, ir, timing
-from tilewright.arguments import aligned, make_arrays
 from tilewright.cpu_space import is_open
+from tilewright.database.records import steps_of, workload_key
 from tilewright.errors import ScriptError
-from tilewright.kernel import Kernel, compile_quietly, compile_task, kernels_of
-from tilewright.machine import rate_unit
-from tilewright.records import steps_of, workload_key
-from tilewright.task import Task, task_of
+from tilewright.kernel.kernel import Kernel, compile_quietly, compile_task, kernels_of
+from tilewright.support.machine import rate_unit
+from tilewright.task.arguments import aligned, make_arrays
+from tilewright.task.task import Task, task_of
 from tilewright.timing import KernelCalls, Timing, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
         program: the Python expression that stands for the program under the script.
         records: the database of the search.
     """
-    from tilewright.records import open_database
+    from tilewright.database.records import open_database
 
     best = result.best_record()
     scales = has_parallel_loop(result.schedule.mod) or has_parallel_loop(result.task.module)
@@ -297,7 +297,7 @@ def call_peer(space: Space, task: Task, arrays: dict[str, Any]) -> Any:
     Raises:
         tilewright.ScriptError: it raises.
     """
-    from tilewright.user_lines import place_of
+    from tilewright.support.user_lines import place_of
 
     assert space.reference is not None
     read = _read_by(task, arrays)

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tilewright._core import Record
-from tilewright.arguments import aligned, make_arrays
+from tilewright.database.records import schedule_of
 from tilewright.errors import ResourceError
-from tilewright.kernel import compile_task
-from tilewright.machine import rate_unit
-from tilewright.notes import note_failed_heuristics
-from tilewright.records import schedule_of
+from tilewright.kernel.kernel import compile_task
+from tilewright.report.spending import time_table
 from tilewright.schedule import Schedule
 from tilewright.search.progress import refused_text
-from tilewright.spending import time_table
+from tilewright.support.machine import rate_unit
+from tilewright.support.notes import note_failed_heuristics
 from tilewright.tables import Table
-from tilewright.task import Task
+from tilewright.task.arguments import aligned, make_arrays
+from tilewright.task.task import Task
 from tilewright.timing import KernelCalls, Timing, company, compare, format_seconds
 
 if TYPE_CHECKING:
-    from tilewright.kernel import Kernel
+    from tilewright.kernel.kernel import Kernel
     from tilewright.search.reference_check import Verdict
 
 #: seconds of a call of the program as it was written that is timed again to be shown, and of one that takes its turns

@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright import _core, cpu_space, ir, limits, machine, named_functions, notes, te
-from tilewright.arguments import digest_of_integers
+from tilewright import _core, cpu_space, ir, te
 from tilewright.cpu_space import failures
-from tilewright.early_interrupts import recognized
-from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
-from tilewright.origins import library_versions, this_host
-from tilewright.records import (
+from tilewright.database.origins import library_versions, this_host
+from tilewright.database.records import (
     PLACES,
     keep_finals,
     keep_refusals,
@@ -30,6 +27,8 @@ from tilewright.records import (
     sizes_text,
     workload_key,
 )
+from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
+from tilewright.report.spending import BESIDE, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
@@ -39,10 +38,12 @@ from tilewright.search.progress import reporter
 from tilewright.search.relatives import traces_of_relatives
 from tilewright.search.result import Progress, TuneResult, without_a_trial
 from tilewright.search.space import Space, design_spaces, space_called, space_for_cpu
-from tilewright.spending import BESIDE, Profiler
-from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
-from tilewright.user_lines import last_raise, place_of, users_level, with_place
-from tilewright.wrong_arguments import keywords_told, no_program
+from tilewright.support import limits, machine, named_functions, notes
+from tilewright.support.early_interrupts import recognized
+from tilewright.support.user_lines import last_raise, place_of, users_level, with_place
+from tilewright.support.wrong_arguments import keywords_told, no_program
+from tilewright.task.arguments import digest_of_integers
+from tilewright.task.task import Task, by_buffer, check_inputs, sizes_of, task_of
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule import Database

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tilewright import _core, cpu_space, limits, notes
+from tilewright import _core, cpu_space
 from tilewright.cpu_space import failures
 from tilewright.errors import ArgumentError
-from tilewright.task import by_buffer
-from tilewright.wrong_arguments import keywords_told
+from tilewright.support import limits, notes
+from tilewright.support.wrong_arguments import keywords_told
+from tilewright.task.task import by_buffer
 
 if TYPE_CHECKING:
     from tilewright.ir import Module, PrimFunc

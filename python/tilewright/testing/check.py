@@ -8,9 +8,9 @@ import numpy as np
 
 from tilewright import _core, ir, script
 from tilewright.errors import ScheduleError
-from tilewright.numpy_dtype import numpy_dtype
 from tilewright.schedule import Schedule, Trace
-from tilewright.wrong_arguments import explained
+from tilewright.support.numpy_dtype import numpy_dtype
+from tilewright.support.wrong_arguments import explained
 
 Program = ir.PrimFunc | ir.Module
 

@@ -9,9 +9,9 @@ import pytest
 
 import tilewright as tw
 from tilewright import _core, te
-from tilewright.arguments import make_arrays
 from tilewright.cpu_space import scheduled_by_rules
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.tensor_intrin.amx import TileProduct, make_if_named
 
 TARGET = tw.Target("llvm -mcpu=sapphirerapids")

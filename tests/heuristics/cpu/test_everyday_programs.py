@@ -8,8 +8,8 @@ from tests.heuristics.cpu.programs import here
 
 import tilewright as tw
 from tilewright import cpu_space
-from tilewright.arguments import make_arrays
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import everyday
 
 TARGETS = ["native", "llvm -mcpu=skylake-avx512 -num-cores=2", "llvm -mcpu=haswell -num-cores=1"]

@@ -8,11 +8,11 @@ from tests.heuristics.cpu.programs import TARGETS, convolution, here, product, s
 
 import tilewright as tw
 from tilewright import cpu_space, te
-from tilewright.arguments import make_arrays
 from tilewright.cpu_space.facts import facts_of
 from tilewright.cpu_space.register_tile import register_tiles
 from tilewright.script import tir as T
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import formulas
 
 

@@ -30,12 +30,12 @@ from tests.heuristics.cpu.programs import (
 
 import tilewright as tw
 from tilewright import cpu_space, te
-from tilewright.arguments import make_arrays
 from tilewright.cpu_space.facts import facts_of
 from tilewright.cpu_space.plain import along_results
 from tilewright.cpu_space.register_tile import register_tiles
 from tilewright.script import tir as T
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import formulas
 
 

@@ -12,8 +12,8 @@ from tests.heuristics.cpu.programs import here, scheduled
 
 import tilewright as tw
 from tilewright import ir, te
-from tilewright.arguments import make_arrays
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 
 TARGETS = ["native -num-cores=2", "llvm -mcpu=icelake-server -num-cores=1", "llvm -mcpu=x86-64-v3 -num-cores=1"]
 TYPES = [("uint8", "int8", "int32"), ("int8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")]

@@ -8,8 +8,8 @@ from tests.heuristics.cpu.programs import convolution, here, product, scheduled
 
 import tilewright as tw
 from tilewright import cpu_space, te
-from tilewright.arguments import make_arrays
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import everyday, formulas
 
 #: processors whose second level holds next to nothing, so that small programs do what large ones do on others

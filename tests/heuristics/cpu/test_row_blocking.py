@@ -9,8 +9,8 @@ import pytest
 
 import tilewright as tw
 from tilewright import cpu_space, ir, te
-from tilewright.arguments import make_arrays
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import everyday
 
 #: whose second levels hold little, so that small programs do what large ones do on others

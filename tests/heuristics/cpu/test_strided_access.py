@@ -6,9 +6,9 @@ from tests.heuristics.cpu.programs import TARGETS, scheduled
 
 import tilewright as tw
 from tilewright import te
-from tilewright.arguments import make_arrays
 from tilewright.cpu_space.facts import coefficient
-from tilewright.task import task_of
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import formulas
 
 

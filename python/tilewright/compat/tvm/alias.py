@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from tilewright.support.other_names import Loader
+
 HOME = "tilewright.compat.tvm"
 
 #: Modules of TVM whose names all stand in the package around them here.
@@ -49,24 +51,6 @@ SAME = {
     "tvm.script.ir_builder.ir": "tilewright.script.ir_builder.ir",
     "tvm.script.ir_builder.tir": "tilewright.script.ir_builder.tir",
 }
-
-
-class Loader(importlib.abc.Loader):
-    """Gives a module that exists under another name."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._spec: Any = None
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """The module itself, not a copy: what one name sees, the other sees too."""
-        module = importlib.import_module(self._name)
-        self._spec = module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Ran already; the import system has put its own spec over the module's."""
-        module.__spec__ = self._spec
 
 
 class Finder(importlib.abc.MetaPathFinder):

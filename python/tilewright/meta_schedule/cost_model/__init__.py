@@ -33,7 +33,7 @@ from tilewright.meta_schedule.cost_model.mlp_model import (
 from tilewright.meta_schedule.cost_model.random_model import RandomModel
 from tilewright.meta_schedule.cost_model.warm_start import warm_start
 from tilewright.meta_schedule.cost_model.xgb_model import ResidualModel, XGBConfig, XGBModel
-from tilewright.user_lines import users_level
+from tilewright.support.user_lines import users_level
 
 __all__ = [
     "AnalyticalModel",

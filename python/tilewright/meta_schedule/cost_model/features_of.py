@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright import limits
 from tilewright._core import structural_hash
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule import answers
+from tilewright.support import limits
 
 __all__ = [
     "FAILED",

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright import limits
 from tilewright._core import CostModel
 from tilewright.meta_schedule.cost_model.features_of import candidates_in
-from tilewright.wrong_arguments import keywords_told
+from tilewright.support import limits
+from tilewright.support.wrong_arguments import keywords_told
 
 __all__ = ["RandomModel"]
 

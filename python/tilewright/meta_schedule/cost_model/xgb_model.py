@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright import limits
 from tilewright._core import AnalyticalModel, CostModel, FeatureExtractor
 from tilewright.errors import ResourceError
 from tilewright.meta_schedule.cost_model.features_of import (
@@ -26,7 +25,8 @@ from tilewright.meta_schedule.cost_model.features_of import (
 )
 from tilewright.meta_schedule.cost_model.pack_sum import PackSum, early_stop
 from tilewright.meta_schedule.feature_extractor import create as create_extractor
-from tilewright.wrong_arguments import keywords_told
+from tilewright.support import limits
+from tilewright.support.wrong_arguments import keywords_told
 
 __all__ = ["FeatureGroup", "ResidualModel", "XGBConfig", "XGBModel"]
 

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from tilewright import _core
-from tilewright.dtype_names import DTYPE_NAMES
 from tilewright.errors import ScriptError
 from tilewright.script.core import script as _script
 from tilewright.script.report import did_you_mean, fail
+from tilewright.support.dtype_names import DTYPE_NAMES
 
 
 def check_dtype(dtype: Any) -> None:

@@ -23,7 +23,7 @@ from tilewright.script.parser import active_parser
 from tilewright.script.report import did_you_mean
 from tilewright.script.tir import frames as _frames
 from tilewright.script.tir.dtypes import DTYPES
-from tilewright.wrong_arguments import explained
+from tilewright.support.wrong_arguments import explained
 
 _DATA_PAR = _core.IterType.DATA_PAR
 _COMM_REDUCE = _core.IterType.COMM_REDUCE

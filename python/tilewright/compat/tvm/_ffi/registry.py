@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright import _core, named_functions
+from tilewright import _core
 from tilewright.compat.tvm.alias import missing
+from tilewright.support import named_functions
 
 __path__: list[str] = []
 __getattr__ = missing("tvm._ffi.registry")

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.ir import IRModule
-from tilewright.wrong_arguments import explained
+from tilewright.support.wrong_arguments import explained
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.ir.module")

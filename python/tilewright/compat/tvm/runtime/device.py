@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.device import Device, cpu, cuda, device
+from tilewright.kernel.device import Device, cpu, cuda, device
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.runtime.device")

@@ -11,7 +11,7 @@ from typing import Any
 import tilewright as tw
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime.device import Device
-from tilewright.kernel import Kernel, KernelModule
+from tilewright.kernel.kernel import Kernel, KernelModule
 from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
 
 __path__: list[str] = []

@@ -11,7 +11,7 @@ from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.transform import Pass, PassInfo
 from tilewright.errors import ScriptError
 from tilewright.meta_schedule import find_anchor_block
-from tilewright.numpy_dtype import numpy_dtype
+from tilewright.support.numpy_dtype import numpy_dtype
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.analysis")

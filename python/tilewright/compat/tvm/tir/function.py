@@ -8,7 +8,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing, no_span
 from tilewright.compat.tvm.tir.index_map import IndexMap
-from tilewright.specialize import specialize
+from tilewright.task.specialize import specialize
 from tilewright.tensor_intrin import table
 
 __path__: list[str] = []

@@ -8,8 +8,8 @@ from typing import Any
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
 from tilewright.compat.tvm.nd import array
-from tilewright.index_map import map_array
 from tilewright.script.tir import intrinsics
+from tilewright.task.index_map import map_array
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.function")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tilewright import named_functions
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime.module import seen
 from tilewright.compat.tvm.runtime.ndarray import NDArray
 from tilewright.meta_schedule import local_runner
 from tilewright.meta_schedule.local_runner import default_cleanup, default_run_evaluator
 from tilewright.meta_schedule.runner import RunnerFuture, RunnerResult
+from tilewright.support import named_functions
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.runner.local_runner")

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tilewright.database.postgres_store import is_server
 from tilewright.errors import ResourceError
-from tilewright.postgres_store import is_server
 
 #: seconds that a look at a file may take; of what takes longer nothing is known
 _SECONDS = 20.0

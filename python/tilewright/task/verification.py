@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import ir, limits
-from tilewright.arguments import make_arrays
+from tilewright import ir
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
-from tilewright.index_map import map_array, map_array_back, map_points
-from tilewright.numpy_dtype import numpy_dtype
-from tilewright.parameter_names import extents_of, labels_of, scalars_of
-from tilewright.reference import (
+from tilewright.support import limits
+from tilewright.support.numpy_dtype import numpy_dtype
+from tilewright.task.arguments import make_arrays
+from tilewright.task.index_map import map_array, map_array_back, map_points
+from tilewright.task.parameter_names import extents_of, labels_of, scalars_of
+from tilewright.task.reference import (
     CANNOT_RUN,
     difference,
     interpreted,
@@ -23,8 +24,8 @@ from tilewright.reference import (
     sample_points,
     with_hint_on_inputs,
 )
-from tilewright.specialize import specialize
-from tilewright.task import Task, array_labels_of, by_buffer, check_inputs, check_value, task_of
+from tilewright.task.specialize import specialize
+from tilewright.task.task import Task, array_labels_of, by_buffer, check_inputs, check_value, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import _core, ir, limits
-from tilewright.arguments import given_array
+from tilewright import _core, ir
 from tilewright.errors import ArgumentError
-from tilewright.parameter_names import by_label, extents_of, labels_of, scalars_of
-from tilewright.specialize import specialize
+from tilewright.support import limits
+from tilewright.task.arguments import given_array
+from tilewright.task.parameter_names import by_label, extents_of, labels_of, scalars_of
+from tilewright.task.specialize import specialize
 from tilewright.timing import Work
 
 

@@ -18,8 +18,8 @@ from types import FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from tilewright import _core
-from tilewright.dtype_names import DTYPE_NAMES
 from tilewright.errors import ArgumentError, ArgumentTypeError, Error
+from tilewright.support.dtype_names import DTYPE_NAMES
 
 #: The code of the error: wrong types, a keyword that no signature has, a text that is no data type.
 TYPES, KEYWORD, DTYPE = "arguments/types", "arguments/keyword", "arguments/dtype"
@@ -138,7 +138,7 @@ def _is_of_the_call(error: BaseException) -> bool:
     return type(error) is TypeError and error.__traceback__ is not None and error.__traceback__.tb_next is None
 
 
-_OWN = str(Path(__file__).parent)
+_OWN = str(Path(__file__).parents[1])
 _PYTHON = sysconfig.get_paths()["stdlib"]
 
 

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright import _core, ir, limits
-from tilewright.database_damage import check_intact
+from tilewright import _core, ir
+from tilewright.database.damage import check_intact
+from tilewright.database.postgres_store import is_server, open_server
+from tilewright.database.record_lines import DAMAGED, read_lines
+from tilewright.database.workload_lines import key_of
 from tilewright.errors import Error, ResourceError
-from tilewright.file_names import path_for_core
-from tilewright.machine import TargetLike
-from tilewright.postgres_store import is_server, open_server
-from tilewright.record_lines import DAMAGED, read_lines
 from tilewright.schedule import Schedule, Trace
-from tilewright.task import Task, module_of, only_function, program_keys
-from tilewright.user_lines import users_level
-from tilewright.workload_lines import key_of
+from tilewright.support import limits
+from tilewright.support.file_names import path_for_core
+from tilewright.support.machine import TargetLike
+from tilewright.support.user_lines import users_level
+from tilewright.task.task import Task, module_of, only_function, program_keys
 
 #: what a database is given by
 PLACES = 'the path of a file, "postgresql://...", or a Database of tilewright.meta_schedule'

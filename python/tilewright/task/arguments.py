@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.errors import ArgumentError, ResourceError
-from tilewright.numpy_dtype import numpy_dtype
+from tilewright.support.numpy_dtype import numpy_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tilewright.task import Parameter, Task
+    from tilewright.task.task import Parameter, Task
 
     Array = NDArray[Any]
 

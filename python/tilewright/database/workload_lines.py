@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error
-from tilewright.task import module_of, name_of
+from tilewright.task.task import module_of, name_of
 
 __all__ = ["WorkloadLine", "key_of", "line_of", "read_line", "text_of_row"]
 

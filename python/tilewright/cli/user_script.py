@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tilewright import limits
 from tilewright.errors import ArgumentError, Error, ScriptError
-from tilewright.user_lines import place_of, render_line
+from tilewright.support import limits
+from tilewright.support.user_lines import place_of, render_line
 
 if TYPE_CHECKING:
     from tilewright.search import Space

@@ -13,7 +13,7 @@ from tilewright.errors import Error, ScriptError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tilewright.task import Task
+    from tilewright.task.task import Task
 
     Array = NDArray[Any]
 

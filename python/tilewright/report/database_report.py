@@ -13,14 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tilewright import _core, ir, machine
+from tilewright import _core, ir
 from tilewright._core import Record
-from tilewright.charts import short
-from tilewright.database_damage import check_intact
-from tilewright.errors import Error
-from tilewright.kernel import compile_task
-from tilewright.origins import origin_table
-from tilewright.records import (
+from tilewright.database.damage import check_intact
+from tilewright.database.origins import origin_table
+from tilewright.database.records import (
     Finals,
     is_cold,
     kept_finals,
@@ -34,11 +31,15 @@ from tilewright.records import (
     steps_of,
     title_of,
 )
+from tilewright.errors import Error
+from tilewright.kernel.kernel import compile_task
+from tilewright.report.charts import short
+from tilewright.report.spending import time_table
+from tilewright.report.target_names import short_targets
 from tilewright.script.scripts import from_source
-from tilewright.spending import time_table
+from tilewright.support import machine
 from tilewright.tables import Table
-from tilewright.target_names import short_targets
-from tilewright.task import Task, task_of
+from tilewright.task.task import Task, task_of
 from tilewright.timing import NO_WORK, Work, format_seconds, format_share
 
 __all__ = ["Baseline", "BestSchedule", "DatabaseReport", "Roofline", "TaskReport", "Trial", "report_on"]

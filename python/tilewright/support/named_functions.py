@@ -18,7 +18,7 @@ _SHIPPED = {
     "meta_schedule.builder.default_export": "tilewright.meta_schedule.builder:default_export",
     "meta_schedule.builder.get_local_builder": "tilewright.meta_schedule.builder:LocalBuilder",
     "meta_schedule.cost_model.create": "tilewright.meta_schedule.cost_model:create",
-    "meta_schedule.cpu_count": "tilewright.machine:cpu_count",
+    "meta_schedule.cpu_count": "tilewright.support.machine:cpu_count",
     "meta_schedule.normalize_mod": "tilewright.meta_schedule.tune_context:normalize_module",
     "meta_schedule.remove_build_dir": "tilewright.meta_schedule.builder:remove_build_dir",
     "meta_schedule.runner.default_alloc_argument": "tilewright.meta_schedule.local_runner:default_alloc_argument",

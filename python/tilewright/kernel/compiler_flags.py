@@ -15,7 +15,7 @@ class BuildFlags(NamedTuple):
 
 def build_flags() -> BuildFlags:
     """The flags for programs that call exported kernels; an exported library needs none but its own name."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     return BuildFlags(
         (f"-I{package / 'include'}",), (str(package / "libtilewright_runtime.a"), "-lm", "-lpthread", "-ldl")
     )

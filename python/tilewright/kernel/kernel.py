@@ -13,22 +13,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tilewright import _core, limits, te
-from tilewright.build_flags import BuildFlags as BuildFlags
-from tilewright.build_flags import build_flags as build_flags
-from tilewright.dump import dump
+from tilewright import _core, te
 from tilewright.errors import ArgumentError, Error, ResourceError
-from tilewright.file_names import path_for_core
-from tilewright.machine import TargetLike
-from tilewright.notes import NO_RECORD, Note, announced, note_failed_heuristics, notes_of, warn, warn_of_threads
-from tilewright.num_threads import get_num_threads as get_num_threads
-from tilewright.num_threads import set_num_threads as set_num_threads
-from tilewright.wrong_arguments import explained, keywords_told, no_program
+from tilewright.kernel.compiler_flags import BuildFlags as BuildFlags
+from tilewright.kernel.compiler_flags import build_flags as build_flags
+from tilewright.kernel.dump import dump
+from tilewright.kernel.num_threads import get_num_threads as get_num_threads
+from tilewright.kernel.num_threads import set_num_threads as set_num_threads
+from tilewright.support import limits
+from tilewright.support.file_names import path_for_core
+from tilewright.support.machine import TargetLike
+from tilewright.support.notes import NO_RECORD, Note, announced, note_failed_heuristics, notes_of, warn, warn_of_threads
+from tilewright.support.wrong_arguments import explained, keywords_told, no_program
 
 if TYPE_CHECKING:
-    from tilewright.left_out import Call
+    from tilewright.kernel.omitted_outputs import Call
     from tilewright.meta_schedule import Database
-    from tilewright.task import Task
+    from tilewright.task.task import Task
     from tilewright.timing import Timing
 
 
@@ -141,15 +142,15 @@ class Kernel(_core.KernelBase):
             if bool(args) != bool(named) and {*named} <= {name for name, _, _ in self.parameters}:
                 self._need_every_argument(len(args) + len(named))
             return NotImplemented
-        from tilewright import left_out
+        from tilewright.kernel import omitted_outputs
 
-        completed = left_out.complete(call, args, named)
+        completed = omitted_outputs.complete(call, args, named)
         if completed is None:
-            values = left_out.by_position(call, args, named)
+            values = omitted_outputs.by_position(call, args, named)
             if values is not None and len(values) == len(call.names):  # by the names of handles
                 return self(*(values[position] for position in range(len(values))))
             if all(call.position(name) is not None for name in named):
-                self._say_what_is_read(len(args) + len(named), left_out.missing_inputs(call, args, named))
+                self._say_what_is_read(len(args) + len(named), omitted_outputs.missing_inputs(call, args, named))
                 self._say_what_is_missing(call, args, named)
             return NotImplemented
         every, made = completed
@@ -158,7 +159,7 @@ class Kernel(_core.KernelBase):
 
     def _copied(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The call with compact copies of arguments whose strides do not fit; NotImplemented where that cannot be."""
-        from tilewright import strided
+        from tilewright.kernel import strided
 
         call = self._call_of()
         made = None if call is None else strided.with_copies(call, args, [written for *_, written in self.parameters])
@@ -171,9 +172,9 @@ class Kernel(_core.KernelBase):
 
     def _say_what_is_missing(self, call: Call, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Of a call that leaves out more than what is only written: outputs are not among what it lacks."""
-        from tilewright import left_out
+        from tilewright.kernel import omitted_outputs
 
-        if missing := left_out.missing_inputs(call, args, named) if call.outputs else []:
+        if missing := omitted_outputs.missing_inputs(call, args, named) if call.outputs else []:
             names = [name for name, _, _ in self.parameters]
             raise ArgumentError.of(
                 "call/count",
@@ -183,10 +184,14 @@ class Kernel(_core.KernelBase):
 
     def _say_what_is_read(self, given: int, missing: Sequence[str]) -> None:
         """Of arrays that are missing, since they are written, which cannot be left out."""
-        from tilewright import left_out
+        from tilewright.kernel import omitted_outputs
 
         names = [name for name, _, _ in self.parameters]
-        kept = left_out.read_and_written(self._function()) if self._program is not None and given < len(names) else []
+        kept = (
+            omitted_outputs.read_and_written(self._function())
+            if self._program is not None and given < len(names)
+            else []
+        )
         if kept and (not missing or {*missing} & {*kept}):
             message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
             also = "are read, too: pass arrays for them" if len(kept) > 1 else "is read, too: pass an array for it"
@@ -207,7 +212,7 @@ class Kernel(_core.KernelBase):
     def _call_of(self) -> Call | None:
         """How it is called; None of a library that does not tell."""
         if self._call is None and self._program is not None:
-            from tilewright.left_out import call_of
+            from tilewright.kernel.omitted_outputs import call_of
 
             self._call = call_of(self._function())
         return self._call
@@ -307,14 +312,15 @@ class Kernel(_core.KernelBase):
         Raises:
             ArgumentError: The arguments do not fit.
         """
-        from tilewright import left_out, strided, timing
-        from tilewright.task import work_of
+        from tilewright import timing
+        from tilewright.kernel import omitted_outputs, strided
+        from tilewright.task.task import work_of
 
         limits.whole("threads", threads, 1, "a kernel needs at least 1")
         limits.kind("cold", cold, bool, "True or False")
         warn_of_threads(threads)
         if (call := self._call_of()) is not None:
-            args = tuple(completed[0]) if (completed := left_out.complete(call, args, {})) else args
+            args = tuple(completed[0]) if (completed := omitted_outputs.complete(call, args, {})) else args
         self(*args)  # what is wrong with the arguments is said here
         if self.strides == "copy" and call is not None:
             made = strided.with_copies(call, args, [written for *_, written in self.parameters])
@@ -568,7 +574,7 @@ def _recorded(
     itself, with theirs. Functions without one are scheduled by rules. Then where the schedules of functions come from,
     the steps of those that were recorded, and with what heuristics failed."""
     from tilewright.cpu_space import scheduled_by_rules
-    from tilewright.records import best_of_functions, best_schedule
+    from tilewright.database.records import best_of_functions, best_schedule
 
     written = _as_module(program)
     try:
@@ -728,7 +734,7 @@ def load_object_code(code: bytes) -> Kernel | KernelModule:
 
 
 def _loaded(path: str) -> tuple[dict[str, _core.KernelBase], dict[str, Call]]:
-    from tilewright.left_out import calls_from
+    from tilewright.kernel.omitted_outputs import calls_from
 
     kernels, calls = _core.load_library(path_for_core("path", path))
     return kernels, calls_from(calls)
@@ -780,7 +786,7 @@ def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exp
     place = path_for_core("folder", folder)
     if program.code is None:
         raise ArgumentError("an interpreted kernel cannot be exported: compile it for 'native'")
-    from tilewright.left_out import calls_text
+    from tilewright.kernel.omitted_outputs import calls_text
 
     calls = calls_text(program.module, program.lowered)
     library, code, header = _core.export_files(program.lowered, program.code, place, name, calls)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import _core
-from tilewright.notes import announced
-from tilewright.wrong_arguments import explained
+from tilewright.support.notes import announced
+from tilewright.support.wrong_arguments import explained
 
 #: what tells a target: its text, the same as a dict, or itself
 TargetLike = str | dict[str, Any] | _core.Target

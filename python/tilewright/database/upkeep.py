@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import _core
+from tilewright.database.origins import origin_table
+from tilewright.database.postgres_store import is_server
+from tilewright.database.record_lines import DAMAGED, measurement, read_lines
+from tilewright.database.records import open_database, read_database, sizes_of, title_of
 from tilewright.errors import ArgumentError, ResourceError
-from tilewright.origins import origin_table
-from tilewright.postgres_store import is_server
-from tilewright.record_lines import DAMAGED, measurement, read_lines
-from tilewright.records import open_database, read_database, sizes_of, title_of
 from tilewright.tables import Table
 from tilewright.timing import format_seconds
 

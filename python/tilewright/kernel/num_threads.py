@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tilewright import _core, limits
-from tilewright.notes import warn_of_threads
+from tilewright import _core
+from tilewright.support import limits
+from tilewright.support.notes import warn_of_threads
 
 
 def set_num_threads(count: int) -> None:

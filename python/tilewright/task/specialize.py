@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
-from tilewright.wrong_arguments import explained
+from tilewright.support.wrong_arguments import explained
 
 
 @explained

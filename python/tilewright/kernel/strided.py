@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.arguments import aligned
-from tilewright.left_out import Call
+from tilewright.kernel.omitted_outputs import Call
+from tilewright.task.arguments import aligned
 
 
 def with_copies(

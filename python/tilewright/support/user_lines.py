@@ -10,10 +10,13 @@ from pathlib import Path
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, Error, ScheduleError
-from tilewright.file_names import printable
+from tilewright.support.file_names import printable
 
 #: this package, Python's own library, and what is installed beside it
-NOT_THE_USERS = (Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")))
+NOT_THE_USERS = (
+    Path(__file__).parents[1],
+    *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")),
+)
 
 
 def render_line(file: str, line: int, column: int, end_column: int) -> str:

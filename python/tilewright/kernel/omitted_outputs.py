@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from tilewright import _core, ir
-from tilewright.arguments import aligned_zeros
 from tilewright.errors import ArgumentError, Error
-from tilewright.numpy_dtype import lanes_of, numpy_dtype
-from tilewright.parameter_names import labels_of, names_of_parameters
+from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
+from tilewright.task.arguments import aligned_zeros
+from tilewright.task.parameter_names import labels_of, names_of_parameters
 
 
 @dataclass(frozen=True)

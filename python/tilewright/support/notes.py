@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright import _core
-from tilewright.user_lines import users_level
+from tilewright.support.user_lines import users_level
 
 if TYPE_CHECKING:
-    from tilewright.kernel import Kernel
+    from tilewright.kernel.kernel import Kernel
 
 #: of a function that is not in the database that was given
 NO_RECORD = "compile/no-record"

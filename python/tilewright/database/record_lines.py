@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import _core
+from tilewright.database.workload_lines import key_of, read_line, text_of_row
 from tilewright.errors import Error, ResourceError
-from tilewright.file_names import path_for_core
-from tilewright.task import program_keys
-from tilewright.workload_lines import key_of, read_line, text_of_row
+from tilewright.support.file_names import path_for_core
+from tilewright.task.task import program_keys
 
 __all__ = ["DAMAGED", "FAILED", "FILES", "UNMEASURED", "measurement", "read_lines", "write_lines"]
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tilewright import early_interrupts
+from tilewright.cli.user_script import NamedSpace, load_script, programs_together, select_program, spaces_of_script
+from tilewright.database.postgres_store import without_password
 from tilewright.errors import ArgumentError, Error, ResourceError
-from tilewright.notes import PerformanceWarning, ReferenceWarning
-from tilewright.postgres_store import without_password
-from tilewright.user_lines import with_place
-from tilewright.user_script import NamedSpace, load_script, programs_together, select_program, spaces_of_script
+from tilewright.support import early_interrupts
+from tilewright.support.notes import PerformanceWarning, ReferenceWarning
+from tilewright.support.user_lines import with_place
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -136,8 +136,8 @@ def parse_sizes(texts: list[str]) -> dict[str, float]:
 
 def sizes_for(spaces: list[NamedSpace], sizes: dict[str, float]) -> dict[str, dict[str, float]]:
     """For each space, by its name, those of the sizes that its program leaves open."""
-    from tilewright import limits
-    from tilewright.task import open_sizes_of
+    from tilewright.support import limits
+    from tilewright.task.task import open_sizes_of
 
     known = {each.name: open_sizes_of(each.space.program) for each in spaces}
     for name in sizes:
@@ -157,7 +157,7 @@ def need_sizes(each: NamedSpace, given: dict[str, float]) -> None:
     Raises:
         tilewright.ArgumentError: it is not.
     """
-    from tilewright.task import open_sizes_of, sizes_of
+    from tilewright.task.task import open_sizes_of, sizes_of
 
     known = {**sizes_of(each.space.program, each.space.inputs), **given}
     usual = open_sizes_of(each.space.program)
@@ -174,7 +174,7 @@ def check_numbers(
     trials: int, threads: int, seed: int, patience: int | None, seconds: float | None, target_seconds: float | None
 ) -> None:
     """Refuses numbers that no search can have, by the names of their options."""
-    from tilewright import limits
+    from tilewright.support import limits
 
     limits.whole("--trials", trials, 1, "at least 1 candidate has to be measured")
     limits.whole("--threads", threads, 1, "a kernel needs at least 1")
@@ -237,7 +237,7 @@ def tune(
     from tilewright.search import TuneResult, report, session
     from tilewright.search.budget import share_of
     from tilewright.search.space import space_for_cpu
-    from tilewright.task import open_sizes_of
+    from tilewright.task.task import open_sizes_of
 
     check_numbers(trials, threads, seed, patience, seconds, target_seconds)
     _core.SearchStrategy.create(strategy)
@@ -419,7 +419,7 @@ def show(
     llvm: Annotated[bool, typer.Option("--llvm", help="LLVM IR.")] = False,
 ) -> None:
     """Print a program of FILE: as written, scheduled, lowered, or compiled."""
-    from tilewright import kernel as kernels
+    from tilewright.kernel import kernel as kernels
 
     if (after is not None) + asm + llvm > 1:
         raise ArgumentError("--after, --llvm and --asm exclude one another\n  hint: choose one")
@@ -427,7 +427,7 @@ def show(
     if record is not None:
         if record != "best":
             raise ArgumentError(f"--record {record}: there is only --record best")
-        from tilewright.records import best_schedule
+        from tilewright.database.records import best_schedule
 
         chosen = best_schedule(chosen, database).mod
     if asm or llvm:
@@ -471,7 +471,7 @@ def compile_command(
     target: Annotated[str, typer.Option(help="'native', or such as 'llvm -mcpu=skylake-avx512'.")] = "native",
 ) -> None:
     """Compile programs of FILE into a shared library with a C header, without tuning."""
-    from tilewright import kernel as kernels
+    from tilewright.kernel import kernel as kernels
 
     if every and program:
         raise ArgumentError("--all and --program exclude one another\n  hint: choose one")
@@ -509,28 +509,28 @@ def db(
     ] = False,
 ) -> None:
     """Show what a database holds; put databases together, prune, export and import them."""
-    from tilewright import database_upkeep, record_lines, records
-    from tilewright.database_damage import check_intact
-    from tilewright.postgres_store import is_server
+    from tilewright.database import record_lines, records, upkeep
+    from tilewright.database.damage import check_intact
+    from tilewright.database.postgres_store import is_server
 
     if merge or prune or read or forget_damaged:
         if not is_server(file) and not merge and not read:
             records.read_database(file)  # nothing is made by pruning
-        database_upkeep.change(file, merge or [], read, prune, forget_damaged=forget_damaged, say=print)
+        upkeep.change(file, merge or [], read, prune, forget_damaged=forget_damaged, say=print)
     store = records.read_database(file)
     check_intact(file)
     if write:
         programs, count = record_lines.write_lines(store, prepared(write))
         print(f"{count} records of {programs} programs written to {write}")
     if statistics:
-        show_table(database_upkeep.statistics(store))
+        show_table(upkeep.statistics(store))
     elif as_json:
-        for entry in database_upkeep.entries(store):
+        for entry in upkeep.entries(store):
             print(json.dumps(entry))
     elif not (merge or prune or read or write or forget_damaged):
         if not store.workloads():
             print(f"{store.path} holds no records")
-        for title, listing, remark in database_upkeep.listings(store, top):
+        for title, listing, remark in upkeep.listings(store, top):
             print(title)
             if listing.rows:
                 show_table(listing, titled=False)
@@ -570,9 +570,9 @@ def report(
     as written and its heuristic schedule, what failed, how far the best is from the limits of this machine, the best
     schedules with their programs and assembly, and where the time went. The tables are printed, too. Of a server
     nothing is written without --out."""
-    from tilewright.database_report import EMPTY, report_on
-    from tilewright.postgres_store import is_server
-    from tilewright.report_page import page
+    from tilewright.database.postgres_store import is_server
+    from tilewright.report.database_report import EMPTY, report_on
+    from tilewright.report.page import page
 
     found = report_on(file, top=top)
     if str(out) == "-":
@@ -618,12 +618,13 @@ def info(
     from rich.table import Table
 
     import tilewright
-    from tilewright.build_flags import build_flags
+    from tilewright.kernel.compiler_flags import build_flags
 
     if cflags or libs:
         print(shlex.join([*(build_flags().cflags if cflags else ()), *(build_flags().libs if libs else ())]))
         return
-    from tilewright import _core, machine
+    from tilewright import _core
+    from tilewright.support import machine
 
     host, cpu = _core.Target("native"), _core.host_cpu()
     versions = {"tilewright": tilewright.__version__, "llvm": _core.llvm_version(), "python": sys.version.split()[0]}

@@ -6,9 +6,9 @@ import html
 import itertools
 from collections.abc import Mapping, Sequence
 
-from tilewright.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Box, Labels, frame
-from tilewright.database_report import EMPTY, FINALS, DatabaseReport, Roofline, TaskReport
-from tilewright.machine import rate_unit
+from tilewright.report.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Box, Labels, frame
+from tilewright.report.database_report import EMPTY, FINALS, DatabaseReport, Roofline, TaskReport
+from tilewright.support.machine import rate_unit
 from tilewright.tables import Table
 from tilewright.timing import format_share
 

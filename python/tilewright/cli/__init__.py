@@ -1,0 +1,3 @@
+"""The command line."""
+
+from tilewright.cli.commands import app as app

@@ -1,0 +1,1 @@
+"""Records of measurements: reading, writing, merging and repairing databases of them."""
