@@ -6,7 +6,7 @@ import pytest
 import tilewright as tw
 from tilewright.script import tir as T
 
-from .test_passes import allocations
+from .passes import allocations
 
 
 @pytest.mark.parametrize(("scope", "rows"), [("global", 6), ("local", 6)])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.lower.passes import TARGET, check
 
 import tilewright as tw
 from tilewright.script import tir as T
@@ -139,3 +140,99 @@ def test_loops_of_threads_keep_their_iterations():
     assert lowered.script().count('T.thread_binding(8, thread="threadIdx.x")') >= 1
     assert "T.thread_binding(5" not in lowered.script()
     check_equivalent(sch.mod, lowered)
+
+
+def test_full_tiles_have_no_conditions() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
+        for i, a in T.grid(17, 6):
+            if i * 6 + a < 100:
+                B[i * 6 + a] = T.nextafter(A[i * 6 + a], T.float32(0))
+
+    @T.prim_func
+    def expected(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
+        A_1 = T.decl_buffer((100,), "float32", data=A.data)
+        B_1 = T.decl_buffer((100,), "float32", data=B.data)
+        for i, a in T.grid(16, 6):
+            B_1[i * 6 + a] = T.nextafter(A_1[i * 6 + a], T.float32(0))
+        for a in range(4):
+            B_1[96 + a] = T.nextafter(A_1[96 + a], T.float32(0))
+
+    check(before, "partition_loops", expected)
+
+
+def test_iterations_in_which_nothing_happens_are_left_out() -> None:
+    """Two tails in one another: of the last tile's rows some are full, one is partial, and the others are not there."""
+
+    @T.prim_func
+    def rows(A: T.Buffer((64, 8), "float32"), B: T.Buffer((64, 8), "float32")):
+        for i, j in T.grid(64, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+
+    sch = tw.Schedule(rows)
+    block = sch.get_block("B")
+    i, j = sch.get_loops(block)
+    _, group, row = sch.split(i, [None, 8, 5])
+    local = sch.cache_write(block, 0, "local")
+    sch.reverse_compute_at(local, group)
+    for loop in (j, sch.get_loops(local)[-1]):
+        sch.vectorize(loop)
+    sch.unroll(row)
+    text = tw.lower(sch, after="partition_loops", target=TARGET).script()
+    assert "T.min(" not in text and "if " not in text
+    assert all(buffer["promoted"] for buffer in tw.compile(sch, target=TARGET).report["promotions"])
+    a = np.arange(512, dtype="float32").reshape(64, 8)
+    b = np.zeros_like(a)
+    tw.compile(sch, target=TARGET)(a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_both_ends_of_a_loop_may_be_idle() -> None:
+    @T.prim_func
+    def before(B: T.Buffer((100,), "int32"), C: T.Buffer((100,), "int32")):
+        for i in range(20):
+            for a in range(6):
+                if i * 6 + a >= 30 and i * 6 + a < 62:
+                    B[i * 6 + a] = a
+            for a in range(6):
+                if i * 6 + a < 32:
+                    C[i * 6 + a] = a
+        for i in range(20):
+            for a in range(6):
+                if i * 6 + a >= 31 and i * 6 + a < 62:
+                    B[i * 6 + a] = B[i * 6 + a] + a
+
+    check_equivalent(before, tw.lower(before, after="partition_loops"))
+    text = tw.lower(before, after="partition_loops").script()
+    assert "range(11, 20)" not in text and "range(20)" not in text
+
+
+def test_symbolic_tails() -> None:
+    @T.prim_func
+    def before(b: T.handle):
+        n = T.int32()
+        B = T.match_buffer(b, (n,), "float32")
+        for i in range((n + 3) // 4):
+            for a in range(4):
+                if i * 4 + a < n:
+                    B[i * 4 + a] = T.nextafter(B[i * 4 + a], T.float32(0))
+
+    text = tw.lower(before, after="partition_loops").script()
+    assert "for i, a in T.grid(n // 4, 4):" in text
+    assert "for a in range(n % 4):" in text  # of the last i, which there is where n % 4 is not 0
+    assert "if " not in text
+
+
+def test_parallel_loops_branch_instead() -> None:
+    @T.prim_func
+    def before(B: T.Buffer((100,), "float32")):
+        for i in T.parallel(17):
+            for a in range(6):
+                if i * 6 + a < 100:
+                    B[i * 6 + a] = T.nextafter(B[i * 6 + a], T.float32(0))
+
+    text = tw.lower(before, after="partition_loops").script()
+    assert text.count("T.parallel") == 1
+    assert "if i < 16:" in text and "for a in range(4):" in text

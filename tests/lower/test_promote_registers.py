@@ -1,14 +1,15 @@
 """Registers of tiles that are cut off: what a predicate leaves out is kept where something may read it, only there."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from tests.lower.passes import TARGET, check
 
 import tilewright as tw
 from tilewright import te
 from tilewright.script import tir as T
 from tilewright.testing import check_equivalent
-
-TARGET = "llvm -mcpu=x86-64-v3"
 
 
 @T.prim_func
@@ -112,3 +113,77 @@ def test_a_tile_that_is_cut_off_is_not_blended_with_itself() -> None:
     product = te.create_prim_func([a, b, te.compute((26, 21), lambda i, j: te.sum(a[i, k] * b[k, j], axis=[k]))])
     kernel = tw.compile(product, target="llvm -mcpu=skylake-avx512 -num-cores=1", schedule="by rules")
     assert "T.Select" not in kernel.inspect("tir")
+
+
+def test_accumulators_become_slots() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((64, 16), "float32"), B: T.Buffer((16,), "float32")):
+        with T.block("root"):
+            X = T.alloc_buffer((2, 8), scope="local")
+            for i in range(2):
+                for j in T.vectorized(8):
+                    X[i, j] = T.float32(0)
+            for k in range(64):
+                for i in range(2):
+                    for j in T.vectorized(8):
+                        X[i, j] = X[i, j] + A[k, i * 8 + j]
+            for i in range(2):
+                for j in T.vectorized(8):
+                    B[i * 8 + j] = X[i, j]
+
+    @T.prim_func
+    def expected(A: T.Buffer((64, 16), "float32"), B: T.Buffer((16,), "float32")):
+        A_1 = T.decl_buffer((1024,), "float32", data=A.data)
+        B_1 = T.decl_buffer((16,), "float32", data=B.data)
+        x = T.decl_buffer((1,), "float32x8", scope="local")
+        y = T.decl_buffer((1,), "float32x8", scope="local")
+        x[0] = T.Broadcast(T.float32(0), 8)
+        y[0] = T.Broadcast(T.float32(0), 8)
+        for k in range(64):
+            x[0] = x[0] + A_1[k * 16 : k * 16 + 8]
+            y[0] = y[0] + A_1[k * 16 + 8 : k * 16 + 8 + 8]
+        B_1[0:8] = x[0]
+        B_1[8:16] = y[0]
+
+    check(before, "promote_registers", expected)
+    promotion = tw.compile(before, target=TARGET, schedule="as written").report["promotions"][0]
+    assert promotion.pop("where").startswith(__file__)
+    assert promotion == {"function": "before", "buffer": "X", "promoted": True, "registers": 2, "reason": ""}
+
+
+def refusal(program: Any) -> str:
+    report = tw.compile(program, target=TARGET, schedule="as written").report["promotions"][0]
+    assert not report["promoted"]
+    return str(report["reason"])
+
+
+def test_what_cannot_live_in_registers_is_reported() -> None:
+    @T.prim_func
+    def large(A: T.Buffer((1000,), "float32")):
+        with T.block("root"):
+            X = T.alloc_buffer((1000,), scope="local")
+            for i in range(1000):
+                X[i] = T.float32(1)
+            for i in range(1000):
+                A[i] = X[i]
+
+    @T.prim_func
+    def selected(A: T.Buffer((8,), "float32"), n: T.int32):
+        with T.block("root"):
+            X = T.alloc_buffer((8,), scope="local")
+            for i in range(8):
+                X[i] = A[i]
+            A[0] = X[n]
+
+    @T.prim_func
+    def shared(A: T.Buffer((8,), "float32")):
+        with T.block("root"):
+            X = T.alloc_buffer((8,), scope="local")
+            for i in range(8):
+                X[i] = A[i]
+            for j in T.parallel(8):
+                A[j] = X[0]
+
+    assert "4000 bytes" in refusal(large)
+    assert "not constant" in refusal(selected)
+    assert "parallel loop 'j'" in refusal(shared)

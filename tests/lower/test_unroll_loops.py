@@ -1,5 +1,6 @@
 """Unrolling by annotation: "pragma_auto_unroll_max_step" and "pragma_unroll_explicit"."""
 
+import re
 import warnings
 
 import numpy as np
@@ -96,3 +97,61 @@ def func(a: T.handle):
         text = tw.lower(program, after="unroll_loops").script()
     assert text.count("T.float32(0.5)") == 40
     assert 1 <= text.count("T.float32(2") <= 20 * 4
+
+
+def test_unrolling_is_full_or_a_hint() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((64,), "float32")):
+        for i in T.unroll(4):
+            A[i] = T.sin(A[i])
+        for i in T.unroll(64, annotations={"pragma_unroll_explicit": 0}):
+            A[i] = T.cos(A[i])
+
+    text = tw.lower(before, after="unroll_loops").script()
+    assert text.count("T.sin") == 4
+    assert text.count("T.cos") == 1
+    assert '"unroll_hint": 64' in text
+
+
+def test_unrolling_has_a_budget() -> None:
+    """Three loops of 64 in one another are a quarter of a million copies."""
+
+    @T.prim_func
+    def nested(A: T.Buffer((64, 64, 64), "float32")):
+        for i in T.unroll(64):
+            for j in T.unroll(64):
+                for k in T.unroll(64):
+                    A[i, j, k] = A[i, j, k] + T.float32(1)
+
+    with pytest.warns(tw.PerformanceWarning, match="loop 'i' is not unrolled: 64 copies of") as caught:
+        kernel = tw.compile(nested, schedule="as written")
+    assert caught[0].filename == __file__
+    assert {note.code for note in kernel.notes} == {"lower/not-unrolled"}
+    a = np.zeros((64, 64, 64), "float32")
+    kernel(a)
+    assert (a == 1).all()
+
+
+def test_the_budget_is_for_all_loops_together() -> None:
+    steps = "".join(f"    for i{k} in T.unroll(2000):\n        A[i{k}] = A[i{k}] + 1\n" for k in range(12))
+    program = tw.script.from_source("@T.prim_func\ndef f(A: T.Buffer((2000,), 'int32')):\n" + steps)
+    with pytest.warns(tw.PerformanceWarning) as caught:
+        kernel = tw.compile(program, schedule="as written")
+    assert 0 < sum("is not unrolled" in str(each.message) for each in caught) < 12
+    a = np.zeros(2000, "int32")
+    kernel(a)
+    assert (a == 12).all()
+
+
+def test_hints_multiply() -> None:
+    @T.prim_func
+    def nested(A: T.Buffer((64, 64, 64), "float32")):
+        for i in T.unroll(64, annotations={"pragma_unroll_explicit": 0}):
+            for j in T.unroll(64, annotations={"pragma_unroll_explicit": 0}):
+                for k in T.unroll(64, annotations={"pragma_unroll_explicit": 0}):
+                    A[i, j, k] = A[i, j, k] + T.float32(1)
+
+    text = tw.lower(nested, after="unroll_loops").script()
+    hints = [int(hint) for hint in re.findall(r'"unroll_hint": (\d+)', text)]
+    assert len(hints) == 3
+    assert hints[0] * hints[1] * hints[2] <= 8192

@@ -50,10 +50,17 @@ PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext&) {
     in_memory.insert(allocated->buffer_var);
     walk.descend(allocated);
   });
-  body = rewrite(body, [&](const Ref<BufferRealize>& realize, Rewriter& r) -> Stmt {
-    Stmt inner = r(realize->body);
-    return in_memory.count(realize->buffer->data) ? inner : allocate(realize->buffer, inner, {});
-  });
+  body = rewrite(
+      body,
+      [&](const Ref<AttrStmt>& attr, Rewriter& r) -> Stmt {
+        // Around a realization, which declares the buffer that the attribute names: there is none any more.
+        const BufferRealize* realized = attr->attr_key == "realize_scope" ? attr->body.as<BufferRealize>() : nullptr;
+        return realized && attr->node == realized->buffer ? r(attr->body) : Stmt(r.descend(attr));
+      },
+      [&](const Ref<BufferRealize>& realize, Rewriter& r) -> Stmt {
+        Stmt inner = r(realize->body);
+        return in_memory.count(realize->buffer->data) ? inner : allocate(realize->buffer, inner, {});
+      });
   return with_body(func, std::move(body));
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.lower.passes import agrees, check_unchanged, script_after
 
 import tilewright as tw
 from tilewright import _core
@@ -416,3 +417,28 @@ def main(a: T.handle, b: T.handle, C: T.Buffer((1,), "bool")):
             assert got[2] == want[2]
             _core.interpret(after, "main", *args, check_uninitialized=False)
             assert args[2] == want[2]
+
+
+@T.prim_func
+def sums(A: T.Buffer((6, 100), "int32"), C: T.Buffer((6,), "int32")):
+    for i in range(6):
+        for k in T.vectorized(100):
+            C[i] = C[i] + A[i, k]
+
+
+def test_lanes_have_partial_results_that_are_added_once() -> None:
+    text = script_after(sums, "vectorize_reductions")
+    assert text.count("C_1[i] = ") == 1 and "T.allocate(" in text and '"local"' in text
+    a = np.arange(600, dtype="int32").reshape(6, 100)
+    c = np.arange(6, dtype="int32")
+    agrees(sums, "vectorize_reductions", [a, c], [a, c + a.sum(1, dtype="int32")])
+
+
+def test_vectors_of_results_have_no_partial_results() -> None:
+    @T.prim_func
+    def rows(A: T.Buffer((100, 8), "int32"), C: T.Buffer((8,), "int32")):
+        for k in range(100):
+            for j in T.vectorized(8):
+                C[j] = C[j] + A[k, j]
+
+    check_unchanged(rows, "vectorize_reductions")

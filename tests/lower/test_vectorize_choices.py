@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.lower.passes import agrees, check_unchanged, script_after
 
 import tilewright as tw
 from tilewright.script import from_source
+from tilewright.script import tir as T
 
 TARGETS = ["native", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"]
 COMMON: Any = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": False}
@@ -199,3 +201,31 @@ def test_short_rows_side_by_side_have_no_masks_within_conditions(way: str, targe
     text = str(tw.lower(from_source(source), target=target).script())
     assert "vload" not in text
     assert len(tw.compile(from_source(source), target).inspect("asm").splitlines()) < 3000
+
+
+def test_the_pass_alone_finds_what_numpy_finds() -> None:
+    """And leaves a sum alone, which is no choice."""
+
+    @T.prim_func
+    def rows(A: T.Buffer((3, 200), "float32"), P: T.Buffer((3,), "int32"), N: T.Buffer((3,), "float32")):
+        for i in range(3):
+            P[i] = 0
+            N[i] = T.float32("-inf")
+            for k in range(200):
+                place = T.Select(N[i] >= A[i, k], P[i], k)
+                number = T.Select(N[i] >= A[i, k], N[i], A[i, k])
+                P[i] = place
+                N[i] = number
+
+    assert "T.vectorized" in script_after(rows, "vectorize_choices", "llvm -mcpu=x86-64-v4")
+    a = np.random.default_rng(0).integers(-50, 50, (3, 200)).astype("float32")
+    given = [a, np.zeros(3, "int32"), np.zeros(3, "float32")]
+    wanted = [a, a.argmax(1).astype("int32"), a.max(1)]
+    agrees(rows, "vectorize_choices", given, wanted, "llvm -mcpu=x86-64-v4")
+
+    @T.prim_func
+    def total(A: T.Buffer((200,), "float32"), C: T.Buffer((1,), "float32")):
+        for k in range(200):
+            C[0] = C[0] + A[k]
+
+    check_unchanged(total, "vectorize_choices", "llvm -mcpu=x86-64-v4")

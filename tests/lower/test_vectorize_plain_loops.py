@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.lower.passes import agrees, check, check_unchanged
 
 import tilewright as tw
 from tilewright.script import from_source
@@ -529,3 +530,46 @@ def solve(L: T.Buffer((40, 40), "float32"), X: T.Buffer((40, {columns}), "float3
     tw.compile(program, "interpreter")(lower, want)
     tw.compile(program)(lower, got)
     np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_what_speaks_against_vectors() -> None:
+    @T.prim_func
+    def total(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32")):
+        for i in range(64):
+            B[0] = B[0] + A[i]
+
+    @T.prim_func
+    def shifted(A: T.Buffer((65,), "float32")):
+        for i in range(64):
+            A[i + 1] = A[i]
+
+    @T.prim_func
+    def strided(A: T.Buffer((576,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            B[i] = A[i * 9]
+
+    @T.prim_func
+    def called(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            B[i] = T.nextafter(A[i], T.float32(0))
+
+    for program in (total, shifted, strided, called):
+        check_unchanged(program, "vectorize_plain_loops")
+
+
+def test_a_loop_is_marked_and_nothing_else() -> None:
+    @T.prim_func
+    def scaled(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+        for i in range(16):
+            B[i] = A[i] * 3
+
+    @T.prim_func
+    def expected(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+        A_1 = T.decl_buffer((16,), "int32", data=A.data)
+        B_1 = T.decl_buffer((16,), "int32", data=B.data)
+        for i in T.vectorized(16):
+            B_1[i] = A_1[i] * 3
+
+    check(scaled, "vectorize_plain_loops", expected)
+    a = np.arange(16, dtype="int32")
+    agrees(scaled, "vectorize_plain_loops", [a, np.zeros_like(a)], [a, a * 3])

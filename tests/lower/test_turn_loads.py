@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.lower.passes import agrees, check_unchanged
 
 import tilewright as tw
 from tilewright.script import from_source
@@ -168,3 +169,25 @@ def test_rows_of_words_are_loaded_whole(dtype: str, group: int) -> None:
     source = groups(dtype=dtype, group=group, lanes=16, blocks=1, begin=0, steps=32, value=value)
     text = tw.lower(from_source(source), target="llvm -mcpu=x86-64-v4", after="turn_loads").script()
     assert "row_15: T.int32x16" in text
+
+
+def test_the_pass_alone_moves_every_element() -> None:
+    func = from_source(
+        SOURCE.format(
+            rows=8, columns=19, dtype="int32", result="int32", more="", blocks=1, begin=0, end=19, lanes=8,
+            value="A[i_0 * 8 + i_1, k]",
+        )
+    )  # fmt: skip
+    a = np.arange(152, dtype="int32").reshape(8, 19)
+    agrees(func, "turn_loads", [a, np.zeros((19, 8), "int32")], [a, a.T])
+
+
+def test_rows_that_are_stored_as_they_are_loaded_stay() -> None:
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((40, 8), "float32"), B: T.Buffer((40, 8), "float32")):
+    for i in range(40):
+        for j in T.vectorized(8):
+            B[i, j] = A[i, j]
+""")
+    check_unchanged(func, "turn_loads")
