@@ -17,7 +17,7 @@ from typing import Any
 import tilewright as tw
 from fuzz import intrinsics
 from fuzz.layouts import LAYOUTS, ORDERS
-from tilewright import cpu_space, ir
+from tilewright import ir
 
 #: In place of the code of a refusal: the step was not attempted.
 IMPOSSIBLE = "nothing to choose"
@@ -677,7 +677,7 @@ def set_axis_separator(d: Dice) -> None:
 def by_rules(d: Dice) -> None:
     """All that the compiler does to a program that nobody has scheduled; never refused."""
     before, targets = d.sch.mod, ["native", "llvm -mcpu=haswell -num-cores=4", "llvm -mcpu=skylake-avx512"]
-    cpu_space.schedule_for_cpu(d.sch, tw.Target(d.take(targets)), best=d.chance(0.5))
+    tw.heuristics.cpu.schedule_for_cpu(d.sch, tw.Target(d.take(targets)), best=d.chance(0.5))
     if d.sch.mod.same_as(before):
         raise Impossible
     for block in d.sch.get_child_blocks(d.sch.get_block("root")):  # zero times an infinity is kept, here

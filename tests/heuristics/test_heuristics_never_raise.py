@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import _core, cpu_space
+from tilewright import _core
 from tilewright import meta_schedule as ms
+from tilewright.heuristics import cpu
 from tilewright.script import from_source
 from tilewright.script import tir as T
 
@@ -29,7 +30,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     def fail(*_: object) -> None:
         raise KeyError("w0")
 
-    monkeypatch.setattr(cpu_space, "schedule_elementwise", fail)
+    monkeypatch.setattr(cpu, "schedule_elementwise", fail)
     return monkeypatch
 
 
@@ -53,7 +54,7 @@ def test_an_estimate_that_fails(broken: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise KeyError("w0")
 
-    broken.setattr(cpu_space, "_seems_slower", fail)
+    broken.setattr(cpu, "_seems_slower", fail)
     check(tw.compile(scale))
 
 
@@ -72,7 +73,7 @@ def test_a_schedule_that_does_not_compile(broken: pytest.MonkeyPatch) -> None:
 
     seen: list[tw.ir.Module] = []
     compiled, lowered = _core.compile_object, _core.lower
-    broken.setattr(cpu_space, "schedule_for_cpu", too_many_registers)
+    broken.setattr(cpu, "schedule_for_cpu", too_many_registers)
     broken.setattr(_core, "compile_object", compile_object)
     broken.setattr(_core, "lower", lower)
     check(tw.compile(scale, schedule="by rules"))
@@ -113,7 +114,7 @@ def test_tests_see_such_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise KeyError("w0")
 
-    monkeypatch.setattr(cpu_space, "schedule_elementwise", fail)
+    monkeypatch.setattr(cpu, "schedule_elementwise", fail)
     for run in (lambda: tw.compile(scale), lambda: tw.tune(scale, trials=1, progress=None)):
         with pytest.raises((KeyError, tw.Error), match="w0"):
             run()

@@ -9,7 +9,8 @@ import pytest
 from tests.heuristics.cpu.programs import PROGRAMS, elementwise, product, scheduled
 
 import tilewright as tw
-from tilewright import cpu_space, te
+from tilewright import te
+from tilewright.heuristics import cpu
 from tilewright.script import tir as T
 from tilewright.support.notes import Note
 from tilewright.testing import everyday
@@ -23,7 +24,7 @@ def columns_first(schedule, target, *, best):
 
 
 def test_by_default_a_program_is_compiled_as_written_where_that_seems_faster(monkeypatch):
-    monkeypatch.setattr(cpu_space, "schedule_for_cpu", columns_first)
+    monkeypatch.setattr(cpu, "schedule_for_cpu", columns_first)
     program = elementwise(512, 512)
     module = tw.ir.Module({n: elementwise(512, 512).with_attr("global_symbol", n) for n in ("one", "two")})
     assert tw.compile(program).schedule == "as written"
@@ -33,7 +34,7 @@ def test_by_default_a_program_is_compiled_as_written_where_that_seems_faster(mon
 
 def test_by_default_the_rules_are_trusted_on_all_they_were_made_for():
     for name, program in PROGRAMS.items():
-        if cpu_space.scheduled_by_rules(tw.ir.Module({"main": program}), tw.Target("native"))[1]:
+        if cpu.heuristic_schedules(tw.ir.Module({"main": program}), tw.Target("native"))[1]:
             assert tw.compile(program).schedule == "by rules", name
 
 
@@ -52,7 +53,7 @@ def test_what_the_rules_cannot_make_is_compiled_as_written(monkeypatch):
         raise tw.ScheduleError("no rule for this")
 
     monkeypatch.delenv("TILEWRIGHT_RAISE_HEURISTIC_FAILURES")
-    monkeypatch.setattr(cpu_space, "schedule_for_cpu", too_large)
+    monkeypatch.setattr(cpu, "schedule_for_cpu", too_large)
     kernel = tw.compile(product(8, 9, 10))
     assert kernel.schedule == "as written"
     np.testing.assert_array_equal(kernel(np.ones((1, 8, 10), "float32"), np.ones((1, 10, 9), "float32")), 10)
@@ -79,7 +80,7 @@ def test_what_no_rule_knows_is_noted():
     for name, program in PROGRAMS.items():
         if not any(note.code == "compile/no-rule" for note in tw.compile(program).notes):
             continue
-        assert not cpu_space.scheduled_by_rules(tw.ir.Module({"main": program}), tw.Target("native"))[1], name
+        assert not cpu.heuristic_schedules(tw.ir.Module({"main": program}), tw.Target("native"))[1], name
 
 
 def test_what_no_rule_knows_may_be_fast_all_the_same():

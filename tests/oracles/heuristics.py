@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tilewright as tw
 from oracles import programs
-from tilewright import cpu_space
+from tilewright.heuristics import cpu
 
 
 def names() -> list[str]:
@@ -17,7 +17,7 @@ def text(name: str) -> str:
     target_name, _, program = name.partition(" ")
     target, module = programs.target_of(target_name), programs.as_module(programs.benchmarks()[program]())
     schedule = tw.Schedule(module)
-    cpu_space.schedule_for_cpu(schedule, target, best=True)
-    ruled = cpu_space.scheduled_by_rules(module, target, if_faster=True)
+    cpu.schedule_for_cpu(schedule, target, best=True)
+    ruled = cpu.heuristic_schedules(module, target, if_faster=True)
     taken = {"changed": ruled.changed, "left": ruled.left, "failed": dict(ruled.failed)}
     return f"{schedule.trace}\n# by default: {taken}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import tilewright as tw
 from oracles import programs
-from tilewright import cpu_space, ir
+from tilewright import ir
+from tilewright.heuristics import cpu
 
 
 def names() -> list[str]:
@@ -22,7 +23,7 @@ def _module(name: str, target: tw.Target) -> ir.Module:
     _, _, program = program.partition(" ")
     if kind == "as":
         return programs.as_module(programs.as_written()[program]())
-    return cpu_space.scheduled_by_rules(programs.as_module(programs.benchmarks()[program]()), target).module
+    return cpu.heuristic_schedules(programs.as_module(programs.benchmarks()[program]()), target).module
 
 
 def text(name: str) -> str:

@@ -13,7 +13,7 @@ import tilewright as tw
 from search.programs import scale
 from tilewright import _core
 from tilewright import meta_schedule as ms
-from tilewright.cpu_space import schedule_for_cpu
+from tilewright.heuristics.cpu import schedule_for_cpu
 from tilewright.meta_schedule.runner import RunnerResult
 from tilewright.testing import workloads
 

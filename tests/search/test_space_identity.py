@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright import cpu_space
+from tilewright.heuristics import cpu
 from tilewright.script import tir as T
 
 
@@ -134,7 +134,7 @@ def test_the_space_by_rules_is_what_it_draws(tmp_path: Path, monkeypatch: pytest
     def otherwise(schedule: tw.Schedule, *_: object, **__: object) -> None:
         pick(schedule, [2, 4])
 
-    monkeypatch.setattr(cpu_space, "schedule_for_cpu", otherwise)
+    monkeypatch.setattr(cpu, "schedule_for_cpu", otherwise)
     assert search().progress.earlier == 0
 
 

@@ -449,12 +449,12 @@ def test_cpu_rules_go_by_the_target_and_the_sizes(monkeypatch: pytest.MonkeyPatc
         target = f"llvm -mcpu={cpu} -num-cores=1"
         (made,) = ms.TuneContext(product, target=target, space_generator="cpu-rules").generate_design_space()
         reference = tw.Schedule(product)
-        tw.cpu_space.schedule_for_cpu(reference, tw.Target(target), best=True)
+        tw.heuristics.cpu.schedule_for_cpu(reference, tw.Target(target), best=True)
         assert tw.ir.structural_equal(made.mod["main"].body, reference.mod["main"].body)
         lanes[cpu] = made.mod.script()
     assert lanes["haswell"] != lanes["skylake-avx512"]
     given = []
-    monkeypatch.setattr("tilewright.cpu_space.schedule_for_cpu", lambda *_, sizes, **__: given.append(sizes))
+    monkeypatch.setattr("tilewright.heuristics.cpu.schedule_for_cpu", lambda *_, sizes, **__: given.append(sizes))
     ms.TuneContext(product, target="llvm", space_generator=ms.CpuRules({"n": 8}).clone()).generate_design_space()
     assert given == [{"n": 8}]
     with pytest.raises(tw.ArgumentError, match="the context has no target") as error:

@@ -54,7 +54,7 @@ assert "C_local" in kernel.inspect("tir")
 print(*sys.modules)
 """
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert "tilewright.cpu_space" in loaded
+    assert "tilewright.heuristics.cpu" in loaded
     assert "tilewright.tensor_intrin" not in loaded
 
 

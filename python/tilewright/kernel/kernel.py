@@ -257,7 +257,7 @@ class Kernel(_core.KernelBase):
         program = self._need_program()
         if program.schedule != "by rules" or program.written is None:
             return ""
-        from tilewright.cpu_space import schedule_for_cpu
+        from tilewright.heuristics.cpu import schedule_for_cpu
         from tilewright.schedule import Schedule
 
         functions = dict(program.written.functions)
@@ -520,8 +520,8 @@ def compile_quietly(
         _note_what_has_no_record(kernels, _as_module(program))
         return kernels
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
-    is_open = not isinstance(program, _core.Schedule) and not check_bounds
-    if schedule == "by rules" or (schedule is None and is_open):
+    is_unscheduled = not isinstance(program, _core.Schedule) and not check_bounds
+    if schedule == "by rules" or (schedule is None and is_unscheduled):
         return _compiled_by_rules(module, resolved, check_bounds, written, schedule is None)
     traces = dict.fromkeys(_public(module), program.trace) if isinstance(program, _core.Schedule) else {}
     return _compiled(module, resolved, {}, check_bounds, written, traces)
@@ -529,9 +529,9 @@ def compile_quietly(
 
 def _compiled_by_rules(module: Any, target: Any, checked: bool, written: Any, if_faster: bool) -> Kernel | KernelModule:
     """The kernels of a module with heuristic schedules; a heuristic that fails is no reason not to compile."""
-    from tilewright.cpu_space import failures, scheduled_by_rules
+    from tilewright.heuristics.cpu import failures, heuristic_schedules
 
-    ruled = scheduled_by_rules(module, target, if_faster=if_faster)
+    ruled = heuristic_schedules(module, target, if_faster=if_faster)
     failed = dict(ruled.failed)
     try:
         kernels = _compiled(ruled.module, target, dict.fromkeys(ruled.changed, "by rules"), checked, written)
@@ -556,9 +556,9 @@ def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> 
 
 def _note_what_has_no_record(kernels: Kernel | KernelModule, written: Any) -> None:
     """Says which functions of a module the database knows nothing of, but for those that have a schedule already."""
-    from tilewright.cpu_space import is_open
+    from tilewright.heuristics.cpu import is_unscheduled
 
-    unscheduled = {f.attrs.get("global_symbol") for f in written.functions.values() if is_open(f)}
+    unscheduled = {f.attrs.get("global_symbol") for f in written.functions.values() if is_unscheduled(f)}
     for kernel in kernels_of(kernels):
         # What the interpreter runs has no report.
         if kernel.name in unscheduled and kernel.schedule != "recorded" and kernel.report:
@@ -573,8 +573,8 @@ def _recorded(
     """The program with its fastest recorded schedule; of a module of several functions, each of which was tuned by
     itself, with theirs. Functions without one are scheduled by rules. Then where the schedules of functions come from,
     the steps of those that were recorded, and with what heuristics failed."""
-    from tilewright.cpu_space import scheduled_by_rules
     from tilewright.database.records import best_of_functions, best_schedule
+    from tilewright.heuristics.cpu import heuristic_schedules
 
     written = _as_module(program)
     try:
@@ -588,7 +588,7 @@ def _recorded(
     schedules: dict[str, Literal["recorded", "by rules"]] = dict.fromkeys(traces, "recorded")
     failed: Mapping[str, str] = {}
     with contextlib.suppress(Error):  # of a program that is not well formed, which is said below
-        ruled = scheduled_by_rules(written, target, if_faster=True)
+        ruled = heuristic_schedules(written, target, if_faster=True)
         failed = {name: why for name, why in ruled.failed.items() if name not in schedules}
         recorded = {key: f for key, f in module.functions.items() if f.attrs.get("global_symbol") in schedules}
         module = _core.Module({**dict(ruled.module.functions), **recorded})
@@ -670,7 +670,7 @@ def compile_functions(
         traces: likewise, the steps of their schedules.
         target: what to compile for.
     """
-    from tilewright.cpu_space import scheduled_by_rules
+    from tilewright.heuristics.cpu import heuristic_schedules
 
     resolved = _core.Target(target)
     named = {str(f.attrs["global_symbol"]): key for key, f in module.functions.items() if "global_symbol" in f.attrs}
@@ -678,7 +678,7 @@ def compile_functions(
     schedules: dict[str, str] = dict.fromkeys(scheduled, "recorded")
     failed: Mapping[str, str] = {}
     with contextlib.suppress(Error):  # of a program that is not well formed, which is said below
-        ruled = scheduled_by_rules(others, resolved, if_faster=True)
+        ruled = heuristic_schedules(others, resolved, if_faster=True)
         others, failed = ruled.module, ruled.failed
         schedules |= dict.fromkeys(ruled.changed, "by rules")
     chosen = dict(others.functions) | {

@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tilewright import cpu_space, ir
+from tilewright import ir
 from tilewright.errors import ArgumentError, Error
+from tilewright.heuristics import cpu
 from tilewright.kernel.kernel import Kernel, KernelModule, compile_functions, kernels_of
 from tilewright.search.budget import share_of
 from tilewright.support import limits
@@ -151,7 +152,7 @@ def tune_functions(
     """
     started = time.monotonic()
     public = public_functions(module)
-    chosen = {name: function for name, function in public.items() if cpu_space.is_open(function)}
+    chosen = {name: function for name, function in public.items() if cpu.is_unscheduled(function)}
     if not chosen:
         raise ArgumentError.of(
             "tune/no-function",

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright import _core, ir, timing
-from tilewright.cpu_space import is_open
 from tilewright.database.records import steps_of, workload_key
 from tilewright.errors import ScriptError
+from tilewright.heuristics.cpu import is_unscheduled
 from tilewright.kernel.kernel import Kernel, compile_quietly, compile_task, kernels_of
 from tilewright.support.machine import rate_unit
 from tilewright.task.arguments import aligned, make_arrays
@@ -345,7 +345,7 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
     kernel, written = Kernel(result.kernel), compile_task(task)
     calls, parallel = KernelCalls(kernel, values), [kernel]
     functions: dict[str, Callable[[], object]] = {"best": calls}
-    if is_open(task.program):
+    if is_unscheduled(task.program):
         target = _core.Target("native").with_num_cores(result.threads)
         (ruled,) = kernels_of(compile_quietly(task.program, target, schedule="by rules"))
         functions["rules"] = KernelCalls(ruled, values)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tilewright import _core, cpu_space, ir, te
-from tilewright.cpu_space import failures
+from tilewright import _core, ir, te
 from tilewright.database.origins import library_versions, this_host
 from tilewright.database.records import (
     PLACES,
@@ -28,6 +27,8 @@ from tilewright.database.records import (
     workload_key,
 )
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
+from tilewright.heuristics import cpu
+from tilewright.heuristics.cpu import failures
 from tilewright.report.spending import BESIDE, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
@@ -391,11 +392,11 @@ def _check_kinds(
 
 def _heuristic_trace(task: Task, target: _core.Target) -> str:
     """The steps of the schedule that :func:`tilewright.compile` makes by itself, as JSON; "" where it makes none."""
-    if target.kind != "llvm" or not cpu_space.is_open(task.program):
+    if target.kind != "llvm" or not cpu.is_unscheduled(task.program):
         return ""
     schedule = Schedule(task.module)
     try:
-        cpu_space.schedule_for_cpu(schedule, target, best=True)
+        cpu.schedule_for_cpu(schedule, target, best=True)
     except Exception as error:  # the search goes on without this baseline
         failures.raise_in_tests(error)
         return ""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tilewright import _core, cpu_space
-from tilewright.cpu_space import failures
+from tilewright import _core
 from tilewright.errors import ArgumentError
+from tilewright.heuristics import cpu
+from tilewright.heuristics.cpu import failures
 from tilewright.support import limits, notes
 from tilewright.support.wrong_arguments import keywords_told
 from tilewright.task.task import by_buffer
@@ -125,7 +126,7 @@ class CpuRules(_core.FunctionSpace):
             if first:
                 best_for_cpu(schedule, target, sizes)
             else:
-                cpu_space.schedule_for_cpu(schedule, target, best=False, sizes=sizes)
+                cpu.schedule_for_cpu(schedule, target, best=False, sizes=sizes)
 
         super().__init__(apply, with_target=True)
         self.schedule_rules, self.postprocs = [], []
@@ -177,7 +178,7 @@ def best_for_cpu(schedule: Schedule, target: _core.Target, sizes: Mapping[str, f
     written, with a warning."""
     attempt = schedule.copy()  # a failure leaves a schedule half done
     try:
-        cpu_space.schedule_for_cpu(attempt, target, best=True, sizes=sizes)
+        cpu.schedule_for_cpu(attempt, target, best=True, sizes=sizes)
     except Exception as error:
         failures.raise_in_tests(error)
         functions = schedule.mod.functions.items()
@@ -192,7 +193,7 @@ def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mappi
     of the target expects most of for the sizes of typical calls."""
     return Space(
         program,
-        lambda schedule: cpu_space.schedule_for_cpu(schedule, target, best=False, sizes=sizes),
+        lambda schedule: cpu.schedule_for_cpu(schedule, target, best=False, sizes=sizes),
         name=BY_RULES,
         first=lambda schedule: best_for_cpu(schedule, target, sizes),
         identity=repr(sorted((sizes or {}).items())),

@@ -1,7 +1,8 @@
 """Programs for tests of heuristic schedules: products, convolutions, reductions, elementwise kernels of odd sizes."""
 
 import tilewright as tw
-from tilewright import cpu_space, te
+from tilewright import te
+from tilewright.heuristics import cpu
 from tilewright.testing import formulas
 
 TARGETS = ["llvm -mcpu=skylake-avx512 -num-cores=1", "llvm -mcpu=haswell -num-cores=4"]
@@ -225,5 +226,5 @@ OPEN_PROGRAMS = {
 
 def scheduled(program, target=TARGETS[0], best=True, seed=0):
     sch = tw.Schedule(program, seed=seed)
-    cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
+    cpu.schedule_for_cpu(sch, tw.Target(target), best=best)
     return sch

@@ -9,7 +9,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import _core, te
-from tilewright.cpu_space import scheduled_by_rules
+from tilewright.heuristics.cpu import heuristic_schedules
 from tilewright.task.arguments import make_arrays
 from tilewright.task.task import task_of
 from tilewright.tensor_intrin.amx import TileProduct, make_if_named
@@ -79,7 +79,7 @@ def convolution(size: int, channels: int, filters: int, kernel: int, stride: int
 
 def by_rules(program, target=TARGET):
     module = tw.ir.Module({"main": program})
-    return scheduled_by_rules(module, target)[0]
+    return heuristic_schedules(module, target)[0]
 
 
 def takes_tiles(module) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from tests.heuristics.cpu.programs import here
 
 import tilewright as tw
-from tilewright import cpu_space
+from tilewright.heuristics import cpu
 from tilewright.task.arguments import make_arrays
 from tilewright.task.task import task_of
 from tilewright.testing import everyday
@@ -57,7 +57,7 @@ def test_they_compute_the_same(name, seed):
     target = here(TARGETS[seed])
     tw.compile(program, target, schedule="by rules")(*given.values())
     schedule = tw.Schedule(program, seed=seed)
-    cpu_space.schedule_for_cpu(schedule, target, best=False)
+    cpu.schedule_for_cpu(schedule, target, best=False)
     tw.compile(schedule, target)(*drawn.values())
     for parameter in task.parameters:
         for found in (given, drawn):
@@ -69,7 +69,7 @@ def test_they_compute_the_same(name, seed):
 
 def blocks_left(program):
     schedule = tw.Schedule(program)
-    cpu_space.schedule_for_cpu(schedule, tw.Target(TARGETS[1]), best=True)
+    cpu.schedule_for_cpu(schedule, tw.Target(TARGETS[1]), best=True)
     return {schedule.get(block).name_hint for block in schedule.get_child_blocks(schedule.get_block("root"))}
 
 
@@ -87,7 +87,7 @@ def test_what_costs_little_is_computed_where_it_is_used():
 
 def by_rules(program):
     schedule = tw.Schedule(program)
-    cpu_space.schedule_for_cpu(schedule, tw.Target(TARGETS[1]), best=True)
+    cpu.schedule_for_cpu(schedule, tw.Target(TARGETS[1]), best=True)
     return schedule
 
 

@@ -7,9 +7,10 @@ import pytest
 from tests.heuristics.cpu.programs import TARGETS, convolution, here, product, scheduled, softmax
 
 import tilewright as tw
-from tilewright import cpu_space, te
-from tilewright.cpu_space.facts import facts_of
-from tilewright.cpu_space.register_tile import register_tiles
+from tilewright import te
+from tilewright.heuristics import cpu
+from tilewright.heuristics.cpu.block_info import block_info
+from tilewright.heuristics.cpu.register_tile import register_tiles
 from tilewright.script import tir as T
 from tilewright.task.arguments import make_arrays
 from tilewright.task.task import task_of
@@ -80,7 +81,7 @@ def test_sums_of_all_shapes_are_right(name, target):
     tw.compile(program, target="interpreter")(*expected)
     for best in (True, False):
         sch = tw.Schedule(program, seed=7)
-        cpu_space.schedule_for_cpu(sch, here(target), best=best)
+        cpu.schedule_for_cpu(sch, here(target), best=best)
         arrays = list(make_arrays(task_of(program), {}, 3).values())
         kernel = tw.compile(sch, target=here(target))
         kernel(*arrays)
@@ -117,7 +118,7 @@ def test_a_vector_times_a_matrix_goes_through_the_matrix_once():
 
 
 def test_few_results_have_several_sums_each():
-    facts = facts_of(sch := tw.Schedule(vector_times(10, 800)), sch.get_block("y"))
+    facts = block_info(sch := tw.Schedule(vector_times(10, 800)), sch.get_block("y"))
     assert register_tiles(facts, tw.Target(TARGETS[0]))[0].vectors == 1
     text = tw.compile(vector_times(10, 800), target=TARGETS[0], schedule="by rules").inspect("tir")
     assert len(set(re.findall(r"y_rf_local_\d+", text))) == 8
@@ -132,7 +133,7 @@ def test_products_of_rows_share_what_they_load():
 def test_divisions_that_no_step_reaches_do_not_limit_tiles():
     """`co // filters` is 0 in each channel of a convolution that has one group."""
     sch = tw.Schedule(convolution(9, 7, 21))
-    facts = facts_of(sch, sch.get_block("conv"))
+    facts = block_info(sch, sch.get_block("conv"))
     assert facts.periods == (0,) * 7
     assert [read.strides[3] for read in facts.reads] == [0, 1]
 
@@ -157,7 +158,7 @@ def test_parts_along_one_axis_of_the_sum_are_right(monkeypatch):
     expected = [array.copy() for array in make_arrays(task_of(program), {}, 0).values()]
     tw.compile(program, target="interpreter")(*expected)
     for target in map(here, (*TARGETS, "llvm -mcpu=skylake-avx512 -num-cores=2")):
-        monkeypatch.setattr("tilewright.cpu_space.long_sums._SHARE", 12000 / target.l2_bytes)
+        monkeypatch.setattr("tilewright.heuristics.cpu.split_k.SPLIT_K_L2_SHARE", 12000 / target.l2_bytes)
         sch = scheduled(program, target)
         assert "_rf" in sch.mod.script()
         arrays = list(make_arrays(task_of(program), {}, 0).values())
@@ -190,7 +191,7 @@ def test_a_sum_whose_axis_is_not_there_any_more(copied: bool) -> None:
             sch.transform_block_layout("Y", lambda i, j, k: (j // 2, i, j % 2, k))
             if copied:
                 sch.cache_write("Y", 0, "local")
-            cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
+            cpu.schedule_for_cpu(sch, tw.Target(target), best=best)
             x = np.arange(3, dtype="int64").reshape(3, 1)
             y = np.zeros((6, 6), "int64")
             tw.ir.interpret(sch.mod, "main", x, y)
@@ -212,7 +213,7 @@ def test_a_sum_whose_axis_goes_with_its_layout() -> None:
     for target in ("native", "llvm -mcpu=haswell -num-cores=4", "llvm -mcpu=skylake-avx512"):
         for best in (True, False):
             sch = tw.Schedule(main, seed=1)
-            cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
+            cpu.schedule_for_cpu(sch, tw.Target(target), best=best)
             a, x, y = np.arange(84, dtype="float32").reshape(7, 12), np.ones(1, "float32"), np.zeros((4, 2), "float32")
             tw.compile(sch)(a, x, y)
             assert (y == -1).all()
@@ -237,7 +238,7 @@ def main(a: T.handle, s: T.handle, b: T.handle):
                 T.float32(1), A[vk, vj] * A[vk, vj]))
 """)
     sch = tw.Schedule(program)
-    cpu_space.schedule_for_cpu(sch, tw.Target(target), best=True)
+    cpu.schedule_for_cpu(sch, tw.Target(target), best=True)
     sch.verify()
 
 

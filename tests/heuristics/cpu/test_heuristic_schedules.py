@@ -29,10 +29,11 @@ from tests.heuristics.cpu.programs import (
 )
 
 import tilewright as tw
-from tilewright import cpu_space, te
-from tilewright.cpu_space.facts import facts_of
-from tilewright.cpu_space.plain import along_results
-from tilewright.cpu_space.register_tile import register_tiles
+from tilewright import te
+from tilewright.heuristics import cpu
+from tilewright.heuristics.cpu.block_info import block_info
+from tilewright.heuristics.cpu.register_tile import register_tiles
+from tilewright.heuristics.cpu.single_blocks import vectorized_result_axis
 from tilewright.script import tir as T
 from tilewright.task.arguments import make_arrays
 from tilewright.task.task import task_of
@@ -258,7 +259,7 @@ def test_tiles_fit_the_registers(target):
     for program in (product(100, 100, 100), convolution(14, 32, 64), depthwise(20, 32)):
         sch = tw.Schedule(program)
         for block in sch.get_child_blocks(sch.get_block("root")):
-            facts = facts_of(sch, block)
+            facts = block_info(sch, block)
             if facts is None or not facts.is_contraction():
                 continue
             tiles = register_tiles(facts, chosen)
@@ -273,7 +274,7 @@ def test_tiles_fit_the_registers(target):
 def test_columns_of_a_group_stay_in_it():
     """An index that moves every 16 columns is the same for all lanes."""
     sch = tw.Schedule(convolution(9, 8, 64, groups=4))
-    facts = facts_of(sch, sch.get_block("conv"))
+    facts = block_info(sch, sch.get_block("conv"))
     assert facts.periods[3] == 16
     assert {tile.columns for tile in register_tiles(facts, tw.Target(TARGETS[0]))} == {16}
 
@@ -479,18 +480,18 @@ def test_an_operand_of_a_single_group_of_columns_is_packed_before_all_tiles():
 
 def test_open_programs():
     program = product(8, 8, 8)
-    assert cpu_space.is_open(program)
-    assert not cpu_space.is_open(scheduled(program).mod.functions["main"])
+    assert cpu.is_unscheduled(program)
+    assert not cpu.is_unscheduled(scheduled(program).mod.functions["main"])
 
 
 def test_what_a_block_says_about_what_it_computes_is_no_schedule():
     program = te.create_prim_func(formulas.softmax_mn(20, 64))
     assert any(block.annotations for block in blocks_of(program))
-    assert cpu_space.is_open(program)
+    assert cpu.is_unscheduled(program)
     assert tw.compile(program).schedule == "by rules"
     asked = tw.Schedule(program)
     asked.annotate(asked.get_output_blocks("root")[0], "meta_schedule.parallel", 4)
-    assert not cpu_space.is_open(asked.mod.functions["main"])
+    assert not cpu.is_unscheduled(asked.mod.functions["main"])
 
 
 def blocks_of(program):
@@ -541,7 +542,7 @@ def test_blocks_that_write_nothing_are_left_alone():
     blocks = sch.get_child_blocks("root")
     loop = sch.get_loops(blocks[0])[0]
     sch.prefetch_at(loop, blocks[0], 0, 1)
-    cpu_space.schedule_for_cpu(sch, tw.Target(TARGETS[0]), best=True)
+    cpu.schedule_for_cpu(sch, tw.Target(TARGETS[0]), best=True)
     assert sch.verify()
 
 
@@ -556,7 +557,7 @@ def test_loops_as_long_as_data_say():
 
     sch = tw.Schedule(func)
     sch.cache_inplace("B", "A", "global")
-    cpu_space.schedule_for_cpu(sch, tw.Target("native"), best=True)
+    cpu.schedule_for_cpu(sch, tw.Target("native"), best=True)
     a, d = np.zeros(4, "float32"), np.zeros(1, "float32")
     tw.compile(sch, schedule="as written")(a, np.array([0, 3], "int32"), d)
     assert [*a, *d] == [1, 1, 1, 0, 7]
@@ -566,8 +567,8 @@ def test_what_sums_nothing_has_no_partial_sums() -> None:
     """As the sum of one step is left, whose axis is gone."""
     x = te.placeholder((64, 64), name="x")
     sch = tw.Schedule(te.create_prim_func([x, te.compute((64, 64), lambda i, j: x[i, j] + 1.0, name="y")]))
-    facts = facts_of(sch, sch.get_block("y"))
-    assert facts is not None and along_results(facts, tw.Target("llvm -mcpu=haswell")) is None
+    facts = block_info(sch, sch.get_block("y"))
+    assert facts is not None and vectorized_result_axis(facts, tw.Target("llvm -mcpu=haswell")) is None
 
 
 @pytest.mark.parametrize("group", [2, 8, 12, 24, 32, 40, 64, 100])

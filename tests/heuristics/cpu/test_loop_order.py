@@ -7,7 +7,7 @@ import pytest
 from tests.heuristics.cpu.programs import TARGETS, here, scheduled
 
 import tilewright as tw
-from tilewright import cpu_space
+from tilewright.heuristics import cpu
 from tilewright.script import tir as T
 
 
@@ -39,7 +39,7 @@ def test_the_order_of_loops_is_no_matter(sizes):
     scripts = set()
     for order in itertools.permutations("ijk"):
         sch = tw.Schedule(product_in_order(order, sizes))
-        cpu_space.schedule_for_cpu(sch, target, best=True, sizes={"n": 50, "m": 30})
+        cpu.schedule_for_cpu(sch, target, best=True, sizes={"n": 50, "m": 30})
         sch.verify()
         tw.compile(sch, target)
         scripts.add(sch.mod.script())

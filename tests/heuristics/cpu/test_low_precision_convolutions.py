@@ -59,7 +59,7 @@ def assert_right(program: ir.PrimFunc, target: str, seed: int, best: bool = True
     expected = [array.copy() for array in make_arrays(task_of(program), {}, seed).values()]
     tw.compile(program, schedule="as written")(*expected)
     sch = tw.Schedule(program, seed=seed)
-    tw.cpu_space.schedule_for_cpu(sch, here(target), best=best)
+    tw.heuristics.cpu.schedule_for_cpu(sch, here(target), best=best)
     arrays = list(make_arrays(task_of(program), {}, seed).values())
     tw.compile(sch, target=here(target))(*arrays)
     if arrays[-1].dtype == np.int32:

@@ -7,7 +7,8 @@ import pytest
 from tests.heuristics.cpu.programs import convolution, here, product, scheduled
 
 import tilewright as tw
-from tilewright import cpu_space, te
+from tilewright import te
+from tilewright.heuristics import cpu
 from tilewright.task.arguments import make_arrays
 from tilewright.task.task import task_of
 from tilewright.testing import everyday, formulas
@@ -33,7 +34,7 @@ def test_operands_from_afar_are_right(seed, target):
     tw.compile(program, schedule="as written")(*expected)
     for best in (True, False, False):
         sch = tw.Schedule(program, seed=seed)
-        cpu_space.schedule_for_cpu(sch, here(target), best=best)
+        cpu.schedule_for_cpu(sch, here(target), best=best)
         arrays = list(make_arrays(task_of(program), {}, seed).values())
         tw.compile(sch, target=here(target))(*arrays)
         for array, wanted in zip(arrays, expected, strict=True):
@@ -70,7 +71,7 @@ def test_each_core_has_groups_of_columns_of_its_own():
     for target in ("llvm -mcpu=sapphirerapids -num-cores=2", "llvm -mcpu=sapphirerapids -num-cores=4"):
         program = te.create_prim_func(formulas.batch_matmul_nkkm(1, 512, 512, 512))
         sch = tw.Schedule(program)
-        cpu_space.schedule_for_cpu(sch, tw.Target(target), best=True)
+        cpu.schedule_for_cpu(sch, tw.Target(target), best=True)
         outer = sch.get(sch.get_loops("Z_update")[0])
         assert outer.kind == tw.ir.ForKind.PARALLEL and outer.extent.value >= tw.Target(target).num_cores
 
@@ -80,7 +81,7 @@ def test_each_core_has_groups_of_columns_of_its_own():
 def test_all_cores_have_as_much_to_copy(turned, cores):
     """Groups of columns in three parts would leave one of two cores without work for a quarter of the time."""
     sch = tw.Schedule(product(128, 768, 768, turned=turned))
-    cpu_space.schedule_for_cpu(sch, tw.Target(f"llvm -mcpu=sapphirerapids -num-cores={cores}"), best=True)
+    cpu.schedule_for_cpu(sch, tw.Target(f"llvm -mcpu=sapphirerapids -num-cores={cores}"), best=True)
     outer = sch.get(sch.get_loops("C_update")[0])
     assert outer.kind == tw.ir.ForKind.PARALLEL and outer.extent.value % cores == 0
 

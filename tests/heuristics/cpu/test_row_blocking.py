@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import cpu_space, ir, te
+from tilewright import ir, te
+from tilewright.heuristics import cpu
 from tilewright.task.arguments import make_arrays
 from tilewright.task.task import task_of
 from tilewright.testing import everyday
@@ -19,7 +20,7 @@ SMALL = ["llvm -mcpu=haswell -num-cores=2 -l2-bytes=32768", "llvm -mcpu=skylake-
 
 def scheduled(program: ir.PrimFunc, target: str, best: bool = True, seed: int = 0) -> tw.Schedule:
     sch = tw.Schedule(program, seed=seed)
-    cpu_space.schedule_for_cpu(sch, here(target), best=best)
+    cpu.schedule_for_cpu(sch, here(target), best=best)
     return sch
 
 

@@ -8,7 +8,8 @@ import pytest
 from tests.heuristics.cpu.programs import TARGETS, here
 
 import tilewright as tw
-from tilewright import _core, cpu_space, ir, te
+from tilewright import _core, ir, te
+from tilewright.heuristics import cpu
 
 
 def pooling(kind, window, stride, edges, is_last, dtype, size, channels):
@@ -106,7 +107,7 @@ def of_kind(root, kind):
 def kernel_tir(program):
     """What the kernel by heuristics is made from."""
     sch = tw.Schedule(program)
-    cpu_space.schedule_for_cpu(sch, tw.Target(TARGETS[1]), best=True)
+    cpu.schedule_for_cpu(sch, tw.Target(TARGETS[1]), best=True)
     (function,) = tw.lower(sch.mod, target=TARGETS[1]).functions.values()
     return function.body
 

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import _core, arith, ir
-from tilewright.cpu_space.inside import Inside
 from tilewright.errors import ScheduleError
+from tilewright.heuristics.cpu.nested_schedule import NestedSchedule
+from tilewright.heuristics.cpu.parameters import REMEMBERED, SUBSTITUTED_NAMES, TYPICAL_EXTENT
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.parameter_names import extents_of, scalars_of
 
 #: functions that take many instructions, so that computing them again costs more than a trip to the cache
-_HEAVY = {
+_ELEMENTARY = {
     *(
         "exp",
         "exp2",
@@ -39,10 +40,6 @@ _HEAVY = {
 
 #: that one instruction does for all lanes
 _OPERATIONS = (ir.Add, ir.Sub, ir.Mul, ir.Min, ir.Max, ir.Cast, ir.Select)
-
-
-#: steps of a reduction over a window that are written out
-MOST_WINDOW = 32
 
 
 @dataclass(frozen=True)
@@ -77,11 +74,11 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Facts:
+class BlockInfo:
     """A block with one loop for each axis, which stores to one buffer.
 
-    Inside of shared loops (:class:`tilewright.cpu_space.inside.Inside`) it is what the block does in one step of
-    these: axes that stand still there are left out.
+    In a :class:`NestedSchedule` it is what the block does in one step of the shared loops: axes that stand still there
+    are omitted.
 
     Attributes:
         store: what it writes.
@@ -97,15 +94,15 @@ class Facts:
     store: Operand
     reads: tuple[Operand, ...]
     periods: tuple[int, ...]
-    phases: tuple[int, ...] = ()
+    residue_axes: tuple[int, ...] = ()
     adds_products: bool = False
     parts: int = 0
 
-    def sizes_and_strides(self) -> Hashable:
+    def estimate_key(self) -> Hashable:
         """What of it estimates are made from: equal for two schedules of one program."""
         axes = tuple((axis.extent, axis.is_spatial, axis.is_fixed, axis.is_part) for axis in self.axes)
         operands = tuple((operand.buffer.dtype, operand.strides) for operand in (self.store, *self.reads))
-        return axes, operands, self.periods, self.phases, self.parts
+        return axes, operands, self.periods, self.residue_axes, self.parts
 
     def is_common(self, read: Operand) -> bool:
         """Whether all parts read the same of an operand."""
@@ -120,7 +117,7 @@ class Facts:
     def reduced(self) -> list[int]:
         """Numbers of the axes that are summed over; those that decide about terms first."""
         reduced = [i for i, axis in enumerate(self.axes) if not axis.is_spatial]
-        return sorted(reduced, key=lambda i: i not in self.phases)
+        return sorted(reduced, key=lambda i: i not in self.residue_axes)
 
     def extent(self, axis: int) -> int:
         """How far an axis runs, in typical calls."""
@@ -167,9 +164,6 @@ class Sizes:
         function: whose sizes they are, where several of these have the same name: then by their labels.
     """
 
-    #: of an axis of which nothing is known
-    TYPICAL = 512
-
     def __init__(self, known: Mapping[str, float] | None = None, function: Any = None) -> None:
         self._known = {name: size for name, size in (known or {}).items() if isinstance(size, int)}
         labeled = {} if function is None else extents_of(function) | scalars_of(function)
@@ -189,7 +183,7 @@ class Sizes:
                 loads.append(inner)
             elif isinstance(inner, ir.Var) and inner.dtype != "handle":
                 variables[inner] = ir.IntImm(
-                    inner.dtype, self._known.get(self._labels.get(inner, inner.name), self.TYPICAL)
+                    inner.dtype, self._known.get(self._labels.get(inner, inner.name), TYPICAL_EXTENT)
                 )
 
         _core.visit(expression, look)
@@ -199,26 +193,26 @@ class Sizes:
         return constant(arith.Analyzer().simplify(known))
 
 
-def step_after(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV:
+def epilogue_or_copy(schedule: Schedule, info: BlockInfo, dimensions: int) -> BlockRV:
     """The block that takes results to where they are read: the only consumer, where it has one step for each of them,
     in so many loops, and can follow them to where they are made, as it needs nothing that other blocks make; else a
     copy."""
-    return next_step(schedule, facts, dimensions) or schedule.cache_write(facts.block, 0, "local")
+    return fusible_epilogue(schedule, info, dimensions) or schedule.cache_write(info.block, 0, "local")
 
 
-def next_step(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV | None:
-    """The block that :func:`step_after` gives where that is no copy."""
-    consumers = schedule.get_consumers(facts.block)
-    passed = is_parameter(schedule, schedule.get(facts.block).writes[0].buffer)
+def fusible_epilogue(schedule: Schedule, info: BlockInfo, dimensions: int) -> BlockRV | None:
+    """The block that :func:`epilogue_or_copy` gives where that is no copy."""
+    consumers = schedule.get_consumers(info.block)
+    passed = is_parameter(schedule, schedule.get(info.block).writes[0].buffer)
     if len(consumers) == 1 and not passed and is_spatial(schedule.get(consumers[0])):
         loops = schedule.get_loops(consumers[0])
         alone = len(loops) == dimensions and len(schedule.get_producers(consumers[0])) == 1
-        if alone and is_plain(schedule, loops) and _goes_along(schedule.get(consumers[0]), facts.store.buffer):
+        if alone and is_plain(schedule, loops) and _keeps_order(schedule.get(consumers[0]), info.store.buffer):
             return consumers[0]
     return None
 
 
-def _goes_along(node: ir.Block, buffer: ir.Buffer) -> bool:
+def _keeps_order(node: ir.Block, buffer: ir.Buffer) -> bool:
     """Whether a block goes through what it reads of a buffer as that lies, and does not transpose it. A block with
     loops or blocks inside goes its own way: its indices may be variables of these."""
     order = {axis.var: n for n, axis in enumerate(node.iter_vars)}
@@ -250,17 +244,17 @@ def is_spatial(node: ir.Block) -> bool:
     return all(axis.iter_type == ir.IterType.DATA_PAR for axis in node.iter_vars)
 
 
-def is_choice(node: ir.Block) -> bool:
+def is_argreduce(node: ir.Block) -> bool:
     """Whether a block with several results replaces all of them or none, as an argmax does."""
     return len(node.writes) > 1 and isinstance(node.body, (ir.LetStmt, ir.IfThenElse))
 
 
-def is_heavy(node: ir.Block) -> bool:
+def is_elementary(node: ir.Block) -> bool:
     """Whether it computes something that takes long."""
-    return any(_name_of(call) in _HEAVY for call in _all_of(ir.Call, node.body))
+    return any(_name_of(call) in _ELEMENTARY for call in _all_of(ir.Call, node.body))
 
 
-def work_of(node: ir.Block) -> float:
+def vector_cycles(node: ir.Block) -> float:
     """About how many cycles a vector of what a spatial block computes takes: two loads, or two operations, in one;
     conditions and indices that jump cost more."""
     cycles = 0.0
@@ -272,7 +266,7 @@ def work_of(node: ir.Block) -> float:
             for index in inner.indices:
                 _core.visit(index, look_at_index)
         elif isinstance(inner, ir.Call):
-            cycles += 20 if _name_of(inner) in _HEAVY else 2 if _name_of(inner) == "if_then_else" else 0.5
+            cycles += 20 if _name_of(inner) in _ELEMENTARY else 2 if _name_of(inner) == "if_then_else" else 0.5
         elif isinstance(inner, (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod)):
             cycles += 4
         elif isinstance(inner, _OPERATIONS):
@@ -293,7 +287,7 @@ def is_conditional(node: ir.Block) -> bool:
     return any(_name_of(call) == "if_then_else" for call in _all_of(ir.Call, node.body))
 
 
-def steps_of_conditions(node: ir.Block, variable: ir.Var) -> int:
+def condition_period(node: ir.Block, variable: ir.Var) -> int:
     """After how many steps of an axis the conditions that decide between values are the same again; 1 where none
     depends on it so."""
     steps = 1
@@ -347,15 +341,15 @@ def _all_of(kind: type[Any], root: Any) -> list[Any]:
     return found
 
 
-def facts_of(
-    schedule: Schedule, block: BlockRV, sizes: Sizes | None = None, *, side_by_side: bool = False
-) -> Facts | None:
+def block_info(
+    schedule: Schedule, block: BlockRV, sizes: Sizes | None = None, *, multiple_stores: bool = False
+) -> BlockInfo | None:
     """None for a block of another form: opaque, nested, with several stores, or loops that do not stand for its axes
     one by one. With `side_by_side`, several stores at equal indices (a sum and one of squares, an index and a value)
     count as one, to the buffer of the widest type."""
     sizes = sizes or Sizes()
-    if isinstance(schedule, Inside) and schedule.runs(block):
-        return _facts_inside(schedule, block, sizes, side_by_side)
+    if isinstance(schedule, NestedSchedule) and schedule.contains(block):
+        return _info_inside(schedule, block, sizes, multiple_stores)
     node, loops = schedule.get(block), loops_of_axes(schedule, block)
     if not loops or not is_plain(schedule, loops):
         return None
@@ -365,10 +359,10 @@ def facts_of(
         extent = schedule.get(loop).extent
         if sizes.value(extent) is None or axis.dom is None or not ir.structural_equal(axis.dom.extent, extent):
             return None
-    accesses = _accesses_of(node, sizes, side_by_side)
+    accesses = _accesses_of(node, sizes, multiple_stores)
     if accesses is None:
         return None
-    return Facts(
+    return BlockInfo(
         block,
         tuple(
             Axis(
@@ -384,10 +378,10 @@ def facts_of(
     )
 
 
-def _facts_inside(schedule: Inside, block: BlockRV, sizes: Sizes, side_by_side: bool) -> Facts | None:
+def _info_inside(schedule: NestedSchedule, block: BlockRV, sizes: Sizes, multiple_stores: bool) -> BlockInfo | None:
     """In one step of the loops around the block's own."""
     node, loops = schedule.get(block), schedule.get_loops(block)
-    accesses = _accesses_of(node, sizes, side_by_side)
+    accesses = _accesses_of(node, sizes, multiple_stores)
     if not loops or not is_plain(schedule, loops) or accesses is None or accesses[3]:
         return None
     free = {schedule.get(loop).loop_var: loop for loop in loops}
@@ -416,28 +410,23 @@ def _facts_inside(schedule: Inside, block: BlockRV, sizes: Sizes, side_by_side: 
 
     own_reads = tuple(inside(read) for read in reads)
     own_periods = tuple(periods[n] for n in axes)
-    return Facts(block, tuple(axes.values()), inside(store), own_reads, own_periods, (), adds_products, parts)
+    return BlockInfo(block, tuple(axes.values()), inside(store), own_reads, own_periods, (), adds_products, parts)
 
 
 #: of Facts what follows from the block alone: a search asks about the same block for each of its candidates
 _Accesses = tuple[Operand, tuple[Operand, ...], tuple[int, ...], tuple[int, ...], bool]
 _known: dict[tuple[ir.Block, Hashable, bool], _Accesses | None] = {}
-_MOST_KNOWN = 64
 
 
-def _accesses_of(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesses | None:
-    key = (node, sizes.key, side_by_side)
+def _accesses_of(node: ir.Block, sizes: Sizes, multiple_stores: bool) -> _Accesses | None:
+    key = (node, sizes.key, multiple_stores)
     with contextlib.suppress(KeyError):
         return _known[key]
-    found = _find_accesses(node, sizes, side_by_side)
-    if len(_known) >= _MOST_KNOWN:
+    found = _find_accesses(node, sizes, multiple_stores)
+    if len(_known) >= REMEMBERED:
         _known.clear()
     _known[key] = found
     return found
-
-
-#: of index arithmetic in a block, which may grow with each
-_MOST_NAMES = 8
 
 
 def through_lets(body: ir.Stmt) -> ir.Stmt:
@@ -448,7 +437,7 @@ def through_lets(body: ir.Stmt) -> ir.Stmt:
     while isinstance(statement, ir.LetStmt):
         value: Any = _core.substitute(statement.value, values) if values else statement.value
         is_index = str(statement.var.dtype).startswith(("int", "bool"))
-        if not is_index or len(values) == _MOST_NAMES or _all_of(ir.BufferLoad, value):
+        if not is_index or len(values) == SUBSTITUTED_NAMES or _all_of(ir.BufferLoad, value):
             return body
         values[statement.var] = value
         statement = statement.body
@@ -456,7 +445,7 @@ def through_lets(body: ir.Stmt) -> ir.Stmt:
     return replaced
 
 
-def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesses | None:
+def _find_accesses(node: ir.Block, sizes: Sizes, multiple_stores: bool) -> _Accesses | None:
     loads: list[Any] = []
     stores: list[Any] = []
 
@@ -469,7 +458,7 @@ def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesse
     _core.visit(through_lets(node.body), look)
     if not stores or not all(isinstance(store, ir.BufferStore) for store in stores):
         return None
-    if len(stores) > 1 and not (side_by_side and _are_side_by_side(stores)):
+    if len(stores) > 1 and not (multiple_stores and _store_alike(stores)):
         return None
     if any(lanes_of(access.buffer.dtype)[1] > 1 for access in (*stores, *loads)):
         return None
@@ -492,7 +481,7 @@ def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesse
         store,
         tuple(reads),
         periods,
-        tuple(i for i, variable in enumerate(variables) if steps_of_conditions(node, variable) > 1),
+        tuple(i for i, variable in enumerate(variables) if condition_period(node, variable) > 1),
         len(stores) == 1 and _adds_product(stores[0]),
     )
 
@@ -527,7 +516,7 @@ def _adds_product(store: Any) -> bool:
     return element(terms[0].a) is not None and element(terms[0].b) is not None
 
 
-def _are_side_by_side(stores: list[Any]) -> bool:
+def _store_alike(stores: list[Any]) -> bool:
     """Whether they go to the same place of one buffer each."""
     first = stores[0]
 
@@ -579,7 +568,7 @@ def coefficient(index: Any, variable: ir.Var, period: int = 0) -> int | None:
     return constant(analyzer.simplify(there - here))
 
 
-def goes_round(operand: Operand, variable: ir.Var) -> bool:
+def clamps_or_wraps(operand: Operand, variable: ir.Var) -> bool:
     """Whether an index along a variable is clamped or wraps: `A[min(i, 9)]`, `A[(i + 1) % 10]`."""
     return any(boundary_handling(index, variable) & {"clamp", "wrap"} for index in operand.indices)
 
@@ -606,12 +595,14 @@ def boundary_handling(index: ir.Expr, variable: ir.Var) -> set[str]:
     return found
 
 
-def has_edges(node: ir.Block, facts: Facts, axis: int) -> bool:
+def has_boundary(node: ir.Block, info: BlockInfo, axis: int) -> bool:
     """Whether what is read along an axis is decided near its ends: indices that stop or begin again, and conditions, as
     of padding."""
-    variable = facts.axes[axis].var
+    variable = info.axes[axis].var
     conditions = [call.args[0] for call in _all_of(ir.Call, node.body) if _name_of(call) == "if_then_else"]
-    return any(goes_round(read, variable) for read in facts.reads) or any(uses(each, variable) for each in conditions)
+    return any(clamps_or_wraps(read, variable) for read in info.reads) or any(
+        uses(each, variable) for each in conditions
+    )
 
 
 def uses(index: Any, variable: ir.Var) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from tilewright import _core
-from tilewright.cpu_space.draw import attempt
-from tilewright.cpu_space.facts import Sizes, constant, facts_of, is_plain, is_spatial
-from tilewright.cpu_space.plain import along_results, share, vectorize
+from tilewright.heuristics.cpu.block_info import Sizes, block_info, constant, is_plain, is_spatial
+from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.cpu.single_blocks import parallelize, vectorize, vectorized_result_axis
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
@@ -40,7 +40,7 @@ def schedule_rows(
     for block in reversed(earlier):
         if not _depends_on_row(schedule, block, row):
             continue
-        attempt(schedule.compute_at, block, row)
+        try_step(schedule.compute_at, block, row)
         own = schedule.get_loops(block)
         if own and schedule.get(own[0]).loop_var.same_as(schedule.get(row).loop_var):
             moved.append(block)
@@ -51,12 +51,12 @@ def schedule_rows(
         if len(own) > 1:
             vectorize(schedule, own[-1], lanes)
     work = math.prod(sizes.value(schedule.get(loop).extent) or 1 for loop in schedule.get_loops(output))
-    share(schedule, [row], work * (1 + len(moved)), target)
+    parallelize(schedule, [row], work * (1 + len(moved)), target)
 
 
 def _is_short(schedule: Schedule, block: BlockRV, lanes: int) -> bool:
-    facts = facts_of(schedule, block)
-    return facts is not None and math.prod(facts.extent(i) for i in facts.reduced) < lanes
+    info = block_info(schedule, block)
+    return info is not None and math.prod(info.extent(i) for i in info.reduced) < lanes
 
 
 def _depends_on_row(schedule: Schedule, block: BlockRV, row: LoopRV) -> bool:
@@ -64,16 +64,16 @@ def _depends_on_row(schedule: Schedule, block: BlockRV, row: LoopRV) -> bool:
     once, before them."""
     written, of_rows = schedule.get(block).writes[0].buffer, schedule.get(row).loop_var
     for consumer in schedule.get_consumers(block):
-        facts = facts_of(schedule, consumer)
-        if facts is None:
+        info = block_info(schedule, consumer)
+        if info is None:
             return True
-        reads = [read for read in facts.reads if read.buffer.same_as(written)]
-        for i, axis in enumerate(facts.axes):
+        reads = [read for read in info.reads if read.buffer.same_as(written)]
+        for i, axis in enumerate(info.axes):
             if schedule.get(axis.loop).loop_var.same_as(of_rows) and any(read.varies(i) for read in reads):
                 return True
     return False
 
 
 def _lies_along_results(schedule: Schedule, block: BlockRV, target: _core.Target) -> bool:
-    facts = facts_of(schedule, block)
-    return facts is not None and along_results(facts, target) is not None
+    info = block_info(schedule, block)
+    return info is not None and vectorized_result_axis(info, target) is not None

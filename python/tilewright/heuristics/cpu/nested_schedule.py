@@ -13,7 +13,7 @@ else:
     _Base = object
 
 
-class Inside(_Base):
+class NestedSchedule(_Base):
     """Its blocks have their own loops alone: what runs around them is settled, and one thread runs what is inside.
 
     Attributes:
@@ -32,11 +32,11 @@ class Inside(_Base):
         loops = self.outside.get_loops(block)
         return loops[len(self.shared) :] if self._begins(loops) else loops
 
-    def runs(self, block: BlockRV) -> bool:
+    def contains(self, block: BlockRV) -> bool:
         """Whether a block is inside."""
         return self._begins(self.outside.get_loops(block))
 
-    def run_in_parallel(self) -> None:
+    def parallelize(self) -> None:
         """Shares what is inside among threads, when all of it is scheduled."""
         schedule, shared = self.outside, self.shared
         schedule.parallel(schedule.fuse(*shared) if len(shared) > 1 else shared[0])

@@ -5,35 +5,33 @@ from __future__ import annotations
 import math
 
 from tilewright import _core, ir
-from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, Operand, coefficient, constant, number_of_read
-from tilewright.cpu_space.register_tile import LINE_BYTES, RegisterTile, bits_of, bytes_of
+from tilewright.heuristics.cpu.block_info import BlockInfo, Operand, coefficient, constant, number_of_read
+from tilewright.heuristics.cpu.parameters import (
+    BALANCED,
+    FEWEST_TRANSPOSED_STEPS,
+    LINE_BYTES,
+    LINES_IN_FLIGHT,
+    MOST_TRANSPOSED_STEPS,
+    PACKED_PIECE_BYTES,
+    SAMPLED_PANELS,
+)
+from tilewright.heuristics.cpu.register_tile import RegisterTile, bits_of, bytes_of
+from tilewright.heuristics.cpu.sampling import Sampler, try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
-#: bytes of a row of the source that are worth the way to it
-_PIECE = 2 * LINE_BYTES
-#: lines that are asked for ahead: what a core can wait for at a time
-_LINES_AHEAD = 32
-#: numbers of groups that a search draws from
-_WAYS = 4
-#: share of busy cores that is as good as all of them
-BALANCED = 0.9
-#: steps along the rows of a source that are turned round at a time
-_FEWEST_STEPS, _MOST_STEPS = 32, 128
 
-
-def panels_at_a_time(facts: Facts, tile: RegisterTile, copied: int, target: _core.Target, draw: Draw) -> int:
+def panels_at_a_time(info: BlockInfo, tile: RegisterTile, copied: int, target: _core.Target, sampler: Sampler) -> int:
     """How many groups of columns are copied at a time: as many as fill half of the second level, and where the source
     comes from behind it, so many that what is taken from each of its rows is not less than two lines."""
-    if not facts.axes[tile.axis].is_fixed:
+    if not info.axes[tile.axis].is_fixed:
         return 1
-    read = facts.reads[copied]
+    read = info.reads[copied]
     width = bits_of(read.buffer.dtype) // 8
-    one = tile.columns * math.prod(facts.extent(i) for i in facts.reduced if read.varies(i)) * width
-    groups = math.ceil(facts.extent(tile.axis) / tile.columns)
+    one = tile.columns * math.prod(info.extent(i) for i in info.reduced if read.varies(i)) * width
+    groups = math.ceil(info.extent(tile.axis) / tile.columns)
     most = target.l2_bytes // 2 // one
-    if _comes_from_afar(facts, read, target) and read.strides[tile.axis] == 1:
-        piece = math.ceil(_PIECE / (tile.columns * width))
+    if _exceeds_l2(info, read, target) and read.strides[tile.axis] == 1:
+        piece = math.ceil(PACKED_PIECE_BYTES / (tile.columns * width))
         most = max(most, piece if piece * one <= 2 * target.l2_bytes else 1)
     if target.num_cores > 1:
         # They are shared among the cores, which each copy their own.
@@ -41,9 +39,9 @@ def panels_at_a_time(facts: Facts, tile: RegisterTile, copied: int, target: _cor
     # A remainder of groups would leave one tail in another.
     ways = [way for way in range(max(1, min(groups, most)), 0, -1) if groups % way == 0]
     # All cores have as much to do, where that can be.
-    apart = math.prod(facts.extent(i) for i in facts.spatial if i != tile.axis and read.varies(i))
+    apart = math.prod(info.extent(i) for i in info.spatial if i != tile.axis and read.varies(i))
     ways.sort(key=lambda way: share_of_busy_cores(apart * groups // way, target) < BALANCED)
-    return ways[draw.choose(min(len(ways), _WAYS))]
+    return ways[sampler.choose(min(len(ways), SAMPLED_PANELS))]
 
 
 def share_of_busy_cores(parts: int, target: _core.Target) -> float:
@@ -51,19 +49,19 @@ def share_of_busy_cores(parts: int, target: _core.Target) -> float:
     return parts / (math.ceil(parts / target.num_cores) * target.num_cores)
 
 
-def pack(schedule: Schedule, facts: Facts, copied: int, at: LoopRV | None) -> BlockRV:
+def pack(schedule: Schedule, info: BlockInfo, copied: int, at: LoopRV | None) -> BlockRV:
     """The block that copies an operand, where that loop is."""
-    buffer = facts.reads[copied].buffer
-    number = number_of_read(schedule, facts.block, buffer)
-    packed = schedule.cache_read(facts.block, number, "global", consumer_blocks=[facts.block])
+    buffer = info.reads[copied].buffer
+    number = number_of_read(schedule, info.block, buffer)
+    packed = schedule.cache_read(info.block, number, "global", consumer_blocks=[info.block])
     if at is not None:
-        attempt(schedule.compute_at, packed, at)
+        try_step(schedule.compute_at, packed, at)
     return packed
 
 
 def copy_in_vectors(
     schedule: Schedule,
-    facts: Facts,
+    info: BlockInfo,
     tile: RegisterTile,
     copied: int,
     packed: BlockRV,
@@ -75,18 +73,18 @@ def copy_in_vectors(
     Args:
         depth: how many loops around the copy are not its own.
     """
-    read = facts.reads[copied]
-    variable = facts.axes[tile.axis].var
+    read = info.reads[copied]
+    variable = info.axes[tile.axis].var
     dimension = next((n for n, index in enumerate(read.indices) if coefficient(index, variable) != 0), None)
     if dimension is None:
         return
     rank = len(read.indices)
     # The copy has a loop for each dimension that does not stand still while it is made.
-    still = [facts.axes[i].var for i in facts.spatial if i != tile.axis and read.varies(i)]
+    still = [info.axes[i].var for i in info.spatial if i != tile.axis and read.varies(i)]
     moving = [
         n
         for n, index in enumerate(read.indices)
-        if any(coefficient(index, axis.var) != 0 for axis in facts.axes if not any(axis.var is v for v in still))
+        if any(coefficient(index, axis.var) != 0 for axis in info.axes if not any(axis.var is v for v in still))
     ]
     own = schedule.get_loops(packed)[depth:]
     if len(own) == rank and len(moving) < rank:
@@ -98,24 +96,31 @@ def copy_in_vectors(
     turned = own[moving.index(dimension)]
     if turned is not own[-1]:
         schedule.reorder(*own[moving.index(dimension) + 1 :], turned)
-    if facts.divides(tile.columns, tile.axis):
-        attempt(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, tile.columns))
+    if info.divides(tile.columns, tile.axis):
+        try_step(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, tile.columns))
     elif dimension != rank - 1:
-        attempt(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, None))
+        try_step(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, None))
     rows = [loop for loop in own if loop is not turned]
-    if rows and read.strides[tile.axis] == 1 and _comes_from_afar(facts, read, target):
+    if rows and read.strides[tile.axis] == 1 and _exceeds_l2(info, read, target):
         _prefetch_rows(schedule, packed, rows[-1], turned, bits_of(read.buffer.dtype) // 8)
-    pieces = attempt(schedule.split, turned, [None, tile.lanes])
+    pieces = try_step(schedule.split, turned, [None, tile.lanes])
     if pieces and read.strides[tile.axis] != 1:
-        _turn_squares(schedule, rows, pieces)
-    attempt(schedule.vectorize, pieces[1] if pieces else turned)
+        _transpose_squares(schedule, rows, pieces)
+    try_step(schedule.vectorize, pieces[1] if pieces else turned)
 
 
-def _turn_squares(schedule: Schedule, rows: list[LoopRV], pieces: list[LoopRV]) -> None:
+def _transpose_squares(schedule: Schedule, rows: list[LoopRV], pieces: list[LoopRV]) -> None:
     """Takes all of a line while it is near; so many steps along the rows at a time as make a part of the copy that
     stays near until its lines are complete."""
     extent = constant(schedule.get(rows[-1]).extent) if rows else None
-    steps = next((steps for steps in range(_MOST_STEPS, _FEWEST_STEPS - 1, -1) if extent and extent % steps == 0), None)
+    steps = next(
+        (
+            steps
+            for steps in range(MOST_TRANSPOSED_STEPS, FEWEST_TRANSPOSED_STEPS - 1, -1)
+            if extent and extent % steps == 0
+        ),
+        None,
+    )
     if steps is None or extent == steps:
         schedule.reorder(pieces[0], *rows, pieces[1])
         return
@@ -123,30 +128,28 @@ def _turn_squares(schedule: Schedule, rows: list[LoopRV], pieces: list[LoopRV]) 
     schedule.reorder(*rows[:-1], outer, pieces[0], inner, pieces[1])
 
 
-def ask_for_rows_ahead(
-    schedule: Schedule, facts: Facts, tile: RegisterTile, steps: LoopRV, target: _core.Target
-) -> None:
+def prefetch_rows(schedule: Schedule, info: BlockInfo, tile: RegisterTile, steps: LoopRV, target: _core.Target) -> None:
     """Asks for the next rows of an operand that is read where it lies, behind the second level; not where a step leads
     to the same lines, as that of a filter does.
 
     Args:
         steps: the innermost loop of the sum around the tile.
     """
-    for read in facts.reads:
+    for read in info.reads:
         width = bits_of(read.buffer.dtype) // 8
-        is_near = abs(read.strides[facts.reduced[-1]] or 0) * width < LINE_BYTES
-        if is_near or read.strides[tile.axis] != 1 or not _comes_from_afar(facts, read, target):
+        is_near = abs(read.strides[info.reduced[-1]] or 0) * width < LINE_BYTES
+        if is_near or read.strides[tile.axis] != 1 or not _exceeds_l2(info, read, target):
             continue
-        regions = schedule.get(facts.block).reads
+        regions = schedule.get(info.block).reads
         number = next((n for n, region in enumerate(regions) if region.buffer.same_as(read.buffer)), None)
         lines = math.ceil(tile.columns * width / LINE_BYTES)
         if number is not None:
-            attempt(schedule.prefetch_at, steps, facts.block, number, max(2, _LINES_AHEAD // 2 // lines))
+            try_step(schedule.prefetch_at, steps, info.block, number, max(2, LINES_IN_FLIGHT // 2 // lines))
 
 
-def _comes_from_afar(facts: Facts, read: Operand, target: _core.Target) -> bool:
+def _exceeds_l2(info: BlockInfo, read: Operand, target: _core.Target) -> bool:
     """Whether the second level does not hold all of an operand."""
-    return bytes_of(facts, read) > target.l2_bytes
+    return bytes_of(info, read) > target.l2_bytes
 
 
 def _prefetch_rows(schedule: Schedule, packed: BlockRV, rows: LoopRV, row: LoopRV, width: int) -> None:
@@ -155,9 +158,9 @@ def _prefetch_rows(schedule: Schedule, packed: BlockRV, rows: LoopRV, row: LoopR
     count, columns = constant(schedule.get(rows).extent), constant(schedule.get(row).extent)
     if count is None or columns is None:
         return
-    ahead = max(4, _LINES_AHEAD // math.ceil(columns * width / LINE_BYTES))
+    ahead = max(4, LINES_IN_FLIGHT // math.ceil(columns * width / LINE_BYTES))
     if count >= 4 * ahead:
-        attempt(schedule.prefetch_at, rows, packed, 0, ahead)
+        try_step(schedule.prefetch_at, rows, packed, 0, ahead)
 
 
 def _panels_of(rank: int, dimension: int, columns: int | None) -> ir.IndexMap:

@@ -5,26 +5,22 @@ from __future__ import annotations
 import math
 
 from tilewright import _core, ir
-from tilewright.cpu_space.draw import attempt
-from tilewright.cpu_space.facts import (
-    MOST_WINDOW,
+from tilewright.errors import ScheduleError
+from tilewright.heuristics.cpu.block_info import (
     Operand,
     Sizes,
+    block_info,
     boundary_handling,
     constant,
-    facts_of,
     is_conditional,
-    is_heavy,
+    is_elementary,
     is_spatial,
     uses,
-    work_of,
+    vector_cycles,
 )
-from tilewright.errors import ScheduleError
+from tilewright.heuristics.cpu.parameters import INLINED_CYCLES, UNROLLED_WINDOW
+from tilewright.heuristics.cpu.sampling import try_step
 from tilewright.schedule import BlockRV, Schedule
-
-#: cycles of a vector that computing it again may take: as many as it takes to store it, and to load it from the second
-#: level each time
-_WORTH_A_TRIP = 4.0
 
 
 def inline_blocks(schedule: Schedule, blocks: list[BlockRV], sizes: Sizes) -> list[BlockRV]:
@@ -36,7 +32,7 @@ def inline_blocks(schedule: Schedule, blocks: list[BlockRV], sizes: Sizes) -> li
     """
     left = []
     for block in blocks:
-        if not attempt(_inlines, schedule, block, sizes):
+        if not try_step(_inlines, schedule, block, sizes):
             left.append(block)
     return left
 
@@ -47,7 +43,7 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
     if not consumers or not is_spatial(node):
         return False
     reductions = [consumer for consumer in consumers if not is_spatial(schedule.get(consumer))]
-    if is_heavy(node) and (reductions or len(consumers) > 1):
+    if is_elementary(node) and (reductions or len(consumers) > 1):
         return False
     is_padding = bool(reductions) and _is_padding_of_windows(schedule, node, reductions)
     if reductions and is_conditional(node) and not is_padding:
@@ -55,12 +51,12 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
     moves = is_padding or (isinstance(node.body, ir.BufferStore) and isinstance(node.body.value, ir.BufferLoad))
     again = times_read(schedule, block, consumers, sizes) - 1
     for consumer in reductions:
-        facts = facts_of(schedule, consumer)
-        if facts is None or (facts.is_contraction() and not moves and again > 0):
+        info = block_info(schedule, consumer)
+        if info is None or (info.is_contraction() and not moves and again > 0):
             return False
-    if not moves and again > 0 and again * work_of(node) > _WORTH_A_TRIP:
+    if not moves and again > 0 and again * vector_cycles(node) > INLINED_CYCLES:
         return False
-    if moves and again > 0 and _needs_a_copy_at_the_boundary(schedule, node, reductions):
+    if moves and again > 0 and _needs_boundary_copy(schedule, node, reductions):
         return False
     try:
         schedule.compute_inline(block)
@@ -84,18 +80,18 @@ def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[
     if not all(isinstance(each, (ir.BufferLoad, ir.IntImm, ir.FloatImm)) for each in chosen):
         return False
     for consumer in reductions:
-        facts = facts_of(schedule, consumer)
-        if facts is None or len(facts.reads) != 1 or facts.is_contraction():
+        info = block_info(schedule, consumer)
+        if info is None or len(info.reads) != 1 or info.is_contraction():
             return False
-        lanes = next((i for i in facts.spatial if facts.store.strides[i] == 1), None)
-        if lanes is None or not _is_copied_along(node, facts.reads[0], facts.axes[lanes].var):
+        lanes = next((i for i in info.spatial if info.store.strides[i] == 1), None)
+        if lanes is None or not _is_unconditional_along(node, info.reads[0], info.axes[lanes].var):
             return False
-        if math.prod(facts.extent(i) for i in facts.reduced) > MOST_WINDOW:
+        if math.prod(info.extent(i) for i in info.reduced) > UNROLLED_WINDOW:
             return False
     return True
 
 
-def _needs_a_copy_at_the_boundary(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
+def _needs_boundary_copy(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
     """Whether a block that moves elements stays in memory because of its row index: a consumer loads vectors from the
     copy, and would gather from the source. Lowering removes the boundary from the loops of spatial consumers if the
     index is clamped or wraps, and from those of a reduction if it is clamped and nothing else is read
@@ -114,11 +110,11 @@ def _needs_a_copy_at_the_boundary(schedule: Schedule, node: ir.Block, reductions
     if "reflect" in found or (reductions and "wrap" in found):
         return True
     return "clamp" in found and any(
-        (facts := facts_of(schedule, each)) is None or len(facts.reads) > 1 for each in reductions
+        (info := block_info(schedule, each)) is None or len(info.reads) > 1 for each in reductions
     )
 
 
-def _is_copied_along(node: ir.Block, read: Operand, lane: ir.Var) -> bool:
+def _is_unconditional_along(node: ir.Block, read: Operand, lane: ir.Var) -> bool:
     """Whether a block that makes an operand asks nothing about the place that lanes read along."""
     assert isinstance(node.body, ir.BufferStore) and isinstance(node.body.value, ir.Call)
     places = [own for own, index in zip(node.body.indices, read.indices, strict=True) if uses(index, lane)]

@@ -9,32 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tilewright import ir
-from tilewright.cpu_space.draw import attempt
-from tilewright.cpu_space.facts import Facts, coefficient, constant, is_spatial, steps_of_conditions
+from tilewright.heuristics.cpu.block_info import BlockInfo, coefficient, condition_period, constant, is_spatial
+from tilewright.heuristics.cpu.sampling import try_step
 from tilewright.schedule import BlockRV, Schedule
 
 #: what asks lowering to leave terms out
 SKIPS_ZERO_TERMS = "skip_zero_terms"
 
 
-def split_phases(schedule: Schedule, blocks: list[BlockRV]) -> None:
+def split_strided_subproblems(schedule: Schedule, blocks: list[BlockRV]) -> None:
     """Takes apart the axes of sums whose terms are zero but for every so many steps."""
     for block in blocks:
         node = schedule.get(block)
         axes = list(node.iter_vars)
         if is_spatial(node):
             continue
-        steps = [steps_of_conditions(node, axis.var) for axis in axes]
+        steps = [condition_period(node, axis.var) for axis in axes]
         if all(step == 1 for step in steps):
             continue
-        attempt(schedule.annotate, block, SKIPS_ZERO_TERMS, 1)
+        try_step(schedule.annotate, block, SKIPS_ZERO_TERMS, 1)
         apart = {
             number: step
             for number, (axis, step) in enumerate(zip(axes, steps, strict=True))
             if step > 1 and axis.iter_type == ir.IterType.DATA_PAR and _extent(axis) % step == 0
         }
         if apart and not any(_lies_along(node, axes[number].var) for number in apart):
-            attempt(schedule.transform_block_layout, block, apart_by_phases(len(axes), apart))
+            try_step(schedule.transform_block_layout, block, residue_index_map(len(axes), apart))
 
 
 def _lies_along(node: ir.Block, variable: ir.Var) -> bool:
@@ -46,19 +46,19 @@ def _extent(axis: ir.IterVar) -> int:
     return (constant(axis.dom.extent) if axis.dom is not None else None) or 1
 
 
-def phases_of_results(facts: Facts) -> dict[int, int]:
+def interleaved_results(info: BlockInfo) -> dict[int, int]:
     """The dimensions of the result that an axis runs along in steps, and how far they go, where a phase fills them."""
     found = {}
-    for dimension, index in enumerate(facts.store.indices):
-        phases = [i for i in facts.phases if coefficient(index, facts.axes[i].var) == 1]
-        steps = [facts.extent(i) for i in phases]
-        if steps and any(coefficient(index, axis.var) == steps[0] for axis in facts.axes):
+    for dimension, index in enumerate(info.store.indices):
+        residue_axes = [i for i in info.residue_axes if coefficient(index, info.axes[i].var) == 1]
+        steps = [info.extent(i) for i in residue_axes]
+        if steps and any(coefficient(index, axis.var) == steps[0] for axis in info.axes):
             found[dimension] = steps[0]
     return found
 
 
-def apart_by_phases(rank: int, steps: Mapping[int, int]) -> ir.IndexMap:
+def residue_index_map(rank: int, steps: Mapping[int, int]) -> ir.IndexMap:
     """The phases first, then all axes in their order."""
     indices = [ir.Var(f"i{n}", "int32") for n in range(rank)]
-    phases = [indices[n] % step for n, step in steps.items()]
-    return ir.IndexMap(indices, [*phases, *(v // steps[n] if n in steps else v for n, v in enumerate(indices))])
+    residue_axes = [indices[n] % step for n, step in steps.items()]
+    return ir.IndexMap(indices, [*residue_axes, *(v // steps[n] if n in steps else v for n, v in enumerate(indices))])

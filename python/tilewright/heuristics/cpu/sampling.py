@@ -12,7 +12,7 @@ _Takes = ParamSpec("_Takes")
 _Given = TypeVar("_Given")
 
 
-class Draw:
+class Sampler:
     """Chooses among ways that stand in order, the best known one first.
 
     Args:
@@ -33,7 +33,7 @@ class Draw:
         return int(self._schedule.sample_categorical(list(range(count)), chances, decision=0 if self._best else None))
 
 
-def attempt(step: Callable[_Takes, _Given], *args: _Takes.args, **named: _Takes.kwargs) -> _Given | None:
+def try_step(step: Callable[_Takes, _Given], *args: _Takes.args, **named: _Takes.kwargs) -> _Given | None:
     """What a step gives; None when the schedule refuses it, which is no reason not to go on without."""
     try:
         return step(*args, **named)

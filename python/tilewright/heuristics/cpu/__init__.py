@@ -13,22 +13,20 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tilewright import _core, ir
-from tilewright.cpu_space import failures
-from tilewright.cpu_space.bands import share_bands
-from tilewright.cpu_space.contraction import schedule_contraction
-from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Sizes, constant, facts_of, is_choice, is_plain, loops_of_axes
-from tilewright.cpu_space.inlining import inline_blocks
-from tilewright.cpu_space.phases import SKIPS_ZERO_TERMS, split_phases
-from tilewright.cpu_space.plain import schedule_elementwise, schedule_reduction
-from tilewright.cpu_space.rows import schedule_rows
+from tilewright.heuristics.cpu import failures
+from tilewright.heuristics.cpu.block_info import Sizes, block_info, constant, is_argreduce, is_plain, loops_of_axes
+from tilewright.heuristics.cpu.contraction import schedule_contraction
+from tilewright.heuristics.cpu.inlining import inline_blocks
+from tilewright.heuristics.cpu.parameters import ESTIMATE_TOLERANCE
+from tilewright.heuristics.cpu.row_blocking import block_rows
+from tilewright.heuristics.cpu.row_fusion import schedule_rows
+from tilewright.heuristics.cpu.sampling import Sampler, try_step
+from tilewright.heuristics.cpu.single_blocks import schedule_elementwise, schedule_reduction
+from tilewright.heuristics.cpu.strided_subproblems import SKIPS_ZERO_TERMS, split_strided_subproblems
 from tilewright.schedule import BlockRV, Schedule
 
-#: by how much the estimate may be wrong about two schedules of one program
-_DOUBT = 2.0
-
 #: how annotations of blocks begin that ask for something
-_OF_SCHEDULES = (
+_SCHEDULE_ANNOTATIONS = (
     *(
         "buffer_dim_align",
         "explicit_read_region",
@@ -43,7 +41,7 @@ _OF_SCHEDULES = (
 __all__ = ["Ruled", "is_open", "schedule_for_cpu", "scheduled_by_rules"]
 
 
-def is_open(function: ir.PrimFunc) -> bool:
+def is_unscheduled(function: ir.PrimFunc) -> bool:
     """Whether nobody has said how a function runs: its loops are serial and not annotated, its memory is global, and
     the annotations of its blocks say what they compute ("axis" of a softmax), not how."""
     open_so_far = True
@@ -53,7 +51,7 @@ def is_open(function: ir.PrimFunc) -> bool:
         if isinstance(node, ir.For):
             open_so_far &= node.kind == ir.ForKind.SERIAL and not node.annotations and node.thread_binding is None
         elif isinstance(node, ir.Block):
-            open_so_far &= not any(key.startswith(_OF_SCHEDULES) for key in node.annotations)
+            open_so_far &= not any(key.startswith(_SCHEDULE_ANNOTATIONS) for key in node.annotations)
         elif isinstance(node, ir.Buffer):
             open_so_far &= node.scope() == "global"
 
@@ -61,7 +59,7 @@ def is_open(function: ir.PrimFunc) -> bool:
     return open_so_far
 
 
-class Ruled(NamedTuple):
+class HeuristicSchedules(NamedTuple):
     """What rules make of a module.
 
     Attributes:
@@ -78,7 +76,7 @@ class Ruled(NamedTuple):
     failed: Mapping[str, str] = MappingProxyType({})
 
 
-def scheduled_by_rules(module: ir.Module, target: _core.Target, *, if_faster: bool = False) -> Ruled:
+def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: bool = False) -> HeuristicSchedules:
     """Schedules each function that nobody has scheduled yet.
 
     Args:
@@ -91,7 +89,7 @@ def scheduled_by_rules(module: ir.Module, target: _core.Target, *, if_faster: bo
             functions stay as they are.
     """
     if target.kind != "llvm":
-        return Ruled(module, [], [])
+        return HeuristicSchedules(module, [], [])
     _core.verify(module)
     schedule = Schedule(module)
     changed: dict[str, tuple[str, ir.PrimFunc]] = {}
@@ -102,7 +100,7 @@ def scheduled_by_rules(module: ir.Module, target: _core.Target, *, if_faster: bo
             continue
         known_as = str(function.attrs.get("global_symbol", name))
         try:
-            if not is_open(function):
+            if not is_unscheduled(function):
                 continue
             schedule.work_on(name)
             before = schedule.mod.functions[name]
@@ -110,7 +108,7 @@ def scheduled_by_rules(module: ir.Module, target: _core.Target, *, if_faster: bo
             after = schedule.mod.functions[name]
             assert isinstance(before, ir.PrimFunc) and isinstance(after, ir.PrimFunc)
             if after.same_as(before):
-                if _loops(function) and not _has_choices_alone(function):
+                if _loops(function) and not _has_only_argreduces(function):
                     left.append(known_as)
             elif not if_faster or not _seems_slower(after, before, target):
                 changed[name] = known_as, after
@@ -118,9 +116,11 @@ def scheduled_by_rules(module: ir.Module, target: _core.Target, *, if_faster: bo
             failures.raise_in_tests(error)
             failed[known_as] = failures.description(error)
     if not changed:
-        return Ruled(module, [], left, failed)
+        return HeuristicSchedules(module, [], left, failed)
     functions = {**dict(module.functions), **{name: after for name, (_, after) in changed.items()}}
-    return Ruled(ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed)
+    return HeuristicSchedules(
+        ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed
+    )
 
 
 def _function_of(schedule: Schedule) -> ir.PrimFunc | None:
@@ -142,15 +142,15 @@ def _loops(function: ir.PrimFunc) -> bool:
     return found
 
 
-def _has_choices_alone(function: ir.PrimFunc) -> bool:
+def _has_only_argreduces(function: ir.PrimFunc) -> bool:
     """Whether it only looks for best values: lowering makes vectors of that, and what is little is shared by nobody."""
     blocks: list[ir.Block] = []
     _core.visit(function.body, lambda node: blocks.append(node) if isinstance(node, ir.Block) else None)
     computing = [block for block in blocks if block.iter_vars]
-    return bool(computing) and all(is_choice(block) for block in computing)
+    return bool(computing) and all(is_argreduce(block) for block in computing)
 
 
-def _take_loops_in_order(schedule: Schedule, block: BlockRV) -> None:
+def _order_loops(schedule: Schedule, block: BlockRV) -> None:
     """Loops in the order of the axes, in which rules look for them: a product may be written in any."""
     wanted, loops = loops_of_axes(schedule, block), schedule.get_loops(block)
     in_order = all(schedule.get(a).same_as(schedule.get(b)) for a, b in zip(wanted, loops, strict=False))
@@ -167,7 +167,7 @@ def _seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target)
     ruled, written = (
         _core.estimate_cost(ir.Module({"main": each}), str(target))["seconds"] for each in (after, before)
     )
-    return bool(ruled > _DOUBT * written)
+    return bool(ruled > ESTIMATE_TOLERANCE * written)
 
 
 def _is_beyond_the_estimate(function: ir.PrimFunc) -> bool:
@@ -196,32 +196,32 @@ def schedule_for_cpu(
         sizes: what sizes are in typical calls that the program leaves open, by name.
 
     A block that cannot be scheduled this way stays as far as it came, which is a correct program too. Anything that is
-    raised is a defect; callers go on with the program as written (:mod:`tilewright.cpu_space.failures`).
+    raised is a defect; callers go on with the program as written (:mod:`tilewright.heuristics.cpu.failures`).
     """
-    draw = Draw(schedule, best)
+    sampler = Sampler(schedule, best)
     typical = Sizes(sizes, _function_of(schedule) if sizes else None)
-    root = attempt(schedule.get_block, "root")
+    root = try_step(schedule.get_block, "root")
     if root is None:
         return
     blocks = inline_blocks(schedule, schedule.get_child_blocks(root), typical)
     for block in blocks:
-        attempt(_take_loops_in_order, schedule, block)
-    split_phases(schedule, blocks)
-    bands = attempt(share_bands, schedule, blocks, target, typical, draw)
+        try_step(_order_loops, schedule, block)
+    split_strided_subproblems(schedule, blocks)
+    bands = try_step(block_rows, schedule, blocks, target, typical, sampler)
     inside = schedule if bands is None else bands
     for block in blocks:
-        facts = attempt(facts_of, inside, block, typical)
+        info = try_step(block_info, inside, block, typical)
         # The axes of a sum may be gone: of one step, and left out by a step of the schedule.
-        if facts is not None and facts.reduced and facts.is_contraction():
-            attempt(schedule_contraction, inside if facts.parts else schedule, facts, target, draw)
-    for output in attempt(schedule.get_output_blocks, root) or []:
+        if info is not None and info.reduced and info.is_contraction():
+            try_step(schedule_contraction, inside if info.parts else schedule, info, target, sampler)
+    for output in try_step(schedule.get_output_blocks, root) or []:
         if bands is None:
-            attempt(schedule_rows, schedule, blocks, output, target, typical)
+            try_step(schedule_rows, schedule, blocks, output, target, typical)
     for block in blocks:
-        facts = attempt(facts_of, inside, block, typical, side_by_side=True)
-        if facts is None:
+        info = try_step(block_info, inside, block, typical, multiple_stores=True)
+        if info is None:
             continue
-        step = schedule_reduction if facts.reduced else schedule_elementwise
-        attempt(step, inside if facts.parts else schedule, facts, target, draw)
+        step = schedule_reduction if info.reduced else schedule_elementwise
+        try_step(step, inside if info.parts else schedule, info, target, sampler)
     if bands is not None:
-        attempt(bands.run_in_parallel)
+        try_step(bands.parallelize)

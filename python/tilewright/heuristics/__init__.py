@@ -1,0 +1,1 @@
+"""Schedules for programs that have none, by kind of target."""

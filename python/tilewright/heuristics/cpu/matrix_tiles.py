@@ -1,0 +1,298 @@
+"""Contractions of narrow numbers by instructions that multiply tiles of matrices (AMX): 16 rows of one operand, each of
+64 bytes, by as many groups of 16 columns of the other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright import _core, ir
+from tilewright.heuristics.cpu.block_info import (
+    BlockInfo,
+    Operand,
+    block_info,
+    coefficient,
+    constant,
+    fusible_epilogue,
+    is_parameter,
+)
+from tilewright.heuristics.cpu.dot_products import (
+    column_axis,
+    cycles_of_packing,
+    dimension_of,
+    dot_axis,
+    dot_product_cycles,
+    is_low_precision_product,
+    pack_for_dot_products,
+    padded,
+)
+from tilewright.heuristics.cpu.parameters import (
+    AMX_BLOCKS,
+    AMX_LATENCY_CYCLES,
+    AMX_PADDING_CYCLES,
+    AMX_ROW_CYCLES,
+    AMX_ROWS,
+    AMX_SETUP_CYCLES,
+    DOT_LANES,
+    PREFETCHED_BYTES,
+    SAMPLED_AMX,
+)
+from tilewright.heuristics.cpu.register_tile import bits_of
+from tilewright.heuristics.cpu.sampling import Sampler, try_step
+from tilewright.schedule import LoopRV, Schedule
+
+if TYPE_CHECKING:
+    from tilewright.tensor_intrin.amx import Index, TileProduct
+
+
+def schedule_matrix_tiles(schedule: Schedule, info: BlockInfo, target: _core.Target, sampler: Sampler) -> bool:
+    """Whether a contraction takes such instructions. Sizes that leave a rest are rounded up."""
+    if "amx-tile" not in target.features or not is_low_precision_product(info):
+        return False
+    if not all(axis.is_fixed for axis in info.axes) or not _begins_at_zero(schedule, info):
+        return False
+    ways = sorted((way for left in range(2) for way in _ways(schedule, info, left, target)), key=lambda way: way.cycles)
+    if not ways or ways[0].cycles >= dot_product_cycles(info, target):
+        return False
+    way = ways[sampler.choose(min(len(ways), SAMPLED_AMX))]
+    try_step(_schedule, schedule, info, way, target)
+    return True
+
+
+def _group_of(operand: Operand) -> int:
+    """Elements that one sum takes at once."""
+    return 32 // bits_of(operand.buffer.dtype)
+
+
+def _begins_at_zero(schedule: Schedule, info: BlockInfo) -> bool:
+    init = schedule.get(info.block).init
+    return isinstance(init, ir.BufferStore) and getattr(init.value, "value", None) == 0
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a contraction is cut.
+
+    Attributes:
+        left: the number of the operand with rows.
+        columns, depth_axis: the axis of columns; the one that is summed over in groups.
+        along, height: the axis that a tile of rows extends along, and how far.
+        pair: the axis along which two tiles of rows are computed together, or None.
+        wide: tiles of columns that are computed together.
+        depth: groups of a tile.
+        whole: the contraction with what is rounded up.
+        steps: the multiples that its axes are rounded up to.
+        cycles: that the model expects.
+    """
+
+    left: int
+    columns: int
+    depth_axis: int
+    along: int
+    height: int
+    pair: int | None
+    wide: int
+    depth: int
+    whole: BlockInfo
+    steps: tuple[int, ...]
+    cycles: float
+
+    def tile(self, axis: int) -> int:
+        """Steps of an axis of rows that are computed together."""
+        return (self.height if axis == self.along else 1) * (2 if axis == self.pair else 1)
+
+
+def _ways(schedule: Schedule, info: BlockInfo, left: int, target: _core.Target) -> Iterator[_Way]:
+    # Its package reads all instructions on tensors, which takes longer than a hundred schedules.
+    from tilewright.tensor_intrin.amx import features_for
+
+    a, b = info.reads[left], info.reads[1 - left]
+    types = a.buffer.dtype, b.buffer.dtype, info.store.buffer.dtype
+    needed = features_for(types)
+    columns, depth_axis = column_axis(info, left), dot_axis(info, left)
+    if not needed or not set(needed) <= set(target.features) or columns is None or depth_axis is None:
+        return
+    rows = _rows(info, left)
+    if not rows or any(info.periods) or not _is_plain(info, left, depth_axis):
+        return
+    group = _group_of(a)
+    groups = math.ceil(info.extent(depth_axis) / group)
+    passed = is_parameter(schedule, info.store.buffer)
+    depths = {min(groups, AMX_ROWS), *(d for d in range(8, AMX_ROWS + 1) if groups % d == 0)}
+    known: dict[tuple[int, ...], BlockInfo | None] = {}
+    for along, depth, (high, wide) in itertools.product(rows, depths, AMX_BLOCKS):
+        for pair in rows if high == 2 else [None]:
+            for height in range(min(AMX_ROWS, info.extent(along)), 0, -1):
+                steps = [1] * len(info.axes)
+                steps[columns], steps[depth_axis], steps[along] = DOT_LANES * wide, depth * group, height
+                if pair is not None:
+                    steps[pair] *= 2
+                key = tuple(steps)
+                if key not in known:
+                    known[key] = padded(info, steps)
+                whole = known[key]
+                if whole is None:
+                    continue
+                count = math.prod(whole.extent(i) for i in whole.spatial) / (height * high * DOT_LANES * wide)
+                sums = math.prod(whole.extent(i) for i in whole.reduced) / (depth * group)
+                step = max(height * high * wide, AMX_LATENCY_CYCLES, (high * height + wide * depth) / 2)
+                direct = passed and whole is info
+                leaving = high * wide * height * (1.0 if direct else 1.0 + AMX_ROW_CYCLES)
+                cycles = count * (sums * step + leaving) + cycles_of_packing(
+                    whole, 1 - left, depth_axis, whole is not info
+                )
+                if any(a.varies(i) and whole.extent(i) != info.extent(i) for i in range(len(steps))):
+                    cycles += AMX_PADDING_CYCLES * math.prod(whole.extent(i) for i in range(len(steps)) if a.varies(i))
+                cycles += AMX_SETUP_CYCLES * count / 8
+                yield _Way(left, columns, depth_axis, along, height, pair, wide, depth, whole, key, cycles)
+
+
+def _rows(info: BlockInfo, left: int) -> list[int]:
+    """The axes of the left operand alone, each an index of the results."""
+    a, b = info.reads[left], info.reads[1 - left]
+    return [
+        i
+        for i in info.spatial
+        if a.strides[i] not in (0, None)
+        and not b.varies(i)
+        and dimension_of(info, info.store.indices, i) is not None
+        and info.extent(i) > 1
+    ]
+
+
+def _is_plain(info: BlockInfo, left: int, depth_axis: int) -> bool:
+    """Whether each operand can be described: indices of the left one are sums of axes, the last of which is the depth;
+    those of the right one and of the results are axes."""
+    a, b = info.reads[left], info.reads[1 - left]
+    if dimension_of(info, (a.indices[-1],), depth_axis) is None:
+        return False
+    for index in (*b.indices, *info.store.indices):
+        if not isinstance(index, (ir.Var, ir.IntImm)):
+            return False
+    steps = [coefficient(index, axis.var) for index in a.indices for axis in info.axes]
+    return all(step is not None and step >= 0 for step in steps)
+
+
+def _schedule(schedule: Schedule, info: BlockInfo, way: _Way, target: _core.Target) -> None:
+    if way.whole is not info:
+        schedule.pad_einsum(info.block, list(way.steps))
+        again = block_info(schedule, info.block)
+        if again is None:
+            return
+        info = again
+    direct = is_parameter(schedule, info.store.buffer)
+    group = _group_of(info.reads[way.left])
+    rows = _rows(info, way.left)
+    panels = _panels_at_a_time(info, way, target)
+    inside = _rows_of_call(info, way, rows, target)
+    head: dict[int, LoopRV] = {}
+    inner: dict[int, LoopRV] = {}
+    for i in info.spatial:
+        loop, size = info.axes[i].loop, inside.get(i, 1)
+        if i == way.columns:
+            head[i], each, inner[i] = schedule.split(loop, [None, panels, DOT_LANES * way.wide])
+        elif size == 1:
+            head[i] = loop
+        elif size == info.extent(i):
+            inner[i] = loop
+        else:
+            head[i], inner[i] = schedule.split(loop, [None, size])
+    batch = [i for i in head if i != way.columns and info.reads[1 - way.left].varies(i)]
+    first = [*(head[i] for i in batch), head[way.columns]]
+    order = [*first, *(head[i] for i in head if i not in (*batch, way.columns)), each]
+    taken = [i for i in info.spatial if i in inner and i != way.columns]
+    sums = [i for i in info.reduced if i != way.depth_axis] + [way.depth_axis]
+    within = [*(inner[i] for i in taken), inner[way.columns]]
+    schedule.reorder(*order, *within, *(info.axes[i].loop for i in sums))
+    pack_for_dot_products(schedule, info, 1 - way.left, way.columns, way.depth_axis, group, first[-1])
+    product = _product(info, way, taken, inside, sums)
+    product.register()
+    leaving = None if direct else fusible_epilogue(schedule, info, len(info.spatial))
+    if leaving is not None:
+        schedule.reverse_compute_at(leaving, order[-1])
+    # The description has its axes in the order of its loops.
+    apart = [i for i in info.spatial if i not in (*taken, way.columns)]
+    axes = [*apart, *taken, way.columns, *sums]
+    if axes != sorted(axes):
+        schedule.reorder_block_iter_var(info.block, axes)
+    begin = schedule.decompose_reduction(info.block, within[0])
+    schedule.tensorize(schedule.blockize([begin, info.block]), product.name)
+    if leaving is not None:
+        own = schedule.get_loops(leaving)[len(order) :]
+        if (constant(schedule.get(own[-1]).extent) or 0) > DOT_LANES:
+            own[-1:] = schedule.split(own[-1], [None, DOT_LANES])
+        try_step(schedule.vectorize, own[-1])
+    try_step(schedule.parallel, schedule.fuse(*first) if len(first) > 1 else first[0])
+
+
+def _panels_at_a_time(info: BlockInfo, way: _Way, target: _core.Target) -> int:
+    """How many panels of columns are packed and then used by all rows: as many as stay in the second level beside what
+    else is needed, or few where all rows stay there, of which as many bytes lie side by side as are fetched ahead."""
+    a, b = info.reads[way.left], info.reads[1 - way.left]
+    width = bits_of(a.buffer.dtype) // 8
+    rows = (i for i in info.spatial if a.varies(i) and not b.varies(i))
+    left = math.prod(info.extent(i) for i in [*rows, *info.reduced]) * width
+    panel = math.prod(info.extent(i) for i in info.reduced if b.varies(i)) * DOT_LANES * way.wide * width
+    count = info.extent(way.columns) // (DOT_LANES * way.wide)
+    most = (
+        PREFETCHED_BYTES // (DOT_LANES * way.wide * width)
+        if left <= target.l2_bytes / 4
+        else target.l2_bytes / 2 / panel
+    )
+    if target.num_cores > 1:
+        most = min(most, count / target.num_cores)
+    return max(size for size in range(1, count + 1) if count % size == 0 and (size <= most or size == 1))
+
+
+def _rows_of_call(info: BlockInfo, way: _Way, rows: list[int], target: _core.Target) -> dict[int, int]:
+    """How many steps of each axis of rows one call computes: as many as keep their operand in the second level."""
+    a = info.reads[way.left]
+    width = bits_of(a.buffer.dtype) // 8
+    inside = {i: way.tile(i) for i in rows if way.tile(i) > 1}
+    deep = math.prod(info.extent(i) for i in info.reduced if a.varies(i)) * width
+    for i in reversed(rows):
+        have = inside.get(i, 1)
+        for size in range(info.extent(i), have, -1):
+            if info.extent(i) % size or size % have:
+                continue
+            grown = math.prod({**inside, i: size}.values())
+            if grown * deep <= target.l2_bytes / 4:
+                inside[i] = size
+                break
+    return inside
+
+
+def _product(info: BlockInfo, way: _Way, taken: list[int], inside: dict[int, int], sums: list[int]) -> TileProduct:
+    """What one call computes; axes that it takes no part of are indices that stay."""
+    from tilewright.tensor_intrin.amx import TileProduct
+
+    a, b = info.reads[way.left], info.reads[1 - way.left]
+    numbers = {axis: n for n, axis in enumerate([*taken, way.columns, *sums])}
+
+    def of_left(index: Any) -> Index:
+        steps = ((number, coefficient(index, info.axes[axis].var) or 0) for axis, number in numbers.items())
+        return tuple((number, step) for number, step in steps if step)
+
+    def of_axis(index: object) -> int | None:
+        found = (n for axis, n in numbers.items() if dimension_of(info, (index,), axis) is not None)
+        return next(found, None)
+
+    own = (numbers[way.columns], numbers[way.depth_axis])
+    between = [axis for axis in map(of_axis, b.indices) if axis not in own]
+    return TileProduct(
+        types=(a.buffer.dtype, b.buffer.dtype, info.store.buffer.dtype),
+        rows=tuple(inside[i] for i in taken),
+        columns=DOT_LANES * way.wide,
+        sums=tuple(info.extent(i) for i in sums),
+        a=tuple(of_left(index) for index in a.indices),
+        b=tuple(between),
+        c=tuple(of_axis(index) for index in info.store.indices),
+        along=numbers[way.along],
+        height=way.height,
+        pair=None if way.pair is None else numbers[way.pair],
+        wide=way.wide,
+        depth=way.depth,
+    )

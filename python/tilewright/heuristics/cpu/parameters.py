@@ -1,0 +1,184 @@
+"""All numbers of the heuristics: what a core does in a cycle, what estimates assume, and where decisions change.
+
+Cycles are of one core. A *use* of an element is a result that needs it.
+"""
+
+from __future__ import annotations
+
+# The machine. -----------------------------------------------------------------------------------------------------
+
+#: bytes of a cache line
+LINE_BYTES = 64
+#: bytes per cycle from L2, and from what is behind it
+L2_BYTES_PER_CYCLE = 32
+L3_BYTES_PER_CYCLE = 10
+#: distance in bytes at which lines map to the same set of L1, and lines that a set holds
+ALIASED_BYTES, ALIASED_LINES = 4096, 8
+#: independent accumulators that keep two ports busy for the four cycles that a multiply-add takes
+BUSY_ACCUMULATORS = 8
+#: bytes of the part of L3 that holds most of a matrix for one core
+L3_SHARE_BYTES = 2**25
+#: lines in flight that a core can wait for
+LINES_IN_FLIGHT = 32
+#: contiguous bytes that the hardware prefetcher fetches well
+PREFETCHED_BYTES = 256
+
+# Register tiles: cycles. ------------------------------------------------------------------------------------------
+
+#: share of the time of L2 and L3 that multiply-adds do not hide
+EXPOSED = 0.35
+#: share of the shorter of two times that overlap, which adds to the longer one
+NOT_HIDDEN = 0.1
+#: cycles per element of a packed copy: from contiguous columns, and from a transposed operand
+COPY_CYCLES, TRANSPOSE_CYCLES = 0.25, 0.7
+#: cycles of adding up the lanes of one result
+HORIZONTAL_SUM_CYCLES = 4.0
+#: cycles of a tile besides its steps
+TILE_START_CYCLES = 30
+#: factor of loads that cross a cache line each
+SPLIT_LINE_FACTOR = 1.5
+#: uses by tiles from which on packing contiguous columns pays
+PACKED_USES = 6
+#: tiles that a search samples from
+SAMPLED_TILES = 16
+
+# Contractions. ----------------------------------------------------------------------------------------------------
+
+#: ratio of estimates from which on vector accumulators replace a register tile, and up to which a search samples both
+ACCUMULATORS_BETTER, ESTIMATES_CLOSE = 1.15, 2.0
+#: multiply-adds from which on a contraction is parallel
+PARALLEL_MULTIPLY_ADDS = 1 << 19
+#: uses up to which padded elements are made where they are used
+PADDING_USES = 16
+#: tiles side by side from which on those at the boundary get code of their own
+PARTITIONED_TILES = 8
+#: vectors of a result row up to which a matrix-vector product keeps it in registers
+GEMV_VECTORS = 8
+#: share of busy cores that counts as all of them
+BALANCED = 0.9
+
+# Packing. ---------------------------------------------------------------------------------------------------------
+
+#: bytes of a row of the source that are worth fetching
+PACKED_PIECE_BYTES = 2 * LINE_BYTES
+#: numbers of panels at a time that a search samples from
+SAMPLED_PANELS = 4
+#: steps along the rows of a source that are transposed at a time
+FEWEST_TRANSPOSED_STEPS, MOST_TRANSPOSED_STEPS = 32, 128
+
+# Skinny GEMM. -----------------------------------------------------------------------------------------------------
+
+#: share of L2 for the rows of the matrix that one part of the reduction reads
+SKINNY_L2_SHARE = 0.6
+#: rows: fewest, most, and from which on the panel is copied
+SKINNY_FEWEST_ROWS, SKINNY_MOST_ROWS, SKINNY_COPY_ROWS = 8, 128, 24
+#: share of L1 for a copied panel, and its vectors
+SKINNY_L1_SHARE, SKINNY_VECTORS = 0.7, 4
+#: size of the matrix, in L2 sizes, from which on most of it is not there
+SKINNY_L2_SIZES = 1.4
+#: bytes of a row from which on it is prefetched
+SKINNY_PREFETCH_BYTES = 256
+#: steps of a part of the reduction: fewest, best, most; and shortest reduction
+SKINNY_FEWEST_STEPS, SKINNY_STEPS, SKINNY_MOST_STEPS, SKINNY_REDUCTION = 32, 64, 128, 256
+
+# Split-K. ---------------------------------------------------------------------------------------------------------
+
+#: uses below which an operand need not stay in a cache
+SPLIT_K_USES = 8
+#: fewest steps of a part
+SPLIT_K_STEPS = 256
+#: share of L2 for the columns of a tile and the rows that pass over them, and how many rows count
+SPLIT_K_L2_SHARE, SPLIT_K_ROWS_NEAR = 0.8, 64
+#: rows that pay for partial results
+SPLIT_K_ROWS = 64
+#: steps from which on several accumulators per result pay
+SEVERAL_ACCUMULATORS_STEPS = 256
+
+# Dot-product instructions. ----------------------------------------------------------------------------------------
+
+#: accumulators of one instruction
+DOT_LANES = 16
+#: vectors of columns that a tile is padded to, at most
+DOT_VECTORS = 4
+#: panels that are packed while their lines are near
+DOT_PANELS = 4
+#: bytes of a row that are padded at a time
+DOT_PADDED_BYTES = 64
+#: cycles per packed byte: contiguous columns, transposed; factor of the latter where the operand is also padded
+DOT_PACK_CYCLES, DOT_TRANSPOSE_CYCLES, DOT_PADDING_FACTOR = 0.1, 0.15, 1.5
+#: factor of a padded contraction, which is copied before and after
+DOT_PADDED_FACTOR = 1.05
+#: cost of a bfloat16 pair product in multiply-adds, on processors with AMX, whose pair product is slow
+SLOW_PAIRS_FACTOR = 3.2
+#: factor of vector accumulators of low-precision floats, each of which is converted
+UPCAST_FACTOR = 1.5
+
+# AMX tiles. -------------------------------------------------------------------------------------------------------
+
+#: rows of a tile
+AMX_ROWS = 16
+#: tiles of accumulators, rows by columns, that leave room for those of operands
+AMX_BLOCKS = ((2, 2), (2, 1), (1, 4), (1, 3), (1, 2), (1, 1))
+#: cycles: latency of an instruction, configuration of the unit, a row of results that leaves through memory
+AMX_LATENCY_CYCLES, AMX_SETUP_CYCLES, AMX_ROW_CYCLES = 52.0, 250.0, 3.0
+#: cycles per element of a padded operand
+AMX_PADDING_CYCLES = 0.1
+#: ways that a search samples from
+SAMPLED_AMX = 8
+
+# Layouts of operands. ---------------------------------------------------------------------------------------------
+
+#: cycles per element of a transposed copy, and per result whose lanes are added up
+RELAYOUT_CYCLES, RELAYOUT_RESULT_CYCLES = 2.0, 12.0
+#: uses from which on a strided operand is de-interleaved, and the largest stride
+DEINTERLEAVE_USES, DEINTERLEAVE_STRIDE = 8, 4
+#: uses from which on operands are upcast once
+UPCAST_USES = 48
+
+# Sliding windows. -------------------------------------------------------------------------------------------------
+
+#: unrolled terms of a window: most, and fewest where it slides along the vectors, whose shifted loads nothing shares
+WINDOW_TERMS, WINDOW_TERMS_ALONG = 32, 16
+#: share of the vector registers for accumulators; the others hold what windows share
+WINDOW_ACCUMULATORS = 1 / 4
+
+# Row blocking of chained products. --------------------------------------------------------------------------------
+
+#: share of L2 for the largest intermediate buffer: of a row block, of one that is all rows, and unblocked
+BLOCK_L2_SHARE, WHOLE_BLOCK_L2_SHARE, NEAR_L2_SHARE = 1 / 4, 3 / 4, 1 / 2
+#: rows of a block: fewest, most, and preferred multiple, so that blocks contain whole tiles
+BLOCK_FEWEST_ROWS, BLOCK_MOST_ROWS, BLOCK_ROWS_MULTIPLE = 16, 128, 8
+#: longest reduction that may fetch what all rows share from behind L2 for each block
+BLOCK_REDUCTION = 256
+
+# Single blocks. ---------------------------------------------------------------------------------------------------
+
+#: elements from which on a loop is parallel
+PARALLEL_ELEMENTS = 1 << 15
+#: chunks per core of a parallel loop
+CHUNKS_PER_CORE = 16
+#: steps of a reduction that take as long as an element that is computed and stored
+STEPS_PER_ELEMENT = 8
+#: rows that are added to accumulators at a time, and fewest columns of a thread
+ACCUMULATED_ROWS, THREAD_COLUMNS = 4, 256
+#: lanes that lowering transposes in registers, and the side of the squares of a transposed copy that stay in L1
+TRANSPOSED_LANES, TRANSPOSED_SIDE = 16, 32
+#: periods of a row up to which its loop is unrolled
+UNROLLED_PERIODS = 4
+#: steps of a reduction that are unrolled
+UNROLLED_STEPS = 64
+#: steps of a window reduction that are unrolled
+UNROLLED_WINDOW = 32
+
+# Inlining, estimates of blocks, memory of the heuristics. ---------------------------------------------------------
+
+#: cycles of a vector up to which computing it again is cheaper than storing it and loading it from L2
+INLINED_CYCLES = 4.0
+#: ratio of estimated times up to which a heuristic schedule is taken although the program as written seems faster
+ESTIMATE_TOLERANCE = 2.0
+#: size of an axis of which nothing is known
+TYPICAL_EXTENT = 512
+#: names of index arithmetic that are substituted in a block, which may grow with each
+SUBSTITUTED_NAMES = 8
+#: blocks whose accesses, and whose tiles, are remembered
+REMEMBERED = 64
