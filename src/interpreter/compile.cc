@@ -50,6 +50,7 @@ void Compiler::function(const Ref<PrimFunc>& func) {
   team_ = 0;
   together_ = true;
   varying_.clear();
+  data_.clear();
   parameters(*func);
   for (const analysis::SizeLimit& limit : analysis::size_limits(*func)) {
     int number = message("interpret/extent", limit.message, limit.node, limit.hint);
@@ -64,6 +65,7 @@ void Compiler::parameters(const PrimFunc& func) {
     int slot = take(1);
     function_->param_slots.push_back(slot);
     define(param, slot);
+    if (param.dtype().is_integral()) data_.insert(param.get());
   }
   // Plain variables first: other dimensions may be expressions of them.
   auto each_buffer = [&](auto&& work) {

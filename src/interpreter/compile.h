@@ -11,7 +11,9 @@
 
 #include "interpreter/code.h"
 #include "interpreter/interpreter.h"
+#include "ir/op.h"
 #include "ir/reduction_step.h"
+#include "ir/substitute.h"
 
 namespace tilewright::interpreter {
 
@@ -67,6 +69,9 @@ class Compiler {
 
   // expressions (compile_expr.cc): the slot of the value, which must not be written to
   int expr(const Expr& e);
+  /// Of an index, or of the start or extent of a loop (`what`): data in it must not leave its type, since kernels
+  /// compute it in 64 bits. Sizes are asked about when the function is called.
+  int index(const Expr& e, const char* what, const NodeRef& node);
   int binary(Kind kind, const Expr& a, const Expr& b, DataType result);
   int logic(const Expr& e, bool is_and, const Expr& a, const Expr& b);
   int cast(const Cast& cast);
@@ -91,7 +96,6 @@ class Compiler {
   void stmt(const Stmt& s);
   void for_loop(const Ref<For>& loop);
   void while_loop(const While& loop);
-  int iterations(const Expr& extent, const NodeRef& loop);
   /// A loop over [start, start + extent); loop_site: of a parallel one, else kNone.
   void iterate(const Ref<Var>& var, int start, int extent, int loop_site, const Stmt& body);
   void threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min, const Expr& extent,
@@ -115,6 +119,15 @@ class Compiler {
       if (!is_uniform(value)) varying_.insert(var.get());
     }
     if (std::set<int> threads = threads_in(values); !threads.empty()) threads_of_[var.get()] = std::move(threads);
+  }
+  /// Whether the value comes from memory or from a scalar that the caller passes.
+  bool is_data(const Expr& e) const {
+    const Effect effect = effect_of(e);
+    if (effect != Effect::kPure) return effect == Effect::kReadState;
+    return uses_any_var(e, [&](const Ref<Var>& v) { return data_.contains(v.get()); });
+  }
+  void note_data(const Ref<Var>& var, const Expr& value) {
+    if (is_data(value)) data_.insert(var.get());
   }
   /// The loops over threads, by number, that decide the values.
   std::set<int> threads_in(const std::vector<Expr>& values) const;
@@ -173,6 +186,7 @@ class Compiler {
   int team_ = 0;  // loops over threads
   bool together_ = true;
   std::unordered_set<const NodeBase*> varying_;
+  std::unordered_set<const NodeBase*> data_;  // variables that hold values of memory or scalars of the caller
   std::unordered_map<const NodeBase*, std::set<int>> threads_of_;  // of variables that threads decide
   int waits_ = 0;
   std::vector<std::string> pending_;

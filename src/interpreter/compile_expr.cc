@@ -1,6 +1,10 @@
 // Expressions. A variable is the slot of its value: values never change in their scope.
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "analysis/brief.h"
+#include "arith/fingerprint.h"
 #include "interpreter/compile.h"
 #include "ir/build.h"
 #include "ir/kind_cases.h"
@@ -77,6 +81,47 @@ bool is_dot_of_bytes(const Call& call, DataType type) {
                      [&](const NodeRef& arg) { return static_cast<const Expr&>(arg).dtype() == type; });
 }
 
+bool is_arithmetic(const Expr& e) {
+  if (!arith::is_index(e.dtype())) return false;
+  switch (e.kind()) {
+    case Kind::kAdd:
+    case Kind::kSub:
+    case Kind::kMul:
+    case Kind::kDiv:
+    case Kind::kMod:
+    case Kind::kFloorDiv:
+    case Kind::kFloorMod:
+    case Kind::kMin:
+    case Kind::kMax:
+    case Kind::kSelect:
+      return true;
+    case Kind::kCast:
+      return arith::is_widening_index_cast(*e.as<Cast>()) && is_arithmetic(e.as<Cast>()->value);
+    default:
+      return false;
+  }
+}
+
+/// An index as kernels compute it.
+Expr in_64_bits(const Expr& e) {
+  if (!is_arithmetic(e)) return tilewright::cast(DataType::int_(64), e);
+  if (const Cast* widened = e.as<Cast>()) return in_64_bits(widened->value);
+  if (const Select* s = e.as<Select>()) {
+    return make<Select>({s->condition, in_64_bits(s->true_value), in_64_bits(s->false_value)});
+  }
+  BinaryOperands operands = binary_operands(e);
+  Expr a = in_64_bits(*operands.a), b = in_64_bits(*operands.b);
+  switch (e.kind()) {  // what folds could be refused: the divisor of a quotient that nothing reaches may be 0
+#define TW_WIDE(Name) \
+  case Kind::k##Name: \
+    return make<Name>({std::move(a), std::move(b)}, e.span());
+    TW_BINARY_KINDS_BUT_LOGIC(TW_WIDE)
+#undef TW_WIDE
+    default:
+      return a;
+  }
+}
+
 }  // namespace
 
 int Compiler::binary(Kind kind, const Expr& a, const Expr& b, DataType result) {
@@ -130,6 +175,18 @@ int Compiler::cast(const Cast& cast) {
   return dst;
 }
 
+int Compiler::index(const Expr& e, const char* what, const NodeRef& node) {
+  const int value = expr(e);
+  if (!is_arithmetic(e) || !is_data(e)) return value;
+  const int wraps =
+      message("interpret/extent",
+              fmt::format("the {} {} leaves its type with the data that it reads", what, analysis::brief(e)), node,
+              "indices and bounds of loops must not overflow: bound what is read before adding to it, or "
+              "cast it to T.int64 first");
+  emit({.op = Op::kCheckEqual, .a = value, .b = expr(in_64_bits(e)), .extra = wraps});
+  return value;
+}
+
 // ---- memory ----------------------------------------------------------------------------------------------------
 
 Compiler::View Compiler::declare(const Ref<Buffer>& buffer, int data, const NodeRef& user) {
@@ -167,7 +224,7 @@ int Compiler::access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices
     int stride = view.strides.empty() ? kNone : view.strides[i];
     bool vector = indices[i].dtype().is_vector();
     if (vector) access.lanes = lanes_of(indices[i].dtype());
-    access.dimensions.push_back({expr(indices[i]), view.extents[i], stride, vector});
+    access.dimensions.push_back({index(indices[i], "index", node), view.extents[i], stride, vector});
   }
   if (predicate.defined()) access.mask = expr(predicate);
   access.site = site(node, buffer);

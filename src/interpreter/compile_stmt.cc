@@ -3,7 +3,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "analysis/brief.h"
 #include "interpreter/compile.h"
 #include "interpreter/team.h"
 #include "ir/build.h"
@@ -14,48 +13,7 @@
 #include "ir/traverse.h"
 
 namespace tilewright::interpreter {
-namespace {
-
-bool is_index(DataType type) { return type.is_int() && type.bits >= 32; }
-
-bool is_arithmetic(const Expr& e) {
-  return is_index(e.dtype()) && (e.is<Add>() || e.is<Sub>() || e.is<Mul>() || e.is<Min>() || e.is<Max>() ||
-                                 e.is<FloorDiv>() || e.is<FloorMod>());
-}
-
-/// What is cast to a wider type, or null.
-const Expr* widened(const Expr& e) {
-  const Cast* node = e.as<Cast>();
-  return node && is_index(e.dtype()) && is_arithmetic(node->value) && node->value.dtype().bits <= e.dtype().bits
-             ? &node->value
-             : nullptr;
-}
-
-/// An extent as kernels compute it.
-Expr in_64_bits(const Expr& e) {
-  if (const Expr* narrow = widened(e)) return in_64_bits(*narrow);
-  if (!is_arithmetic(e)) return cast(DataType::int_(64), e);
-  BinaryOperands operands = binary_operands(e);
-  return binary(e.kind(), in_64_bits(*operands.a), in_64_bits(*operands.b));
-}
-
-}  // namespace
-
 // ---- loops -----------------------------------------------------------------------------------------------------
-
-/// The number of iterations. Data in it must not wrap; sizes are asked about when the function is called.
-int Compiler::iterations(const Expr& extent, const NodeRef& loop) {
-  const Expr exact = exact_extent(extent);
-  const int count = expr(exact);
-  if (effect_of(extent) != Effect::kReadState || !(is_arithmetic(exact) || widened(exact))) return count;
-  const int wraps =
-      message("interpret/extent",
-              "the extent " + analysis::brief(extent) + " leaves its type with the data that it reads", loop,
-              "the extent of a loop must not overflow: bound what is read before adding to it, or cast "
-              "it to T.int64 first");
-  emit({.op = Op::kCheckEqual, .a = count, .b = expr(in_64_bits(exact)), .extra = wraps});
-  return count;
-}
 
 void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site, const Stmt& body) {
   int counter = take(1);
@@ -140,7 +98,7 @@ void Compiler::sequence(const SeqStmt& sequence) {
 void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min,
                        const Expr& extent, const Stmt& body) {
   auto axis = ThreadAxis::parse(tag);
-  int start = expr(min), count = iterations(extent, node);
+  int start = index(min, "start", node), count = index(exact_extent(extent), "extent", node);
   auto same = [&](const Bound& outer) { return axis && axis->is_unique() && outer.tag == tag; };
   auto around = std::find_if(bound_.begin(), bound_.end(), same);
   if (around != bound_.end()) {
@@ -182,8 +140,10 @@ void Compiler::for_loop(const Ref<For>& loop) {
     case ForKind::kSerial:
     case ForKind::kUnrolled:
       define_value(loop->loop_var, {loop->min, loop->extent});
-      under({loop->min, loop->extent},
-            [&] { iterate(loop->loop_var, expr(loop->min), iterations(loop->extent, loop), kNone, loop->body); });
+      under({loop->min, loop->extent}, [&] {
+        iterate(loop->loop_var, index(loop->min, "start", loop), index(exact_extent(loop->extent), "extent", loop),
+                kNone, loop->body);
+      });
       break;
     case ForKind::kParallel:
     case ForKind::kVectorized: {
@@ -191,7 +151,8 @@ void Compiler::for_loop(const Ref<For>& loop) {
       program_.loops.push_back({loop, loop->loop_var, is_vector ? "vectorized" : "parallel", {}, false, is_vector});
       int loop_site = static_cast<int>(program_.loops.size()) - 1;
       bool outer = std::exchange(together_, together_ && team_ == 0);  // what runs at the same time cannot wait
-      iterate(loop->loop_var, expr(loop->min), iterations(loop->extent, loop), loop_site, loop->body);
+      iterate(loop->loop_var, index(loop->min, "start", loop), index(exact_extent(loop->extent), "extent", loop),
+              loop_site, loop->body);
       together_ = outer;
       break;
     }
@@ -284,6 +245,7 @@ void Compiler::axes(const BlockRealize& realize, const NodeRef& node) {
     int value = expr(binding);
     define(axis.var, value);
     define_value(axis.var, {binding});
+    note_data(axis.var, binding);
     if (!axis.dom.defined()) continue;
     auto domain = domains_.find(binding.get());
     bool holds = domain != domains_.end() && same_expr(domain->second.first, axis.dom->min) &&
@@ -408,6 +370,7 @@ void Compiler::stmt(const Stmt& s) {
       const LetStmt& let = *s.as<LetStmt>();
       int value = expr(let.value);
       define_value(let.var, {let.value});
+      note_data(let.var, let.value);
       with_definition(let.var, value, [&] { stmt(let.body); });
       break;
     }

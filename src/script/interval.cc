@@ -1,6 +1,8 @@
 #include "script/interval.h"
 
 #include "arith/analyzer.h"
+#include "arith/fingerprint.h"
+#include "ir/build.h"
 #include "ir/structural.h"
 
 namespace tilewright::script {
@@ -28,6 +30,14 @@ Expr divide_lanes(const Expr& extent, const Expr& step) {
 }
 
 }  // namespace
+
+Expr as_index(const Expr& e) {
+  const DataType type = e.dtype();
+  if (arith::is_index(type)) return e;
+  auto number = const_int(e);
+  const bool is_small = type.bits < 32 || (number && *number >= 0 && *number <= INT32_MAX);
+  return cast(DataType::int_(is_small ? 32 : 64), e);
+}
 
 Expr extent_of(const Expr& start, const Expr& stop) {
   if (is_zero_literal(start)) {

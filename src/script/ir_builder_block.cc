@@ -7,6 +7,7 @@
 #include "ir/op.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
+#include "script/interval.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
 
@@ -229,19 +230,19 @@ Ref<Var> axis(IterType type, const Ref<Range>& dom, Expr binding, DataType dtype
   if (frame.init.defined()) {
     refuse("builder/axis-order", std::string(axis_name(type)) + " after T.init", "declare the axes first");
   }
-  int bits = std::max<int>(dom->min.dtype().bits, dom->extent.dtype().bits);
-  bits = std::max<int>(bits, dtype.bits);
+  const Expr min = as_index(dom->min), extent = as_index(dom->extent);
+  int bits = std::max<int>({min.dtype().bits, extent.dtype().bits, dtype.bits});
   if (binding.defined()) {
     if (!binding.dtype().is_integral() || !binding.dtype().is_scalar()) {
       refuse("builder/axis-dtype", "an axis is bound to a value of " + binding.dtype().str(),
              "bindings of axes are integers");
     }
-    if (!binding.is<IntImm>()) bits = std::max<int>(bits, binding.dtype().bits);
+    if (!binding.is<IntImm>()) bits = std::max<int>(bits, as_index(binding).dtype().bits);
   }
   DataType type_of_axis = DataType::int_(bits);
   Ref<Var> variable = var("v", type_of_axis);
   IRBuilder::current()->adopt(variable);
-  Ref<Range> own = range(cast(type_of_axis, dom->min), cast(type_of_axis, dom->extent));
+  Ref<Range> own = range(cast(type_of_axis, min), cast(type_of_axis, extent));
   frame.iter_vars.push_back(make<IterVar>({own, variable, type, ""}));
   frame.iter_values.push_back(binding.defined() ? cast(type_of_axis, binding) : binding);
   return variable;

@@ -327,6 +327,8 @@ void buffer_store(const Ref<Buffer>& buffer, const Operand& value, std::vector<E
 }
 
 Ref<Range> range_between(Expr start, Expr stop) {
+  start = as_index(start);
+  stop = as_index(stop);
   promote(start, stop);
   Expr extent = extent_of(start, stop);
   return make<Range>({std::move(start), std::move(extent)});

@@ -86,10 +86,11 @@ Expr need_condition(Expr condition, const char* what) {
 
 /// min and extent in the wider of both types; extents that are constants stay constants.
 ForFrame::Loop make_loop(Expr start, Expr stop) {
-  for (const Expr* bound : {&start, &stop}) {
+  for (Expr* bound : {&start, &stop}) {
     if (!(*bound).dtype().is_integral() || !(*bound).dtype().is_scalar() || (*bound).dtype().is_bool()) {
       refuse("builder/loop-dtype", "a loop over a range of " + (*bound).dtype().str(), "bounds of loops are integers");
     }
+    *bound = as_index(*bound);
   }
   promote(start, stop);
   Expr extent = extent_of(start, stop);

@@ -6,6 +6,7 @@
 #include <bit>
 #include <numeric>
 
+#include "arith/fingerprint.h"
 #include "codegen/llvm/emitter.h"
 #include "ir/traverse.h"
 
@@ -26,13 +27,8 @@ bool is_never(llvm::Value* mask, unsigned lane) {
          (is_never(both->getOperand(0), lane) || is_never(both->getOperand(1), lane));
 }
 
-bool is_index_type(DataType type) { return type.is_integral() && !type.is_bool() && type.is_scalar(); }
-
-/// Index arithmetic does not overflow, so the value of a wider type is the same value.
-bool is_transparent_cast(const Cast& cast) {
-  DataType from = cast.value.dtype(), to = cast.dtype;
-  return is_index_type(from) && is_index_type(to) && to.bits >= from.bits && (from.is_int() == to.is_int());
-}
+/// Whether the value at 64 bits is made of those of its operands: unsigned and narrow integers wrap in their type.
+bool has_no_overflow(const Expr& e) { return arith::is_index(e.dtype()) || e.is<IntImm>() || e.is<Var>(); }
 
 struct BinaryOperands {
   const Expr *a, *b;
@@ -60,7 +56,7 @@ int FunctionEmitter::depth_of(const Expr& e) const {
 }
 
 void FunctionEmitter::collect_terms(const Expr& e, int64_t factor, LinearIndex& into) const {
-  switch (e.kind()) {
+  switch (has_no_overflow(e) ? e.kind() : Kind::kVar) {
     case Kind::kIntImm:
       into.constant += factor * e.as<IntImm>()->value;
       return;
@@ -79,7 +75,7 @@ void FunctionEmitter::collect_terms(const Expr& e, int64_t factor, LinearIndex& 
       break;
     }
     case Kind::kCast:
-      if (is_transparent_cast(*e.as<Cast>())) return collect_terms(e.as<Cast>()->value, factor, into);
+      if (arith::is_widening_index_cast(*e.as<Cast>())) return collect_terms(e.as<Cast>()->value, factor, into);
       break;
     default:
       break;
@@ -93,14 +89,15 @@ void FunctionEmitter::collect_terms(const Expr& e, int64_t factor, LinearIndex& 
   into.terms.push_back({e, factor, depth_of(e)});
 }
 
-/// The value of a scalar integer expression at 64 bits.
+/// The value of a scalar integer expression at 64 bits. Arithmetic of int32 and int64 is done there, since it does not
+/// overflow; that of unsigned and of narrow integers wraps in its type.
 llvm::Value* FunctionEmitter::emit_index(const Expr& e) {
   llvm::Type* i64 = builder_.getInt64Ty();
   DataType type = e.dtype();
   auto binary = [&](BinaryOperands operand) {
     Value* a = emit_index(*operand.a);
     Value* b = emit_index(*operand.b);
-    DataType wide = type.is_int() ? DataType::int_(64) : DataType::uint(64);
+    constexpr DataType wide = DataType::int_(64);
     switch (e.kind()) {
       case Kind::kAdd:
         return builder_.CreateNSWAdd(a, b);
@@ -115,7 +112,7 @@ llvm::Value* FunctionEmitter::emit_index(const Expr& e) {
         return emit_division(e.kind(), wide, a, b, is_nonnegative(*operand.a) && is_nonnegative(*operand.b));
     }
   };
-  switch (e.kind()) {
+  switch (has_no_overflow(e) ? e.kind() : Kind::kCall) {
     case Kind::kIntImm:
       return llvm::ConstantInt::get(i64, static_cast<uint64_t>(e.as<IntImm>()->value));
     case Kind::kVar: {
@@ -124,7 +121,7 @@ llvm::Value* FunctionEmitter::emit_index(const Expr& e) {
       break;
     }
     case Kind::kCast:
-      if (is_transparent_cast(*e.as<Cast>())) return emit_index(e.as<Cast>()->value);
+      if (arith::is_widening_index_cast(*e.as<Cast>())) return emit_index(e.as<Cast>()->value);
       break;
     case Kind::kAdd:
       return binary(operands<Add>(e));

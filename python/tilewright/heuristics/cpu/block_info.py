@@ -182,8 +182,10 @@ class Sizes:
             if isinstance(inner, ir.BufferLoad):
                 loads.append(inner)
             elif isinstance(inner, ir.Var) and inner.dtype != "handle":
-                variables[inner] = ir.IntImm(
-                    inner.dtype, self._known.get(self._labels.get(inner, inner.name), TYPICAL_EXTENT)
+                size = self._known.get(self._labels.get(inner, inner.name), TYPICAL_EXTENT)
+                most: Any = _core.max_value(inner.dtype)
+                variables[inner] = _core.cast(
+                    inner.dtype, min(size, int(most)) if isinstance(most, ir.IntImm) else size
                 )
 
         _core.visit(expression, look)
