@@ -47,40 +47,117 @@ Expr rounded(DataType type, double value, const Operand* number = nullptr) {
   return float_imm(type, result);
 }
 
-/// A FloatImm of type float32 whose value is not rounded: make() would round it.
-Expr unrounded(double value) {
+/// A FloatImm of type float32 whose value is not rounded: make() would round it, and count an operation.
+Expr untyped(double value) {
   auto* node = new NodeOf<FloatImm>(FloatImm{kFloat32, value});
   node->dtype = kFloat32;
+  node->operations = 0;
   node->span = current_span();
   return Expr(node);
 }
+
+bool is_untyped(const NodeRef& node) { return node.is<FloatImm>() && node.get()->operations == 0; }
 
 bool is_choice(const NodeRef& node) {
   return node.is<Select>() || node.is<Broadcast>() || node.is<Min>() || node.is<Max>() ||
          (node.is<Call>() && is_call_to(Expr(node), Intrinsic::k_if_then_else));
 }
 
-/// The choice with `type` as the type of its values; calls `convert` for each.
+bool is_arithmetic(Kind kind) {
+  return kind == Kind::kAdd || kind == Kind::kSub || kind == Kind::kMul || kind == Kind::kDiv ||
+         kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
+}
+
+bool is_comparison(Kind kind) {
+  return kind == Kind::kEQ || kind == Kind::kNE || kind == Kind::kLT || kind == Kind::kLE || kind == Kind::kGT ||
+         kind == Kind::kGE;
+}
+
+/// The alternatives of a choice, or the operands of arithmetic; null where there are none, or only one.
+struct Parts {
+  const NodeRef *a = nullptr, *b = nullptr;
+};
+Parts parts_of(const NodeRef& node) {
+  if (const Select* v = node.as<Select>()) return {&v->true_value, &v->false_value};
+  if (const Broadcast* v = node.as<Broadcast>()) return {&v->value, nullptr};
+  if (is_choice(node) && node.is<Call>()) return {&node.as<Call>()->args[1], &node.as<Call>()->args[2]};
+  if (!is_choice(node) && !is_arithmetic(node.kind())) return {};
+  BinaryOperands operands = binary_operands(static_cast<const Expr&>(node));
+  return {operands.a, operands.b};
+}
+
+/// Whether all that the value is computed of are numbers for which `is_leaf` holds. The part that is less deep is
+/// asked first: a long sum that ends with anything else is none at once.
 template <class F>
-Expr convert_choice(const Expr& e, F&& convert) {
+bool is_tree_of(const NodeRef& node, F&& is_leaf) {
+  const NodeRef* at = &node;
+  for (;;) {
+    if (is_leaf(*at)) return true;
+    Parts parts = parts_of(*at);
+    if (!parts.a) return false;
+    if (parts.b && parts.a->get()->depth < parts.b->get()->depth) std::swap(parts.a, parts.b);
+    if (parts.b && !is_tree_of(*parts.b, is_leaf)) return false;
+    at = parts.a;
+  }
+}
+
+/// A choice between integers, or arithmetic of such choices.
+bool is_integer_tree(const NodeRef& node) {
+  if (!node.defined() || node.sort() != Sort::kExpr || node.is<IntImm>()) return false;
+  const DataType type = node.get()->dtype;
+  return type.is_integral() && !type.is_bool() && is_tree_of(node, [](const NodeRef& e) { return e.is<IntImm>(); });
+}
+
+/// The expression with `type` as the type of its values; calls `convert` for each part.
+template <class F>
+Expr convert_parts(const Expr& e, F&& convert) {
   if (const Select* v = e.as<Select>()) {
     return make<Select>({v->condition, convert(v->true_value), convert(v->false_value)}, e.span());
   }
   if (const Broadcast* v = e.as<Broadcast>()) return make<Broadcast>({convert(v->value), v->lanes}, e.span());
-  if (const Min* v = e.as<Min>()) return make<Min>({convert(v->a), convert(v->b)}, e.span());
-  if (const Max* v = e.as<Max>()) return make<Max>({convert(v->a), convert(v->b)}, e.span());
-  const Call* v = e.as<Call>();
-  Expr yes = convert(Expr(v->args[1])), no = convert(Expr(v->args[2]));
-  DataType type = yes.dtype();
-  return make<Call>({type, v->op, {v->args[0], std::move(yes), std::move(no)}}, e.span());
+  if (const Call* v = e.as<Call>()) {
+    Expr yes = convert(Expr(v->args[1])), no = convert(Expr(v->args[2]));
+    DataType type = yes.dtype();
+    return make<Call>({type, v->op, {v->args[0], std::move(yes), std::move(no)}}, e.span());
+  }
+  BinaryOperands operands = binary_operands(e);
+  Expr a = convert(*operands.a), b = convert(*operands.b);
+  switch (e.kind()) {
+#define TW_MAKE(Name) \
+  case Kind::k##Name: \
+    return make<Name>({std::move(a), std::move(b)}, e.span())
+    TW_MAKE(Min);
+    TW_MAKE(Max);
+    TW_MAKE(Add);
+    TW_MAKE(Sub);
+    TW_MAKE(Mul);
+    TW_MAKE(Div);
+    TW_MAKE(FloorDiv);
+    TW_MAKE(FloorMod);
+#undef TW_MAKE
+    default:
+      TW_CHECK(false, kind_name(e.kind()));
+      return e;
+  }
 }
 
 Expr as_float(DataType type, const Expr& e) {
   if (const FloatImm* v = e.as<FloatImm>()) return rounded(type, v->value);
-  if (is_choice(e) && keeps_digits(e)) {
-    return convert_choice(e, [&](const Expr& value) { return as_float(type, value); });
+  if (const Cast* v = e.as<Cast>(); v && is_integer_tree(v->value)) return cast(e.dtype().with_element(type), v->value);
+  if (keeps_digits(e)) {
+    return convert_parts(e, [&](const Expr& value) { return as_float(type, value); });
   }
   return cast(e.dtype().with_element(type), e);
+}
+
+/// A number as a part of a tree.
+Expr as_part(const Operand& number) {
+  if (const IntImm* v = number.node.as<IntImm>()) return untyped(int_to_float(v->dtype, kFloat64, v->value));
+  if (is_integer_tree(number.node)) {
+    const Expr e(number.node);
+    return make<Cast>({e.dtype().with_element(kFloat32), e});
+  }
+  return Expr(number.node);
 }
 
 bool fits(DataType type, const IntImm& number) {
@@ -135,24 +212,24 @@ Expr number_in(DataType type, const Operand& number) {
 Operand::Operand(NodeRef argument) : node(std::move(argument)), is_number(keeps_digits(node)) {}
 
 Operand number_of_python(double value) {
-  bool is_held = std::isnan(value) || round_float(kFloat32, value) == value;
-  Operand number(is_held ? Expr(float_imm(kFloat32, value)) : unrounded(value));
-  number.is_number = true;
+  Operand number(untyped(value));
   number.odd = value;
   return number;
 }
 
 bool keeps_digits(const NodeRef& node) {
-  if (const FloatImm* v = node.as<FloatImm>()) {
-    return !std::isnan(v->value) && round_float(v->dtype, v->value) != v->value;
-  }
-  if (!node.defined() || !is_choice(node)) return false;
-  if (const Select* v = node.as<Select>()) return keeps_digits(v->true_value) || keeps_digits(v->false_value);
-  if (const Broadcast* v = node.as<Broadcast>()) return keeps_digits(v->value);
-  if (const Min* v = node.as<Min>()) return keeps_digits(v->a) || keeps_digits(v->b);
-  if (const Max* v = node.as<Max>()) return keeps_digits(v->a) || keeps_digits(v->b);
-  const Call* v = node.as<Call>();
-  return keeps_digits(v->args[1]) || keeps_digits(v->args[2]);
+  if (!node.defined() || node.sort() != Sort::kExpr || node.get()->dtype.element() != kFloat32) return false;
+  bool has_float = false;
+  const bool is_tree = is_tree_of(node, [&](const NodeRef& e) {
+    has_float = has_float || is_untyped(e);
+    return is_untyped(e) || (e.is<Cast>() && is_integer_tree(e.as<Cast>()->value));
+  });
+  return is_tree && has_float;
+}
+
+bool fits_float32(const NodeRef& node) {
+  const FloatImm* v = node.as<FloatImm>();
+  return v && (std::isnan(v->value) || round_float(kFloat32, v->value) == v->value);
 }
 
 NodeRef settle(NodeRef node) {
@@ -198,21 +275,30 @@ std::pair<Expr, Expr> meet(const Operand& a, const Operand& b) {
 }
 
 std::pair<Expr, Expr> meet_alternatives(const Operand& a, const Operand& b) {
-  bool keeps = a.is_number && b.is_number && (keeps_digits(a.node) || keeps_digits(b.node));
-  if (!keeps || a.is_huge || b.is_huge) return meet(a, b);
-  auto as_number = [](const Operand& number) -> Expr {
-    const IntImm* v = number.node.as<IntImm>();
-    return v ? unrounded(int_to_float(v->dtype, kFloat64, v->value)) : Expr(number.node);
+  auto parts = meet_numbers(Kind::kMin, a, b);
+  return parts ? *std::move(parts) : meet(a, b);
+}
+
+std::optional<std::pair<Expr, Expr>> meet_numbers(Kind kind, const Operand& a, const Operand& b) {
+  auto is_part = [](const Operand& operand) {
+    return !(operand.is_huge && std::isinf(operand.odd)) && (operand.is_number || is_integer_tree(operand.node));
   };
-  Expr left = as_number(a), right = as_number(b);
+  const bool is_choice = kind == Kind::kMin || kind == Kind::kMax;
+  if (!is_choice && !is_arithmetic(kind) && !is_comparison(kind)) return {};
+  if (!is_part(a) || !is_part(b) || !(keeps_digits(a.node) || keeps_digits(b.node))) return {};
+  Expr left = as_part(a), right = as_part(b);
+  if (is_comparison(kind)) {
+    left = as_float(kFloat64, left);
+    right = as_float(kFloat64, right);
+  }
   promote(left, right);  // of a vector and a scalar
-  return {std::move(left), std::move(right)};
+  return std::pair(std::move(left), std::move(right));
 }
 
 Expr exact(const Operand& value) {
   if (value.is_huge) refuse_integer(value, DataType::int_(64));
   Expr e(value.node);
-  return keeps_digits(e) ? as_float(kFloat64, e) : e;
+  return keeps_digits(e) ? as_float(fits_float32(e) ? kFloat32 : kFloat64, e) : e;
 }
 
 Expr least(const Operand& a, const Operand& b, bool is_max) {

@@ -1,13 +1,16 @@
 // Numbers of Python where a program is built: a number keeps its value until it meets an operand, whose type it takes
 // (the table is in docs/types.md).
 //
-//   x64 * 0.1                         // all digits of 0.1
-//   T.if_then_else(c, 0.1, 0.2)       // alone float32; stored to float64, all digits
+//   x64 * 0.1                               // all digits of 0.1
+//   T.if_then_else(c, 0.1, 0.2)             // alone float32; stored to float64, all digits
+//   1.0 / T.if_then_else(c, 3.0, 7.0) * x64 // a tree of numbers: computed in float64
 //
-// A number that float32 does not hold is kept as a FloatImm of type float32 whose value is not rounded yet. Such nodes
-// exist between the calls that build an expression only: whatever becomes part of a statement is settled.
+// A float of Python is a FloatImm of type float32 whose value is not rounded yet: an untyped number, which counts no
+// operations. Choices between such numbers and arithmetic of them are trees of numbers; they exist between the calls
+// that build an expression only: whatever becomes part of a statement is settled.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "ir/build.h"
@@ -17,7 +20,7 @@ namespace tilewright {
 /// An argument from Python.
 struct Operand {
   NodeRef node;
-  bool is_number = false;  ///< a number of Python, or a choice between numbers that keeps their digits
+  bool is_number = false;  ///< a number of Python, or a tree of numbers
   bool is_huge = false;    ///< an integer of more than 64 bits; `node` is the nearest number of double precision
   double odd = 0;          ///< of integers: the value in double precision, rounded to odd: no later rounding is wrong
 
@@ -28,8 +31,11 @@ struct Operand {
 
 /// A float of Python.
 Operand number_of_python(double value);
-/// Whether the expression is a number, or chooses between numbers, with more digits than its type holds.
+/// Whether the expression is a float of Python, or a tree of numbers: what is computed of it may have more digits than
+/// its type holds.
 bool keeps_digits(const NodeRef& node);
+/// Whether it is a float that float32 holds.
+bool fits_float32(const NodeRef& node);
 /// The expression of the type that it has alone; what keeps no digits comes back as it is.
 NodeRef settle(NodeRef node);
 Expr settled(const Operand& operand);
@@ -41,6 +47,9 @@ Expr number_as(DataType type, const Operand& number);
 std::pair<Expr, Expr> meet(const Operand& a, const Operand& b);
 /// As meet(), but a choice between two numbers keeps their digits: the operands of Select, Min and the like.
 std::pair<Expr, Expr> meet_alternatives(const Operand& a, const Operand& b);
+/// The operands of an operator where both are numbers and one of them a float: of arithmetic as parts of a tree, of a
+/// comparison in float64. Nothing elsewhere.
+std::optional<std::pair<Expr, Expr>> meet_numbers(Kind kind, const Operand& a, const Operand& b);
 /// The smaller (or the larger) value.
 Expr least(const Operand& a, const Operand& b, bool is_max);
 /// A value that is given a type: by a cast, a declared variable or a buffer.

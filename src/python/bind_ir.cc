@@ -31,11 +31,40 @@ struct Crossing<&Cast::value> {
 
 namespace {
 
+/// What a node of two values is made of: numbers as they meet, anything else as it is.
+std::pair<Expr, Expr> values_of_node(Kind kind, const Operand& a, const Operand& b) {
+  if (!a.node.defined() || !b.node.defined()) return {Expr(a.node), Expr(b.node)};
+  if (auto numbers = meet_numbers(kind, a, b)) return *std::move(numbers);
+  return {settled(a), settled(b)};
+}
+
+template <class T>
+constexpr bool kHasTwoOperands = requires(T node) {
+  node.a;
+  node.b;
+};
+
 template <class T, class Class, auto... M>
 void bind_fields(Class& cls, Fields<M...>) {
   (cls.def_prop_ro(field_name<M>(), [](const NodeOf<T>& self) { return Crossing<M>::give(self.data.*M); }), ...);
   cls.attr("__match_args__") = nb::make_tuple(detail::kMemberName<M>...);
 
+  if constexpr (kHasTwoOperands<T>) {
+    cls.def(nb::new_([](const Operand& a, const Operand& b) {
+              auto [left, right] = values_of_node(KindOf<T>::kind, a, b);
+              return make<T>({std::move(left), std::move(right)});
+            }),
+            "a"_a.none() = nb::none(), "b"_a.none() = nb::none());
+    return;
+  }
+  if constexpr (std::is_same_v<T, Select>) {
+    cls.def(nb::new_([](Expr condition, const Operand& true_value, const Operand& false_value) {
+              auto [yes, no] = values_of_node(Kind::kMin, true_value, false_value);
+              return make<T>({std::move(condition), std::move(yes), std::move(no)});
+            }),
+            "condition"_a.none() = nb::none(), "true_value"_a.none() = nb::none(), "false_value"_a.none() = nb::none());
+    return;
+  }
   T defaults{};
   // One argument a field, in the order of the list; a handle left out is None, which make() refuses where it matters.
   cls.def(nb::new_([](typename Crossing<M>::type... values) {
@@ -54,25 +83,33 @@ void bind_node(nb::module_& m, const char* name) {
 
 // ---- operators
 
-template <Expr (*F)(Expr, Expr)>
+/// `K` is the kind of node that F makes, where numbers are parts of it (ir/literal.h).
+template <Expr (*F)(Expr, Expr), Kind K>
 Expr apply(const Operand& a, const Operand& b) {
   if (!a.is_number && !b.is_number) return F(Expr(a.node), Expr(b.node));
+  if (auto parts = meet_numbers(K, a, b)) {
+    if (parts->first.is<FloatImm>() && parts->second.is<FloatImm>()) {
+      Expr folded = F(exact(parts->first), exact(parts->second));
+      if (auto number = const_float(folded)) return Expr(number_of_python(*number).node);
+    }
+    return F(std::move(parts->first), std::move(parts->second));
+  }
   auto [left, right] = meet(a, b);
   return F(std::move(left), std::move(right));
 }
 
-template <Expr (*F)(Expr, Expr)>
+template <Expr (*F)(Expr, Expr), Kind K = Kind::kCall>
 void bind_operator(nb::class_<ExprNode, NodeBase>& cls, const char* name, const char* reflected) {
   cls.def(name, [](const Operand& self, nb::handle other) -> nb::object {
     Operand b;
     if (!operand_from_python(other, b) || !b.is_expr()) return nb::borrow(Py_NotImplemented);
-    return node_to_python(apply<F>(self, b));
+    return node_to_python(apply<F, K>(self, b));
   });
   if (!reflected) return;
   cls.def(reflected, [](const Operand& self, nb::handle other) -> nb::object {
     Operand b;
     if (!operand_from_python(other, b) || !b.is_expr()) return nb::borrow(Py_NotImplemented);
-    return node_to_python(apply<F>(b, self));
+    return node_to_python(apply<F, K>(b, self));
   });
 }
 
@@ -110,34 +147,37 @@ bool truth(const Expr& e) {
 }
 
 void bind_expr_operators(nb::class_<ExprNode, NodeBase>& cls) {
-  bind_operator<add>(cls, "__add__", "__radd__");
-  bind_operator<sub>(cls, "__sub__", "__rsub__");
-  bind_operator<mul>(cls, "__mul__", "__rmul__");
-  bind_operator<div>(cls, "__truediv__", "__rtruediv__");
-  bind_operator<floordiv>(cls, "__floordiv__", "__rfloordiv__");
-  bind_operator<floormod>(cls, "__mod__", "__rmod__");
+  bind_operator<add, Kind::kAdd>(cls, "__add__", "__radd__");
+  bind_operator<sub, Kind::kSub>(cls, "__sub__", "__rsub__");
+  bind_operator<mul, Kind::kMul>(cls, "__mul__", "__rmul__");
+  bind_operator<div, Kind::kDiv>(cls, "__truediv__", "__rtruediv__");
+  bind_operator<floordiv, Kind::kFloorDiv>(cls, "__floordiv__", "__rfloordiv__");
+  bind_operator<floormod, Kind::kFloorMod>(cls, "__mod__", "__rmod__");
   bind_operator<power>(cls, "__pow__", "__rpow__");
   bind_operator<bit_and>(cls, "__and__", "__rand__");
   bind_operator<bit_or>(cls, "__or__", "__ror__");
   bind_operator<integer_call<Intrinsic::k_bitwise_xor>>(cls, "__xor__", "__rxor__");
   bind_operator<integer_call<Intrinsic::k_shift_left>>(cls, "__lshift__", "__rlshift__");
   bind_operator<integer_call<Intrinsic::k_shift_right>>(cls, "__rshift__", "__rrshift__");
-  bind_operator<eq>(cls, "__eq__", nullptr);
-  bind_operator<ne>(cls, "__ne__", nullptr);
-  bind_operator<lt>(cls, "__lt__", nullptr);
-  bind_operator<le>(cls, "__le__", nullptr);
-  bind_operator<gt>(cls, "__gt__", nullptr);
-  bind_operator<ge>(cls, "__ge__", nullptr);
+  bind_operator<eq, Kind::kEQ>(cls, "__eq__", nullptr);
+  bind_operator<ne, Kind::kNE>(cls, "__ne__", nullptr);
+  bind_operator<lt, Kind::kLT>(cls, "__lt__", nullptr);
+  bind_operator<le, Kind::kLE>(cls, "__le__", nullptr);
+  bind_operator<gt, Kind::kGT>(cls, "__gt__", nullptr);
+  bind_operator<ge, Kind::kGE>(cls, "__ge__", nullptr);
   // As TVM's Python does; for floats 0 - x would lose the sign of zero.
-  cls.def("__neg__",
-          [](const Expr& self) { return self.dtype().is_uint() ? -self : self * constant(self.dtype(), int64_t{-1}); });
-  cls.def("__pos__", [](const Expr& self) { return self; });
+  cls.def("__neg__", [](const Operand& self) {
+    if (self.is_number) return apply<mul, Kind::kMul>(self, number_of_python(-1));
+    const Expr value(self.node);
+    return value.dtype().is_uint() ? -value : value * constant(value.dtype(), int64_t{-1});
+  });
+  cls.def("__pos__", [](const Operand& self) { return Expr(self.node); });
   cls.def("__invert__", [](const Expr& self) {
     return self.dtype().is_bool() ? logical_not(self) : call(Intrinsic::k_bitwise_not, {self});
   });
   cls.def("__hash__", [](const ExprNode& self) { return reinterpret_cast<uintptr_t>(&self) >> 4; });
   cls.def("__bool__", &truth);
-  cls.def("astype", [](const Expr& self, DataType dtype) { return cast(dtype, self); }, "dtype"_a);
+  cls.def("astype", [](const Operand& self, DataType dtype) { return cast(dtype, self); }, "dtype"_a);
   cls.def_ro("dtype", &ExprNode::dtype);
 }
 
@@ -334,13 +374,13 @@ void bind_builders(nb::module_& m) {
         return dtype ? cast(*dtype, number) : settled(number);
       },
       "value"_a, "dtype"_a = nb::none(), "A constant: of int32, float32 or bool where no data type is given.");
-#define TW_FUNCTION(name, function, doc) \
-  m.def(name, [](const Operand& a, const Operand& b) { return apply<function>(a, b); }, "a"_a, "b"_a, doc)
-  TW_FUNCTION("truncdiv", truncdiv, "The quotient of integers, rounded towards zero.");
-  TW_FUNCTION("truncmod", truncmod, "What truncdiv() leaves: of the sign of the dividend.");
-  TW_FUNCTION("floordiv", floordiv, "The quotient of integers, rounded down.");
-  TW_FUNCTION("floormod", floormod, "What floordiv() leaves: of the sign of the divisor.");
-  TW_FUNCTION("ceildiv", ceildiv, "The quotient of integers, rounded up.");
+#define TW_FUNCTION(name, function, kind, doc) \
+  m.def(name, [](const Operand& a, const Operand& b) { return apply<function, kind>(a, b); }, "a"_a, "b"_a, doc)
+  TW_FUNCTION("truncdiv", truncdiv, Kind::kCall, "The quotient of integers, rounded towards zero.");
+  TW_FUNCTION("truncmod", truncmod, Kind::kCall, "What truncdiv() leaves: of the sign of the dividend.");
+  TW_FUNCTION("floordiv", floordiv, Kind::kFloorDiv, "The quotient of integers, rounded down.");
+  TW_FUNCTION("floormod", floormod, Kind::kFloorMod, "What floordiv() leaves: of the sign of the divisor.");
+  TW_FUNCTION("ceildiv", ceildiv, Kind::kCall, "The quotient of integers, rounded up.");
 #undef TW_FUNCTION
   m.def(
       "min", [](const Operand& a, const Operand& b) { return least(a, b, false); }, "a"_a, "b"_a, "The smaller value.");

@@ -69,8 +69,8 @@ Expr intrinsic(std::string_view name, std::vector<Operand> args) {
 }
 
 Expr operator_node(Kind kind, const Operand& left, const Operand& right) {
-  bool is_choice = kind == Kind::kMin || kind == Kind::kMax;
-  auto [a, b] = is_choice ? meet_alternatives(left, right) : meet(left, right);
+  auto numbers = meet_numbers(kind, left, right);
+  auto [a, b] = numbers ? *std::move(numbers) : meet(left, right);
   switch (kind) {
 #define TW_NODE(Name) \
   case Kind::k##Name: \
@@ -109,11 +109,12 @@ Expr cast_node(DataType type, const Operand& value) {
   if (!type.is_float()) return make<Cast>({type, exact(value)});
   // The node keeps a constant whose cast, when the program runs, gives the number rounded once. Of integers it may be
   // infinite, too: T.Cast says that it is meant.
-  const Expr given(value.node);
+  if (keeps_digits(value.node) && !fits_float32(value.node)) return cast(type, number_as(type.element(), value));
+  const Expr given = value.is_huge ? Expr(value.node) : settled(value);
   const bool is_infinite = given.is<IntImm>() && !std::isfinite(const_float(cast(type, given)).value_or(0));
   if (is_infinite) return make<Cast>({type, given});
   Expr wanted = number_as(type.element(), value);
-  if (type.is_vector() || value.is_huge || keeps_digits(value.node)) return cast(type, std::move(wanted));
+  if (type.is_vector() || value.is_huge) return cast(type, std::move(wanted));
   bool is_same = const_float(cast(type, given)) == const_float(wanted) || !const_float(wanted).has_value();
   return is_same ? make<Cast>({type, given}) : wanted;
 }
