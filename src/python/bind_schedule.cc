@@ -20,6 +20,7 @@
 #include "schedule/primitives/get_block.h"
 #include "schedule/primitives/set_axis_separator.h"
 #include "schedule/primitives/transform_layout.h"
+#include "schedule/sizes_by_name.h"
 #include "script/printer.h"
 
 namespace tilewright::python {
@@ -75,7 +76,8 @@ class ScheduleArguments {
       }
       put(values, i, item);
     }
-    for (const auto& [i, function] : functions_) values[i] = index_map(function, info_.params[i], arity(values, i));
+    const nb::dict sizes = sizes_by_name(values);
+    for (const auto& [i, function] : functions_) values[i] = index_map(function, i, arity(values, i), sizes);
     return values;
   }
 
@@ -200,11 +202,27 @@ class ScheduleArguments {
     return number;
   }
 
+  /// What functions of indices may name without defining it, as printed traces do: lambda i, j: (i * n + j,).
+  nb::dict sizes_by_name(const std::vector<std::optional<Value>>& values) const {
+    nb::dict sizes;
+    const Value* block = find(values, "block");
+    const BlockRV* rv = block ? block->as<BlockRV>() : nullptr;
+    const State& state = self_->schedule.state();
+    if (!rv || !state.find(*rv).ok()) return sizes;
+    for (const Ref<Var>& size : schedule::sizes_of(state, state.handle(rv->index).func)) {
+      const nb::str name(size->name_hint.c_str());
+      if (!sizes.contains(name)) sizes[name] = node_to_python(size);
+    }
+    return sizes;
+  }
+
   /// lambda i, j: (j, i) is called with variables of these names.
-  Value index_map(nb::handle function, const Param& param, std::optional<size_t> arity) {
+  Value index_map(nb::handle function, size_t at, std::optional<size_t> arity, const nb::dict& sizes) {
+    const Param& param = info_.params[at];
     nb::object trace = nb::module_::import_("tilewright.script.tir.intrinsics").attr("index_map_with_separators");
     nb::object count = arity ? nb::object(nb::int_(*arity)) : nb::none();
-    nb::tuple made = nb::tuple(trace(function, "ndim"_a = count, "ranges"_a = param.name == "gen_new_ranges"));
+    nb::tuple made =
+        nb::tuple(trace(function, "ndim"_a = count, "ranges"_a = param.name == "gen_new_ranges", "sizes"_a = sizes));
     if (param.name == "index_map") separators_ = nb::cast<std::vector<int64_t>>(made[1]);
     return {nb::cast<NodeRef>(made[0])};
   }

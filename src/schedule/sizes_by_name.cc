@@ -25,11 +25,14 @@ std::optional<uint32_t> function_taken_by(const State& state, const Instruction&
   return found;
 }
 
-/// Parameters, and sizes of buffers.
-std::vector<Ref<Var>> sizes_of(const PrimFunc& func) {
+}  // namespace
+
+std::vector<Ref<Var>> sizes_of(const State& state, uint32_t number) {
   std::vector<Ref<Var>> sizes;
-  for (const Ref<Var>& param : func.params) {
-    const Ref<Buffer> buffer = func.buffer_of(param);
+  const PrimFunc* func = state.function_at(number).as<PrimFunc>();
+  if (!func) return sizes;
+  for (const Ref<Var>& param : func->params) {
+    const Ref<Buffer> buffer = func->buffer_of(param);
     if (!buffer.defined()) {
       sizes.push_back(param);
     } else {
@@ -39,14 +42,11 @@ std::vector<Ref<Var>> sizes_of(const PrimFunc& func) {
   return sizes;
 }
 
-}  // namespace
-
 Result<Instruction> with_sizes_by_name(const State& state, Instruction instruction) {
   if (!takes_functions(instruction)) return instruction;
   const auto number = function_taken_by(state, instruction);
-  const PrimFunc* func = number ? state.function_at(*number).as<PrimFunc>() : nullptr;
-  if (!func) return instruction;
-  const std::vector<Ref<Var>> sizes = sizes_of(*func);
+  if (!number || !state.function_at(*number).is<PrimFunc>()) return instruction;
+  const std::vector<Ref<Var>> sizes = sizes_of(state, *number);
   VarMap renamed;
   std::optional<Diagnostic> missing;
   const auto look = [&](const Ref<Var>& v) {

@@ -359,3 +359,44 @@ def test_the_only_function_may_be_called_otherwise():
     two = tw.Schedule(tw.ir.IRModule({"main": program, "f": program}))
     with pytest.raises(tw.ScheduleError, match="no function 'mine'"):
         sch.trace.apply_to_schedule(two)
+
+
+def test_printed_traces_that_name_sizes_run():
+    """Where nothing around defines the size or T; a size of a trace and a number of the caller are told apart."""
+
+    @T.prim_func
+    def main(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, n))
+        B = T.match_buffer(b, (n, n))
+        for i, j in T.grid(n, n):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + 1.0
+
+    n = main.buffer_map[main.params[0]].shape[0]
+    for function in (
+        lambda i, j: (i * n + j,),
+        lambda i, j: (j, n - 1 - i),
+        lambda i, j: tuple(value * n + j for value in [i]),
+    ):
+        sch = tw.Schedule(main)
+        sch.transform_layout("B", ("write", 0), function)
+        text = "\n".join(sch.trace.as_python())
+        assert "n" in text and "lambda" in text
+        names: dict = {"sch": tw.Schedule(main)}
+        exec(text, names)
+        ir.assert_structural_equal(names["sch"].mod, sch.mod)
+        assert names["sch"].trace.as_python() == sch.trace.as_python()
+        assert "n" not in names and "T" not in names
+    sch = tw.Schedule(main)
+    sch.annotate_buffer_access("B", 0, "read", lambda i, j: (T.max(i - 1, 0), T.min(i + 1, n), j, j + 1))
+    names = {"sch": tw.Schedule(main)}
+    exec("\n".join(sch.trace.as_python()), names)
+    ir.assert_structural_equal(names["sch"].mod, sch.mod)
+    # What is defined around is meant.
+    sch = tw.Schedule(main)
+    exec("sch.transform_layout('B', ('write', 0), lambda i, j: (i * n, j))", {"sch": sch, "n": 1})
+    assert "lambda i, j: (i, j)" in str(sch.trace)
+    with pytest.raises(NameError):
+        exec("sch.transform_layout('B', ('write', 0), lambda i, j: (i * m, j))", {"sch": sch})

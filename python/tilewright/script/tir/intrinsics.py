@@ -8,6 +8,10 @@ from __future__ import annotations
 import inspect as _inspect
 import re as _re
 from collections.abc import Callable, Sequence
+from collections.abc import Iterator as _Iterator
+from collections.abc import Mapping as _Mapping
+from types import CodeType as _CodeType
+from types import FunctionType as _FunctionType
 from typing import Any
 
 from tilewright import _core
@@ -242,6 +246,29 @@ def _index_variables(mapping: Callable[..., Any], ndim: int | None, dtype: str) 
     return positional, named
 
 
+def _names_in(code: _CodeType) -> _Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, _CodeType):
+            yield from _names_in(inner)
+
+
+def _with_names(mapping: Callable[..., Any], sizes: _Mapping[str, Any]) -> Callable[..., Any]:
+    """The function, which finds `T` and these sizes where it names what is defined nowhere."""
+    if not isinstance(mapping, _FunctionType):
+        return mapping
+    known, code = mapping.__globals__, mapping.__code__
+    missing = {name for name in _names_in(code) if name not in known and (name in sizes or name == "T")}
+    if not missing:
+        return mapping
+    from tilewright.script import tir
+
+    found = {name: sizes.get(name, tir) for name in missing}
+    made = _FunctionType(code, {**known, **found}, mapping.__name__, mapping.__defaults__, mapping.__closure__)
+    made.__kwdefaults__ = mapping.__kwdefaults__
+    return made
+
+
 def index_map_with_separators(
     mapping: Callable[..., Any],
     *,
@@ -249,6 +276,7 @@ def index_map_with_separators(
     inverse_index_map: Any = None,
     index_dtype: str = "int32",
     ranges: bool = False,
+    sizes: _Mapping[str, Any] | None = None,
 ) -> tuple[Any, list[int]]:
     """The map of indices that a function says, and where it gives AXIS_SEPARATOR among them.
 
@@ -258,7 +286,9 @@ def index_map_with_separators(
         inverse_index_map: the way back, as a map or a function.
         index_dtype: the type of the indices.
         ranges: the function gives ranges, each as a pair of a start and an end, or one index alone.
+        sizes: what the function may name without that anything around it defines it: printed traces do.
     """
+    mapping = _with_names(mapping, sizes or {})
     positional, named = _index_variables(mapping, ndim, index_dtype)
     result = mapping(*positional, **named)
     final: list[Any] = []
