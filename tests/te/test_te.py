@@ -330,3 +330,28 @@ def test_negative_extents_are_refused(shape):
         with pytest.raises(tw.ArgumentError, match=r"the extent of dimension [01] is -") as error:
             make()
         assert "hint: an extent is at least 0" in str(error.value)
+
+
+def test_an_axis_is_a_value_of_a_reducer():
+    """argmax of (k, A[i, k]), a sum over k: the index itself is what is combined."""
+    A = te.placeholder((4, 5), name="A")
+    k = te.reduce_axis((2, 5), name="k")
+    argmax = te.comm_reducer(
+        lambda x, y: (
+            te.if_then_else(x[1] >= y[1], x[0], y[0]),
+            te.if_then_else(x[1] >= y[1], x[1], y[1]),
+        ),
+        lambda index, value: (te.const(-1, index), te.min_value(value)),
+    )
+    data = np.random.default_rng(0).permutation(20).reshape(4, 5).astype("float32")
+    at = te.compute((4,), lambda i: argmax((k, A[i, k]), axis=k), name="at")
+    found = tw.compile(te.create_prim_func([A, *at]))(data)
+    assert found[0].tolist() == (data[:, 2:].argmax(1) + 2).tolist()
+    own = te.comm_reducer(lambda x, y: x + y, lambda dtype: te.const(0, dtype))
+    for formula, want in [
+        (lambda i: te.sum(k, axis=k), [2 + 3 + 4] * 4),
+        (lambda i: te.max(k, axis=[k]), [4] * 4),
+        (lambda i: own(k, axis=k, where=k > 2), [3 + 4] * 4),
+        (lambda i: te.sum(own(k, i), axis=k), [9 + 3 * i for i in range(4)]),
+    ]:
+        assert tw.compile(te.create_prim_func([te.compute((4,), formula)]))().tolist() == want

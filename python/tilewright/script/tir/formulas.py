@@ -142,6 +142,8 @@ def constant(value: Any, dtype: str | None) -> _core.Expr:
 def _as_expr(value: Any, dtype: str | None = None) -> _core.Expr:
     if isinstance(value, _core.Expr):
         return value
+    if isinstance(value, _core.IterVar):
+        return value.var
     if isinstance(value, int | float) or (hasattr(value, "item") and getattr(value, "ndim", None) == 0):
         return constant(value, dtype)
     hint = "index it: A[i, j]" if hasattr(value, "shape") else "an expression of the indices, such as A[i, j] + 1.0"
