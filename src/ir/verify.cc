@@ -69,6 +69,7 @@ class Verifier {
   void check_same_threads(const Thread& outer, const Thread& inner, const NodeRef& where, const Stmt& body);
   void call(const Call& call, const NodeRef& where);
   void call_function(const Call& call, const std::string& name, const NodeRef& where);
+  void check_returned(const Call& call, const NodeRef& where);
   void call_intrinsic(const Call& call, const NodeRef& where);
   void annotations(const Annotations& values, const NodeRef& where);
   template <class T>
@@ -86,6 +87,7 @@ class Verifier {
   Stage stage_;
   Rules rules_;
   bool closed_ = false;  // inside a function: nothing is free
+  Type result_;          // of the function
   const Module* module_ = nullptr;
   std::unordered_set<const NodeBase*> defined_, ever_;
   std::unordered_map<const NodeBase*, Ref<Buffer>> memory_;  ///< of pointers that came with a buffer
@@ -208,6 +210,7 @@ void Verifier::module(const Module& module, const NodeRef& where) {
 
 void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
   bool outer = std::exchange(closed_, true);
+  const Type result = std::exchange(result_, func.ret_type);
   annotations(func.attrs, where);
   NodeRef symbol = func.attrs.get("global_symbol");
   if (symbol.defined() && !symbol.is<StringImm>()) fail("verify/function", "global_symbol is no string", where);
@@ -243,6 +246,7 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
   for (const auto& [param, buffer] : func.buffer_map) undefine_buffer(buffer);
   undefine_sizes(known_sizes);
   for (const Ref<Var>& param : func.params) undefine(param);
+  result_ = result;
   closed_ = outer;
 }
 
@@ -493,6 +497,22 @@ void Verifier::pass_memory(const NodeRef& argument, const Buffer& wanted, const 
   }
 }
 
+/// What a caller reads has the type that the function says.
+void Verifier::check_returned(const Call& call, const NodeRef& where) {
+  if (call.args.size() != 1 || call.args[0].sort() != Sort::kExpr || !closed_) return;
+  const std::string type = call.args[0].get()->dtype.str();
+  const PrimType* result = result_.as<PrimType>();
+  if (!result) {
+    return fail("verify/return", "the function returns a value of type " + type + ", and says no type of its result",
+                where, "write it behind the parameters, def f(...) -> T." + type + ":, or store the value to a buffer");
+  }
+  if (result->dtype != call.args[0].get()->dtype) {
+    fail("verify/return",
+         "the function returns a value of type " + type + ", and its result is said to be " + result->dtype.str(),
+         where, "cast it: T.Cast(\"" + result->dtype.str() + "\", ...)");
+  }
+}
+
 void Verifier::call_intrinsic(const Call& call, const NodeRef& where) {
   Intrinsic intrinsic = intrinsic_of(call);
   if (intrinsic == Intrinsic::kUnknown) return;
@@ -503,6 +523,7 @@ void Verifier::call_intrinsic(const Call& call, const NodeRef& where) {
                 name + " takes " + std::to_string(row.arity) + " arguments, not " + std::to_string(call.args.size()),
                 where);
   }
+  if (intrinsic == Intrinsic::k_ret) check_returned(call, where);
   if (row.typing == Typing::kExplicit || call.args.empty()) return;
   size_t decides = row.typing == Typing::kSecond ? 1 : 0;
   if (call.args[decides].sort() != Sort::kExpr) return fail("verify/intrinsic", name + " of what is no value", where);

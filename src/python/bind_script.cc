@@ -459,6 +459,7 @@ void bind_expressions(nb::module_& m) {
     throw nb::value_error("no operator of that name");
   });
   m.def("select_node", &script::select_node);
+  m.def("as_condition", &script::as_condition);
   m.def("cast_node", &script::cast_node);
   m.def("call",
         [](DataType dtype, const std::string& op, const std::vector<NodeRef>& args) { return call(dtype, op, args); });

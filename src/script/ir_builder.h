@@ -277,6 +277,8 @@ void prefetch(const Ref<BufferRegion>& region);
 Ref<Var> fresh_var(Type type, bool is_size = false);
 /// T.NAME(args): operands of two-sided ones are brought to one type, the result's type follows from the arguments.
 Expr intrinsic(std::string_view name, std::vector<Operand> args);
+/// What a number is where it decides something: whether it is not 0. Anything else comes back as it is.
+Expr as_condition(Expr value);
 /// The operator's node as it is, without folding; operands of different types are cast.
 Expr operator_node(Kind kind, const Operand& left, const Operand& right);
 Expr select_node(Expr condition, const Operand& true_value, const Operand& false_value);

@@ -200,9 +200,10 @@ void where(Expr predicate) {
   if (frame.predicate.defined()) {
     refuse("builder/twice", "T.where is given twice", "join the conditions with T.And, or `and`");
   }
-  if (predicate.dtype().is_integral() && !predicate.dtype().is_bool()) predicate = cast(DataType::bool_(), predicate);
+  predicate = as_condition(std::move(predicate));
   if (!predicate.dtype().is_bool()) {
-    refuse("builder/condition", "the condition of T.where is " + predicate.dtype().str(), "it must be bool");
+    refuse("builder/condition", "the condition of T.where is " + predicate.dtype().str(),
+           "it must be bool, or one number");
   }
   frame.predicate = std::move(predicate);
 }

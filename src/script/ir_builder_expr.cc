@@ -38,6 +38,14 @@ std::vector<Expr> meet_all(const IntrinsicRow& row, std::vector<Operand> args) {
   return exprs;
 }
 
+/// A number that is returned takes the type of the result.
+Expr returned(const Operand& value) {
+  const IRBuilder* builder = IRBuilder::current();
+  const PrimFuncFrame* function = builder && value.is_number ? builder->find<PrimFuncFrame>() : nullptr;
+  const PrimType* type = function ? function->ret_type.as<PrimType>() : nullptr;
+  return type ? cast(type->dtype, value) : settled(value);
+}
+
 }  // namespace
 
 Expr intrinsic(std::string_view name, std::vector<Operand> args) {
@@ -56,6 +64,7 @@ Expr intrinsic(std::string_view name, std::vector<Operand> args) {
     refuse("builder/intrinsic", "an argument of T." + std::string(name) + " is None", "pass an expression");
   }
   bool all_exprs = std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.is_expr(); });
+  if (intrinsic == Intrinsic::k_ret && all_exprs) args[0] = returned(args[0]);
   if (row.typing == Typing::kExplicit || !all_exprs) {
     std::vector<NodeRef> nodes;
     for (const Operand& arg : args) nodes.push_back(arg.is_expr() ? settled(arg) : arg.node);
@@ -63,9 +72,15 @@ Expr intrinsic(std::string_view name, std::vector<Operand> args) {
   }
   if (row.typing == Typing::kSecond) {
     auto [yes, no] = meet_alternatives(args[1], args[2]);
-    return if_then_else(settled(args[0]), std::move(yes), std::move(no));
+    return if_then_else(as_condition(settled(args[0])), std::move(yes), std::move(no));
   }
   return call(intrinsic, meet_all(row, std::move(args)));
+}
+
+Expr as_condition(Expr value) {
+  const DataType type = value.dtype();
+  const bool is_number = type.is_integral() || type.is_float();
+  return is_number && !type.is_bool() ? cast(type.with_element(DataType::bool_()), std::move(value)) : value;
 }
 
 Expr operator_node(Kind kind, const Operand& left, const Operand& right) {
@@ -101,7 +116,7 @@ Expr operator_node(Kind kind, const Operand& left, const Operand& right) {
 
 Expr select_node(Expr condition, const Operand& true_value, const Operand& false_value) {
   auto [yes, no] = meet_alternatives(true_value, false_value);
-  return make<Select>({std::move(condition), std::move(yes), std::move(no)});
+  return make<Select>({as_condition(std::move(condition)), std::move(yes), std::move(no)});
 }
 
 Expr cast_node(DataType type, const Operand& value) {

@@ -76,12 +76,12 @@ struct LaunchThreadFrame final : Frame {
 Expr need_condition(Expr condition, const char* what) {
   if (!condition.defined())
     refuse("builder/condition", std::string(what) + " without a condition", "give an expression of type bool");
-  if (condition.dtype().is_bool()) return condition;
-  if (!condition.dtype().is_integral() || !condition.dtype().is_scalar()) {
+  condition = as_condition(std::move(condition));
+  if (!condition.dtype().is_bool()) {
     refuse("builder/condition", "the condition of " + std::string(what) + " is " + condition.dtype().str(),
-           "compare it with something: the condition must be bool");
+           "it must be bool, or one number");
   }
-  return cast(DataType::bool_(), std::move(condition));
+  return condition;
 }
 
 /// min and extent in the wider of both types; extents that are constants stay constants.

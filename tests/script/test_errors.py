@@ -201,7 +201,23 @@ def test_what_is_returned_printed_and_shuffled() -> None:
     check_body("script/return", "«return A»", "not the buffer 'A'")
     check_body("script/print", "«T.print(A)»", "not the buffer 'A'", "A[0:4]")
     check_body("ir/shuffle-index", "A[0] = «T.Shuffle([A[0:4]], [4])»", "element 4 of vectors with 4 elements")
-    check_body("ir/not-bool", "A[0] = «T.if_then_else(n, 1.0, 2.0)»", "must be bool, not int32")
+    check_body("ir/not-bool", "A[0] = «T.if_then_else(a, 1.0, 2.0)»", "must be bool, not handle")
+
+
+def test_values_that_are_returned_have_the_type_of_the_result() -> None:
+    check_body("verify/return", "«return A[0]»", "says no type of its result", hint="-> T.float32:")
+    check_body("verify/return", "if n > 1:\n    «T.ret(n)»", "a value of type int32")
+    for result, value, said in [("int32", "A[0]", "float32"), ("int64", "n", "int32"), ("float64", "A[0]", "float32")]:
+        check(
+            "verify/return",
+            f"@T.prim_func\ndef f(A: T.Buffer((4,), 'float32'), n: T.int32) -> T.{result}:\n    «return {value}»\n",
+            f"a value of type {said}, and its result is said to be {result}",
+            hint=f'T.Cast("{result}", ...)',
+        )
+    for result, number in [("float64", 0.1), ("int64", 2**40), ("int64", 1), ("float32", 3), ("uint8", 7)]:
+        text = f"@T.prim_func(private=True)\ndef f() -> T.{result}:\n    return {number}\n"
+        (value,) = tw.script.from_source(text).body.value.args
+        assert value.dtype == result and value.value == number
 
 
 def test_a_helper_function_that_calls_itself_without_end() -> None:
@@ -402,10 +418,11 @@ def test_endless_python_loop() -> None:
 
 def test_conditions() -> None:
     check_body("script/condition", "if «A»:\n    A[0] = 0.0", "Buffer")
-    check_body("builder/condition", "if «A[0]»:\n    A[0] = 0.0", "float32")
-    check_body("builder/condition", "while «A[0]»:\n    A[0] = 0.0", "float32")
-    check_body("builder/condition", "with T.block():\n    «T.where(A[0])»", "float32")
-    check_body("builder/condition", "«assert A[0], 'x'»", "float32")
+    check_body("builder/condition", "if «a»:\n    A[0] = 0.0", "handle")
+    check_body("ir/not-bool", "«if A[0:4]:\n    A[0] = 0.0»", "must be one bool, not boolx4")
+    check_body("builder/condition", "while «a»:\n    A[0] = 0.0", "handle")
+    check_body("builder/condition", "with T.block():\n    «T.where(a)»", "handle")
+    check_body("builder/condition", "«assert a, 'x'»", "handle")
     check_body("script/assert", "assert n > 0, «A»")
 
 
@@ -766,7 +783,7 @@ def test_a_return_in_the_middle() -> None:
 
 def test_how_to_say_it() -> None:
     check_body("ir/index-count", "A[0] = «A[0, 1]»", hint="A[i, j]")
-    check_body("ir/not-bool", "A[0] = «T.float32(1) if n % 2 else T.float32(2)»", hint="x != 0")
+    check_body("ir/not-bool", "A[0] = T.float32(«T.And(n, n)»)", hint="x != 0")
 
 
 def test_a_name_of_a_module_below_is_found():

@@ -304,3 +304,44 @@ def test_values_of_and_and_or_are_refused(text: str) -> None:
 )
 def test_truth_in_conditions(text: str, want: list[int]) -> None:
     assert stored(text, "int32", "int32")[0].tolist() == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("if A[v]: O[v] = 7.0", [7, 0, 7, 0]),
+        ("if A[v] and A[0]: O[v] = 7.0", [7, 0, 7, 0]),
+        ("while A[v] and O[v] < 3.0: O[v] = O[v] + 1.0", [3, 0, 3, 0]),
+        ("O[v] = 5.0 if A[v] else 6.0", [5, 6, 5, 6]),
+        ("O[v] = T.if_then_else(A[v], 5.0, 6.0)", [5, 6, 5, 6]),
+        ("O[v] = T.Select(A[v], 5.0, 6.0)", [5, 6, 5, 6]),
+        ("O[v] = T.Select(not A[v], 5.0, 6.0)", [6, 5, 6, 5]),
+        ("T.where(A[i]); O[v] = 7.0", [7, 0, 7, 0]),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_decide_by_whether_they_are_zero(text: str, want: list[int], dtype: str) -> None:
+    """As in Python: NaN is true, both zeros are false."""
+    func = tw.script.from_source(
+        f"@T.prim_func\ndef main(A: T.Buffer((4,), {dtype!r}), O: T.Buffer((4,), 'float32')):\n"
+        f"    for i in range(4):\n        with T.block('O'):\n            v = T.axis.opaque(4, i)\n"
+        f"            T.reads(A[0:4], O[0:4])\n            T.writes(O[0:4])\n            {text}\n"
+    )
+    numbers = np.array([0.5, 0.0, math.nan, -0.0], dtype)
+    assert [bool(number) for number in numbers] == [True, False, True, False]
+    for target in ("interpreter", "native"):
+        found = np.zeros(4, "float32")
+        tw.compile(func, target=target)(numbers, found)
+        assert found.tolist() == want, target
+
+
+def test_the_builder_takes_numbers_as_conditions() -> None:
+    with IRBuilder() as builder, B.prim_func():
+        B.func_name("main")
+        a = B.arg("A", B.Buffer((1,), "float32"))
+        with B.If(a[0]), B.Then():
+            B.buffer_store(a, 7.0, [0])
+    for number, want in ((0.5, 7.0), (0.0, 0.0)):
+        found = np.full(1, number, "float32")
+        tw.compile(builder.get(), schedule="as written")(found)
+        assert found[0] == want

@@ -254,7 +254,7 @@ def _chosen(parser: Parser, node: Any, value_of: Callable[[Parser, Any], Any]) -
         return value_of(parser, node.body if test else node.orelse)
     yes, no = value_of(parser, node.body), value_of(parser, node.orelse)
     parser.mark(node)
-    return _core.if_then_else(test, yes, no)
+    return _core.if_then_else(_script.as_condition(test), yes, no)
 
 
 @register("python", "Call")
