@@ -66,6 +66,17 @@ void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
   }
 }
 
+/// Open sizes of the block's buffers are not negative.
+void assume_shapes(const Block& block, arith::Analyzer& analyzer) {
+  for (const auto* regions : {&block.reads, &block.writes}) {
+    for (const Ref<BufferRegion>& region : *regions) {
+      for (const Expr& extent : region->buffer->shape) {
+        if (extent.is<Var>()) analyzer.assume(ge(extent, zero(extent.dtype())));
+      }
+    }
+  }
+}
+
 class SkippedInitFinder {
  public:
   explicit SkippedInitFinder(const Block* only) : only_(only), is_outside_(only != nullptr) {}
@@ -156,13 +167,7 @@ class SkippedInitFinder {
   std::optional<SkippedInit> why_unproved(const Sum& sum) {
     const Block& block = *sum.realize->block;
     arith::Analyzer analyzer;
-    for (const auto* regions : {&block.reads, &block.writes}) {
-      for (const Ref<BufferRegion>& region : *regions) {
-        for (const Expr& extent : region->buffer->shape) {
-          if (extent.is<Var>()) analyzer.assume(ge(extent, zero(extent.dtype())));
-        }
-      }
-    }
+    assume_shapes(block, analyzer);
     VarMap first;
     for (const Loop& loop : loops_) {
       const Expr min = known(loop.min, block), extent = known(loop.extent, block);
@@ -271,10 +276,10 @@ class SkippedInitFinder {
   /// condition on the reduction does more than keep the last tiles inside of the domains. Then all steps of an element
   /// run.
   bool has_all_steps(const Sum& sum) {
-    const Expr beyond = substitute(condition_beyond_domains(*sum.realize), values_);
     VarMap first;
     arith::Analyzer analyzer;
     arith::IterDomains inputs;
+    assume_instance(*sum.realize, analyzer);
     for (const Loop& loop : loops_) {
       assume_runs(loop.extent, analyzer);
       if (sum.is_driven_by(loop.var)) {
@@ -285,7 +290,6 @@ class SkippedInitFinder {
       }
     }
     auto moves = [&](const Expr& e) { return !same_expr(substitute(e, first), e); };
-    if (moves(beyond)) return false;
     for (const Loop& loop : loops_) {
       if (moves(loop.min) || moves(loop.extent)) return false;
     }
@@ -301,8 +305,34 @@ class SkippedInitFinder {
     for (size_t i = 0; i < sum.steps.size(); ++i) {
       if (!analyzer.can_prove_equal(substitute(sum.steps[i], first), substitute(sum.starts[i], first))) return false;
     }
-    arith::IterMapResult map;
-    return is_one_to_one(values, inputs, own, analyzer, &map);
+    if (!moves(substitute(condition_beyond_domains(*sum.realize), values_))) {
+      arith::IterMapResult map;
+      return is_one_to_one(values, inputs, own, analyzer, &map);
+    }
+    return fills_a_box(values, sum.starts, inputs, own, analyzer);
+  }
+
+  /// A map that takes all of the condition into account reaches each point of its box, as the digits of f do where
+  /// f < n * m; those of the steps are to begin at `starts`.
+  static bool fills_a_box(const std::vector<Expr>& values, const std::vector<Expr>& starts,
+                          const arith::IterDomains& inputs, const Expr& condition, arith::Analyzer& analyzer) {
+    const auto map = arith::detect_iter_map(values, inputs, condition, arith::IterMapLevel::kBijective, analyzer);
+    if (!map.ok()) return false;
+    for (size_t i = 0; i < starts.size(); ++i) {
+      if (!analyzer.can_prove_equal(map.indices[i].base, starts[i])) return false;
+      for (const arith::IterSplitExpr& digit : map.indices[i].args) {
+        if (!analyzer.can_prove(gt(digit.scale, zero(digit.scale.dtype())))) return false;
+      }
+    }
+    return true;
+  }
+
+  /// Sizes are not negative, and the domains of a block that runs are not empty.
+  void assume_instance(const BlockRealize& realize, arith::Analyzer& analyzer) const {
+    assume_shapes(*realize.block, analyzer);
+    for (const Ref<IterVar>& axis : realize.block->iter_vars) {
+      assume_runs(substitute(axis->dom->extent, values_), analyzer);
+    }
   }
 
   const Block* only_;

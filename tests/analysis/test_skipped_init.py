@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from textwrap import dedent, indent
 
 import numpy as np
 import pytest
@@ -351,4 +352,66 @@ def main(A: T.Buffer((300, 400), "int32"), C: T.Buffer((300,), "int32")):
         return
     with pytest.raises(tw.Error) as error:
         tw.compile(function)
+    assert error.value.code == CODE
+
+
+@T.prim_func
+def open_sums(a: T.handle, c: T.handle):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, (n, m), "int32")
+    C = T.match_buffer(c, (n,), "int32")
+    for i, k in T.grid(n, m):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vk]
+
+
+@pytest.mark.parametrize(
+    "tile",
+    [
+        lambda sch, i, k: sch.split(sch.fuse(i, k), [None, 64]),
+        lambda sch, i, k: sch.split(sch.fuse(i, k), [None, 4, 16]),
+        lambda sch, i, k: sch.split(sch.fuse(i, sch.split(k, [None, 64])[0]), [None, 8]),
+    ],
+    ids=["fuse and split", "three loops", "tiles of columns"],
+)
+def test_fused_loops_of_open_sizes_that_are_split(tile: object) -> None:
+    sch = tw.Schedule(open_sums)
+    tile(sch, *sch.get_loops("C"))
+    kernel = tw.compile(sch)
+    for shape in ((7, 131), (1, 1), (64, 3), (3, 64)):
+        given, out = np.arange(shape[0] * shape[1], dtype="int32").reshape(shape), np.full(shape[0], 100, "int32")
+        kernel(given, out)
+        np.testing.assert_array_equal(out, given.sum(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("step", "condition"),
+    [
+        ("{f} % m", "{f} < n * m and {f} >= 2"),  # element 0 has no first step
+        ("{f} % m", "{f} < n * m and {f} % m != 0"),
+        ("{f} % m", "{f} < n * m and {f} % m >= f1"),
+        ("({f} + 1) % m", "{f} < n * m"),
+        ("m - 1 - {f} % m", "{f} < n * m - 1"),  # the last element has no first step
+    ],
+)
+def test_fused_loops_of_open_sizes_that_skip_a_first_step(step: str, condition: str) -> None:
+    fused = "(f0 * 64 + f1)"
+    function = from_source(f"""
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, (n, m), "int32")
+    C = T.match_buffer(c, (n,), "int32")
+    for f0, f1 in T.grid((n * m + 63) // 64, 64):
+        with T.block("C"):
+            vi = T.axis.spatial(n, {fused} // m)
+            vr = T.axis.reduce(m, {step.format(f=fused)})
+            T.where({condition.format(f=fused)})
+{indent(dedent(BODY), " " * 12)}
+""")
+    with pytest.raises(tw.Error) as error:
+        tw.compile(function, schedule="as written")
     assert error.value.code == CODE
