@@ -4,8 +4,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/written_before.h"
+#include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/substitute.h"
 #include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
 
@@ -14,7 +17,7 @@ namespace {
 
 class Counter {
  public:
-  explicit Counter(Workload& result) : result_(result) {}
+  Counter(Workload& result, const Module* module) : result_(result), module_(module) {}
 
   void run(const Stmt& body) {
     visit(
@@ -23,19 +26,26 @@ class Counter {
         [&](const Ref<IfThenElse>& branch, Visitor& v) {
           v(branch->condition);
           ++conditions_;
+          const size_t outside = so_far_.depth();
+          so_far_.enter_condition();
           double flops = result_.flops, ints = result_.int_ops;
           v(branch->then_case);
           double then_flops = result_.flops - flops, then_ints = result_.int_ops - ints;
           result_.flops = flops, result_.int_ops = ints;
+          so_far_.leave(outside);
+          so_far_.enter_condition();
           v(branch->else_case);  // the dearer branch counts
           result_.flops = flops + std::max(then_flops, result_.flops - flops);
           result_.int_ops = ints + std::max(then_ints, result_.int_ops - ints);
+          so_far_.leave(outside);
           --conditions_;
         },
         [&](const Ref<While>& loop, Visitor& v) {
           result_.exact = false;  // one iteration counts
           ++conditions_;
+          so_far_.enter_condition();
           v.descend(loop);
+          so_far_.leave(so_far_.depth() - 1);
           --conditions_;
         },
         [&](const Ref<BufferStore>& store, Visitor& v) {
@@ -54,7 +64,16 @@ class Counter {
           Intrinsic intrinsic = intrinsic_of(*call);
           bool control = intrinsic == Intrinsic::k_if_then_else || intrinsic == Intrinsic::k_likely;
           if (!control) count(call.dtype());
+          pass_pointers(*call);
           v.descend(call);
+        },
+        [&](const Ref<DeclBuffer>& declaration, Visitor& v) {
+          for (ParameterUse& param : result_.params) {
+            if (!param.buffer.defined() && !param.pointee.defined() && declaration->buffer->data == param.param) {
+              param.pointee = declaration->buffer;
+            }
+          }
+          v.descend(declaration);
         },
         [&](const Ref<Select>& e, Visitor& v) {
           v(e->true_value);  // the condition is control, not data
@@ -112,26 +131,40 @@ class Counter {
   void enter_loop(const Ref<For>& loop, Visitor& v) {
     double extent = constant_or_guess(loop->extent);
     middle_[loop->loop_var.get()] = static_cast<int64_t>(extent / 2);
-    if (is_const_int(loop->min, 0)) extents_[loop->loop_var.get()] = loop->extent;
     double outer = times_;
     times_ *= extent;
     loops_.emplace_back(loop->loop_var.get(), extent);
     const bool is_sure = surely_iterates(loop->extent);
     unsure_ += !is_sure;
+    so_far_.enter_loop(*loop, is_sure);
     v(loop->body);
     unsure_ -= !is_sure;
     loops_.pop_back();
+    so_far_.leave(so_far_.depth() - 1);
     times_ = outer;
   }
 
-  /// Sizes that a program leaves open are at least 1; what data and other loops say may be 0.
+  /// Sizes that a program leaves open are at least 1; what data, other loops, and numbers among the arguments say may
+  /// be 0.
   bool surely_iterates(const Expr& extent) const {
     if (auto value = const_int(extent)) return *value > 0;
     bool is_sure = true;
     visit(
         extent, [&](const Ref<BufferLoad>&, Visitor&) { is_sure = false; },
-        [&](const Ref<Var>& var, Visitor&) { is_sure = is_sure && !middle_.contains(var.get()); });
+        [&](const Ref<Var>& var, Visitor&) {
+          is_sure = is_sure && !middle_.contains(var.get()) &&
+                    std::none_of(result_.params.begin(), result_.params.end(),
+                                 [&](const ParameterUse& param) { return param.param == var && !is_a_size(var); });
+        });
     return is_sure;
+  }
+
+  bool is_a_size(const Ref<Var>& v) const {
+    return std::any_of(result_.params.begin(), result_.params.end(), [&](const ParameterUse& param) {
+      const Ref<Buffer>& memory = memory_of(param);
+      return memory.defined() && std::any_of(memory->shape.begin(), memory->shape.end(),
+                                             [&](const Expr& extent) { return uses_var(extent, v); });
+    });
   }
 
   /// How often the block runs: once for each point of its domain, as far as the loops around it get there.
@@ -157,13 +190,12 @@ class Counter {
     bool is_conditional = !is_true(realize->predicate) && block->iter_vars.empty();
     visit(realize->predicate, [&](const Ref<BufferLoad>&) { is_conditional = true; });
     conditions_ += is_conditional;
-    for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
-      views_[match->buffer.get()] = source_of(match->source->buffer);
-    }
+    const size_t outside = so_far_.depth();
+    so_far_.enter_block(*realize, reaches_all && !is_conditional);
+    const Block* outer_block = std::exchange(block_, &*block);
     double length = 1;
     for (const Ref<IterVar>& iter : block->iter_vars) {
       middle_[iter->var.get()] = static_cast<int64_t>(constant_or_guess(iter->dom->extent) / 2);
-      if (is_const_int(iter->dom->min, 0)) extents_[iter->var.get()] = iter->dom->extent;
       if (iter->iter_type != IterType::kCommReduce || !iter->dom.defined()) continue;
       length *= constant_or_guess(iter->dom->extent);
     }
@@ -174,11 +206,11 @@ class Counter {
     if (Ref<Block> said = described(block); said != block) {
       enter_contract(*block, *said, v);
     } else {
-      if (block->init.defined()) {
-        visit(block->init, [&](const Ref<BufferStore>& store) { write(*store); });
-      }
+      if (block->init.defined()) enter_init(*block, v);
       v(block->body);
     }
+    so_far_.leave(outside);
+    block_ = outer_block;
     conditions_ -= is_conditional;
     unsure_ -= !reaches_all;
     loops_ = outer_loops;
@@ -186,13 +218,114 @@ class Counter {
     base_ = outer_base;
   }
 
+  /// The init counts no operations.
+  void enter_init(const Block& block, Visitor& v) {
+    const double flops = result_.flops, ints = result_.int_ops;
+    v(block.init);
+    result_.flops = flops, result_.int_ops = ints;
+  }
+
+  /// A call may read and write what is behind the pointers that it gets, unless it says less or its function is known.
+  void pass_pointers(const Call& call) {
+    if (intrinsic_of(call) == Intrinsic::k_tvm_access_ptr) {
+      auto mask = call.args.size() == 5 ? const_int(Expr(call.args[4])) : std::nullopt;
+      if (call.args.size() == 5) pass(call.args[1], !mask || (*mask & 1) != 0, !mask || (*mask & 2) != 0, "a call");
+      return;
+    }
+    const GlobalVar* name = call.op.as<GlobalVar>();
+    const PrimFunc* callee = name && module_ ? called(name->name_hint) : nullptr;
+    if (!callee || callee->params.size() != call.args.size()) {
+      const std::string what = name ? "a call of '" + name->name_hint + "'" : "a call";
+      for (const NodeRef& arg : call.args) pass(arg, true, true, what);
+      return;
+    }
+    calls_.push_back(callee);
+    Workload inside = analyze_inside(*callee);
+    calls_.pop_back();
+    VarMap given;
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      if (call.args[i].sort() == Sort::kExpr) given[callee->params[i]] = Expr(call.args[i]);
+    }
+    const std::string what = "function '" + name->name_hint + "'";
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      const ParameterUse& use = inside.params[i];
+      ParameterUse* param =
+          pass(call.args[i], use.read_before_written || (use.read && !use.written), use.written, what);
+      if (!param || !use.written_in_full || !is_all_of(use, given, *param)) continue;
+      so_far_.write(WrittenBefore::all_of(memory_of(*param)));
+      if (conditions_ == 0 && unsure_ == 0) param->written_in_full = true;
+    }
+  }
+
+  /// Null for a function that calls itself.
+  const PrimFunc* called(const std::string& name) const {
+    for (const auto& [key, func] : module_->functions) {
+      const PrimFunc* found = key == name ? func.as<PrimFunc>() : nullptr;
+      if (found && std::find(calls_.begin(), calls_.end(), found) == calls_.end()) return found;
+    }
+    return nullptr;
+  }
+  Workload analyze_inside(const PrimFunc& callee) const {
+    Workload inside;
+    for (const Def<Var>& param : callee.params) inside.params.push_back({param, callee.buffer_of(param)});
+    Counter counter(inside, module_);
+    counter.calls_ = calls_;
+    counter.run(callee.body);
+    return inside;
+  }
+  /// Whether a pointer in a function stands for all elements of a parameter here.
+  static bool is_all_of(const ParameterUse& use, const VarMap& given, const ParameterUse& param) {
+    const Ref<Buffer>& inner = memory_of(use);
+    const Ref<Buffer>& outer = memory_of(param);
+    if (!inner.defined() || !outer.defined()) return false;
+    return arith::Analyzer().can_prove_equal(substitute(elements_of(*inner), given), elements_of(*outer));
+  }
+  static Expr elements_of(const Buffer& buffer) {
+    Expr product = i64(1);
+    for (const Expr& extent : buffer.shape) product = product * cast(DataType::int_(64), extent);
+    return product;
+  }
+
+  static const Ref<Buffer>& memory_of(const ParameterUse& param) {
+    return param.buffer.defined() ? param.buffer : param.pointee;
+  }
+  static Ref<Var> pointer_of(const ParameterUse& param) {
+    return param.buffer.defined() ? Ref<Var>(param.buffer->data) : Ref<Var>(param.param);
+  }
+
+  ParameterUse* pass(const NodeRef& pointer, bool reads, bool writes, const std::string& to) {
+    if (by_contract_ || !pointer.is<Var>()) return nullptr;
+    for (ParameterUse& param : result_.params) {
+      if (pointer_of(param) != pointer || !Expr(pointer).dtype().is_handle()) continue;
+      const Ref<Buffer>& memory = memory_of(param);
+      if (reads && !(memory.defined() && so_far_.has(WrittenBefore::all_of(memory)))) {
+        note_early_read(param, "it is passed to " + to + ", which may read it");
+      }
+      param.read |= reads;
+      param.written |= writes;
+      return &param;
+    }
+    return nullptr;
+  }
+
+  void note_read(ParameterUse& param, const WrittenBefore::Part& part, std::string reader) {
+    param.read = true;
+    if (!so_far_.has(part)) note_early_read(param, std::move(reader));
+  }
+  static void note_early_read(ParameterUse& param, std::string reader) {
+    if (!param.read_before_written) param.reader = std::move(reader);
+    param.read_before_written = true;
+  }
+  std::string reader() const {
+    return block_ ? "block '" + block_->name_hint + "' reads it" : std::string("the program reads it");
+  }
+
   /// A block that stands for an instruction on tensors touches what it declares, and computes what is said of it.
   void enter_contract(const Block& block, const Block& said, Visitor& v) {
     for (const Ref<BufferRegion>& region : block.reads) {
       ParameterUse* param = parameter(region->buffer);
       if (!param) continue;
-      param->read = true;
-      if (!covered_.contains(param)) param->read_before_written = true;
+      note_read(*param, {region->buffer, region->region}, "block '" + block.name_hint + "' reads it");
       touch(reads_[param], *region);
     }
     for (const Ref<BufferRegion>& region : block.writes) {
@@ -200,7 +333,7 @@ class Counter {
       if (!param) continue;
       param->written = true;
       touch(writes_[param], *region);
-      if (param->buffer == region->buffer && conditions_ == 0 && covers(*region)) cover(*param);
+      if (param->buffer == region->buffer) note_write(*param, {region->buffer, region->region});
     }
     const bool outer = std::exchange(by_contract_, true);
     v(said.body);
@@ -228,22 +361,16 @@ class Counter {
 
   ParameterUse* parameter(const Ref<Buffer>& buffer) {
     if (by_contract_) return nullptr;
-    const Ref<Buffer> source = source_of(buffer);
+    const Ref<Buffer> source = so_far_.source_of(buffer);
     for (ParameterUse& param : result_.params) {
-      if (param.buffer == source) return &param;
+      if (param.buffer == source || pointer_of(param) == source->data) return &param;
     }
     return nullptr;
   }
-  Ref<Buffer> source_of(const Ref<Buffer>& buffer) const {
-    auto it = views_.find(buffer.get());
-    return it == views_.end() ? buffer : it->second;
-  }
-
   void read(const BufferLoad& load) {
     ParameterUse* param = parameter(load.buffer);
     if (!param) return;
-    param->read = true;
-    if (!covered_.contains(param)) param->read_before_written = true;
+    note_read(*param, so_far_.part(load.buffer, load.indices), reader());
     touch(reads_[param], load.indices);
   }
 
@@ -263,44 +390,12 @@ class Counter {
     if (!param) return;
     param->written = true;
     touch(writes_[param], store.indices);
-    if (param->buffer == store.buffer && covers(store)) cover(*param);
+    const WrittenBefore::Part part = so_far_.part(store.buffer, store.indices);
+    if (!store.predicate.defined() && part.buffer == memory_of(*param)) note_write(*param, part);
   }
-  void cover(ParameterUse& param) {
-    covered_.insert(&param);
-    if (unsure_ == 0) param.written_in_full = true;
-  }
-
-  /// Each dimension is there as a whole, or begins at a multiple of a variable of its own that gets to all of them.
-  bool covers(const BufferRegion& region) const {
-    std::unordered_set<const NodeBase*> used;
-    for (size_t d = 0; d < region.region.size(); ++d) {
-      auto all = const_int(region.buffer->shape[d]), part = const_int(region.region[d]->extent);
-      if (!all || !part) return false;
-      if (*all == *part) continue;
-      const Expr& min = region.region[d]->min;
-      const Mul* product = min.as<Mul>();
-      const Expr& counted = product ? product->a : min;
-      if ((product ? const_int(product->b) : 1) != *part) return false;
-      auto range = extents_.find(counted.get());
-      if (range == extents_.end() || !used.insert(counted.get()).second) return false;
-      if (auto count = const_int(range->second); !count || *count * *part != *all) return false;
-    }
-    return true;
-  }
-
-  /// Each index is a variable of its own that runs over all of the dimension.
-  bool covers(const BufferStore& store) const {
-    if (conditions_ > 0 || store.predicate.defined()) return false;
-    std::unordered_set<const NodeBase*> used;
-    for (size_t d = 0; d < store.indices.size(); ++d) {
-      const Expr& extent = store.buffer->shape[d];
-      if (is_const_int(extent, 1)) continue;
-      auto range = extents_.find(store.indices[d].get());
-      if (range == extents_.end() || !used.insert(store.indices[d].get()).second) return false;
-      if (!(range->second == extent) && (!const_int(extent) || const_int(range->second) != const_int(extent)))
-        return false;
-    }
-    return true;
+  void note_write(ParameterUse& param, const WrittenBefore::Part& part) {
+    so_far_.write(part);
+    if (conditions_ == 0 && unsure_ == 0 && so_far_.reaches_all(part)) param.written_in_full = true;
   }
 
   Workload& result_;
@@ -313,17 +408,18 @@ class Counter {
   bool any_reduction_ = false;
   bool by_contract_ = false;  // inside of what is said of an instruction on tensors
   std::unordered_map<const NodeBase*, int64_t> middle_;
-  std::unordered_map<const NodeBase*, Expr> extents_;  // of variables that start at 0
-  std::unordered_map<const NodeBase*, Ref<Buffer>> views_;
-  std::unordered_set<const ParameterUse*> covered_;
+  WrittenBefore so_far_;
+  std::vector<const PrimFunc*> calls_;  // the functions around
+  const Module* module_;
+  const Block* block_ = nullptr;
 };
 
 }  // namespace
 
-Workload analyze_workload(const Ref<PrimFunc>& func) {
+Workload analyze_workload(const Ref<PrimFunc>& func, const Module* module) {
   Workload result;
   for (const Def<Var>& param : func->params) result.params.push_back({param, func->buffer_of(param)});
-  Counter counter(result);
+  Counter counter(result, module);
   counter.run(func->body);
   for (ParameterUse& param : result.params) {
     if (!param.buffer.defined()) continue;

@@ -6,6 +6,7 @@
 // that do not divide) or come there again (halos that are computed twice). Loops that no axis is bound to repeat it.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "ir/stmt.h"
@@ -14,11 +15,13 @@ namespace tilewright::analysis {
 
 struct ParameterUse {
   Ref<Var> param;
-  Ref<Buffer> buffer;  ///< null for a scalar parameter
+  Ref<Buffer> buffer;     ///< null for a scalar parameter, and for a pointer
+  Ref<Buffer> pointee{};  ///< of a pointer: the buffer that is declared over it
   bool read = false, written = false;
   /// Its contents before the call may matter: it is read, and not written in full by a block that comes earlier or by
   /// the init of the block that reads it.
   bool read_before_written = false;
+  std::string reader{};  ///< what does that first: a block, or a call to which it is passed
   /// Whatever the data are, a call stores to each element; where this is false it may leave some alone.
   bool written_in_full = false;
 };
@@ -40,6 +43,7 @@ struct Workload {
   bool exact = true;
 };
 
-Workload analyze_workload(const Ref<PrimFunc>& func);
+/// `module`: where the functions are that it calls; what is passed to others may be read and written there.
+Workload analyze_workload(const Ref<PrimFunc>& func, const Module* module = nullptr);
 
 }  // namespace tilewright::analysis

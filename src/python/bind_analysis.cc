@@ -66,6 +66,15 @@ nb::dict workload_facts(const Ref<PrimFunc>& func) {
   return facts;
 }
 
+/// Role and reason of each parameter, in order.
+nb::list parameter_roles(const Ref<PrimFunc>& func, const Module* module) {
+  nb::list roles;
+  for (const analysis::ParameterUse& use : analysis::analyze_workload(func, module).params) {
+    roles.append(nb::make_tuple(use.buffer.defined() ? role_name(use) : "scalar", use.reader));
+  }
+  return roles;
+}
+
 nb::dict work_facts(const Ref<PrimFunc>& func) {
   nb::dict facts;
   put_work(analysis::analyze_workload(func), facts);
@@ -76,6 +85,13 @@ nb::dict work_facts(const Ref<PrimFunc>& func) {
 
 void bind_analysis(nb::module_& m) {
   m.def("analyze_workload", &workload_facts, "func"_a);
+  m.def(
+      "parameter_roles",
+      [](const Ref<PrimFunc>& func, const Ref<Module>& module) { return parameter_roles(func, &*module); }, "func"_a,
+      "module"_a,
+      "Of each parameter \"input\", \"output\" (its contents before the call do not matter), \"inout\" or "
+      "\"scalar\", and what reads it before all of it is written; functions that it calls are those of the module.",
+      nb::sig("def parameter_roles(func: PrimFunc, module: Module) -> list[tuple[str, str]]"));
   m.def("analyze_work", &work_facts, "func"_a,
         "Operations and bytes of a call; scalar parameters are allowed, and what is not constant counts as 1.");
   m.def(

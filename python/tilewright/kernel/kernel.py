@@ -61,8 +61,9 @@ class Kernel(_core.KernelBase):
 
     Tensors are NumPy arrays, or anything with a buffer or ``__dlpack__`` (PyTorch, JAX, ...), taken without copies;
     scalars are numbers. Results are written to the arrays that the function writes to, and the call returns ``None``.
-    Parameters that are only written may be left out: then arrays are made for them and returned, a tuple where there
-    are several: tensors of PyTorch where all that are given are such, else NumPy arrays. Other Python threads run
+    Outputs may be left out: parameters that the program writes, and of which it reads no element before it has written
+    that one. Arrays of zeros are made for them and returned, a tuple where there are several: tensors of PyTorch where
+    all that are given are such, else NumPy arrays. Other Python threads run
     meanwhile. A kernel that is pickled is compiled again where it is read.
 
     Several parameters may have the same name: a parameter is its position, and a keyword that several have is refused.
@@ -150,8 +151,7 @@ class Kernel(_core.KernelBase):
             if values is not None and len(values) == len(call.names):  # by the names of handles
                 return self(*(values[position] for position in range(len(values))))
             if all(call.position(name) is not None for name in named):
-                self._say_what_is_read(len(args) + len(named), omitted_outputs.missing_inputs(call, args, named))
-                self._say_what_is_missing(call, args, named)
+                omitted_outputs.refuse_missing(call, self.name, args, named)
             return NotImplemented
         every, made = completed
         self(*every)
@@ -170,35 +170,6 @@ class Kernel(_core.KernelBase):
         copy_back()
         return None
 
-    def _say_what_is_missing(self, call: Call, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Of a call that leaves out more than what is only written: outputs are not among what it lacks."""
-        from tilewright.kernel import omitted_outputs
-
-        if missing := omitted_outputs.missing_inputs(call, args, named) if call.outputs else []:
-            names = [name for name, _, _ in self.parameters]
-            raise ArgumentError.of(
-                "call/count",
-                f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got none for {', '.join(missing)}",
-                f"only {', '.join(call.labels[position] for position in sorted(call.outputs))} can be left out",
-            )
-
-    def _say_what_is_read(self, given: int, missing: Sequence[str]) -> None:
-        """Of arrays that are missing, since they are written, which cannot be left out."""
-        from tilewright.kernel import omitted_outputs
-
-        names = [name for name, _, _ in self.parameters]
-        kept = (
-            omitted_outputs.read_and_written(self._function())
-            if self._program is not None and given < len(names)
-            else []
-        )
-        if kept and (not missing or {*missing} & {*kept}):
-            message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
-            also = "are read, too: pass arrays for them" if len(kept) > 1 else "is read, too: pass an array for it"
-            raise ArgumentError.of(
-                "call/count", message, f"only what is not read can be left out; {', '.join(kept)} {also}"
-            )
-
     def _need_every_argument(self, given: int) -> None:
         names = [name for name, _, _ in self.parameters]
         if given >= len(names):
@@ -212,22 +183,17 @@ class Kernel(_core.KernelBase):
     def _call_of(self) -> Call | None:
         """How it is called; None of a library that does not tell."""
         if self._call is None and self._program is not None:
-            from tilewright.kernel.omitted_outputs import call_of
-
-            self._call = call_of(self._function())
+            self._call = _call_of(self._program, self._function())
         return self._call
 
     def _function(self) -> Any:
-        functions = self._need_program().module.functions.values()
-        return next(f for f in functions if f.attrs.get("global_symbol") == self.name)
+        functions = self._need_program().module.functions
+        # The interpreter calls functions by their names in the module.
+        found = [f for f in functions.values() if f.attrs.get("global_symbol") == self.name]
+        return found[0] if found else functions[self.name]
 
     def _function_as_written(self) -> Any:
-        """Before it was scheduled, where it takes the same arguments: without what a schedule computes again."""
-        function, written = self._function(), self._need_program().written
-        for before in written.functions.values() if written is not None else ():
-            if before.attrs.get("global_symbol") == self.name and _takes_the_same(before, function):
-                return before
-        return function
+        return _as_written(self._need_program(), self._function())
 
     @explained
     def inspect(self, what: Literal["tir", "llvm", "asm", "schedule"], after: str = "") -> str:
@@ -378,6 +344,24 @@ class KernelModule(Mapping[str, Kernel]):
         """Write all kernels as one library, as :meth:`Kernel.export` does; `name` is that of the files only."""
         limits.kind("name", name, str, "the name of the files")
         return _export(next(iter(self._kernels.values()))._need_program(), folder, name)
+
+
+def _as_written(program: _Program, function: Any) -> Any:
+    """The function before it was scheduled, where it takes the same arguments: without what a schedule computes
+    again."""
+    name = function.attrs.get("global_symbol")
+    for before in program.written.functions.values() if program.written is not None else ():
+        if before.attrs.get("global_symbol") == name and _takes_the_same(before, function):
+            return before
+    return function
+
+
+def _call_of(program: _Program, function: Any) -> Call:
+    """How the kernel of a function of the program is called, whatever its schedule."""
+    from tilewright.kernel.omitted_outputs import call_of
+
+    before = _as_written(program, function)
+    return call_of(before, program.module if before is function else program.written)
 
 
 def _takes_the_same(one: Any, other: Any) -> bool:
@@ -788,7 +772,14 @@ def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exp
         raise ArgumentError("an interpreted kernel cannot be exported: compile it for 'native'")
     from tilewright.kernel.omitted_outputs import calls_text
 
-    calls = calls_text(program.module, program.lowered)
+    functions = program.module.functions
+    calls = calls_text(
+        {
+            str(below.attrs["global_symbol"]): _call_of(program, functions[key])
+            for key, below in program.lowered.functions.items()
+            if "global_symbol" in below.attrs and key in functions
+        }
+    )
     library, code, header = _core.export_files(program.lowered, program.code, place, name, calls)
     return Exported(Path(library) if library else None, Path(code), Path(header))
 

@@ -1,4 +1,8 @@
-"""Parameters that a call of a kernel leaves out: those that are only written are allocated and returned."""
+"""Parameters that a call of a kernel may leave out: optional outputs, which are allocated and returned.
+
+An array is an optional output if the program writes it and reads no element before it has written that element. This is
+asked of the program as it was before a schedule changed it, so that no schedule decides how its kernel is called.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +28,13 @@ class Call:
 
     Attributes:
         function: its parameters, of a function whose body does not matter.
-        outputs: the positions of buffers among the parameters that are only written.
+        outputs: the positions of parameters that may be left out.
+        reasons: why each parameter may not, in order; empty for those that may, and of an older library.
     """
 
     function: Any
     outputs: frozenset[int]
+    reasons: tuple[str, ...] = ()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -75,25 +81,36 @@ class Call:
         return None
 
 
-def call_of(function: Any) -> Call:
-    """Of a kernel whose function is at hand."""
-    return Call(function, frozenset(outputs_of(function)))
+def call_of(function: Any, module: Any) -> Call:
+    """Return how the kernel of a function is called; functions that it calls are those of the module."""
+    roles = _core.parameter_roles(function, module)
+    outputs = frozenset(position for position, (role, _) in enumerate(roles) if role == "output")
+    return Call(function, outputs, tuple(_why_needed(role, reader) for role, reader in roles))
 
 
-def calls_text(module: Any, lowered: Any) -> str:
-    """What a library notes of its kernels, which :func:`calls_from` reads: by their names there."""
+def _why_needed(role: str, reader: str) -> str:
+    """Return why a parameter may not be left out, as what is said of it; empty for an optional output."""
+    match role:
+        case "scalar":
+            return "is a number"
+        case "input":
+            return "is never written"
+        case "inout":
+            return f"may be read before all of it is written: {reader}"
+    return ""
+
+
+def calls_text(calls: Mapping[str, Call]) -> str:
+    """Return what a library stores about its kernels, which :func:`calls_from` reads: by their names there."""
     found = {}
-    for key, below in lowered.functions.items():
-        if "global_symbol" not in below.attrs or key not in module.functions:
-            continue
-        call = call_of(module.functions[key])
+    for kernel, call in calls.items():
         bare = call.function.with_body(_core.Evaluate(_core.const(0, "int32")))
         for attribute in bare.attrs:
             bare = bare.without_attr(attribute)
         names = sorted({call.names[position] for position in call.outputs})
-        found[str(below.attrs["global_symbol"])] = {
+        found[kernel] = {
             # Libraries of earlier versions, and these for earlier versions, say it by name.
-            **{"outputs": names, "positions": sorted(call.outputs)},
+            **{"outputs": names, "positions": sorted(call.outputs), "reasons": list(call.reasons)},
             "function": ir.save_json(bare),
         }
     return json.dumps(found)
@@ -112,7 +129,8 @@ def _call_from(noted: Mapping[str, Any]) -> Call:
     function = ir.load_json(noted["function"])
     names = names_of_parameters(function)
     by_name = [position for position, name in enumerate(names) if name in noted["outputs"]]
-    return Call(function, frozenset(int(position) for position in noted.get("positions", by_name)))
+    outputs = frozenset(int(position) for position in noted.get("positions", by_name))
+    return Call(function, outputs, tuple(map(str, noted.get("reasons", ()))))
 
 
 def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], list[Any]] | None:
@@ -139,10 +157,27 @@ def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple
     return [values[position] if position in values else made[position] for position in every], list(made.values())
 
 
-def missing_inputs(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> list[str]:
-    """The parameters that are not outputs, and that a call gives nothing for; none where it cannot be understood."""
+def refuse_missing(call: Call, kernel: str, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Refuse a call that lacks arguments which are no optional outputs; do nothing where none is missing or the call
+    cannot be understood.
+
+    Raises:
+        tilewright.ArgumentError: which parameters have no argument, and why each is needed.
+    """
     values = by_position(call, args, named)
-    return [] if values is None else [call.labels[position] for position in call.inputs if position not in values]
+    missing = [] if values is None else [position for position in call.inputs if position not in values]
+    if not missing:
+        return
+    labels = call.labels
+    named_missing = ", ".join(labels[position] for position in missing)
+    why = [f"{labels[position]} {call.reasons[position]}" for position in missing if position < len(call.reasons)]
+    outputs = ", ".join(labels[position] for position in sorted(call.outputs))
+    only = f"only {outputs} can be left out" if outputs else "no argument can be left out"
+    raise ArgumentError.of(
+        "call/count",
+        f"{kernel} takes {len(labels)} arguments ({', '.join(labels)}), got none for {named_missing}",
+        "; ".join([*why, only]),
+    )
 
 
 def by_position(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> dict[int, Any] | None:
@@ -172,64 +207,6 @@ def as_given(array: Any, arguments: Iterable[Any]) -> Any:
     # What DLPack does not know as NumPy's goes by way of the bytes.
     dtype = getattr(torch, array.dtype.name, None)
     return array if dtype is None else torch.from_dlpack(array.view(f"u{array.itemsize}")).view(dtype)
-
-
-def outputs_of(function: Any) -> set[int]:
-    """The positions of parameters that are only written: what the function reads of them it wrote before."""
-    try:
-        facts = _core.analyze_workload(function)
-    except Error:  # of sizes that are not constant less is known
-        return _never_read(function)
-    return set(_positions_of(facts, "output"))
-
-
-def _positions_of(facts: Mapping[str, Any], role: str) -> list[int]:
-    """Of the parameters of a role, by what is known of the workload: all of them are arrays then."""
-    return [position for position, (_, _, _, other) in enumerate(facts["params"]) if other == role]
-
-
-def read_and_written(function: Any) -> list[str]:
-    """The labels of parameters that are written, and read before."""
-    try:
-        facts = _core.analyze_workload(function)
-    except Error:
-        return []
-    labels = labels_of(function)
-    return [labels[position] for position in _positions_of(facts, "inout")]
-
-
-def _never_read(function: Any) -> set[int]:
-    """The positions of parameters that are written, and read at most by the reductions that begin them."""
-    written: set[Any] = set()
-    loads: dict[Any, Any] = {}  # a load, or another use that may be one -> its buffer
-    own: set[Any] = set()  # loads by the block that writes the first value of their buffer
-    by_data = {buffer.data: buffer for buffer in function.buffer_map.values()}
-
-    def collect(node: Any) -> None:
-        if isinstance(node, _core.BufferLoad):
-            loads[node] = node.buffer
-        elif isinstance(node, _core.BufferStore):
-            written.add(node.buffer)
-        elif isinstance(node, _core.MatchBufferRegion):
-            loads[node] = node.source.buffer
-        elif isinstance(node, _core.Call):
-            loads.update(
-                {(node, arg): by_data[arg] for arg in node.args if isinstance(arg, _core.Var) and arg in by_data}
-            )
-        elif isinstance(node, _core.Block) and node.init is not None:
-            begun = {store.buffer for store in _all(node.init, _core.BufferStore)}
-            own.update(load for load in _all(node.body, _core.BufferLoad) if load.buffer in begun)
-
-    _core.visit(function.body, collect)
-    read = {buffer for load, buffer in loads.items() if load not in own}
-    buffers = [function.buffer_map.get(param) for param in function.params]
-    return {position for position, b in enumerate(buffers) if b is not None and b in written and b not in read}
-
-
-def _all(root: Any, kind: type) -> list[Any]:
-    found: list[Any] = []
-    _core.visit(root, lambda node: found.append(node) if isinstance(node, kind) else None)
-    return found
 
 
 def _shape_for(call: Call, position: int, values: Mapping[int, Any]) -> list[int]:

@@ -1,0 +1,201 @@
+#include "analysis/written_before.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "arith/region_bound.h"
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/structural.h"
+
+namespace tilewright::analysis {
+namespace {
+
+/// Writes that are remembered of a program; more are those of unrolled loops.
+constexpr size_t kWrites = 64;
+
+bool uses(const arith::Region& region, const Ref<Var>& v) {
+  return std::any_of(region.begin(), region.end(),
+                     [&](const Ref<Range>& r) { return uses_var(r->min, v) || uses_var(r->extent, v); });
+}
+
+/// What is nested inside of what write and read have in common.
+template <class Around>
+class Inside {
+ public:
+  Inside(const Around& around, size_t from) : around_(around), from_(from) {}
+
+  /// Axes are what they are bound to, the innermost ones first.
+  Expr resolved(Expr e) const {
+    for (size_t i = around_.size(); i-- > from_;) {
+      if (around_[i].binding.defined()) e = substitute(e, {{around_[i].var, around_[i].binding}});
+    }
+    return e;
+  }
+  arith::Region resolved(const arith::Region& region) const {
+    arith::Region result;
+    for (const Ref<Range>& r : region) result.push_back(range(resolved(r->min), resolved(r->extent)));
+    return result;
+  }
+  Expr condition() const {
+    Expr all = bool_imm(true);
+    for (size_t i = from_; i < around_.size(); ++i) {
+      if (around_[i].condition.defined()) all = logical_and(all, resolved(around_[i].condition));
+    }
+    return all;
+  }
+  arith::IterDomains loops_of(const arith::Region& region) const {
+    arith::IterDomains loops;
+    for (size_t i = from_; i < around_.size(); ++i) {
+      const auto& each = around_[i];
+      if (each.domain.defined() && !each.binding.defined() && uses(region, each.var)) {
+        loops.emplace_back(each.var, range(resolved(each.domain->min), resolved(each.domain->extent)));
+      }
+    }
+    return loops;
+  }
+  arith::Domains domains() const {
+    arith::Domains domains;
+    for (size_t i = from_; i < around_.size(); ++i) {
+      const auto& each = around_[i];
+      if (each.domain.defined() && !each.binding.defined()) {
+        domains.emplace(each.var,
+                        arith::IntSet::of_range(range(resolved(each.domain->min), resolved(each.domain->extent))));
+      }
+    }
+    return domains;
+  }
+  bool is_sure() const {
+    return std::all_of(around_.begin() + static_cast<std::ptrdiff_t>(from_), around_.end(),
+                       [](const auto& each) { return each.is_sure; });
+  }
+
+ private:
+  const Around& around_;
+  size_t from_;
+};
+
+void assume_not_empty(const Buffer& buffer, arith::Analyzer& analyzer) {
+  for (const Expr& extent : buffer.shape) {
+    if (!const_int(extent)) analyzer.assume(ge(extent, one(extent.dtype())));
+  }
+}
+
+}  // namespace
+
+void WrittenBefore::enter_loop(const For& loop, bool is_sure) {
+  around_.push_back({loop.loop_var, range(loop.min, loop.extent), {}, {}, is_sure});
+}
+
+void WrittenBefore::enter_block(const BlockRealize& realize, bool is_sure) {
+  around_.push_back({var("block"), {}, {}, realize.predicate, is_sure});
+  const Block& block = *realize.block;
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    around_.push_back({block.iter_vars[i]->var, block.iter_vars[i]->dom, realize.iter_values[i], {}, true});
+  }
+  for (const Ref<MatchBufferRegion>& match : block.match_buffers) views_[match->buffer.get()] = match->source;
+}
+
+void WrittenBefore::enter_condition() { around_.push_back({var("condition"), {}, {}, {}, false}); }
+
+Ref<Buffer> WrittenBefore::source_of(const Ref<Buffer>& buffer) const {
+  auto it = views_.find(buffer.get());
+  return it == views_.end() ? buffer : source_of(it->second->buffer);
+}
+
+WrittenBefore::Part WrittenBefore::part(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) const {
+  Part part{buffer, {}};
+  for (const Expr& index : indices) part.region.push_back(range(index, one(index.dtype())));
+  for (auto it = views_.find(buffer.get()); it != views_.end(); it = views_.find(part.buffer.get())) {
+    const auto& ranges = it->second->region;
+    if (ranges.size() < part.region.size()) return part;
+    const size_t leading = ranges.size() - part.region.size();
+    arith::Region outer;
+    for (size_t d = 0; d < ranges.size(); ++d) {
+      const Ref<Range>& whole = ranges[d];
+      if (d < leading ? !is_const_int(whole->extent, 1) : !same_expr(whole->extent, part.buffer->shape[d - leading])) {
+        return part;
+      }
+      const bool is_point = d < leading;
+      outer.push_back(is_point ? whole
+                               : range(whole->min + part.region[d - leading]->min, part.region[d - leading]->extent));
+    }
+    part = {it->second->buffer, std::move(outer)};
+  }
+  return part;
+}
+
+WrittenBefore::Part WrittenBefore::all_of(const Ref<Buffer>& buffer) {
+  Part part{buffer, {}};
+  for (const Expr& extent : buffer->shape) part.region.push_back(range_of(extent));
+  return part;
+}
+
+Expr WrittenBefore::extent_of(const Expr& v) const {
+  auto is_v = [&](const Surrounding& each) {
+    return each.var == v && each.domain.defined() && is_const_int(each.domain->min, 0);
+  };
+  auto it = std::find_if(around_.rbegin(), around_.rend(), is_v);
+  return it == around_.rend() ? Expr() : it->domain->extent;
+}
+
+/// Each dimension is a variable of its own that runs over all of it, or all together are a map of the axes onto the
+/// buffer, as those of the tiles of blockize().
+bool WrittenBefore::reaches_all(const Part& part) const {
+  std::unordered_set<const NodeBase*> used;
+  bool is_plain = true;
+  for (size_t d = 0; d < part.region.size() && is_plain; ++d) {
+    const Expr& extent = part.buffer->shape[d];
+    if (same_expr(part.region[d]->extent, extent)) continue;
+    const Expr reached = extent_of(part.region[d]->min);
+    is_plain = reached.defined() && used.insert(part.region[d]->min.get()).second && same_expr(reached, extent);
+  }
+  if (is_plain) return true;
+  arith::IterDomains inputs;
+  for (const Surrounding& each : around_) {
+    if (each.domain.defined() && uses(part.region, each.var)) inputs.emplace_back(each.var, each.domain);
+  }
+  for (const Surrounding& each : around_) {
+    auto is_bound = [&](const auto& input) { return uses({input.second}, each.var); };
+    if (std::any_of(inputs.begin(), inputs.end(), is_bound)) return false;
+  }
+  arith::Analyzer analyzer;
+  assume_not_empty(*part.buffer, analyzer);
+  auto reached = arith::region_lower_bound(part.region, inputs, bool_imm(true), analyzer);
+  return reached && arith::proves_subset(arith::box_of(all_of(part.buffer).region), *reached, analyzer);
+}
+
+void WrittenBefore::write(const Part& part) {
+  if (writes_.size() < kWrites) writes_.push_back({part, around_, reaches_all(part)});
+}
+
+bool WrittenBefore::has(const Part& part) const {
+  return std::any_of(writes_.rbegin(), writes_.rend(),
+                     [&](const Write& write) { return write.part.buffer == part.buffer && has(write, part); });
+}
+
+bool WrittenBefore::has(const Write& write, const Part& part) const {
+  // What both are in is the same iteration.
+  size_t shared = 0;
+  while (shared < around_.size() && shared < write.around.size() && around_[shared].var == write.around[shared].var) {
+    ++shared;
+  }
+  const Inside writer(write.around, shared), reader(around_, shared);
+  if (!writer.is_sure()) return false;
+  const arith::Region written = writer.resolved(write.part.region);
+  const bool moves = std::any_of(around_.begin(), around_.begin() + static_cast<std::ptrdiff_t>(shared),
+                                 [&](const Surrounding& each) { return uses(written, each.var); });
+  if (!moves && write.reaches_all) return true;
+  arith::Analyzer analyzer;
+  assume_not_empty(*part.buffer, analyzer);
+  for (size_t i = 0; i < shared; ++i) {
+    if (around_[i].domain.defined()) analyzer.bind(around_[i].var, around_[i].domain);
+  }
+  auto reached = arith::region_lower_bound(written, writer.loops_of(written), writer.condition(), analyzer);
+  if (!reached) return false;
+  const arith::Box read =
+      arith::relax_region(reader.resolved(part.region), reader.domains(), analyzer, reader.condition());
+  return arith::proves_subset(read, *reached, analyzer);
+}
+
+}  // namespace tilewright::analysis

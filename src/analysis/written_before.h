@@ -1,0 +1,73 @@
+// What a program has surely written at a point of it, in the order of its statements: the question whether a load needs
+// what a buffer held before the program ran.
+//
+//   for i in range(8):
+//     with T.block("B"): vi = S(8, i); B[vi] = A[vi]
+//     ... B[i]                  written: the same element of the same iteration
+//     ... B[7 - i]              not yet
+//   ... B[7 - i]                written: the block has reached all of its axis
+//
+// A block is taken to reach all of its axes once the loops around it are over, and the init of a reduction to run
+// before all steps of its element (skipped_init.h).
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "arith/int_set.h"
+#include "ir/stmt.h"
+#include "ir/substitute.h"
+
+namespace tilewright::analysis {
+
+class WrittenBefore {
+ public:
+  /// Part of a buffer that is no view.
+  struct Part {
+    Ref<Buffer> buffer;
+    arith::Region region;
+  };
+
+  /// What surrounds the next statements; leave() ends all that was entered since a depth(). What is not sure may not
+  /// run at all.
+  size_t depth() const { return around_.size(); }
+  void enter_loop(const For& loop, bool is_sure);
+  void enter_block(const BlockRealize& realize, bool is_sure);
+  void enter_condition();
+  void leave(size_t depth) { around_.resize(depth); }
+
+  /// Elements in terms of the buffer that a view stands for, as far as views are of whole dimensions; else of the view.
+  Part part(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) const;
+  static Part all_of(const Ref<Buffer>& buffer);
+  Ref<Buffer> source_of(const Ref<Buffer>& buffer) const;
+  /// Of a variable that starts at 0; null for others.
+  Expr extent_of(const Expr& v) const;
+
+  /// All elements of the buffer, once the loops and blocks around are over.
+  bool reaches_all(const Part& part) const;
+  void write(const Part& part);
+  bool has(const Part& part) const;
+
+ private:
+  /// A loop, an axis of a block with what it is bound to, or a condition under a variable of its own.
+  struct Surrounding {
+    Ref<Var> var;
+    Ref<Range> domain;
+    Expr binding, condition;
+    bool is_sure = true;
+  };
+  using Around = std::vector<Surrounding>;
+  struct Write {
+    Part part;
+    Around around;
+    bool reaches_all;
+  };
+
+  bool has(const Write& write, const Part& part) const;
+
+  Around around_;
+  std::vector<Write> writes_;
+  std::unordered_map<const NodeBase*, Ref<BufferRegion>> views_;
+};
+
+}  // namespace tilewright::analysis
