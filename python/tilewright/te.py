@@ -74,7 +74,7 @@ def any(*conditions: Any) -> _core.Expr:
 
 def _combine(name: str, function: Callable[..., Any], conditions: Sequence[Any]) -> _core.Expr:
     if not conditions:
-        raise ArgumentError(f"te.{name} needs a condition\n  hint: te.{name}(i > 0, i < n)")
+        raise ArgumentError.of("te/no-condition", f"te.{name} needs a condition", f"te.{name}(i > 0, i < n)")
     combined: _core.Expr = functools.reduce(function, conditions)
     return combined
 
@@ -126,9 +126,10 @@ class Tensor:
     def _refuse(self, *other: Any) -> Any:
         """There is no arithmetic on whole tensors."""
         indices = ", ".join("ijklmnop"[: self.ndim])
-        raise ArgumentTypeError(
-            f"the tensor '{self.name}' is computed with element by element, not as a whole\n"
-            f"  hint: te.compute({self.name}.shape, lambda {indices}: {self.name}[{indices}] + ...)"
+        raise ArgumentTypeError.of(
+            "te/whole-tensor",
+            f"the tensor '{self.name}' is computed with element by element, not as a whole",
+            f"te.compute({self.name}.shape, lambda {indices}: {self.name}[{indices}] + ...)",
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
@@ -211,7 +212,11 @@ def _tensors_in(expressions: Sequence[_core.Expr]) -> list[Tensor]:
         if isinstance(node, _core.BufferLoad):
             tensor = _TENSORS.get(node.buffer)
             if tensor is None:
-                raise ArgumentError(f"the formula reads '{node.buffer.name}', which is no tensor of te")
+                raise ArgumentError.of(
+                    "te/no-tensor",
+                    f"the formula reads '{node.buffer.name}', which is no tensor of te",
+                    f"{node.buffer.name} = te.placeholder(shape, dtype) declares an input",
+                )
             found[tensor] = None
 
     for expression in expressions:
@@ -238,7 +243,9 @@ def const(value: Any, dtype: str = "int32") -> _core.Expr:
         tilewright.ArgumentError: it is no number, or none of that type.
     """
     if not isinstance(value, int | float) and not hasattr(value, "item"):
-        raise ArgumentTypeError(f"a constant is a number, not a {type(value).__name__}")
+        raise ArgumentTypeError.of(
+            "te/constant", f"a constant is a number, not a {type(value).__name__}", 'te.const(1.5, "float32")'
+        )
     return _formulas.constant(value, _formulas.as_dtype(dtype))
 
 
@@ -247,7 +254,9 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> _core.IterVar
     if isinstance(dom, str):
         dom, tag = None, dom
     if not tag:
-        raise ArgumentError("te.thread_axis needs the tag of the axis")
+        raise ArgumentError.of(
+            "te/thread-axis", "te.thread_axis needs the tag of the axis", 'te.thread_axis((0, 32), "threadIdx.x")'
+        )
     domain = None if dom is None else _frames._range(tuple(dom) if isinstance(dom, list) else dom)
     dtype = "int32" if domain is None else domain.extent.dtype
     return _core.IterVar(domain, _core.Var(name or tag, dtype), _core.IterType.THREAD_INDEX, tag)
@@ -325,18 +334,27 @@ def extern(
         tilewright.ArgumentError: the dtype is not clear, or the function gives no statement.
     """
     if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence) or not callable(fcompute):
-        raise ArgumentTypeError(
-            "te.extern takes a shape, a list of tensors, and a function that gives a statement\n"
-            "  hint: te.extern((n,), [A], lambda ins, outs: T.call_packed(...))"
+        raise ArgumentTypeError.of(
+            "te/extern",
+            "te.extern takes a shape, a list of tensors, and a function that returns a statement",
+            "te.extern((n,), [A], lambda ins, outs: T.call_packed(...))",
         )
     if in_buffers is not None:
-        raise ArgumentError("te.extern sees inputs through their own buffers: leave in_buffers away")
+        raise ArgumentError.of(
+            "te/extern",
+            "te.extern has no in_buffers: it reads the inputs through their own buffers",
+            "omit in_buffers; the first argument of the function is the list of the inputs' buffers",
+        )
     many = isinstance(shape, list | tuple) and bool(shape) and isinstance(shape[0], list | tuple)
     shapes = [_formulas.as_shape(list(item)) for item in shape] if many else [_formulas.as_shape(shape)]
     if dtype is None:
         types = {tensor.dtype for tensor in inputs}
         if len(types) != 1:
-            raise ArgumentError("te.extern cannot tell the dtype of its output: pass dtype")
+            raise ArgumentError.of(
+                "te/extern",
+                f"te.extern cannot infer the type of its output from inputs of {len(types)} types",
+                'pass it: te.extern(..., dtype="float32")',
+            )
         dtype = types.pop()
     dtypes = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * len(shapes)
     op = ExternOp(name, tag, attrs or {}, list(inputs), _core.Evaluate(0))
@@ -348,7 +366,11 @@ def extern(
     if isinstance(body, _core.Expr):
         body = _core.Evaluate(body)
     if not isinstance(body, _core.Stmt):
-        raise ArgumentError(f"the function of te.extern gives a {type(body).__name__} instead of a statement or a call")
+        raise ArgumentError.of(
+            "te/extern",
+            f"the function of te.extern returns a {type(body).__name__} instead of a statement or a call",
+            "return T.call_packed(...), or the statement of an IRBuilder",
+        )
     op.body = body
     return op.tensors[0] if len(op.tensors) == 1 else op.tensors
 
@@ -368,7 +390,9 @@ def program_of(tensors: Tensor | Sequence[Any]) -> _core.PrimFunc:
     if not isinstance(tensors, Tensor):
         return create_prim_func(list(tensors))
     if isinstance(tensors.op, PlaceholderOp):
-        raise ArgumentError(f"'{tensors.name}' is an input: nothing computes it")
+        raise ArgumentError.of(
+            "te/parameters", f"'{tensors.name}' is an input: nothing computes it", "pass a tensor of te.compute"
+        )
     inputs: list[Tensor] = []
     seen: list[Tensor] = []
     stack = [tensors]
@@ -403,12 +427,17 @@ def create_prim_func(
         tilewright.ArgumentError: an input is missing among the parameters, or a parameter is no tensor.
     """
     if index_dtype_override is not None:
-        raise ArgumentError("there is no index_dtype_override: give the shapes in the type that indices should have")
+        raise ArgumentError.of(
+            "te/index-dtype",
+            "te.create_prim_func has no index_dtype_override",
+            'give the shapes in the type of the indices: te.var("n", "int64")',
+        )
     if isinstance(ops, Tensor | _core.Node) or not isinstance(ops, Sequence):
         what = f"the tensor '{ops.name}' alone" if isinstance(ops, Tensor) else f"a value of type {type(ops).__name__}"
-        raise ArgumentError(
-            f"te.create_prim_func takes the list of the program's parameters, not {what}\n"
-            "  hint: te.create_prim_func([A, B, C]), inputs and outputs"
+        raise ArgumentError.of(
+            "te/parameters",
+            f"te.create_prim_func takes the list of the program's parameters, not {what}",
+            "te.create_prim_func([A, B, C]), inputs and outputs",
         )
     tensors = [item for item in ops if isinstance(item, Tensor)]
     order = _producers_first(tensors)
@@ -422,7 +451,11 @@ def create_prim_func(
             elif isinstance(item, _core.Var):
                 _script.arg(item.name_hint, item)
             else:
-                raise ArgumentError(f"a parameter of a program is a tensor or a variable, not {type(item).__name__}")
+                raise ArgumentError.of(
+                    "te/parameters",
+                    f"a parameter of a program is a tensor or a variable, not {type(item).__name__}",
+                    "te.create_prim_func([A, B, C]), inputs and outputs",
+                )
         used: dict[str, int] = {}
         for op in order:
             for tensor in op.tensors:
@@ -450,9 +483,10 @@ def _check_variable(formula: str, known: set[_core.Var], node: _core.Node) -> No
         known.add(node.var)
     elif isinstance(node, _core.Var) and node.dtype != "handle" and node not in known:
         name = node.name_hint
-        raise ArgumentError(
-            f"'{name}' in the formula of '{formula}' is neither an index of it nor a size nor a parameter\n"
-            f"  hint: reduce over it, te.sum(..., axis={name}), or pass it to create_prim_func"
+        raise ArgumentError.of(
+            "te/undefined",
+            f"'{name}' in the formula of '{formula}' is neither an index of it nor a size nor a parameter",
+            f"reduce over it, te.sum(..., axis={name}), or pass it to create_prim_func",
         )
 
 
@@ -501,7 +535,11 @@ def _producers_first(outputs: Sequence[Tensor]) -> list[ComputeOp | ExternOp]:
         op = tensor.op
         if isinstance(op, PlaceholderOp):
             if tensor not in outputs:
-                raise ArgumentError(f"the input '{tensor.name}' is not among the parameters of the program")
+                raise ArgumentError.of(
+                    "te/parameters",
+                    f"the input '{tensor.name}' is not among the parameters of the program",
+                    f"te.create_prim_func([{tensor.name}, ...])",
+                )
             continue
         if ready:
             order.append(op)

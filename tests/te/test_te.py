@@ -159,24 +159,41 @@ def test_attributes():
 
 
 @pytest.mark.parametrize(
-    ("attempt", "message"),
+    ("attempt", "message", "code"),
     [
-        (lambda A: te.compute((4, 4), lambda i: A[i]), "dimensions: 2, not 1"),
-        (lambda A: te.compute((4,), lambda i: None), "gives no value"),
-        (lambda A: te.compute((4,), lambda i: (te.sum(A[0], axis=te.reduce_axis((0, 2))), 1)), "not for a part of it"),
-        (lambda A: te.create_prim_func([te.compute((4,), lambda i: A[i])]), "'A' is not among the parameters"),
-        (lambda A: te.create_prim_func([A, 3]), "not int"),
-        (lambda A: te.create_prim_func([A], "int64"), "index_dtype_override"),
-        (lambda A: te.compute((4,), lambda i: ir.decl_buffer((4,), name="raw")[i]), "'raw', which is no tensor"),
-        (lambda A: te.extern((4,), [A], lambda ins, outs: None), "instead of a statement or a call"),
-        (lambda A: te.extern((4,), [], lambda ins, outs: 0), "pass dtype"),
-        (lambda A: te.compute((4,), lambda *i: A(*i), varargs_names=["a", "b"]), "2 names for 1 indices"),
-        (lambda A: te.thread_axis((0, 4)), "needs the tag"),
+        (lambda A: te.compute((4, 4), lambda i: A[i]), "dimensions: 2, not 1", "te/formula"),
+        (lambda A: te.compute((4,), lambda i: None), "returns no value", "te/formula"),
+        (
+            lambda A: te.compute((4,), lambda i: (te.sum(A[0], axis=te.reduce_axis((0, 2))), 1)),
+            "not for a part of it",
+            "te/reduction",
+        ),
+        (
+            lambda A: te.create_prim_func([te.compute((4,), lambda i: A[i])]),
+            "'A' is not among the parameters",
+            "te/parameters",
+        ),
+        (lambda A: te.create_prim_func([A, 3]), "not int", "te/parameters"),
+        (lambda A: te.create_prim_func([A], "int64"), "index_dtype_override", "te/index-dtype"),
+        (
+            lambda A: te.compute((4,), lambda i: ir.decl_buffer((4,), name="raw")[i]),
+            "'raw', which is no tensor",
+            "te/no-tensor",
+        ),
+        (lambda A: te.extern((4,), [A], lambda ins, outs: None), "instead of a statement or a call", "te/extern"),
+        (lambda A: te.extern((4,), [], lambda ins, outs: 0), "cannot infer the type", "te/extern"),
+        (lambda A: te.compute((4,), lambda *i: A(*i), varargs_names=["a", "b"]), "2 names for 1 indices", "te/formula"),
+        (lambda A: te.extern((4,), [A], lambda ins, outs: 0, in_buffers=[]), "no in_buffers", "te/extern"),
+        (lambda A: te.const("x", "float32"), "not a str", "te/constant"),
+        (lambda A: te.reduce_axis(None), "the domain of an axis is missing", "te/axis"),
+        (lambda A: te.comm_reducer(max, min, name=3), "the name of the reducer", "te/reducer"),
+        (lambda A: te.thread_axis((0, 4)), "needs the tag", "te/thread-axis"),
     ],
 )
-def test_mistakes(attempt, message):
-    with pytest.raises(tw.ArgumentError, match=message):
+def test_mistakes(attempt, message, code):
+    with pytest.raises(tw.ArgumentError, match=message) as error:
         attempt(te.placeholder((4,), name="A"))
+    assert error.value.code == code and error.value.hint
 
 
 def test_in_a_script():
@@ -258,36 +275,65 @@ def _tensors():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "message", "code"),
     [
-        (lambda A, k: te.compute((4,), lambda i: te.sum(A[i, k], axis=k) + 1.0), "nothing can be computed with it"),
-        (lambda A, k: te.compute((4,), lambda i: 2 * te.sum(A[i, k], axis=k)), "nothing can be computed with it"),
-        (lambda A, k: te.compute((4,), lambda i: -te.max(A[i, k], axis=k)), "nothing can be computed with it"),
-        (lambda A, k: te.create_prim_func([A, te.compute((4,), lambda i: A[i, k], name="B")]), "'k' in the formula of"),
-        (lambda A, k: te.create_prim_func([A, te.compute((4,), lambda i: te.sum(A[i, k]))]), "'k' in the formula of"),
-        (lambda A, k: te.create_prim_func(A), "the tensor 'A' alone"),
-        (lambda A, k: te.create_prim_func(3), "a value of type int"),
-        (lambda A, k: A + 1.0, "element by element"),
-        (lambda A, k: te.compute((4,), lambda i: A), "index it"),
-        (lambda A, k: te.sum(A, axis=k), "index it"),
-        (lambda A, k: te.exp(A), "takes expressions, not a Tensor"),
-        (lambda A, k: te.placeholder((4,), "foat32"), "did you mean 'float32'"),
-        (lambda A, k: te.var("n", "foat32"), "did you mean 'float32'"),
-        (lambda A, k: te.const(1, "foat32"), "did you mean 'float32'"),
-        (lambda A, k: te.placeholder((None, 4)), "None in a shape"),
-        (lambda A, k: te.placeholder(("n", 4)), "type str in a shape"),
-        (lambda A, k: te.compute((4,), lambda i: "x"), "a value of type str where a formula needs an expression"),
-        (lambda A, k: te.compute((4,), 3), "a formula is a function"),
-        (lambda A, k: te.compute((4,), lambda i, j: A[i, j]), "as many indices as its tensor has dimensions: 1, not 2"),
-        (lambda A, k: te.program_of(A), "'A' is an input: nothing computes it"),
-        (lambda A, k: te.all(), "needs a condition"),
-        (lambda A, k: te.comm_reducer(3, 4), "made of two functions"),
-        (lambda A, k: te.extern(3, 4, 5), "takes a shape, a list of tensors"),
+        (
+            lambda A, k: te.compute((4,), lambda i: te.sum(A[i, k], axis=k) + 1.0),
+            "nothing can be computed with it",
+            "te/reduction",
+        ),
+        (
+            lambda A, k: te.compute((4,), lambda i: 2 * te.sum(A[i, k], axis=k)),
+            "nothing can be computed with it",
+            "te/reduction",
+        ),
+        (
+            lambda A, k: te.compute((4,), lambda i: -te.max(A[i, k], axis=k)),
+            "nothing can be computed with it",
+            "te/reduction",
+        ),
+        (
+            lambda A, k: te.create_prim_func([A, te.compute((4,), lambda i: A[i, k], name="B")]),
+            "'k' in the formula of",
+            "te/undefined",
+        ),
+        (
+            lambda A, k: te.create_prim_func([A, te.compute((4,), lambda i: te.sum(A[i, k]))]),
+            "'k' in the formula of",
+            "te/undefined",
+        ),
+        (lambda A, k: te.create_prim_func(A), "the tensor 'A' alone", "te/parameters"),
+        (lambda A, k: te.create_prim_func(3), "a value of type int", "te/parameters"),
+        (lambda A, k: A + 1.0, "element by element", "te/whole-tensor"),
+        (lambda A, k: te.compute((4,), lambda i: A), "index it", "te/value"),
+        (lambda A, k: te.sum(A, axis=k), "index it", "te/value"),
+        (lambda A, k: te.exp(A), "takes expressions, not a Tensor", "script/arguments"),
+        (lambda A, k: te.placeholder((4,), "foat32"), "did you mean 'float32'", "te/dtype"),
+        (lambda A, k: te.var("n", "foat32"), "did you mean 'float32'", "te/dtype"),
+        (lambda A, k: te.const(1, "foat32"), "did you mean 'float32'", "te/dtype"),
+        (lambda A, k: te.placeholder((None, 4)), "None in a shape", "te/shape"),
+        (lambda A, k: te.placeholder(("n", 4)), "type str in a shape", "te/shape"),
+        (
+            lambda A, k: te.compute((4,), lambda i: "x"),
+            "a value of type str where a formula needs an expression",
+            "te/value",
+        ),
+        (lambda A, k: te.compute((4,), 3), "a formula is a function", "te/formula"),
+        (
+            lambda A, k: te.compute((4,), lambda i, j: A[i, j]),
+            "as many indices as its tensor has dimensions: 1, not 2",
+            "te/formula",
+        ),
+        (lambda A, k: te.program_of(A), "'A' is an input: nothing computes it", "te/parameters"),
+        (lambda A, k: te.all(), "needs a condition", "te/no-condition"),
+        (lambda A, k: te.comm_reducer(3, 4), "made of two functions", "te/reducer"),
+        (lambda A, k: te.extern(3, 4, 5), "takes a shape, a list of tensors", "te/extern"),
     ],
 )
-def test_mistakes_are_explained(make, message):
-    with pytest.raises(tw.Error, match=message):
+def test_mistakes_are_explained(make, message, code):
+    with pytest.raises(tw.Error, match=message) as error:
         make(*_tensors())
+    assert error.value.code == code and error.value.hint
 
 
 @pytest.mark.parametrize("function", [math.sqrt, np.exp, float])
@@ -301,8 +347,9 @@ def test_functions_of_numbers_are_told_from_those_of_expressions(function):
     ("value", "dtype"), [(300, "int8"), (-1, "uint8"), (2**64, "uint64"), (2**31, "int32"), (math.nan, "int32")]
 )
 def test_constants_that_their_type_does_not_hold(value, dtype):
-    with pytest.raises(tw.ArgumentError, match=rf"{value} is no {dtype}\n  hint: these are from"):
+    with pytest.raises(tw.ArgumentError, match=rf"{value} is no {dtype}\n  hint: these are from") as error:
         te.const(value, dtype)
+    assert error.value.code == "te/constant"
 
 
 def test_formulas_that_are_no_formulas():

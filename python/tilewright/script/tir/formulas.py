@@ -41,9 +41,10 @@ class Reduction:
 
     def _refuse(self, *other: Any) -> Any:
         """A reduction is no value inside of a formula."""
-        raise ArgumentTypeError(
-            "a reduction stands for the whole value of a formula, so nothing can be computed with it there\n"
-            "  hint: give the reduction a tensor of its own, and compute with its elements in the next one"
+        raise ArgumentTypeError.of(
+            "te/reduction",
+            "a reduction stands for the whole value of a formula, so nothing can be computed with it there",
+            "give the reduction a tensor of its own, and compute with its elements in the next one",
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
@@ -87,14 +88,16 @@ def as_shape(shape: Any) -> list[Any]:
     for extent in extents:
         if not isinstance(extent, _core.Expr | SupportsIndex) or isinstance(extent, bool):
             what = "None" if extent is None else f"a value of type {type(extent).__name__}"
-            raise ArgumentTypeError(
-                f"{what} in a shape\n  hint: a shape is a tuple of numbers and variables, such as (128, n)"
+            raise ArgumentTypeError.of(
+                "te/shape", f"{what} in a shape", "a shape is a tuple of numbers and variables, such as (128, n)"
             )
     made = [extent if isinstance(extent, _core.Expr) else operator.index(extent) for extent in extents]
     for number, extent in enumerate(made):
         if isinstance(extent, int | _core.IntImm) and int(extent) < 0:
-            raise ArgumentError(
-                f"the extent of dimension {number} is {int(extent)}\n  hint: an extent is at least 0, or a variable"
+            raise ArgumentError.of(
+                "te/shape",
+                f"the extent of dimension {number} is {int(extent)}",
+                "an extent is at least 0, or a variable",
             )
     return made
 
@@ -107,14 +110,16 @@ def as_dtype(dtype: Any) -> Any:
     """
     name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
     if not _core.is_dtype(name):
-        raise ArgumentError(f"'{name}' is no data type\n  hint: {did_you_mean(name, DTYPES) or 'for instance float32'}")
+        raise ArgumentError.of(
+            "te/dtype", f"'{name}' is no data type", did_you_mean(name, DTYPES) or "for instance float32"
+        )
     return name
 
 
 def reduce_axis(dom: Any, name: str = "rv") -> _core.IterVar:
     """An axis to reduce over: ``(begin, end)`` or a range."""
     if dom is None:
-        raise ArgumentTypeError('the domain of an axis is missing\n  hint: te.reduce_axis((0, n), name="k")')
+        raise ArgumentTypeError.of("te/axis", "the domain of an axis is missing", 'te.reduce_axis((0, n), name="k")')
     domain = _frames._range(tuple(dom) if isinstance(dom, list) else dom)
     variable = _core.Var(name, domain.extent.dtype)
     if _script.IRBuilder.is_in_scope():
@@ -135,7 +140,7 @@ def constant(value: Any, dtype: str | None) -> _core.Expr:
         low, high = (0, 2**bits - 1) if kind[1] == "uint" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         if not low <= number <= high:
             name = dtype or "int32"
-            raise ArgumentError(f"{number} is no {name}\n  hint: these are from {low} to {high}")
+            raise ArgumentError.of("te/constant", f"{number} is no {name}", f"these are from {low} to {high}")
     return _core.const(value, dtype)
 
 
@@ -147,8 +152,8 @@ def _as_expr(value: Any, dtype: str | None = None) -> _core.Expr:
     if isinstance(value, int | float) or (hasattr(value, "item") and getattr(value, "ndim", None) == 0):
         return constant(value, dtype)
     hint = "index it: A[i, j]" if hasattr(value, "shape") else "an expression of the indices, such as A[i, j] + 1.0"
-    raise ArgumentTypeError(
-        f"a value of type {type(value).__name__} where a formula needs an expression\n  hint: {hint}"
+    raise ArgumentTypeError.of(
+        "te/value", f"a value of type {type(value).__name__} where a formula needs an expression", hint
     )
 
 
@@ -179,7 +184,11 @@ def comm_reducer(
 
     for function in (fcombine, fidentity):
         if not callable(function):
-            raise ArgumentTypeError(f"a reducer is made of two functions, not of a {type(function).__name__}")
+            raise ArgumentTypeError.of(
+                "te/reducer",
+                f"a reducer is made of two functions, not of a {type(function).__name__}",
+                "te.comm_reducer(lambda x, y: x + y, lambda dtype: te.const(0, dtype))",
+            )
 
     def reduce(expr: Any, axis: Any = None, where: Any = None, init: Any = None, *more: Any) -> Any:
         if not _is_axis(axis):
@@ -189,11 +198,13 @@ def comm_reducer(
             return result
         if len({*_as_tuple(axis)}) < len(_as_tuple(axis)):
             names = ", ".join(used.var.name_hint for used in _as_tuple(axis))
-            raise ArgumentError(f"an axis stands twice among those to reduce over ({names})")
+            raise ArgumentError.of(
+                "te/axis", f"an axis stands twice among those to reduce over ({names})", "name each axis once"
+            )
         for used in _as_tuple(axis):
             if used.iter_type != _COMM_REDUCE:
-                raise ArgumentError(
-                    f"'{used.var.name_hint}' is no axis to reduce over\n  hint: te.reduce_axis((0, n), name=\"k\")"
+                raise ArgumentError.of(
+                    "te/axis", f"'{used.var.name_hint}' is no axis to reduce over", 'te.reduce_axis((0, n), name="k")'
                 )
         values = tuple(_as_expr(value) for value in _as_tuple(expr))
         dtypes = [value.dtype for value in values]
@@ -205,9 +216,10 @@ def comm_reducer(
             combined = fcombine(tuple(lhs), tuple(rhs)) if many else (fcombine(lhs[0], rhs[0]),)
         except TypeError as error:
             what = f"pairs of {len(values)} values" if many else "two values"
-            raise ArgumentTypeError(
-                f"'{name}' does not combine {what}: {error}\n"
-                "  hint: reduce as many values as its function takes: a tuple of two where it is one of pairs"
+            raise ArgumentTypeError.of(
+                "te/reducer",
+                f"'{name}' does not combine {what}: {error}",
+                "reduce as many values as its function takes: a tuple of two where it is one of pairs",
             ) from error
         identity = [_as_expr(item, dtype) for item, dtype in zip(_as_tuple(fidentity(*dtypes)), dtypes, strict=True)]
         initial = None
@@ -217,7 +229,9 @@ def comm_reducer(
         return Reduction(reducer, values, _as_tuple(axis), None if where is None else _as_expr(where), initial)
 
     if not isinstance(name, str):
-        raise ArgumentTypeError(f"name is {name!r:.80}; it is the name of the reducer")
+        raise ArgumentTypeError.of(
+            "te/reducer", f"name is {name!r:.80}; it is the name of the reducer", 'pass a text: name="maximum"'
+        )
     reduce.__name__ = reduce.__qualname__ = name
     reduce.__doc__ = f"""The {name} of `expr` over `axis`: the value of a formula.
 
@@ -244,7 +258,11 @@ def _axis_names(function: Callable[..., Any], count: int) -> list[str]:
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         names += [f"i{i}" for i in range(len(names), count)]
     if len(names) != count:
-        raise ArgumentError(f"a formula takes as many indices as its tensor has dimensions: {count}, not {len(names)}")
+        raise ArgumentError.of(
+            "te/formula",
+            f"a formula takes as many indices as its tensor has dimensions: {count}, not {len(names)}",
+            f"lambda {', '.join(['i', 'j', 'k', 'l', 'm', 'n'][:count]) or '*i'}: ...",
+        )
     return names
 
 
@@ -260,13 +278,16 @@ def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str]
         tilewright.ArgumentError: the function takes another number of indices, or gives no values.
     """
     if not callable(function):
-        raise ArgumentTypeError(
-            f"a formula is a function of the indices, not a value of type {type(function).__name__}\n"
-            "  hint: lambda i, j: A[i, j] + 1.0"
+        raise ArgumentTypeError.of(
+            "te/formula",
+            f"a formula is a function of the indices, not a value of type {type(function).__name__}",
+            "lambda i, j: A[i, j] + 1.0",
         )
     own = _axis_names(function, len(shape)) if names is None else list(names)
     if len(own) != len(shape):
-        raise ArgumentError(f"there are {len(own)} names for {len(shape)} indices")
+        raise ArgumentError.of(
+            "te/formula", f"there are {len(own)} names for {len(shape)} indices", "give one name for each dimension"
+        )
     axes = []
     for name, extent in zip(own, shape, strict=True):
         domain = _frames._range(extent)
@@ -276,19 +297,23 @@ def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str]
     except TypeError as error:
         if type(error) is not TypeError or not _wants_numbers(str(error)):
             raise
-        raise ArgumentTypeError(
-            f"{error}\n  hint: functions of math and NumPy take numbers; te.sqrt, te.exp and the others of "
-            "tilewright.te, or those of T, take expressions"
+        raise ArgumentTypeError.of(
+            "te/formula",
+            str(error),
+            "functions of math and NumPy take numbers; te.sqrt, te.exp and the others of tilewright.te, or those of T, "
+            "take expressions",
         ) from error
     if isinstance(body, Reduction):
         return Formula(tuple(axes), body)
     items = _as_tuple(body)
     if any(isinstance(item, Reduction) for item in items):
-        raise ArgumentError(
-            "a reduction stands for the whole value of a formula, not for a part of it: reduce tuples by one reducer"
+        raise ArgumentError.of(
+            "te/reduction",
+            "a reduction stands for the whole value of a formula, not for a part of it",
+            "reduce tuples by one reducer",
         )
     if not items or any(item is None for item in items):
-        raise ArgumentError("the function of a formula gives no value")
+        raise ArgumentError.of("te/formula", "the function of a formula returns no value", "lambda i: A[i] + 1.0")
     return Formula(tuple(axes), tuple(_as_expr(item) for item in items))
 
 
@@ -471,7 +496,11 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str | None = None, o
     if out is not None:
         buffers = list(_as_tuple(out))
         if len(buffers) != count:
-            raise ArgumentError(f"a formula with {count} values computes {len(buffers)} buffers")
+            raise ArgumentError.of(
+                "te/formula",
+                f"a formula with {count} values computes {len(buffers)} buffers",
+                "pass one buffer for each value",
+            )
         name = name or buffers[0].name
     else:
         buffers = [_script.alloc_buffer(extents, value.dtype) for value in what.values]
