@@ -111,15 +111,35 @@ def test_compile(run: Run) -> None:
     np.testing.assert_allclose(c, a @ b.T, rtol=1e-5)
 
 
+def test_show_without_a_record(run: Run, folder: Path) -> None:
+    """A program that was not tuned is shown as it is; with a reason where there are records of others."""
+    text = (folder / "product.py").read_text()
+    (folder / "other.py").write_text(text.replace("64", "32"))
+    source = run("show", "other.py").stdout
+    for needed in (["--record", "best"], ["--database", "out/tilewright.db"]):
+        refused = run("show", "other.py", *needed)
+        assert refused.exit_code == 1 and "no such database" in refused.stderr
+    assert run("tune", "product.py", "--trials", "1", "--quiet").exit_code == 0
+    shown = run("show", "other.py")
+    assert shown.exit_code == 0 and shown.stdout == source
+    assert "note: this is the program without a recorded schedule: out/tilewright.db holds no record" in shown.stderr
+    assert run("show", "other.py", "--record", "best").exit_code == 1
+    refused = run("show", "product.py", "--source", "--record", "best")
+    assert refused.exit_code == 1 and "--source excludes --record" in refused.stderr
+
+
 def test_records_are_used_where_they_are_asked_for(run: Run) -> None:
     assert run("tune", "product.py", "--trials", "3", "--quiet").exit_code == 0
-    shown = run("show", "product.py", "--record", "best").stdout
-    assert "T.vectorized" in shown
-    assert "T.vectorized" not in run("show", "product.py").stdout
-    assembly = run("show", "product.py", "--record", "best", "--asm").stdout
+    for best in ([], ["--record", "best"], ["--database", "out/tilewright.db"]):
+        shown = run("show", "product.py", *best).stdout
+        assert "T.vectorized" in shown
+        assert shown.endswith("# with the fastest schedule of out/tilewright.db; --source omits it\n")
+        from_source(shown)
+    assert "T.vectorized" not in run("show", "product.py", "--source").stdout
+    assembly = run("show", "product.py", "--asm").stdout
     assert "\nproduct:" in assembly
-    assert assembly != run("show", "product.py", "--asm").stdout
-    lowered = run("show", "product.py", "--record", "best", "--after", "vectorize_loops").stdout
+    assert assembly != run("show", "product.py", "--source", "--asm").stdout
+    lowered = run("show", "product.py", "--after", "vectorize_loops").stdout
     assert "T.Ramp(" in lowered or "T.Broadcast(" in lowered
     assert run("compile", "product.py", "--database", "out/tilewright.db").exit_code == 0
 

@@ -33,6 +33,9 @@ INTERRUPTED = 130
 WIDTH_OF_FILES = 160
 
 
+#: Where `tilewright tune` keeps its records.
+RECORDS = "out/tilewright.db"
+
 #: why a search ended before its trials
 ENDS = {
     "patience": "as many trials as --patience says found nothing faster",
@@ -413,23 +416,28 @@ def show(
     file: ScriptFile,
     program: ProgramName = None,
     after: Annotated[str | None, typer.Option(help="After this lowering pass (a wrong name lists them).")] = None,
-    record: Annotated[str | None, typer.Option(help="'best': with the best recorded schedule.")] = None,
-    database: Annotated[str, typer.Option(help="File of records, or postgresql://...")] = "out/tilewright.db",
+    source: Annotated[bool, typer.Option("--source", help="As FILE has it, without a recorded schedule.")] = False,
+    record: Annotated[str | None, typer.Option(help="'best': fail where no schedule is recorded.")] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(help=f"File of records, or postgresql://...; {RECORDS} by default, where it exists."),
+    ] = None,
     asm: Annotated[bool, typer.Option("--asm", help="Assembly.")] = False,
     llvm: Annotated[bool, typer.Option("--llvm", help="LLVM IR.")] = False,
 ) -> None:
-    """Print a program of FILE: as written, scheduled, lowered, or compiled."""
+    """Print a program of FILE with its fastest recorded schedule, or as FILE has it where none is recorded."""
     from tilewright.kernel import kernel as kernels
 
     if (after is not None) + asm + llvm > 1:
         raise ArgumentError("--after, --llvm and --asm exclude one another\n  hint: choose one")
+    if record not in (None, "best"):
+        raise ArgumentError(f"--record {record}: there is only --record best")
+    if source and (record or database):
+        raise ArgumentError("--source excludes --record and --database\n  hint: choose one")
     _, chosen = select_program(load_script(file), file, program)
-    if record is not None:
-        if record != "best":
-            raise ArgumentError(f"--record {record}: there is only --record best")
-        from tilewright.database.records import best_schedule
-
-        chosen = best_schedule(chosen, database).mod
+    needed = record is not None or database is not None
+    best = None if source else best_on_record(chosen, database or RECORDS, needed=needed)
+    chosen = chosen if best is None else best
     if asm or llvm:
         kernel = next(iter(kernels.kernels_of(kernels.compile_quietly(chosen))))
         print(kernel.inspect("asm" if asm else "llvm"))
@@ -437,8 +445,33 @@ def show(
     else:
         print_program(chosen.script() if after is None else kernels.lower(chosen, after=after).script())
         notes = kernels.notes_on(chosen)
+    comment = ";" if llvm else "#"
     for note in notes:
-        print(f"{';' if llvm else '#'} note: {note}")
+        print(f"{comment} note: {note}")
+    if best is not None:
+        print(f"{comment} with the fastest schedule of {without_password(database or RECORDS)}; --source omits it")
+
+
+def best_on_record(program: Any, database: str, *, needed: bool) -> Any:
+    """Return a program with its fastest recorded schedule; None where there is none and none is needed.
+
+    Raises:
+        tilewright.ResourceError: one is needed, and the database has none or cannot be read.
+    """
+    from tilewright.database.records import best_of_functions, best_schedule
+
+    if not needed and not Path(database).exists():
+        return None
+    try:
+        if len(getattr(program, "functions", ())) > 1:
+            return best_of_functions(program, database)[0]
+        return best_schedule(program, database).mod
+    except ResourceError as error:
+        if needed:
+            raise
+        why = (error.message or str(error)).partition("\n")[0]
+        print(f"note: this is the program without a recorded schedule: {why}", file=sys.stderr)
+        return None
 
 
 def print_program(text: str) -> None:
