@@ -419,7 +419,7 @@ def test_endless_python_loop() -> None:
 def test_conditions() -> None:
     check_body("script/condition", "if «A»:\n    A[0] = 0.0", "Buffer")
     check_body("builder/condition", "if «a»:\n    A[0] = 0.0", "handle")
-    check_body("ir/not-bool", "«if A[0:4]:\n    A[0] = 0.0»", "must be one bool, not boolx4")
+    check_body("ir/not-bool", "if «A[0:4]»:\n    A[0] = 0.0", "must be one bool, not boolx4")
     check_body("builder/condition", "while «a»:\n    A[0] = 0.0", "handle")
     check_body("builder/condition", "with T.block():\n    «T.where(a)»", "handle")
     check_body("builder/condition", "«assert a, 'x'»", "handle")
