@@ -158,7 +158,7 @@ def test_answers_after_a_session(
     best = descend(database, workload, "llvm -num-cores=1", 4, builder, runner)
     assert best is not None and best.run_secs == [1.0] and len(database) == 6
     (text,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert f"descent: {code}: such candidates fail: the {code.partition('/')[0]} gave" in text and "hint" in text
+    assert f"'descent': {code}: such candidates fail: the {code.partition('/')[0]} gave" in text and "hint" in text
 
 
 class Scheduler(ms.TaskScheduler):

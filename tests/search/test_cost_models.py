@@ -260,7 +260,7 @@ def test_models_by_name(monkeypatch):
     assert isinstance(cm.CostModel.create("random", seed=1), cm.RandomModel)
     assert isinstance(cm.CostModel.create("analytical"), cm.AnalyticalModel)
     assert cm.CostModel.create("none") is None
-    with pytest.raises(tw.ArgumentError, match="no cost model 'tree'") as caught:
+    with pytest.raises(tw.ArgumentError, match="no cost model of the kind 'tree'") as caught:
         cm.CostModel.create("tree")
     assert caught.value.code == "cost_model/kind"
     monkeypatch.setattr(cm.importlib.util, "find_spec", lambda name: None)

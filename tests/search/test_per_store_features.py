@@ -198,7 +198,7 @@ def test_random_features_follow_from_the_state():
 
 def test_extractors_by_name_and_options():
     assert isinstance(FeatureExtractor.create("per-store-feature", buffers_per_store=2), PerStoreFeature)
-    with pytest.raises(tw.ArgumentError, match="no feature extractor 'other'") as caught:
+    with pytest.raises(tw.ArgumentError, match="no feature extractor of the kind 'other'") as caught:
         FeatureExtractor.create("other")
     assert caught.value.code == "features/kind"
     with pytest.raises(tw.ArgumentError, match="at least 1") as caught:

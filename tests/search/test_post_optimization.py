@@ -17,7 +17,7 @@ from tilewright.meta_schedule import (
     SQLiteDatabase,
     TuningRecord,
 )
-from tilewright.meta_schedule.post_optimization import descend, is_faster, neighbors
+from tilewright.meta_schedule.post_optimization import descend
 
 LLVM = tw.Target("llvm -num-cores=1")
 
@@ -66,19 +66,6 @@ def test_budgets_and_nothing_to_begin_with():
     workload = tiled(database, [32, 1], 0, 100.0)
     descend(database, workload, LLVM, 2, Measured(), Measured())
     assert len(database) == 3
-
-
-def test_differences_beyond_chance():
-    assert is_faster([1.0 + i / 100 for i in range(10)], [2.0 + i / 100 for i in range(10)])
-    assert not is_faster([2.0] * 10, [1.0] * 10) and not is_faster([1.0] * 10, [1.0] * 10)
-    assert not is_faster([1.0, 1.2, 0.9], [1.05, 1.1, 1.3]) and not is_faster([], [1.0])
-
-
-def test_neighbors():
-    assert list(neighbors(0)) == [1] and list(neighbors(2)) == [1, 3]
-    assert list(neighbors([4, 1])) == [[2, 2]]
-    assert [3, 6] in list(neighbors([9, 2])) and list(neighbors([1, 1])) == []
-    assert all(a * b * c == 12 for a, b, c in neighbors([2, 3, 2]))
 
 
 @pytest.mark.parametrize("kind", [JSONDatabase, SQLiteDatabase])

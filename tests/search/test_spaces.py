@@ -494,5 +494,5 @@ def test_a_cost_model_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tw.tune(product, cost_model="random", trials=2, seed=5, progress=None).record is not None
     assert made == [(("random",), {"seed": 5})]
     tw.tune(product, cost_model="none", trials=1, progress=None)
-    with pytest.raises(tw.ArgumentError, match="no cost model 'tree'"):
+    with pytest.raises(tw.ArgumentError, match="no cost model of the kind 'tree'"):
         tw.tune(product, cost_model="tree", trials=1, progress=None)

@@ -61,9 +61,7 @@ class Builder(ABC):
         """
         if isinstance(kind, Builder):
             return kind
-        if isinstance(kind, str) and kind == "local":
-            return LocalBuilder(*args, **kwargs)
-        raise ArgumentError.of("builder/kind", f"there is no builder of the kind {kind!r:.80}", 'there is "local"')
+        return limits.of_kind("builder", kind, {"local": LocalBuilder}, "builder/kind")(*args, **kwargs)
 
 
 PyBuilder = Builder

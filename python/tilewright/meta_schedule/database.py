@@ -343,12 +343,7 @@ class Database(ABC):
             "record": self.query_tuning_record,
             "ir_module": self.query_ir_module,
         }
-        if not isinstance(kind, str) or kind not in kinds:
-            known = ", ".join(f'"{each}"' for each in sorted(kinds))
-            raise ArgumentError.of(
-                "database/query-kind", f"there are no queries of the kind {kind!r:.80}", f"there are {known}"
-            )
-        return kinds[kind](mod, target, workload_name)
+        return limits.of_kind("query", kind, kinds, "database/query-kind")(mod, target, workload_name)
 
     @explained
     def best_schedule(self, program: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright._core import FeatureExtractor, PerStoreFeature
-from tilewright.errors import ArgumentError
 from tilewright.support import limits
 
 __all__ = [
@@ -63,8 +62,5 @@ class RandomFeatureExtractor(FeatureExtractor):
 
 def create(kind: str, *args: Any, **kwargs: Any) -> FeatureExtractor:
     """An extractor by name: "per-store-feature"."""
-    if kind != "per-store-feature":
-        raise ArgumentError.of(
-            "features/kind", f"there is no feature extractor '{kind}'", 'there is: "per-store-feature"'
-        )
-    return PerStoreFeature(*args, **kwargs)
+    made = limits.of_kind("feature extractor", kind, {"per-store-feature": PerStoreFeature}, "features/kind")
+    return made(*args, **kwargs)

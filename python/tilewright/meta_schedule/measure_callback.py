@@ -14,6 +14,7 @@ from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import BuilderResult, remove_build_dir
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import RunnerResult
+from tilewright.support import limits
 from tilewright.support.user_lines import last_raise, said_of
 
 if TYPE_CHECKING:
@@ -55,14 +56,7 @@ class MeasureCallback(ABC):
         if isinstance(kind, str) and kind == "default":
             return [make() for make in kinds.values()]
         if isinstance(kind, str):
-            if kind not in kinds:
-                known = '", "'.join(["default", *kinds])
-                raise ArgumentError.of(
-                    "callback/kind",
-                    f"there is no measure callback of the kind {kind!r}",
-                    f'there are "{known}"',
-                )
-            return [kinds[kind]()]
+            return [limits.of_kind("measure callback", kind, kinds, "callback/kind")()]
         if isinstance(kind, list | tuple):
             return [callback for each in kind for callback in MeasureCallback.create(each)]
         if isinstance(kind, type) or not callable(getattr(kind, "apply", None)):

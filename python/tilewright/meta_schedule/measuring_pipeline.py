@@ -38,7 +38,8 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
 
     def __init__(self, max_workers: int | None = None, *, seconds: float | None = None) -> None:
         self._max_workers, self._seconds = max_workers, seconds
-        self._lanes: dict[int, _Lane | None] = {}
+        self._lanes: dict[int, _Lane | None] = {}  # by the identity of their contexts
+        self._contexts: list[Any] = []  # kept, so that no other one has the identity of one that is gone
         self._current: _Lane | None = None
         self._plain: tuple[LocalBuilder, LocalRunner] | None = None
 
@@ -57,6 +58,7 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
         """
         if id(context) not in self._lanes:
             self._lanes[id(context)] = _lane_of(context, self._seconds)
+            self._contexts.append(context)
         self._current = self._lanes[id(context)]
         return self._current is not None
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.database.origins import Origin
-from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.elsewhere import elsewhere
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
+from tilewright.support import limits
 from tilewright.support.wrong_arguments import explained
 
 __all__ = [
@@ -120,11 +120,10 @@ class Runner(ABC):
         kinds: dict[str, Callable[..., Runner]] = {"local": LocalRunner, "rpc": RPCRunner}
         if isinstance(kind, Runner):
             return kind
-        if not isinstance(kind, str) or kind not in kinds:
-            raise ArgumentError.of("runner/kind", f"there is no runner of the kind {kind!r:.80}", 'there is "local"')
+        made = limits.of_kind("runner", kind, kinds, "runner/kind")
         if kind == "local":
             kwargs.pop("max_workers", None)  # one kernel at a time, or they disturb one another
-        return kinds[kind](*args, **kwargs)
+        return made(*args, **kwargs)
 
 
 PyRunner = Runner

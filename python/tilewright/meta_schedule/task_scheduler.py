@@ -591,11 +591,7 @@ class TaskScheduler(ABC):
         kinds: dict[str, type[TaskScheduler]] = {"gradient": GradientBased, "round-robin": RoundRobin}
         if isinstance(kind, TaskScheduler):
             return kind
-        if not isinstance(kind, str) or kind not in kinds:
-            raise ArgumentError.of(
-                "tune/scheduler", f"there is no task scheduler {kind!r:.80}", f"there are {', '.join(map(repr, kinds))}"
-            )
-        return kinds[kind](*args, **kwargs)
+        return limits.of_kind("task scheduler", kind, kinds, "tune/scheduler")(*args, **kwargs)
 
 
 @contextlib.contextmanager

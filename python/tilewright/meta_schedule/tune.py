@@ -207,8 +207,6 @@ def _parts(builder: Builder | str, runner: Runner | str, workers: int, seconds: 
 def _descend(tasks: Sequence[Any], database: Database, builder: Builder, runner: Runner) -> None:
     from tilewright.meta_schedule.post_optimization import descend
 
-    if tasks and isinstance(builder, MeasuringPipeline):
-        builder, runner = builder.plain
     for task in tasks:
         if is_in(database, task.mod):
             with Profiler.timeit("Descent"):

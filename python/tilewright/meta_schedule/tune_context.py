@@ -66,11 +66,7 @@ def _threads(number: int | str) -> int:
 
 def _space(space: Any) -> SpaceGenerator | None:
     if isinstance(space, str):
-        if space not in _SPACES:
-            raise ArgumentError.of(
-                "tune-context/space", f"there is no space {space!r}", f"known: {', '.join(sorted(_SPACES))}"
-            )
-        return _SPACES[space]()
+        return limits.of_kind("space", space, _SPACES, "tune-context/space")()
     if space is not None and not isinstance(space, SpaceGenerator) and callable(space):
         return ScheduleFn(space)
     return space  # type: ignore[no-any-return]

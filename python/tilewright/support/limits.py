@@ -8,12 +8,14 @@ import itertools
 import math
 import numbers
 import operator
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 from tilewright.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["closest", "items", "kind", "positive", "seed", "whole", "wrong_kind"]
+__all__ = ["closest", "items", "kind", "of_kind", "positive", "seed", "whole", "wrong_kind"]
+
+T = TypeVar("T")
 
 #: the largest number that records hold
 MOST = 2**63 - 1
@@ -122,6 +124,24 @@ def items(name: str, given: Any, what: str) -> list[Any]:
     if len(found) > MOST_ITEMS:
         raise wrong_kind(name, given, f"a list of {what}, and this has more than {MOST_ITEMS}")
     return found
+
+
+def of_kind(what: str, kind: Any, kinds: Mapping[str, T], code: str) -> T:
+    """What a table has under the name of a kind.
+
+    Args:
+        what: what it has, such as "builder".
+        kind: the name that was given.
+        kinds: the table.
+        code: of the error.
+
+    Raises:
+        tilewright.ArgumentError: it has nothing of that name.
+    """
+    if isinstance(kind, str) and kind in kinds:
+        return kinds[kind]
+    known = ", ".join(f'"{name}"' for name in kinds)
+    raise ArgumentError.of(code, f"there is no {what} of the kind {kind!r:.80}", f"there is {known}")
 
 
 def closest(name: str, known: Iterable[str], otherwise: str = "") -> str:

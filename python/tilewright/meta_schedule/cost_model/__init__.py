@@ -23,7 +23,6 @@ import warnings
 from typing import Any
 
 from tilewright._core import AnalyticalModel, CostModel
-from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.cost_model.mlp_model import (
     MLPModel,
     SegmentSumMLPConfig,
@@ -33,6 +32,7 @@ from tilewright.meta_schedule.cost_model.mlp_model import (
 from tilewright.meta_schedule.cost_model.random_model import RandomModel
 from tilewright.meta_schedule.cost_model.warm_start import warm_start
 from tilewright.meta_schedule.cost_model.xgb_model import ResidualModel, XGBConfig, XGBModel
+from tilewright.support import limits
 from tilewright.support.user_lines import users_level
 
 __all__ = [
@@ -69,14 +69,12 @@ def create(kind: str, *args: Any, **kwargs: Any) -> CostModel | None:
     """
     if kind == "none":
         return None
-    if kind not in _KINDS:
-        known = ", ".join(f'"{name}"' for name in [*_KINDS, "none"])
-        raise ArgumentError.of("cost_model/kind", f"there is no cost model '{kind}'", f"there are: {known}")
+    made = limits.of_kind("cost model", kind, {**_KINDS, "none": None}, "cost_model/kind")
     if kind in ("xgb", "residual") and importlib.util.find_spec("xgboost") is None:
         warnings.warn(
             "the package xgboost is missing: the analytical model is used instead (pip install xgboost-cpu)",
             stacklevel=users_level(),
         )
         return AnalyticalModel()
-    model: CostModel = _KINDS[kind](*args, **kwargs)
+    model: CostModel = made(*args, **kwargs)
     return model
