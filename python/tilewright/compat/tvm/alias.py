@@ -25,6 +25,17 @@ IN_THEIR_PACKAGE = {
     "tvm.testing": ("utils",),
     "tvm.driver": ("build_module",),
     "tvm.tir": ("generic",),
+    "tvm.meta_schedule.builder": ("builder", "local_builder"),
+    "tvm.meta_schedule.cost_model": ("cost_model",),
+    "tvm.meta_schedule.database": (
+        *("database", "json_database", "memory_database", "ordered_union_database", "schedule_fn_database"),
+        "union_database",
+    ),
+    "tvm.meta_schedule.measure_callback": (
+        *("add_to_database", "measure_callback", "remove_build_artifact", "update_cost_model"),
+    ),
+    "tvm.meta_schedule.runner": ("config", "runner"),
+    "tvm.meta_schedule.task_scheduler": ("gradient_based", "round_robin", "task_scheduler"),
 }
 
 #: Modules of TVM that are modules of Tilewright as they stand.
@@ -41,10 +52,12 @@ SAME = {
     "tvm.script.parser.tir": "tilewright.compat.tvm.script.tir",
     "tvm.script.parser.core.utils": "tilewright.compat.tvm.script.parser.core.captures",
     "tvm.meta_schedule.utils": "tilewright.compat.tvm.meta_schedule.derived",
-    "tvm.meta_schedule.builder.builder": "tilewright.compat.tvm.meta_schedule.builder",
     **{
-        f"tvm.meta_schedule.measure_callback.{name}": "tilewright.compat.tvm.meta_schedule.measure_callback"
-        for name in ("add_to_database", "measure_callback", "remove_build_artifact", "update_cost_model")
+        f"tvm.meta_schedule.{module}": f"tilewright.meta_schedule.{module}"
+        for module in (
+            *("arg_info", "extracted_task", "logging", "post_optimization", "profiler", "trace_apply"),
+            *("cost_model.mlp_model", "cost_model.random_model"),
+        )
     },
     "tvm.script.ir_builder": "tilewright.script.ir_builder",
     "tvm.target.codegen": "tilewright.compat.tvm.target_codegen",

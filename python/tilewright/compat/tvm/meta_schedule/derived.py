@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,7 @@ __getattr__ = missing("tvm.meta_schedule.utils")
 
 __all__ = [
     "asking",
+    "asks",
     "call_derived",
     "cpu_count",
     "default_text",
@@ -33,6 +35,7 @@ __all__ = [
     "initialize",
     "remove_build_dir",
     "shash2hex",
+    "supported",
 ]
 
 
@@ -60,6 +63,26 @@ def asking(base: Any, *methods: str) -> Any:
     if (begin := "_initialize_with_tune_context") in made:
         made |= {"initialize": made[begin], begin: initialize}
     return type(f"_Py{base.__name__}", (base,), made)
+
+
+def asks(component: Any, *fields: str) -> Callable[[Any], Any]:
+    """The decorator of a Py class, the base of the user's: the component that stands for it, or the class whose methods
+    it defines; and what that takes of the user's object."""
+
+    def decorate(cls: Any) -> Any:
+        methods = [name for name, value in vars(cls).items() if inspect.isfunction(value)]
+        made = component if component.__name__.startswith("_") else asking(component, *methods)
+        cls._tvm_metadata = {"cls": made, "methods": [*methods, "__str__"], "fields": [*fields]}
+        return cls
+
+    return decorate
+
+
+def supported(kind: str, what: str) -> str:
+    """The kind of target, if TVM has default parts of it."""
+    if kind not in ("llvm", "cuda", "cuda-tensorcore", "hexagon"):
+        raise ValueError(f"Unsupported kind {kind} for {what} creation.")
+    return kind
 
 
 def default_text(self: Any) -> str:

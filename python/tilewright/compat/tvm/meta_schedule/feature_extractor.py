@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import asking
+from tilewright.compat.tvm.meta_schedule.derived import asks
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
 from tilewright.meta_schedule import feature_extractor as own
 
@@ -60,14 +60,9 @@ class FeatureExtractor(metaclass=Renamed):
     create = staticmethod(create)
 
 
+@asks(_core.FeatureExtractor)
 class PyFeatureExtractor:
     """The base of extractors in Python, to be decorated with derived_object."""
-
-    _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": asking(_core.FeatureExtractor, "extract_from"),
-        "methods": ["extract_from", "__str__"],
-        "fields": [],
-    }
 
     def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:
         """One matrix for each candidate."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule.derived import asking
+from tilewright.compat.tvm.meta_schedule.derived import asks
 from tilewright.meta_schedule.measure_callback import (
     AddToDatabase,
     MeasureCallback,
@@ -28,14 +28,9 @@ __all__ = [
 create = MeasureCallback.create
 
 
+@asks(MeasureCallback)
 class PyMeasureCallback:
     """The base of callbacks in Python, which ``derived_object`` decorates."""
-
-    _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": asking(MeasureCallback, "apply"),
-        "methods": ["apply", "__str__"],
-        "fields": [],
-    }
 
     def apply(
         self, task_scheduler: Any, task_id: int, measure_candidates: Any, builder_results: Any, runner_results: Any

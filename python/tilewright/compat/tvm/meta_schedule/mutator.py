@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import asking, call_derived
+from tilewright.compat.tvm.meta_schedule.derived import asking, asks, call_derived, supported
 from tilewright.meta_schedule.mutator import (
     MutateComputeLocation,
     MutateParallel,
@@ -32,9 +32,7 @@ __all__ = [
 
 def create(kind: str) -> dict[_core.Mutator, float]:
     """The default mutators of a kind of target, with their probabilities."""
-    if kind not in ("llvm", "cuda", "cuda-tensorcore", "hexagon"):
-        raise ValueError(f"Unsupported kind {kind} for mutator creation.")
-    return dict(_core.Mutator.defaults(kind))
+    return dict(_core.Mutator.defaults(supported(kind, "mutator")))
 
 
 class Mutator(metaclass=Renamed):
@@ -52,14 +50,9 @@ class _PyMutator(asking(_core.Mutator, "_initialize_with_tune_context", "clone")
         return call_derived(self, "apply", trace, -1 if seed is None else seed)
 
 
+@asks(_PyMutator)
 class PyMutator:
     """The base of mutators in Python, to be decorated with derived_object."""
-
-    _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": _PyMutator,
-        "methods": ["_initialize_with_tune_context", "apply", "clone", "__str__"],
-        "fields": [],
-    }
 
     def _initialize_with_tune_context(self, context: Any) -> None:
         raise NotImplementedError

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import asking
+from tilewright.compat.tvm.meta_schedule.derived import asks, supported
 from tilewright.meta_schedule.postproc import (
     DisallowAsyncStridedMemCopy,
     DisallowDynamicLoop,
@@ -42,9 +42,7 @@ __all__ = [
 
 def create(kind: str) -> list[_core.Postproc]:
     """The default postprocessors of a kind of target."""
-    if kind not in ("llvm", "cuda", "cuda-tensorcore", "hexagon"):
-        raise ValueError(f"Unsupported kind {kind} for postproc creation.")
-    return _core.Postproc.defaults(kind)
+    return _core.Postproc.defaults(supported(kind, "postproc"))
 
 
 class Postproc(metaclass=Renamed):
@@ -55,14 +53,9 @@ class Postproc(metaclass=Renamed):
     create = staticmethod(create)
 
 
+@asks(_core.Postproc)
 class PyPostproc:
     """The base of postprocessors in Python, to be decorated with derived_object."""
-
-    _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": asking(_core.Postproc, "_initialize_with_tune_context", "apply", "clone"),
-        "methods": ["_initialize_with_tune_context", "apply", "clone", "__str__"],
-        "fields": [],
-    }
 
     def _initialize_with_tune_context(self, context: Any) -> None:
         raise NotImplementedError

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import asking
+from tilewright.compat.tvm.meta_schedule.derived import asks, supported
 from tilewright.meta_schedule.schedule_rule import (
     AddRFactor,
     ApplyCustomRule,
@@ -48,9 +48,7 @@ __all__ = [
 
 def create(kind: str) -> list[_core.ScheduleRule]:
     """The default rules of a kind of target."""
-    if kind not in ("llvm", "cuda", "cuda-tensorcore", "hexagon"):
-        raise ValueError(f"Unsupported kind {kind} for schedule rule creation.")
-    return _core.ScheduleRule.defaults(kind)
+    return _core.ScheduleRule.defaults(supported(kind, "schedule rule"))
 
 
 class ScheduleRule(metaclass=Renamed):
@@ -61,14 +59,9 @@ class ScheduleRule(metaclass=Renamed):
     create = staticmethod(create)
 
 
+@asks(_core.ScheduleRule)
 class PyScheduleRule:
     """The base of rules in Python, to be decorated with derived_object."""
-
-    _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": asking(_core.ScheduleRule, "_initialize_with_tune_context", "apply", "clone"),
-        "methods": ["_initialize_with_tune_context", "apply", "clone", "__str__"],
-        "fields": [],
-    }
 
     def _initialize_with_tune_context(self, context: Any) -> None:
         raise NotImplementedError

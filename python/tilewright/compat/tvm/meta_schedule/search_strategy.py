@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import asking, call_derived, initialize
+from tilewright.compat.tvm.meta_schedule.derived import asking, asks, call_derived, initialize
 from tilewright.meta_schedule.search_strategy import MeasureCandidate, ReplayFunc, ReplayTrace
 
 __path__: list[str] = []
@@ -79,21 +79,9 @@ class _PySearchStrategy(asking(_core.SearchStrategy, *_ASKED)):  # type: ignore[
         call_derived(self, "pre_tuning", max_trials, num_trials_per_iter, design_spaces, database, cost_model)
 
 
+@asks(_PySearchStrategy)
 class PySearchStrategy:
     """The base of strategies in Python, to be decorated with derived_object."""
-
-    _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": _PySearchStrategy,
-        "methods": [
-            "_initialize_with_tune_context",
-            "pre_tuning",
-            "post_tuning",
-            "generate_measure_candidates",
-            "notify_runner_results",
-            "clone",
-        ],
-        "fields": [],
-    }
 
     def _initialize_with_tune_context(self, context: Any) -> None:
         raise NotImplementedError

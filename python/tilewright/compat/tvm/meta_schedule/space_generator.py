@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
 from tilewright.compat.tvm.meta_schedule import schedule_rule
-from tilewright.compat.tvm.meta_schedule.derived import asking, initialize
+from tilewright.compat.tvm.meta_schedule.derived import asking, asks, initialize
 from tilewright.compat.tvm.meta_schedule.seen import seen
 from tilewright.errors import ScheduleError
 
@@ -47,39 +47,49 @@ def _give(generator: _core.SpaceGenerator, **parts: Parts) -> None:
         setattr(generator, name, value)
 
 
-def _rules(self: _core.SpaceGenerator) -> Any:
-    return self.schedule_rules
+class _Named:
+    """What generators have under TVM's names."""
+
+    schedule_rules: Any
+    mutators: Any
+
+    @property
+    def sch_rules(self) -> Any:
+        """The rules."""
+        return self.schedule_rules
+
+    @sch_rules.setter
+    def sch_rules(self, rules: Any) -> None:
+        self.schedule_rules = None if rules is None else list(rules)
+
+    @property
+    def mutator_probs(self) -> Any:
+        """The mutators, each with its probability."""
+        return None if self.mutators is None else dict(self.mutators)
+
+    @mutator_probs.setter
+    def mutator_probs(self, probs: Any) -> None:
+        self.mutators = None if probs is None else list(probs.items())
 
 
-def _set_rules(self: _core.SpaceGenerator, rules: Any) -> None:
-    self.schedule_rules = None if rules is None else list(rules)
+class _Native(_Named):
+    """What those of Tilewright have besides."""
 
-
-def _probs(self: _core.SpaceGenerator) -> Any:
-    return None if self.mutators is None else dict(self.mutators)
-
-
-def _set_probs(self: _core.SpaceGenerator, probs: Any) -> None:
-    self.mutators = None if probs is None else list(probs.items())
-
-
-def _generate(self: _core.SpaceGenerator, mod: Any) -> list[Any]:
-    try:
-        return [seen(sch) for sch in _core.SpaceGenerator.generate_design_space(self, mod)]
-    except ScheduleError as error:
-        if error.code == "post_order_apply/P1":
-            check = "TVMError: Check failed: (block_names_.count(block->name_hint) == 0) is false: "
-            error.args = (check + error.message,)
-        raise
-
-
-class ScheduleFn(_core.ScheduleFn):
-    """The space that a function makes of a schedule."""
-
-    sch_rules = property(_rules, _set_rules)
-    mutator_probs = property(_probs, _set_probs)
     _initialize_with_tune_context = initialize
-    generate_design_space = _generate  # type: ignore[assignment]
+
+    def generate_design_space(self: Any, mod: Any) -> list[Any]:
+        """The schedules of a program."""
+        try:
+            return [seen(sch) for sch in _core.SpaceGenerator.generate_design_space(self, mod)]
+        except ScheduleError as error:
+            if error.code == "post_order_apply/P1":
+                check = "TVMError: Check failed: (block_names_.count(block->name_hint) == 0) is false: "
+                error.args = (check + error.message,)
+            raise
+
+
+class ScheduleFn(_Native, _core.ScheduleFn):
+    """The space that a function makes of a schedule."""
 
     def __init__(
         self,
@@ -93,13 +103,8 @@ class ScheduleFn(_core.ScheduleFn):
         _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
 
 
-class PostOrderApply(_core.PostOrderApply):
+class PostOrderApply(_Native, _core.PostOrderApply):
     """The space that rules make of the blocks of a program."""
-
-    sch_rules = property(_rules, _set_rules)
-    mutator_probs = property(_probs, _set_probs)
-    _initialize_with_tune_context = initialize
-    generate_design_space = _generate  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -116,13 +121,8 @@ def _member(space: Any) -> _core.SpaceGenerator:
     return space if isinstance(space, _core.SpaceGenerator) else ScheduleFn(space)
 
 
-class SpaceGeneratorUnion(_core.SpaceGeneratorUnion):
+class SpaceGeneratorUnion(_Native, _core.SpaceGeneratorUnion):
     """Several spaces, as one."""
-
-    sch_rules = property(_rules, _set_rules)
-    mutator_probs = property(_probs, _set_probs)
-    _initialize_with_tune_context = initialize
-    generate_design_space = _generate  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -157,25 +157,17 @@ class SpaceGenerator(metaclass=Renamed):
 _ASKED = ("_initialize_with_tune_context", "generate_design_space", "clone")
 
 
-class _PySpaceGenerator(asking(_core.SpaceGenerator, *_ASKED)):  # type: ignore[misc]
+class _PySpaceGenerator(_Named, asking(_core.SpaceGenerator, *_ASKED)):  # type: ignore[misc]
     """The component behind a PySpaceGenerator."""
-
-    sch_rules = property(_rules, _set_rules)
-    mutator_probs = property(_probs, _set_probs)
 
     def __init__(self, sch_rules: Any, postprocs: Any, mutator_probs: Any) -> None:
         super().__init__()
         _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
 
 
+@asks(_PySpaceGenerator, "sch_rules", "postprocs", "mutator_probs")
 class PySpaceGenerator:
     """The base of generators in Python, to be decorated with derived_object."""
-
-    _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": _PySpaceGenerator,
-        "fields": ["sch_rules", "postprocs", "mutator_probs"],
-        "methods": ["_initialize_with_tune_context", "generate_design_space", "clone", "__str__"],
-    }
 
     sch_rules: Parts = None
     postprocs: Parts = None

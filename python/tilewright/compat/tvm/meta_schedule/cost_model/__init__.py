@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import asking
+from tilewright.compat.tvm.meta_schedule.derived import asks
 from tilewright.meta_schedule.cost_model import AnalyticalModel, MLPModel, RandomModel, ResidualModel, XGBModel, create
 
 _HERE = "tilewright.compat.tvm.meta_schedule.cost_model"
@@ -39,14 +39,9 @@ class CostModel(metaclass=Renamed):
     create = staticmethod(create)
 
 
+@asks(_core.CostModel)
 class PyCostModel:
     """The base of cost models in Python, to be decorated with derived_object."""
-
-    _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": asking(_core.CostModel, "load", "save", "update", "predict"),
-        "methods": ["load", "save", "update", "predict", "__str__"],
-        "fields": [],
-    }
 
     def load(self, path: str) -> None:
         """Goes on from what save() wrote."""

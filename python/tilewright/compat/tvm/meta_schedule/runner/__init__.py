@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule.runner.config import EvaluatorConfig, RPCConfig
+from tilewright.compat.tvm.meta_schedule.derived import asks, call_derived
 from tilewright.compat.tvm.meta_schedule.runner.local_runner import LocalRunner, LocalRunnerFuture
-from tilewright.compat.tvm.meta_schedule.runner.rpc_runner import RPCRunner
-from tilewright.compat.tvm.meta_schedule.runner.runner import (
-    PyRunner,
-    PyRunnerFuture,
-    Runner,
-    RunnerFuture,
-    RunnerInput,
-    RunnerResult,
-    create,
-)
+from tilewright.compat.tvm.meta_schedule.runner.rpc_runner import RPCConfig, RPCRunner
+from tilewright.meta_schedule.runner import EvaluatorConfig, Runner, RunnerFuture, RunnerInput, RunnerResult
 
 __getattr__ = missing("tvm.meta_schedule.runner")
 
@@ -32,3 +26,40 @@ __all__ = [
     "RunnerResult",
     "create",
 ]
+
+create = Runner.create
+
+
+@asks(Runner)
+class PyRunner:
+    """The base of runners in Python, which ``derived_object`` decorates."""
+
+    def run(self, runner_inputs: Any) -> Any:
+        """One future for each input."""
+        raise NotImplementedError
+
+
+class _PyRunnerFuture(RunnerFuture):
+    """The future that a decorated subclass of PyRunnerFuture becomes."""
+
+    def __init__(self) -> None:
+        """The methods below say all."""
+
+    def done(self) -> bool:
+        return bool(call_derived(self, "done"))
+
+    def result(self) -> Any:
+        return call_derived(self, "result")
+
+
+@asks(_PyRunnerFuture)
+class PyRunnerFuture:
+    """The base of futures in Python, which ``derived_object`` decorates."""
+
+    def done(self) -> bool:
+        """Whether the result is there."""
+        raise NotImplementedError
+
+    def result(self) -> Any:
+        """The result."""
+        raise NotImplementedError

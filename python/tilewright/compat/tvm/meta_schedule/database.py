@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule.derived import asking
+from tilewright.compat.tvm.meta_schedule.derived import asking, asks
 from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
 from tilewright.meta_schedule import database as own
 from tilewright.meta_schedule import (
@@ -17,6 +17,7 @@ from tilewright.meta_schedule import (
 )
 from tilewright.meta_schedule.database import Database, Workload
 
+__path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.database")
 
 __all__ = [
@@ -123,13 +124,10 @@ class _PyDatabase(asking(Database, *_ASKED)):  # type: ignore[misc]
         return self._query("query_ir_module", mod, target, workload_name)
 
 
+@asks(_PyDatabase)
 class PyDatabase:
     """The base of databases in Python, which ``derived_object`` decorates."""
 
-    _tvm_metadata = {  # noqa: RUF012
-        "cls": _PyDatabase,
-        "methods": [*_ASKED, "query_tuning_record", "query_schedule", "query_ir_module", "__str__"],
-    }
     _outer: Any
 
     def has_workload(self, mod: Any) -> bool:

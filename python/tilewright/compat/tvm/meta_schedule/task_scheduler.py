@@ -1,17 +1,17 @@
-"""tvm.meta_schedule.task_scheduler.task_scheduler."""
+"""tvm.meta_schedule.task_scheduler."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import asks, call_derived
 from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
 from tilewright.meta_schedule import task_scheduler
 from tilewright.meta_schedule.task_scheduler import TaskRecord, TaskScheduler
 
 __path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.task_scheduler.task_scheduler")
+__getattr__ = missing("tvm.meta_schedule.task_scheduler")
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler", "create"]
 
@@ -46,46 +46,29 @@ def create(kind: Any = "gradient", *args: Any, **kwargs: Any) -> Any:
 class _PyTaskScheduler(TaskScheduler):
     """The scheduler that a decorated subclass of PyTaskScheduler becomes."""
 
-    def _own(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        own = self._methods.get(name)  # type: ignore[attr-defined]
-        return own(*args, **kwargs) if own else getattr(TaskScheduler, name)(self, *args, **kwargs)
-
     def next_task_id(self) -> int:
         return int(call_derived(self, "next_task_id"))
 
-    def tune(self, *args: Any, **kwargs: Any) -> None:
-        self._own("tune", *args, **kwargs)
 
-    def join_running_task(self, task_id: int) -> Any:
-        return self._own("join_running_task", task_id)
+def _asked_first(name: str) -> Any:
+    """The method of that name: that of the user's object, where its class defines it."""
 
-    def terminate_task(self, task_id: int) -> None:
-        self._own("terminate_task", task_id)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        own = self._methods.get(name)
+        return own(*args, **kwargs) if own else getattr(TaskScheduler, name)(self, *args, **kwargs)
 
-    def touch_task(self, task_id: int) -> None:
-        self._own("touch_task", task_id)
-
-    def print_tuning_statistics(self) -> None:
-        self._own("print_tuning_statistics")
+    return method
 
 
+for _name in ("tune", "join_running_task", "terminate_task", "touch_task", "print_tuning_statistics"):
+    setattr(_PyTaskScheduler, _name, _asked_first(_name))
+
+
+@asks(_PyTaskScheduler)
 @_with_fields
 class PyTaskScheduler:
     """The base of schedulers in Python, which ``derived_object`` decorates."""
 
-    _tvm_metadata: ClassVar[dict[str, Any]] = {
-        "cls": _PyTaskScheduler,
-        "methods": [
-            "next_task_id",
-            "tune",
-            "join_running_task",
-            "terminate_task",
-            "touch_task",
-            "print_tuning_statistics",
-            "__str__",
-        ],
-        "fields": [],
-    }
     _outer: Any
 
     def next_task_id(self) -> int:

@@ -1,0 +1,41 @@
+"""tvm.meta_schedule.builder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.meta_schedule.derived import asks
+from tilewright.meta_schedule.builder import (
+    Builder,
+    BuilderInput,
+    BuilderResult,
+    LocalBuilder,
+    default_build,
+    default_export,
+)
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.builder")
+
+__all__ = [
+    "Builder",
+    "BuilderInput",
+    "BuilderResult",
+    "LocalBuilder",
+    "PyBuilder",
+    "create",
+    "default_build",
+    "default_export",
+]
+
+create = Builder.create
+
+
+@asks(Builder)
+class PyBuilder:
+    """The base of builders in Python, which ``derived_object`` decorates."""
+
+    def build(self, build_inputs: Any) -> Any:
+        """One result for each input."""
+        raise NotImplementedError
