@@ -1,4 +1,4 @@
-// The tuner.
+// Sessions: the search of one program, and how far a task is.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -7,7 +7,7 @@
 #include "python/measured_arguments.h"
 #include "python/part.h"
 #include "search/measure/slice_timer.h"
-#include "search/tuner.h"
+#include "search/session/session.h"
 
 namespace tilewright::python {
 
@@ -40,30 +40,46 @@ struct Option<JudgeReference, true> : ObjectOption<JudgeReference, judge_referen
 
 namespace {
 
-void bind_tuner(nb::module_& m) {
+void bind_task_progress(nb::module_& m) {
+  bind_options<StopRules>(m, "When a task ends before its trials are used up.");
+  nb::class_<TaskProgress>(m, "TaskProgress", "How far a task of a session is, and what comes next.")
+      .def(nb::init<int64_t, StopRules>(), "most_trials"_a, "rules"_a)
+      .def("due", &TaskProgress::due, "share"_a,
+           "Results to be reported before the next batch is sampled, where that share of the latest has to be known.")
+      .def("sampled", &TaskProgress::sampled, "candidates"_a.none(),
+           "The strategy gave so many candidates; None: it is out of candidates.")
+      .def("reported", &TaskProgress::reported, "results"_a)
+      .def("submitted", &TaskProgress::submitted, "candidates"_a)
+      .def("measured", &TaskProgress::measured, "seconds"_a, "Of a call, infinity for a failure.")
+      .def_prop_ro("wants_more", &TaskProgress::wants_more)
+      .def_prop_ro("stop_reason", &TaskProgress::stop_reason)
+      .def_prop_ro("end_reason", &TaskProgress::end_reason);
+}
+
+void bind_session(nb::module_& m) {
   bind_options<PipelineOptions>(m, "How candidates are built and measured.");
-  bind_options<TunerOptions>(m, "When a search ends, and what its records say.");
+  bind_options<SessionOptions>(m, "When a search ends, and what its records say.");
   bind_options<TuneTask>(m, "What is searched for.");
-  nb::class_<Tuner>(m, "Tuner", "A search in progress; tilewright.search drives it.")
-      .def(nb::new_([](TuneTask task, TunerOptions options, std::shared_ptr<Database> database) {
-             return unwrap(
-                 gil_released([&] { return Tuner::start(std::move(task), std::move(options), std::move(database)); }));
+  nb::class_<TuningSession>(m, "TuningSession", "A search in progress; tilewright.search drives it.")
+      .def(nb::new_([](TuneTask task, SessionOptions options, std::shared_ptr<Database> database) {
+             return unwrap(gil_released(
+                 [&] { return TuningSession::start(std::move(task), std::move(options), std::move(database)); }));
            }),
            "task"_a, "options"_a, "database"_a)
       .def(
           "step",
-          [](Tuner& self, double seconds) {
+          [](TuningSession& self, double seconds) {
             Status status = gil_released([&] { return self.step(seconds); });
             raise_if_process_ends();
             return status;
           },
           "seconds"_a)
-      .def("cancel", &Tuner::cancel, nb::call_guard<GilReleased>())
-      .def("close", &Tuner::close, nb::call_guard<GilReleased>(),
+      .def("cancel", &TuningSession::cancel, nb::call_guard<GilReleased>())
+      .def("close", &TuningSession::close, nb::call_guard<GilReleased>(),
            "Ends the helper processes; progress and result stay.")
-      .def_prop_ro("finished", &Tuner::finished)
-      .def("progress", [](const Tuner& self) { return fields_to_dict(self.progress()); })
-      .def("result", [](const Tuner& self) {
+      .def_prop_ro("finished", &TuningSession::finished)
+      .def("progress", [](const TuningSession& self) { return fields_to_dict(self.progress()); })
+      .def("result", [](const TuningSession& self) {
         const TuneResult& result = self.result();
         nb::dict answer;
         answer["stop_reason"] = result.stop_reason;
@@ -85,7 +101,8 @@ void bind_tuner(nb::module_& m) {
 
 void bind_search(nb::module_& m) {
   bind_database(m);
-  bind_tuner(m);
+  bind_task_progress(m);
+  bind_session(m);
   m.def("require_begun", &require_begun, "part"_a.none(),
         "Refuses an object of a subclass whose ``__init__`` has not called that of its base class.");
   m.def("flush_caches", [] {

@@ -17,7 +17,6 @@ from tilewright.support import limits
 from tilewright.support.user_lines import last_raise, said_of
 
 __all__ = [
-    "MOST_EMPTY",
     "Told",
     "candidates_of",
     "designs_of",
@@ -31,8 +30,6 @@ __all__ = [
 ]
 
 _LOGGER = logging.getLogger("tilewright.meta_schedule")
-#: batches without a candidate, one after the other, that a strategy may give before it counts as out of candidates
-MOST_EMPTY = 100
 _BUILDS = "build() gives a BuilderResult(artifact_path, error_msg) for each input, in their order"
 _RUNS = "run() gives a RunnerFuture for each input, in their order"
 _RESULT = "the result() of a RunnerFuture is a RunnerResult(run_secs, error_msg), and one of both is None"

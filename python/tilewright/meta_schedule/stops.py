@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from tilewright import _core
 from tilewright.errors import ArgumentError, Error
 from tilewright.support import limits, machine
 from tilewright.task.task import task_of
 
 __all__ = ["Stops", "stops_of"]
-
-#: so near to what the machine allows nothing more is to be gained
-_NEAR_BOUND = 1.03
-#: what is faster than that by so much is no bound
-_BEYOND_BOUND = 0.9
 
 
 @dataclass(frozen=True)
@@ -31,37 +27,23 @@ class Stops:
     patience: int | None = None
     target_seconds: float | Mapping[str, float] | None = None
     at_roofline: bool = False
-    _bounds: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
 
-    def reason(self, context: Any, seconds: Sequence[float]) -> str:
-        """Why a task ends: "target", "roofline" or "patience"; "" where it goes on.
+    def of(self, context: Any) -> _core.StopRules:
+        """What is asked of a task."""
+        wanted = self.target_seconds
+        target = wanted.get(context.task_name) if isinstance(wanted, Mapping) else wanted
+        bound = _bound_of(context) if self.at_roofline else 0.0
+        return _core.StopRules(patience=self.patience or 0, target_seconds=target or 0.0, bound_seconds=bound)
 
-        Args:
-            context: of the task.
-            seconds: of a call, of each trial; infinity where it failed.
-        """
-        best = min(seconds, default=float("inf"))
-        if best < float("inf"):
-            wanted = self.target_seconds
-            target = wanted.get(context.task_name) if isinstance(wanted, Mapping) else wanted
-            if target is not None and best <= target:
-                return "target"
-            bound = self._bound_of(context) if self.at_roofline else 0.0
-            if _BEYOND_BOUND * bound <= best <= _NEAR_BOUND * bound:
-                return "roofline"
-        at_best = list(seconds).index(best) + 1 if best < float("inf") else 0
-        return "patience" if self.patience is not None and len(seconds) - at_best >= self.patience else ""
 
-    def _bound_of(self, context: Any) -> float:
-        """Seconds that the limits of this machine leave a call; 0 where they are not known."""
-        if id(context) not in self._bounds:
-            try:
-                work = task_of(context.mod).work
-                roofs = machine.roofs(1 if context.target is None else context.target.num_cores)
-                self._bounds[id(context)] = roofs.binding(work.flops, work.bytes, work.dtype).seconds
-            except Error:  # such as sizes that are not constant
-                self._bounds[id(context)] = 0.0
-        return self._bounds[id(context)]
+def _bound_of(context: Any) -> float:
+    """Seconds that the limits of this machine leave a call; 0 where they are not known."""
+    try:
+        work = task_of(context.mod).work
+        roofs = machine.roofs(1 if context.target is None else context.target.num_cores)
+        return roofs.binding(work.flops, work.bytes, work.dtype).seconds
+    except Error:  # such as sizes that are not constant
+        return 0.0
 
 
 def stops_of(patience: Any, target_seconds: Any, at_roofline: Any, names: Sequence[str]) -> Stops:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import math
 import numbers
 import os
 import shutil
@@ -46,8 +47,8 @@ __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "Task
 #: milliseconds that stand for a trial that failed
 FAILED_MS = 1e9
 _LOGGER = logging.getLogger("tilewright.meta_schedule")
-#: of a batch, so much is told before the next one is drawn, which is built while the rest is being measured
-_TOLD_AHEAD = 0.75
+#: of a batch, so much is reported before the next one is sampled, which is built while the rest is being measured
+_REPORTED_AHEAD = 0.75
 Answer = TypeVar("Answer")
 #: candidates, and what builder and runner gave for them
 Batch = tuple[list[Any], list[BuilderResult], list[RunnerFuture]]
@@ -135,12 +136,12 @@ class TaskScheduler(ABC):
         self.tasks, self.measure_callbacks = [], []
         self.database = self.cost_model = None
         self.remaining_tasks, self.stop_reason = 0, ""
-        self._interrupts, self._stops = Interrupts(), Stops()
+        self._interrupts = Interrupts()
         self._pipeline: MeasuringPipeline | None = None
         self._ranking: Any = None  # the cost model, as strategies ask it
         self._references: dict[int, Reference | None] = {}
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
-        self._empty: Counter[int] = Counter()  # batches of a task without a candidate, one after the other
+        self._progress: list[_core.TaskProgress] = []  # of each task
         self._told = answers.Told()
         self._raised: Counter[tuple[int, str]] = Counter()  # batches after which a callback has raised
         self._asked: set[int] = set()  # tasks whose strategy was asked for candidates
@@ -204,7 +205,6 @@ class TaskScheduler(ABC):
         self.measure_callbacks = list(measure_callbacks)
         started = time.monotonic()
         self._interrupts = interrupts = Interrupts()
-        self._stops = stops or Stops()
         self._pipeline = builder if isinstance(builder, MeasuringPipeline) else None
         sent = 0
 
@@ -212,12 +212,11 @@ class TaskScheduler(ABC):
             return max_seconds is not None and time.monotonic() - started >= max_seconds
 
         def may_draw(task_id: int) -> bool:
-            task = self.tasks[task_id]
-            strategy = getattr(task.ctx, "search_strategy", None)
+            strategy = getattr(self.tasks[task_id].ctx, "search_strategy", None)
             return (
                 isinstance(builder, MeasuringPipeline)
                 and self.remaining_tasks == 1
-                and len(task.latency_ms) + len(task.runner_futures or ()) < max_trials_per_task
+                and self._progress[task_id].wants_more
                 and sent < max_trials_global
                 and not is_late()
                 and not interrupts.seen
@@ -228,6 +227,8 @@ class TaskScheduler(ABC):
         with _kept(database):
             try:
                 with interrupts, interrupts.raised():
+                    rules = [(stops or Stops()).of(task) for task in tasks]
+                    self._progress = [_core.TaskProgress(max_trials_per_task, each) for each in rules]
                     self._begin(tasks, task_weights, max_trials_per_task, num_trials_per_iter, work_dir)
                     while sent < max_trials_global and not interrupts.seen:
                         if is_late():
@@ -237,7 +238,7 @@ class TaskScheduler(ABC):
                         if task_id == -1:
                             self.stop_reason = "finished"
                             break
-                        sent += self._start_batch(task_id, max_trials_per_task)
+                        sent += self._start_batch(task_id)
             except KeyboardInterrupt:  # another program's handler may raise it, too
                 interrupts.seen = True
             if interrupts.seen:
@@ -329,18 +330,15 @@ class TaskScheduler(ABC):
             self.terminate_task(task_id)
             return None
 
-    def _start_batch(self, task_id: int, max_trials: int) -> int:
+    def _start_batch(self, task_id: int) -> int:
         """Sends the next batch of a task away; how many candidates it has."""
-        task = self.tasks[task_id]
-        if len(task.latency_ms) >= max_trials:
-            task.stop_reason = "trials"
-            self.terminate_task(task_id)
-            return 0
-        batch = self._ahead.pop(task_id) if task_id in self._ahead else self._draw(task_id)
-        self._empty[task_id] = 0 if batch is None or batch[0] else self._empty[task_id] + 1
-        if batch is None or self._empty[task_id] > answers.MOST_EMPTY:
+        task, progress = self.tasks[task_id], self._progress[task_id]
+        batch = self._ahead.pop(task_id) if task_id in self._ahead else None
+        if batch is None and progress.wants_more:
+            batch = self._draw(task_id)
+        if batch is None or not (batch[0] or progress.wants_more):
             if not task.is_terminated:
-                task.stop_reason = "exhausted"
+                task.stop_reason = progress.end_reason
                 self.terminate_task(task_id)
             return 0
         task.measure_candidates, task.builder_results, task.runner_futures = batch
@@ -359,6 +357,8 @@ class TaskScheduler(ABC):
         if (profiler := Profiler.current()) is not None:
             for scope, seconds in _scopes_of(strategy).items():
                 profiler.add(scope, seconds - before.get(scope, 0.0))
+        progress = self._progress[task_id]
+        progress.sampled(None if candidates is None else len(candidates))
         if candidates is None:
             return None
         if candidates:
@@ -378,6 +378,7 @@ class TaskScheduler(ABC):
             futures = _run(runner, task, fresh, built, reference)
         sent = zip(built, futures, strict=True)
         pairs = [next(sent) if before is None else (before[0], _future_of(before[1])) for before in known]
+        progress.submitted(len(candidates))
         return candidates, [each for each, _ in pairs], [future for _, future in pairs]
 
     def _reference_of(self, task: TaskRecord, builder: Builder, runner: Runner) -> Reference | None:
@@ -440,7 +441,7 @@ class TaskScheduler(ABC):
             )
         results: list[RunnerResult] = []
         if task_id not in self._ahead and self._may_draw(task_id):
-            results += self._join_first(task_id, int(_TOLD_AHEAD * len(task.runner_futures)))
+            results += self._join_first(task_id, self._progress[task_id].due(_REPORTED_AHEAD))
             if not task.is_terminated and self._may_draw(task_id):
                 self._ahead[task_id] = self._draw(task_id)
         results += self._join_first(task_id, None)
@@ -449,17 +450,17 @@ class TaskScheduler(ABC):
 
     def _join_first(self, task_id: int, count: int | None) -> list[RunnerResult]:
         """Waits for so many of the candidates that are under way, the first ones, or for all; tells of them."""
-        task = self.tasks[task_id]
-        assert task.runner_futures is not None
+        futures, progress = self.tasks[task_id].runner_futures, self._progress[task_id]
+        assert futures is not None
         with Profiler.timeit("JoinRunnerFutures"):
             results: list[RunnerResult] = []
-            known = _seconds_of(task)
-            for future in task.runner_futures[:count]:
-                if self._stops.reason(task.ctx, known):
-                    results.append(_CANCELED_RESULT)
-                    continue
-                results.append(answers.result_of(future))
-                known.append(_seconds(_milliseconds(results[-1])))
+            for future in futures[:count]:
+                result = _CANCELED_RESULT if progress.stop_reason else answers.result_of(future)
+                results.append(result)
+                if result is not _CANCELED_RESULT:
+                    milliseconds = _milliseconds(result)
+                    progress.measured(milliseconds * 1e-3 if milliseconds < FAILED_MS else math.inf)
+        progress.reported(len(results))
         with self._interrupts.deferred():
             return self._tell(task_id, count, results)
 
@@ -501,7 +502,7 @@ class TaskScheduler(ABC):
         task = self.tasks[task_id]
         if task.is_terminated:
             return
-        if reason := self._stops.reason(task.ctx, _seconds_of(task)):
+        if reason := self._progress[task_id].stop_reason:
             task.stop_reason = reason
             self._ahead.pop(task_id, None)
             if task.runner_futures is not None:  # what is under way is not waited for
@@ -648,15 +649,6 @@ def _scopes_of(strategy: Any) -> dict[str, float]:
 
 def _milliseconds(result: RunnerResult) -> float:
     return statistics.median(result.run_secs) * 1e3 if result.error_msg is None and result.run_secs else FAILED_MS
-
-
-def _seconds(milliseconds: float) -> float:
-    return milliseconds * 1e-3 if milliseconds < FAILED_MS else float("inf")
-
-
-def _seconds_of(task: TaskRecord) -> list[float]:
-    """Of each trial; infinity where it failed."""
-    return [_seconds(milliseconds) for milliseconds in task.latency_ms]
 
 
 _CANCELED_RESULT = RunnerResult(None, "the session was canceled")

@@ -64,7 +64,7 @@ _STREAM = 4
 #: searches of so many trials end near the limits of the machine
 LEAST_TRIALS_FOR_ROOFS = 32
 LEAST_SECONDS_FOR_ROOFS = 10.0
-#: of a search with a limit of time, what is left for the finals at most, and of all of it (src/search/tuner.cc)
+#: of a search with a limit of time, what is left for the finals at most, and of all of it (session/session.cc)
 _FINALS_SECONDS, _FINALS_SHARE = 5.0, 0.1
 #: seconds between two looks at progress, and at signals
 STEP_SECONDS = 0.1
@@ -475,7 +475,7 @@ class _Search:
             "fresh": fresh,
             "host": this_host(),
             "versions": library_versions(),
-            **stops,
+            "stops": _core.StopRules(**stops),
         }
 
     def prepare(self, database: Any) -> _Prepared:
@@ -509,7 +509,7 @@ class _Search:
         )
         # What is left; 0 would be no limit.
         seconds = 0.0 if self.end == np.inf else max(self.end - time.monotonic(), 1e-3)
-        tuner = _core.Tuner(task, _core.TunerOptions(seconds=seconds, **self.options), store)
+        tuner = _core.TuningSession(task, _core.SessionOptions(seconds=seconds, **self.options), store)
         try:
             self._run_to_the_end(tuner, report)
         finally:

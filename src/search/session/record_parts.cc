@@ -1,4 +1,4 @@
-#include "search/record_parts.h"
+#include "search/session/record_parts.h"
 
 #include <fmt/format.h>
 

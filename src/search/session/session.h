@@ -1,13 +1,13 @@
 // One search: a strategy says which candidates, the pipeline builds and measures them, a cost model learns, the
 // database keeps what came out.
 //
-//   TW_TRY(tuner, Tuner::start(task, options));
-//   while (!tuner->finished()) {
-//     TW_RETURN_IF_ERROR(tuner->step(0.1));          // returns at the latest after about that many seconds
-//     show(tuner->progress());
-//     if (interrupted) tuner->cancel();
+//   TW_TRY(session, TuningSession::start(task, options, database));
+//   while (!session->finished()) {
+//     TW_RETURN_IF_ERROR(session->step(0.1));          // returns at the latest after about that many seconds
+//     show(session->progress());
+//     if (interrupted) session->cancel();
 //   }
-//   const TuneResult& result = tuner->result();
+//   const TuneResult& result = session->result();
 //
 // Candidates come in batches. A strategy that runs ahead is asked for batch n while batch n - 1 is being built and
 // measured, and knows the results of batches up to n - 2, always exactly these, told in the order of their candidates.
@@ -26,8 +26,9 @@
 #include <vector>
 
 #include "search/database/database.h"
-#include "search/finals.h"
 #include "search/measure/pipeline.h"
+#include "search/session/finals.h"
+#include "search/session/task_progress.h"
 #include "search/strategy/search_strategy.h"
 #include "target/target.h"
 
@@ -60,22 +61,20 @@ struct TuneTask {
   static constexpr size_t kRequired = 13;
 };
 
-struct TunerOptions {
+struct SessionOptions {
   int64_t trials = 64;
-  int64_t batch = 8;          ///< candidates that are drawn at a time
-  int64_t patience = 0;       ///< trials without a faster candidate after which it is over; 0: no limit
-  double target_seconds = 0;  ///< fast enough; 0: nothing is
-  double bound_seconds = 0;   ///< no kernel is faster on this machine; it is over within 3 % of that; 0: not known
-  double seconds = 0;         ///< wall time for the whole search, the finals included; 0: no limit
+  int64_t batch = 8;  ///< candidates that are drawn at a time
+  StopRules stops;
+  double seconds = 0;  ///< wall time for the whole search, the finals included; 0: no limit
   uint64_t seed = 0;
   bool fresh = false;  ///< forget what an earlier session of the same seed measured
   Target target;       ///< complete; num_cores is the number of threads
   PipelineOptions pipeline;
   std::string host;      ///< JSON for the records
   std::string versions;  ///< likewise
-  using Members = Fields<&TunerOptions::target, &TunerOptions::pipeline, &TunerOptions::trials, &TunerOptions::patience,
-                         &TunerOptions::target_seconds, &TunerOptions::bound_seconds, &TunerOptions::seconds,
-                         &TunerOptions::seed, &TunerOptions::fresh, &TunerOptions::host, &TunerOptions::versions>;
+  using Members = Fields<&SessionOptions::target, &SessionOptions::pipeline, &SessionOptions::trials,
+                         &SessionOptions::stops, &SessionOptions::seconds, &SessionOptions::seed,
+                         &SessionOptions::fresh, &SessionOptions::host, &SessionOptions::versions>;
   static constexpr size_t kRequired = 2;
 };
 
@@ -119,10 +118,11 @@ struct TuneResult {
   int64_t last_record = 0;  ///< id of the last record that could take part in them
 };
 
-class Tuner {
+class TuningSession {
  public:
-  static Result<std::unique_ptr<Tuner>> start(TuneTask task, TunerOptions options, std::shared_ptr<Database> database);
-  ~Tuner();
+  static Result<std::unique_ptr<TuningSession>> start(TuneTask task, SessionOptions options,
+                                                      std::shared_ptr<Database> database);
+  ~TuningSession();
 
   /// Works for at most about `seconds`. An error ends the search: the database or the helpers failed.
   Status step(double seconds);
@@ -136,7 +136,7 @@ class Tuner {
 
  private:
   struct Impl;
-  explicit Tuner(std::unique_ptr<Impl> impl);
+  explicit TuningSession(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,4 +1,4 @@
-#include "search/earlier_records.h"
+#include "search/session/earlier_records.h"
 
 #include <algorithm>
 

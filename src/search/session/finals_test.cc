@@ -1,4 +1,4 @@
-#include "search/finals.h"
+#include "search/session/finals.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,562 @@
+#include "search/session/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "search/cost_model/forgiving.h"
+#include "search/measure/away_from_measuring.h"
+#include "search/measure/candidate.h"
+#include "search/session/final_round.h"
+#include "search/session/known_results.h"
+#include "search/session/record_parts.h"
+#include "search/space/space_generator.h"
+#include "search/spending.h"
+
+namespace tilewright::search {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr size_t kFinalists = 4;
+/// In the order of Activity.
+constexpr std::array<const char*, kNumActivities> kActivityNames = {"nothing",  "starting",  "building", "reference",
+                                                                    "checking", "measuring", "finals"};
+/// Seconds that the finals may take; of a search of few seconds, this share of them.
+constexpr double kFinalsSeconds = 5, kFinalsShare = 0.1;
+/// The finals of a search whose time is over: enough for some rounds of short kernels.
+constexpr double kLeastFinalsSeconds = 0.2;
+/// A number that no candidate has.
+constexpr uint64_t kReferenceId = UINT64_MAX;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void note(Reasons& reasons, const Diagnostic& error) {
+  auto& [count, message] = reasons[error.code.empty() ? "unknown" : error.code];
+  if (count++ == 0) message = error.message;
+}
+
+}  // namespace
+
+struct TuningSession::Impl {
+  struct Trial {
+    int64_t index = 0;
+    std::string trace, decisions;
+    size_t batch = 0, place = 0;  ///< where its result belongs
+  };
+
+  struct Lowered {
+    Ref<Module> from;  ///< kept, so that nothing else comes to lie in its place
+    Result<Ref<Module>> made;
+  };
+
+  /// Candidates that were drawn together.
+  struct Batch {
+    MeasureCandidates candidates;
+    RunnerResults results;
+    size_t missing = 0;
+  };
+
+  TuneTask task;
+  SessionOptions options;
+  std::shared_ptr<Database> database;
+  std::string target;
+  TaskProgress progress;
+  KnownResults known;
+  std::shared_ptr<Arguments> arguments;
+  std::unique_ptr<MeasurePipeline> pipeline;
+  Clock::time_point started = Clock::now();
+
+  int64_t next_index = 0;
+  std::deque<Batch> batches;                   // that the strategy has not been told of
+  size_t told = 0;                             // batches before those
+  std::map<const NodeBase*, Lowered> lowered;  // of the batch that is being drawn
+  std::map<uint64_t, Trial> in_flight;
+  bool began = false;                                   // the strategy, which has to be told of the end
+  std::map<int64_t, Finalist> good;                     // by index
+  std::shared_ptr<const std::string> reference_object;  // of the program as it was written
+  std::string program_check = "unchecked";
+  int64_t last_record = 0;  // the latest that this process knows of
+  std::vector<double> build_seconds;
+  bool dropped = false;  // what was under way when the time was over
+  std::optional<FinalRound> finals;
+  TuneProgress status;
+  TuneResult outcome;
+
+  Impl(TuneTask searched, SessionOptions asked, std::shared_ptr<Database> kept)
+      : task(std::move(searched)),
+        options(std::move(asked)),
+        database(std::move(kept)),
+        target(options.target.str()),
+        progress(options.trials, options.stops),
+        known(database, key(), task.module, task.relatives, options.host, options.versions) {}
+
+  Status open();
+  Status resume();
+  Result<bool> had_finals();
+  template <class Poll>
+  auto while_waiting(Poll poll);
+  Status begin_strategy();
+  Status learn_from_earlier();
+  Status refill();
+  double told_ahead() const { return task.context.search_strategy->runs_ahead() ? 0 : 1; }
+  bool may_draw() const;
+  Status draw_batch();
+  Status tell(const Batch& batch);
+  const Result<Ref<Module>>& lower_once(const Ref<Module>& module);
+  Status begin_trial(size_t place);
+  Status look_at_the_clock();
+  Status take(const Measured& measured);
+  Status take_reference(const Measured& measured);
+  void note_good(int64_t index, Finalist candidate, bool is_best);
+  void forget_slow();
+  Status settle(const std::string& reason);
+  Status begin_finals();
+  Status end_finals(const FinalsResult& result);
+  Record record_of(const std::string& trace, const std::string& decisions, double largest) const;
+  Status finish_search();
+  void note_failure(const Diagnostic& error) { note(status.failures, error); }
+  /// Until the finals have to begin; infinity without a limit.
+  double seconds_left() const {
+    if (options.seconds <= 0) return kInfinity;
+    return options.seconds - std::min(kFinalsSeconds, kFinalsShare * options.seconds) - seconds_since(started);
+  }
+  SessionKey key() const { return {task.workload, target, task.space, options.seed}; }
+};
+
+Status TuningSession::Impl::open() {
+  status.total = options.trials;
+  status.best_seconds = kInfinity;
+  status.phase = "reference";
+  TW_RETURN_IF_ERROR(database->commit_workload(task.workload, task.name, task.script, task.sizes));
+  TW_RETURN_IF_ERROR(resume());
+  TW_TRY(compared, had_finals());
+  progress.look_whether_to_stop();
+  if (compared && !progress.wants_more()) return settle(progress.end_reason());
+  TW_RETURN_IF_ERROR(begin_strategy());
+  {
+    const Spending spending(status.seconds, "inputs");
+    TW_TRY(made, task.arguments(task.reduction_length));
+    arguments = made;
+  }
+  if (status.best_seconds < kInfinity) options.pipeline.race.incumbent = status.best_seconds;
+  auto started_pipeline = MeasurePipeline::start(arguments, options.pipeline);
+  if (!started_pipeline.ok()) return std::move(started_pipeline.error());
+  pipeline = std::move(*started_pipeline);
+  TW_TRY(written, reference_candidate(kReferenceId, task.module, options.target, task.function));
+  pipeline->submit(std::move(written));
+  return Ok{};
+}
+
+Status TuningSession::Impl::resume() {
+  TW_TRY(records, known.open(options.fresh));
+  for (const Record& record : records) {
+    ++status.outcomes[record.outcome];
+    last_record = std::max(last_record, record.id);
+    const bool is_best = progress.known(record.is_ok() ? record.median() : kInfinity);
+    if (record.is_ok()) note_good(record.index, {record.id, record.median(), record.trace, {}}, is_best);
+  }
+  status.earlier = status.trials = progress.trials();
+  return Ok{};
+}
+
+/// The best of what is known were timed against one another.
+Result<bool> TuningSession::Impl::had_finals() {
+  if (good.empty()) return true;
+  TW_TRY(earlier, database->finals(task.workload, target));
+  return earlier && earlier->last_record >= last_record;
+}
+
+void TuningSession::Impl::note_good(int64_t index, Finalist candidate, bool is_best) {
+  if (is_best) {
+    status.best_seconds = candidate.seconds;
+    status.best_index = index;
+  }
+  good.emplace(index, std::move(candidate));
+  forget_slow();
+}
+
+/// Of those that will not be in the finals, what they would need there.
+void TuningSession::Impl::forget_slow() {
+  if (good.size() % 64 != 0) return;
+  std::vector<double> times;
+  for (const auto& [index, candidate] : good) times.push_back(candidate.seconds);
+  std::nth_element(times.begin(), times.begin() + kFinalists, times.end());
+  for (auto& [index, candidate] : good) {
+    if (index > 0 && candidate.seconds > times[kFinalists]) candidate = {candidate.record, candidate.seconds, {}, {}};
+  }
+}
+
+/// Where the time is over: what is under way is not waited for.
+Status TuningSession::Impl::look_at_the_clock() {
+  if (progress.stop_reason().empty() && seconds_left() <= 0) progress.stop("seconds");
+  if (progress.stop_reason() != "seconds" || dropped) return Ok{};
+  if (status.phase == "finals" && seconds_since(started) <= options.seconds) return Ok{};
+  dropped = true;
+  pipeline->drop();
+  if (status.phase != "reference" || !good.empty()) return Ok{};
+  return resource_error(
+      "tune/reference",
+      fmt::format("'{}' as it was written, which results are compared with, did not come back before the "
+                  "time of this search was over",
+                  task.name),
+      "does it end? If so, give the search more seconds, or tune it for smaller shapes");
+}
+
+/// What it gives, for which this thread waits.
+template <class Poll>
+auto TuningSession::Impl::while_waiting(Poll poll) {
+  const Activities before = pipeline->activities();
+  auto done = poll();
+  const Activities after = pipeline->activities();
+  for (size_t i = 0; i < kNumActivities; ++i) {
+    const double seconds = after.seconds[i] - before.seconds[i];
+    if (seconds > 0) status.seconds[kActivityNames[i]] += seconds;
+  }
+  status.beside = after.beside();
+  return done;
+}
+
+Status TuningSession::Impl::begin_strategy() {
+  const Spending spending(status.seconds, "drawing");
+  TW_TRY(spaces, task.context.space_generator->generate_design_space(task.module));
+  // Whole batches, of which the first may be a short one, so that a session with more trials goes on with the same
+  // candidates.
+  const int64_t trials = options.trials + 2 * options.batch;
+  TuningPlan plan{trials, options.batch, std::move(spaces), nullptr, task.cost_model};
+  plan.database = known.for_strategies();
+  // What was meant for registers and does not fit is never the fastest: no time is spent on building it.
+  plan.refuse = [this](const MeasureCandidate& candidate) -> Status {
+    const Result<Ref<Module>>& made = lower_once(candidate.schedule.module());
+    if (made.ok() || made.error().code != "lower/not-in-registers") return Ok{};
+    return made.error();
+  };
+  TW_RETURN_IF_ERROR(learn_from_earlier());
+  TW_RETURN_IF_ERROR(task.context.search_strategy->pre_tuning(std::move(plan)));
+  began = true;
+  return Ok{};
+}
+
+Status TuningSession::Impl::learn_from_earlier() {
+  if (!task.cost_model) return Ok{};
+  TW_TRY(records, known.for_models());
+  Batch learned;
+  for (const Record& record : records) {
+    auto again = replayed(task.module, record.trace);
+    if (!again.ok()) continue;  // of a version that could do other things
+    learned.candidates.push_back({std::move(*again), {}});
+    learned.results.push_back(result_of(record));
+  }
+  if (learned.candidates.empty()) return Ok{};
+  const Spending spending(status.seconds, "learning");
+  return task.cost_model->update(task.context, learned.candidates, learned.results);
+}
+
+const Result<Ref<Module>>& TuningSession::Impl::lower_once(const Ref<Module>& module) {
+  auto found = lowered.find(module.get());
+  if (found == lowered.end()) {
+    const Spending spending(status.seconds, "lowering");
+    found = lowered.emplace(module.get(), Lowered{module, lower_candidate(module, options.target)}).first;
+  }
+  return found->second.made;
+}
+
+bool TuningSession::Impl::may_draw() const {
+  // Where the kernel has the whole machine, drawing waits until nothing is being measured.
+  if (pipeline->cpu_plan().exclusive && !in_flight.empty()) return false;
+  return progress.due(told_ahead()) == 0 || batches.front().missing == 0;
+}
+
+Status TuningSession::Impl::tell(const Batch& batch) {
+  if (task.cost_model) {
+    const Spending spending(status.seconds, "learning");
+    TW_RETURN_IF_ERROR(task.cost_model->update(task.context, batch.candidates, batch.results));
+  }
+  const Spending spending(status.seconds, "drawing");
+  return task.context.search_strategy->notify_runner_results(batch.candidates, batch.results);
+}
+
+Status TuningSession::Impl::draw_batch() {
+  if (progress.due(told_ahead()) > 0) {
+    TW_RETURN_IF_ERROR(tell(batches.front()));
+    progress.reported(std::ssize(batches.front().candidates));
+    batches.pop_front();
+    ++told;
+  }
+  std::optional<Spending> spending(std::in_place, status.seconds, "drawing");
+  TW_TRY(drawn, task.context.search_strategy->generate_measure_candidates());
+  spending.reset();
+  progress.sampled(drawn ? std::optional(std::ssize(*drawn)) : std::nullopt);
+  if (progress.is_exhausted() || drawn->empty()) return Ok{};
+  Batch& batch = batches.emplace_back();
+  batch.candidates = std::move(*drawn);
+  batch.results.resize(batch.candidates.size());
+  for (size_t place = 0; place < batch.candidates.size(); ++place) TW_RETURN_IF_ERROR(begin_trial(place));
+  lowered.clear();
+  return Ok{};
+}
+
+/// Of the batch that was drawn last.
+Status TuningSession::Impl::begin_trial(size_t place) {
+  Batch& batch = batches.back();
+  int64_t index = next_index++;
+  const schedule::Schedule& schedule = batch.candidates[place].schedule;
+  std::string trace = schedule.trace().as_json();
+  if (auto before = known.take(trace)) {
+    batch.results[place] = result_of(*before);
+    return Ok{};
+  }
+  TW_TRY(earlier, known.of_others(schedule.module()));
+  if (earlier) {
+    // No trial: it takes part in the finals as what it is, a record of another session.
+    batch.results[place] = result_of(*earlier);
+    const double seconds = earlier->median();
+    note_good(index, {earlier->id, seconds, earlier->trace, {}}, progress.beats(seconds));
+    return Ok{};
+  }
+  if (progress.is_used_up()) {
+    batch.results[place].error_msg = "not measured: all trials are used up";
+    return Ok{};
+  }
+  index = known.number(index);
+  const auto id = static_cast<uint64_t>(index);
+  std::string decisions = decisions_json(trace);
+  in_flight.emplace(id, Trial{index, std::move(trace), std::move(decisions), told + batches.size() - 1, place});
+  progress.submitted();
+  ++batch.missing;
+  const Result<Ref<Module>>& made = lower_once(schedule.module());
+  if (made.ok()) {
+    Candidate candidate = make_candidate(id, *made, options.target, task.function);
+    candidate.is_baseline = index == 0;
+    pipeline->submit(std::move(candidate));
+    return Ok{};
+  }
+  // A candidate that cannot be lowered is a trial like any other that fails: it is recorded.
+  Measured failed;
+  failed.outcome = Outcome::kBuildError;
+  failed.error = made.error();
+  failed.id = id;
+  return take(failed);
+}
+
+Status TuningSession::Impl::refill() {
+  // One batch at a time: a step must stay short, or the caller does not come to show progress.
+  return progress.wants_more() && may_draw() ? draw_batch() : Status(Ok{});
+}
+
+Status TuningSession::Impl::take_reference(const Measured& measured) {
+  if (measured.outcome == Outcome::kCanceled) return Ok{};
+  if (measured.is_ok()) {
+    status.reference_seconds = measured.median();
+    reference_object = measured.object;
+    if (task.judge_reference) {
+      const Spending spending(status.seconds, "judging");
+      TW_TRY(extent, task.judge_reference(*arguments));
+      program_check = extent;
+    }
+    status.phase = "search";
+    return Ok{};
+  }
+  return reference_failure(task.name, measured);
+}
+
+Status TuningSession::Impl::take(const Measured& measured) {
+  if (measured.id == kReferenceId) return take_reference(measured);
+  if (FinalRound::is_finalist(measured.id)) {
+    TW_TRY(goes_on, finals->take(measured));
+    return goes_on ? Status(Ok{}) : end_finals({});
+  }
+  auto it = in_flight.find(measured.id);
+  TW_CHECK(it != in_flight.end(), "candidate " + std::to_string(measured.id) + " came back twice");
+  Trial trial = std::move(it->second);
+  in_flight.erase(it);
+  if (measured.outcome == Outcome::kCanceled) {
+    progress.dropped();
+    return Ok{};
+  }
+  Record record = record_of(trial.trace, trial.decisions, measured.check.largest);
+  record.seconds = measured.seconds;
+  record.outcome = std::string(outcome_name(measured.outcome));
+  record.error = measured.error.message;
+  record.index = trial.index;
+  Batch& batch = batches[trial.batch - told];
+  batch.results[trial.place] = result_of(record);
+  --batch.missing;
+  auto committed = [&] {
+    const Spending spending(status.seconds, "recording");
+    return database->commit(record, {task.space, known.state()});
+  }();
+  if (!committed.ok()) return std::move(committed.error());
+  last_record = std::max(last_record, *committed);
+  const bool is_best = progress.measured(record.is_ok() ? record.median() : kInfinity);
+  status.trials = progress.trials();
+  ++status.outcomes[record.outcome];
+  if (!measured.is_ok() && measured.outcome != Outcome::kSlowStopped) note_failure(measured.error);
+  if (measured.build_seconds > 0) build_seconds.push_back(measured.build_seconds);
+  if (record.is_ok()) {
+    note_good(trial.index, {*committed, record.median(), record.trace, measured.object}, is_best);
+  }
+  return Ok{};
+}
+
+Record TuningSession::Impl::record_of(const std::string& trace, const std::string& decisions, double largest) const {
+  Record record;
+  record.workload = task.workload;
+  record.target = target;
+  record.trace = trace;
+  record.decisions = decisions;
+  record.seed = options.seed;
+  record.host = options.host;
+  record.versions = options.versions;
+  record.verification = fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {}, "program": {}}})",
+                                    tolerances_json(*arguments),
+                                    std::isfinite(largest) ? fmt::format("{:.6g}", largest) : "null",  // as JSON has it
+                                    nlohmann::json(program_check).dump());
+  return record;
+}
+
+Status TuningSession::Impl::begin_finals() {
+  std::vector<Finalist> fastest;
+  for (const auto& [index, candidate] : good) fastest.push_back(candidate);
+  std::stable_sort(fastest.begin(), fastest.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
+  if (fastest.size() > kFinalists) fastest.resize(kFinalists);
+  TW_TRY(written, schedule::Schedule::make(task.module));
+  FinalRoundTask round{task.module,
+                       task.function,
+                       options.target,
+                       task.heuristic,
+                       record_of(written.trace().as_json(), "[]", 0),
+                       reference_object,
+                       status.reference_seconds,
+                       status.best_seconds,
+                       kFinalsSeconds,
+                       last_record};
+  round.written.index = -1;
+  if (options.seconds > 0) {
+    round.budget_seconds = std::clamp(options.seconds - seconds_since(started), kLeastFinalsSeconds, kFinalsSeconds);
+  }
+  status.phase = "finals";
+  finals.emplace(std::move(round), database, *pipeline, [this](const Diagnostic& error) { note_failure(error); });
+  const auto first = good.find(0);
+  TW_TRY(goes_on, finals->begin(std::move(fastest), first == good.end() ? nullptr : &first->second));
+  return goes_on ? Status(Ok{}) : end_finals({});
+}
+
+Status TuningSession::Impl::end_finals(const FinalsResult& result) {
+  const std::string& reason = progress.stop_reason();
+  if (reason == "canceled") return settle(reason);
+  TW_RETURN_IF_ERROR(finals->end(result));
+  outcome.object = finals->object();
+  outcome.finals = finals->times();
+  if (!outcome.finals.empty()) outcome.last_record = finals->last_record();
+  TW_RETURN_IF_ERROR(settle(reason));
+  // What failed as it would be delivered is not delivered.
+  if (!finals->has_winner()) outcome.best.reset();
+  return Ok{};
+}
+
+Status TuningSession::Impl::finish_search() {
+  if (progress.stop_reason().empty() && seconds_left() <= 0) progress.stop("seconds");
+  progress.stop(progress.end_reason());
+  TW_TRY(compared, had_finals());
+  const std::string& reason = progress.stop_reason();
+  return reason == "canceled" || compared ? settle(reason) : begin_finals();
+}
+
+Status TuningSession::Impl::settle(const std::string& reason) {
+  outcome.stop_reason = reason;
+  TW_TRY(best, database->best(task.workload, target));
+  outcome.best = best;
+  // The times of the finals: the lowest of many times of the search is low by chance, too.
+  if (best && best->seed == options.seed && (best->index < 0 || good.contains(best->index))) {
+    status.best_seconds = best->median();
+    status.best_index = best->index;
+  }
+  status.phase = "done";
+  return began ? task.context.search_strategy->post_tuning() : Status(Ok{});
+}
+
+TuningSession::TuningSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TuningSession::~TuningSession() = default;
+
+Result<std::unique_ptr<TuningSession>> TuningSession::start(TuneTask task, SessionOptions options,
+                                                            std::shared_ptr<Database> database) {
+  auto impl = std::make_unique<Impl>(std::move(task), std::move(options), std::move(database));
+  if (std::shared_ptr<CostModel>& model = impl->task.cost_model) {
+    auto tell = [to = impl.get()](const Diagnostic& error) { to->note_failure(error); };
+    model = std::make_shared<ForgivingModel>(std::move(model), std::move(tell));
+  }
+  TW_RETURN_IF_ERROR(impl->open());
+  return std::unique_ptr<TuningSession>(new TuningSession(std::move(impl)));
+}
+
+Status TuningSession::step(double seconds) {
+  Impl& t = *impl_;
+  if (finished()) return Ok{};
+  const Clock::time_point start = Clock::now();
+  const AwayFromMeasuring away(t.pipeline->cpu_plan());
+  while (!finished()) {
+    const double left = seconds - seconds_since(start);
+    if (left <= 0) return Ok{};
+    auto wait = std::chrono::milliseconds(static_cast<int64_t>(std::clamp(left, 0.001, 0.05) * 1000));
+    const bool is_final = t.status.phase == "finals";
+    if (is_final && !t.finals->is_building()) {
+      auto result = t.while_waiting([&] { return t.pipeline->poll_finals(wait); });
+      if (result) TW_RETURN_IF_ERROR(t.end_finals(*result));
+      continue;
+    }
+    TW_RETURN_IF_ERROR(t.look_at_the_clock());
+    if (!is_final) {
+      TW_RETURN_IF_ERROR(t.refill());
+      if (t.progress.wants_more() && t.may_draw()) wait = std::chrono::milliseconds(0);
+    }
+    for (const Measured& measured : t.while_waiting([&] { return t.pipeline->poll(wait); })) {
+      TW_RETURN_IF_ERROR(t.take(measured));
+    }
+    if (auto failure = t.pipeline->failure()) return *failure;
+    if (!is_final && t.pipeline->outstanding() == 0 && !t.progress.wants_more()) {
+      TW_RETURN_IF_ERROR(t.finish_search());
+    }
+  }
+  return Ok{};
+}
+
+bool TuningSession::finished() const { return impl_->status.phase == "done"; }
+
+void TuningSession::cancel() {
+  if (finished()) return;
+  impl_->progress.stop("canceled");
+  if (impl_->pipeline) impl_->pipeline->cancel();
+}
+
+void TuningSession::close() { impl_->pipeline.reset(); }
+
+TuneProgress TuningSession::progress() const {
+  TuneProgress copy = impl_->status;
+  const DrawCounts drawn = impl_->task.context.search_strategy->draw_counts();
+  copy.attempts = drawn.attempts;
+  copy.duplicates = drawn.duplicates;
+  copy.refusals = drawn.refused;
+  for (const auto& [code, reason] : drawn.refused) {
+    copy.refused += reason.first;
+    auto [place, is_new] = copy.failures.emplace(code, reason);
+    if (!is_new) place->second.first += reason.first;
+  }
+  copy.elapsed = seconds_since(impl_->started);
+  if (!impl_->build_seconds.empty()) {
+    std::vector<double> sorted = impl_->build_seconds;
+    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
+    copy.median_build_seconds = sorted[sorted.size() / 2];
+  }
+  return copy;
+}
+
+const TuneResult& TuningSession::result() const { return impl_->outcome; }
+
+}  // namespace tilewright::search
