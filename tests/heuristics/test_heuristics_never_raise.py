@@ -30,7 +30,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     def fail(*_: object) -> None:
         raise KeyError("w0")
 
-    monkeypatch.setattr(cpu, "schedule_elementwise", fail)
+    monkeypatch.setattr(cpu, "schedule_single_block", fail)
     return monkeypatch
 
 
@@ -114,7 +114,7 @@ def test_tests_see_such_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise KeyError("w0")
 
-    monkeypatch.setattr(cpu, "schedule_elementwise", fail)
+    monkeypatch.setattr(cpu, "schedule_single_block", fail)
     for run in (lambda: tw.compile(scale), lambda: tw.tune(scale, trials=1, progress=None)):
         with pytest.raises((KeyError, tw.Error), match="w0"):
             run()

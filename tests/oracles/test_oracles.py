@@ -33,7 +33,7 @@ def test_other_processes_compute_the_same() -> None:
 def test_steps_of_another_rule_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = ("heuristics", "avx2 relu 1000x1000")
     before = {entry: digests.digest_of(entry)}
-    monkeypatch.setattr(cpu, "schedule_elementwise", lambda *_: None)
+    monkeypatch.setattr(cpu, "schedule_single_block", lambda *_: None)
     assert [*digests.differences(before, {entry: digests.digest_of(entry)})] == [f"changed: {entry[0]} {entry[1]!r}"]
 
 

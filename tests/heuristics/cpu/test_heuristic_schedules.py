@@ -32,8 +32,8 @@ import tilewright as tw
 from tilewright import te
 from tilewright.heuristics import cpu
 from tilewright.heuristics.cpu.block_info import block_info
+from tilewright.heuristics.cpu.reduction import vectorized_result_axis
 from tilewright.heuristics.cpu.register_tile import register_tiles
-from tilewright.heuristics.cpu.single_blocks import vectorized_result_axis
 from tilewright.script import tir as T
 from tilewright.task.arguments import make_arrays
 from tilewright.task.task import task_of

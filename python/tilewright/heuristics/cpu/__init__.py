@@ -1,9 +1,8 @@
-"""Schedules for CPUs that nobody wrote: what the limits of a core ask for, with the open choices drawn.
+"""Heuristic schedules for CPUs: decisions by a model of one core, the best expected one or sampled ones.
 
-Small blocks are inlined; contractions get a tile of results in vector registers, with operands packed where their
-vectors do not lie side by side; chains of steps over rows run row by row, products of products by bands of rows;
-everything else gets vectors along memory and parallel outer loops. Each step is a primitive, which proves what it does
-or refuses; what is refused is left out.
+Small blocks are inlined, blocks of a row are fused, chained products are blocked by rows; then each block is scheduled
+by the first pattern of a table that matches (:mod:`tilewright.heuristics.cpu.patterns`). Each step is a primitive,
+which proves what it does or refuses; refused steps are omitted.
 """
 
 from __future__ import annotations
@@ -14,14 +13,22 @@ from typing import NamedTuple
 
 from tilewright import _core, ir
 from tilewright.heuristics.cpu import failures
-from tilewright.heuristics.cpu.block_info import Sizes, block_info, constant, is_argreduce, is_plain, loops_of_axes
-from tilewright.heuristics.cpu.contraction import schedule_contraction
+from tilewright.heuristics.cpu.block_info import (
+    BlockInfo,
+    Sizes,
+    block_info,
+    constant,
+    is_argreduce,
+    is_plain,
+    loops_of_axes,
+)
 from tilewright.heuristics.cpu.inlining import inline_blocks
 from tilewright.heuristics.cpu.parameters import ESTIMATE_TOLERANCE
+from tilewright.heuristics.cpu.pattern import Match
+from tilewright.heuristics.cpu.patterns import schedule_contraction, schedule_single_block
 from tilewright.heuristics.cpu.row_blocking import block_rows
-from tilewright.heuristics.cpu.row_fusion import schedule_rows
+from tilewright.heuristics.cpu.row_fusion import fuse_rows
 from tilewright.heuristics.cpu.sampling import Sampler, try_step
-from tilewright.heuristics.cpu.single_blocks import schedule_elementwise, schedule_reduction
 from tilewright.heuristics.cpu.strided_subproblems import SKIPS_ZERO_TERMS, split_strided_subproblems
 from tilewright.schedule import BlockRV, Schedule
 
@@ -38,7 +45,7 @@ _SCHEDULE_ANNOTATIONS = (
     *("software_pipeline_", "tir.", "double_buffer", "auto_tensorize", SKIPS_ZERO_TERMS),
 )
 
-__all__ = ["Ruled", "is_open", "schedule_for_cpu", "scheduled_by_rules"]
+__all__ = ["HeuristicSchedules", "heuristic_schedules", "is_unscheduled", "schedule_for_cpu"]
 
 
 def is_unscheduled(function: ir.PrimFunc) -> bool:
@@ -207,21 +214,23 @@ def schedule_for_cpu(
     for block in blocks:
         try_step(_order_loops, schedule, block)
     split_strided_subproblems(schedule, blocks)
-    bands = try_step(block_rows, schedule, blocks, target, typical, sampler)
-    inside = schedule if bands is None else bands
+    row_blocks = try_step(block_rows, schedule, blocks, target, typical, sampler)
+    nested = row_blocks or schedule
+
+    def match(info: BlockInfo) -> Match:
+        return Match(nested if info.parts else schedule, info, target, sampler)
+
     for block in blocks:
-        info = try_step(block_info, inside, block, typical)
-        # The axes of a sum may be gone: of one step, and left out by a step of the schedule.
+        info = try_step(block_info, nested, block, typical)
+        # The axes of a reduction may be gone: of one step, and omitted by a step of the schedule.
         if info is not None and info.reduced and info.is_contraction():
-            try_step(schedule_contraction, inside if info.parts else schedule, info, target, sampler)
+            try_step(schedule_contraction, match(info))
     for output in try_step(schedule.get_output_blocks, root) or []:
-        if bands is None:
-            try_step(schedule_rows, schedule, blocks, output, target, typical)
+        if row_blocks is None:
+            try_step(fuse_rows, schedule, blocks, output, target, typical)
     for block in blocks:
-        info = try_step(block_info, inside, block, typical, multiple_stores=True)
-        if info is None:
-            continue
-        step = schedule_reduction if info.reduced else schedule_elementwise
-        try_step(step, inside if info.parts else schedule, info, target, sampler)
-    if bands is not None:
-        try_step(bands.parallelize)
+        info = try_step(block_info, nested, block, typical, multiple_stores=True)
+        if info is not None:
+            try_step(schedule_single_block, match(info))
+    if row_blocks is not None:
+        try_step(row_blocks.parallelize)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +44,10 @@ _OPERATIONS = (ir.Add, ir.Sub, ir.Mul, ir.Min, ir.Max, ir.Cast, ir.Select)
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a block: the loop that it is bound to runs as long.
+    """An axis of a block, and the loop that it is bound to.
 
     Attributes:
-        is_fixed: whether `extent` is how far it runs in each call, and not what is taken for typical.
+        is_fixed: whether `extent` holds in each call; else it is typical.
         is_part: whether loops around those of the block take it in parts, of which `extent` is one.
     """
 
@@ -61,30 +61,39 @@ class Axis:
 
 @dataclass(frozen=True)
 class Operand:
-    """One access: the elements of memory that it moves by for a step of each axis within a period of that axis; None
-    where that is no constant."""
+    """An access.
+
+    Attributes:
+        strides: elements of memory between two steps of each axis, within a period of that axis; None where that is
+            no constant.
+    """
 
     buffer: ir.Buffer
     indices: tuple[Any, ...]
     strides: tuple[int | None, ...]
 
+    @property
+    def width(self) -> int:
+        """Bytes of an element."""
+        return width_of(self.buffer.dtype)
+
     def varies(self, axis: int) -> bool:
-        """Whether it reads or writes other elements for other values of the axis."""
+        """Whether it accesses other elements for other values of the axis."""
         return self.strides[axis] != 0
 
 
 @dataclass(frozen=True)
 class BlockInfo:
-    """A block with one loop for each axis, which stores to one buffer.
+    """A block with one loop for each axis, which stores to one buffer. Axes are numbers.
 
     In a :class:`NestedSchedule` it is what the block does in one step of the shared loops: axes that stand still there
     are omitted.
 
     Attributes:
         store: what it writes.
-        reads: what it reads, but for the element that it adds to.
+        reads: what it reads, except for the element that it adds to.
         periods: by axis: the greatest number of steps after which an index moves all at once (`j // 32`); 0: any.
-        phases: numbers of the axes that decide, with a remainder of theirs, which terms are zero.
+        residue_axes: axes that decide, modulo a stride, which terms are zero.
         adds_products: whether it adds products of two elements, and does nothing else with them.
         parts: how many parts of its axes the shared loops go through; 0 where there are no such loops.
     """
@@ -99,41 +108,91 @@ class BlockInfo:
     parts: int = 0
 
     def estimate_key(self) -> Hashable:
-        """What of it estimates are made from: equal for two schedules of one program."""
+        """What estimates depend on: equal for two schedules of one program."""
         axes = tuple((axis.extent, axis.is_spatial, axis.is_fixed, axis.is_part) for axis in self.axes)
         operands = tuple((operand.buffer.dtype, operand.strides) for operand in (self.store, *self.reads))
         return axes, operands, self.periods, self.residue_axes, self.parts
+
+    @property
+    def spatial(self) -> list[int]:
+        """Axes of the results."""
+        return [i for i, axis in enumerate(self.axes) if axis.is_spatial]
+
+    @property
+    def reduced(self) -> list[int]:
+        """Axes of the reduction; those that decide about terms first."""
+        reduced = [i for i, axis in enumerate(self.axes) if not axis.is_spatial]
+        return sorted(reduced, key=lambda i: i not in self.residue_axes)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all extents hold in each call."""
+        return all(axis.is_fixed for axis in self.axes)
+
+    @property
+    def work(self) -> int:
+        """Steps of all axes."""
+        return self.size(range(len(self.axes)))
+
+    def extent(self, axis: int) -> int:
+        """Steps of an axis, in typical calls."""
+        return self.axes[axis].extent
+
+    def size(self, axes: Iterable[int]) -> int:
+        """Steps of several axes."""
+        return math.prod(self.axes[i].extent for i in axes)
+
+    def loops(self, axes: Iterable[int]) -> list[LoopRV]:
+        """The loops of axes."""
+        return [self.axes[i].loop for i in axes]
+
+    def lanes(self, target: _core.Target) -> int:
+        """Results in a vector."""
+        return target.vector_bits // (8 * self.store.width)
+
+    def contiguous_axes(self, lanes: int) -> list[int]:
+        """Axes along which results are contiguous, and fill at least half of a vector."""
+        return [i for i in self.spatial if self.store.strides[i] == 1 and 2 * self.extent(i) >= lanes]
+
+    def varying(self, read: Operand) -> list[int]:
+        """Axes that an operand varies with."""
+        return [i for i in range(len(self.axes)) if read.varies(i)]
+
+    def bytes_read(self, read: Operand) -> int:
+        """Bytes of what is read of an operand."""
+        return self.size(self.varying(read)) * read.width
+
+    def uses(self, read: Operand) -> int:
+        """Results that need one element of an operand."""
+        return self.size(i for i in self.spatial if not read.varies(i))
+
+    def divides(self, size: int, axis: int) -> bool:
+        """Whether so many steps at a time leave no remainder, in any call."""
+        return self.axes[axis].is_fixed and self.extent(axis) % size == 0
 
     def is_common(self, read: Operand) -> bool:
         """Whether all parts read the same of an operand."""
         return bool(self.parts) and not any(axis.is_part and read.varies(i) for i, axis in enumerate(self.axes))
 
-    @property
-    def spatial(self) -> list[int]:
-        """Numbers of the axes that results depend on."""
-        return [i for i, axis in enumerate(self.axes) if axis.is_spatial]
-
-    @property
-    def reduced(self) -> list[int]:
-        """Numbers of the axes that are summed over; those that decide about terms first."""
-        reduced = [i for i, axis in enumerate(self.axes) if not axis.is_spatial]
-        return sorted(reduced, key=lambda i: i not in self.residue_axes)
-
-    def extent(self, axis: int) -> int:
-        """How far an axis runs, in typical calls."""
-        return self.axes[axis].extent
-
-    def divides(self, size: int, axis: int) -> bool:
-        """Whether so many steps at a time leave no rest, in any call."""
-        return self.axes[axis].is_fixed and self.extent(axis) % size == 0
-
     def is_contraction(self) -> bool:
-        """Several operands, or one at several places (`A[i, k] * A[j, k]`), one of which serves many results."""
+        """Whether there are several operands, or one with several indices (`A[i, k] * A[j, k]`), one of which is
+        reused."""
         return bool(
             len(self.reads) > 1
             and self.reduced
             and any(self.extent(i) > 1 and not read.varies(i) for read in self.reads for i in self.spatial)
         )
+
+
+def width_of(dtype: str) -> int:
+    """Return the bytes of an element."""
+    return numpy_dtype(dtype).itemsize
+
+
+def size_of(buffer: ir.Buffer) -> int | None:
+    """Return the elements of a buffer; None if its shape is not constant."""
+    shape = [constant(extent) for extent in buffer.shape]
+    return None if None in shape else math.prod(extent or 1 for extent in shape)
 
 
 def named_alike(buffers: Sequence[ir.Buffer], buffer: ir.Buffer) -> int | None:

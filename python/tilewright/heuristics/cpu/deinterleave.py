@@ -1,106 +1,89 @@
-"""Operands that neighboring results read with gaps between (`x * 2 + rx` of a convolution with stride 2, channels
-first): elements that are as far apart as the gaps go are laid side by side, each remainder in a line of its own.
+"""Strided operands of neighboring results (`x * 2 + rx` of a convolution with stride 2, channels first): elements of
+one residue modulo the stride become contiguous.
 
-Vectors of results load vectors then, whatever the window does, and the copy is no larger than the operand: padding that
-is made anyway is made in that order, other operands are copied once."""
+Vectors of results then load vectors, whatever the window does, and the copy is no larger than the operand: padding that
+is made anyway gets that layout, other operands are copied once."""
 
 from __future__ import annotations
 
 import math
 
-from tilewright import _core, ir
+from tilewright import ir
 from tilewright.heuristics.cpu.block_info import (
     BlockInfo,
     Operand,
     block_info,
     coefficient,
     constant,
-    is_parameter,
-    is_spatial,
+    number_of_read,
+    size_of,
 )
+from tilewright.heuristics.cpu.loops import copy_operand, index_map, is_private, parallelize, producer_of
 from tilewright.heuristics.cpu.parameters import DEINTERLEAVE_STRIDE, DEINTERLEAVE_USES
-from tilewright.heuristics.cpu.register_tile import bits_of
-from tilewright.heuristics.cpu.sampling import try_step
-from tilewright.heuristics.cpu.single_blocks import parallelize
+from tilewright.heuristics.cpu.pattern import Match
+from tilewright.heuristics.cpu.sampling import succeeds, try_step
 from tilewright.schedule import BlockRV, Schedule
 
 
-def deinterleave(schedule: Schedule, info: BlockInfo, target: _core.Target) -> BlockInfo:
-    """The contraction with such an operand laid out so; the same where there is none."""
-    lanes = target.vector_bits // bits_of(info.store.buffer.dtype)
-    along = [i for i in info.spatial if info.store.strides[i] == 1 and 2 * info.extent(i) >= lanes]
-    if len(along) != 1 or info.residue_axes or info.periods[along[0]]:
+def deinterleave(match: Match) -> BlockInfo:
+    """Return the contraction with such an operand in that layout."""
+    info = match.info
+    along = info.contiguous_axes(match.lanes)
+    if len(along) != 1 or info.periods[along[0]]:
         return info
-    with_gaps = [read for read in info.reads if read.strides[along[0]] not in (0, 1)]
-    if len(with_gaps) != 1 or not _is_parallel(info, with_gaps[0]):
+    strided = [read for read in info.reads if read.strides[along[0]] not in (0, 1)]
+    if len(strided) != 1 or info.uses(strided[0]) < DEINTERLEAVE_USES:
         return info
-    read = with_gaps[0]
-    steps = read.strides[along[0]]
-    moved = [coefficient(index, info.axes[along[0]].var) for index in read.indices]
-    # Of another dimension, the copy of a group of columns is turned round anyway.
-    if steps is None or not 1 < steps <= DEINTERLEAVE_STRIDE or moved != [0] * (len(moved) - 1) + [steps]:
+    read = strided[0]
+    stride = read.strides[along[0]]
+    steps = [coefficient(index, info.axes[along[0]].var) for index in read.indices]
+    # A panel that is copied along another dimension is transposed anyway.
+    if stride is None or not 1 < stride <= DEINTERLEAVE_STRIDE or steps != [0] * (len(steps) - 1) + [stride]:
         return info
-    if any(constant(extent) is None for extent in read.buffer.shape):
+    if size_of(read.buffer) is None or not succeeds(_rearrange, match, read, stride):
         return info
-    if not try_step(_rearrange, schedule, info, read, steps, target):
-        return info
-    return block_info(schedule, info.block) or info
+    return match.again()
 
 
-def _is_parallel(info: BlockInfo, read: Operand) -> bool:
-    return math.prod(info.extent(i) for i in info.spatial if not read.varies(i)) >= DEINTERLEAVE_USES
+def _rearrange(match: Match, read: Operand, stride: int) -> None:
+    schedule, block = match.schedule, match.info.block
+    number = number_of_read(schedule, block, read.buffer)
+    producer = _producer_in_order(schedule, block, read)
+    made = producer or copy_operand(schedule, block, read.buffer)
+    # The last line of a residue may be longer than what is read of it.
+    layout = _residues_first(len(read.buffer.shape), stride)
+    schedule.transform_layout(block, ("read", number), layout, assume_injective_transform=True)
+    in_lines = succeeds(_follow_layout, schedule, made, stride)
+    # A producer gets its vectors with the other blocks, unless its lines are cut off.
+    if producer is None or not in_lines:
+        try_step(_vectorize, match, made, 1 if in_lines else stride)
 
 
-def _rearrange(schedule: Schedule, info: BlockInfo, read: Operand, steps: int, target: _core.Target) -> bool:
-    buffer = read.buffer
-    number = next(n for n, each in enumerate(schedule.get(info.block).reads) if each.buffer.same_as(buffer))
-    made = _sole_producer(schedule, info.block, buffer)
-    is_copy = made is None
-    if made is None:
-        made = schedule.cache_read(info.block, number, "global", consumer_blocks=[info.block])
-    # The last line of a remainder may be longer than what is read of it.
-    layout = _remainders_first(len(buffer.shape), steps)
-    schedule.transform_layout(info.block, ("read", number), layout, assume_injective_transform=True)
-    in_lines = try_step(_follow_layout, schedule, made, steps)
-    # What is made for it anyway gets its vectors with the other blocks, unless its lines are cut off.
-    if is_copy or not in_lines:
-        try_step(_vectors, schedule, made, 1 if in_lines else steps, target)
-    return True
+def _follow_layout(schedule: Schedule, made: BlockRV, stride: int) -> None:
+    """Loop over the dimensions of the new layout."""
+    schedule.transform_block_layout(made, _residues_first(len(schedule.get_loops(made)), stride))
 
 
-def _follow_layout(schedule: Schedule, made: BlockRV, steps: int) -> bool:
-    """Over axes that are the dimensions of the operand as it lies now."""
-    schedule.transform_block_layout(made, _remainders_first(len(schedule.get_loops(made)), steps))
-    return True
-
-
-def _vectors(schedule: Schedule, made: BlockRV, steps: int, target: _core.Target) -> bool:
-    """Along the lines in which the operand lies now: so many steps of the last loop."""
+def _vectorize(match: Match, made: BlockRV, steps: int) -> None:
+    """Vectorize along the new lines: so many steps of the last loop."""
+    schedule = match.schedule
     *outer, line = schedule.get_loops(made)
-    total = math.prod(constant(schedule.get(loop).extent) or 1 for loop in (*outer, line))
+    work = math.prod(constant(schedule.get(loop).extent) or 1 for loop in (*outer, line))
     if steps > 1:
         line, remainder = schedule.split(line, [None, steps])
         schedule.reorder(remainder, line)
     schedule.vectorize(line)
-    parallelize(schedule, outer, total, target)
-    return True
+    parallelize(schedule, outer, work, match.target)
 
 
-def _sole_producer(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> BlockRV | None:
+def _producer_in_order(schedule: Schedule, block: BlockRV, read: Operand) -> BlockRV | None:
     """The block that makes an operand for this one alone, with one axis for each of its dimensions."""
-    for producer in schedule.get_producers(block):
-        node = schedule.get(producer)
-        if not any(region.buffer.same_as(buffer) for region in node.writes):
-            continue
-        info = block_info(schedule, producer)
-        alone = len(schedule.get_consumers(producer)) == 1 and is_spatial(node) and not is_parameter(schedule, buffer)
-        in_order = info is not None and len(info.axes) == len(buffer.shape) and info.store.strides[-1] == 1
-        return producer if alone and in_order else None
-    return None
+    producer = producer_of(schedule, block, read.buffer)
+    info = None if producer is None else block_info(schedule, producer)
+    if producer is None or info is None or not is_private(schedule, producer) or info.reduced:
+        return None
+    return producer if len(info.axes) == len(read.buffer.shape) and info.store.strides[-1] == 1 else None
 
 
-def _remainders_first(rank: int, steps: int) -> ir.IndexMap:
-    """The remainders of the last index before its lines."""
-    indices = [ir.Var(f"i{n}", "int32") for n in range(rank)]
-    *outer, last = indices
-    return ir.IndexMap(indices, [*outer, last % steps, last // steps])
+def _residues_first(rank: int, stride: int) -> ir.IndexMap:
+    return index_map(rank, lambda v: [*v[:-1], v[-1] % stride, v[-1] // stride])

@@ -1,5 +1,5 @@
-"""Sums of products of narrow numbers, by instructions that add a few of them to each of sixteen sums at once: four of
-bytes, two of bfloat16."""
+"""Low-precision products by dot-product instructions, which add a few products to each of sixteen accumulators at once:
+four of bytes, two of bfloat16."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 
 from tilewright import _core, ir
+from tilewright.heuristics.cpu.accumulators import accumulator_cycles
 from tilewright.heuristics.cpu.block_info import (
     BlockInfo,
     Operand,
@@ -15,9 +16,9 @@ from tilewright.heuristics.cpu.block_info import (
     constant,
     epilogue_or_copy,
     is_conditional,
-    is_parameter,
     is_plain,
 )
+from tilewright.heuristics.cpu.loops import copy_operand, fuse_all, index_map, is_private, vectorize_last
 from tilewright.heuristics.cpu.parameters import (
     DOT_LANES,
     DOT_PACK_CYCLES,
@@ -30,20 +31,28 @@ from tilewright.heuristics.cpu.parameters import (
     SLOW_PAIRS_FACTOR,
     UPCAST_FACTOR,
 )
-from tilewright.heuristics.cpu.register_tile import RegisterTile, accumulator_cycles, bits_of, register_tiles
-from tilewright.heuristics.cpu.sampling import Sampler, try_step
+from tilewright.heuristics.cpu.pattern import Match
+from tilewright.heuristics.cpu.register_tile import RegisterTile, register_tiles
+from tilewright.heuristics.cpu.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
-def schedule_dot_products(schedule: Schedule, info: BlockInfo, target: _core.Target, sampler: Sampler) -> bool:
-    """Whether a contraction has such an instruction, and takes it. Sizes that leave a rest are rounded up."""
-    if not is_low_precision_product(info):
-        return False
+def is_low_precision_product(match: Match) -> bool:
+    """Whether products of two numbers of at most 16 bits are added to 32 bits."""
+    info = match.info
+    narrow = len(info.reads) == 2 and info.store.width == 4 and all(read.width <= 2 for read in info.reads)
+    return narrow and info.adds_products
+
+
+def schedule_dot_products(match: Match) -> bool:
+    """Schedule a contraction with the dot-product instruction of the target, if that is faster; sizes that leave a
+    remainder are padded."""
+    schedule, info, target = match.schedule, match.info, match.target
     for left in range(2):
         way = _best_way(info, left, target)
-        if way is None or way.cycles >= _cycles_without_dot_products(info, target):
+        if way is None or way.cycles >= _cycles_without(info, target):
             continue
-        tile = way.tiles[sampler.choose(len(way.tiles))]
+        tile = way.tiles[match.sampler.choose(len(way.tiles))]
         if way.whole is not info:
             schedule.pad_einsum(info.block, way.steps)
             for copy in schedule.get_producers(info.block):
@@ -53,23 +62,16 @@ def schedule_dot_products(schedule: Schedule, info: BlockInfo, target: _core.Tar
             if again is None:
                 return True
             info = again
-        # Where a step is refused, what others know of the block is no longer so.
-        try_step(_DotProducts(schedule, info, left, way.group, tile, way.intrin).run)
+        # If a step is refused, what others know of the block is no longer so.
+        try_step(_schedule, schedule, info, left, way.group, tile, way.intrin)
         return True
     return False
 
 
-def is_low_precision_product(info: BlockInfo) -> bool:
-    """Whether products of two narrow numbers are added to wide ones: others have no instruction that takes a group."""
-    if len(info.reads) != 2 or info.residue_axes or not info.adds_products:
-        return False
-    return bits_of(info.store.buffer.dtype) == 32 and all(bits_of(read.buffer.dtype) <= 16 for read in info.reads)
-
-
 def dot_product_cycles(info: BlockInfo, target: _core.Target) -> float:
-    """What the model expects of the fastest way that adds a group or one product at a time."""
+    """Return the estimate of the fastest way, with dot-product instructions or without."""
     ways = [_best_way(info, left, target) for left in range(2)]
-    return min([_cycles_without_dot_products(info, target), *(way.cycles for way in ways if way is not None)])
+    return min([_cycles_without(info, target), *(way.cycles for way in ways if way is not None)])
 
 
 def _best_way(info: BlockInfo, left: int, target: _core.Target) -> _Way | None:
@@ -84,8 +86,7 @@ def _best_way(info: BlockInfo, left: int, target: _core.Target) -> _Way | None:
     return min((way for way in ways if way.tiles), key=lambda way: way.cycles, default=None)
 
 
-def _cycles_without_dot_products(info: BlockInfo, target: _core.Target) -> float:
-    """What the model expects of one product at a time, where the operands lie."""
+def _cycles_without(info: BlockInfo, target: _core.Target) -> float:
     tiles = register_tiles(info, target)
     along = accumulator_cycles(info, target)
     if info.store.buffer.dtype.startswith("float"):
@@ -94,31 +95,28 @@ def _cycles_without_dot_products(info: BlockInfo, target: _core.Target) -> float
 
 
 def column_axis(info: BlockInfo, left: int) -> int | None:
-    """The axis that results lie along, of the right operand alone."""
+    """Return the axis along which results are contiguous, if the right operand alone varies with it."""
     a, b = info.reads[left], info.reads[1 - left]
-    along = [i for i in info.spatial if _lies_along(info, info.store, i) and b.varies(i) and not a.varies(i)]
+    along = [i for i in info.spatial if _is_contiguous(info, info.store, i) and b.varies(i) and not a.varies(i)]
     return along[0] if along else None
 
 
-def _lies_along(info: BlockInfo, operand: Operand, axis: int) -> bool:
-    """Whether neighbors along an axis are neighbors in memory, and their last indices follow one another: instructions
-    are described with those."""
+def _is_contiguous(info: BlockInfo, operand: Operand, axis: int) -> bool:
+    """Whether an operand is contiguous along an axis, and its last index moves: instructions are described so."""
     return operand.strides[axis] == 1 and coefficient(operand.indices[-1], info.axes[axis].var) == 1
 
 
 def dot_axis(info: BlockInfo, left: int) -> int | None:
-    """The reduction along which the numbers of a group lie side by side in the left operand."""
+    """Return the axis of the reduction along which the left operand is contiguous."""
     a, b, axis = info.reads[left], info.reads[1 - left], column_axis(info, left)
-    if axis is None:
-        return None
-    for i in info.reduced:
-        if _lies_along(info, a, i) and all(dimension_of(info, b.indices, j) is not None for j in (i, axis)):
+    for i in info.reduced if axis is not None else ():
+        if _is_contiguous(info, a, i) and all(dimension_of(info, b.indices, j) is not None for j in (i, axis or 0)):
             return i
     return None
 
 
 class _Way:
-    """Columns rounded up to so many whole vectors, and a reduction rounded up to whole groups: the tiles that fit."""
+    """Columns padded to so many whole vectors, a reduction padded to whole groups, and the tiles that fit."""
 
     def __init__(self, info: BlockInfo, left: int, intrin: str, group: int, vectors: int, target: _core.Target) -> None:
         self.intrin, self.group = intrin, group
@@ -129,33 +127,31 @@ class _Way:
         self.tiles = _fitting(self.whole, left, target) if self.whole is not None else []
         self.cycles = math.inf
         if self.whole is not None and self.tiles:
-            # What is rounded up is copied before and after.
-            steps = self.tiles[0].cycles / group * (1.0 if self.whole is info else DOT_PADDED_FACTOR)
+            is_padded = self.whole is not info
+            steps = self.tiles[0].cycles / group * (DOT_PADDED_FACTOR if is_padded else 1.0)
             if "amx-bf16" in target.features and info.reads[left].buffer.dtype == "bfloat16":
                 steps *= SLOW_PAIRS_FACTOR
-            self.cycles = steps + cycles_of_packing(self.whole, 1 - left, reduction, self.whole is not info)
+            self.cycles = steps + packing_cycles(self.whole, 1 - left, reduction, is_padded)
 
 
-def cycles_of_packing(info: BlockInfo, right: int, reduction: int | None, is_rounded: bool) -> float:
-    """Cycles that the right operand takes until its groups lie one after the other: what few rows use is not worth
-    it."""
+def packing_cycles(info: BlockInfo, right: int, reduction: int | None, is_padded: bool) -> float:
+    """Return the cycles of packing the right operand, which few rows do not pay for."""
     operand = info.reads[right]
-    size = math.prod(axis.extent for i, axis in enumerate(info.axes) if operand.varies(i))
     each = DOT_PACK_CYCLES
     if reduction is not None and operand.strides[reduction] == 1:
-        each = DOT_TRANSPOSE_CYCLES * (DOT_PADDING_FACTOR if is_rounded else 1.0)
-    return size * each * bits_of(operand.buffer.dtype) / 8
+        each = DOT_TRANSPOSE_CYCLES * (DOT_PADDING_FACTOR if is_padded else 1.0)
+    return info.size(info.varying(operand)) * each * operand.width
 
 
 def padded(info: BlockInfo, steps: list[int]) -> BlockInfo | None:
-    """With axes that are multiples of the steps; None where that cannot be."""
+    """Return the contraction with axes that are multiples of the steps; None if it cannot be padded."""
     rest = [i for i, step in enumerate(steps) if step > 1 and not info.divides(step, i)]
     if not rest:
         return info
     plain = all(isinstance(index, (ir.Var, ir.IntImm)) for index in info.store.indices) and all(
         not read.varies(i) or dimension_of(info, read.indices, i) is not None for read in info.reads for i in rest
     )
-    # Of short axes most would be what is added.
+    # Most of short axes would be padding.
     if not plain or any(not info.axes[i].is_fixed or 2 * info.extent(i) < steps[i] for i in rest):
         return None
     axes = tuple(
@@ -165,157 +161,140 @@ def padded(info: BlockInfo, steps: list[int]) -> BlockInfo | None:
 
 
 def dimension_of(info: BlockInfo, indices: tuple[object, ...], axis: int) -> int | None:
-    """The one index that an axis is."""
+    """Return the one index that is an axis."""
     own = [n for n, index in enumerate(indices) if isinstance(index, ir.Var) and index.same_as(info.axes[axis].var)]
     return own[0] if len(own) == 1 else None
 
 
 def _fitting(info: BlockInfo, left: int, target: _core.Target) -> list[RegisterTile]:
-    """Tiles of whole instructions, the one that the model expects most of first."""
+    """Tiles of whole instructions, that of the best estimate first. Products of two signed bytes need one more
+    accumulator for each vector of columns, which corrects their signs."""
     b, axis = info.reads[1 - left], column_axis(info, left)
+    corrected = {read.buffer.dtype for read in info.reads} == {"int8"}
     found: list[RegisterTile] = []
-    for tile in sorted(register_tiles(info, target), key=lambda tile: _corrected(info, tile)):
-        rows = dict(tile.rows)
+
+    def cycles(tile: RegisterTile) -> float:
+        return tile.cycles * (1 + 1 / tile.height) if corrected else tile.cycles
+
+    for tile in sorted(register_tiles(info, target), key=cycles):
+        rows, registers = dict(tile.rows), tile.vectors * tile.height + 2 * tile.vectors + 2
         if (
             tile.axis == axis
             and tile.columns % DOT_LANES == 0
             and info.divides(tile.columns, tile.axis)
             and not any(b.varies(i) for i in info.spatial if i != tile.axis)
-            and _has_registers(info, tile, target)
+            and (not corrected or registers <= target.vector_registers)
             and rows not in [dict(other.rows) for other in found if other.columns == tile.columns]
         ):
             found.append(tile)
     return found[:16]
 
 
-def _corrected(info: BlockInfo, tile: RegisterTile) -> float:
-    """Cycles, with those of one more sum for each vector of columns, which corrects bytes with signs on both sides."""
-    if {read.buffer.dtype for read in info.reads} != {"int8"}:
-        return tile.cycles
-    return tile.cycles * (1 + 1 / math.prod(size for _, size in tile.rows))
-
-
-def _has_registers(info: BlockInfo, tile: RegisterTile, target: _core.Target) -> bool:
-    """Whether all sums stay in registers: those of bytes with signs on both sides are corrected by one more sum for
-    each vector of columns."""
-    if {read.buffer.dtype for read in info.reads} != {"int8"}:
-        return True
-    sums = tile.vectors * math.prod(size for _, size in tile.rows)
-    return sums + 2 * tile.vectors + 2 <= target.vector_registers
-
-
-class _DotProducts:
-    def __init__(
-        self, schedule: Schedule, info: BlockInfo, left: int, group: int, tile: RegisterTile, intrin: str
-    ) -> None:
-        self.schedule, self.info, self.left, self.tile, self.intrin = schedule, info, left, tile, intrin
-        self.group = group
-
-    def run(self) -> None:
-        schedule, info, tile = self.schedule, self.info, self.tile
-        group_axis = dot_axis(info, self.left)
-        assert group_axis is not None
-        pack_for_dot_products(schedule, info, 1 - self.left, tile.axis, group_axis, self.group)
-        # Loops with a tail stay inside: fused with others, their tails cannot be told apart any more.
-        head: list[LoopRV] = []
-        with_tail: list[LoopRV] = []
-        rows: list[LoopRV] = []
-        for i in [tile.axis, *(i for i in info.spatial if i != tile.axis)]:
-            loop = info.axes[i].loop
-            if i == tile.axis:
-                outer, vectors, lanes = schedule.split(loop, [None, tile.columns // DOT_LANES, DOT_LANES])
-                head.append(outer)
-            elif tile.size(i) > 1:
-                outer, inner = schedule.split(loop, [None, tile.size(i)])
-                (head if info.divides(tile.size(i), i) else with_tail).append(outer)
-                rows.append(inner)
-            else:
-                head.append(loop)
-        reduced = [info.axes[i].loop for i in info.reduced if i != group_axis]
-        steps, group = schedule.split(info.axes[group_axis].loop, [None, self.group])
-        every = [*head, *with_tail]
-        schedule.reorder(*every, *reduced, steps, *rows, vectors, lanes, group)
-        leaving = epilogue_or_copy(schedule, info, len(info.spatial))
-        schedule.reverse_compute_at(leaving, every[-1])
-        schedule.set_scope(info.block, 0, "local")
-        begin = schedule.decompose_reduction(info.block, [*reduced, steps][0])
-        schedule.tensorize(lanes, self.intrin)
-        for block in (begin, leaving):
-            own = schedule.get_loops(block)[len(every) :]
-            if (constant(schedule.get(own[-1]).extent) or 0) > DOT_LANES:
-                # Sums leave as the instruction has them, or their vectors would be taken apart in each step.
-                own[-1:] = schedule.split(own[-1], [None, DOT_LANES])
-            try_step(schedule.vectorize, own[-1])
-            for loop in own[:-1]:
-                try_step(schedule.unroll, loop)
-        for loop in (*rows, vectors):
-            schedule.unroll(loop)
-        try_step(schedule.parallel, schedule.fuse(*head) if len(head) > 1 else head[0])
+def _schedule(schedule: Schedule, info: BlockInfo, left: int, group: int, tile: RegisterTile, intrin: str) -> None:
+    axis = dot_axis(info, left)
+    assert axis is not None
+    pack_for_dot_products(schedule, info, 1 - left, tile.axis, axis, group)
+    # Loops with a tail stay inside: the tail of a fused loop cannot be peeled.
+    head: list[LoopRV] = []
+    with_tail: list[LoopRV] = []
+    rows: list[LoopRV] = []
+    for i in [tile.axis, *(i for i in info.spatial if i != tile.axis)]:
+        loop = info.axes[i].loop
+        if i == tile.axis:
+            outer, vectors, lanes = schedule.split(loop, [None, tile.columns // DOT_LANES, DOT_LANES])
+            head.append(outer)
+        elif tile.size(i) > 1:
+            outer, inner = schedule.split(loop, [None, tile.size(i)])
+            (head if info.divides(tile.size(i), i) else with_tail).append(outer)
+            rows.append(inner)
+        else:
+            head.append(loop)
+    reduced = info.loops(i for i in info.reduced if i != axis)
+    steps, each = schedule.split(info.axes[axis].loop, [None, group])
+    every = [*head, *with_tail]
+    schedule.reorder(*every, *reduced, steps, *rows, vectors, lanes, each)
+    epilogue = epilogue_or_copy(schedule, info, len(info.spatial))
+    schedule.reverse_compute_at(epilogue, every[-1])
+    schedule.set_scope(info.block, 0, "local")
+    begin = schedule.decompose_reduction(info.block, [*reduced, steps][0])
+    schedule.tensorize(lanes, intrin)
+    for block in (begin, epilogue):
+        own = schedule.get_loops(block)[len(every) :]
+        if (constant(schedule.get(own[-1]).extent) or 0) > DOT_LANES:
+            # Results leave as the instruction has them, or their vectors would be taken apart in each step.
+            own[-1:] = schedule.split(own[-1], [None, DOT_LANES])
+        vectorize_last(schedule, own)
+    for loop in (*rows, vectors):
+        schedule.unroll(loop)
+    try_step(schedule.parallel, fuse_all(schedule, head))
 
 
 def pack_for_dot_products(
     schedule: Schedule,
     info: BlockInfo,
     right: int,
-    column_axis: int,
-    group_axis: int,
+    columns: int,
+    reduction: int,
     group: int,
     at: LoopRV | None = None,
 ) -> None:
-    """Groups of the right operand one after the other, for sixteen columns each.
+    """Pack the right operand in panels of sixteen columns, in which the elements of a group are contiguous.
 
     Args:
         schedule: of the contraction.
-        facts: what it does.
+        info: what it does.
         right: the number of the operand.
-        column_axis: the axis that results lie along.
-        group_axis: that which is summed over in groups.
+        columns: the axis along which results are contiguous.
+        reduction: the axis whose steps are taken in groups.
         group: elements of one.
-        at: the loop that packs what it needs, for all before the first one if None.
+        at: the loop that packs what it needs; None: all is packed before the first one.
     """
     operand = info.reads[right]
-    number = next(n for n, region in enumerate(schedule.get(info.block).reads) if region.buffer.same_as(operand.buffer))
-    indices = [ir.Var(f"i{n}", "int32") for n in range(len(operand.indices))]
-    dimensions = [dimension_of(info, operand.indices, i) or 0 for i in (column_axis, group_axis)]
-    turned = dimensions[1] == len(indices) - 1
-    packed = _padding(schedule, info, operand.buffer)
-    # Groups that lie in a line each are words, which vectors are made of where nothing decides between values.
-    padded = packed if packed is not None and turned and is_conditional(schedule.get(packed)) else None
-    if packed is None or padded is not None:
-        packed = schedule.cache_read(info.block, number, "global", consumer_blocks=[info.block])
-    j, k = (indices[dimension] for dimension in dimensions)
-    others = [index for index in indices if index is not j and index is not k]
-    layout = ir.IndexMap(indices, [j // DOT_LANES, *others, k // group, j % DOT_LANES, k % group])
+    rank = len(operand.indices)
+    column, step = (dimension_of(info, operand.indices, i) or 0 for i in (columns, reduction))
+    is_transposed = step == rank - 1
+    packed = _sole_producer(schedule, info, operand.buffer)
+    # Groups that are contiguous are words, which become vectors if no condition selects values.
+    with_padding = packed if packed is not None and is_transposed and is_conditional(schedule.get(packed)) else None
+    if packed is None or with_padding is not None:
+        packed = copy_operand(schedule, info.block, operand.buffer)
+    layout = index_map(
+        rank,
+        lambda v: [
+            v[column] // DOT_LANES,
+            *(index for n, index in enumerate(v) if n not in (column, step)),
+            v[step] // group,
+            v[column] % DOT_LANES,
+            v[step] % group,
+        ],
+    )
     schedule.transform_layout(packed, ("write", 0), layout)
     if at is not None:
         schedule.compute_at(packed, at, preserve_unit_loops=True)
-    own = schedule.get_loops(packed)[-len(indices) :]
-    if at is None and len(own) != len(indices):
+    own = schedule.get_loops(packed)[-rank:]
+    if (at is None and len(own) != rank) or (not is_transposed and column != rank - 1):
         return
-    if not turned and dimensions[0] != len(indices) - 1:
-        return
-    columns = (constant(schedule.get(own[dimensions[0]]).extent) or 0) // DOT_LANES
-    neighbors_in_line = 1 if turned else math.gcd(columns, DOT_PANELS) if at is not None else DOT_PANELS
-    panels, neighbors, lanes = schedule.split(own[dimensions[0]], [None, neighbors_in_line, DOT_LANES])
-    groups, each = schedule.split(own[dimensions[1]], [None, group])
-    rest = [loop for n, loop in enumerate(own) if n not in dimensions]
+    extent = (constant(schedule.get(own[column]).extent) or 0) // DOT_LANES
+    in_line = 1 if is_transposed else math.gcd(extent, DOT_PANELS) if at is not None else DOT_PANELS
+    panels, neighbors, lanes = schedule.split(own[column], [None, in_line, DOT_LANES])
+    groups, each = schedule.split(own[step], [None, group])
+    rest = [loop for n, loop in enumerate(own) if n not in (column, step)]
     schedule.reorder(*rest, panels, groups, neighbors, lanes, each)
     try_step(schedule.vectorize, lanes)
     try_step(schedule.unroll, each)
     if at is None:
         try_step(schedule.parallel, panels)
-    elif padded is not None:
+    elif with_padding is not None:
         # While what is padded is near: a row after the other.
-        try_step(schedule.compute_at, padded, at, preserve_unit_loops=True)
-        last = schedule.get_loops(padded)[-1]
-        pieces = try_step(schedule.split, last, [None, DOT_PADDED_BYTES // (bits_of(operand.buffer.dtype) // 8)])
+        try_step(schedule.compute_at, with_padding, at, preserve_unit_loops=True)
+        last = schedule.get_loops(with_padding)[-1]
+        pieces = try_step(schedule.split, last, [None, DOT_PADDED_BYTES // operand.width])
         try_step(schedule.vectorize, pieces[1] if pieces else last)
 
 
-def _padding(schedule: Schedule, info: BlockInfo, buffer: ir.Buffer) -> BlockRV | None:
+def _sole_producer(schedule: Schedule, info: BlockInfo, buffer: ir.Buffer) -> BlockRV | None:
     """The block that makes an operand for this contraction alone."""
     for block in schedule.get_producers(info.block):
         if schedule.get(block).writes[0].buffer.same_as(buffer) and is_plain(schedule, schedule.get_loops(block)):
-            alone = len(schedule.get_consumers(block)) == 1 and not is_parameter(schedule, buffer)
-            return block if alone else None
+            return block if is_private(schedule, block) else None
     return None

@@ -18,7 +18,7 @@ from tilewright.heuristics.cpu.block_info import (
     uses,
     vector_cycles,
 )
-from tilewright.heuristics.cpu.parameters import INLINED_CYCLES, UNROLLED_WINDOW
+from tilewright.heuristics.cpu.parameters import INLINED_CYCLES, WINDOW_TERMS
 from tilewright.heuristics.cpu.sampling import try_step
 from tilewright.schedule import BlockRV, Schedule
 
@@ -86,7 +86,7 @@ def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[
         lanes = next((i for i in info.spatial if info.store.strides[i] == 1), None)
         if lanes is None or not _is_unconditional_along(node, info.reads[0], info.axes[lanes].var):
             return False
-        if math.prod(info.extent(i) for i in info.reduced) > UNROLLED_WINDOW:
+        if info.size(info.reduced) > WINDOW_TERMS:
             return False
     return True
 

@@ -1,5 +1,5 @@
-"""Contractions of narrow numbers by instructions that multiply tiles of matrices (AMX): 16 rows of one operand, each of
-64 bytes, by as many groups of 16 columns of the other."""
+"""Low-precision products by instructions that multiply tiles of matrices (AMX): 16 rows of one operand, each of 64
+bytes, by as many groups of 16 columns of the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from tilewright import _core, ir
 from tilewright.heuristics.cpu.block_info import (
     BlockInfo,
-    Operand,
     block_info,
     coefficient,
     constant,
@@ -21,14 +20,14 @@ from tilewright.heuristics.cpu.block_info import (
 )
 from tilewright.heuristics.cpu.dot_products import (
     column_axis,
-    cycles_of_packing,
     dimension_of,
     dot_axis,
     dot_product_cycles,
-    is_low_precision_product,
     pack_for_dot_products,
+    packing_cycles,
     padded,
 )
+from tilewright.heuristics.cpu.loops import fuse_all
 from tilewright.heuristics.cpu.parameters import (
     AMX_BLOCKS,
     AMX_LATENCY_CYCLES,
@@ -40,36 +39,32 @@ from tilewright.heuristics.cpu.parameters import (
     PREFETCHED_BYTES,
     SAMPLED_AMX,
 )
-from tilewright.heuristics.cpu.register_tile import bits_of
-from tilewright.heuristics.cpu.sampling import Sampler, try_step
-from tilewright.schedule import LoopRV, Schedule
+from tilewright.heuristics.cpu.pattern import Match
+from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.schedule import LoopRV
 
 if TYPE_CHECKING:
     from tilewright.tensor_intrin.amx import Index, TileProduct
 
 
-def schedule_matrix_tiles(schedule: Schedule, info: BlockInfo, target: _core.Target, sampler: Sampler) -> bool:
-    """Whether a contraction takes such instructions. Sizes that leave a rest are rounded up."""
-    if "amx-tile" not in target.features or not is_low_precision_product(info):
-        return False
-    if not all(axis.is_fixed for axis in info.axes) or not _begins_at_zero(schedule, info):
-        return False
-    ways = sorted((way for left in range(2) for way in _ways(schedule, info, left, target)), key=lambda way: way.cycles)
-    if not ways or ways[0].cycles >= dot_product_cycles(info, target):
-        return False
-    way = ways[sampler.choose(min(len(ways), SAMPLED_AMX))]
-    try_step(_schedule, schedule, info, way, target)
-    return True
+def has_matrix_tiles(match: Match) -> bool:
+    """Whether the target has AMX."""
+    return "amx-tile" in match.target.features
 
 
-def _group_of(operand: Operand) -> int:
-    """Elements that one sum takes at once."""
-    return 32 // bits_of(operand.buffer.dtype)
-
-
-def _begins_at_zero(schedule: Schedule, info: BlockInfo) -> bool:
-    init = schedule.get(info.block).init
+def starts_at_zero(match: Match) -> bool:
+    """Whether the reduction starts at zero."""
+    init = match.schedule.get(match.info.block).init
     return isinstance(init, ir.BufferStore) and getattr(init.value, "value", None) == 0
+
+
+def schedule_matrix_tiles(match: Match) -> bool:
+    """Schedule a contraction with AMX, if that is fastest; sizes that leave a remainder are padded."""
+    ways = sorted((way for left in range(2) for way in _ways(match, left)), key=lambda way: way.cycles)
+    if not ways or ways[0].cycles >= dot_product_cycles(match.info, match.target):
+        return False
+    try_step(_schedule, match, ways[match.sampler.choose(min(len(ways), SAMPLED_AMX))])
+    return True
 
 
 @dataclass(frozen=True)
@@ -105,10 +100,11 @@ class _Way:
         return (self.height if axis == self.along else 1) * (2 if axis == self.pair else 1)
 
 
-def _ways(schedule: Schedule, info: BlockInfo, left: int, target: _core.Target) -> Iterator[_Way]:
+def _ways(match: Match, left: int) -> Iterator[_Way]:
     # Its package reads all instructions on tensors, which takes longer than a hundred schedules.
     from tilewright.tensor_intrin.amx import features_for
 
+    info, target = match.info, match.target
     a, b = info.reads[left], info.reads[1 - left]
     types = a.buffer.dtype, b.buffer.dtype, info.store.buffer.dtype
     needed = features_for(types)
@@ -118,9 +114,9 @@ def _ways(schedule: Schedule, info: BlockInfo, left: int, target: _core.Target) 
     rows = _rows(info, left)
     if not rows or any(info.periods) or not _is_plain(info, left, depth_axis):
         return
-    group = _group_of(a)
+    group = 4 // a.width
     groups = math.ceil(info.extent(depth_axis) / group)
-    passed = is_parameter(schedule, info.store.buffer)
+    passed = is_parameter(match.schedule, info.store.buffer)
     depths = {min(groups, AMX_ROWS), *(d for d in range(8, AMX_ROWS + 1) if groups % d == 0)}
     known: dict[tuple[int, ...], BlockInfo | None] = {}
     for along, depth, (high, wide) in itertools.product(rows, depths, AMX_BLOCKS):
@@ -136,16 +132,16 @@ def _ways(schedule: Schedule, info: BlockInfo, left: int, target: _core.Target) 
                 whole = known[key]
                 if whole is None:
                     continue
-                count = math.prod(whole.extent(i) for i in whole.spatial) / (height * high * DOT_LANES * wide)
-                sums = math.prod(whole.extent(i) for i in whole.reduced) / (depth * group)
+                count = whole.size(whole.spatial) / (height * high * DOT_LANES * wide)
+                sums = whole.size(whole.reduced) / (depth * group)
                 step = max(height * high * wide, AMX_LATENCY_CYCLES, (high * height + wide * depth) / 2)
                 direct = passed and whole is info
                 leaving = high * wide * height * (1.0 if direct else 1.0 + AMX_ROW_CYCLES)
-                cycles = count * (sums * step + leaving) + cycles_of_packing(
+                cycles = count * (sums * step + leaving) + packing_cycles(
                     whole, 1 - left, depth_axis, whole is not info
                 )
                 if any(a.varies(i) and whole.extent(i) != info.extent(i) for i in range(len(steps))):
-                    cycles += AMX_PADDING_CYCLES * math.prod(whole.extent(i) for i in range(len(steps)) if a.varies(i))
+                    cycles += AMX_PADDING_CYCLES * whole.size(whole.varying(a))
                 cycles += AMX_SETUP_CYCLES * count / 8
                 yield _Way(left, columns, depth_axis, along, height, pair, wide, depth, whole, key, cycles)
 
@@ -176,7 +172,8 @@ def _is_plain(info: BlockInfo, left: int, depth_axis: int) -> bool:
     return all(step is not None and step >= 0 for step in steps)
 
 
-def _schedule(schedule: Schedule, info: BlockInfo, way: _Way, target: _core.Target) -> None:
+def _schedule(match: Match, way: _Way) -> None:
+    schedule, info, target = match.schedule, match.info, match.target
     if way.whole is not info:
         schedule.pad_einsum(info.block, list(way.steps))
         again = block_info(schedule, info.block)
@@ -184,7 +181,7 @@ def _schedule(schedule: Schedule, info: BlockInfo, way: _Way, target: _core.Targ
             return
         info = again
     direct = is_parameter(schedule, info.store.buffer)
-    group = _group_of(info.reads[way.left])
+    group = 4 // info.reads[way.left].width
     rows = _rows(info, way.left)
     panels = _panels_at_a_time(info, way, target)
     inside = _rows_of_call(info, way, rows, target)
@@ -206,13 +203,13 @@ def _schedule(schedule: Schedule, info: BlockInfo, way: _Way, target: _core.Targ
     taken = [i for i in info.spatial if i in inner and i != way.columns]
     sums = [i for i in info.reduced if i != way.depth_axis] + [way.depth_axis]
     within = [*(inner[i] for i in taken), inner[way.columns]]
-    schedule.reorder(*order, *within, *(info.axes[i].loop for i in sums))
+    schedule.reorder(*order, *within, *info.loops(sums))
     pack_for_dot_products(schedule, info, 1 - way.left, way.columns, way.depth_axis, group, first[-1])
     product = _product(info, way, taken, inside, sums)
     product.register()
-    leaving = None if direct else fusible_epilogue(schedule, info, len(info.spatial))
-    if leaving is not None:
-        schedule.reverse_compute_at(leaving, order[-1])
+    epilogue = None if direct else fusible_epilogue(schedule, info, len(info.spatial))
+    if epilogue is not None:
+        schedule.reverse_compute_at(epilogue, order[-1])
     # The description has its axes in the order of its loops.
     apart = [i for i in info.spatial if i not in (*taken, way.columns)]
     axes = [*apart, *taken, way.columns, *sums]
@@ -220,39 +217,34 @@ def _schedule(schedule: Schedule, info: BlockInfo, way: _Way, target: _core.Targ
         schedule.reorder_block_iter_var(info.block, axes)
     begin = schedule.decompose_reduction(info.block, within[0])
     schedule.tensorize(schedule.blockize([begin, info.block]), product.name)
-    if leaving is not None:
-        own = schedule.get_loops(leaving)[len(order) :]
+    if epilogue is not None:
+        own = schedule.get_loops(epilogue)[len(order) :]
         if (constant(schedule.get(own[-1]).extent) or 0) > DOT_LANES:
             own[-1:] = schedule.split(own[-1], [None, DOT_LANES])
         try_step(schedule.vectorize, own[-1])
-    try_step(schedule.parallel, schedule.fuse(*first) if len(first) > 1 else first[0])
+    try_step(schedule.parallel, fuse_all(schedule, first))
 
 
 def _panels_at_a_time(info: BlockInfo, way: _Way, target: _core.Target) -> int:
-    """How many panels of columns are packed and then used by all rows: as many as stay in the second level beside what
-    else is needed, or few where all rows stay there, of which as many bytes lie side by side as are fetched ahead."""
+    """Return how many panels of columns are packed and then used by all rows: as many as stay in L2 beside what else is
+    needed, or if all rows stay there, so many that their rows are as long as the hardware prefetches."""
     a, b = info.reads[way.left], info.reads[1 - way.left]
-    width = bits_of(a.buffer.dtype) // 8
-    rows = (i for i in info.spatial if a.varies(i) and not b.varies(i))
-    left = math.prod(info.extent(i) for i in [*rows, *info.reduced]) * width
-    panel = math.prod(info.extent(i) for i in info.reduced if b.varies(i)) * DOT_LANES * way.wide * width
+    rows = [i for i in info.spatial if a.varies(i) and not b.varies(i)]
+    left = info.size([*rows, *info.reduced]) * a.width
+    row = DOT_LANES * way.wide * a.width
+    panel = info.size(i for i in info.reduced if b.varies(i)) * row
     count = info.extent(way.columns) // (DOT_LANES * way.wide)
-    most = (
-        PREFETCHED_BYTES // (DOT_LANES * way.wide * width)
-        if left <= target.l2_bytes / 4
-        else target.l2_bytes / 2 / panel
-    )
+    most = PREFETCHED_BYTES // row if left <= target.l2_bytes / 4 else target.l2_bytes / 2 / panel
     if target.num_cores > 1:
         most = min(most, count / target.num_cores)
     return max(size for size in range(1, count + 1) if count % size == 0 and (size <= most or size == 1))
 
 
 def _rows_of_call(info: BlockInfo, way: _Way, rows: list[int], target: _core.Target) -> dict[int, int]:
-    """How many steps of each axis of rows one call computes: as many as keep their operand in the second level."""
+    """Return how many steps of each axis of rows one call computes: as many as keep their operand in L2."""
     a = info.reads[way.left]
-    width = bits_of(a.buffer.dtype) // 8
     inside = {i: way.tile(i) for i in rows if way.tile(i) > 1}
-    deep = math.prod(info.extent(i) for i in info.reduced if a.varies(i)) * width
+    deep = info.size(i for i in info.reduced if a.varies(i)) * a.width
     for i in reversed(rows):
         have = inside.get(i, 1)
         for size in range(info.extent(i), have, -1):

@@ -1,4 +1,4 @@
-"""A schedule as it looks from inside of loops that several blocks share."""
+"""A schedule, seen from inside of loops that several blocks share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ else:
 
 
 class NestedSchedule(_Base):
-    """Its blocks have their own loops alone: what runs around them is settled, and one thread runs what is inside.
+    """Its blocks have their own loops only: the loops around them are scheduled, and one thread runs what is inside.
 
     Attributes:
         outside: the schedule itself.
@@ -28,7 +28,7 @@ class NestedSchedule(_Base):
         return getattr(self.outside, name)
 
     def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
-        """The loops of a block that are not shared."""
+        """Return the loops of a block that are not shared."""
         loops = self.outside.get_loops(block)
         return loops[len(self.shared) :] if self._begins(loops) else loops
 
@@ -37,7 +37,7 @@ class NestedSchedule(_Base):
         return self._begins(self.outside.get_loops(block))
 
     def parallelize(self) -> None:
-        """Shares what is inside among threads, when all of it is scheduled."""
+        """Make the shared loops parallel, when all inside is scheduled."""
         schedule, shared = self.outside, self.shared
         schedule.parallel(schedule.fuse(*shared) if len(shared) > 1 else shared[0])
 

@@ -1,4 +1,4 @@
-"""Operands that are copied before they are used, so that what a tile reads lies side by side."""
+"""Operands that are packed before they are used: what a tile reads is contiguous."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 
 from tilewright import _core, ir
 from tilewright.heuristics.cpu.block_info import BlockInfo, Operand, coefficient, constant, number_of_read
+from tilewright.heuristics.cpu.loops import copy_operand, index_map, largest_divisor
 from tilewright.heuristics.cpu.parameters import (
     BALANCED,
     FEWEST_TRANSPOSED_STEPS,
@@ -15,112 +16,99 @@ from tilewright.heuristics.cpu.parameters import (
     PACKED_PIECE_BYTES,
     SAMPLED_PANELS,
 )
-from tilewright.heuristics.cpu.register_tile import RegisterTile, bits_of, bytes_of
-from tilewright.heuristics.cpu.sampling import Sampler, try_step
+from tilewright.heuristics.cpu.pattern import Match
+from tilewright.heuristics.cpu.register_tile import RegisterTile
+from tilewright.heuristics.cpu.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
-def panels_at_a_time(info: BlockInfo, tile: RegisterTile, copied: int, target: _core.Target, sampler: Sampler) -> int:
-    """How many groups of columns are copied at a time: as many as fill half of the second level, and where the source
-    comes from behind it, so many that what is taken from each of its rows is not less than two lines."""
+def panels_at_a_time(match: Match, tile: RegisterTile, copied: int) -> int:
+    """Return how many panels of columns are packed at a time: as many as fill half of L2, and if the source exceeds L2,
+    so many that two lines of each of its rows are taken."""
+    info, target = match.info, match.target
     if not info.axes[tile.axis].is_fixed:
         return 1
     read = info.reads[copied]
-    width = bits_of(read.buffer.dtype) // 8
-    one = tile.columns * math.prod(info.extent(i) for i in info.reduced if read.varies(i)) * width
-    groups = math.ceil(info.extent(tile.axis) / tile.columns)
+    one = tile.columns * info.size(i for i in info.reduced if read.varies(i)) * read.width
+    panels = math.ceil(info.extent(tile.axis) / tile.columns)
     most = target.l2_bytes // 2 // one
     if _exceeds_l2(info, read, target) and read.strides[tile.axis] == 1:
-        piece = math.ceil(PACKED_PIECE_BYTES / (tile.columns * width))
+        piece = math.ceil(PACKED_PIECE_BYTES / (tile.columns * read.width))
         most = max(most, piece if piece * one <= 2 * target.l2_bytes else 1)
     if target.num_cores > 1:
-        # They are shared among the cores, which each copy their own.
-        most = min(most, max(1, groups // target.num_cores))
-    # A remainder of groups would leave one tail in another.
-    ways = [way for way in range(max(1, min(groups, most)), 0, -1) if groups % way == 0]
-    # All cores have as much to do, where that can be.
-    apart = math.prod(info.extent(i) for i in info.spatial if i != tile.axis and read.varies(i))
-    ways.sort(key=lambda way: share_of_busy_cores(apart * groups // way, target) < BALANCED)
-    return ways[sampler.choose(min(len(ways), SAMPLED_PANELS))]
+        # Each core packs its own.
+        most = min(most, max(1, panels // target.num_cores))
+    # A remainder of panels would leave one tail in another.
+    ways = [way for way in range(max(1, min(panels, most)), 0, -1) if panels % way == 0]
+    batch = info.size(i for i in info.spatial if i != tile.axis and read.varies(i))
+    ways.sort(key=lambda way: share_of_busy_cores(batch * panels // way, target) < BALANCED)
+    return ways[match.sampler.choose(min(len(ways), SAMPLED_PANELS))]
 
 
 def share_of_busy_cores(parts: int, target: _core.Target) -> float:
-    """While some work on equal parts of the work."""
+    """Return the share of cores that work, on average, on equal parts of the work."""
     return parts / (math.ceil(parts / target.num_cores) * target.num_cores)
 
 
-def pack(schedule: Schedule, info: BlockInfo, copied: int, at: LoopRV | None) -> BlockRV:
-    """The block that copies an operand, where that loop is."""
-    buffer = info.reads[copied].buffer
-    number = number_of_read(schedule, info.block, buffer)
-    packed = schedule.cache_read(info.block, number, "global", consumer_blocks=[info.block])
+def pack(match: Match, copied: int, at: LoopRV | None) -> BlockRV:
+    """Return the block that copies an operand, at a loop if one is given."""
+    packed = copy_operand(match.schedule, match.info.block, match.info.reads[copied].buffer)
     if at is not None:
-        try_step(schedule.compute_at, packed, at)
+        try_step(match.schedule.compute_at, packed, at)
     return packed
 
 
-def copy_in_vectors(
-    schedule: Schedule,
-    info: BlockInfo,
-    tile: RegisterTile,
-    copied: int,
-    packed: BlockRV,
-    depth: int,
-    target: _core.Target,
-) -> None:
-    """Copies with vectors; where the source lies the other way, the copy is turned round.
+def copy_in_vectors(match: Match, tile: RegisterTile, copied: int, packed: BlockRV, depth: int) -> None:
+    """Vectorize a copy, and transpose it if the source is contiguous along another dimension.
 
     Args:
+        match: the contraction.
+        tile: of its results.
+        copied: the number of the read that is copied.
+        packed: the block that copies.
         depth: how many loops around the copy are not its own.
     """
+    schedule, info = match.schedule, match.info
     read = info.reads[copied]
-    variable = info.axes[tile.axis].var
-    dimension = next((n for n, index in enumerate(read.indices) if coefficient(index, variable) != 0), None)
+    column = info.axes[tile.axis].var
+    dimension = next((n for n, index in enumerate(read.indices) if coefficient(index, column) != 0), None)
     if dimension is None:
         return
     rank = len(read.indices)
     # The copy has a loop for each dimension that does not stand still while it is made.
-    still = [info.axes[i].var for i in info.spatial if i != tile.axis and read.varies(i)]
+    still = [i for i in info.spatial if i != tile.axis and read.varies(i)]
     moving = [
         n
         for n, index in enumerate(read.indices)
-        if any(coefficient(index, axis.var) != 0 for axis in info.axes if not any(axis.var is v for v in still))
+        if any(coefficient(index, axis.var) != 0 for i, axis in enumerate(info.axes) if i not in still)
     ]
     own = schedule.get_loops(packed)[depth:]
     if len(own) == rank and len(moving) < rank:
-        # Made before all others, it is made for what stands still around the others, too.
+        # Packed before all others, it has loops for what stands still around them, too.
         schedule.reorder(*(loop for n, loop in enumerate(own) if n not in moving), *(own[n] for n in moving))
         own = [own[n] for n in moving]
     if len(own) != len(moving) or dimension not in moving or len(schedule.get(packed).iter_vars) != rank:
         return
-    turned = own[moving.index(dimension)]
-    if turned is not own[-1]:
-        schedule.reorder(*own[moving.index(dimension) + 1 :], turned)
-    if info.divides(tile.columns, tile.axis):
-        try_step(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, tile.columns))
-    elif dimension != rank - 1:
-        try_step(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, None))
-    rows = [loop for loop in own if loop is not turned]
-    if rows and read.strides[tile.axis] == 1 and _exceeds_l2(info, read, target):
-        _prefetch_rows(schedule, packed, rows[-1], turned, bits_of(read.buffer.dtype) // 8)
-    pieces = try_step(schedule.split, turned, [None, tile.lanes])
+    columns = own[moving.index(dimension)]
+    if columns is not own[-1]:
+        schedule.reorder(*own[moving.index(dimension) + 1 :], columns)
+    width = tile.columns if info.divides(tile.columns, tile.axis) else None
+    if width is not None or dimension != rank - 1:
+        try_step(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, width))
+    rows = [loop for loop in own if loop is not columns]
+    if rows and read.strides[tile.axis] == 1 and _exceeds_l2(info, read, match.target):
+        _prefetch_source(schedule, packed, rows[-1], columns, read.width)
+    pieces = try_step(schedule.split, columns, [None, tile.lanes])
     if pieces and read.strides[tile.axis] != 1:
         _transpose_squares(schedule, rows, pieces)
-    try_step(schedule.vectorize, pieces[1] if pieces else turned)
+    try_step(schedule.vectorize, pieces[1] if pieces else columns)
 
 
 def _transpose_squares(schedule: Schedule, rows: list[LoopRV], pieces: list[LoopRV]) -> None:
-    """Takes all of a line while it is near; so many steps along the rows at a time as make a part of the copy that
-    stays near until its lines are complete."""
+    """Take all of a line while it is near, and so many steps along the rows at a time that the part of the copy stays
+    near until its lines are complete."""
     extent = constant(schedule.get(rows[-1]).extent) if rows else None
-    steps = next(
-        (
-            steps
-            for steps in range(MOST_TRANSPOSED_STEPS, FEWEST_TRANSPOSED_STEPS - 1, -1)
-            if extent and extent % steps == 0
-        ),
-        None,
-    )
+    steps = largest_divisor(extent, MOST_TRANSPOSED_STEPS, FEWEST_TRANSPOSED_STEPS)
     if steps is None or extent == steps:
         schedule.reorder(pieces[0], *rows, pieces[1])
         return
@@ -128,33 +116,32 @@ def _transpose_squares(schedule: Schedule, rows: list[LoopRV], pieces: list[Loop
     schedule.reorder(*rows[:-1], outer, pieces[0], inner, pieces[1])
 
 
-def prefetch_rows(schedule: Schedule, info: BlockInfo, tile: RegisterTile, steps: LoopRV, target: _core.Target) -> None:
-    """Asks for the next rows of an operand that is read where it lies, behind the second level; not where a step leads
-    to the same lines, as that of a filter does.
+def prefetch_rows(match: Match, tile: RegisterTile, steps: LoopRV) -> None:
+    """Prefetch the next rows of an operand that exceeds L2 and is not copied; not if a step leads to the same lines, as
+    that of a filter does.
 
     Args:
-        steps: the innermost loop of the sum around the tile.
+        match: the contraction.
+        tile: of its results.
+        steps: the innermost loop of the reduction around the tile.
     """
+    info, schedule = match.info, match.schedule
     for read in info.reads:
-        width = bits_of(read.buffer.dtype) // 8
-        is_near = abs(read.strides[info.reduced[-1]] or 0) * width < LINE_BYTES
-        if is_near or read.strides[tile.axis] != 1 or not _exceeds_l2(info, read, target):
+        is_near = abs(read.strides[info.reduced[-1]] or 0) * read.width < LINE_BYTES
+        if is_near or read.strides[tile.axis] != 1 or not _exceeds_l2(info, read, match.target):
             continue
-        regions = schedule.get(info.block).reads
-        number = next((n for n, region in enumerate(regions) if region.buffer.same_as(read.buffer)), None)
-        lines = math.ceil(tile.columns * width / LINE_BYTES)
+        lines = math.ceil(tile.columns * read.width / LINE_BYTES)
+        number = try_step(number_of_read, schedule, info.block, read.buffer)
         if number is not None:
             try_step(schedule.prefetch_at, steps, info.block, number, max(2, LINES_IN_FLIGHT // 2 // lines))
 
 
 def _exceeds_l2(info: BlockInfo, read: Operand, target: _core.Target) -> bool:
-    """Whether the second level does not hold all of an operand."""
-    return bytes_of(info, read) > target.l2_bytes
+    return info.bytes_read(read) > target.l2_bytes
 
 
-def _prefetch_rows(schedule: Schedule, packed: BlockRV, rows: LoopRV, row: LoopRV, width: int) -> None:
-    """Asks for the next rows of the source: a processor foresees lines that follow one another, and not short pieces
-    far apart."""
+def _prefetch_source(schedule: Schedule, packed: BlockRV, rows: LoopRV, row: LoopRV, width: int) -> None:
+    """Prefetch the next rows of the source: the hardware prefetcher follows lines, and not short pieces far apart."""
     count, columns = constant(schedule.get(rows).extent), constant(schedule.get(row).extent)
     if count is None or columns is None:
         return
@@ -163,11 +150,14 @@ def _prefetch_rows(schedule: Schedule, packed: BlockRV, rows: LoopRV, row: LoopR
         try_step(schedule.prefetch_at, rows, packed, 0, ahead)
 
 
-def _panels_of(rank: int, dimension: int, columns: int | None) -> ir.IndexMap:
-    """Groups of columns one after the other, in each of them the columns last; one group where no size is given."""
-    indices = [ir.Var(f"i{n}", "int32") for n in range(rank)]
-    turned = indices[dimension]
-    others = [index for index in indices if index is not turned]
-    if columns is None:
-        return ir.IndexMap(indices, [*others, turned])
-    return ir.IndexMap(indices, [turned // columns, *others, turned % columns])
+def _panels_of(rank: int, dimension: int, width: int | None) -> ir.IndexMap:
+    """Return the map to panels of so many columns, in each of them the columns last; None is one panel."""
+    return index_map(
+        rank,
+        lambda v: [
+            *([] if width is None else [v[dimension] // width]),
+            *v[:dimension],
+            *v[dimension + 1 :],
+            v[dimension] if width is None else v[dimension] % width,
+        ],
+    )

@@ -27,6 +27,8 @@ PREFETCHED_BYTES = 256
 
 #: share of the time of L2 and L3 that multiply-adds do not hide
 EXPOSED = 0.35
+#: cycles per load that multiply-adds do not hide
+LOAD_CYCLES = 0.15
 #: share of the shorter of two times that overlap, which adds to the longer one
 NOT_HIDDEN = 0.1
 #: cycles per element of a packed copy: from contiguous columns, and from a transposed operand
@@ -137,7 +139,7 @@ UPCAST_USES = 48
 
 # Sliding windows. -------------------------------------------------------------------------------------------------
 
-#: unrolled terms of a window: most, and fewest where it slides along the vectors, whose shifted loads nothing shares
+#: unrolled steps of a window: most, and fewest if it slides along the vectors, whose shifted loads nothing shares
 WINDOW_TERMS, WINDOW_TERMS_ALONG = 32, 16
 #: share of the vector registers for accumulators; the others hold what windows share
 WINDOW_ACCUMULATORS = 1 / 4
@@ -167,8 +169,8 @@ TRANSPOSED_LANES, TRANSPOSED_SIDE = 16, 32
 UNROLLED_PERIODS = 4
 #: steps of a reduction that are unrolled
 UNROLLED_STEPS = 64
-#: steps of a window reduction that are unrolled
-UNROLLED_WINDOW = 32
+#: cycles per lane of a vector whose elements are loaded one by one
+GATHER_CYCLES = 1.5
 
 # Inlining, estimates of blocks, memory of the heuristics. ---------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Chains of steps over rows (softmax, normalizations): all steps of a row while it lies in the nearest cache."""
+"""Row fusion of chained blocks (softmax, normalizations): all blocks of a row while it is in L1."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import math
 
 from tilewright import _core
 from tilewright.heuristics.cpu.block_info import Sizes, block_info, constant, is_plain, is_spatial
+from tilewright.heuristics.cpu.loops import parallelize, split_vectors, starts_with
+from tilewright.heuristics.cpu.reduction import vectorized_result_axis
 from tilewright.heuristics.cpu.sampling import try_step
-from tilewright.heuristics.cpu.single_blocks import parallelize, vectorize, vectorized_result_axis
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
-def schedule_rows(
-    schedule: Schedule, blocks: list[BlockRV], output: BlockRV, target: _core.Target, sizes: Sizes
-) -> None:
-    """Computes the steps that lead to an output row by row, where a reduction is among them."""
+def fuse_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV, target: _core.Target, sizes: Sizes) -> None:
+    """Compute the blocks that lead to an output row by row, if a reduction is among them."""
     loops = schedule.get_loops(output)
     lanes = target.vector_bits // 32
     if len(loops) < 2 or not is_plain(schedule, loops) or not is_spatial(schedule.get(output)):
@@ -34,34 +33,33 @@ def schedule_rows(
     sums = [block for block in earlier if not is_spatial(schedule.get(block))]
     if not sums or all(_is_short(schedule, block, lanes) for block in sums):
         return
-    if any(_lies_along_results(schedule, block, target) for block in sums):
+    if any(_vectorizes_results(schedule, block, target) for block in sums):
         return
     moved: list[BlockRV] = []
     for block in reversed(earlier):
         if not _depends_on_row(schedule, block, row):
             continue
         try_step(schedule.compute_at, block, row)
-        own = schedule.get_loops(block)
-        if own and schedule.get(own[0]).loop_var.same_as(schedule.get(row).loop_var):
+        if starts_with(schedule, block, row):
             moved.append(block)
     if not moved:
         return
     for block in [*moved, output]:
         own = schedule.get_loops(block)
         if len(own) > 1:
-            vectorize(schedule, own[-1], lanes)
+            split_vectors(schedule, own[-1], lanes)
     work = math.prod(sizes.value(schedule.get(loop).extent) or 1 for loop in schedule.get_loops(output))
     parallelize(schedule, [row], work * (1 + len(moved)), target)
 
 
 def _is_short(schedule: Schedule, block: BlockRV, lanes: int) -> bool:
     info = block_info(schedule, block)
-    return info is not None and math.prod(info.extent(i) for i in info.reduced) < lanes
+    return info is not None and info.size(info.reduced) < lanes
 
 
 def _depends_on_row(schedule: Schedule, block: BlockRV, row: LoopRV) -> bool:
-    """Whether some consumer in the row reads there other results than in other rows: what all rows share is computed
-    once, before them."""
+    """Whether a consumer in the row reads other results than in other rows: what all rows share is computed once,
+    before them."""
     written, of_rows = schedule.get(block).writes[0].buffer, schedule.get(row).loop_var
     for consumer in schedule.get_consumers(block):
         info = block_info(schedule, consumer)
@@ -74,6 +72,6 @@ def _depends_on_row(schedule: Schedule, block: BlockRV, row: LoopRV) -> bool:
     return False
 
 
-def _lies_along_results(schedule: Schedule, block: BlockRV, target: _core.Target) -> bool:
+def _vectorizes_results(schedule: Schedule, block: BlockRV, target: _core.Target) -> bool:
     info = block_info(schedule, block)
     return info is not None and vectorized_result_axis(info, target) is not None

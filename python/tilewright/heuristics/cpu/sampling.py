@@ -1,4 +1,4 @@
-"""Decisions of a space: the model's own, or drawn."""
+"""Decisions of a search space: the best expected one, or a sampled one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import ParamSpec, TypeVar
 from tilewright.errors import ScheduleError
 from tilewright.schedule import Schedule
 
-_Takes = ParamSpec("_Takes")
-_Given = TypeVar("_Given")
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 class Sampler:
-    """Chooses among ways that stand in order, the best known one first.
+    """Choose among alternatives that are ordered, the best expected one first.
 
     Args:
-        schedule: where the choices are recorded.
-        best: take the first way each time.
+        schedule: records the decisions.
+        best: take the first alternative each time.
     """
 
     def __init__(self, schedule: Schedule, best: bool) -> None:
@@ -25,7 +25,7 @@ class Sampler:
         self._best = best
 
     def choose(self, count: int) -> int:
-        """The number of a way."""
+        """Return the number of an alternative; the n-th has a weight of 1 / n."""
         if count < 2:
             return 0
         weights = [1 / (1 + way) for way in range(count)]
@@ -33,9 +33,18 @@ class Sampler:
         return int(self._schedule.sample_categorical(list(range(count)), chances, decision=0 if self._best else None))
 
 
-def try_step(step: Callable[_Takes, _Given], *args: _Takes.args, **named: _Takes.kwargs) -> _Given | None:
-    """What a step gives; None when the schedule refuses it, which is no reason not to go on without."""
+def try_step(step: Callable[_Arguments, _Result], *args: _Arguments.args, **named: _Arguments.kwargs) -> _Result | None:
+    """Return the result of a step; None if the schedule refuses it: the step is omitted."""
     try:
         return step(*args, **named)
     except ScheduleError:
         return None
+
+
+def succeeds(step: Callable[_Arguments, object], *args: _Arguments.args, **named: _Arguments.kwargs) -> bool:
+    """Try a step, and return whether the schedule accepts it."""
+    try:
+        step(*args, **named)
+    except ScheduleError:
+        return False
+    return True

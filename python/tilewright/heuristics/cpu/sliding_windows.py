@@ -1,7 +1,7 @@
-"""Sums over a window that slides along the results: depthwise convolutions.
+"""Reductions over a window that slides along the results: depthwise convolutions.
 
-What the windows of a tile of results share is loaded once for all of them, so the whole sum of a tile is written out:
-its loads are then plain to see. Padding is no copy either: a tile's padded elements are made where they are used, and
+What the windows of a tile of results share is loaded once for all of them: the whole reduction of a tile is unrolled,
+so that its loads are visible. Padding is no copy either: a tile's padded elements are made where they are used, and
 stay in registers.
 """
 
@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 from tilewright import _core
 from tilewright.heuristics.cpu.block_info import BlockInfo, coefficient
-from tilewright.heuristics.cpu.parameters import WINDOW_ACCUMULATORS, WINDOW_TERMS, WINDOW_TERMS_ALONG
-from tilewright.heuristics.cpu.register_tile import RegisterTile, bits_of
+from tilewright.heuristics.cpu.estimates import port_cycles
+from tilewright.heuristics.cpu.parameters import LOAD_CYCLES, WINDOW_ACCUMULATORS, WINDOW_TERMS, WINDOW_TERMS_ALONG
+from tilewright.heuristics.cpu.register_tile import RegisterTile
 
 
 @dataclass(frozen=True)
 class _Window:
-    """A spatial axis and the reduced one that moves along it: they move an index by so much for a step."""
+    """A spatial axis and the reduced one that moves along it: an index moves by `step` and by `apart` for a step."""
 
     spatial: int
     reduced: int
@@ -28,12 +29,12 @@ class _Window:
 
 
 def window_tiles(info: BlockInfo, target: _core.Target) -> list[RegisterTile]:
-    """Tiles for a sum over windows, the one that takes least for each result first; none for another sum."""
+    """Return tiles for a reduction over windows, that of the best estimate first; none for another reduction."""
     windows = _windows(info)
-    terms = math.prod(info.extent(i) for i in info.reduced)
-    lanes = target.vector_bits // bits_of(info.store.buffer.dtype)
-    along = [i for i in info.spatial if info.store.strides[i] == 1 and 2 * info.extent(i) >= lanes]
-    if windows is None or not along or info.residue_axes:
+    terms = info.size(info.reduced)
+    lanes = info.lanes(target)
+    along = info.contiguous_axes(lanes)
+    if windows is None or not along:
         return []
     axis = along[-1]
     slides_along = any(window.spatial == axis for window in windows)
@@ -46,28 +47,22 @@ def window_tiles(info: BlockInfo, target: _core.Target) -> list[RegisterTile]:
     sizes = [range(1, 2 if i == axis else min(8, info.extent(i)) + 1) for i in (window.spatial for window in windows)]
     tiles = []
     for steps in itertools.product(*sizes, [1, 2]):
-        sums = math.prod(steps)
-        if sums > max(2, target.vector_registers * WINDOW_ACCUMULATORS):
+        if math.prod(steps) > max(2, target.vector_registers * WINDOW_ACCUMULATORS):
             continue
         if steps[-1] > 1 and not info.divides(steps[-1] * lanes, axis):
             continue
         rows = {window.spatial: size for window, size in zip(windows, steps, strict=False) if size > 1}
-        tiles.append(
-            RegisterTile(
-                axis, lanes, steps[-1], tuple(sorted(rows.items())), None, _cycles(info, windows, steps, lanes)
-            )
-        )
+        cycles = _cycles(info, windows, steps, lanes)
+        tiles.append(RegisterTile(axis, lanes, steps[-1], tuple(sorted(rows.items())), None, cycles))
     return sorted(tiles, key=lambda tile: tile.cycles)
 
 
 def _windows(info: BlockInfo) -> list[_Window] | None:
-    """One for each axis of the sum, which moves an index of one operand together with a spatial axis; None where an
-    axis of the sum does not."""
+    """One for each axis of the reduction, which moves an index of one operand together with a spatial axis; None if an
+    axis of the reduction does not."""
     found: list[_Window] = []
     for reduced in info.reduced:
-        if not info.axes[reduced].is_fixed:
-            return None
-        window = _window(info, reduced)
+        window = _window(info, reduced) if info.axes[reduced].is_fixed else None
         if window is None or any(window.spatial == other.spatial for other in found):
             return None
         found.append(window)
@@ -75,34 +70,30 @@ def _windows(info: BlockInfo) -> list[_Window] | None:
 
 
 def _window(info: BlockInfo, reduced: int) -> _Window | None:
-    variable = info.axes[reduced].var
     for read in info.reads:
         for index in read.indices:
-            apart = coefficient(index, variable)
-            if not apart:
-                continue
-            for spatial in info.spatial:
+            apart = coefficient(index, info.axes[reduced].var)
+            for spatial in info.spatial if apart else ():
                 step = coefficient(index, info.axes[spatial].var)
                 if step:
-                    return _Window(spatial, reduced, abs(step), abs(apart))
+                    return _Window(spatial, reduced, abs(step), abs(apart or 0))
     return None
 
 
 def _cycles(info: BlockInfo, windows: list[_Window], steps: tuple[int, ...], lanes: int) -> float:
-    """Two multiply-adds, or loads, in a cycle; and a store."""
-    sums = math.prod(steps)
-    terms = math.prod(info.extent(i) for i in info.reduced)
+    """For all tiles: multiply-adds, loads, and a store for each accumulator."""
+    accumulators, terms = math.prod(steps), info.size(info.reduced)
     shared, apart = steps[-1], steps[-1] * terms
     for window, size in zip(windows, steps, strict=False):
         whole = (info.extent(window.reduced) - 1) * window.apart + 1
         shared *= min((size - 1) * window.step + whole, size * info.extent(window.reduced))
-    # Sums that are few wait for one another.
-    one = max(sums * terms / 2, (shared + apart) / 2, 4 * terms if sums < 8 else 0) + 0.3 * (shared + apart) / 2 + sums
+    loads = shared + apart
+    one = port_cycles(accumulators, loads, terms) + LOAD_CYCLES * loads + accumulators
     return one * _count(info, windows, steps, lanes)
 
 
 def _count(info: BlockInfo, windows: list[_Window], steps: tuple[int, ...], lanes: int) -> float:
-    """Tiles; of one that is cut off at the end, what it takes."""
+    """Tiles, where a tail counts for what it takes."""
     sizes = {window.spatial: size for window, size in zip(windows, steps, strict=False)}
     count = 1.0
     for i in info.spatial:

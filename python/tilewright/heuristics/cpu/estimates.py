@@ -1,0 +1,29 @@
+"""Estimated cycles of one core: ports, and what comes from behind L1."""
+
+from __future__ import annotations
+
+from tilewright import _core
+from tilewright.heuristics.cpu.parameters import BUSY_ACCUMULATORS, L2_BYTES_PER_CYCLE, L3_BYTES_PER_CYCLE
+
+
+def port_cycles(accumulators: float, loads: float, steps: int = 1) -> float:
+    """Return the cycles of a step, of so many multiply-adds and loads on two ports each: a multiply-add takes four
+    cycles, so few accumulators wait for one another."""
+    waiting = 4 * steps if accumulators < BUSY_ACCUMULATORS else 0
+    return max(accumulators * steps / 2, loads / 2, waiting)
+
+
+def load_cycles(moved: float, held: float, target: _core.Target, used: float = 1.0) -> float:
+    """Return the cycles for bytes from the cache that holds what they are a part of; none from L1.
+
+    Args:
+        moved: bytes that are loaded.
+        held: bytes of all that they are a part of.
+        target: whose caches count.
+        used: share of the sets of a cache that these map to.
+    """
+    near = target.l1_bytes * used / 2
+    # Of lines that share few sets, L2 keeps what the pages leave to it.
+    if held > target.l2_bytes * used * 0.7 or (used < 0.5 and held > near):
+        return moved / L3_BYTES_PER_CYCLE
+    return moved / L2_BYTES_PER_CYCLE if held > near else 0.0
