@@ -138,6 +138,21 @@ def test_the_space_by_rules_is_what_it_draws(tmp_path: Path, monkeypatch: pytest
     assert search().progress.earlier == 0
 
 
+def test_another_version_of_the_heuristics_is_another_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured is kept, and the same program is not measured again."""
+
+    def search() -> tw.TuneResult:
+        return tw.tune(matmul, trials=2, seed=0, database=tmp_path / "t.db", progress=None)
+
+    first = search()
+    assert first.progress.trials == 2
+    monkeypatch.setattr(cpu, "VERSION", cpu.VERSION + 1)
+    later = search()
+    assert later.progress.earlier == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "t.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM session").fetchone() == (2,)
+
+
 @T.prim_func
 def matmul(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), Y: T.Buffer((64, 64), "float32")):
     for i, j, k in T.grid(64, 64, 64):

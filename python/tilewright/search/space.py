@@ -196,6 +196,6 @@ def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mappi
         lambda schedule: cpu.schedule_for_cpu(schedule, target, best=False, sizes=sizes),
         name=BY_RULES,
         first=lambda schedule: best_for_cpu(schedule, target, sizes),
-        identity=repr(sorted((sizes or {}).items())),
+        identity=repr((cpu.VERSION, sorted((sizes or {}).items()))),
         is_heuristic=True,
     )

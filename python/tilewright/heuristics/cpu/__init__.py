@@ -32,6 +32,10 @@ from tilewright.heuristics.cpu.sampling import Sampler, try_step
 from tilewright.heuristics.cpu.strided_subproblems import SKIPS_ZERO_TERMS, split_strided_subproblems
 from tilewright.schedule import BlockRV, Schedule
 
+#: of the schedules: another one where traces change. Searches of earlier versions are not continued; what they measured
+#: is kept. tests/heuristics/cpu/versions.txt has the traces of each version.
+VERSION = 1
+
 #: how annotations of blocks begin that ask for something
 _SCHEDULE_ANNOTATIONS = (
     *(
@@ -45,7 +49,7 @@ _SCHEDULE_ANNOTATIONS = (
     *("software_pipeline_", "tir.", "double_buffer", "auto_tensorize", SKIPS_ZERO_TERMS),
 )
 
-__all__ = ["HeuristicSchedules", "heuristic_schedules", "is_unscheduled", "schedule_for_cpu"]
+__all__ = ["VERSION", "HeuristicSchedules", "heuristic_schedules", "is_unscheduled", "schedule_for_cpu"]
 
 
 def is_unscheduled(function: ir.PrimFunc) -> bool:
