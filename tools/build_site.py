@@ -94,6 +94,16 @@ def navigation(index: str) -> list[dict[str, object]]:
     return sections
 
 
+def with_catalogs(text: str, depth: int) -> str:
+    """Return the text of a page, `depth` folders below the top, with links to the catalogs that the site generates.
+
+    In a checkout, where there are no catalogs, such links lead to the tables that they are generated from.
+    """
+    for table, catalog in generate_reference.TABLES.items():
+        text = text.replace(f"]({'../' * (depth + 1)}{table})", f"]({'../' * depth}reference/{catalog})")
+    return text
+
+
 def write_source(root: Path) -> None:
     """Write the folder that MkDocs reads."""
     source = root / SOURCE
@@ -107,6 +117,8 @@ def write_source(root: Path) -> None:
         print(f"running examples/{path.name}", flush=True)
         (source / "lessons" / f"{path.stem}.md").write_text(lesson(path))
     generate_reference.write(root, source / "reference")
+    for page in source.rglob("*.md"):
+        page.write_text(with_catalogs(page.read_text(), len(page.relative_to(source).parts) - 1))
     generate_api.write_pages(source / "reference")
 
     def inside(folder: str) -> list[str]:

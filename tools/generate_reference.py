@@ -209,6 +209,15 @@ CATALOGS = {
 }
 
 
+#: The tables in the source that catalogs are generated from.
+TABLES = {
+    "src/ir/intrinsics.def": "intrinsics.md",
+    "src/ir/kinds.def": "nodes.md",
+    "src/schedule/instructions.def": "primitives.md",
+    "src/lower/pipeline.cc": "passes.md",
+}
+
+
 def generate(root: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each catalog."""
     for name, catalog in CATALOGS.items():

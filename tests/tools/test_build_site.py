@@ -87,3 +87,20 @@ def test_the_sections_of_the_index_are_those_of_the_site() -> None:
     sections = build_site.navigation((report.ROOT / "docs/README.md").read_text())
     listed = [page for section in sections[1:] for entry in next(iter(section.values())) for page in entry.values()]
     assert {"scripts.md", "performance.md", "decisions/README.md"} <= {*listed}
+
+
+def test_links_to_tables_lead_to_catalogs_on_the_site() -> None:
+    text = "The [table](../src/ir/intrinsics.def) and [others](../src/ir/make.cc)."
+    assert build_site.with_catalogs(text, 0) == "The [table](reference/intrinsics.md) and [others](../src/ir/make.cc)."
+    deeper = "[nodes](../../src/ir/kinds.def)"
+    assert build_site.with_catalogs(deeper, 1) == "[nodes](../reference/nodes.md)"
+
+
+def test_links_between_pages_lead_to_files_of_the_checkout() -> None:
+    missing = [
+        f"{page.name}: {link}"
+        for page in sorted((report.ROOT / "docs").rglob("*.md"))
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text())
+        if not (page.parent / link).exists()
+    ]
+    assert missing == []
