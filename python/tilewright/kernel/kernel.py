@@ -420,41 +420,39 @@ def compile(
     check_bounds: bool = False,
     strides: Literal["refuse", "copy"] = "refuse",
 ) -> Kernel | KernelModule:
-    """Compile a function, a module, a schedule or formulas. Several public functions give a :class:`KernelModule`.
+    """Compile a function, a module, a schedule or tensors of te. Several public functions make a :class:`KernelModule`.
 
     The kernel runs on all cores, also where its schedule was tuned for fewer; ``kernel.threads = 1`` sets a limit.
 
     Args:
-        program: What to compile. Of formulas (:mod:`tilewright.te`) a tensor, whose inputs come before it, or the list
-            of the parameters.
+        program: What to compile. With :mod:`tilewright.te`: an output tensor, whose inputs become the parameters before
+            it, or the list of all parameters.
         target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``,
             a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that
             many threads at most.
-        schedule: ``"by rules"`` schedules, without measuring, functions that nobody has scheduled: whose loops are all
-            serial and not annotated. Floats are then added in another order, as vectors do it. It is where
-            :func:`tilewright.tune` starts from. ``"as written"`` takes loops as they are. By default functions,
-            modules and formulas get rules, unless their accesses are checked or an estimate expects them to be faster
-            as written, and a :class:`Schedule` is taken as it is; :attr:`Kernel.schedule` says what was done.
+        schedule: ``"by rules"`` applies a heuristic schedule, without measurements, to functions that have none: all
+            loops are serial and without annotations. Sums of floats are reassociated into vector accumulators.
+            :func:`tilewright.tune` starts from this schedule. ``"as written"`` compiles the loops of the program. By
+            default functions, modules and tensors get the heuristic schedule, unless ``check_bounds`` is set or a cost
+            estimate expects the program's own loops to be faster; a :class:`Schedule` is compiled unchanged.
+            :attr:`Kernel.schedule` names the choice.
         database: Use the fastest schedule that this file of records has for the program on this target; also
-            "postgresql://...", or a database of :mod:`tilewright.meta_schedule`, which is asked for it. Functions of a
-            module that have no record are scheduled by rules, with a warning.
+            "postgresql://...", or a database of :mod:`tilewright.meta_schedule`. Functions of a module that have no
+            record get the heuristic schedule, with a warning.
         check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
             :class:`ArgumentError` that names block, buffer, index, its value, and bound. Loops that keep such a check
-            run without vectors, and nothing warns of that. What calls do behind pointers is not checked.
-        strides: What becomes of arrays that are not compact, where the program does not say that it takes strides:
-            ``"refuse"`` them, or ``"copy"`` them for the call, and results back. ``kernel.strides`` is the same of any
-            kernel.
+            are not vectorized, without a warning. Accesses through pointers that are passed to calls are not checked.
+        strides: How to treat arrays that are not contiguous, unless the program declares strides: ``"refuse"`` them, or
+            ``"copy"`` inputs before the call and outputs after it. ``kernel.strides`` changes it later.
 
     Raises:
         ScriptError: The program is not well formed, some access provably leaves its buffer, or iterations of a parallel
             or vectorized loop provably depend on one another.
-        ResourceError: The database cannot be read, or holds no record of this program for this target: it is not
-            compiled otherwise then.
+        ResourceError: The database cannot be read, or holds no record of this program for this target.
 
     Warns:
-        PerformanceWarning: The program asks for a loop to be vectorized or unrolled, or for a buffer to be in
-            registers, and that cannot be; or a function of a module is not in the database. :attr:`Kernel.notes` has it
-            all.
+        PerformanceWarning: A loop that the program marks as vectorized or unrolled is not, a local buffer is not in
+            registers, or a function of a module is not in the database. :attr:`Kernel.notes` lists everything.
     """
     result = compile_quietly(program, target, schedule=schedule, database=database, check_bounds=check_bounds)
     for kernel in kernels_of(result):

@@ -147,57 +147,57 @@ def tune(
     target_seconds: float | None = None,
     progress: Callable[[Progress], None] | str | None = "auto",
 ) -> TuneResult | ModuleResult:
-    """Searches a space of schedules and keeps the fastest correct one.
+    """Search a space of schedules for the fastest correct one.
 
     >>> result = tw.tune(matmul, trials=64)
     >>> kernel = result.kernel
 
-    Of a module of several functions, each public one is tuned that nobody has scheduled, and the result has one for
-    each by its name: :class:`ModuleResult`. A module with a function called "main" stands for that one.
+    In a module of several functions, each public function without a schedule is tuned; the result is a
+    :class:`ModuleResult`, which maps names to results. If one function is called "main", only that one is tuned.
 
     >>> results = tw.tune(module, trials=64, seconds=60)
     >>> results["dense"].table()
     >>> kernels = results.compile()
 
-    A strategy says which candidates are measured. By default many are drafted, and an estimate of what limits the
-    processor keeps the promising ones; from the 17th trial on, half of them change a single decision of the best. At
-    the end the best are timed against one another.
+    The strategy selects the candidates to measure. The default drafts many candidates and ranks them by an analytical
+    cost estimate; from the 17th trial on, half of the candidates mutate a single decision of the best. The finalists
+    are timed alternately at the end.
 
     Args:
-        program: a function, a module, or what :func:`tilewright.te.program_of` takes: the tensors of a formula, or its
-            output alone. A :class:`Space` brings its own program.
-        function: the one of a module that is to be tuned, by its name; None for each of them.
-        space: a function that schedules, with ``sch.sample_*`` where it leaves something open; a
-            :class:`tilewright.meta_schedule.SpaceGenerator`, several as one by its ``SpaceGeneratorUnion``; or a name,
-            "post-order-apply" or "cpu-rules". The last is what None means: tiles for registers and caches, packed
-            operands, vectors, parallel loops, made from the program.
-        trials: candidates to measure, failed ones included; of a module, for each function.
-        seconds: stop after so much wall time: all of it, from the check of the program as written to the finals. The
-            functions of a module share it evenly; what one of them does not need is left to those after it.
+        program: a function, a module, or what :func:`tilewright.te.program_of` takes: an output tensor of te, or the
+            list of all parameters. A :class:`Space` has its own program.
+        function: the name of the function of a module to tune; None for all.
+        space: a function that schedules, and samples decisions with ``sch.sample_*``; a
+            :class:`tilewright.meta_schedule.SpaceGenerator` (``SpaceGeneratorUnion`` joins several); or a name,
+            "post-order-apply" or "cpu-rules". None means "cpu-rules", which is derived from the program: register and
+            cache tiles, packed operands, vectorization, parallel loops.
+        trials: candidates to measure, including failed ones; in a module, for each function.
+        seconds: limit of the wall time in seconds, from the check of the unscheduled program to the finals. The
+            functions of a module share it evenly; time that one does not need goes to the next ones.
         seed: the same seed gives the same candidates.
-        threads: of the kernel; 1 by default, whatever the target says of cores. ``result.kernel`` runs on as many;
-            kernels of :func:`tilewright.compile` run on all cores, also with ``database=``.
-        inputs: arguments where random ones make no sense, by the name of the parameter.
-        sizes: what a program that leaves sizes open, or has scalar parameters, is tuned for, by their names; what
-            `inputs` says need not be here. The kernel is right for all sizes and scalars.
-        cold: measure calls before which the caches hold other data, as where a kernel runs once in a while; records of
-            such calls stand apart.
-        database: file of records, made if it is not there, "postgresql://user@host/name", or a database of
-            :mod:`tilewright.meta_schedule`; in memory by default. What is in tables is gone on with.
-        target: "native", or a target such as "llvm -mcpu=skylake-avx512", which this machine has to run.
+        threads: threads of the kernel; 1 by default, whatever number of cores the target has. ``result.kernel`` uses
+            this number; kernels of :func:`tilewright.compile` use all cores, also with ``database=``.
+        inputs: arguments for which random values make no sense, by parameter name.
+        sizes: values of symbolic sizes and scalar parameters to tune for, by name; those that follow from `inputs` may
+            be omitted. The kernel is correct for all sizes and scalars.
+        cold: evict the caches before each measured call, as for a kernel that runs rarely; such records are kept apart.
+        database: file of records, created if it does not exist, "postgresql://user@host/name", or a database of
+            :mod:`tilewright.meta_schedule`; in memory by default. A search continues from existing records.
+        target: "native", or a target that this machine can run, such as "llvm -mcpu=skylake-avx512".
         strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "replay-trace",
             "evolutionary", or a :class:`tilewright.meta_schedule.SearchStrategy`.
-        cost_model: learns from what was measured, also by earlier sessions, and ranks drafts: a
+        cost_model: model that learns from measurements, also those of earlier searches, and ranks drafts: a
             :class:`tilewright.meta_schedule.CostModel`, or "xgb", "residual", "mlp", "analytical", "random"; None, or
-            "none", for the estimate.
+            "none", for the analytical estimate.
         patience: stop after so many trials without a faster candidate.
-        target_seconds: stop at a candidate that is so fast.
-        fresh: measure again what an earlier session of the same seed measured.
-        progress: "auto" shows it as fits the output, None nothing; a function is called with each :class:`Progress`.
+        target_seconds: stop at a candidate that is at least this fast.
+        fresh: repeat the measurements of an earlier search with the same seed.
+        progress: "auto" shows the progress in the way that fits the output, None shows nothing; a function is called
+            with each :class:`Progress`.
 
     Raises:
-        tilewright.ArgumentError: the arguments make no sense.
-        tilewright.ScheduleError: the space fails on its very first sample.
+        tilewright.ArgumentError: an argument is out of range or contradicts another one.
+        tilewright.ScheduleError: the space fails on its first sample.
         tilewright.ResourceError: the database or the helper processes fail.
     """
     started = time.monotonic()

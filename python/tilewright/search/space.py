@@ -26,7 +26,7 @@ class Space:
     Attributes:
         program: the program that is scheduled.
         function: takes a fresh :class:`tilewright.Schedule` and transforms it in place.
-        reference: the peer to compare with: a function of the arrays and scalars that the program reads, in the order
+        reference: what to compare with: a function of the arrays and scalars that the program reads, in the order
             of the parameters, that returns what the program writes, a tuple where that are several arrays.
             ``tilewright tune`` times it, and says when it computes something else: integers exactly, floats beyond what
             another order of sums and other functions explain. It never decides about candidates: these are compared

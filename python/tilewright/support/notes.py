@@ -32,7 +32,7 @@ class CostModelWarning(UserWarning):
 
 
 class ReferenceWarning(UserWarning):
-    """The reference of a space, its peer, computes something else than the program."""
+    """The reference function of a space computes something else than the program."""
 
 
 class Note(NamedTuple):
