@@ -12,6 +12,20 @@ bool lacks_strides(const Buffer& buffer) {
 
 }  // namespace
 
+Expr element_count(const std::vector<Expr>& extents) {
+  Expr count = i64(1);
+  for (const Expr& extent : extents) count = count * cast(DataType::int_(64), extent);
+  return count;
+}
+
+std::optional<int64_t> known_product(int64_t first, const std::vector<Expr>& extents) {
+  for (const Expr& extent : extents) {
+    auto size = const_int(extent);
+    if (!size || __builtin_mul_overflow(first, *size, &first)) return std::nullopt;
+  }
+  return first;
+}
+
 std::vector<Expr> all_strides(const Buffer& buffer) {
   std::vector<Expr> strides = buffer.strides;
   if (!lacks_strides(buffer)) return strides;

@@ -8,6 +8,7 @@
 #include "ir/build.h"
 #include "ir/kind_cases.h"
 #include "ir/sizes.h"
+#include "ir/strides.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -470,12 +471,7 @@ namespace {
 /// Elements of a compact buffer of a known shape.
 std::optional<int64_t> known_elements(const Buffer& buffer) {
   if (!buffer.strides.empty() || !is_const_int(buffer.elem_offset, 0)) return std::nullopt;
-  int64_t count = buffer.dtype.lanes;
-  for (const Expr& extent : buffer.shape) {
-    auto n = const_int(extent);
-    if (!n || __builtin_mul_overflow(count, *n, &count)) return std::nullopt;
-  }
-  return count;
+  return known_product(buffer.dtype.lanes, buffer.shape);
 }
 
 }  // namespace

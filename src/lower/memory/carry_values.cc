@@ -23,6 +23,7 @@
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/strides.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -58,17 +59,11 @@ struct KnownMemory {
   KnownMemory(const PrimFunc& func, const PassContext& context) : own(private_memory(func, context)) {
     for (const auto& [parameter, buffer] : func.buffer_map) {
       const bool begins = !buffer->elem_offset.defined() || is_const_int(buffer->elem_offset, 0);
-      if (begins && buffer->strides.empty()) sizes[buffer->data] = {elements(buffer->shape), buffer->dtype};
+      if (begins && buffer->strides.empty()) sizes[buffer->data] = {element_count(buffer->shape), buffer->dtype};
     }
     visit(func.body, [&](const Ref<Allocate>& allocate) {
-      sizes[allocate->buffer_var] = {elements(allocate->extents), allocate->dtype};
+      sizes[allocate->buffer_var] = {element_count(allocate->extents), allocate->dtype};
     });
-  }
-
-  static Expr elements(const std::vector<Expr>& extents) {
-    Expr count = i64(1);
-    for (const Expr& extent : extents) count = count * cast(DataType::int_(64), extent);
-    return count;
   }
 };
 

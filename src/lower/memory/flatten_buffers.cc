@@ -9,6 +9,7 @@
 //            are in it. Parameters keep their shapes in the buffer map, which describes arguments to callers.
 // Placement  after the passes that change shapes
 #include "ir/build.h"
+#include "ir/strides.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
 
@@ -18,9 +19,8 @@ namespace {
 constexpr int64_t kMostInt32 = INT32_MAX;
 
 /// Product of the extents, as int64 where it does not fit the type of the extents.
-Expr element_count(const std::vector<Expr>& shape) {
-  Expr narrow = i32(1), wide = i64(1);
-  for (const Expr& extent : shape) wide = wide * cast(DataType::int_(64), extent);
+Expr flat_extent(const std::vector<Expr>& shape) {
+  Expr narrow = i32(1), wide = element_count(shape);
   auto known = const_int(wide);
   if (known && *known > kMostInt32) return wide;
   for (const Expr& extent : shape) narrow = narrow * extent;
@@ -43,7 +43,7 @@ Expr span_of(const Buffer& buffer) {
 /// The one-dimensional view of a buffer.
 Ref<Buffer> flat_view(const Ref<Buffer>& buffer) {
   Buffer flat = *buffer;
-  flat.shape = {buffer->strides.empty() ? element_count(buffer->shape) : span_of(*buffer)};
+  flat.shape = {buffer->strides.empty() ? flat_extent(buffer->shape) : span_of(*buffer)};
   flat.strides.clear();
   flat.elem_offset = zero(flat.shape[0].dtype());
   flat.axis_separators.clear();
@@ -60,7 +60,7 @@ Expr with_sign(const Expr& index) {
 
 Expr scalar_offset(const Buffer& buffer, const std::vector<Expr>& indices) {
   // Products of constants must not wrap when the buffer is larger than its index type can count.
-  bool huge = element_count(buffer.shape).dtype() == DataType::int_(64);
+  bool huge = flat_extent(buffer.shape).dtype() == DataType::int_(64);
   auto widen = [&](const Expr& e) { return huge ? cast(DataType::int_(64), e) : with_sign(e); };
   Expr sum;
   for (size_t d = 0; d < indices.size(); ++d) {
@@ -116,7 +116,7 @@ PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext&) {
       },
       [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
         Allocate copy = *allocate;
-        copy.extents = {element_count(allocate->extents)};
+        copy.extents = {flat_extent(allocate->extents)};
         copy.body = r(allocate->body);
         return make<Allocate>(std::move(copy), allocate.span());
       },

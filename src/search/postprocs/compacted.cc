@@ -29,12 +29,7 @@ Result<std::vector<Ref<PrimFunc>>> compacted_functions(const Ref<Module>& module
 }
 
 std::optional<int64_t> bytes_of(const Buffer& buffer) {
-  int64_t bytes = buffer.dtype.bytes() * buffer.dtype.lanes;
-  for (const Expr& extent : buffer.shape) {
-    auto size = const_int(extent);
-    if (!size || __builtin_mul_overflow(bytes, *size, &bytes)) return std::nullopt;
-  }
-  return bytes;
+  return known_product(buffer.dtype.bytes() * buffer.dtype.lanes, buffer.shape);
 }
 
 }  // namespace tilewright::search
