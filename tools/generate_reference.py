@@ -117,10 +117,10 @@ def nodes(root: Path) -> str:
 INTRINSIC = re.compile(r"^(X|FLOATS|INTEGERS|NUMBERS)\((.*)\)$", re.MULTILINE)
 # The columns of each kind of row; a column that it lacks has the value given.
 INTRINSIC_COLUMNS = {
-    "X": ("name arity effect typing script folds cpu", {"meaning": ""}),
-    "FLOATS": ("name arity folds cpu meaning", {"effect": "kPure", "typing": "kSameFloat"}),
-    "INTEGERS": ("name arity typing script folds cpu meaning", {"effect": "kPure"}),
-    "NUMBERS": ("name arity typing folds cpu meaning of_integers", {"effect": "kPure"}),
+    "X": ("name arity effect typing script folds cost", {"meaning": ""}),
+    "FLOATS": ("name arity folds cost meaning", {"effect": "kPure", "typing": "kSameFloat"}),
+    "INTEGERS": ("name arity typing script folds cost meaning", {"effect": "kPure"}),
+    "NUMBERS": ("name arity typing folds cost meaning of_integers", {"effect": "kPure"}),
 }
 
 
@@ -139,14 +139,14 @@ def columns(row: str) -> list[str]:
 def intrinsics(root: Path) -> str:
     """The table of intrinsics."""
     lines = ["# Intrinsics\n", "What the columns say is explained at the top of `src/ir/intrinsics.def`.\n"]
-    lines.append("| name | arguments | effect | type | on a CPU | meaning |\n|---|---|---|---|---|---|")
+    lines.append("| name | arguments | effect | type | cost | meaning |\n|---|---|---|---|---|---|")
     path = root / "src/ir/intrinsics.def"
     for kind, text in INTRINSIC.findall(path.read_text() if path.exists() else ""):
         names, others = INTRINSIC_COLUMNS[kind]
         row = {**others, **dict(zip(names.split(), columns(text), strict=True))}
         arity = "any" if row["arity"] == "-1" else row["arity"]
         meaning = ", of integers ".join(cell(f"`{row[key]}`") for key in ("meaning", "of_integers") if row.get(key))
-        cells = [f"`tir.{row['name']}`", arity, row["effect"][1:], row["typing"][1:], f"`{row['cpu']}`", meaning]
+        cells = [f"`tir.{row['name']}`", arity, row["effect"][1:], row["typing"][1:], row["cost"][1:], meaning]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 

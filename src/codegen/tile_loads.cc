@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 
 #include "ir/build.h"
+#include "ir/processor_instructions.h"
+#include "ir/strides.h"
 #include "ir/traverse.h"
 
 namespace tilewright::codegen {
@@ -16,9 +17,8 @@ constexpr double kOften = 4;
 
 /// T.call_llvm_intrin(type, name, tile, pointer, bytes from row to row)
 bool is_tile_load(const Call& call) {
-  if (intrinsic_of(call) != Intrinsic::k_call_llvm_intrin || call.args.size() != 4) return false;
-  const StringImm* name = call.args[0].as<StringImm>();
-  return name && std::string_view(name->value).starts_with("llvm.x86.tileload");
+  const ProcessorInstruction* instruction = instruction_of(call);
+  return instruction && instruction->form == ProcessorInstruction::kTileLoad && call.args.size() == 4;
 }
 
 /// Of products of constants, as intrinsics have them.
@@ -55,14 +55,9 @@ std::unordered_map<NodeRef, double> bytes_of_tile_loads(const Stmt& body) {
 }
 
 int64_t bytes_worth_aligning(const Buffer& buffer, double loaded) {
-  int64_t bytes = buffer.dtype.bytes();
-  for (const Expr& extent : buffer.shape) {
-    auto known = const_int(extent);
-    if (!known) return 0;
-    bytes *= *known;
-  }
+  auto bytes = known_product(buffer.dtype.bytes(), buffer.shape);
   const bool compact = buffer.strides.empty() && (!buffer.elem_offset.defined() || const_int(buffer.elem_offset) == 0);
-  return compact && loaded >= kOften * static_cast<double>(bytes) ? bytes : 0;
+  return bytes && compact && loaded >= kOften * static_cast<double>(*bytes) ? *bytes : 0;
 }
 
 }  // namespace tilewright::codegen

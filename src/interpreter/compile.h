@@ -12,6 +12,7 @@
 #include "interpreter/code.h"
 #include "interpreter/interpreter.h"
 #include "ir/op.h"
+#include "ir/processor_instructions.h"
 #include "ir/reduction_step.h"
 #include "ir/substitute.h"
 
@@ -82,7 +83,7 @@ class Compiler {
   int if_then_else(const Call& call, DataType type);
   int math(Intrinsic intrinsic, const Call& call, DataType type);
   int vector_part(const Call& call, DataType type, Intrinsic intrinsic);
-  int dot_of_bytes(const Call& call, DataType type);
+  int dot_product(const Call& call, DataType type, const ProcessorInstruction& instruction);
   int print(const Call& call);
   int access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate, const NodeRef& node);
   View view_of(const Ref<Buffer>& buffer, const NodeRef& user);

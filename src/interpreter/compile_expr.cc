@@ -72,13 +72,15 @@ constexpr const char* kOtherCode =
     ", which names code of another compiler; blocks that stand for a registered tensor intrinsic are run by its "
     "description";
 
-/// T.call_llvm_pure_intrin(sums, "llvm.x86.avx512.vpdpbusd...", sums, words, words)
-bool is_dot_of_bytes(const Call& call, DataType type) {
-  const StringImm* name = call.args.size() == 4 ? call.args[0].as<StringImm>() : nullptr;
-  if (!name || !name->value.starts_with("llvm.x86.avx512.vpdpbusd.") || type.element() != DataType::int_(32))
-    return false;
-  return std::all_of(call.args.begin() + 1, call.args.end(),
-                     [&](const NodeRef& arg) { return static_cast<const Expr&>(arg).dtype() == type; });
+/// Whether the arguments are sums and two operands that fill as many bits.
+bool adds_dot_products(const Call& call, DataType type, const ProcessorInstruction* instruction) {
+  if (!instruction || instruction->form != ProcessorInstruction::kDot || !type.is_integral()) return false;
+  if (call.args.size() != 4 || static_cast<const Expr&>(call.args[1]).dtype() != type) return false;
+  return type.bits == instruction->sums.bits &&
+         std::all_of(call.args.begin() + 2, call.args.end(), [&](const NodeRef& arg) {
+           const DataType words = static_cast<const Expr&>(arg).dtype();
+           return words.is_integral() && words.bits * words.lanes == type.bits * type.lanes;
+         });
 }
 
 bool is_arithmetic(const Expr& e) {
@@ -341,24 +343,23 @@ int Compiler::vector_part(const Call& call, DataType type, Intrinsic intrinsic) 
   return dst;
 }
 
-/// Sums of four products of bytes each, of the first operand without signs (Intel's manual, VPDPBUSD): lowering makes
-/// such calls, and its passes are checked by what is run here.
-int Compiler::dot_of_bytes(const Call& call, DataType type) {
-  const int sums = lanes_of(type), bytes = 4 * sums;
-  auto bytes_of = [&](const Expr& words, DataType as) {
-    int dst = take(bytes);
+/// Lowering makes such calls, and its passes are checked by what is run here.
+int Compiler::dot_product(const Call& call, DataType type, const ProcessorInstruction& instruction) {
+  const int sums = lanes_of(type), group = instruction.group(), elements = group * sums;
+  auto elements_of = [&](const Expr& words, DataType as) {
+    int dst = take(elements);
     const DataType from = words.dtype();
-    emit(Op::kReinterpret, as.with_lanes(bytes), dst, expr(words), kNone, kNone,
+    emit(Op::kReinterpret, as.with_lanes(elements), dst, expr(words), kNone, kNone,
          static_cast<int>(from.code) << 8 | from.bits);
     return dst;
   };
-  int a = bytes_of(static_cast<const Expr&>(call.args[2]), DataType::uint(8));
-  int b = bytes_of(static_cast<const Expr&>(call.args[3]), DataType::int_(8));
-  int products = take(bytes), dst = take(sums);
-  emit(Op::kMulInt, type.with_lanes(bytes), products, a, b);
+  int a = elements_of(static_cast<const Expr&>(call.args[2]), instruction.left);
+  int b = elements_of(static_cast<const Expr&>(call.args[3]), instruction.right);
+  int products = take(elements), dst = take(sums);
+  emit(Op::kMulInt, type.with_lanes(elements), products, a, b);
   emit(Op::kMove, type, dst, expr(static_cast<const Expr&>(call.args[1])));
-  for (int byte = 0; byte < bytes; ++byte) {
-    emit(Op::kAddInt, type.element(), dst + byte / 4, dst + byte / 4, products + byte);
+  for (int i = 0; i < elements; ++i) {
+    emit(Op::kAddInt, type.element(), dst + i / group, dst + i / group, products + i);
   }
   return dst;
 }
@@ -416,7 +417,9 @@ int Compiler::call(const Expr& e) {
   }
   switch (intrinsic) {
     case Intrinsic::k_call_llvm_pure_intrin:
-      if (is_dot_of_bytes(call, e.dtype())) return dot_of_bytes(call, e.dtype());
+      if (const auto* instruction = instruction_of(call); adds_dot_products(call, e.dtype(), instruction)) {
+        return dot_product(call, e.dtype(), *instruction);
+      }
       return unsupported(name + kOtherCode, e);
     case Intrinsic::k_call_llvm_intrin:
     case Intrinsic::k_call_extern:

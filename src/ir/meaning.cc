@@ -61,12 +61,12 @@ template <class T>
 double compute_in(Intrinsic intrinsic, T a, T b, T c) {
   using W = std::conditional_t<std::is_same_v<T, float>, double, long double>;
   switch (intrinsic) {
-#define FLOATS(name, arity, folds, cpu, meaning) \
-  case Intrinsic::k_##name:                      \
+#define FLOATS(name, arity, folds, cost, meaning) \
+  case Intrinsic::k_##name:                       \
     return static_cast<T>(meaning);
 #define INTEGERS(...)
-#define NUMBERS(name, arity, typing, folds, cpu, of_floats, of_integers) \
-  case Intrinsic::k_##name:                                              \
+#define NUMBERS(name, arity, typing, folds, cost, of_floats, of_integers) \
+  case Intrinsic::k_##name:                                               \
     return of_floats;
 #define X(...)
 #include "ir/intrinsics.def"
@@ -89,11 +89,11 @@ int64_t compute(Intrinsic intrinsic, DataType type, const IntArgs& args) {
   auto value = [&]() -> int64_t {
     switch (intrinsic) {
 #define FLOATS(...)
-#define INTEGERS(name, arity, typing, script, folds, cpu, meaning) \
-  case Intrinsic::k_##name:                                        \
+#define INTEGERS(name, arity, typing, script, folds, cost, meaning) \
+  case Intrinsic::k_##name:                                         \
     return meaning;
-#define NUMBERS(name, arity, typing, folds, cpu, of_floats, of_integers) \
-  case Intrinsic::k_##name:                                              \
+#define NUMBERS(name, arity, typing, folds, cost, of_floats, of_integers) \
+  case Intrinsic::k_##name:                                               \
     return of_integers;
 #define X(...)
 #include "ir/intrinsics.def"

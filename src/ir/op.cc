@@ -11,7 +11,7 @@
 namespace tilewright {
 namespace {
 
-/// The columns `effect` and `cpu` as the row has them.
+/// The column `effect` as the row has it.
 enum class EffectColumn : uint8_t { kPure, kReadState, kUpdateState, kSynchronize, kSpecial };
 constexpr Effect effect_in(EffectColumn column) {
   switch (column) {
@@ -25,41 +25,30 @@ constexpr Effect effect_in(EffectColumn column) {
       return Effect::kUpdateState;
   }
 }
-struct CpuColumn {
-  int vector_bits;
-  bool elementary;
-};
-constexpr CpuColumn instructions(int vector_bits) { return {vector_bits, false}; }
-constexpr CpuColumn function(int vector_bits) { return {vector_bits, true}; }
-#define LLVM(id) instructions(64)
-#define OPERATOR(op) instructions(64)
-#define MATH(name) function(64)
-#define LIBM function(0)
-#define VECTOR_CODE instructions(64)
-#define CODE instructions(0)
-#define NONE instructions(0)
+enum class Cost : uint8_t { kInstruction, kScalar, kFunction, kScalarFunction };
+constexpr int vector_bits(Cost cost) { return cost == Cost::kInstruction || cost == Cost::kFunction ? 64 : 0; }
 
-#define TW_ROW(name, arity, effect, typing, script, folds, cpu, of_floats, of_integers) \
-  {#name,                                                                               \
-   arity,                                                                               \
-   effect_in(EffectColumn::effect),                                                     \
-   EffectColumn::effect == EffectColumn::kSynchronize,                                  \
-   Typing::typing,                                                                      \
-   ScriptType::script,                                                                  \
-   Folds::folds,                                                                        \
-   (cpu).vector_bits,                                                                   \
-   (cpu).elementary,                                                                    \
-   of_floats,                                                                           \
+#define TW_ROW(name, arity, effect, typing, script, folds, cost, of_floats, of_integers) \
+  {#name,                                                                                \
+   arity,                                                                                \
+   effect_in(EffectColumn::effect),                                                      \
+   EffectColumn::effect == EffectColumn::kSynchronize,                                   \
+   Typing::typing,                                                                       \
+   ScriptType::script,                                                                   \
+   Folds::folds,                                                                         \
+   vector_bits(Cost::cost),                                                              \
+   Cost::cost >= Cost::kFunction,                                                        \
+   of_floats,                                                                            \
    of_integers},
 constexpr IntrinsicRow kIntrinsicRows[] = {
-#define FLOATS(name, arity, folds, cpu, meaning) \
-  TW_ROW(name, arity, kPure, kSameFloat, kDerived, folds, cpu, true, false)
-#define INTEGERS(name, arity, typing, script, folds, cpu, meaning) \
-  TW_ROW(name, arity, kPure, typing, script, folds, cpu, false, true)
-#define NUMBERS(name, arity, typing, folds, cpu, of_floats, of_integers) \
-  TW_ROW(name, arity, kPure, typing, kDerived, folds, cpu, true, true)
-#define X(name, arity, effect, typing, script, folds, cpu) \
-  TW_ROW(name, arity, effect, typing, script, folds, cpu, false, false)
+#define FLOATS(name, arity, folds, cost, meaning) \
+  TW_ROW(name, arity, kPure, kSameFloat, kDerived, folds, cost, true, false)
+#define INTEGERS(name, arity, typing, script, folds, cost, meaning) \
+  TW_ROW(name, arity, kPure, typing, script, folds, cost, false, true)
+#define NUMBERS(name, arity, typing, folds, cost, of_floats, of_integers) \
+  TW_ROW(name, arity, kPure, typing, kDerived, folds, cost, true, true)
+#define X(name, arity, effect, typing, script, folds, cost) \
+  TW_ROW(name, arity, effect, typing, script, folds, cost, false, false)
 #include "ir/intrinsics.def"
 #undef X
 #undef TW_ROW

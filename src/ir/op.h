@@ -8,7 +8,7 @@
 namespace tilewright {
 
 enum class Intrinsic : uint8_t {
-#define X(name, arity, effect, typing, script, folds, cpu) k_##name,
+#define X(name, arity, effect, typing, script, folds, cost) k_##name,
 #include "ir/intrinsics.def"
 #undef X
   kUnknown,

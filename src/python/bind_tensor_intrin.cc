@@ -1,8 +1,14 @@
 // The table of tensor intrinsics.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
+#include "ir/processor_instructions.h"
 #include "ir/tensor_intrin.h"
+#include "ir/traverse.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 
@@ -35,6 +41,26 @@ void ask_python(std::string_view name) {
   }
 }
 
+std::vector<std::string> instruction_features(const Ref<PrimFunc>& func) {
+  std::vector<std::string> features;
+  visit(func, [&](const Ref<Call>& call, Visitor& v) {
+    v.descend(call);
+    const ProcessorInstruction* instruction = instruction_of(*call);
+    if (!instruction) return;
+    for (std::string& feature : instruction->first_features()) {
+      if (std::find(features.begin(), features.end(), feature) == features.end()) features.push_back(feature);
+    }
+  });
+  return features;
+}
+
+std::optional<std::string_view> dot_instruction_for(DataType left, DataType right, DataType sums, int lanes, bool tiles,
+                                                    const Target* target) {
+  const auto form = tiles ? ProcessorInstruction::kTileDot : ProcessorInstruction::kDot;
+  const ProcessorInstruction* found = dot_instruction(form, {left, right, sums}, lanes, target);
+  return found ? std::optional(found->name) : std::nullopt;
+}
+
 }  // namespace
 
 void bind_tensor_intrin(nb::module_& m) {
@@ -42,6 +68,13 @@ void bind_tensor_intrin(nb::module_& m) {
         "compact"_a);
   m.def("find_tensor_intrin", &find_python, "name"_a, "Description, implementation and features, or None.");
   m.def("tensor_intrin_names", &tensor_intrin_names);
+  m.def("instruction_features", &instruction_features, "func"_a,
+        "Features that a target needs for the processor instructions which a function calls.");
+  m.def(
+      "dot_instruction", &dot_instruction_for, "left"_a, "right"_a, "sums"_a, nb::kw_only(), "lanes"_a = 16,
+      "tiles"_a = false, "target"_a = nb::none(),
+      "The widest instruction that adds groups of products of these types to so many sums or to a part of them, of any "
+      "processor or of a target, or None.");
   set_tensor_intrin_source(&ask_python);
 }
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import tensor_intrin
 from tilewright.script import tir as T
 from tilewright.testing import run_in_interpreter
 
@@ -83,3 +84,46 @@ def test_the_interpreter_refuses_it():
     func = elementwise(lambda a: T.call_llvm_pure_intrin("float32x8", "llvm.fabs", a))
     with pytest.raises(tw.ScriptError, match="code of another compiler"):
         run_in_interpreter(func)
+
+
+@pytest.mark.parametrize(
+    ("name", "left", "right"),
+    [
+        ("llvm.x86.avx512.vpdpbusd.256", "uint8", "int8"),
+        ("llvm.x86.avx512.vpdpwssd.256", "int16", "int16"),
+        ("llvm.aarch64.neon.sdot.v4i32.v16i8", "int8", "int8"),
+    ],
+)
+def test_the_interpreter_adds_dot_products(name, left, right):
+    lanes = 4 if "neon" in name else 8
+    group = 4 // np.dtype(left).itemsize
+
+    @T.prim_func
+    def dot(A: T.Buffer((lanes * group,), left), B: T.Buffer((lanes * group,), right), C: T.Buffer((lanes,), "int32")):
+        C[0:lanes] = T.call_llvm_pure_intrin(
+            f"int32x{lanes}",
+            name,
+            C[0:lanes],
+            T.reinterpret(f"int32x{lanes}", A[0 : lanes * group]),
+            T.reinterpret(f"int32x{lanes}", B[0 : lanes * group]),
+        )
+
+    rng = np.random.default_rng(1)
+    info = np.iinfo(left), np.iinfo(right)
+    a, b = (
+        rng.choice([i.min, i.max, 0, 3, i.max - 5], lanes * group).astype(dtype)
+        for i, dtype in zip(info, (left, right), strict=True)
+    )
+    c = rng.integers(-(2**31), 2**31, lanes).astype("int32")
+    products = (a.astype("int64") * b.astype("int64")).reshape(lanes, group).sum(axis=1)
+    want = (c.astype("int64") + products).astype("int32")  # wraps
+    tw.compile(dot, "interpreter")(a, b, c)
+    np.testing.assert_array_equal(c, want)
+
+
+def test_intrinsics_need_the_features_of_the_instructions_that_they_call():
+    assert tensor_intrin.TensorIntrin.get("dot_16x4_avxvnni").features == ("avxvnni",)
+    assert tensor_intrin.TensorIntrin.get("dot_16x4_i8_vnni").features == ("avx512vnni",)
+    assert tensor_intrin.TensorIntrin.get("dot_16x4_avx2").features == ("avx2",)
+    assert tensor_intrin.TensorIntrin.get("dot_16x2_bf16").features == ("avx512bf16",)
+    assert tensor_intrin.TensorIntrin.get("dot_4x4_i8i8s32_neon").features == ("neon",)

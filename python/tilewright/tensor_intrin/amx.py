@@ -11,34 +11,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tilewright import _core
 from tilewright.tensor_intrin.table import TensorIntrin
 
-__all__ = ["TileProduct", "features_for", "make_if_named"]
+__all__ = ["TileProduct", "make_if_named"]
 
 #: sums of one row of a tile
 LANES = 16
 _PREFIX = "amx_product "
-_DOTS = {
-    ("bfloat16", "bfloat16", "float32"): ("tdpbf16ps", "amx-bf16"),
-    ("float16", "float16", "float32"): ("tdpfp16ps", "amx-fp16"),
-    ("int8", "int8", "int32"): ("tdpbssd", "amx-int8"),
-    ("int8", "uint8", "int32"): ("tdpbsud", "amx-int8"),
-    ("uint8", "int8", "int32"): ("tdpbusd", "amx-int8"),
-    ("uint8", "uint8", "int32"): ("tdpbuud", "amx-int8"),
-}
 _BYTES = {"int8": 1, "uint8": 1, "bfloat16": 2, "float16": 2}
 
 #: which axes an index adds up, and how often each: ((0, 1), (2, 1)) is i + rh where rh is the third axis
 Index = tuple[tuple[int, int], ...]
-
-
-def features_for(types: tuple[str, str, str]) -> list[str]:
-    """The instruction sets that a product of these types takes; none where there is no such instruction.
-
-    Args:
-        types: of the left operand, of the right one, and of the sums.
-    """
-    return ["amx-tile", _DOTS[types][1]] if types in _DOTS else []
 
 
 @dataclass(frozen=True)
@@ -93,7 +77,7 @@ class TileProduct:
             from tilewright.script import from_source
 
             desc, impl = from_source(self._description()), from_source(self._implementation())
-            TensorIntrin.register(self.name, desc, impl, True, features=features_for(self.types))
+            TensorIntrin.register(self.name, desc, impl, True, features=_core.instruction_features(impl))
         return self.name
 
     # ---- what it computes
@@ -166,7 +150,7 @@ class TileProduct:
         free = list(range(high * wide, 8))
         lefts, rest = free[:high], free[high:]
         rights = [rest[y % len(rest)] for y in range(wide)]
-        dot = f"llvm.x86.{_DOTS[self.types][0]}"
+        dot = str(_core.dot_instruction(*self.types, tiles=True))
 
         def place(name: str, indices: Sequence[str]) -> str:
             moved = [f"({index}) * {name}{n}" for n, index in enumerate(indices[:-1]) if index != "0"]
@@ -305,7 +289,7 @@ def make_if_named(name: str) -> None:
     try:
         fields = json.loads(name.removeprefix(_PREFIX))
         product = TileProduct(**{key: _as_tuple(value) for key, value in fields.items()})
-        if product.name == name and set(features_for(product.types)):
+        if product.name == name and _core.dot_instruction(*product.types, tiles=True):
             product.register()
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError):
         return  # a name that only looks like one

@@ -54,10 +54,10 @@ ARM_DOT_4x4_u8_HDOT_INTRIN = "dot_4x4_u8u8i32_hdot"
 
 _SIGNED, _UNSIGNED = ("int8", "int8", "int32"), ("uint8", "uint8", "uint32")
 _MIXED = ("uint8", "uint8", "int32")
-for _name, _dtypes, _compute, _features in (
-    (ARM_DOT_4x4_i8_NEON_INTRIN, _SIGNED, _by_widening, ["neon"]),
-    (ARM_DOT_4x4_i8_SDOT_INTRIN, _SIGNED, _by_dot("sdot", "int8", "int32"), ["dotprod"]),
-    (ARM_DOT_4x4_u8_UDOT_INTRIN, _UNSIGNED, _by_dot("udot", "uint8", "uint32"), ["dotprod"]),
-    (ARM_DOT_4x4_u8_HDOT_INTRIN, _MIXED, _by_dot("udot", "uint8", "int32"), ["dotprod"]),
+for _name, _dtypes, _compute in (
+    (ARM_DOT_4x4_i8_NEON_INTRIN, _SIGNED, _by_widening),
+    (ARM_DOT_4x4_i8_SDOT_INTRIN, _SIGNED, _by_dot("sdot", "int8", "int32")),
+    (ARM_DOT_4x4_u8_UDOT_INTRIN, _UNSIGNED, _by_dot("udot", "uint8", "uint32")),
+    (ARM_DOT_4x4_u8_HDOT_INTRIN, _MIXED, _by_dot("udot", "uint8", "int32")),
 ):
-    register_at_import(_name, dot_of_rows(4, _dtypes), on_rows(4, _dtypes, _compute), features=_features)
+    register_at_import(_name, dot_of_rows(4, _dtypes), on_rows(4, _dtypes, _compute))

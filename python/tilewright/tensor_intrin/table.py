@@ -71,10 +71,20 @@ class TensorIntrin:
 
 
 def register_at_import(
-    name: str, desc: _core.PrimFunc, impl: _core.PrimFunc, *, features: Iterable[str] = (), compact: bool = True
+    name: str,
+    desc: _core.PrimFunc,
+    impl: _core.PrimFunc,
+    *,
+    features: Iterable[str] | None = None,
+    compact: bool = True,
 ) -> None:
-    """Adds an intrinsic of this package. A module whose import Ctrl-C has ended is imported anew, and what it had added
-    is added once more: that changes nothing."""
+    """Adds an intrinsic of this package, which needs the features of the instructions that it calls.
+
+    A module whose import Ctrl-C has ended is imported anew, and what it had added is added once more: that changes
+    nothing.
+    """
+    if features is None:
+        features = _core.instruction_features(impl)
     try:
         TensorIntrin.register(name, desc, impl, features=features, compact=compact)
     except ArgumentError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright import _core
 from tilewright.script import tir as T
 from tilewright.tensor_intrin.table import register_at_import
 from tilewright.tensor_intrin.words import dot_of_rows, on_rows, word, words
@@ -25,10 +26,15 @@ _BYTES = ("uint8", "int8", "int32")
 dot_product_16x4_u8i8i32_desc = dot_of_rows(16, _BYTES)
 
 
-def _vpdpbusd(bits: int, sums: Any, a: Any, b: Any) -> Any:
+def _dot(types: tuple[str, str, str], bits: int, sums: Any, a: Any, b: Any) -> Any:
+    """A call of the instruction for these types, with vectors of so many bits."""
     lanes = bits // 32
-    name = f"llvm.x86.avx512.vpdpbusd.{bits}"
-    return T.call_llvm_pure_intrin(f"int32x{lanes}", name, sums, T.broadcast(a, lanes), b)
+    name = _core.dot_instruction(*types, lanes=lanes)
+    return T.call_llvm_pure_intrin(f"{types[2]}x{lanes}", name, sums, a, b)
+
+
+def _in_groups(bits: int, sums: Any, a: Any, b: Any) -> Any:
+    return _dot(_BYTES, bits, sums, T.broadcast(a, bits // 32), b)
 
 
 def _widened(bits: int, sums: Any, a: Any, b: Any) -> Any:
@@ -53,15 +59,12 @@ def _widened(bits: int, sums: Any, a: Any, b: Any) -> Any:
     return sums + (products(even_a, even_b) + products(odd_a, odd_b))
 
 
-def _vpdpbusd_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
+def _in_groups_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
     """With 128 added to each byte of A, which makes it unsigned, and 128 times the bytes of B taken away again; rows of
     one tile share the latter."""
-    lanes = bits // 32
-    name = f"llvm.x86.avx512.vpdpbusd.{bits}"
     top = T.int32(-0x7F7F7F80)  # 128 in each byte
-    zero = T.broadcast(T.int32(0), lanes)
-    more = T.call_llvm_pure_intrin(f"int32x{lanes}", name, zero, T.broadcast(top, lanes), b)
-    return _vpdpbusd(bits, sums, T.bitwise_xor(a, top), b) - more
+    more = _in_groups(bits, T.broadcast(T.int32(0), bits // 32), top, b)
+    return _in_groups(bits, sums, T.bitwise_xor(a, top), b) - more
 
 
 def _widened_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
@@ -105,9 +108,9 @@ def _in_halves(step: Any, dtype: str = "uint8") -> Any:
     return dot
 
 
-dot_product_16x4_u8i8i32_vnni = _in_one(_vpdpbusd)
+dot_product_16x4_u8i8i32_vnni = _in_one(_in_groups)
 dot_product_16x4_u8i8i32_avx512 = _in_one(_widened)
-dot_product_16x4_u8i8i32_avxvnni = _in_halves(_vpdpbusd)
+dot_product_16x4_u8i8i32_avxvnni = _in_halves(_in_groups)
 dot_product_16x4_u8i8i32_avx2 = _in_halves(_widened)
 
 
@@ -146,46 +149,51 @@ AVXVNNI_DOT_16x4_INTRIN = "dot_16x4_avxvnni"
 AVX2_DOT_16x4_INTRIN = "dot_16x4_avx2"
 FMA_GEMM_6x16_INTRIN = "gemm_6x16_f32_fma"
 
-_DOTS = {
-    VNNI_DOT_16x4_INTRIN: (dot_product_16x4_u8i8i32_vnni, ["avx512vnni"]),
-    AVXVNNI_DOT_16x4_INTRIN: (dot_product_16x4_u8i8i32_avxvnni, ["avxvnni"]),
-    AVX512_DOT_16x4_INTRIN: (dot_product_16x4_u8i8i32_avx512, ["avx512bw"]),
-    AVX2_DOT_16x4_INTRIN: (dot_product_16x4_u8i8i32_avx2, ["avx2"]),
-}
-_SIGNED_DOTS = {
-    "dot_16x4_i8_vnni": (_in_one(_vpdpbusd_signed, "int8"), ["avx512vnni"]),
-    "dot_16x4_i8_avxvnni": (_in_halves(_vpdpbusd_signed, "int8"), ["avxvnni"]),
-    "dot_16x4_i8_avx512": (_in_one(_widened_signed, "int8"), ["avx512bw"]),
-    "dot_16x4_i8_avx2": (_in_halves(_widened_signed, "int8"), ["avx2"]),
-}
 _BFLOATS = ("bfloat16", "bfloat16", "float32")
 
 
-def _vdpbf16ps(bits: int, sums: Any, a: Any, b: Any) -> Any:
+def _bfloats_in_pairs(bits: int, sums: Any, a: Any, b: Any) -> Any:
     """Sums of two products each. The instruction takes numbers below the normal ones for zeros."""
     lanes = bits // 32
     wide = f"bfloat16x{2 * lanes}"
-    name = f"llvm.x86.avx512bf16.dpbf16ps.{bits}"
-    a, b = T.reinterpret(wide, T.broadcast(a, lanes)), T.reinterpret(wide, b)
-    return T.call_llvm_pure_intrin(f"float32x{lanes}", name, sums, a, b)
+    return _dot(_BFLOATS, bits, sums, T.reinterpret(wide, T.broadcast(a, lanes)), T.reinterpret(wide, b))
 
 
-_BFLOAT_DOT = "dot_16x2_bf16"
-register_at_import(
-    _BFLOAT_DOT,
-    dot_of_rows(16, _BFLOATS, columns=2),
-    on_rows(
-        16,
-        _BFLOATS,
-        lambda a, b, sums: _vdpbf16ps(512, sums, word(a, elements=2), words(b, 0, 16, elements=2)),
-        columns=2,
+#: by the types of the operands and of sixteen sums, with the products that a sum takes at once; the fastest first
+_DOTS = {
+    _BYTES: (
+        4,
+        {
+            VNNI_DOT_16x4_INTRIN: dot_product_16x4_u8i8i32_vnni,
+            AVXVNNI_DOT_16x4_INTRIN: dot_product_16x4_u8i8i32_avxvnni,
+            AVX512_DOT_16x4_INTRIN: dot_product_16x4_u8i8i32_avx512,
+            AVX2_DOT_16x4_INTRIN: dot_product_16x4_u8i8i32_avx2,
+        },
     ),
-    features=["avx512bf16"],
-)
-for _name, (_impl, _features) in _DOTS.items():
-    register_at_import(_name, dot_product_16x4_u8i8i32_desc, _impl, features=_features)
-for _name, (_impl, _features) in _SIGNED_DOTS.items():
-    register_at_import(_name, dot_of_rows(16, ("int8", "int8", "int32")), _impl, features=_features)
+    ("int8", "int8", "int32"): (
+        4,
+        {
+            "dot_16x4_i8_vnni": _in_one(_in_groups_signed, "int8"),
+            "dot_16x4_i8_avxvnni": _in_halves(_in_groups_signed, "int8"),
+            "dot_16x4_i8_avx512": _in_one(_widened_signed, "int8"),
+            "dot_16x4_i8_avx2": _in_halves(_widened_signed, "int8"),
+        },
+    ),
+    _BFLOATS: (
+        2,
+        {
+            "dot_16x2_bf16": on_rows(
+                16,
+                _BFLOATS,
+                lambda a, b, sums: _bfloats_in_pairs(512, sums, word(a, elements=2), words(b, 0, 16, elements=2)),
+                columns=2,
+            )
+        },
+    ),
+}
+for _types, (_group, _dots) in _DOTS.items():
+    for _name, _impl in _dots.items():
+        register_at_import(_name, dot_of_rows(16, _types, columns=_group), _impl)
 register_at_import(FMA_GEMM_6x16_INTRIN, gemm_6x16_f32_desc, gemm_6x16_f32_fma, features=["fma"])
 
 
@@ -196,14 +204,14 @@ def best_dot(target: Any, types: tuple[str, str, str]) -> tuple[str, int] | None
         target: what has to have the instructions.
         types: of the left operand, of the right one, and of the sums.
     """
-    if types == _BFLOATS:
-        return (_BFLOAT_DOT, 2) if "avx512bf16" in target.features else None
-    name = best_dot_16x4(target, types[0]) if types[1:] == ("int8", "int32") else None
-    return (name, 4) if name is not None else None
+    group, dots = _DOTS.get(types, (0, {}))
+    known = set(target.features)
+    return next(
+        ((name, group) for name, impl in dots.items() if known.issuperset(_core.instruction_features(impl))), None
+    )
 
 
 def best_dot_16x4(target: Any, dtype: str = "uint8") -> str | None:
     """The fastest of the products of bytes that a target has, with left operands of a type; None if it has none."""
-    known = set(target.features)
-    dots = {"uint8": _DOTS, "int8": _SIGNED_DOTS}.get(dtype, {})
-    return next((name for name, (_, features) in dots.items() if known.issuperset(features)), None)
+    found = best_dot(target, (dtype, "int8", "int32"))
+    return found[0] if found is not None else None

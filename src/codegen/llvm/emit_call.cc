@@ -14,29 +14,32 @@ std::vector<Expr> expressions(const Call& call) {
   return args;
 }
 
-/// The column `cpu` of the table.
-struct Lowering {
-  enum Kind : uint8_t { kNone, kCode, kLlvm, kOperator, kMath, kLibm } kind = kNone;
+/// A row of codegen/llvm/intrinsics.def.
+struct Spelling {
+  enum Kind : uint8_t { kNone, kLlvm, kOperator, kMath, kLibm } kind = kNone;
   llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
   llvm::Instruction::BinaryOps op = llvm::Instruction::BinaryOpsEnd;
 };
-constexpr Lowering of_llvm(llvm::Intrinsic::ID id) { return {Lowering::kLlvm, id}; }
-constexpr Lowering of_operator(llvm::Instruction::BinaryOps op) {
-  return {Lowering::kOperator, llvm::Intrinsic::not_intrinsic, op};
+Spelling spelling_of(Intrinsic intrinsic) {
+  switch (intrinsic) {
+#define LLVM(name, intrinsic_id) \
+  case Intrinsic::k_##name:      \
+    return {.kind = Spelling::kLlvm, .id = llvm::Intrinsic::intrinsic_id};
+#define OPERATOR(name, operation) \
+  case Intrinsic::k_##name:       \
+    return {.kind = Spelling::kOperator, .op = llvm::Instruction::operation};
+#define MATH(name)          \
+  case Intrinsic::k_##name: \
+    return {.kind = Spelling::kMath};
+#define LIBM(name)          \
+  case Intrinsic::k_##name: \
+    return {.kind = Spelling::kLibm};
+#include "codegen/llvm/intrinsics.def"
+    default:
+      return {};
+  }
 }
-#define LLVM(name) of_llvm(llvm::Intrinsic::name)
-#define OPERATOR(name) of_operator(llvm::Instruction::name)
-#define MATH(function) Lowering(Lowering::kMath)
-#define LIBM Lowering(Lowering::kLibm)
-#define VECTOR_CODE Lowering(Lowering::kCode)
-#define CODE Lowering(Lowering::kCode)
-#define NONE Lowering(Lowering::kNone)
-constexpr Lowering kLowerings[] = {
-#define X(name, arity, effect, typing, script, folds, cpu) cpu,
-#include "ir/intrinsics.def"
-#undef X
-    NONE,
-};
+
 /// Whether the arguments are of the kinds for which emit_intrinsic writes code: a call says its type itself, and LLVM
 /// does not forgive wrong ones.
 bool arguments_fit(Intrinsic intrinsic, const std::vector<Expr>& args, DataType result) {
@@ -74,8 +77,6 @@ bool arguments_fit(Intrinsic intrinsic, const std::vector<Expr>& args, DataType 
   }
   return true;
 }
-
-const Lowering& lowering_of(Intrinsic intrinsic) { return kLowerings[static_cast<size_t>(intrinsic)]; }
 
 }  // namespace
 
@@ -205,13 +206,13 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
       break;
   }
   const IntrinsicRow& row = intrinsic_row(intrinsic);
-  const Lowering& lowering = lowering_of(intrinsic);
-  if (lowering.kind == Lowering::kLlvm && row.of_floats) {
-    return finish(builder_.CreateIntrinsic(lowering.id, {real}, values));
+  const Spelling spelling = spelling_of(intrinsic);
+  if (spelling.kind == Spelling::kLlvm && row.of_floats) {
+    return finish(builder_.CreateIntrinsic(spelling.id, {real}, values));
   }
-  if (lowering.kind == Lowering::kMath) return finish(emit_math(intrinsic, args, values));
+  if (spelling.kind == Spelling::kMath) return finish(emit_math(intrinsic, args, values));
   std::string name(row.name);
-  if (lowering.kind != Lowering::kLibm) {
+  if (spelling.kind != Spelling::kLibm) {
     return unsupported(call.dtype, "T." + name + " of " + type.str() + " is not there on a CPU");
   }
   return finish(emit_libm(name, wide, values));
@@ -278,12 +279,12 @@ llvm::Value* FunctionEmitter::emit_integer_intrinsic(const Call& call, Intrinsic
       break;
   }
   const IntrinsicRow& row = intrinsic_row(intrinsic);
-  const Lowering& lowering = lowering_of(intrinsic);
-  if (row.of_integers && lowering.kind == Lowering::kOperator) {
-    return builder_.CreateBinOp(lowering.op, values[0], values[1]);
+  const Spelling spelling = spelling_of(intrinsic);
+  if (row.of_integers && spelling.kind == Spelling::kOperator) {
+    return builder_.CreateBinOp(spelling.op, values[0], values[1]);
   }
-  if (row.of_integers && lowering.kind == Lowering::kLlvm) {
-    return builder_.CreateIntrinsic(lowering.id, {values[0]->getType()}, values);
+  if (row.of_integers && spelling.kind == Spelling::kLlvm) {
+    return builder_.CreateIntrinsic(spelling.id, {values[0]->getType()}, values);
   }
   return unsupported(call.dtype, "T." + std::string(row.name) + " is not there on a CPU");
 }

@@ -1,42 +1,24 @@
 // T.call_llvm_intrin and T.call_llvm_pure_intrin: what LLVM has, by its name.
 //
 // Only what cannot go wrong behind the compiler's back: functions of their arguments alone, of any processor, and the
-// instructions of instructions.def where the target has them. The types of the arguments and of the result choose the
-// overload.
+// instructions of ir/processor_instructions.def where the target has them. The types of the arguments and of the result
+// choose the overload.
 #include <llvm/Analysis/VectorUtils.h>
 
 #include <string_view>
-#include <utility>
 
 #include "codegen/llvm/emitter.h"
+#include "ir/processor_instructions.h"
 
 namespace tilewright::codegen {
 namespace {
 
-constexpr std::pair<std::string_view, std::string_view> kInstructions[] = {
-#define TW_INSTRUCTION(name, features) {name, features},
-#include "codegen/llvm/instructions.def"
-#undef TW_INSTRUCTION
-};
-
-bool has_all(const Target& target, std::string_view features) {
-  while (!features.empty()) {
-    size_t comma = std::min(features.find(','), features.size());
-    if (!target.has(features.substr(0, comma))) return false;
-    features.remove_prefix(std::min(comma + 1, features.size()));
-  }
-  return true;
-}
-
 /// Nothing stands against generating code for it.
 std::string why_not(std::string_view name, llvm::Intrinsic::ID id, const Target& target) {
-  std::string needs;
-  for (const auto& [known, features] : kInstructions) {
-    if (known != name) continue;
-    if (has_all(target, features)) return "";
-    needs += (needs.empty() ? "" : " or ") + std::string(features);
+  if (const ProcessorInstruction* instruction = find_instruction(name)) {
+    if (instruction->is_on(target)) return "";
+    return "needs " + std::string(instruction->features) + ", which the target does not have";
   }
-  if (!needs.empty()) return "needs " + needs + ", which the target does not have";
   if (llvm::isTriviallyVectorizable(id) || name.starts_with("llvm.vector.reduce.")) return "";
   return "is none that kernels may call: only functions of numbers, and instructions known to Tilewright";
 }

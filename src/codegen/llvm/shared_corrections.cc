@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "ir/processor_instructions.h"
+
 namespace tilewright::codegen {
 namespace {
 
@@ -21,7 +23,8 @@ struct Sum {
 bool adds_to_first(const llvm::Instruction& instruction) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
   const llvm::Function* callee = call ? call->getCalledFunction() : nullptr;
-  return callee && callee->getName().starts_with("llvm.x86.avx512.vpdpbusd.");
+  const ProcessorInstruction* known = callee ? find_instruction(callee->getName()) : nullptr;
+  return known && known->form == ProcessorInstruction::kDot;
 }
 
 /// No start where the value that a phi carries is another one, or seen in between.

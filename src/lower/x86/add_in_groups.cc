@@ -22,6 +22,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/processor_instructions.h"
 #include "ir/reduction_step.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -68,13 +69,10 @@ std::optional<Factors> factors_of(const Expr& e) {
   return second ? Factors{a, b} : Factors{b, a};
 }
 
-/// Sums of one instruction of the target that adds groups to so many, or to as many as it has; 0 where it has none.
-int sums_at_once(const Target& target, int sums) {
-  const bool wide = target.has("avx512vnni") && target.vector_bits >= 512;
-  const bool narrow = target.has("avxvnni") || (target.has("avx512vnni") && target.has("avx512vl"));
-  if (wide && sums % 16 == 0) return 16;
-  if (narrow && sums % 8 == 0) return 8;
-  return narrow && sums == 4 ? 4 : 0;
+/// The widest instruction of the target that adds groups to so many sums, or to a part of them; null without one.
+const ProcessorInstruction* dot_of(const Target& target, int sums) {
+  const DotTypes types{DataType::uint(8), DataType::int_(8), DataType::int_(32)};
+  return dot_instruction(ProcessorInstruction::kDot, types, sums, &target);
 }
 
 class Groups {
@@ -94,7 +92,7 @@ class Groups {
     std::erase_if(sums_, [&](const auto& entry) {
       const Sums& sums = entry.second;
       const bool known = sums.fits && sums.has_step && sums.before.defined();
-      return !known || sums_at_once(target_, sums.lanes / kGroup) == 0;
+      return !known || !dot_of(target_, sums.lanes / kGroup);
     });
     return sums_.empty() ? body : changed(body);
   }
@@ -240,11 +238,12 @@ class Groups {
   }
 
   Expr added(const Factors& step, const Expr& sum, Rewriter& r) const {
-    const int all = sum.dtype().lanes, once = sums_at_once(target_, all);
+    const int all = sum.dtype().lanes;
+    const ProcessorInstruction& instruction = *dot_of(target_, all);
+    const int once = instruction.lanes;
     const DataType type = sum.dtype().with_lanes(once);
-    const std::string name = "llvm.x86.avx512.vpdpbusd." + std::to_string(32 * once);
     auto dot = [&](const Expr& start, const Expr& a, const Expr& b) {
-      return call(type, "tir.call_llvm_pure_intrin", {string_imm(name), start, a, b});
+      return call(type, "tir.call_llvm_pure_intrin", {string_imm(std::string(instruction.name)), start, a, b});
     };
     auto added_part = [&](const Expr& start, const Expr& a, const Expr& b) {
       if (!step.flipped) return dot(start, a, b);
@@ -283,7 +282,7 @@ class Groups {
 }  // namespace
 
 int64_t group_of(const Expr& operand, const Target& target) {
-  return factors_of(operand) && sums_at_once(target, target.vector_bits / 32) > 0 ? kGroup : 1;
+  return factors_of(operand) && dot_of(target, target.vector_bits / 32) ? kGroup : 1;
 }
 
 PassResult add_in_groups(const Ref<PrimFunc>& func, PassContext& context) {

@@ -40,7 +40,7 @@ def reduction_lanes(info: BlockInfo, target: _core.Target) -> int:
     dot-product instructions (src/lower/x86/add_in_groups.cc)."""
     lanes = info.lanes(target)
     types = {read.buffer.dtype for read in info.reads}
-    has_dot = "avxvnni" in target.features or {"avx512vnni", "avx512vl"} <= set(target.features)
+    has_dot = _core.dot_instruction("uint8", "int8", "int32", lanes=target.vector_bits // 32, target=target)
     bytes_alone = len(info.reads) == 2 and info.adds_products and "int8" in types and types <= {"int8", "uint8"}
     return 4 * lanes if bytes_alone and has_dot and info.store.buffer.dtype == "int32" else lanes
 

@@ -101,15 +101,12 @@ class _Way:
 
 
 def _ways(match: Match, left: int) -> Iterator[_Way]:
-    # Its package reads all instructions on tensors, which takes longer than a hundred schedules.
-    from tilewright.tensor_intrin.amx import features_for
-
     info, target = match.info, match.target
     a, b = info.reads[left], info.reads[1 - left]
     types = a.buffer.dtype, b.buffer.dtype, info.store.buffer.dtype
-    needed = features_for(types)
+    product = _core.dot_instruction(*types, tiles=True, target=target)
     columns, depth_axis = column_axis(info, left), dot_axis(info, left)
-    if not needed or not set(needed) <= set(target.features) or columns is None or depth_axis is None:
+    if product is None or columns is None or depth_axis is None:
         return
     rows = _rows(info, left)
     if not rows or any(info.periods) or not _is_plain(info, left, depth_axis):

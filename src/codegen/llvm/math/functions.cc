@@ -15,7 +15,7 @@ namespace {
 
 using llvm::Value;
 
-/// The function that the row of the intrinsic names with MATH.
+/// The function of a row MATH.
 template <Grade grade>
 Real compute(Intrinsic intrinsic, const Real& x, const Real& y) {
   auto apply = [&](auto function) {
@@ -26,20 +26,12 @@ Real compute(Intrinsic intrinsic, const Real& x, const Real& y) {
     }
   };
   switch (intrinsic) {
-#define MATH(name) \
-  return apply([](const auto&... args) -> decltype(math::name<grade>(args...)) { return math::name<grade>(args...); })
-#define LLVM(id) break
-#define OPERATOR(op) break
-#define LIBM break
-#define VECTOR_CODE break
-#define CODE break
-#define NONE break
-#define X(name, arity, effect, typing, script, folds, cpu) \
-  case Intrinsic::k_##name:                                \
-    cpu;
-#include "ir/intrinsics.def"
-#undef X
-    case Intrinsic::kUnknown:
+#define MATH(name)          \
+  case Intrinsic::k_##name: \
+    return apply(           \
+        [](const auto&... args) -> decltype(math::name<grade>(args...)) { return math::name<grade>(args...); });
+#include "codegen/llvm/intrinsics.def"
+    default:
       break;
   }
   TW_CHECK(false, intrinsic_row(intrinsic).name);
