@@ -42,8 +42,6 @@ struct PassContext {
 
 using PassResult = Result<Ref<PrimFunc>>;
 
-/// Lanes of one vector register for elements of `bits` bits.
-inline int64_t vector_lanes(const Target& target, int bits) { return std::max(1, target.vector_bits / bits); }
 /// What all vector registers hold together.
 inline int64_t register_bytes(const Target& target) {
   return int64_t{target.vector_bits} / 8 * target.vector_registers;

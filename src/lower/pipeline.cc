@@ -18,7 +18,7 @@ namespace tilewright::lower {
 namespace {
 
 constexpr Stage kScheduled = Stage::kScheduled, kLowered = Stage::kLowered;
-constexpr Targets kAll = Targets::kAll, kMachines = Targets::kMachines;
+using enum TargetSet;
 
 /// The one list.
 constexpr Row kRows[] = {
@@ -45,24 +45,23 @@ constexpr Row kRows[] = {
     {"inline_lets", inline_lets, kMachines, kLowered, "the passes behind look for clamped indices and conditions"},
     {"peel_edges", peel_edges, kMachines, kLowered, "indices between the edges become simple ones"},
     {"simplify_indices", simplify_indices, kAll, kLowered, "before loops are copied: one index instead of many"},
-    {"vectorize_choices", vectorize_choices, kMachines, kLowered,
+    {"vectorize_choices", vectorize_choices, kCpu, kLowered,
      "indices are flat and simple, and nothing has put rows side by side"},
-    {"vectorize_plain_loops", vectorize_plain_loops, kMachines, kLowered,
-     "strides of flat, simple indices can be read off"},
-    {"vectorize_reductions", vectorize_reductions, kMachines, kLowered,
+    {"vectorize_plain_loops", vectorize_plain_loops, kCpu, kLowered, "strides of flat, simple indices can be read off"},
+    {"vectorize_reductions", vectorize_reductions, kCpu, kLowered,
      "what is vectorized is known, and not yet cut into vectors"},
-    {"split_vector_loops", split_vector_loops, kMachines, kLowered,
+    {"split_vector_loops", split_vector_loops, kCpu, kLowered,
      "makes conditions, for the next pass to take away from full vectors"},
     {"partition_loops", partition_loops, kAll, kLowered, "predicates of blocks are conditions now, and not yet masks"},
     {"vectorize_loops", vectorize_loops, kAll, kLowered,
      "before unrolling: what is inside is copied once instead of once a lane"},
-    {"add_in_groups", add_in_groups, kMachines, kLowered, "vectors are made, and loops over them still there"},
-    {"flip_once", flip_once, kMachines, kLowered, "after what flips, before loads are copied"},
-    {"turn_loads", turn_loads, kMachines, kLowered, "vectors are made, and loops over them still there"},
+    {"add_in_groups", add_in_groups, kCpu, kLowered, "vectors are made, and loops over them still there"},
+    {"flip_once", flip_once, kCpu, kLowered, "after what flips, before loads are copied"},
+    {"turn_loads", turn_loads, kCpu, kLowered, "vectors are made, and loops over them still there"},
     {"unroll_loops", unroll_loops, kAll, kLowered, "makes the indices of local buffers constants"},
-    {"promote_registers", promote_registers, kMachines, kLowered, "needs those constants"},
-    {"plan_workspaces", plan_workspaces, kMachines, kLowered, "what is left is memory"},
-    {"carry_values", carry_values, kMachines, kLowered, "its registers share no memory with what is placed"},
+    {"promote_registers", promote_registers, kCpu, kLowered, "needs those constants"},
+    {"plan_workspaces", plan_workspaces, kCpu, kLowered, "what is left is memory"},
+    {"carry_values", carry_values, kCpu, kLowered, "its registers share no memory with what is placed"},
     {"check_sizes", check_sizes, kMachines, kLowered, "passes look for loops and buffers at the top of a function"},
 };
 
@@ -71,10 +70,6 @@ constexpr bool is_handled(Sort sort, Kind kind) { return sort != Sort::kFunc || 
   static_assert(is_handled(Sort::k##sort, Kind::k##name), "no row lowers functions of kind " #name);
 #include "ir/kinds.def"
 #undef X
-
-bool applies(Targets targets, const Target& target) {
-  return targets == Targets::kAll || target.kind != TargetKind::kInterpreter;
-}
 
 }  // namespace
 
@@ -194,7 +189,7 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
   Stage checked = Stage::kScheduled;
   for (const Row& row : rows) {
     if (interrupted()) return interruption_error();
-    if (applies(row.targets, target)) {
+    if (target.is_in(row.targets)) {
       auto start = std::chrono::steady_clock::now();
       TW_TRY(after, run_row(row, current, context));
       std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

@@ -47,16 +47,11 @@ struct LowerOptions {
 using FunctionPass = PassResult (*)(const Ref<PrimFunc>&, PassContext&);
 using ModulePass = Result<Ref<Module>> (*)(const Ref<Module>&, PassContext&);
 
-enum class Targets : uint8_t {
-  kAll,
-  kMachines,  ///< what makes programs fit a processor means nothing to the interpreter
-};
-
 /// A row of the pipeline.
 struct Row {
   std::string_view name;
   std::variant<FunctionPass, ModulePass> run;  ///< also says what it is run on
-  Targets targets;                             ///< others leave it out
+  TargetSet targets;                           ///< of others, programs are not changed
   Stage leaves;                                ///< what its result is a program of
   std::string_view reason;                     ///< for its place in the order
 };

@@ -56,9 +56,9 @@ PassResult note_name(const Ref<PrimFunc>& func, PassContext& context) {
 
 TEST(Pipeline, RowsOverModulesAddFunctions) {
   constexpr Row kRows[] = {
-      {"split", split_host_and_device, Targets::kAll, Stage::kLowered, "first"},
-      {"everywhere", note_name, Targets::kAll, Stage::kLowered, "sees what the module pass made"},
-      {"machines", note_name, Targets::kMachines, Stage::kLowered, "not for the interpreter"},
+      {"split", split_host_and_device, TargetSet::kAll, Stage::kLowered, "first"},
+      {"everywhere", note_name, TargetSet::kAll, Stage::kLowered, "sees what the module pass made"},
+      {"machines", note_name, TargetSet::kMachines, Stage::kLowered, "not for the interpreter"},
   };
   auto names = [&](const Target& target) {
     LowerReport report;
@@ -80,7 +80,7 @@ TEST(Pipeline, EachRowLeavesItsStage) {
     stage = row.leaves;
   }
   EXPECT_EQ(stage, Stage::kLowered);
-  constexpr Row kWrong[] = {{"nothing", note_name, Targets::kAll, Stage::kLowered, "leaves a block"}};
+  constexpr Row kWrong[] = {{"nothing", note_name, TargetSet::kAll, Stage::kLowered, "leaves a block"}};
   Block root;
   root.body = make<Evaluate>({i32(0)});
   Stmt body = make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(root))});

@@ -55,7 +55,7 @@ Result<NameSet> ancestors(Schedule schedule, const std::string& name) {
 
 /// The rule that inlines in the default space of the target.
 Result<std::shared_ptr<ScheduleRule>> inlining_rule(const Target& target) {
-  TW_TRY(rules, default_schedule_rules(target.kind == TargetKind::kCuda ? "cuda" : "llvm"));
+  TW_TRY(rules, default_schedule_rules(target.is_in(TargetSet::kGpu) ? "cuda" : "llvm"));
   for (std::shared_ptr<ScheduleRule>& rule : rules) {
     if (dynamic_cast<const AutoInline*>(rule.get())) return std::move(rule);
   }
@@ -168,7 +168,7 @@ Status schedule_rest(Schedule& schedule, const std::string& name, const Target& 
       return Ok{};
     }
   }
-  if (target.kind == TargetKind::kCuda) {
+  if (target.is_in(TargetSet::kGpu)) {
     auto threads = [](Schedule& drawing, int64_t max_extent) -> Result<Factor> {
       SampleCategorical sample;
       for (int64_t extent : {32, 64, 128, 256, 512, 1024}) {

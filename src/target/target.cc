@@ -124,17 +124,18 @@ constexpr Field kHexagonFields[] = {
 struct KindRow {
   std::string_view name;
   std::span<const Field> fields;  ///< its options
-  bool has_cpu;                   ///< takes mcpu and mattr too
-  bool has_code;                  ///< programs can be compiled for it
+  TargetSet set;
+  bool has_cpu;   ///< takes mcpu and mattr too
+  bool has_code;  ///< programs can be compiled for it
   std::vector<std::string> keys;
 };
 const KindRow& row_of(TargetKind kind) {
   static const KindRow rows[] = {
-      {"llvm", kCpuFields, true, true, {"cpu"}},
-      {"interpreter", {}, false, true, {"cpu"}},
-      {"c", kCpuFields, true, false, {"cpu"}},
-      {"cuda", kCudaFields, false, false, {"cuda", "gpu"}},
-      {"hexagon", kHexagonFields, false, false, {"hexagon", "cpu"}},
+      {"llvm", kCpuFields, TargetSet::kCpu, true, true, {"cpu"}},
+      {"interpreter", {}, TargetSet::kInterpreter, false, true, {"cpu"}},
+      {"c", kCpuFields, TargetSet::kCpu, true, false, {"cpu"}},
+      {"cuda", kCudaFields, TargetSet::kGpu, false, false, {"cuda", "gpu"}},
+      {"hexagon", kHexagonFields, TargetSet::kCpu, false, false, {"hexagon", "cpu"}},
   };
   return rows[static_cast<int>(kind)];
 }
@@ -510,6 +511,10 @@ std::string Target::str() const {
 std::string Target::json() const { return object_of(*this).dump(); }
 
 std::string_view Target::kind_name() const { return row_of(kind).name; }
+
+bool Target::is_in(TargetSet set) const {
+  return (static_cast<uint8_t>(set) & static_cast<uint8_t>(row_of(kind).set)) != 0;
+}
 
 std::vector<std::string> Target::keys() const { return named_keys.empty() ? row_of(kind).keys : named_keys; }
 

@@ -29,6 +29,15 @@ enum class TargetKind : uint8_t {
   kHexagon,
 };
 
+/// Kinds of targets by what runs the program.
+enum class TargetSet : uint8_t {
+  kCpu = 1,
+  kGpu = 2,
+  kMachines = kCpu | kGpu,
+  kInterpreter = 4,
+  kAll = kMachines | kInterpreter,
+};
+
 /// The part of targets that run on a processor.
 struct CpuPart {
   std::string cpu;                ///< LLVM's name of the processor
@@ -72,6 +81,7 @@ struct Target : CpuPart, GpuPart {
   std::string json() const;
 
   std::string_view kind_name() const;
+  bool is_in(TargetSet set) const;
   /// What families the target belongs to, the nearest first: "cuda", "gpu". Those that "-keys=" and "-device=" name
   /// come before those of its kind.
   std::vector<std::string> keys() const;
@@ -93,6 +103,9 @@ struct Target : CpuPart, GpuPart {
   Hash128 hash() const;
   friend bool operator==(const Target& a, const Target& b);
 };
+
+/// Lanes of one vector register for elements of `bits` bits.
+inline int64_t vector_lanes(const Target& target, int bits) { return std::max(1, target.vector_bits / bits); }
 
 /// Names that "-mcpu=" takes.
 std::vector<std::string> known_cpus();

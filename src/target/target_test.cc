@@ -179,6 +179,7 @@ TEST(Target, HasAPartForItsKindAndAHost) {
   EXPECT_EQ(gpu.kind, TargetKind::kCuda);
   EXPECT_EQ(gpu.str(), "cuda -arch=sm_86 -max_shared_memory_per_block=101376");
   EXPECT_EQ(gpu.keys(), (std::vector<std::string>{"cuda", "gpu"}));
+  EXPECT_TRUE(gpu.is_in(TargetSet::kGpu) && gpu.is_in(TargetSet::kMachines) && !gpu.is_in(TargetSet::kCpu));
   EXPECT_EQ(gpu.max_shared_memory_per_block, 101376);
   EXPECT_EQ(gpu.thread_warp_size, 32);
   EXPECT_EQ(gpu.launcher, nullptr);
@@ -195,6 +196,9 @@ TEST(Target, HasAPartForItsKindAndAHost) {
     EXPECT_EQ(parse(tag).kind, tag.starts_with("aws/cpu/") ? TargetKind::kCpu : TargetKind::kCuda) << tag;
   }
   for (const std::string& kind : known_target_kinds()) EXPECT_EQ(parse(kind).kind_name(), kind);
+  EXPECT_TRUE(parse("llvm").is_in(TargetSet::kCpu) && parse("hexagon").is_in(TargetSet::kCpu));
+  EXPECT_FALSE(Target::interpreter().is_in(TargetSet::kMachines));
+  EXPECT_TRUE(Target::interpreter().is_in(TargetSet::kAll));
   EXPECT_TRUE(parse("llvm").check_has_code().ok());
   EXPECT_EQ(gpu.check_has_code().error().code, "target/no-code");
 }

@@ -401,7 +401,7 @@ Status PerStoreFeature::check(const Options& options) {
 
 Result<std::vector<FeatureMatrix>> PerStoreFeature::extract_from(const TuneContext& context,
                                                                  const MeasureCandidates& candidates) {
-  bool is_gpu = context.target && context.target->kind == TargetKind::kCuda;
+  bool is_gpu = context.target && context.target->is_in(TargetSet::kGpu);
   std::vector<FeatureMatrix> result(candidates.size());
   on_threads(context.num_threads, candidates.size(), [&](size_t i) {
     result[i] = per_store_features(candidates[i].schedule.module(), is_gpu, context.module, options_);

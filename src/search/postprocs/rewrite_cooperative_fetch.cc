@@ -100,7 +100,7 @@ Status rewrite(Schedule& schedule, const Fetch& fetch) {
 }  // namespace
 
 Status RewriteCooperativeFetch::initialize(const TuneContext& context) {
-  warp_size_ = context.target && context.target->kind == TargetKind::kCuda ? context.target->thread_warp_size : 0;
+  warp_size_ = context.target && context.target->is_in(TargetSet::kGpu) ? context.target->thread_warp_size : 0;
   return Ok{};
 }
 

@@ -26,7 +26,7 @@ bool is_bound(const Tree& tree, int block) {
 }  // namespace
 
 Status RewriteUnboundBlock::initialize(const TuneContext& context) {
-  if (!context.target || context.target->kind != TargetKind::kCuda) {
+  if (!context.target || !context.target->is_in(TargetSet::kGpu)) {
     return argument_error("search/no-threads", "RewriteUnboundBlock needs a target with blocks of threads",
                           "pass a target like \"nvidia/geforce-rtx-3070\"");
   }

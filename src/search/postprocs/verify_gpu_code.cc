@@ -10,6 +10,7 @@
 
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "ir/strides.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "search/loop_kinds.h"
@@ -200,12 +201,9 @@ class KernelCheck {
   void allocate(const Allocate& allocation) {
     const PointerType* type = allocation.buffer_var->type_annotation.as<PointerType>();
     if (!type || memory_scope(type->storage_scope).prefix != "shared") return;
-    int64_t bytes = allocation.dtype.bytes() * allocation.dtype.lanes;
-    for (const Expr& extent : allocation.extents) {
-      auto size = const_int(extent);
-      good_ &= size && !__builtin_mul_overflow(bytes, *size, &bytes);
-    }
-    kernel_.shared_bytes += bytes;
+    auto bytes = known_product(allocation.dtype.bytes() * allocation.dtype.lanes, allocation.extents);
+    good_ &= bytes.has_value();
+    kernel_.shared_bytes += bytes.value_or(0);
   }
 
   /// How many versions of the buffer are in use at once in the innermost pipeline that passes values through it.
@@ -254,7 +252,7 @@ class KernelCheck {
 }  // namespace
 
 Status VerifyGPUCode::initialize(const TuneContext& context) {
-  if (!context.target || context.target->kind != TargetKind::kCuda) {
+  if (!context.target || !context.target->is_in(TargetSet::kGpu)) {
     return argument_error("search/no-threads", "VerifyGPUCode needs a target with blocks of threads",
                           "pass a target like \"nvidia/geforce-rtx-3070\"");
   }

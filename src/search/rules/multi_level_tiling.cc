@@ -29,7 +29,7 @@ namespace {
 
 /// Copying global memory to shared memory while computing takes instructions that GPUs have from 8.0 on.
 bool copies_asynchronously(const std::optional<Target>& target) {
-  if (!target || target->kind != TargetKind::kCuda || !target->arch.starts_with("sm_")) return false;
+  if (!target || !target->is_in(TargetSet::kGpu) || !target->arch.starts_with("sm_")) return false;
   return std::atoi(target->arch.c_str() + 3) >= 80;
 }
 

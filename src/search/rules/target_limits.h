@@ -8,13 +8,12 @@
 namespace tilewright::search {
 
 inline std::optional<int64_t> max_threads_per_block(const std::optional<Target>& target) {
-  if (!target || target->kind != TargetKind::kCuda || target->max_threads_per_block == 0) return std::nullopt;
+  if (!target || !target->is_in(TargetSet::kGpu) || target->max_threads_per_block == 0) return std::nullopt;
   return target->max_threads_per_block;
 }
 
 inline std::optional<int64_t> thread_warp_size(const std::optional<Target>& target) {
-  if (!target || target->kind != TargetKind::kCuda) return std::nullopt;
-  return target->thread_warp_size;
+  return target && target->is_in(TargetSet::kGpu) ? std::optional<int64_t>(target->thread_warp_size) : std::nullopt;
 }
 
 }  // namespace tilewright::search
