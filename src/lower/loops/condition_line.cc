@@ -1,6 +1,7 @@
 #include "lower/loops/condition_line.h"
 
 #include "ir/build.h"
+#include "ir/numeric.h"
 #include "ir/op.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -18,6 +19,14 @@ Expr slack_of(const Expr& atom) {
 }
 
 }  // namespace
+
+Expr Line::border() const { return p > 0 ? zero(q.dtype()) - floordiv(q, p) : floordiv(q, -p) + 1; }
+
+std::optional<int64_t> Line::const_border() const {
+  auto value = const_int(q);
+  if (!value) return {};
+  return p > 0 ? -floor_div(*value, p) : floor_div(*value, -p) + 1;
+}
 
 std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Inside& inside, bool least,
                             arith::Analyzer& analyzer, IndexVariables& variables) {

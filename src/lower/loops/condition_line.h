@@ -20,6 +20,10 @@ struct Inside {
 struct Line {
   int64_t p;
   Expr q;
+
+  /// The first v for which it is at least 0 if it rises, the first for which it is not if it falls.
+  Expr border() const;
+  std::optional<int64_t> const_border() const;
 };
 
 /// Of what is at least 0 exactly where a comparison of indices and sizes holds: the least value (or the greatest) over

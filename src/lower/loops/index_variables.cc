@@ -4,6 +4,7 @@
 #include "ir/op.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/pass.h"
 
 namespace tilewright::lower {
 
@@ -102,5 +103,7 @@ bool IndexVariables::leaves_type(const Expr& e) {
   return ends(a.min_value, b.min_value) || ends(a.min_value, b.max_value) || ends(a.max_value, b.min_value) ||
          ends(a.max_value, b.max_value);
 }
+
+LoopContext::LoopContext(const PrimFunc& func) : variables_(func, analyzer_) { assume_sizes(func, analyzer_); }
 
 }  // namespace tilewright::lower

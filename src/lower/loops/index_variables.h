@@ -41,4 +41,27 @@ class IndexVariables {
   std::unordered_multiset<NodeRef> bounds_;  ///< data that bounds the loops around
 };
 
+/// What a pass knows of the variables around, as it walks through a function.
+class LoopContext {
+ public:
+  explicit LoopContext(const PrimFunc& func);
+
+ protected:
+  /// Calls `run` inside of the loop.
+  template <class F>
+  auto inside(const For& loop, const F& run) {
+    analyzer_.bind(loop.loop_var, loop.min, loop.extent);
+    variables_.enter(loop);
+    auto result = run();
+    variables_.leave(loop);
+    return result;
+  }
+  void note(const LetStmt& let) {
+    if (let.value.dtype().is_integral()) variables_.note(let.var, let.value);
+  }
+
+  arith::Analyzer analyzer_;
+  IndexVariables variables_;
+};
+
 }  // namespace tilewright::lower

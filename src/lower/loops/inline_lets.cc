@@ -31,9 +31,9 @@ int64_t size_of(const NodeRef& node) {
   return size;
 }
 
-class LetInliner {
+class LetInliner : private LoopContext {
  public:
-  explicit LetInliner(const PrimFunc& func) : variables_(func, analyzer_) { assume_sizes(func, analyzer_); }
+  using LoopContext::LoopContext;
 
   Stmt run(const Stmt& body) {
     return rewrite(
@@ -43,7 +43,7 @@ class LetInliner {
           return it == values_.end() ? Expr(v) : it->second;
         },
         [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-          analyzer_.bind(loop->loop_var, range(r(loop->min), r(loop->extent)));
+          analyzer_.bind(loop->loop_var, r(loop->min), r(loop->extent));
           variables_.enter(*loop);
           Stmt after = r.descend(loop);
           variables_.leave(*loop);
@@ -63,8 +63,6 @@ class LetInliner {
     return is_index && size_of(value) <= kMostNodesOfIndex;
   }
 
-  arith::Analyzer analyzer_;
-  IndexVariables variables_;
   VarMap values_;
 };
 

@@ -25,16 +25,12 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "lower/loops/condition_line.h"
-#include "lower/loops/index_variables.h"
+#include "lower/loops/cut_loops.h"
 #include "lower/passes.h"
 #include "lower/vector/vector_math.h"
 
 namespace tilewright::lower {
 namespace {
-
-using arith::Analyzer;
-using arith::IntSet;
 
 /// Bodies larger than this are not duplicated: each copy costs build time.
 constexpr int64_t kMostNodes = 4000;
@@ -57,11 +53,9 @@ struct Split {
   std::vector<Expr> atoms;
 };
 
-class Partitioner {
+class Partitioner : private LoopCutter {
  public:
-  Partitioner(const PrimFunc& func, const Target& target) : target_(target), variables_(func, analyzer_) {
-    assume_sizes(func, analyzer_);
-  }
+  Partitioner(const PrimFunc& func, const Target& target) : LoopCutter(func), target_(target) {}
 
   Stmt run(const Stmt& body) {
     return rewrite(
@@ -69,7 +63,7 @@ class Partitioner {
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt { return simplify_branch(*branch, r); },
         [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return seq(r.descend(all)->seq); },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
-          if (let->value.dtype().is_integral()) variables_.note(let->var, let->value);
+          note(*let);
           return r.descend(let);
         },
         [&](const Ref<Allocate>& node, Rewriter& r) -> Stmt { return unless_idle(r.descend(node)); },
@@ -118,7 +112,7 @@ class Partitioner {
     if (loop != whole) {
       extent = loop->extent;
       end = analyzer_.simplify(loop->min + extent);
-      if (is_const_int(extent, 1)) return r(substitute_folding(loop->body, loop->loop_var, loop->min));
+      if (is_const_int(extent, 1)) return r(first_iteration(*loop));
     }
     Split split = find_split(*loop, end);
     // A loop that is to be unrolled keeps its number of iterations: indices of registers have to be constants.
@@ -128,45 +122,45 @@ class Partitioner {
     if (split.atoms.empty()) return rebuild(loop, loop->min, extent, loop->body, r);
     Stmt clean = drop_atoms(loop->body, split.atoms);
     if (!split.low.defined() && !split.high.defined()) return rebuild(loop, loop->min, extent, clean, r);
-    if (loop->kind == ForKind::kParallel) return branch_inside(loop, split, clean, r);
+    if (loop->kind == ForKind::kParallel) {
+      Stmt edges = renew_defs(loop->body);
+      const bool only_last = !split.low.defined() && analyzer_.can_prove_equal(split.high + 1, end);
+      if (only_last) edges = substitute_folding(edges, loop->loop_var, split.high);
+      return branch(loop, split.low, split.high, clean, edges, r);
+    }
     std::vector<Stmt> pieces;
     Expr low = split.low.defined() ? split.low : loop->min;
     Expr high = split.high.defined() ? split.high : end;
-    if (split.low.defined()) pieces.push_back(piece(*loop, loop->min, low, loop->body, true, r));
-    pieces.push_back(piece(*loop, low, high, clean, false, r));
-    if (split.high.defined()) pieces.push_back(piece(*loop, high, end, loop->body, true, r));
+    if (split.low.defined()) pieces.push_back(piece(loop, loop->min, low, loop->body, true, r));
+    pieces.push_back(piece(loop, low, high, clean, false, r));
+    if (split.high.defined()) pieces.push_back(piece(loop, high, end, loop->body, true, r));
     return seq(std::move(pieces));
   }
 
   Stmt rebuild(const Ref<For>& loop, const Expr& min, const Expr& extent, const Stmt& body, Rewriter& r) {
-    analyzer_.bind(loop->loop_var, range(min, extent));
     For copy = *loop;
     copy.min = min;
     copy.extent = extent;
-    variables_.enter(copy);
-    copy.body = r(body);
-    variables_.leave(copy);
+    copy.body = inside(copy, [&] { return r(body); });
     if (is_nop(copy.body)) return nop();
     return make<For>(std::move(copy), loop.span());
   }
 
   /// The loop over [low, high) with this body.
-  Stmt piece(const For& loop, const Expr& low, const Expr& high, const Stmt& body, bool is_copy, Rewriter& r) {
+  Stmt piece(const Ref<For>& loop, const Expr& low, const Expr& high, const Stmt& body, bool is_copy, Rewriter& r) {
     Expr extent = analyzer_.simplify(high - low);
     arith::ConstIntBound bound = analyzer_.const_int_bound(extent);
     if (bound.max_value <= 0) return nop();
-    For copy = loop;
-    copy.min = low;
-    copy.extent = extent;
+    For copy = *part_of(loop, low, extent);
     copy.body = body;
-    Ref<For> part = make<For>(std::move(copy));
+    Ref<For> part = make<For>(std::move(copy), loop.span());
     if (is_copy) {
       part = trim(renew_defs(part).cast<For>(), r);
       bound = analyzer_.const_int_bound(part->extent);
     }
     if (bound.max_value > 1) return rebuild(part, part->min, part->extent, part->body, r);
     // At most one iteration.
-    Stmt once = r(substitute_folding(part->body, part->loop_var, cast(part->loop_var.dtype(), part->min)));
+    Stmt once = r(first_iteration(*part));
     if (bound.min_value >= 1 || is_nop(once)) return once;
     Expr runs = analyzer_.simplify(gt(extent, zero(extent.dtype())));
     // A loop that is empty where this one is needs no condition.
@@ -175,31 +169,6 @@ class Partitioner {
       if (analyzer_.can_prove(le(inner->extent, zero(inner->extent.dtype())))) return once;
     }
     return make<IfThenElse>({runs, once, {}});
-  }
-
-  /// A parallel loop is not split: two of them would wait for each other.
-  Stmt branch_inside(const Ref<For>& loop, const Split& split, const Stmt& clean, Rewriter& r) {
-    analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
-    variables_.enter(*loop);
-    Expr test = bool_imm(true);
-    if (split.low.defined()) test = logical_and(test, ge(loop->loop_var, split.low));
-    if (split.high.defined()) test = logical_and(test, lt(loop->loop_var, split.high));
-    Stmt full, rest;
-    {
-      auto scope = analyzer_.constraint(test);
-      full = r(clean);
-    }
-    {
-      auto scope = analyzer_.constraint(logical_not(test));
-      rest = renew_defs(loop->body);
-      bool only_last = !split.low.defined() && analyzer_.can_prove_equal(split.high + 1, loop->min + loop->extent);
-      if (only_last) rest = substitute_folding(rest, loop->loop_var, split.high);
-      rest = r(rest);
-    }
-    variables_.leave(*loop);
-    For copy = *loop;
-    copy.body = is_nop(rest) ? make<IfThenElse>({test, full, {}}) : make<IfThenElse>({test, full, rest});
-    return make<For>(std::move(copy), loop.span());
   }
 
   /// A vectorized loop whose last lanes do nothing gets fewer lanes, if that leaves whole registers or a power of two.
@@ -220,16 +189,13 @@ class Partitioner {
   }
 
   /// The part [from, to) of a loop of constant range.
-  static Ref<For> part_of(const Ref<For>& loop, int64_t from, int64_t to) {
-    For part = *loop;
-    part.min = int_imm(loop->min.dtype(), from);
-    part.extent = int_imm(loop->extent.dtype(), to - from);
-    return make<For>(std::move(part), loop.span());
+  static Ref<For> between(const Ref<For>& loop, int64_t from, int64_t to) {
+    return part_of(loop, int_imm(loop->min.dtype(), from), int_imm(loop->extent.dtype(), to - from));
   }
 
   /// Whether nothing happens in these iterations.
   bool is_idle(const Ref<For>& loop, int64_t from, int64_t to, Rewriter& r) {
-    Ref<For> part = renew_defs(part_of(loop, from, to)).cast<For>();
+    Ref<For> part = renew_defs(between(loop, from, to)).cast<For>();
     return is_nop(rebuild(part, part->min, part->extent, part->body, r));
   }
 
@@ -244,25 +210,24 @@ class Partitioner {
     if (!min || !extent || *extent < 2 || count_nodes(loop->body) > kMostNodes) return loop;
     int64_t end = *min + *extent;
     Alive alive{end, *min};
-    walk_atoms(*loop, [&](const Expr& atom, const Inside& inside) { note_alive(atom, loop->loop_var, inside, alive); });
+    walk_atoms(*loop, [&](const Expr& atom, const Inside& around) { note_alive(atom, loop->loop_var, around, alive); });
     // Conditions of one kind may say nothing about an end.
     int64_t low = alive.from > *min && alive.from < end ? alive.from : *min;
     int64_t high = alive.to > low && alive.to < end ? alive.to : end;
     if (high < end && !is_idle(loop, high, end, r)) high = end;
     if (low > *min && !is_idle(loop, *min, low, r)) low = *min;
     analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
-    return low == *min && high == end ? loop : part_of(loop, low, high);
+    return low == *min && high == end ? loop : between(loop, low, high);
   }
 
-  void note_alive(const Expr& atom, const Ref<Var>& v, const Inside& inside, Alive& alive) {
-    auto line = line_of(atom, v, inside, false, analyzer_, variables_);
-    auto q = line ? const_int(line->q) : std::nullopt;
-    if (!q) return;
-    // Where 0 <= p * v + q is possible.
+  void note_alive(const Expr& atom, const Ref<Var>& v, const Inside& around, Alive& alive) {
+    auto line = line_of(atom, v, around, false, analyzer_, variables_);
+    auto border = line ? line->const_border() : std::nullopt;
+    if (!border) return;
     if (line->p < 0) {
-      alive.to = std::max(alive.to, *const_int(floordiv(i64(*q), i64(-line->p))) + 1);
+      alive.to = std::max(alive.to, *border);
     } else {
-      alive.from = std::min(alive.from, -*const_int(floordiv(i64(*q), i64(line->p))));
+      alive.from = std::min(alive.from, *border);
     }
   }
 
@@ -288,13 +253,9 @@ class Partitioner {
 
   Split find_split(const For& loop, const Expr& end) {
     Split split;
-    if (const IntImm* hint = loop.annotations.get("pragma_loop_partition_hint").as<IntImm>()) {
-      if (hint->value == 0) return split;
-    } else if (count_nodes(loop.body) > kMostNodes) {
-      return split;
-    }
+    if (!partition_hint(loop).value_or(count_nodes(loop.body) <= kMostNodes)) return split;
     if (auto extent = const_int(loop.extent); extent && *extent < 2) return split;
-    walk_atoms(loop, [&](const Expr& atom, const Inside& inside) { consider(atom, inside, loop, end, split); });
+    walk_atoms(loop, [&](const Expr& atom, const Inside& around) { consider(atom, around, loop, end, split); });
     if (split.low.defined() && split.high.defined() && !analyzer_.can_prove_less_equal(split.low, split.high)) {
       split.high = analyzer_.simplify(max(split.low, split.high));
     }
@@ -304,56 +265,30 @@ class Partitioner {
   /// Calls `use` for the parts of all conditions in the loop.
   template <class F>
   void walk_atoms(const For& loop, const F& use) {
-    analyzer_.bind(loop.loop_var, range(loop.min, loop.extent));
-    variables_.enter(loop);
-    Inside inside;
-    inside.defined.insert(loop.loop_var);
-    visit(
-        loop.body,
-        [&](const Ref<For>& nested, Visitor& walk) {
-          Ref<Range> domain = range(nested->min, nested->extent);
-          analyzer_.bind(nested->loop_var, domain);
-          inside.ranges[nested->loop_var] = IntSet::of_range(domain);
-          inside.defined.insert(nested->loop_var);
-          variables_.enter(*nested);
-          walk(nested->body);
-          variables_.leave(*nested);
-        },
-        [&](const Ref<LetStmt>& let, Visitor& walk) {
-          // What it reads may be another number where a condition of the loop is asked.
-          bool is_index = let->value.dtype().is_integral() && variables_.note(let->var, let->value);
-          if (is_index) inside.ranges[let->var] = IntSet::point(let->value);
-          inside.defined.insert(let->var);
-          walk(let->body);
-        },
-        [&](const Ref<IfThenElse>& branch, Visitor& walk) {
-          std::vector<Expr> atoms;
-          split_conjunction(branch->condition, atoms);
-          for (const Expr& atom : atoms) {
-            use(atom, inside);
-            ++work_;
-            visit(atom, [&](const Ref<Var>&) { ++work_; });
-          }
-          walk(branch->then_case);
-          walk(branch->else_case);
-        },
-        [&](const Ref<BufferStore>&, Visitor&) {}, [&](const Ref<Evaluate>&, Visitor&) {});
-    variables_.leave(loop);
+    auto look = [&](const Expr& condition, const Inside& around) {
+      std::vector<Expr> atoms;
+      split_conjunction(condition, atoms);
+      for (const Expr& atom : atoms) {
+        use(atom, around);
+        ++work_;
+        visit(atom, [&](const Ref<Var>&) { ++work_; });
+      }
+    };
+    walk(loop, look, [](const BufferStore&, const Inside&) {});
   }
 
-  void consider(const Expr& atom, const Inside& inside, const For& loop, const Expr& end, Split& split) {
-    auto line = line_of(atom, loop.loop_var, inside, true, analyzer_, variables_);
+  void consider(const Expr& atom, const Inside& around, const For& loop, const Expr& end, Split& split) {
+    auto line = line_of(atom, loop.loop_var, around, true, analyzer_, variables_);
     if (!line) return;
-    const auto& [p, q] = *line;
-    if (p < 0) {
-      Expr high = analyzer_.simplify(floordiv(q, -p) + 1);
+    if (line->p < 0) {
+      Expr high = analyzer_.simplify(line->border());
       if (analyzer_.can_prove_less_equal(high, loop.min)) return;  // holds for no iteration as a whole
       if (!analyzer_.can_prove_less_equal(end, high)) {
         high = clip(high, loop.min, end);
         split.high = split.high.defined() ? analyzer_.simplify(min(split.high, high)) : high;
       }
     } else {
-      Expr low = analyzer_.simplify(zero(q.dtype()) - floordiv(q, p));
+      Expr low = analyzer_.simplify(line->border());
       if (analyzer_.can_prove_less_equal(end, low)) return;
       if (!analyzer_.can_prove_less_equal(low, loop.min)) {
         low = clip(low, loop.min, end);
@@ -372,9 +307,7 @@ class Partitioner {
   }
 
   const Target& target_;
-  Analyzer analyzer_;
   int64_t work_ = 0;  ///< of what kMostWork counts
-  IndexVariables variables_;
 };
 
 }  // namespace

@@ -19,17 +19,12 @@
 
 #include "ir/build.h"
 #include "ir/op.h"
-#include "ir/substitute.h"
-#include "ir/traverse.h"
-#include "lower/loops/condition_line.h"
+#include "lower/loops/cut_loops.h"
 #include "lower/passes.h"
 #include "lower/vector/vector_math.h"
 
 namespace tilewright::lower {
 namespace {
-
-using arith::Analyzer;
-using arith::IntSet;
 
 /// Accesses in a body that is copied, and in all copies together.
 constexpr int64_t kMostPeeledAccesses = 120, kMostCopied = 1500;
@@ -46,17 +41,15 @@ Expr winner_moves(const Expr& a, const Expr& b, bool greater, const Ref<Var>& v)
   return greater ? ge(moves, stays) : le(moves, stays);
 }
 
-class Peeler {
+class Peeler : private LoopCutter {
  public:
-  Peeler(const PrimFunc& func, const Target& target) : target_(target), variables_(func, analyzer_) {
-    assume_sizes(func, analyzer_);
-  }
+  Peeler(const PrimFunc& func, const Target& target) : LoopCutter(func), target_(target) {}
 
   Stmt run(const Stmt& body) {
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return peel(loop, r); },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
-          if (let->value.dtype().is_integral()) variables_.note(let->var, let->value);
+          note(*let);
           return r.descend(let);
         },
         [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return around_ ? decided(store) : Stmt(store); });
@@ -77,7 +70,9 @@ class Peeler {
     ++around_;
     Stmt result;
     if (loop->kind == ForKind::kParallel) {
-      result = branch(loop, all, inner, r);
+      auto border = [&](int64_t at, int64_t end) { return at == end ? Expr() : int_imm(loop->loop_var.dtype(), at); };
+      result =
+          branch(loop, border(inner.from, all.from), border(inner.to, all.to), loop->body, renew_defs(loop->body), r);
     } else {
       std::vector<Stmt> parts;
       if (inner.from > all.from) parts.push_back(part(loop, {all.from, inner.from}, true, r));
@@ -91,7 +86,7 @@ class Peeler {
 
   bool may_peel(const For& loop, int64_t extent) {
     if (loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kThreadBinding) return false;
-    if (const IntImm* hint = loop.annotations.get("pragma_loop_partition_hint").as<IntImm>()) return hint->value != 0;
+    if (auto hint = partition_hint(loop)) return *hint;
     int64_t fewest = kFewestIterations;
     if (loop.kind == ForKind::kVectorized) fewest = kFewestVectors * vector_lanes(target_, widest_element(loop.body));
     if (extent < fewest) return false;
@@ -126,124 +121,67 @@ class Peeler {
   }
 
   Stmt whole(const Ref<For>& loop, Rewriter& r) {
-    analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
-    variables_.enter(*loop);
-    Stmt after = r.descend(loop);
-    variables_.leave(*loop);
-    return after;
+    return inside(*loop, [&] { return r.descend(loop); });
   }
 
   /// These iterations as a loop, in which other edges may lie.
   Stmt part(const Ref<For>& loop, Part which, bool is_copy, Rewriter& r) {
-    For copy = *loop;
-    copy.min = int_imm(loop->min.dtype(), which.from);
-    copy.extent = int_imm(loop->extent.dtype(), which.to - which.from);
-    Ref<For> piece = make<For>(std::move(copy), loop.span());
+    Ref<For> piece =
+        part_of(loop, int_imm(loop->min.dtype(), which.from), int_imm(loop->extent.dtype(), which.to - which.from));
     if (is_copy) piece = renew_defs(piece).cast<For>();
-    if (which.to - which.from > 1) return peel(piece, r);
-    return r(substitute_folding(piece->body, piece->loop_var, cast(piece->loop_var.dtype(), piece->min)));
-  }
-
-  Stmt branch(const Ref<For>& loop, Part all, Part inner, Rewriter& r) {
-    const Ref<Var>& v = loop->loop_var;
-    auto bind = [&](const Part& part) {
-      analyzer_.bind(v, range(int_imm(v.dtype(), part.from), int_imm(v.dtype(), part.to - part.from)));
-    };
-    Expr test = bool_imm(true);
-    Part rest = all;
-    if (inner.from > all.from) test = ge(v, int_imm(v.dtype(), inner.from));
-    if (inner.to < all.to) test = logical_and(test, lt(v, int_imm(v.dtype(), inner.to)));
-    if (inner.from == all.from) rest.from = inner.to;
-    if (inner.to == all.to) rest.to = inner.from;
-    Stmt edges = renew_defs(loop->body);
-    variables_.enter(*loop);
-    bind(inner);
-    Stmt plain = r(loop->body);
-    bind(rest);
-    edges = r(edges);
-    bind(all);
-    variables_.leave(*loop);
-    For copy = *loop;
-    copy.body = make<IfThenElse>({test, plain, edges});
-    return make<For>(std::move(copy), loop.span());
+    return which.to - which.from > 1 ? peel(piece, r) : r(first_iteration(*piece));
   }
 
   // ---- where the edges are
 
   Part between_edges(const For& loop, Part all) {
-    analyzer_.bind(loop.loop_var, range(loop.min, loop.extent));
-    variables_.enter(loop);
     Part inner = all;
-    Inside inside;
-    inside.defined.insert(loop.loop_var);
-    auto consider = [&](const Expr& atom) {
-      auto line = line_of(atom, loop.loop_var, inside, true, analyzer_, variables_);
-      auto q = line ? const_int(line->q) : std::nullopt;
-      if (!q) return;
-      // The first, or the last, iteration for which p * v + q >= 0.
+    auto consider = [&](const Expr& atom, const Inside& around) {
+      auto line = line_of(atom, loop.loop_var, around, true, analyzer_, variables_);
+      auto border = line ? line->const_border() : std::nullopt;
+      if (!border || *border <= all.from || *border >= all.to) return;
       if (line->p > 0) {
-        const int64_t from = -*const_int(floordiv(i64(*q), i64(line->p)));
-        if (from > all.from && from < all.to) inner.from = std::max(inner.from, from);
+        inner.from = std::max(inner.from, *border);
       } else {
-        const int64_t to = *const_int(floordiv(i64(*q), i64(-line->p))) + 1;
-        if (to > all.from && to < all.to) inner.to = std::min(inner.to, to);
+        inner.to = std::min(inner.to, *border);
       }
     };
     // An index that wraps around once, near an end of the loop: (i + 7) % n.
-    auto consider_wrap = [&](const Expr& dividend, const Expr& divisor) {
+    auto consider_wrap = [&](const Expr& dividend, const Expr& divisor, const Inside& around) {
       auto turns = dividend.dtype().is_int() ? turns_of(dividend, divisor) : std::nullopt;
       if (!turns || turns->second != turns->first + 1) return;
-      const Expr border = int_imm(dividend.dtype(), turns->second * *const_int(divisor));
-      auto line = line_of(ge(dividend, border), loop.loop_var, inside, true, analyzer_, variables_);
-      auto q = line ? const_int(line->q) : std::nullopt;
-      if (!q) return;
-      const bool grows = line->p > 0;
-      const int64_t crossed =
-          grows ? -*const_int(floordiv(i64(*q), i64(line->p))) : *const_int(floordiv(i64(*q), i64(-line->p))) + 1;
-      const int64_t before = crossed - all.from, after = all.to - crossed;
+      const Expr wrap = int_imm(dividend.dtype(), turns->second * *const_int(divisor));
+      auto line = line_of(ge(dividend, wrap), loop.loop_var, around, true, analyzer_, variables_);
+      auto crossed = line ? line->const_border() : std::nullopt;
+      if (!crossed) return;
+      const int64_t before = *crossed - all.from, after = all.to - *crossed;
       if (std::min(before, after) * kLeastBetween > all.to - all.from) return;
-      consider((before < after) == grows ? ge(dividend, border) : lt(dividend, border));
+      consider((before < after) == (line->p > 0) ? ge(dividend, wrap) : lt(dividend, wrap), around);
     };
-    auto look = [&](const Expr& value) {
+    auto look = [&](const Expr& value, const Inside& around) {
+      auto consider_all = [&](const Expr& condition) {
+        for_each_atom(condition, [&](const Expr& atom) { consider(atom, around); });
+      };
       visit(
           value,
           [&](const Ref<Call>& call) {
-            if (is_lazy(*call)) for_each_atom(Expr(call->args[0]), consider);
+            if (is_lazy(*call)) consider_all(Expr(call->args[0]));
           },
-          [&](const Ref<Select>& select) { for_each_atom(select->condition, consider); },
+          [&](const Ref<Select>& select) { consider_all(select->condition); },
           [&](const Ref<Max>& e) {
-            if (e.dtype().is_int()) consider(winner_moves(e->a, e->b, true, loop.loop_var));
+            if (e.dtype().is_int()) consider(winner_moves(e->a, e->b, true, loop.loop_var), around);
           },
           [&](const Ref<Min>& e) {
-            if (e.dtype().is_int()) consider(winner_moves(e->a, e->b, false, loop.loop_var));
+            if (e.dtype().is_int()) consider(winner_moves(e->a, e->b, false, loop.loop_var), around);
           },
-          [&](const Ref<FloorMod>& e) { consider_wrap(e->a, e->b); });
+          [&](const Ref<FloorMod>& e) { consider_wrap(e->a, e->b, around); });
     };
-    visit(
-        loop.body,
-        [&](const Ref<For>& nested, Visitor& walk) {
-          Ref<Range> domain = range(nested->min, nested->extent);
-          analyzer_.bind(nested->loop_var, domain);
-          inside.ranges[nested->loop_var] = IntSet::of_range(domain);
-          inside.defined.insert(nested->loop_var);
-          variables_.enter(*nested);
-          walk(nested->body);
-          variables_.leave(*nested);
-        },
-        [&](const Ref<LetStmt>& let, Visitor& walk) {
-          inside.defined.insert(let->var);
-          walk(let->body);
-        },
-        [&](const Ref<BufferStore>& store, Visitor&) {
-          look(store->value);
-          for (const Expr& index : store->indices) look(index);
-        },
-        [&](const Ref<IfThenElse>& branch, Visitor& walk) {
-          walk(branch->then_case);
-          walk(branch->else_case);
-        },
-        [&](const Ref<Evaluate>&, Visitor&) {});
-    variables_.leave(loop);
+    walk(
+        loop, [](const Expr&, const Inside&) {},
+        [&](const BufferStore& store, const Inside& around) {
+          look(store.value, around);
+          for (const Expr& index : store.indices) look(index, around);
+        });
     // Of edges that cross, one is left for the parts to find.
     return inner.from < inner.to ? inner : Part{all.from, inner.to};
   }
@@ -321,8 +259,6 @@ class Peeler {
   }
 
   const Target& target_;
-  Analyzer analyzer_;
-  IndexVariables variables_;
   int around_ = 0;  ///< loops around that were peeled
   int64_t copied_ = 0;
 };

@@ -22,9 +22,10 @@
 namespace tilewright::lower {
 namespace {
 
-class Simplifier {
+class Simplifier : private LoopContext {
  public:
-  explicit Simplifier(const PrimFunc& func) : variables_(func, analyzer_) { assume_sizes(func, analyzer_); }
+  using LoopContext::LoopContext;
+
   Stmt run(const Stmt& body) {
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return simplify_loop(loop, r); },
@@ -105,13 +106,10 @@ class Simplifier {
         return r(substitute(loop->body, {{loop->loop_var, low}}));
       }
     }
-    analyzer_.bind(loop->loop_var, make<Range>({low, extent}));
     For copy = *loop;
     copy.min = low;
     copy.extent = extent;
-    variables_.enter(copy);
-    copy.body = r(loop->body);
-    variables_.leave(copy);
+    copy.body = inside(copy, [&] { return r(loop->body); });
     if (is_nop(copy.body)) return nop();
     std::vector<Expr> outside;
     if (copy.kind != ForKind::kParallel && copy.kind != ForKind::kThreadBinding) {
@@ -165,8 +163,6 @@ class Simplifier {
     return make<IfThenElse>({condition, then_case, else_case}, s.span());
   }
 
-  arith::Analyzer analyzer_;
-  IndexVariables variables_;
   std::unordered_set<NodeRef> data_;  ///< variables
 };
 

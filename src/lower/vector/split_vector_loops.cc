@@ -20,8 +20,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
-#include "ir/substitute.h"
-#include "ir/traverse.h"
+#include "lower/loops/cut_loops.h"
 #include "lower/passes.h"
 #include "lower/vector/vector_math.h"
 
@@ -47,37 +46,27 @@ bool computes_much(const Stmt& body) {
 
 class Splitter {
  public:
-  Splitter(const Ref<For>& loop, int64_t native) : loop_(loop), native_(native), type_(loop->loop_var.dtype()) {}
+  Splitter(const Ref<For>& loop, int64_t native) : loop_(loop), native_(native) {}
 
   Stmt run() {
     auto extent = const_int(loop_->extent);
-    if (!extent || *extent > kMostRegisters * native_) return strips(extent);
+    if (!extent || *extent > kMostRegisters * native_) return long_loop(extent);
     return is_power_of_two(*extent) || *extent < 1 ? Stmt(loop_) : pieces(*extent);
   }
 
  private:
-  /// Iterations [start, start + lanes); only those below `limit` exist.
-  Stmt vector(const Expr& start, int64_t lanes, const Expr& limit) const {
-    Ref<Var> lane = make<Var>(*loop_->loop_var);
-    Expr offset = start + lane;
-    Stmt body = substitute_folding(renew_defs(loop_->body), loop_->loop_var, loop_->min + offset);
-    if (limit.defined()) body = make<IfThenElse>({lt(offset, limit), body, {}});
-    if (lanes == 1) return substitute_folding(body, lane, zero(type_));
-    return loop(lane, int_imm(type_, lanes), body, ForKind::kVectorized);
+  Stmt vector(int64_t start, int64_t lanes) const {
+    return strip(*loop_, renew_defs(loop_->body), int_imm(loop_->loop_var.dtype(), start), lane(), lanes,
+                 ForKind::kVectorized);
   }
 
-  Stmt outer(int64_t width, const Expr& trips, ForKind kind, const Expr& limit) const {
-    Ref<Var> index = var(loop_->loop_var->name_hint + "_0", type_);
-    For copy = *loop_;
-    copy.loop_var = index;
-    copy.min = zero(type_);
-    copy.extent = trips;
-    copy.kind = kind;
-    copy.body = vector(index * width, width, limit);
-    return make<For>(std::move(copy), loop_.span());
+  Stmt all(const Ref<For>& loop, int64_t width, ForKind outer) const {
+    return strips(loop, renew_defs(loop_->body), lane(), width, ForKind::kVectorized, outer);
   }
 
-  Stmt strips(std::optional<int64_t> extent) const {
+  Ref<Var> lane() const { return make<Var>(*loop_->loop_var); }
+
+  Stmt long_loop(std::optional<int64_t> extent) const {
     bool alone = calls_elementary_function(loop_->body);
     int64_t width = (alone ? 1 : kCutRegisters) * native_;
     // A divisor that is nearly as wide needs no remainder.
@@ -87,23 +76,23 @@ class Splitter {
         break;
       }
     }
-    bool exact = extent && *extent % width == 0;
-    Expr trips = floordiv(loop_->extent + (width - 1), constant(type_, width));
-    return outer(width, trips, ForKind::kSerial, exact ? Expr() : loop_->extent);
+    return all(loop_, width, ForKind::kSerial);
   }
 
   Stmt pieces(int64_t extent) const {
     std::vector<Stmt> parts;
-    int64_t full = extent / native_, rest = extent % native_;
-    if (full > 0) parts.push_back(outer(native_, int_imm(type_, full), ForKind::kUnrolled, {}));
+    int64_t full = extent / native_ * native_, rest = extent % native_;
+    if (full > 0) {
+      parts.push_back(
+          all(part_of(loop_, loop_->min, int_imm(loop_->extent.dtype(), full)), native_, ForKind::kUnrolled));
+    }
     if (rest > 0 && computes_much(loop_->body)) {
-      int64_t lanes = next_power_of_two(rest);
-      parts.push_back(vector(int_imm(type_, full * native_), lanes, lanes == rest ? Expr() : loop_->extent));
+      parts.push_back(vector(full, next_power_of_two(rest)));
       rest = 0;
     }
-    for (int64_t start = full * native_, lanes = native_; rest > 0; lanes /= 2) {
+    for (int64_t start = full, lanes = native_; rest > 0; lanes /= 2) {
       if (rest < lanes) continue;
-      parts.push_back(vector(int_imm(type_, start), lanes, {}));
+      parts.push_back(vector(start, lanes));
       start += lanes;
       rest -= lanes;
     }
@@ -112,7 +101,6 @@ class Splitter {
 
   const Ref<For>& loop_;
   int64_t native_;
-  DataType type_;
 };
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/loops/cut_loops.h"
 #include "lower/passes.h"
 #include "lower/vector/join_lanes.h"
 #include "lower/vector/lane_independence.h"
@@ -215,12 +216,7 @@ class Turner {
     squares.body = with_bindings(bound, seq(std::move(stores)));
     Stmt all = make<For>(std::move(squares), loop.span());
     if (extent && *extent % side == 0) return all;
-    For rest = *loop;
-    rest.loop_var = make<Var>(*loop->loop_var);
-    rest.min = zero(type);
-    rest.extent = loop->extent - count * side;
-    rest.body = substitute_folding(loop->body, loop->loop_var, loop->min + count * side + rest.loop_var);
-    return seq({all, make<For>(std::move(rest), loop.span())});
+    return seq({all, remainder(loop, count * side)});
   }
 
   std::unordered_set<NodeRef> private_;

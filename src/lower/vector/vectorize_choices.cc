@@ -34,6 +34,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/loops/cut_loops.h"
 #include "lower/loops/index_variables.h"
 #include "lower/passes.h"
 #include "lower/vector/join_lanes.h"
@@ -235,18 +236,16 @@ class Match {
   Choice choice_;
 };
 
-class ChoiceVectorizer {
+class ChoiceVectorizer : private LoopContext {
  public:
   ChoiceVectorizer(const PrimFunc& func, PassContext& context)
-      : target_(context.target), private_(private_memory(func, context)), variables_(func, analyzer_) {
-    assume_sizes(func, analyzer_);
-  }
+      : LoopContext(func), target_(context.target), private_(private_memory(func, context)) {}
 
   Stmt run(const Stmt& body) {
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return visit_loop(loop, r); },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
-          if (let->value.dtype().is_integral()) variables_.note(let->var, let->value);
+          note(*let);
           return r.descend(let);
         },
         [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
@@ -254,17 +253,16 @@ class ChoiceVectorizer {
 
  private:
   Stmt visit_loop(const Ref<For>& loop, Rewriter& r) {
-    analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
-    variables_.enter(*loop);
     in_vector_ += loop->kind == ForKind::kVectorized;
-    Stmt after;
-    if (loop->kind == ForKind::kSerial && loop->annotations.empty() && in_vector_ == 0) {
-      auto choice = Match().run(loop->body);
-      if (choice && fits(*choice, loop)) after = vectors(*choice, loop);
-    }
-    if (!after.defined()) after = r.descend(loop);
+    Stmt after = inside(*loop, [&] {
+      Stmt vector;
+      if (loop->kind == ForKind::kSerial && loop->annotations.empty() && in_vector_ == 0) {
+        auto choice = Match().run(loop->body);
+        if (choice && fits(*choice, loop)) vector = vectors(*choice, loop);
+      }
+      return vector.defined() ? vector : r.descend(loop);
+    });
     in_vector_ -= loop->kind == ForKind::kVectorized;
-    variables_.leave(*loop);
     return after;
   }
 
@@ -349,25 +347,17 @@ class ChoiceVectorizer {
                           tilewright::loop(strip, strips, lanes.step(*loop, loop->min + strip * width))};
     if (extent && *extent % width != 0) all.push_back(lanes.step(*loop, loop->min + (*extent - width)));
     Stmt rest;
-    if (!extent) {
-      Expr done = strips * width;
-      rest = as_written(*loop, done, loop->extent - done);
-    }
-    all.push_back(lanes.end(rest, as_written(*loop, zero(type), loop->extent)));
+    if (!extent) rest = as_written(loop, strips * width);
+    all.push_back(lanes.end(rest, as_written(loop, zero(type))));
     Stmt after = lanes.with_memory(seq(std::move(all)));
     if (extent) return after;
-    return make<IfThenElse>(
-        {ge(loop->extent, constant(type, width)), after, as_written(*loop, zero(type), loop->extent)});
+    return make<IfThenElse>({ge(loop->extent, constant(type, width)), after, as_written(loop, zero(type))});
   }
 
-  /// Part of the loop as it was, which later passes leave so.
-  static Stmt as_written(const For& loop, const Expr& begin, const Expr& extent) {
-    For copy = loop;
-    copy.loop_var = make<Var>(*loop.loop_var);
-    copy.min = zero(loop.loop_var.dtype());
-    copy.extent = extent;
+  /// The loop as it was, behind so many iterations: later passes leave it so.
+  static Stmt as_written(const Ref<For>& loop, const Expr& done) {
+    For copy = *remainder(loop, done);
     copy.annotations.set(kUnrollHint, i32(1));
-    copy.body = renew_defs(substitute_folding(loop.body, loop.loop_var, loop.min + begin + copy.loop_var));
     return make<For>(std::move(copy));
   }
 
@@ -492,8 +482,6 @@ class ChoiceVectorizer {
 
   const Target& target_;
   std::unordered_set<NodeRef> private_;
-  arith::Analyzer analyzer_;
-  IndexVariables variables_;
   int in_vector_ = 0;
 };
 

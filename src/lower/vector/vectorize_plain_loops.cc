@@ -23,6 +23,7 @@
 #include "ir/numeric.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/loops/cut_loops.h"
 #include "lower/passes.h"
 #include "lower/vector/lane_independence.h"
 #include "lower/vector/vector_math.h"
@@ -502,30 +503,19 @@ class PlainLoopVectorizer {
     int64_t width = vector_lanes(context_.target, std::max(widest_element(loop->body), 32));
     auto extent = const_int(loop->extent);
     if (extent && *extent <= width) return vectorized(loop);
-    return strips(loop, width);
+    return in_strips(loop, width);
   }
 
   /// A parallel loop over vectors of kCutRegisters registers.
   Stmt parallel_vectors(const Ref<For>& loop) {
-    return strips(loop, kCutRegisters * vector_lanes(context_.target, widest_element(loop->body)));
+    return in_strips(loop, kCutRegisters * vector_lanes(context_.target, widest_element(loop->body)));
   }
 
   /// The loop over vectors of so many lanes.
-  Stmt strips(const Ref<For>& loop, int64_t width) {
-    DataType type = loop->loop_var.dtype();
-    Ref<Var> lane = make<Var>(*loop->loop_var);
-    Ref<Var> outer = var(loop->loop_var->name_hint + "_0", type);
-    Expr offset = outer * width + lane;
-    Stmt body = substitute_folding(loop->body, loop->loop_var, loop->min + offset);
-    auto extent = const_int(loop->extent);
-    if (!extent || *extent % width != 0) body = make<IfThenElse>({lt(offset, loop->extent), body, {}});
-    For copy = *loop;
-    copy.loop_var = outer;
-    copy.min = zero(type);
-    copy.extent = extent ? int_imm(type, (*extent + width - 1) / width)
-                         : floordiv(loop->extent + (width - 1), constant(type, width));
-    copy.body = vectorized(tilewright::loop(lane, int_imm(type, width), body).cast<For>());
-    return make<For>(std::move(copy), loop.span());
+  static Stmt in_strips(const Ref<For>& loop, int64_t width) {
+    int64_t copies = 1;
+    return strips(loop, written_out(loop->body, copies), make<Var>(*loop->loop_var), width, ForKind::kVectorized,
+                  loop->kind);
   }
 
   PassContext& context_;

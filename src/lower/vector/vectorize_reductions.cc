@@ -27,6 +27,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/loops/cut_loops.h"
 #include "lower/loops/index_variables.h"
 #include "lower/passes.h"
 #include "lower/vector/join_lanes.h"
@@ -70,12 +71,10 @@ struct Frame {
   Jam jam;                      ///< of this loop
 };
 
-class LanesOfReductions {
+class LanesOfReductions : private LoopContext {
  public:
   LanesOfReductions(const PrimFunc& func, PassContext& context)
-      : target_(context.target), private_(private_memory(func, context)), variables_(func, analyzer_) {
-    assume_sizes(func, analyzer_);
-  }
+      : LoopContext(func), target_(context.target), private_(private_memory(func, context)) {}
 
   Stmt run(const Stmt& body) {
 #define TW_ENTER(Name) [&](const Ref<Name>& node, Rewriter& r) -> Stmt { return enter(node, r); }
@@ -84,7 +83,7 @@ class LanesOfReductions {
         TW_ENTER(IfThenElse), TW_ENTER(Allocate), TW_ENTER(AllocateConst), TW_ENTER(DeclBuffer), TW_ENTER(AttrStmt),
         TW_ENTER(AssertStmt), TW_ENTER(While),
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
-          if (let->value.dtype().is_integral()) variables_.note(let->var, let->value);
+          note(*let);
           return enter(let, r);
         },
         [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
@@ -101,14 +100,15 @@ class LanesOfReductions {
   }
 
   Stmt enter_loop(const Ref<For>& loop, Rewriter& r) {
-    analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
-    variables_.enter(*loop);
     path_.emplace_back(loop);
-    Stmt after = loop->kind == ForKind::kVectorized ? vectors(loop) : Stmt(r.descend(loop));
-    variables_.leave(*loop);
+    Stmt after =
+        inside(*loop, [&] { return loop->kind == ForKind::kVectorized ? vectors(loop) : Stmt(r.descend(loop)); });
     Frame frame = std::move(path_.back());
     path_.pop_back();
-    if (frame.jam.copies > 1) after = jammed(after.cast<For>(), frame.jam);
+    if (frame.jam.copies > 1) {
+      Ref<For> whole = after.cast<For>();
+      after = strips(whole, whole->body, frame.jam.copy, frame.jam.copies, ForKind::kUnrolled, whole->kind);
+    }
     for (const Reduction& reduction : frame.ends) after = with_lanes(reduction, after);
     return after;
   }
@@ -316,7 +316,8 @@ class LanesOfReductions {
       auto it = steps.find(s);
       return it == steps.end() ? Stmt(s) : it->second;
     });
-    return strips(loop, lane, width, body);
+    if (extent && *extent <= width) return strip(*loop, body, zero(lane.dtype()), lane, width, ForKind::kVectorized);
+    return strips(loop, body, lane, width, ForKind::kVectorized, ForKind::kSerial);
   }
 
   /// Of the loop around the vectors, so many iterations at a time that as many vectors as are wanted are in flight.
@@ -344,42 +345,7 @@ class LanesOfReductions {
     return at;
   }
 
-  static Stmt strips(const Ref<For>& loop, const Ref<Var>& lane, int64_t width, const Stmt& body) {
-    DataType type = loop->loop_var.dtype();
-    auto extent = const_int(loop->extent);
-    bool several = !extent || *extent > width;
-    Ref<Var> strip = var(loop->loop_var->name_hint + "_0", type);
-    Expr offset = several ? strip * width + lane : Expr(lane);
-    Stmt inner = substitute_folding(body, loop->loop_var, loop->min + offset);
-    if (!extent || *extent % width != 0) inner = make<IfThenElse>({lt(offset, loop->extent), inner, {}});
-    Stmt vector = tilewright::loop(lane, int_imm(type, width), inner, ForKind::kVectorized);
-    if (!several) return vector;
-    For copy = *loop;
-    copy.loop_var = strip;
-    copy.min = zero(type);
-    copy.extent = extent ? Expr(int_imm(type, (*extent + width - 1) / width))
-                         : floordiv(loop->extent + (width - 1), constant(type, width));
-    copy.kind = ForKind::kSerial;
-    copy.body = vector;
-    return make<For>(std::move(copy), loop.span());
-  }
-
   // ---- around it
-
-  static Stmt jammed(const Ref<For>& loop, const Jam& jam) {
-    DataType type = loop->loop_var.dtype();
-    int64_t extent = *const_int(loop->extent);
-    Ref<Var> group = var(loop->loop_var->name_hint + "_0", type);
-    Expr at = group * jam.copies + jam.copy;
-    Stmt body = substitute_folding(loop->body, loop->loop_var, loop->min + at);
-    if (extent % jam.copies != 0) body = make<IfThenElse>({lt(at, loop->extent), body, {}});
-    For copy = *loop;
-    copy.loop_var = group;
-    copy.min = zero(type);
-    copy.extent = int_imm(type, (extent + jam.copies - 1) / jam.copies);
-    copy.body = tilewright::loop(jam.copy, int_imm(type, jam.copies), body, ForKind::kUnrolled);
-    return make<For>(std::move(copy), loop.span());
-  }
 
   static Stmt with_lanes(const Reduction& reduction, const Stmt& inner) {
     const Ref<Buffer>& lanes = reduction.lanes;
@@ -434,8 +400,6 @@ class LanesOfReductions {
 
   const Target& target_;
   std::unordered_set<NodeRef> private_;
-  arith::Analyzer analyzer_;
-  IndexVariables variables_;
   std::vector<Frame> path_;
 };
 

@@ -1,0 +1,78 @@
+// Loops in parts: strips of as many iterations as a vector has lanes, what is left behind them, and the iterations
+// before, in and behind a middle where conditions are known.
+#pragma once
+
+#include <optional>
+
+#include "arith/analyzer.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/loops/condition_line.h"
+#include "lower/loops/index_variables.h"
+
+namespace tilewright::lower {
+
+/// `body` for the iterations first + lane of a loop, counted from its start, of which those behind its end do nothing.
+Stmt strip(const For& loop, const Stmt& body, const Expr& first, const Ref<Var>& lane, int64_t width, ForKind kind);
+/// A loop of kind `outer` over such strips.
+///
+///   for i in range(n): body(i)         for i_0 in range((n + width - 1) // width):
+///                                        for lane in KIND(width):
+///                                          if i_0 * width + lane < n: body(i_0 * width + lane)
+Stmt strips(const Ref<For>& loop, const Stmt& body, const Ref<Var>& lane, int64_t width, ForKind kind, ForKind outer);
+/// A copy of the loop without its first `done` iterations.
+Ref<For> remainder(const Ref<For>& loop, const Expr& done);
+/// The iterations [begin, begin + extent) of a loop.
+Ref<For> part_of(const Ref<For>& loop, const Expr& begin, const Expr& extent);
+/// The first iteration alone.
+Stmt first_iteration(const For& loop);
+
+/// What the annotation "pragma_loop_partition_hint" of a loop says.
+std::optional<bool> partition_hint(const For& loop);
+
+/// For passes that cut loops where conditions change.
+class LoopCutter : protected LoopContext {
+ public:
+  using LoopContext::LoopContext;
+
+ protected:
+  /// Calls `condition` for the conditions of branches in the loop and `store` for its stores, both with what is defined
+  /// around them in the loop.
+  template <class F, class G>
+  void walk(const For& loop, const F& condition, const G& store) {
+    Inside around;
+    around.defined.insert(loop.loop_var);
+    auto look = [&] {
+      visit(
+          loop.body,
+          [&](const Ref<For>& nested, Visitor& v) {
+            around.ranges[nested->loop_var] = arith::IntSet::of_range(range(nested->min, nested->extent));
+            around.defined.insert(nested->loop_var);
+            inside(*nested, [&] { return v(nested->body), true; });
+          },
+          [&](const Ref<LetStmt>& let, Visitor& v) {
+            // What it reads may be another number where a condition of the loop is asked.
+            bool is_index = let->value.dtype().is_integral() && variables_.note(let->var, let->value);
+            if (is_index) around.ranges[let->var] = arith::IntSet::point(let->value);
+            around.defined.insert(let->var);
+            v(let->body);
+          },
+          [&](const Ref<IfThenElse>& branch, Visitor& v) {
+            condition(branch->condition, around);
+            v(branch->then_case);
+            v(branch->else_case);
+          },
+          [&](const Ref<BufferStore>& s, Visitor&) { store(*s, around); }, [&](const Ref<Evaluate>&, Visitor&) {});
+      return true;
+    };
+    inside(loop, look);
+  }
+
+  /// A parallel loop is not cut, since two of them would wait for each other: it branches. Iterations in [low, high)
+  /// run `middle`, others `edges`, both through `r`; a null end is the loop's own.
+  Stmt branch(const Ref<For>& loop, const Expr& low, const Expr& high, const Stmt& middle, const Stmt& edges,
+              Rewriter& r);
+};
+
+}  // namespace tilewright::lower
