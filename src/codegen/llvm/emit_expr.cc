@@ -53,34 +53,11 @@ llvm::Value* FunctionEmitter::emit(const Expr& e) {
       return state_.text(e.as<StringImm>()->value);
     case Kind::kCast:
       return emit_cast(e.as<Cast>()->value, e.dtype());
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return emit_binary(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b);
-    case Kind::kAdd:
-    case Kind::kSub: {
-      if (Value* fused = emit_fused(e)) return fused;
-      const Add* add = e.as<Add>();
-      return add ? emit_binary(Kind::kAdd, add->a, add->b) : emit_binary(Kind::kSub, e.as<Sub>()->a, e.as<Sub>()->b);
-    }
-      TW_CASE(Mul)
-      TW_CASE(Div)
-      TW_CASE(Mod)
-      TW_CASE(FloorDiv)
-      TW_CASE(FloorMod)
-      TW_CASE(Min)
-      TW_CASE(Max)
-      TW_CASE(EQ)
-      TW_CASE(NE)
-      TW_CASE(LT)
-      TW_CASE(LE)
-      TW_CASE(GT)
-      TW_CASE(GE)
-#undef TW_CASE
     case Kind::kAnd:
     case Kind::kOr: {
       bool is_and = e.is<And>();
-      const Expr& a = is_and ? e.as<And>()->a : e.as<Or>()->a;
-      const Expr& b = is_and ? e.as<And>()->b : e.as<Or>()->b;
+      const auto [left, right] = binary_operands(e);
+      const Expr &a = *left, &b = *right;
       // The right side is evaluated only where the left side does not decide, which matters when it loads.
       if (e.dtype().is_scalar() && !is_cheap(b)) {
         return is_and ? emit_if_then_else(a, b, bool_imm(false)) : emit_if_then_else(a, bool_imm(true), b);
@@ -105,9 +82,7 @@ llvm::Value* FunctionEmitter::emit(const Expr& e) {
       return lanes_of(emit(e.as<Broadcast>()->value), e.dtype().lanes);
     case Kind::kLet: {
       const Let& let = *e.as<Let>();
-      auto interval = interval_of(let.value);
-      bind(let.var, emit(let.value));
-      if (interval) bindings_[let.var].interval = interval;
+      bind_let(let.var, let.value);
       return emit(let.body);
     }
     case Kind::kCall:
@@ -115,41 +90,44 @@ llvm::Value* FunctionEmitter::emit(const Expr& e) {
     case Kind::kShuffle:
       return emit_shuffle(*e.as<Shuffle>());
     default:
-      return unsupported(e.dtype(), "no code can be generated for a " + std::string(kind_name(e.kind())));
+      break;
   }
+  const BinaryOperands operands = binary_operands(e);
+  if (!operands) return unsupported(e.dtype(), "no code can be generated for a " + std::string(kind_name(e.kind())));
+  Value* fused = emit_fused(e);
+  return fused ? fused : emit_binary(e.kind(), *operands.a, *operands.b);
 }
 
 // ---- variables ---------------------------------------------------------------------------------------------------
 
-void FunctionEmitter::bind(const Ref<Var>& v, Value* value) {
-  DataType type = v.dtype();
-  Binding binding;
-  binding.depth = depth_;
-  if (type.is_integral() && !type.is_bool() && type.is_scalar()) {
-    llvm::Type* i64 = builder_.getInt64Ty();
-    if (value->getType() != i64) {
-      value = type.is_int() ? builder_.CreateSExt(value, i64) : builder_.CreateZExt(value, i64);
-    }
-    binding.wide = true;
-    if (v->is_size || (type.is_uint() && type.bits < 64)) {
-      binding.interval = Interval{0, type.bits == 64 ? INT64_MAX : int_max(type)};
-    } else if (type.bits < 64) {
-      binding.interval = Interval{int_min(type), int_max(type)};
-    }
+void FunctionEmitter::put(const Ref<Var>& v, Value* value) {
+  const DataType type = v.dtype();
+  llvm::Type* i64 = builder_.getInt64Ty();
+  if (is_held_at_64_bits(type) && value->getType() != i64) {
+    value = type.is_int() ? builder_.CreateSExt(value, i64) : builder_.CreateZExt(value, i64);
   }
-  binding.value = value;
-  bindings_[v] = binding;
+  values_[v] = value;
+}
+
+void FunctionEmitter::bind(const Ref<Var>& v, Value* value) {
+  index_.define(v);
+  put(v, value);
 }
 
 void FunctionEmitter::bind(const Ref<Var>& v, Value* value, Interval interval) {
-  bind(v, value);
-  bindings_[v].interval = interval;
+  index_.define(v, interval);
+  put(v, value);
 }
 
-void FunctionEmitter::bind_argument(const Ref<Var>& v, Value* value, int64_t alignment) {
-  bind(v, value);
-  bindings_[v].alignment = alignment;
-  bindings_[v].unique = true;
+void FunctionEmitter::bind_pointer(const Ref<Var>& v, Value* value, int64_t alignment, bool unique) {
+  index_.define_pointer(v, alignment, unique);
+  put(v, value);
+}
+
+void FunctionEmitter::bind_let(const Ref<Var>& v, const Expr& value) {
+  Value* result = emit(value);
+  index_.define(v, value);
+  put(v, result);
 }
 
 void FunctionEmitter::bind_size(const Ref<Var>& v, Value* value) {
@@ -157,13 +135,12 @@ void FunctionEmitter::bind_size(const Ref<Var>& v, Value* value) {
 }
 
 llvm::Value* FunctionEmitter::emit_var(const Ref<Var>& v) {
-  auto it = bindings_.find(v);
-  if (it == bindings_.end()) {
+  auto it = values_.find(v);
+  if (it == values_.end()) {
     state_.fail(internal_error("codegen/unbound-variable", "variable '" + v->name_hint + "' is used but not defined"));
     return poison(v.dtype());
   }
-  const Binding& binding = it->second;
-  return binding.wide ? builder_.CreateTrunc(binding.value, element_type(v.dtype())) : binding.value;
+  return is_held_at_64_bits(v.dtype()) ? builder_.CreateTrunc(it->second, element_type(v.dtype())) : it->second;
 }
 
 // ---- operators ---------------------------------------------------------------------------------------------------
@@ -174,7 +151,7 @@ llvm::Value* FunctionEmitter::emit_binary(Kind kind, const Expr& a, const Expr& 
   Value* x = emit(a);
   Value* y = emit(b);
   if (division && type.is_integral()) {
-    return emit_division(kind, type, x, y, is_nonnegative(a) && is_nonnegative(b));
+    return emit_division(kind, type, x, y, index_.is_nonnegative(a) && index_.is_nonnegative(b));
   }
   bool compare = kind >= Kind::kEQ && kind <= Kind::kGE;
   if (!is_narrow_float(type)) return compare ? emit_compare(kind, type, x, y) : emit_arithmetic(kind, type, x, y);
@@ -301,10 +278,11 @@ llvm::Value* FunctionEmitter::emit_division(Kind kind, DataType type, Value* a, 
 
 llvm::Value* FunctionEmitter::emit_fused(const Expr& e) {
   DataType type = e.dtype();
-  if (!state_.has_fma || type.code != TypeCode::kFloat || type.bits < 32) return nullptr;
   bool subtracts = e.is<Sub>();
-  const Expr& a = subtracts ? e.as<Sub>()->a : e.as<Add>()->a;
-  const Expr& b = subtracts ? e.as<Sub>()->b : e.as<Add>()->b;
+  if (!subtracts && !e.is<Add>()) return nullptr;
+  if (!state_.has_fma || type.code != TypeCode::kFloat || type.bits < 32) return nullptr;
+  const auto [left, right] = binary_operands(e);
+  const Expr &a = *left, &b = *right;
   auto fuse = [&](Value* x, Value* y, Value* z) {
     return builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {x->getType()}, {x, y, z});
   };
@@ -480,93 +458,6 @@ llvm::Value* FunctionEmitter::emit_if_then_else(const Expr& condition, const Exp
   phi->addIncoming(a, then_block);
   phi->addIncoming(b, else_block);
   return phi;
-}
-
-namespace {
-
-/// The interval, unless the arithmetic could have wrapped in the type.
-std::optional<Interval> unless_wrapped(DataType type, __int128 low, __int128 high) {
-  if (type.is_uint() && type.bits == 64) return std::nullopt;
-  if (low < int_min(type.element()) || high > int_max(type.element())) return std::nullopt;
-  return Interval{static_cast<int64_t>(low), static_cast<int64_t>(high)};
-}
-
-std::optional<Interval> combine(Kind kind, DataType type, const Interval& a, const Interval& b) {
-  using Wide = __int128;
-  switch (kind) {
-    case Kind::kAdd:
-      return unless_wrapped(type, Wide{a.low} + b.low, Wide{a.high} + b.high);
-    case Kind::kSub:
-      return unless_wrapped(type, Wide{a.low} - b.high, Wide{a.high} - b.low);
-    case Kind::kMul: {
-      Wide corners[] = {Wide{a.low} * b.low, Wide{a.low} * b.high, Wide{a.high} * b.low, Wide{a.high} * b.high};
-      return unless_wrapped(type, *std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4));
-    }
-    case Kind::kFloorDiv:
-      if (b.low < 1) return std::nullopt;
-      return Interval{std::min(floor_div(a.low, b.low), floor_div(a.low, b.high)),
-                      std::max(floor_div(a.high, b.low), floor_div(a.high, b.high))};
-    case Kind::kFloorMod:
-      if (b.low < 1) return std::nullopt;
-      return Interval{0, a.low >= 0 ? std::min(a.high, b.high - 1) : b.high - 1};
-    case Kind::kMin:
-      return Interval{std::min(a.low, b.low), std::min(a.high, b.high)};
-    case Kind::kMax:
-      return Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
-    default:
-      return std::nullopt;
-  }
-}
-
-}  // namespace
-
-std::optional<Interval> FunctionEmitter::interval_of(const Expr& e) const {
-  auto binary = [&](const Expr& a, const Expr& b) -> std::optional<Interval> {
-    auto x = interval_of(a);
-    auto y = x ? interval_of(b) : std::nullopt;
-    return y ? combine(e.kind(), e.dtype(), *x, *y) : std::nullopt;
-  };
-  switch (e.kind()) {
-    case Kind::kIntImm:
-      return Interval{e.as<IntImm>()->value, e.as<IntImm>()->value};
-    case Kind::kVar: {
-      auto it = bindings_.find(e);
-      return it == bindings_.end() ? std::nullopt : it->second.interval;
-    }
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return binary(e.as<Name>()->a, e.as<Name>()->b);
-      TW_CASE(Add)
-      TW_CASE(Sub)
-      TW_CASE(Mul)
-      TW_CASE(FloorDiv)
-      TW_CASE(FloorMod)
-      TW_CASE(Min)
-      TW_CASE(Max)
-#undef TW_CASE
-    case Kind::kCast: {
-      const Expr& value = e.as<Cast>()->value;
-      if (!value.dtype().is_integral() || !e.dtype().is_integral()) return std::nullopt;
-      auto inner = interval_of(value);
-      return inner ? unless_wrapped(e.dtype(), inner->low, inner->high) : std::nullopt;
-    }
-    case Kind::kBroadcast:
-      return interval_of(e.as<Broadcast>()->value);
-    case Kind::kRamp: {
-      const Ramp& ramp = *e.as<Ramp>();
-      auto base = interval_of(ramp.base), stride = interval_of(ramp.stride);
-      if (!base || !stride) return std::nullopt;
-      auto steps = combine(Kind::kMul, e.dtype(), {0, e.dtype().lanes - 1}, *stride);
-      return steps ? combine(Kind::kAdd, e.dtype(), *base, *steps) : std::nullopt;
-    }
-    default:
-      return std::nullopt;
-  }
-}
-
-bool FunctionEmitter::is_nonnegative(const Expr& e) const {
-  auto interval = interval_of(e);
-  return interval && interval->low >= 0;
 }
 
 }  // namespace tilewright::codegen

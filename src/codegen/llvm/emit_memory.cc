@@ -1,8 +1,4 @@
 // Memory: addresses, loads and stores.
-//
-// An index is taken apart into c0 + c1 * x1 + c2 * x2 + ..., and the address is built from the outermost loop's part to
-// the innermost, the constant last:  ((data + outer) + inner) + c0. Loop-invariant parts then leave their loops, rows
-// of a register tile share one pointer, and the constants become displacements of the instructions.
 #include <bit>
 #include <numeric>
 
@@ -12,9 +8,6 @@
 
 namespace tilewright::codegen {
 namespace {
-
-/// Of loads that take everything between the first and the last element.
-constexpr int64_t kMostStride = 4;
 
 /// Whether a lane of a mask is false whatever runs.
 bool is_never(llvm::Value* mask, unsigned lane) {
@@ -27,67 +20,9 @@ bool is_never(llvm::Value* mask, unsigned lane) {
          (is_never(both->getOperand(0), lane) || is_never(both->getOperand(1), lane));
 }
 
-/// Whether the value at 64 bits is made of those of its operands: unsigned and narrow integers wrap in their type.
-bool has_no_overflow(const Expr& e) { return arith::is_index(e.dtype()) || e.is<IntImm>() || e.is<Var>(); }
-
-struct BinaryOperands {
-  const Expr *a, *b;
-};
-template <class T>
-BinaryOperands operands(const Expr& e) {
-  return {&e.as<T>()->a, &e.as<T>()->b};
-}
-
 }  // namespace
 
 // ---- indices -----------------------------------------------------------------------------------------------------
-
-int FunctionEmitter::depth_of(const Expr& e) const {
-  int depth = 0;
-  visit(
-      e,
-      [&](const Ref<Var>& v) {
-        auto it = bindings_.find(v);
-        if (it != bindings_.end()) depth = std::max(depth, it->second.depth);
-      },
-      // What is in memory may change with every iteration.
-      [&](const Ref<BufferLoad>&, Visitor&) { depth = depth_; });
-  return depth;
-}
-
-void FunctionEmitter::collect_terms(const Expr& e, int64_t factor, LinearIndex& into) const {
-  switch (has_no_overflow(e) ? e.kind() : Kind::kVar) {
-    case Kind::kIntImm:
-      into.constant += factor * e.as<IntImm>()->value;
-      return;
-    case Kind::kAdd:
-      collect_terms(e.as<Add>()->a, factor, into);
-      collect_terms(e.as<Add>()->b, factor, into);
-      return;
-    case Kind::kSub:
-      collect_terms(e.as<Sub>()->a, factor, into);
-      collect_terms(e.as<Sub>()->b, -factor, into);
-      return;
-    case Kind::kMul: {
-      const Mul& product = *e.as<Mul>();
-      if (auto c = const_int(product.b)) return collect_terms(product.a, factor * *c, into);
-      if (auto c = const_int(product.a)) return collect_terms(product.b, factor * *c, into);
-      break;
-    }
-    case Kind::kCast:
-      if (arith::is_widening_index_cast(*e.as<Cast>())) return collect_terms(e.as<Cast>()->value, factor, into);
-      break;
-    default:
-      break;
-  }
-  for (Term& term : into.terms) {
-    if (term.value == e) {
-      term.factor += factor;
-      return;
-    }
-  }
-  into.terms.push_back({e, factor, depth_of(e)});
-}
 
 /// The value of a scalar integer expression at 64 bits. Arithmetic of int32 and int64 is done there, since it does not
 /// overflow; that of unsigned and of narrow integers wraps in its type.
@@ -109,38 +44,21 @@ llvm::Value* FunctionEmitter::emit_index(const Expr& e) {
       case Kind::kMax:
         return builder_.CreateSelect(emit_compare(e.is<Min>() ? Kind::kLT : Kind::kGT, wide, a, b), a, b);
       default:
-        return emit_division(e.kind(), wide, a, b, is_nonnegative(*operand.a) && is_nonnegative(*operand.b));
+        return emit_division(e.kind(), wide, a, b,
+                             index_.is_nonnegative(*operand.a) && index_.is_nonnegative(*operand.b));
     }
   };
   switch (has_no_overflow(e) ? e.kind() : Kind::kCall) {
     case Kind::kIntImm:
       return llvm::ConstantInt::get(i64, static_cast<uint64_t>(e.as<IntImm>()->value));
     case Kind::kVar: {
-      auto it = bindings_.find(e);
-      if (it != bindings_.end() && it->second.wide) return it->second.value;
+      auto it = values_.find(e);
+      if (it != values_.end() && is_held_at_64_bits(type)) return it->second;
       break;
     }
     case Kind::kCast:
       if (arith::is_widening_index_cast(*e.as<Cast>())) return emit_index(e.as<Cast>()->value);
       break;
-    case Kind::kAdd:
-      return binary(operands<Add>(e));
-    case Kind::kSub:
-      return binary(operands<Sub>(e));
-    case Kind::kMul:
-      return binary(operands<Mul>(e));
-    case Kind::kDiv:
-      return binary(operands<Div>(e));
-    case Kind::kMod:
-      return binary(operands<Mod>(e));
-    case Kind::kFloorDiv:
-      return binary(operands<FloorDiv>(e));
-    case Kind::kFloorMod:
-      return binary(operands<FloorMod>(e));
-    case Kind::kMin:
-      return binary(operands<Min>(e));
-    case Kind::kMax:
-      return binary(operands<Max>(e));
     case Kind::kSelect: {
       const Select& s = *e.as<Select>();
       Value* test = emit(s.condition);
@@ -150,44 +68,28 @@ llvm::Value* FunctionEmitter::emit_index(const Expr& e) {
     default:
       break;
   }
+  if (BinaryOperands operands = binary_operands(e); operands && has_no_overflow(e)) return binary(operands);
   Value* value = emit(e);
   return type.is_int() ? builder_.CreateSExt(value, i64) : builder_.CreateZExt(value, i64);
 }
 
 llvm::Value* FunctionEmitter::address(const Ref<Buffer>& buffer, const Expr& index) {
   Value* pointer = emit_var(buffer->data);
-  LinearIndex linear;
-  collect_terms(index, buffer->dtype.lanes, linear);
-  std::stable_sort(linear.terms.begin(), linear.terms.end(),
-                   [](const Term& a, const Term& b) { return a.depth < b.depth; });
+  const IndexAnalysis::Linear linear = index_.linear(*buffer, index);
   llvm::Type* element = storage_type(buffer->dtype.element());
   for (size_t i = 0; i < linear.terms.size();) {
     Value* sum = nullptr;
     int depth = linear.terms[i].depth;
     for (; i < linear.terms.size() && linear.terms[i].depth == depth; ++i) {
-      const Term& term = linear.terms[i];
-      if (term.factor == 0) continue;
+      const IndexAnalysis::Term& term = linear.terms[i];
       Value* value = emit_index(term.value);
       if (term.factor != 1) value = builder_.CreateNSWMul(value, builder_.getInt64(static_cast<uint64_t>(term.factor)));
       sum = sum ? builder_.CreateNSWAdd(sum, value) : value;
     }
-    if (sum) pointer = builder_.CreateGEP(element, pointer, sum);
+    pointer = builder_.CreateGEP(element, pointer, sum);
   }
   if (linear.constant) pointer = builder_.CreateConstGEP1_64(element, pointer, static_cast<uint64_t>(linear.constant));
   return pointer;
-}
-
-/// The largest power of two, up to 64, that divides the address of the access.
-int64_t FunctionEmitter::known_alignment(const Ref<Buffer>& buffer, const Expr& index) const {
-  auto it = bindings_.find(buffer->data);
-  int64_t bytes = buffer->dtype.bytes();
-  int64_t result = it == bindings_.end() ? bytes : std::max<int64_t>(it->second.alignment, bytes);
-  LinearIndex linear;
-  collect_terms(index, buffer->dtype.lanes, linear);
-  result = std::gcd(result, linear.constant * bytes);
-  for (const Term& term : linear.terms) result = std::gcd(result, term.factor * bytes);
-  result = std::max<int64_t>(result, 1);
-  return std::min<int64_t>(result & -result, 64);
 }
 
 // ---- values in memory --------------------------------------------------------------------------------------------
@@ -208,8 +110,8 @@ llvm::Value* FunctionEmitter::to_storage(Value* value, DataType type) {
 /// A masked load by registers, where some hold no lane that is ever loaded: LLVM 19 loads such a part without its mask
 /// when it takes the vector apart itself. Null where there is no such part.
 llvm::Value* FunctionEmitter::load_parts(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask) {
-  const int part = state_.target.vector_bits / (8 * buffer->dtype.bytes());
-  if (part < 1 || lanes <= part || lanes % part != 0 || !std::has_single_bit(static_cast<unsigned>(lanes / part))) {
+  const int part = static_cast<int>(vector_lanes(state_.target, 8 * buffer->dtype.bytes()));
+  if (lanes <= part || lanes % part != 0 || !std::has_single_bit(static_cast<unsigned>(lanes / part))) {
     return nullptr;
   }
   auto is_empty = [&](int first) {
@@ -238,7 +140,7 @@ llvm::Value* FunctionEmitter::load_contiguous(const Ref<Buffer>& buffer, const E
   llvm::Type* element = storage_type(buffer->dtype.element());
   llvm::Type* type = element;
   if (lanes > 1 || mask) type = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
-  llvm::Align align(static_cast<uint64_t>(known_alignment(buffer, base)));
+  llvm::Align align(static_cast<uint64_t>(index_.alignment_of(*buffer, base)));
   Value* pointer = address(buffer, base);
   Value* value;
   if (mask) {
@@ -252,7 +154,7 @@ llvm::Value* FunctionEmitter::load_contiguous(const Ref<Buffer>& buffer, const E
 }
 
 void FunctionEmitter::store_contiguous(const Ref<Buffer>& buffer, const Expr& base, Value* value, Value* mask) {
-  llvm::Align align(static_cast<uint64_t>(known_alignment(buffer, base)));
+  llvm::Align align(static_cast<uint64_t>(index_.alignment_of(*buffer, base)));
   Value* pointer = address(buffer, base);
   if (!mask) {
     builder_.CreateAlignedStore(value, pointer, align);
@@ -282,11 +184,10 @@ llvm::Value* FunctionEmitter::lane_addresses(const Ref<Buffer>& buffer, const Ex
   return builder_.CreateGEP(element, emit_var(buffer->data), offsets);
 }
 
-/// The address of one lane. Lanes of a ramp with a constant stride share a pointer.
-llvm::Value* FunctionEmitter::lane_address(const Ref<Buffer>& buffer, const Expr& index, Value* pointers, int lane) {
-  if (const Ramp* ramp = index.as<Ramp>()) {
-    if (const_int(ramp->stride)) return address(buffer, ramp->base + ramp->stride * lane);
-  }
+/// The address of one lane. Lanes a constant number of elements apart share a pointer.
+llvm::Value* FunctionEmitter::lane_address(const Ref<Buffer>& buffer, const LaneLayout& layout, Value* pointers,
+                                           int lane) {
+  if (layout.form == LaneLayout::kStrided) return address(buffer, layout.first + layout.stride * lane);
   return builder_.CreateExtractElement(pointers, static_cast<uint64_t>(lane));
 }
 
@@ -333,26 +234,24 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
   llvm::Type* element = storage_type(buffer->dtype);
   llvm::Type* vector = llvm::FixedVectorType::get(element, type.lanes);
   llvm::Align align(buffer->dtype.bytes());
-  const Ramp* ramp = index.as<Ramp>();
-  bool needs_pointers = mask || !ramp || !const_int(ramp->stride);
-  Value* pointers = needs_pointers ? lane_addresses(buffer, index) : nullptr;
+  const LaneLayout layout = lane_layout(*buffer, index);
+  Value* pointers = mask || layout.form != LaneLayout::kStrided ? lane_addresses(buffer, index) : nullptr;
   if (mask) {
     return from_storage(
         builder_.CreateMaskedGather(vector, pointers, align, mask, llvm::Constant::getNullValue(vector)), type);
   }
-  auto stride = ramp ? const_int(ramp->stride) : std::nullopt;
-  int part = std::min<int>(type.lanes, state_.target.vector_bits / (8 * buffer->dtype.bytes()));
-  if (stride && *stride > 1 && *stride <= std::min<int64_t>(kMostStride, part) &&
-      std::has_single_bit(static_cast<unsigned>(type.lanes)) && std::has_single_bit(static_cast<unsigned>(part))) {
+  if (layout.form == LaneLayout::kStrided && loads_between(state_.target, buffer->dtype, type.lanes, layout.stride)) {
+    const int part =
+        static_cast<int>(std::min<int64_t>(type.lanes, vector_lanes(state_.target, 8 * buffer->dtype.bytes())));
     std::vector<Value*> parts;
     for (int lane = 0; lane < type.lanes; lane += part) {
-      parts.push_back(load_strided(buffer, ramp->base + ramp->stride * lane, *stride, part));
+      parts.push_back(load_strided(buffer, layout.first + layout.stride * lane, layout.stride, part));
     }
     return from_storage(concatenate(std::move(parts)), type);
   }
   Value* result = llvm::PoisonValue::get(vector);
   for (int lane = 0; lane < type.lanes; ++lane) {
-    Value* value = builder_.CreateAlignedLoad(element, lane_address(buffer, index, pointers, lane), align);
+    Value* value = builder_.CreateAlignedLoad(element, lane_address(buffer, layout, pointers, lane), align);
     result = builder_.CreateInsertElement(result, value, static_cast<uint64_t>(lane));
   }
   return from_storage(result, type);
@@ -361,16 +260,15 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
 void FunctionEmitter::store_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* value, Value* mask) {
   int lanes = index.dtype().lanes;
   llvm::Align align(buffer->dtype.bytes());
-  const Ramp* ramp = index.as<Ramp>();
-  bool needs_pointers = mask || !ramp || !const_int(ramp->stride);
-  Value* pointers = needs_pointers ? lane_addresses(buffer, index) : nullptr;
+  const LaneLayout layout = lane_layout(*buffer, index);
+  Value* pointers = mask || layout.form != LaneLayout::kStrided ? lane_addresses(buffer, index) : nullptr;
   if (mask) {
     builder_.CreateMaskedScatter(value, pointers, align, mask);
     return;
   }
   for (int lane = 0; lane < lanes; ++lane) {
     Value* element = builder_.CreateExtractElement(value, static_cast<uint64_t>(lane));
-    builder_.CreateAlignedStore(element, lane_address(buffer, index, pointers, lane), align);
+    builder_.CreateAlignedStore(element, lane_address(buffer, layout, pointers, lane), align);
   }
 }
 
@@ -385,19 +283,17 @@ llvm::Value* FunctionEmitter::emit_load(const Ref<BufferLoad>& load) {
   }
   const Expr& index = load->indices[0];
   Value* mask = load->predicate.defined() ? emit(load->predicate) : nullptr;
-  if (index.dtype().is_scalar()) return load_contiguous(buffer, index, type.lanes, mask);
-  if (const Broadcast* same = index.as<Broadcast>(); same && buffer->dtype.is_scalar()) {
+  const LaneLayout layout = lane_layout(*buffer, index);
+  if (layout.form == LaneLayout::kContiguous) return load_contiguous(buffer, layout.first, type.lanes, mask);
+  if (buffer->dtype.is_vector()) return unsupported(type, "gathering vectors from '" + buffer->name + "'");
+  if (layout.form == LaneLayout::kSame) {
     // One element, which is there where any lane asks for it.
     Value* asked = mask ? builder_.CreateOrReduce(mask) : nullptr;
-    return lanes_of(load_contiguous(buffer, same->value, 1, asked), type.lanes);
+    return lanes_of(load_contiguous(buffer, layout.first, 1, asked), type.lanes);
   }
-  const Ramp* ramp = index.as<Ramp>();
-  if (ramp && is_const_int(ramp->stride, 1)) return load_contiguous(buffer, ramp->base, type.lanes, mask);
-  if (buffer->dtype.is_vector()) return unsupported(type, "gathering vectors from '" + buffer->name + "'");
-  if (ramp && is_const_int(ramp->stride, -1)) {
+  if (layout.form == LaneLayout::kReversed) {
     Value* reversed_mask = mask ? builder_.CreateVectorReverse(mask) : nullptr;
-    Value* value = load_contiguous(buffer, ramp->base - (type.lanes - 1), type.lanes, reversed_mask);
-    return builder_.CreateVectorReverse(value);
+    return builder_.CreateVectorReverse(load_contiguous(buffer, layout.first, type.lanes, reversed_mask));
   }
   return load_scattered(buffer, index, mask);
 }
@@ -412,15 +308,13 @@ void FunctionEmitter::emit_store(const Ref<BufferStore>& store) {
   const Expr& index = store->indices[0];
   Value* value = to_storage(emit(store->value), type);
   Value* mask = store->predicate.defined() ? emit(store->predicate) : nullptr;
-  const Ramp* ramp = index.as<Ramp>();
-  if (index.dtype().is_scalar()) {
-    store_contiguous(buffer, index, value, mask);
-  } else if (ramp && is_const_int(ramp->stride, 1)) {
-    store_contiguous(buffer, ramp->base, value, mask);
+  const LaneLayout layout = lane_layout(*buffer, index);
+  if (layout.form == LaneLayout::kContiguous) {
+    store_contiguous(buffer, layout.first, value, mask);
   } else if (buffer->dtype.is_vector()) {
     unsupported(DataType::void_(), "scattering vectors to '" + buffer->name + "'");
-  } else if (ramp && is_const_int(ramp->stride, -1)) {
-    store_contiguous(buffer, ramp->base - (type.lanes - 1), builder_.CreateVectorReverse(value),
+  } else if (layout.form == LaneLayout::kReversed) {
+    store_contiguous(buffer, layout.first, builder_.CreateVectorReverse(value),
                      mask ? builder_.CreateVectorReverse(mask) : nullptr);
   } else {
     store_scattered(buffer, index, value, mask);

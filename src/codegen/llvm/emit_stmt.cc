@@ -11,6 +11,7 @@
 #include "codegen/work.h"
 #include "ir/annotations.h"
 #include "ir/numeric.h"
+#include "ir/strides.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 
@@ -77,12 +78,7 @@ void FunctionEmitter::emit(const Stmt& s) {
       return;
     case Kind::kLetStmt: {
       const LetStmt& let = *s.as<LetStmt>();
-      auto interval = interval_of(let.value);
-      bind(let.var, emit(let.value));
-      if (auto known = bindings_.find(let.value); known != bindings_.end()) {
-        bindings_[let.var].alignment = known->second.alignment;
-      }
-      if (interval) bindings_[let.var].interval = interval;
+      bind_let(let.var, let.value);
       return emit(let.body);
     }
     case Kind::kAttrStmt:
@@ -148,20 +144,12 @@ void FunctionEmitter::attach_loop_hints(llvm::BranchInst* latch, const For& loop
 
 /// `runs_once`: there is at least one iteration.
 void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, bool runs_once) {
-  Interval interval{INT64_MIN, INT64_MAX};
-  if (auto min = interval_of(loop.min)) {
-    interval = {min->low, int_max(loop.loop_var.dtype())};
-    auto extent = interval_of(loop.extent);
-    if (extent && !__builtin_add_overflow(min->high, extent->high - 1, &interval.high)) {
-      interval.high = std::max(interval.high, interval.low);
-    }
-  }
   if (is_const_int(loop.extent, 1) && loop.kind != ForKind::kParallel) {
-    bind(loop.loop_var, begin, interval);
+    bind(loop.loop_var, begin, index_.interval_of(loop));
     return emit(loop.body);
   }
   Value* most = iterations_between_polls(loop);
-  if (!most) return emit_iterations(loop, begin, end, runs_once, interval);
+  if (!most) return emit_iterations(loop, begin, end, runs_once);
   // In parts, between which the context is asked whether to go on.
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   llvm::BasicBlock* part = new_block("part");
@@ -179,7 +167,7 @@ void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, boo
   Value* is_last = builder_.CreateICmpSLE(left, most);
   Value* stop = builder_.CreateSelect(is_last, end, builder_.CreateNSWAdd(start, most));
   ++asking_;
-  emit_iterations(loop, start, stop, true, interval);
+  emit_iterations(loop, start, stop, true);
   --asking_;
   builder_.CreateCondBr(is_last, after, ask, llvm::MDBuilder(state_.context()).createLikelyBranchWeights());
   builder_.SetInsertPoint(ask);
@@ -240,7 +228,7 @@ void FunctionEmitter::emit_poll() {
 }
 
 /// The iterations [begin, end).
-void FunctionEmitter::emit_iterations(const For& loop, Value* begin, Value* end, bool runs_once, Interval interval) {
+void FunctionEmitter::emit_iterations(const For& loop, Value* begin, Value* end, bool runs_once) {
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   llvm::BasicBlock* body = new_block(loop.loop_var->name_hint.c_str());
   llvm::BasicBlock* after = new_block("after");
@@ -256,11 +244,11 @@ void FunctionEmitter::emit_iterations(const For& loop, Value* begin, Value* end,
   builder_.SetInsertPoint(body);
   llvm::PHINode* i = builder_.CreatePHI(builder_.getInt64Ty(), 2, loop.loop_var->name_hint);
   i->addIncoming(begin, before);
-  ++depth_;
-  if (depth_ > kDeep) state_.deep.insert(function_);
-  bind(loop.loop_var, i, interval);
+  index_.enter_loop();
+  if (index_.depth() > kDeep) state_.deep.insert(function_);
+  bind(loop.loop_var, i, index_.interval_of(loop));
   emit(loop.body);
-  --depth_;
+  index_.leave_loop();
   Value* next = builder_.CreateNSWAdd(i, builder_.getInt64(1));
   i->addIncoming(next, builder_.GetInsertBlock());
   llvm::BranchInst* latch = builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), body, after);
@@ -280,11 +268,11 @@ void FunctionEmitter::emit_while(const While& loop) {
   builder_.SetInsertPoint(head);
   llvm::PHINode* count = builder_.CreatePHI(builder_.getInt64Ty(), 3, "count");
   count->addIncoming(builder_.getInt64(0), before);
-  ++depth_;
+  index_.enter_loop();
   builder_.CreateCondBr(emit(loop.condition), body, after);
   builder_.SetInsertPoint(body);
   emit(loop.body);
-  --depth_;
+  index_.leave_loop();
   Value* next = builder_.CreateNSWAdd(count, builder_.getInt64(1));
   llvm::BasicBlock* ask = new_block("ask");
   count->addIncoming(next, builder_.GetInsertBlock());
@@ -376,14 +364,9 @@ llvm::Value* FunctionEmitter::emit_size(const Expr& e, Value*& wrong) {
 void FunctionEmitter::emit_allocate(const Allocate& allocate, llvm::function_ref<void()> inside) {
   DataType type = allocate.dtype;
   llvm::Type* element = storage_type(type.element());
-  Expr count = i64(type.lanes);
-  for (const Expr& extent : allocate.extents) count = count * cast(DataType::int_(64), extent);
+  Expr count = element_count(allocate.extents) * type.lanes;
   auto known = const_int(count);
-  auto bind_memory = [&](Value* memory) {
-    bind(allocate.buffer_var, memory);
-    bindings_[allocate.buffer_var].alignment = 64;
-    bindings_[allocate.buffer_var].unique = true;
-  };
+  auto bind_memory = [&](Value* memory) { bind_pointer(allocate.buffer_var, memory, 64, true); };
   bool one_value = known && type.is_vector() && *known == type.lanes;
   if (one_value || (known && stack_bytes_ + *known * type.bytes() <= kMostStackBytes)) {
     // In the entry block, once per call; a slot of registers has the very type of its accesses, so that mem2reg takes
@@ -449,8 +432,7 @@ void FunctionEmitter::emit_constant(const AllocateConst& allocate) {
                                           bytes, allocate.buffer_var->name_hint);
   global->setAlignment(llvm::Align(64));
   global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
-  bind(allocate.buffer_var, global);
-  bindings_[allocate.buffer_var].alignment = 64;
+  bind_pointer(allocate.buffer_var, global, 64, false);
   emit(allocate.body);
 }
 
@@ -464,12 +446,12 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
   std::vector<Ref<Var>> captured;
   for_each_free_var(loop->body, [&](const Ref<Var>& v) {
     if (v == loop->loop_var || std::find(captured.begin(), captured.end(), v) != captured.end()) return;
-    if (bindings_.count(v)) captured.push_back(v);
+    if (values_.contains(v)) captured.push_back(v);
   });
   Value* first = emit_index(loop->min);
   Value* extent = emit_index(loop->extent);
   std::vector<Value*> values{first};
-  for (const Ref<Var>& v : captured) values.push_back(bindings_.at(v).value);
+  for (const Ref<Var>& v : captured) values.push_back(values_.at(v));
   std::vector<llvm::Type*> types;
   for (Value* value : values) types.push_back(value->getType());
   llvm::StructType* closure_type = llvm::StructType::get(c, types);
@@ -490,17 +472,16 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
     FunctionEmitter body(state_, inner);
     body.in_parallel_ = true;
     for (size_t i = 0; i < captured.size(); ++i) {
-      const Binding& binding = bindings_.at(captured[i]);
+      const Ref<Var>& v = captured[i];
       unsigned position = static_cast<unsigned>(i) + 4;
-      Binding copy = binding;
-      copy.value = inner->getArg(position);
-      copy.depth = 0;
-      body.bindings_[captured[i]] = copy;
-      if (!copy.value->getType()->isPointerTy()) continue;
-      if (binding.unique) inner->addParamAttr(position, llvm::Attribute::NoAlias);
-      if (binding.alignment > 1) {
-        inner->addParamAttr(
-            position, llvm::Attribute::getWithAlignment(c, llvm::Align(static_cast<uint64_t>(binding.alignment))));
+      llvm::Argument* argument = inner->getArg(position);
+      body.index_.define(v, index_);
+      body.put(v, argument);
+      if (!argument->getType()->isPointerTy()) continue;
+      if (index_.is_unique(v)) inner->addParamAttr(position, llvm::Attribute::NoAlias);
+      if (const int64_t alignment = index_.alignment_of(v); alignment > 1) {
+        inner->addParamAttr(position,
+                            llvm::Attribute::getWithAlignment(c, llvm::Align(static_cast<uint64_t>(alignment))));
       }
     }
     Value* start = body.builder_.CreateNSWAdd(inner->getArg(1), inner->getArg(3));

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "codegen/index_analysis.h"
 #include "codegen/signature.h"
 #include "codegen/work.h"
 #include "ir/build.h"
@@ -51,20 +52,14 @@ struct ModuleState {
   llvm::FunctionCallee external(const std::string& name, llvm::FunctionType* type);
 };
 
-/// What an integer is known to be, ends included.
-struct Interval {
-  int64_t low, high;
-};
-
 class FunctionEmitter {
  public:
   /// `function` has the context as its first argument and returns a code.
   FunctionEmitter(ModuleState& state, llvm::Function* function);
 
-  /// Binds a variable; `wide` is given for integers that are known at 64 bits.
   void bind(const Ref<Var>& v, llvm::Value* value);
   void bind(const Ref<Var>& v, llvm::Value* value, Interval interval);
-  void bind_argument(const Ref<Var>& v, llvm::Value* value, int64_t alignment);
+  void bind_pointer(const Ref<Var>& v, llvm::Value* value, int64_t alignment, bool unique);
   void bind_size(const Ref<Var>& v, llvm::Value* value);  ///< of a shape: not negative
   void emit_entry(const Signature& signature, llvm::GlobalVariable* table, llvm::Function* body);
   void set_result(llvm::Value* pointer) { result_ = pointer; }
@@ -72,15 +67,6 @@ class FunctionEmitter {
 
  private:
   using Value = llvm::Value;
-
-  struct Binding {
-    Value* value = nullptr;  ///< integers of up to 64 bits: as i64, sign- or zero-extended; else in register form
-    bool wide = false;       ///< value is that i64
-    int depth = 0;           ///< loops around the definition
-    std::optional<Interval> interval;
-    int64_t alignment = 0;  ///< of pointers: known, in bytes
-    bool unique = false;    ///< of pointers: memory that no other variable points to
-  };
 
   // ---- emit_expr.cc
   Value* emit(const Expr& e);
@@ -97,10 +83,10 @@ class FunctionEmitter {
   Value* emit_ramp(const Ramp& ramp, DataType type);
   Value* emit_shuffle(const Shuffle& shuffle);
   Value* emit_var(const Ref<Var>& v);
+  void bind_let(const Ref<Var>& v, const Expr& value);
+  void put(const Ref<Var>& v, Value* value);
   Value* emit_if_then_else(const Expr& condition, const Expr& yes, const Expr& no);
   bool is_cheap(const Expr& e) const;
-  std::optional<Interval> interval_of(const Expr& e) const;
-  bool is_nonnegative(const Expr& e) const;
 
   // ---- emit_numbers.cc: floats below 32 bits
   static bool is_narrow_float(DataType type) { return type.is_float() && type.bits < 32; }
@@ -108,22 +94,10 @@ class FunctionEmitter {
   Value* narrow_float(Value* value, DataType to);
 
   // ---- emit_memory.cc
-  struct Term {
-    Expr value;
-    int64_t factor;
-    int depth;
-  };
-  struct LinearIndex {
-    std::vector<Term> terms;
-    int64_t constant = 0;
-  };
-  void collect_terms(const Expr& e, int64_t factor, LinearIndex& into) const;
-  int depth_of(const Expr& e) const;
   Value* emit_index(const Expr& e);
   /// Likewise of a number of elements; `wrong` becomes true, as a bit, where 64 bits do not hold it.
   Value* emit_size(const Expr& e, Value*& wrong);
   Value* address(const Ref<Buffer>& buffer, const Expr& index);
-  int64_t known_alignment(const Ref<Buffer>& buffer, const Expr& index) const;
   Value* emit_load(const Ref<BufferLoad>& load);
   void emit_store(const Ref<BufferStore>& store);
   Value* load_parts(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask);
@@ -134,7 +108,7 @@ class FunctionEmitter {
   Value* load_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* mask);
   void store_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* value, Value* mask);
   Value* lane_addresses(const Ref<Buffer>& buffer, const Expr& index);
-  Value* lane_address(const Ref<Buffer>& buffer, const Expr& index, Value* pointers, int lane);
+  Value* lane_address(const Ref<Buffer>& buffer, const LaneLayout& layout, Value* pointers, int lane);
   Value* from_storage(Value* value, DataType type);
   Value* to_storage(Value* value, DataType type);
 
@@ -162,7 +136,7 @@ class FunctionEmitter {
   void emit(const Stmt& s);
   void emit_loop(const Ref<For>& loop);
   void emit_serial(const For& loop, Value* begin, Value* end, bool runs_once);
-  void emit_iterations(const For& loop, Value* begin, Value* end, bool runs_once, Interval interval);
+  void emit_iterations(const For& loop, Value* begin, Value* end, bool runs_once);
   Value* iterations_between_polls(const For& loop);
   bool asks(const Stmt& s);
   void emit_poll();
@@ -197,12 +171,12 @@ class FunctionEmitter {
   llvm::IRBuilder<> builder_;
   llvm::BasicBlock* entry_;  ///< allocas only
   Value* ctx_;
-  Value* result_ = nullptr;  ///< where T.ret stores its value
-  std::unordered_map<NodeRef, Binding> bindings_;
+  Value* result_ = nullptr;                     ///< where T.ret stores its value
+  std::unordered_map<NodeRef, Value*> values_;  ///< indices as i64, sign- or zero-extended; else in register form
+  IndexAnalysis index_;
   std::vector<Value*> workspaces_;  ///< to release before a return, innermost last
   Operations operations_;
   int64_t stack_bytes_ = 0;
-  int depth_ = 0;
   int asking_ = 0;  ///< loops around that ask whether to go on
   bool in_parallel_ = false;
 };

@@ -186,7 +186,7 @@ class ModuleEmitter {
         argument->setName(p.name);
         if (p.buffer.defined()) {
           // A compact tensor without an offset is indexed from its first element, which the check saw to be aligned.
-          emitter.bind_argument(p.buffer->data, argument, static_cast<int64_t>(alignment_of(p)));
+          emitter.bind_pointer(p.buffer->data, argument, static_cast<int64_t>(alignment_of(p)), true);
         } else {
           emitter.bind(p.var, argument);
         }

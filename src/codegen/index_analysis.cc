@@ -1,0 +1,243 @@
+#include "codegen/index_analysis.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "arith/fingerprint.h"
+#include "ir/build.h"
+#include "ir/numeric.h"
+#include "ir/traverse.h"
+
+namespace tilewright::codegen {
+namespace {
+
+/// Of loads that take everything between the first and the last element.
+constexpr int64_t kMostStride = 4;
+/// Bytes of a line of a cache, and of the widest vectors: what more alignment there is makes no difference.
+constexpr int64_t kMostAlignment = 64;
+
+/// The interval, unless the arithmetic could have wrapped in the type.
+std::optional<Interval> unless_wrapped(DataType type, __int128 low, __int128 high) {
+  if (type.is_uint() && type.bits == 64) return std::nullopt;
+  if (low < int_min(type.element()) || high > int_max(type.element())) return std::nullopt;
+  return Interval{static_cast<int64_t>(low), static_cast<int64_t>(high)};
+}
+
+std::optional<Interval> combine(Kind kind, DataType type, const Interval& a, const Interval& b) {
+  using Wide = __int128;
+  switch (kind) {
+    case Kind::kAdd:
+      return unless_wrapped(type, Wide{a.low} + b.low, Wide{a.high} + b.high);
+    case Kind::kSub:
+      return unless_wrapped(type, Wide{a.low} - b.high, Wide{a.high} - b.low);
+    case Kind::kMul: {
+      Wide corners[] = {Wide{a.low} * b.low, Wide{a.low} * b.high, Wide{a.high} * b.low, Wide{a.high} * b.high};
+      return unless_wrapped(type, *std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4));
+    }
+    case Kind::kFloorDiv:
+      if (b.low < 1) return std::nullopt;
+      return Interval{std::min(floor_div(a.low, b.low), floor_div(a.low, b.high)),
+                      std::max(floor_div(a.high, b.low), floor_div(a.high, b.high))};
+    case Kind::kFloorMod:
+      if (b.low < 1) return std::nullopt;
+      return Interval{0, a.low >= 0 ? std::min(a.high, b.high - 1) : b.high - 1};
+    case Kind::kMin:
+      return Interval{std::min(a.low, b.low), std::min(a.high, b.high)};
+    case Kind::kMax:
+      return Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
+    default:
+      return std::nullopt;
+  }
+}
+
+int64_t greatest_of(DataType type) { return type.bits == 64 ? INT64_MAX : int_max(type); }
+
+}  // namespace
+
+bool is_held_at_64_bits(DataType type) { return type.is_integral() && !type.is_bool() && type.is_scalar(); }
+
+bool has_no_overflow(const Expr& e) { return arith::is_index(e.dtype()) || e.is<IntImm>() || e.is<Var>(); }
+
+// ---- variables ---------------------------------------------------------------------------------------------------
+
+void IndexAnalysis::define(const Ref<Var>& v) {
+  const DataType type = v.dtype();
+  Fact fact;
+  fact.depth = depth_;
+  if (is_held_at_64_bits(type)) {
+    if (v->is_size || (type.is_uint() && type.bits < 64)) {
+      fact.interval = Interval{0, greatest_of(type)};
+    } else if (type.bits < 64) {
+      fact.interval = Interval{int_min(type), int_max(type)};
+    }
+  }
+  facts_[v] = fact;
+}
+
+void IndexAnalysis::define(const Ref<Var>& v, Interval interval) {
+  define(v);
+  facts_[v].interval = interval;
+}
+
+void IndexAnalysis::define(const Ref<Var>& v, const Expr& value) {
+  auto interval = interval_of(value);
+  const int64_t alignment = value.is<Var>() ? alignment_of(value.borrow<Var>()) : 0;
+  define(v);
+  if (interval) facts_[v].interval = interval;
+  facts_[v].alignment = alignment;
+}
+
+void IndexAnalysis::define_pointer(const Ref<Var>& v, int64_t alignment, bool unique) {
+  facts_[v] = {.depth = depth_, .interval = {}, .alignment = alignment, .unique = unique};
+}
+
+void IndexAnalysis::define(const Ref<Var>& v, const IndexAnalysis& elsewhere) {
+  Fact fact = elsewhere.facts_.at(v);
+  fact.depth = depth_;
+  facts_[v] = fact;
+}
+
+// ---- intervals and alignment -------------------------------------------------------------------------------------
+
+int64_t IndexAnalysis::alignment_of(const Ref<Var>& v) const {
+  auto it = facts_.find(v);
+  return it == facts_.end() ? 0 : it->second.alignment;
+}
+
+int64_t IndexAnalysis::alignment_of(const Buffer& buffer, const Expr& index) const {
+  const int64_t bytes = buffer.dtype.bytes();
+  const Linear parts = linear(buffer, index);
+  int64_t result = std::gcd(std::max(alignment_of(buffer.data), bytes), parts.constant * bytes);
+  for (const Term& term : parts.terms) result = std::gcd(result, term.factor * bytes);
+  result = std::max<int64_t>(result, 1);
+  return std::min<int64_t>(result & -result, kMostAlignment);
+}
+
+std::optional<Interval> IndexAnalysis::interval_of(const Expr& e) const {
+  switch (e.kind()) {
+    case Kind::kIntImm:
+      return Interval{e.as<IntImm>()->value, e.as<IntImm>()->value};
+    case Kind::kVar: {
+      auto it = facts_.find(e);
+      return it == facts_.end() ? std::nullopt : it->second.interval;
+    }
+    case Kind::kCast: {
+      const Expr& value = e.as<Cast>()->value;
+      if (!value.dtype().is_integral() || !e.dtype().is_integral()) return std::nullopt;
+      auto inner = interval_of(value);
+      return inner ? unless_wrapped(e.dtype(), inner->low, inner->high) : std::nullopt;
+    }
+    case Kind::kBroadcast:
+      return interval_of(e.as<Broadcast>()->value);
+    case Kind::kRamp: {
+      const Ramp& ramp = *e.as<Ramp>();
+      auto base = interval_of(ramp.base), stride = interval_of(ramp.stride);
+      if (!base || !stride) return std::nullopt;
+      auto steps = combine(Kind::kMul, e.dtype(), {0, e.dtype().lanes - 1}, *stride);
+      return steps ? combine(Kind::kAdd, e.dtype(), *base, *steps) : std::nullopt;
+    }
+    default: {
+      const BinaryOperands operands = binary_operands(e);
+      auto a = operands ? interval_of(*operands.a) : std::nullopt;
+      auto b = a ? interval_of(*operands.b) : std::nullopt;
+      return b ? combine(e.kind(), e.dtype(), *a, *b) : std::nullopt;
+    }
+  }
+}
+
+Interval IndexAnalysis::interval_of(const For& loop) const {
+  auto min = interval_of(loop.min);
+  if (!min) return {INT64_MIN, INT64_MAX};
+  Interval result{min->low, int_max(loop.loop_var.dtype())};
+  auto extent = interval_of(loop.extent);
+  if (extent && !__builtin_add_overflow(min->high, extent->high - 1, &result.high)) {
+    result.high = std::max(result.high, result.low);
+  }
+  return result;
+}
+
+bool IndexAnalysis::is_nonnegative(const Expr& e) const {
+  auto interval = interval_of(e);
+  return interval && interval->low >= 0;
+}
+
+// ---- parts of an index -------------------------------------------------------------------------------------------
+
+int IndexAnalysis::depth_of(const Expr& e) const {
+  int depth = 0;
+  visit(
+      e,
+      [&](const Ref<Var>& v) {
+        auto it = facts_.find(v);
+        if (it != facts_.end()) depth = std::max(depth, it->second.depth);
+      },
+      // What is in memory may change with every iteration.
+      [&](const Ref<BufferLoad>&, Visitor&) { depth = depth_; });
+  return depth;
+}
+
+void IndexAnalysis::collect(const Expr& e, int64_t factor, Linear& into) const {
+  switch (has_no_overflow(e) ? e.kind() : Kind::kVar) {
+    case Kind::kIntImm:
+      into.constant += factor * e.as<IntImm>()->value;
+      return;
+    case Kind::kAdd:
+      collect(e.as<Add>()->a, factor, into);
+      collect(e.as<Add>()->b, factor, into);
+      return;
+    case Kind::kSub:
+      collect(e.as<Sub>()->a, factor, into);
+      collect(e.as<Sub>()->b, -factor, into);
+      return;
+    case Kind::kMul: {
+      const Mul& product = *e.as<Mul>();
+      if (auto c = const_int(product.b)) return collect(product.a, factor * *c, into);
+      if (auto c = const_int(product.a)) return collect(product.b, factor * *c, into);
+      break;
+    }
+    case Kind::kCast:
+      if (arith::is_widening_index_cast(*e.as<Cast>())) return collect(e.as<Cast>()->value, factor, into);
+      break;
+    default:
+      break;
+  }
+  for (Term& term : into.terms) {
+    if (term.value == e) {
+      term.factor += factor;
+      return;
+    }
+  }
+  into.terms.push_back({e, factor, depth_of(e)});
+}
+
+IndexAnalysis::Linear IndexAnalysis::linear(const Buffer& buffer, const Expr& index) const {
+  Linear result;
+  collect(index, buffer.dtype.lanes, result);
+  std::erase_if(result.terms, [](const Term& term) { return term.factor == 0; });
+  std::stable_sort(result.terms.begin(), result.terms.end(),
+                   [](const Term& a, const Term& b) { return a.depth < b.depth; });
+  return result;
+}
+
+// ---- lanes -------------------------------------------------------------------------------------------------------
+
+LaneLayout lane_layout(const Buffer& buffer, const Expr& index) {
+  if (index.dtype().is_scalar()) return {LaneLayout::kContiguous, index};
+  const Broadcast* same = index.as<Broadcast>();
+  if (same && buffer.dtype.is_scalar()) return {LaneLayout::kSame, same->value};
+  const Ramp* ramp = index.as<Ramp>();
+  auto stride = ramp ? const_int(ramp->stride) : std::nullopt;
+  if (!stride) return {LaneLayout::kScattered, {}};
+  if (*stride == 1) return {LaneLayout::kContiguous, ramp->base};
+  if (*stride == -1) return {LaneLayout::kReversed, ramp->base - (index.dtype().lanes - 1)};
+  return {LaneLayout::kStrided, ramp->base, *stride};
+}
+
+bool loads_between(const Target& target, DataType element, int lanes, int64_t stride) {
+  const int64_t part = std::min<int64_t>(lanes, vector_lanes(target, 8 * element.bytes()));
+  return stride > 1 && stride <= std::min(kMostStride, part) && std::has_single_bit(static_cast<unsigned>(lanes)) &&
+         std::has_single_bit(static_cast<uint64_t>(part));
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,100 @@
+// What code generators ask about indices: the parts that change in each loop, intervals, alignment, and how the lanes
+// of an access are in memory.
+//
+// An index is taken apart into c0 + c1 * x1 + c2 * x2 + ..., the terms of outer loops first. With the address built in
+// this order, ((data + outer) + inner) + c0, loop-invariant parts leave their loops, rows of a register tile share one
+// pointer, and the constants become displacements of the instructions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/stmt.h"
+#include "target/target.h"
+
+namespace tilewright::codegen {
+
+/// What an integer is known to be, ends included.
+struct Interval {
+  int64_t low, high;
+};
+
+/// Whether variables of the type are held at 64 bits, where addresses are computed.
+bool is_held_at_64_bits(DataType type);
+/// Whether the value at 64 bits is made of those of its operands: unsigned and narrow integers wrap in their type.
+bool has_no_overflow(const Expr& e);
+
+class IndexAnalysis {
+ public:
+  /// `v` is defined inside of the loops that were entered so far; its interval is that of its type.
+  void define(const Ref<Var>& v);
+  void define(const Ref<Var>& v, Interval interval);
+  /// As another name of the value.
+  void define(const Ref<Var>& v, const Expr& value);
+  /// `unique`: memory that no other variable points to.
+  void define_pointer(const Ref<Var>& v, int64_t alignment, bool unique);
+  /// As it is known in another function.
+  void define(const Ref<Var>& v, const IndexAnalysis& elsewhere);
+
+  void enter_loop() { ++depth_; }
+  void leave_loop() { --depth_; }
+  int depth() const { return depth_; }
+
+  bool is_defined(const Ref<Var>& v) const { return facts_.contains(v); }
+  bool is_unique(const Ref<Var>& v) const { return facts_.at(v).unique; }
+  /// Of a pointer, in bytes; 0 where nothing is known.
+  int64_t alignment_of(const Ref<Var>& v) const;
+  /// The largest power of two, up to 64, that divides the address of an access.
+  int64_t alignment_of(const Buffer& buffer, const Expr& index) const;
+
+  std::optional<Interval> interval_of(const Expr& e) const;
+  /// Of the loop's variable.
+  Interval interval_of(const For& loop) const;
+  bool is_nonnegative(const Expr& e) const;
+
+  struct Term {
+    Expr value;
+    int64_t factor;
+    int depth;  ///< loops around what the value depends on
+  };
+  struct Linear {
+    std::vector<Term> terms;  ///< the outermost first
+    int64_t constant = 0;
+  };
+  /// In scalar elements of the buffer.
+  Linear linear(const Buffer& buffer, const Expr& index) const;
+
+ private:
+  struct Fact {
+    int depth = 0;  ///< loops around the definition
+    std::optional<Interval> interval;
+    int64_t alignment = 0;
+    bool unique = false;
+  };
+  int depth_of(const Expr& e) const;
+  void collect(const Expr& e, int64_t factor, Linear& into) const;
+
+  std::unordered_map<NodeRef, Fact> facts_;
+  int depth_ = 0;
+};
+
+/// How the lanes of an access are in memory.
+struct LaneLayout {
+  enum Form : uint8_t {
+    kContiguous,
+    kReversed,  ///< contiguous, the last lane first
+    kSame,      ///< one element for all lanes
+    kStrided,   ///< a constant number of elements apart
+    kScattered,
+  } form;
+  Expr first;          ///< index of the first element in memory; of kStrided, of the first lane
+  int64_t stride = 0;  ///< of kStrided
+};
+LaneLayout lane_layout(const Buffer& buffer, const Expr& index);
+
+/// Whether loads of whole registers, of which some elements are dropped, are the way to load so many lanes.
+bool loads_between(const Target& target, DataType element, int lanes, int64_t stride);
+
+}  // namespace tilewright::codegen
