@@ -25,7 +25,7 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.meta_schedule.cost_model import AnalyticalModel, ResidualModel, XGBModel
+from tilewright.cost_model import AnalyticalModel, ResidualModel, XGBModel
 from tilewright.script import tir as T
 from tilewright.testing.workloads import matmul
 

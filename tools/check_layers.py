@@ -1,13 +1,14 @@
 """Check that every #include of src/ follows the layer table of src/README.md, every import of the Python package that
-of python/README.md.
+of python/README.md, and that no modules of one folder of the package import one another in a circle.
 
 A layer may include the layers that its line names and, through them, what these may include. Unit tests may include
 any layer; imports for type annotations alone may name any module.
 """
 
 import ast
+import graphlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import report
@@ -90,8 +91,8 @@ def check_includes(root: Path) -> Iterator[str]:
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The modules of tilewright that are imported anywhere but for annotations: line, and the part after the package's
-    name, "" for the package itself."""
+    """What is imported from tilewright anywhere but for annotations: the line, and the dotted name of what may be a
+    module or a name in one, without the package's own name; "" for the package itself."""
     annotations: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test).split(".")[-1] == "TYPE_CHECKING":
@@ -102,18 +103,34 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "tilewright":
-            names = [f"tilewright.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
             package, _, rest = name.partition(".")
             if package == "tilewright":
-                yield node.lineno, rest.split(".")[0]
+                yield node.lineno, rest
+
+
+def module_of(name: str, modules: Collection[str]) -> str:
+    """The module that an imported name is, or is defined in; "" where that is the package itself."""
+    while name and name not in modules:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def circles(graph: dict[str, set[str]]) -> Iterator[str]:
+    """Yield one line for each top-level folder in which modules import one another in a circle."""
+    for folder in sorted({module.split(".")[0] for module in graph}):
+        inside = {module: targets for module, targets in graph.items() if module.split(".")[0] == folder}
+        try:
+            graphlib.TopologicalSorter(inside).prepare()
+        except graphlib.CycleError as error:
+            yield f"python/tilewright/{folder}: modules import one another in a circle: {' <- '.join(error.args[1])}"
 
 
 def check_imports(root: Path) -> Iterator[str]:
-    """Yield one line for each import that the table of the package does not allow, and for faults of the table."""
+    """Yield one line for each import that the table of the package does not allow or that closes a circle, and for
+    faults of the table."""
     name = "python/README.md"
     if not (root / name).exists():
         return
@@ -126,20 +143,28 @@ def check_imports(root: Path) -> Iterator[str]:
     whole = whole_layers((root / name).read_text())
     yield from cycles(table, allowed, name)
     package = root / "python/tilewright"
-    for path in report.source_files(root, ("python/tilewright",), (".py",)):
-        layer = path.relative_to(package).with_suffix("").parts[0]
+    paths = list(report.source_files(root, ("python/tilewright",), (".py",)))
+    modules = {
+        ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"): path for path in paths
+    }
+    graph: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        layer = module.split(".")[0]
         if layer == "__init__":
             continue
         shown = path.relative_to(root)
         if layer not in table:
             yield f"{shown}: {layer} has no line in the layer table of {name}"
             continue
-        for number, target in imports(ast.parse(path.read_text())):
+        found = list(imports(ast.parse(path.read_text())))
+        graph[module] = {module_of(target, modules) for _, target in found} - {module, ""}
+        for number, target in dict.fromkeys((number, target.split(".")[0]) for number, target in found):
             if target in table:
                 if target not in allowed[layer]:
                     yield f"{shown}:{number}: {layer} may not import {target}"
             elif layer not in whole:
                 yield f"{shown}:{number}: {layer} may not import the whole package"
+    yield from circles(graph)
 
 
 def check(root: Path) -> Iterator[str]:

@@ -119,8 +119,7 @@ struct PythonCostModel final : PythonClass<CostModel, kCostModelException> {
   Result<std::vector<double>> predict(const TuneContext& context, const MeasureCandidates& candidates) override {
     return call("predict", [&](const nb::object&) -> Result<std::vector<double>> {
       // As models that rank together ask one another.
-      nb::object scores_from =
-          nb::module_::import_("tilewright.meta_schedule.cost_model.features_of").attr("scores_from");
+      nb::object scores_from = nb::module_::import_("tilewright.cost_model.features_of").attr("scores_from");
       Numbers scores = numbers_of(scores_from(nb::find(self()), context_to_python(context), candidates));
       std::vector<double> values(scores.data(), scores.data() + scores.size());
       const auto missing = std::ranges::count_if(values, [](double score) { return std::isnan(score); });
@@ -173,7 +172,7 @@ void bind_extractors(nb::module_& m) {
       .def_static(
           "create",
           [](const std::string& kind, const nb::args& args, const nb::kwargs& kwargs) {
-            return nb::module_::import_("tilewright.meta_schedule.feature_extractor")
+            return nb::module_::import_("tilewright.cost_model.feature_extractor")
                 .attr("create")(kind, *args, **kwargs);
           },
           "kind"_a, "args"_a, "kwargs"_a, "An extractor by name: \"per-store-feature\".");
@@ -215,7 +214,7 @@ void bind_cost_models(nb::module_& m) {
       .def_static(
           "create",
           [](const std::string& kind, const nb::args& args, const nb::kwargs& kwargs) {
-            return nb::module_::import_("tilewright.meta_schedule.cost_model").attr("create")(kind, *args, **kwargs);
+            return nb::module_::import_("tilewright.cost_model").attr("create")(kind, *args, **kwargs);
           },
           "kind"_a, "args"_a, "kwargs"_a,
           "A model by name: \"xgb\", \"mlp\", \"random\", \"analytical\", \"residual\"; \"none\" gives None.");

@@ -105,7 +105,7 @@ nb::list items_of(const char* name, nb::handle given, const char* what) {
 }
 
 search::RunnerResults results_of(nb::handle given, size_t count) {
-  nb::object results_in = nb::module_::import_("tilewright.meta_schedule.cost_model.features_of").attr("results_in");
+  nb::object results_in = nb::module_::import_("tilewright.cost_model.features_of").attr("results_in");
   search::RunnerResults results;
   for (nb::handle item : results_in(given, count)) {
     auto [seconds, error] = nb::cast<std::pair<std::vector<double>, std::optional<std::string>>>(item);

@@ -14,9 +14,8 @@ from tests.search.programs import AddOne, Product
 
 import tilewright as tw
 from tilewright.kernel.kernel import load_object_code
-from tilewright.meta_schedule import Builder, BuilderInput, BuilderResult, LocalBuilder
+from tilewright.meta_schedule import Builder, BuilderInput, BuilderResult, LocalBuilder, named_functions
 from tilewright.meta_schedule.builder import remove_build_dir
-from tilewright.support import named_functions
 
 LLVM = tw.Target("llvm")
 

@@ -11,9 +11,9 @@ import pytest
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
+from tilewright.cost_model.feature_extractor import RandomFeatureExtractor
+from tilewright.cost_model.pack_sum import PackSum
 from tilewright.meta_schedule import cost_model as cm
-from tilewright.meta_schedule.cost_model.pack_sum import PackSum
-from tilewright.meta_schedule.feature_extractor import RandomFeatureExtractor
 from tilewright.support import limits
 from tilewright.testing.workloads import matmul
 

@@ -13,8 +13,8 @@ import pytest
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
+from tilewright.cost_model import mlp_model
 from tilewright.meta_schedule import cost_model as cm
-from tilewright.meta_schedule.cost_model import mlp_model
 from tilewright.testing.workloads import matmul
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tilewright as tw
-from tilewright.support import named_functions
+from tilewright.meta_schedule import named_functions
 
 
 def test_a_name_is_taken_once():
@@ -37,6 +37,12 @@ def test_as_a_decorator():
         named_functions.remove("test.two")
 
 
-def test_all_that_is_shipped_is_there():
-    for name in named_functions.names():
-        assert callable(named_functions.find(name))
+def test_a_shipped_function_keeps_its_name():
+    def one() -> int:
+        return 1
+
+    shipped = {"test.three": one}
+    assert named_functions.find("test.three") is None
+    assert named_functions.need("test.three", shipped) is one
+    with pytest.raises(tw.ArgumentError, match="already"):
+        named_functions.register("test.three", lambda: 3, shipped=shipped)

@@ -12,7 +12,7 @@ import pytest
 import tilewright as tw
 from fuzz import programs, steps
 from tilewright import _core, ir, script
-from tilewright.meta_schedule.feature_extractor import FeatureExtractor, PerStoreFeature, RandomFeatureExtractor
+from tilewright.cost_model.feature_extractor import FeatureExtractor, PerStoreFeature, RandomFeatureExtractor
 from tilewright.script import tir as T
 from tilewright.testing.workloads import matmul
 

@@ -25,8 +25,8 @@ from tilewright.meta_schedule import (
     TensorInfo,
 )
 from tilewright.meta_schedule.evaluator import evaluate
-from tilewright.meta_schedule.local_runner import compare_results, default_alloc_argument, load_artifact
 from tilewright.meta_schedule.runner import Reference
+from tilewright.meta_schedule.runner.local_runner import compare_results, default_alloc_argument, load_artifact
 from tilewright.script import tir as T
 
 QUICK = EvaluatorConfig(number=1, repeat=2, min_repeat_ms=0)

@@ -30,7 +30,7 @@ from tilewright.meta_schedule import (
     normalize_module,
     tune_tir,
 )
-from tilewright.meta_schedule.local_runner import kernel_of
+from tilewright.meta_schedule.runner.local_runner import kernel_of
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 from tilewright.testing.workloads import matmul

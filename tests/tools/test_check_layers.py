@@ -117,3 +117,34 @@ def test_refused_imports(tree, path, text, message):
 def test_modules_that_need_one_another(tree):
     table = PYTHON.replace("errors  -> _core", "errors  -> search")
     assert "python/README.md: layer errors depends on itself" in python_findings(tree, {}, table)
+
+
+@pytest.mark.parametrize(
+    ("files", "circle"),
+    [
+        (
+            {"a": "from tilewright.kernel import b", "b": "def f():\n    from tilewright.kernel.a import g"},
+            {"kernel.a", "kernel.b"},
+        ),
+        (
+            {"__init__": "from tilewright.kernel.a import f", "a": "import tilewright.kernel"},
+            {"kernel", "kernel.a"},
+        ),
+    ],
+)
+def test_circles_inside_of_a_folder(tree, files, circle):
+    (finding,) = python_findings(tree, {f"kernel/{name}.py": text for name, text in files.items()})
+    assert finding.startswith("python/tilewright/kernel: modules import one another in a circle: ")
+    assert set(finding.rpartition(": ")[2].split(" <- ")) == circle
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a": "from tilewright.kernel.b import f", "b": "from tilewright.kernel import c", "c": ""},
+        {"a": "from tilewright.kernel import b", "b": "if TYPE_CHECKING:\n    from tilewright.kernel.a import g"},
+        {"a": "from tilewright.errors import Error", "b": "from tilewright.kernel.a import f"},
+    ],
+)
+def test_no_circles(tree, files):
+    assert python_findings(tree, {f"kernel/{name}.py": text for name, text in files.items()}) == []

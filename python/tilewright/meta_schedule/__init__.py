@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tilewright.meta_schedule.elsewhere import alias
-
 _HERE = "tilewright.meta_schedule"
 
 #: public name -> the module of this package that defines it
@@ -23,7 +21,7 @@ _NAMES: dict[str, str] = {
     "LocalBuilder": "builder",
     "PyBuilder": "builder",
     "EvaluatorConfig": "evaluator",
-    "LocalRunner": "local_runner",
+    "LocalRunner": "runner",
     "AddToDatabase": "measure_callback",
     "MeasureCallback": "measure_callback",
     "PyMeasureCallback": "measure_callback",
@@ -52,8 +50,8 @@ _NAMES: dict[str, str] = {
     "VerifyGPUCode": "postproc",
     "VerifyVTCMLimit": "postproc",
     "Profiler": "profiler",
-    "RPCConfig": "rpc",
-    "RPCRunner": "rpc",
+    "RPCConfig": "runner",
+    "RPCRunner": "runner",
     "PyRunner": "runner",
     "PyRunnerFuture": "runner",
     "Runner": "runner",
@@ -64,13 +62,13 @@ _NAMES: dict[str, str] = {
     "PyDatabase": "database",
     "TuningRecord": "database",
     "Workload": "database",
-    "JSONDatabase": "json_database",
-    "MemoryDatabase": "memory_database",
-    "OrderedUnionDatabase": "union_database",
-    "UnionDatabase": "union_database",
-    "ScheduleFnDatabase": "schedule_fn_database",
-    "PostgresDatabase": "postgres_database",
-    "SQLiteDatabase": "sqlite_database",
+    "JSONDatabase": "database",
+    "MemoryDatabase": "database",
+    "OrderedUnionDatabase": "database",
+    "UnionDatabase": "database",
+    "ScheduleFnDatabase": "database",
+    "PostgresDatabase": "database",
+    "SQLiteDatabase": "database",
     "GradientBased": "task_scheduler",
     "PyTaskScheduler": "task_scheduler",
     "RoundRobin": "task_scheduler",
@@ -127,8 +125,7 @@ _NAMES: dict[str, str] = {
     "schedule_using_anchor_trace": "trace_apply",
     "TuneContext": "tune_context",
 }
-_MODULES = {*_NAMES.values(), "logging"}
-utils = alias("utils", "derived")
+_MODULES = {*_NAMES.values(), "logging", "utils"}
 
 __all__ = [*_NAMES]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
-from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.support import limits
 from tilewright.support.user_lines import last_raise, said_of
 
@@ -25,7 +25,6 @@ __all__ = [
     "is_done",
     "refused",
     "result_of",
-    "results_for",
     "task_of",
 ]
 
@@ -211,20 +210,6 @@ def candidates_of(given: Any) -> list[Any] | None:
             "it gives a list of MeasureCandidate, or None where there are no more",
         )
     return items
-
-
-def results_for(results: Any, count: int) -> list[Any]:
-    """The results of a list; `count` is how many candidates there are.
-
-    Raises:
-        tilewright.ArgumentError: it is no list, or of another length.
-    """
-    found = limits.items("results", results, "results")
-    if len(found) != count:
-        raise ArgumentError.of(
-            "search/results", f"there are {count} candidates and {len(found)} results", "give a result for each"
-        )
-    return found
 
 
 def designs_of(context: Any) -> list[Any]:

@@ -16,8 +16,9 @@ from typing import Any
 
 from tilewright import ir
 from tilewright.errors import ArgumentError, Error
+from tilewright.meta_schedule import named_functions
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
-from tilewright.support import limits, named_functions
+from tilewright.support import limits
 from tilewright.support.machine import cpu_count
 from tilewright.support.wrong_arguments import keywords_told
 
@@ -102,15 +103,12 @@ class LocalBuilder(Builder):
             limits.kind(name, own, Callable | str | None, "a function, the name of one, or None")
         self.max_workers = max_workers or cpu_count(logical=True)
         self.timeout_sec = timeout_sec
-        self._functions = (
-            f_build or "meta_schedule.builder.default_build",
-            f_export or "meta_schedule.builder.default_export",
-        )
+        self._functions = (f_build or default_build, f_export or default_export)
         self._workers = [Worker(initializer) for _ in range(self.max_workers)]
         self._free: SimpleQueue[Worker] = SimpleQueue()
         for worker in self._workers:
             self._free.put(worker)
-        check_names(self._workers[0], [f_build, f_export])
+        check_names(self._workers[0], self._functions, SHIPPED)
         self._close = weakref.finalize(self, _close, self._workers)
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
@@ -154,13 +152,20 @@ def _close(workers: list[Worker]) -> None:
         worker.close()
 
 
-def check_names(worker: Worker, functions: Sequence[Callable[..., Any] | str | None]) -> None:
+def check_names(
+    worker: Worker, functions: Sequence[Callable[..., Any] | str], shipped: Mapping[str, Callable[..., Any]]
+) -> None:
     """That the worker has the functions which are given by name.
+
+    Args:
+        worker: which is asked.
+        functions: some perhaps by their names.
+        shipped: what it has without being asked.
 
     Raises:
         tilewright.ArgumentError: it has not.
     """
-    asked = [name for name in functions if isinstance(name, str)]
+    asked = [name for name in functions if isinstance(name, str) and name not in shipped]
     if not asked:
         return
     try:
@@ -179,9 +184,9 @@ def _missing(names: list[str]) -> list[str]:
     return [name for name in names if named_functions.find(name) is None]
 
 
-def resolved(function: Callable[..., Any] | str) -> Callable[..., Any]:
+def resolved(function: Callable[..., Any] | str, shipped: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
     """The function, looked up in this process where it is given by name."""
-    return named_functions.need(function) if isinstance(function, str) else function
+    return named_functions.need(function, shipped) if isinstance(function, str) else function
 
 
 #: Where a worker may put its files: what is left there by a build that fails is removed.
@@ -190,7 +195,7 @@ _folder: list[str] = []
 
 def _build_and_export(build: Any, export: Any, mod: Any, target: Any, params: Any, folder: str) -> str:
     _folder[:] = [folder]
-    return str(resolved(export)(resolved(build)(mod, target, params)))
+    return str(resolved(export, SHIPPED)(resolved(build, SHIPPED)(mod, target, params)))
 
 
 def default_build(mod: ir.IRModule, target: Any, params: Mapping[str, Any] | None = None) -> Any:
@@ -227,3 +232,10 @@ def remove_build_dir(artifact_path: str) -> None:
         if path.parent.resolve().parent == Path(tempfile.gettempdir()).resolve():
             with contextlib.suppress(OSError):
                 path.parent.rmdir()
+
+
+#: functions that may be given by these names
+SHIPPED: dict[str, Callable[..., Any]] = {
+    "meta_schedule.builder.default_build": default_build,
+    "meta_schedule.builder.default_export": default_export,
+}

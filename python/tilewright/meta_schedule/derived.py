@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from tilewright.meta_schedule.builder import remove_build_dir
-from tilewright.meta_schedule.tir_integration import fork_seed
-from tilewright.support import named_functions
+from tilewright.cost_model import create as create_cost_model
+from tilewright.meta_schedule import builder, named_functions
+from tilewright.meta_schedule.builder import LocalBuilder, remove_build_dir
+from tilewright.meta_schedule.runner import LocalRunner, local_runner
+from tilewright.meta_schedule.tir_integration import fork_seed, tune_tir_in_turn
+from tilewright.meta_schedule.tune_context import normalize_module
 from tilewright.support.machine import cpu_count
 
 __all__ = [
@@ -21,6 +24,21 @@ __all__ = [
 
 Component = TypeVar("Component", bound=type)
 shash2hex = "{:016x}".format
+
+#: functions of Tilewright that have these names without being registered
+SHIPPED: dict[str, Callable[..., Any]] = {
+    **builder.SHIPPED,
+    **local_runner.SHIPPED,
+    "meta_schedule.builder.get_local_builder": LocalBuilder,
+    "meta_schedule.cost_model.create": create_cost_model,
+    "meta_schedule.cpu_count": cpu_count,
+    "meta_schedule.normalize_mod": normalize_module,
+    "meta_schedule.remove_build_dir": remove_build_dir,
+    "meta_schedule.runner.get_local_runner": LocalRunner,
+    "meta_schedule.tune_tir": tune_tir_in_turn,
+    "tvm.meta_schedule.normalize_mod": normalize_module,
+    "tvm.meta_schedule.tune_tir": tune_tir_in_turn,
+}
 
 
 def derived_object(cls: Component) -> Component:
@@ -50,4 +68,4 @@ def get_global_func_with_default_on_worker(name: Any, default: Callable[..., Any
     """The function of that name, or the function itself; the default one for None."""
     if name is None:
         return default
-    return named_functions.need(name) if isinstance(name, str) else name
+    return named_functions.need(name, SHIPPED) if isinstance(name, str) else name

@@ -13,7 +13,7 @@ from tilewright.database.origins import Origin
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import BuilderResult, remove_build_dir
 from tilewright.meta_schedule.profiler import Profiler
-from tilewright.meta_schedule.runner import RunnerResult
+from tilewright.meta_schedule.runner.runner import RunnerResult
 from tilewright.support import limits
 from tilewright.support.user_lines import last_raise, said_of
 
@@ -85,7 +85,7 @@ class AddToDatabase(MeasureCallback):
         runner_results: Sequence[RunnerResult],
     ) -> None:
         """Commits one record for each candidate."""
-        from tilewright.meta_schedule.database import TuningRecord, workload_in
+        from tilewright.meta_schedule.database.tuning_record import TuningRecord, workload_in
 
         database = task_scheduler.database
         if database is None:

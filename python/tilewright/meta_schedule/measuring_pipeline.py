@@ -13,8 +13,8 @@ from tilewright import _core, ir
 from tilewright.database.origins import Origin
 from tilewright.errors import Error
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
-from tilewright.meta_schedule.local_runner import LocalRunner
-from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.runner.local_runner import LocalRunner
+from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.task.task import task_of
 

@@ -14,7 +14,7 @@ from tilewright.support.machine import TargetLike
 from tilewright.task.task import one_program
 
 if TYPE_CHECKING:
-    from tilewright.meta_schedule.database import TuningRecord
+    from tilewright.meta_schedule.database.tuning_record import TuningRecord
 
 __all__ = ["ModuleEquality", "find_anchor_block", "module_equality_of", "module_hash", "modules_equal"]
 

@@ -7,11 +7,12 @@ import os
 from tilewright import _core
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload, record_in, records_in
-from tilewright.meta_schedule.database_kinds import database_in
+from tilewright.meta_schedule.database.database import Database
+from tilewright.meta_schedule.database.kinds import database_in
+from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, record_in, records_in
 from tilewright.meta_schedule.measure_callback import AddToDatabase, RemoveBuildArtifact
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
-from tilewright.meta_schedule.runner import Runner
+from tilewright.meta_schedule.runner.runner import Runner
 from tilewright.meta_schedule.space_generator import ScheduleFn
 from tilewright.meta_schedule.task_scheduler import RoundRobin
 from tilewright.meta_schedule.tune_context import SessionTask

@@ -18,17 +18,16 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.meta_schedule.builder import BuilderResult
-from tilewright.meta_schedule.database import (
-    Database,
+from tilewright.meta_schedule.database.database import Database, equality_of
+from tilewright.meta_schedule.database.tuning_record import (
     TuningRecord,
     Workload,
     best_in,
-    equality_of,
     is_in,
     records_in,
     workload_in,
 )
-from tilewright.meta_schedule.runner import RunnerResult
+from tilewright.meta_schedule.runner.runner import RunnerResult
 
 __all__ = ["SessionJournal", "Untold", "end_session", "seed_of_session"]
 

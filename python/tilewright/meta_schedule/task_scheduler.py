@@ -27,12 +27,12 @@ from tilewright.errors import ArgumentError, ResourceError
 from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
-from tilewright.meta_schedule.database import Database
-from tilewright.meta_schedule.local_runner import LocalRunner
+from tilewright.meta_schedule.database.database import Database
 from tilewright.meta_schedule.measure_callback import AddToDatabase, MeasureCallback, apply_all, tell_how_often
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
-from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.runner.local_runner import LocalRunner
+from tilewright.meta_schedule.runner.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.meta_schedule.session_journal import SessionJournal, Untold
 from tilewright.meta_schedule.stops import Stops
 from tilewright.search.interrupts import Interrupts

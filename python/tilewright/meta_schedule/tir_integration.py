@@ -13,8 +13,9 @@ import numpy as np
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder
-from tilewright.meta_schedule.database import Database, schedule_in
-from tilewright.meta_schedule.runner import Runner
+from tilewright.meta_schedule.database.database import Database
+from tilewright.meta_schedule.database.tuning_record import schedule_in
+from tilewright.meta_schedule.runner.runner import Runner
 from tilewright.meta_schedule.session_journal import begin_session, seed_of_session
 from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler

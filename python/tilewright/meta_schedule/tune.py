@@ -11,16 +11,17 @@ from typing import Any
 
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.meta_schedule.builder import Builder
-from tilewright.meta_schedule.database import Database, is_in, workload_in
-from tilewright.meta_schedule.database_kinds import check_place, database_of_session
+from tilewright.meta_schedule.database.database import Database
+from tilewright.meta_schedule.database.kinds import check_place, database_of_session
+from tilewright.meta_schedule.database.sqlite_database import SQLiteDatabase
+from tilewright.meta_schedule.database.tuning_record import is_in, workload_in
 from tilewright.meta_schedule.measure_callback import MeasureCallback
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.module_equality import module_equality_of
 from tilewright.meta_schedule.profiler import Profiler
-from tilewright.meta_schedule.runner import Runner
+from tilewright.meta_schedule.runner.runner import Runner
 from tilewright.meta_schedule.session_journal import end_session
 from tilewright.meta_schedule.session_logs import SessionLogs
-from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
 from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
 from tilewright.report.spending import BESIDE

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir
+from tilewright.cost_model.features_of import results_for
 from tilewright.errors import ArgumentError
-from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.space_generator import ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
 from tilewright.search.space import SPACES, design_spaces
 from tilewright.support import limits
@@ -172,7 +172,7 @@ class TuneContext(_core.TuneContext):
             results: a result for each, with `run_secs` and `error_msg`.
         """
         candidates = limits.items("measure_candidates", measure_candidates, "MeasureCandidates")
-        told = answers.results_for(results, len(candidates))
+        told = results_for(results, len(candidates))
         self._strategy().notify_runner_results(candidates, told)
 
     def post_tuning(self) -> None:

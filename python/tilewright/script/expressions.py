@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Any, cast
 
 from tilewright import _core
+from tilewright.script.core import TAKES_CONDITION
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import register
 from tilewright.script.parser import Parser
@@ -63,8 +64,6 @@ _SIDES: dict[type, tuple[Any, Any]] = {
 _MAX_BITS = 1 << 16
 #: Names of parameters whose arguments are conditions.
 _CONDITIONS = frozenset(["cond", "condition", "predicate"])
-#: The ids of functions whose first argument is a condition.
-TAKES_CONDITION: set[int] = set()
 
 
 def spread(value: Any) -> Any:

@@ -39,7 +39,7 @@ from tilewright.search.progress import reporter
 from tilewright.search.relatives import traces_of_relatives
 from tilewright.search.result import Progress, TuneResult, without_a_trial
 from tilewright.search.space import Space, design_spaces, space_called, space_for_cpu
-from tilewright.support import limits, machine, named_functions, notes
+from tilewright.support import limits, machine, notes
 from tilewright.support.early_interrupts import recognized
 from tilewright.support.user_lines import last_raise, place_of, users_level, with_place
 from tilewright.support.wrong_arguments import keywords_told, no_program
@@ -285,9 +285,9 @@ def cost_model_called(name: str, seed: int) -> _core.CostModel | None:
         tilewright.ArgumentError: there is none of that name.
     """
     options = {"seed": seed} if name == "random" else {}
-    create: Any = named_functions.find("meta_schedule.cost_model.create")
-    model: _core.CostModel | None = create(name, **options)
-    return model
+    from tilewright.cost_model import create
+
+    return create(name, **options)
 
 
 def _tune(

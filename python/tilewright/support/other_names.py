@@ -17,7 +17,7 @@ _MOVED = {
     "kernel": ["device", "dump", "num_threads", "strided"],
     "report": ["charts", "database_report", "spending", "target_names"],
     "support": [
-        *("dtype_names", "early_interrupts", "file_names", "function_names", "limits", "machine", "named_functions"),
+        *("dtype_names", "early_interrupts", "file_names", "function_names", "limits", "machine"),
         *("notes", "numpy_dtype", "target_context", "user_lines", "wrong_arguments"),
     ],
     "task": ["arguments", "index_map", "parameter_names", "reference", "specialize", "verification"],
@@ -31,6 +31,23 @@ MOVED = {
     "tilewright.database_upkeep": "tilewright.database.upkeep",
     "tilewright.left_out": "tilewright.kernel.omitted_outputs",
     "tilewright.report_page": "tilewright.report.page",
+    "tilewright.meta_schedule.database_kinds": "tilewright.meta_schedule.database.kinds",
+    **{
+        f"tilewright.meta_schedule.{name}": f"tilewright.meta_schedule.database.{name}"
+        for name in (
+            *("json_database", "memory_database", "postgres_database", "record_rows", "schedule_fn_database"),
+            *("session_store", "sqlite_database", "union_database"),
+        )
+    },
+    **{
+        f"tilewright.meta_schedule.{name}": f"tilewright.meta_schedule.runner.{name}"
+        for name in ("local_runner", "rpc")
+    },
+    "tilewright.named_functions": "tilewright.meta_schedule.named_functions",
+    "tilewright.meta_schedule.cost_model": "tilewright.cost_model",
+    "tilewright.meta_schedule.feature_extractor": "tilewright.cost_model.feature_extractor",
+    # TVM's name, which says nothing about what it holds.
+    "tilewright.meta_schedule.utils": "tilewright.meta_schedule.derived",
 }
 
 
@@ -53,16 +70,24 @@ class Loader(importlib.abc.Loader):
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds modules that have moved."""
+    """Finds modules that have moved, by themselves or with the folder that they are in."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """The spec of the module that has moved from that name; None for all other names."""
-        return importlib.machinery.ModuleSpec(fullname, Loader(MOVED[fullname])) if fullname in MOVED else None
+        if not fullname.startswith("tilewright."):
+            return None
+        folder = fullname
+        while folder and folder not in MOVED:
+            folder = folder.rpartition(".")[0]
+        if not folder:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, Loader(MOVED[folder] + fullname.removeprefix(folder)))
 
 
 def install() -> None:
-    """Make the earlier names importable; they are looked for after all others."""
+    """Make the earlier names importable. Python would find files in a folder that has moved under its earlier name,
+    too, and load them twice: so it is asked later."""
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
-        sys.meta_path.append(Finder())
+        sys.meta_path.insert(0, Finder())

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import sys as _sys
+
 from tilewright import _core
 from tilewright.ir import load_json
 from tilewright.script.dialect import dialect as _dialect
@@ -21,7 +23,7 @@ from tilewright.script.tir.frames import Range
 
 GlobalVar = _core.GlobalVar
 
-_dialect("ir").names["I"] = lambda: __import__("tilewright.script.ir", fromlist=["I"])
+_dialect("ir").names["I"] = lambda: _sys.modules[__name__]
 
 __all__ = [
     "GlobalVar",

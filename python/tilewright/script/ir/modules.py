@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, FunctionType
@@ -14,7 +13,7 @@ from tilewright.errors import ArgumentError
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect, register
 from tilewright.script.expressions import bind_python
-from tilewright.script.parser import UNKNOWN, Parser
+from tilewright.script.parser import Parser
 from tilewright.script.report import Problem, ScriptProblem, did_you_mean, to_error
 from tilewright.script.source import BadSyntax, Source, from_class
 from tilewright.script.tir.functions import captured, class_code, define_function, enclosing, quoted
@@ -215,37 +214,3 @@ _ir_module.__name__ = _ir_module.__qualname__ = "ir_module"
 ir_module: Callable[..., Any] = _script.Boundary(_ir_module)
 ir_module.script_dialect = "ir"  # type: ignore[attr-defined]
 ir_module.__doc__ = _ir_module.__doc__
-
-
-def is_module_class(frame: FrameType) -> bool:
-    """Whether the class body that runs in the frame is that of a class under @I.ir_module."""
-    file, first = frame.f_code.co_filename, frame.f_code.co_firstlineno
-    lines = linecache.getlines(file, frame.f_globals)
-    if not 1 <= first <= len(lines):
-        return False
-    head = []
-    for line in lines[first - 1 :]:
-        head.append(line.strip())
-        if head[-1].startswith("class ") or len(head) > 64:
-            break
-    if len(head) == 1:
-        return False
-    definer = frame.f_back
-    try:
-        decorators = ast.parse("\n".join(head[:-1]) + "\nclass C: pass").body[0].decorator_list  # type: ignore[attr-defined]
-    except SyntaxError:
-        return False
-    return any(_is_ir_module(d.func if isinstance(d, ast.Call) else d, definer) for d in decorators)
-
-
-def _is_ir_module(node: ast.expr, definer: FrameType | None) -> bool:
-    path = []
-    while isinstance(node, ast.Attribute):
-        path.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or definer is None:
-        return False
-    value = definer.f_locals.get(node.id, definer.f_globals.get(node.id, UNKNOWN))
-    for name in reversed(path):
-        value = getattr(value, name, UNKNOWN)
-    return value is ir_module

@@ -49,7 +49,7 @@ from tilewright.script.tir.formulas import max, min  # noqa: E402
 
 del globals()["INTRINSICS"], globals()["OPERATORS"]
 
-_dialect("tir").names["T"] = lambda: __import__("tilewright.script.tir", fromlist=["T"])
+_dialect("tir").names["T"] = lambda: _sys.modules[__name__]
 
 __all__ = [
     _name

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tilewright import _core
+from tilewright.script.core import TAKES_CONDITION as _TAKES_CONDITION
 from tilewright.script.core import script as _script
-from tilewright.script.expressions import TAKES_CONDITION as _TAKES_CONDITION
 from tilewright.script.report import fail
 from tilewright.script.tir.dtypes import DTYPES as _DTYPES
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import linecache
 import sys
 from collections.abc import Callable, Mapping
 from types import CodeType, FrameType, FunctionType
@@ -13,7 +14,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect
-from tilewright.script.parser import Parser
+from tilewright.script.parser import UNKNOWN, Parser
 from tilewright.script.rebinding import check_rebinding
 from tilewright.script.report import Problem, ScriptProblem, to_error
 from tilewright.script.source import BadSyntax, Source, from_function
@@ -213,12 +214,42 @@ def _returns(parser: Parser, node: ast.expr) -> None:
 
 
 def _in_module_class(frame: FrameType) -> bool:
-    """Whether the frame is the body of a class under @I.ir_module."""
+    """Whether the frame is the body of a class under @I.ir_module.
+
+    Python runs the decorator last, and has no record of it before: only the text of the class says so.
+    """
     if "__qualname__" not in frame.f_locals or frame.f_code.co_name == "<module>":
         return False
-    from tilewright.script.ir.modules import is_module_class
+    file, first = frame.f_code.co_filename, frame.f_code.co_firstlineno
+    lines = linecache.getlines(file, frame.f_globals)
+    if not 1 <= first <= len(lines):
+        return False
+    head = []
+    for line in lines[first - 1 :]:
+        head.append(line.strip())
+        if head[-1].startswith("class ") or len(head) > 64:
+            break
+    if len(head) == 1:
+        return False
+    definer = frame.f_back
+    try:
+        decorators = ast.parse("\n".join(head[:-1]) + "\nclass C: pass").body[0].decorator_list  # type: ignore[attr-defined]
+    except SyntaxError:
+        return False
+    return any(_is_ir_module(d.func if isinstance(d, ast.Call) else d, definer) for d in decorators)
 
-    return is_module_class(frame)
+
+def _is_ir_module(node: ast.expr, definer: FrameType | None) -> bool:
+    path = []
+    while isinstance(node, ast.Attribute):
+        path.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or definer is None:
+        return False
+    value = definer.f_locals.get(node.id, definer.f_globals.get(node.id, UNKNOWN))
+    for name in reversed(path):
+        value = getattr(value, name, UNKNOWN)
+    return getattr(value, "script_dialect", None) == "ir"
 
 
 def _prim_func(

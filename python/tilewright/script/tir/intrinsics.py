@@ -15,8 +15,9 @@ from types import FunctionType as _FunctionType
 from typing import Any
 
 from tilewright import _core
+from tilewright.script.core import TAKES_CONDITION as _TAKES_CONDITION
 from tilewright.script.core import script as _script
-from tilewright.script.expressions import TAKES_CONDITION as _TAKES_CONDITION
+from tilewright.script.dialect import dialect as _dialect
 from tilewright.script.report import fail
 from tilewright.script.tir.dtypes import check_dtype, no_dtype
 
@@ -261,9 +262,8 @@ def _with_names(mapping: Callable[..., Any], sizes: _Mapping[str, Any]) -> Calla
     missing = {name for name in _names_in(code) if name not in known and (name in sizes or name == "T")}
     if not missing:
         return mapping
-    from tilewright.script import tir
-
-    found = {name: sizes.get(name, tir) for name in missing}
+    namespace = _dialect("tir").names["T"]()
+    found = {name: sizes.get(name, namespace) for name in missing}
     made = _FunctionType(code, {**known, **found}, mapping.__name__, mapping.__defaults__, mapping.__closure__)
     made.__kwdefaults__ = mapping.__kwdefaults__
     return made

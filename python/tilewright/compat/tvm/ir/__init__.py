@@ -14,7 +14,7 @@ from tilewright._core import Expr as RelayExpr
 from tilewright._core import Func as BaseFunc
 from tilewright._core import GlobalVar, PrimType, TupleType, Type
 from tilewright.compat.tvm.alias import Renamed, missing, no_span
-from tilewright.compat.tvm.ir import diagnostics, instrument, transform
+from tilewright.compat.tvm.ir import diagnostics, instrument, module, transform
 from tilewright.compat.tvm.ir.base import (
     Node,
     assert_structural_equal,
@@ -25,6 +25,7 @@ from tilewright.compat.tvm.ir.base import (
     structural_equal,
     structural_hash,
 )
+from tilewright.compat.tvm.ir.module import IRModule
 
 __getattr__ = missing("tvm.ir")
 
@@ -71,27 +72,6 @@ __all__ = [
 ]
 
 
-class IRModule(metaclass=Renamed):
-    """A module from functions by name."""
-
-    node = _core.Module
-
-    @staticmethod
-    def make(functions: Any = None, attrs: Any = None, global_infos: None = None) -> Any:
-        """The module."""
-        if global_infos:
-            raise TypeError("Tilewright has no global_infos of modules yet")
-        named = {getattr(key, "name_hint", key): value for key, value in (functions or {}).items()}
-        return _core.Module(named, attrs or {})
-
-    @staticmethod
-    def from_expr(expr: _core.PrimFunc, functions: Any = None) -> Any:
-        """A module with this function under its global symbol."""
-        if functions:
-            raise TypeError("Tilewright takes no further functions here yet")
-        return _core.as_module(expr)
-
-
 class PointerType(metaclass=Renamed):
     """The type of a pointer; TVM's empty storage scope is spelled "global"."""
 
@@ -133,6 +113,3 @@ class Op(metaclass=Renamed):
     def get(op_name: str) -> Any:
         """The operator of that name."""
         return _core.Op(op_name)
-
-
-from tilewright.compat.tvm.ir import module  # noqa: E402  (it needs IRModule)

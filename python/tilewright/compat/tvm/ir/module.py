@@ -5,14 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.ir import IRModule
+from tilewright.compat.tvm.alias import Renamed, missing
 from tilewright.support.wrong_arguments import explained
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.ir.module")
 
 __all__ = ["IRModule"]
+
+
+class IRModule(metaclass=Renamed):
+    """A module from functions by name."""
+
+    node = _core.Module
+
+    @staticmethod
+    def make(functions: Any = None, attrs: Any = None, global_infos: None = None) -> Any:
+        """The module."""
+        if global_infos:
+            raise TypeError("Tilewright has no global_infos of modules yet")
+        named = {getattr(key, "name_hint", key): value for key, value in (functions or {}).items()}
+        return _core.Module(named, attrs or {})
+
+    @staticmethod
+    def from_expr(expr: _core.PrimFunc, functions: Any = None) -> Any:
+        """A module with this function under its global symbol."""
+        if functions:
+            raise TypeError("Tilewright takes no further functions here yet")
+        return _core.as_module(expr)
 
 
 @explained

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule.derived import asking, asks
+from tilewright.compat.tvm.meta_schedule.asking import asking, asks
 from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
 from tilewright.meta_schedule import database as own
-from tilewright.meta_schedule import (
+from tilewright.meta_schedule.database import (
+    Database,
+    Workload,
     json_database,
     memory_database,
     schedule_fn_database,
     sqlite_database,
     union_database,
 )
-from tilewright.meta_schedule.database import Database, Workload
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.database")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.error import TVMError
 from tilewright.compat.tvm.meta_schedule import tune_context  # noqa: F401  (says how contexts are seen)
-from tilewright.compat.tvm.meta_schedule.seen import seen
 from tilewright.meta_schedule.derived import (
     cpu_count,
     fork_seed,
@@ -24,65 +21,13 @@ __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.utils")
 
 __all__ = [
-    "asking",
-    "asks",
-    "call_derived",
     "cpu_count",
-    "default_text",
     "derived_object",
     "fork_seed",
     "get_global_func_with_default_on_worker",
-    "initialize",
     "remove_build_dir",
     "shash2hex",
-    "supported",
 ]
-
-
-def call_derived(component: Any, method: str, *args: Any) -> Any:
-    """Calls a method of the user's object behind a component; raises where its class does not define it."""
-    function = component._methods.get(method)
-    if function is None:
-        words = "".join(word.capitalize() for word in method.strip("_").split("_"))
-        raise TVMError(f"{component._base}'s {words} method not implemented!")
-    return function(*(seen(argument) for argument in args))
-
-
-def initialize(self: Any, context: Any) -> None:
-    """What TVM calls `_initialize_with_tune_context`."""
-    self.initialize(context)
-
-
-def asking(base: Any, *methods: str) -> Any:
-    """The class of components behind a Py class: methods that ask those of the user's object."""
-
-    def of(name: str) -> Callable[..., Any]:
-        return lambda self, *args: call_derived(self, name, *args)
-
-    made = {name: of(name) for name in methods}
-    if (begin := "_initialize_with_tune_context") in made:
-        made |= {"initialize": made[begin], begin: initialize}
-    return type(f"_Py{base.__name__}", (base,), made)
-
-
-def asks(component: Any, *fields: str) -> Callable[[Any], Any]:
-    """The decorator of a Py class, the base of the user's: the component that stands for it, or the class whose methods
-    it defines; and what that takes of the user's object."""
-
-    def decorate(cls: Any) -> Any:
-        methods = [name for name, value in vars(cls).items() if inspect.isfunction(value)]
-        made = component if component.__name__.startswith("_") else asking(component, *methods)
-        cls._tvm_metadata = {"cls": made, "methods": [*methods, "__str__"], "fields": [*fields]}
-        return cls
-
-    return decorate
-
-
-def supported(kind: str, what: str) -> str:
-    """The kind of target, if TVM has default parts of it."""
-    if kind not in ("llvm", "cuda", "cuda-tensorcore", "hexagon"):
-        raise ValueError(f"Unsupported kind {kind} for {what} creation.")
-    return kind
 
 
 def default_text(self: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import asks
+from tilewright.compat.tvm.meta_schedule.asking import asks
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
 from tilewright.meta_schedule import feature_extractor as own
 

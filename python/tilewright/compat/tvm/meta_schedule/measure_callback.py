@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule.derived import asks
+from tilewright.compat.tvm.meta_schedule.asking import asks
 from tilewright.meta_schedule.measure_callback import (
     AddToDatabase,
     MeasureCallback,

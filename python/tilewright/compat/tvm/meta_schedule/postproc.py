@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import asks, supported
+from tilewright.compat.tvm.meta_schedule.asking import asks, supported
 from tilewright.meta_schedule.postproc import (
     DisallowAsyncStridedMemCopy,
     DisallowDynamicLoop,

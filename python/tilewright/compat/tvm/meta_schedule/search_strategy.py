@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import asking, asks, call_derived, initialize
+from tilewright.compat.tvm.meta_schedule.asking import asking, asks, call_derived, initialize
 from tilewright.meta_schedule.search_strategy import MeasureCandidate, ReplayFunc, ReplayTrace
 
 __path__: list[str] = []

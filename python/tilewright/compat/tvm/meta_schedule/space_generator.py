@@ -8,7 +8,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
 from tilewright.compat.tvm.meta_schedule import schedule_rule
-from tilewright.compat.tvm.meta_schedule.derived import asking, asks, initialize
+from tilewright.compat.tvm.meta_schedule.asking import asking, asks, initialize
 from tilewright.compat.tvm.meta_schedule.seen import seen
 from tilewright.errors import ScheduleError
 

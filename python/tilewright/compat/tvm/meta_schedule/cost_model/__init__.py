@@ -8,8 +8,8 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import asks
-from tilewright.meta_schedule.cost_model import AnalyticalModel, MLPModel, RandomModel, ResidualModel, XGBModel, create
+from tilewright.compat.tvm.meta_schedule.asking import asks
+from tilewright.cost_model import AnalyticalModel, MLPModel, RandomModel, ResidualModel, XGBModel, create
 
 _HERE = "tilewright.compat.tvm.meta_schedule.cost_model"
 _MODULES = ("cost_model", "metric", "mlp_model", "random_model", "xgb_model")

@@ -8,10 +8,9 @@ from typing import Any
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime.module import seen
 from tilewright.compat.tvm.runtime.ndarray import NDArray
-from tilewright.meta_schedule import local_runner
-from tilewright.meta_schedule.local_runner import default_cleanup, default_run_evaluator
-from tilewright.meta_schedule.runner import RunnerFuture, RunnerResult
-from tilewright.support import named_functions
+from tilewright.meta_schedule.builder import resolved
+from tilewright.meta_schedule.runner import RunnerFuture, RunnerResult, local_runner
+from tilewright.meta_schedule.runner.local_runner import default_cleanup, default_run_evaluator
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.runner.local_runner")
@@ -21,8 +20,7 @@ __all__ = ["LocalRunner", "LocalRunnerFuture", "default_alloc_argument", "defaul
 
 def _evaluate(function: Any, module: Any, *args: Any) -> Any:
     """What a function for TVM measures, or one of that name."""
-    chosen = named_functions.need(function) if isinstance(function, str) else function
-    return chosen(seen(module), *args)
+    return resolved(function, local_runner.SHIPPED)(seen(module), *args)
 
 
 class LocalRunner(local_runner.LocalRunner):
@@ -31,7 +29,7 @@ class LocalRunner(local_runner.LocalRunner):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         alloc, evaluator, cleanup = self._functions
-        if evaluator not in local_runner.DEFAULTS:
+        if evaluator not in (default_run_evaluator, "meta_schedule.runner.default_run_evaluator"):
             self._functions = (alloc, functools.partial(_evaluate, evaluator), cleanup)
 
 

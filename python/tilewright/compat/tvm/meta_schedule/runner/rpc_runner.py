@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.meta_schedule.rpc import RPCConfig, RPCRunner, refuse
+from tilewright.meta_schedule.runner.rpc import RPCConfig, RPCRunner, refuse
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.runner.rpc_runner")

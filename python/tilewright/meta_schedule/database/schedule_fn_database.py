@@ -8,7 +8,8 @@ from typing import NoReturn
 from tilewright import ir
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.arg_info import ArgInfo
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload
+from tilewright.meta_schedule.database.database import Database
+from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload
 from tilewright.schedule import Schedule
 from tilewright.support.machine import TargetLike
 from tilewright.support.wrong_arguments import keywords_told

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tilewright import ir
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, check_record, equality_of
+from tilewright.meta_schedule.database.database import Database, equality_of
+from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, best_of, check_record
 from tilewright.support.wrong_arguments import explained, keywords_told
 
 __all__ = ["MemoryDatabase", "WorkloadTable"]

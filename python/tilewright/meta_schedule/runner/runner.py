@@ -5,19 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright.database.origins import Origin
 from tilewright.meta_schedule.arg_info import ArgInfo
-from tilewright.meta_schedule.elsewhere import elsewhere
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
-from tilewright.support import limits
 from tilewright.support.wrong_arguments import explained
 
 __all__ = [
     "EvaluatorConfig",
-    "PyRunner",
-    "PyRunnerFuture",
     "Reference",
     "Runner",
     "RunnerFuture",
@@ -97,9 +93,6 @@ class RunnerFuture:
         return self._result()
 
 
-PyRunnerFuture = RunnerFuture
-
-
 class Runner(ABC):
     """Measures many kernels."""
 
@@ -107,26 +100,5 @@ class Runner(ABC):
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
         """One future for each input, in their order; what goes wrong with one is its result."""
 
-    @staticmethod
-    def create(kind: Runner | str = "local", *args: Any, **kwargs: Any) -> Runner:
-        """The runner of that kind: "local", or "rpc", which refuses. One that is there already is given back.
-
-        Raises:
-            tilewright.ArgumentError: there is no such kind.
-        """
-        from tilewright.meta_schedule.local_runner import LocalRunner
-        from tilewright.meta_schedule.rpc import RPCRunner
-
-        kinds: dict[str, Callable[..., Runner]] = {"local": LocalRunner, "rpc": RPCRunner}
-        if isinstance(kind, Runner):
-            return kind
-        made = limits.of_kind("runner", kind, kinds, "runner/kind")
-        if kind == "local":
-            kwargs.pop("max_workers", None)  # one kernel at a time, or they disturb one another
-        return made(*args, **kwargs)
-
-
-PyRunner = Runner
-create = Runner.create
-_ELSEWHERE = {"LocalRunner": "local_runner", "RPCConfig": "rpc", "RPCRunner": "rpc"}
-__getattr__ = elsewhere("runner", _ELSEWHERE)
+    #: set where all kinds are known: ``kinds.py``
+    create: ClassVar[Callable[..., Runner]]

@@ -21,7 +21,7 @@ from tilewright.kernel import device as devices
 from tilewright.meta_schedule.builder import check_names, resolved
 from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
 from tilewright.meta_schedule.profiler import Profiler
-from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.runner.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
 from tilewright.support import limits
 from tilewright.support.numpy_dtype import numpy_dtype
@@ -31,12 +31,6 @@ __all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_
 
 #: seconds that the program as it was written may take, with making its arguments
 REFERENCE_SECONDS = 300.0
-#: the functions that it takes where none are given
-DEFAULTS = (
-    "meta_schedule.runner.default_alloc_argument",
-    "meta_schedule.runner.default_run_evaluator",
-    "meta_schedule.runner.default_cleanup",
-)
 #: (device, descriptions of the arguments as JSON, sets) -> the arguments of each set
 AllocFunction = Callable[[devices.Device, Any, int], list[list[Any]]]
 #: (module, device, how often, sets of arguments) -> seconds
@@ -80,17 +74,21 @@ class LocalRunner(Runner):
         limits.kind("evaluator_config", evaluator_config, EvaluatorConfig | None, what)
         self.timeout_sec, self.cooldown_sec, self.alloc_repeat = timeout_sec, cooldown_sec, alloc_repeat
         self.evaluator_config = evaluator_config or EvaluatorConfig()
-        given = (f_alloc_argument, f_run_evaluator, f_cleanup)
-        self._functions = tuple(own or default for own, default in zip(given, DEFAULTS, strict=True))
+        self._functions = (
+            f_alloc_argument or default_alloc_argument,
+            f_run_evaluator or default_run_evaluator,
+            f_cleanup or default_cleanup,
+        )
+        self._compares = f_alloc_argument is None and f_run_evaluator is None
         self._worker = Worker(initializer)
         self._lines: list[_Line] = []
-        check_names(self._worker, [f_alloc_argument, f_run_evaluator, f_cleanup])
+        check_names(self._worker, self._functions, SHIPPED)
         self._end = weakref.finalize(self, _close, self._worker, self._lines)
 
     @property
     def compares(self) -> bool:
         """Whether it compares results: with arguments of its own making alone, which are the same for all kernels."""
-        return self._functions[:2] == DEFAULTS[:2]
+        return self._compares
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
         """One future for each; they are measured in this order."""
@@ -186,15 +184,15 @@ def _load_and_run(
         with timed("load_module"):
             module = load_artifact(path)
         with timed("alloc_argument"):
-            repeated = resolved(alloc)(device, infos, alloc_repeat)
+            repeated = resolved(alloc, SHIPPED)(device, infos, alloc_repeat)
         if reference is not None:
             with timed("compare_results"):
                 compare_results(module, reference, infos)
         with timed("run_evaluator"):
-            seconds = [float(getattr(s, "value", s)) for s in resolved(run)(module, device, config, repeated)]
+            seconds = [float(getattr(s, "value", s)) for s in resolved(run, SHIPPED)(module, device, config, repeated)]
     finally:
         with timed("cleanup"):
-            resolved(cleanup)()
+            resolved(cleanup, SHIPPED)()
     return seconds, times
 
 
@@ -287,3 +285,11 @@ def default_run_evaluator(
 
 def default_cleanup() -> None:
     """Nothing is left behind."""
+
+
+#: functions that may be given by these names
+SHIPPED: dict[str, Callable[..., Any]] = {
+    "meta_schedule.runner.default_alloc_argument": default_alloc_argument,
+    "meta_schedule.runner.default_cleanup": default_cleanup,
+    "meta_schedule.runner.default_run_evaluator": default_run_evaluator,
+}

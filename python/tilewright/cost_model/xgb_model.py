@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright._core import AnalyticalModel, CostModel, FeatureExtractor
-from tilewright.errors import ResourceError
-from tilewright.meta_schedule.cost_model.features_of import (
+from tilewright.cost_model.feature_extractor import create as create_extractor
+from tilewright.cost_model.features_of import (
     FAILED,
     candidates_in,
     costs_in,
@@ -23,8 +23,8 @@ from tilewright.meta_schedule.cost_model.features_of import (
     scores_from,
     throughput_of,
 )
-from tilewright.meta_schedule.cost_model.pack_sum import PackSum, early_stop
-from tilewright.meta_schedule.feature_extractor import create as create_extractor
+from tilewright.cost_model.pack_sum import PackSum, early_stop
+from tilewright.errors import ResourceError
 from tilewright.support import limits
 from tilewright.support.wrong_arguments import keywords_told
 

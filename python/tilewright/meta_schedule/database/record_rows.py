@@ -9,7 +9,7 @@ from tilewright.database.origins import Origin
 from tilewright.database.record_lines import FAILED, UNMEASURED
 from tilewright.errors import Error
 from tilewright.meta_schedule.arg_info import ArgInfo
-from tilewright.meta_schedule.database import TuningRecord, Workload
+from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload
 from tilewright.schedule import Trace
 
 __all__ = ["record_of", "row_of"]

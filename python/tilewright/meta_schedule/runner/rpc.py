@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tilewright.errors import ResourceError
-from tilewright.meta_schedule.runner import EvaluatorConfig, Runner, RunnerFuture, RunnerInput
+from tilewright.meta_schedule.runner.runner import EvaluatorConfig, Runner, RunnerFuture, RunnerInput
 
 __all__ = ["RPCConfig", "RPCRunner"]
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tilewright._core import structural_hash
 from tilewright.errors import ArgumentError
-from tilewright.meta_schedule import answers
 from tilewright.support import limits
 
 __all__ = [
@@ -20,6 +19,7 @@ __all__ = [
     "costs_in",
     "features_from",
     "key_of",
+    "results_for",
     "results_in",
     "scores_from",
     "throughput_of",
@@ -51,13 +51,27 @@ def costs_in(results: Any, count: int) -> NDArray[Any]:
     return np.array(costs, "float32")
 
 
+def results_for(results: Any, count: int) -> list[Any]:
+    """The results of a list; `count` is how many candidates there are.
+
+    Raises:
+        tilewright.ArgumentError: it is no list, or of another length.
+    """
+    found = limits.items("results", results, "results")
+    if len(found) != count:
+        raise ArgumentError.of(
+            "search/results", f"there are {count} candidates and {len(found)} results", "give a result for each"
+        )
+    return found
+
+
 def results_in(results: Any, count: int) -> list[tuple[list[float], str | None]]:
     """Of each result the seconds, none where it failed, and what was said then; `count` is how many there have to be.
 
     Raises:
         tilewright.ArgumentError: they are no results, or not so many.
     """
-    return [_result_of(result) for result in answers.results_for(results, count)]
+    return [_result_of(result) for result in results_for(results, count)]
 
 
 def _result_of(result: Any) -> tuple[list[float], str | None]:

@@ -25,9 +25,9 @@ from typing import Any
 from tilewright import ir
 from tilewright.database.workload_lines import read_line
 from tilewright.errors import Error, ResourceError
-from tilewright.meta_schedule.database import TuningRecord, Workload, check_record
-from tilewright.meta_schedule.memory_database import MemoryDatabase
-from tilewright.meta_schedule.record_rows import row_of
+from tilewright.meta_schedule.database.memory_database import MemoryDatabase
+from tilewright.meta_schedule.database.record_rows import row_of
+from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, check_record
 from tilewright.support import limits
 from tilewright.support.user_lines import users_level
 from tilewright.support.wrong_arguments import keywords_told

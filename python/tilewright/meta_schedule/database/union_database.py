@@ -6,8 +6,8 @@ from typing import NoReturn
 
 from tilewright import ir
 from tilewright.errors import ArgumentError
-from tilewright.meta_schedule.database import (
-    Database,
+from tilewright.meta_schedule.database.database import Database
+from tilewright.meta_schedule.database.tuning_record import (
     TuningRecord,
     Workload,
     best_in,

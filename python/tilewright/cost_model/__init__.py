@@ -23,15 +23,15 @@ import warnings
 from typing import Any
 
 from tilewright._core import AnalyticalModel, CostModel
-from tilewright.meta_schedule.cost_model.mlp_model import (
+from tilewright.cost_model.mlp_model import (
     MLPModel,
     SegmentSumMLPConfig,
     SegmentSumMLPTrainer,
     TrainerConfig,
 )
-from tilewright.meta_schedule.cost_model.random_model import RandomModel
-from tilewright.meta_schedule.cost_model.warm_start import warm_start
-from tilewright.meta_schedule.cost_model.xgb_model import ResidualModel, XGBConfig, XGBModel
+from tilewright.cost_model.random_model import RandomModel
+from tilewright.cost_model.warm_start import warm_start
+from tilewright.cost_model.xgb_model import ResidualModel, XGBConfig, XGBModel
 from tilewright.support import limits
 from tilewright.support.user_lines import users_level
 

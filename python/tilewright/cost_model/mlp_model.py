@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright._core import CostModel, PerStoreFeature
-from tilewright.errors import ResourceError
-from tilewright.meta_schedule.cost_model.features_of import (
+from tilewright.cost_model.features_of import (
     candidates_in,
     costs_in,
     features_from,
     key_of,
     throughput_of,
 )
+from tilewright.errors import ResourceError
 
 __all__ = ["MLPModel", "SegmentSumMLPConfig", "SegmentSumMLPTrainer", "TrainerConfig"]
 

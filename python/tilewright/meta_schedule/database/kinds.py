@@ -8,13 +8,13 @@ from typing import Any
 
 from tilewright.database.postgres_store import is_server
 from tilewright.errors import ArgumentError
-from tilewright.meta_schedule.database import Database
-from tilewright.meta_schedule.json_database import JSONDatabase
-from tilewright.meta_schedule.memory_database import MemoryDatabase
-from tilewright.meta_schedule.postgres_database import PostgresDatabase
-from tilewright.meta_schedule.schedule_fn_database import ScheduleFnDatabase
-from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
-from tilewright.meta_schedule.union_database import OrderedUnionDatabase, UnionDatabase
+from tilewright.meta_schedule.database.database import Database
+from tilewright.meta_schedule.database.json_database import JSONDatabase
+from tilewright.meta_schedule.database.memory_database import MemoryDatabase
+from tilewright.meta_schedule.database.postgres_database import PostgresDatabase
+from tilewright.meta_schedule.database.schedule_fn_database import ScheduleFnDatabase
+from tilewright.meta_schedule.database.sqlite_database import SQLiteDatabase
+from tilewright.meta_schedule.database.union_database import OrderedUnionDatabase, UnionDatabase
 from tilewright.support import limits
 
 __all__ = ["check_place", "create", "database_in", "database_of_session"]
@@ -33,8 +33,14 @@ _ENDINGS = (".db", ".sqlite", ".sqlite3")
 _PLACES = 'the kind of a database ("sqlite", "json", "memory"), the path of a file, "postgresql://...", or an object'
 
 
-def create(kind: Any, *args: Any, **kwargs: Any) -> Database:
-    """:meth:`Database.create`."""
+def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Database:
+    """A database of that kind: "json", "memory", "sqlite", "postgres", "union", "ordered_union". The path of a
+    file, or of the folder of a session, and "postgresql://..." name the database there; a function that schedules
+    makes a :class:`ScheduleFnDatabase`. One that is there already is given back.
+
+    Raises:
+        tilewright.ArgumentError: there is no such kind.
+    """
     if isinstance(kind, Database):
         return kind
     if callable(kind):
@@ -53,6 +59,9 @@ def create(kind: Any, *args: Any, **kwargs: Any) -> Database:
         f"there are no databases of the kind {kind!r}",
         f'there are {known}; a file has a path such as "records.db"',
     )
+
+
+Database.create = create
 
 
 def database_in(folder: str | os.PathLike[str], *, module_equality: str = "structural") -> Database:

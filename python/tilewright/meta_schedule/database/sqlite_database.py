@@ -10,17 +10,10 @@ from typing import Any
 from tilewright import _core, ir
 from tilewright.database import records
 from tilewright.database.records import as_named_in, entries_of, recorded_program
-from tilewright.meta_schedule.database import (
-    Database,
-    TuningRecord,
-    Workload,
-    best_of,
-    check_count,
-    check_record,
-    equality_of,
-)
+from tilewright.meta_schedule.database.database import Database, equality_of
+from tilewright.meta_schedule.database.record_rows import record_of, row_of
+from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, best_of, check_count, check_record
 from tilewright.meta_schedule.module_equality import Structural, check_module
-from tilewright.meta_schedule.record_rows import record_of, row_of
 from tilewright.schedule import Schedule
 from tilewright.support import limits
 from tilewright.support.machine import TargetLike

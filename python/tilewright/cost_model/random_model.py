@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright._core import CostModel
-from tilewright.meta_schedule.cost_model.features_of import candidates_in
+from tilewright.cost_model.features_of import candidates_in
 from tilewright.support import limits
 from tilewright.support.wrong_arguments import keywords_told
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from tilewright import _core, ir
 from tilewright.database.records import as_named_in, recorded_program
-from tilewright.meta_schedule.database import records_in, workload_in
-from tilewright.meta_schedule.record_rows import record_of, row_of
+from tilewright.meta_schedule.database.record_rows import record_of, row_of
+from tilewright.meta_schedule.database.tuning_record import records_in, workload_in
 from tilewright.task.task import name_of, program_keys
 
 if TYPE_CHECKING:
-    from tilewright.meta_schedule.database import Database, Workload
+    from tilewright.meta_schedule.database.database import Database
+    from tilewright.meta_schedule.database.tuning_record import Workload
 
 __all__ = ["session_store"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.database.postgres_store import open_server
-from tilewright.meta_schedule.sqlite_database import TablesDatabase
+from tilewright.meta_schedule.database.sqlite_database import TablesDatabase
 from tilewright.support import limits
 from tilewright.support.wrong_arguments import keywords_told
 

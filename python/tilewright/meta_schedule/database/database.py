@@ -1,0 +1,187 @@
+"""The class of databases: programs, what was measured of their schedules, and the best of it."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from tilewright import _core, ir
+from tilewright.database.records import as_named_in
+from tilewright.errors import ResourceError
+from tilewright.meta_schedule.database.tuning_record import (
+    TuningRecord,
+    Workload,
+    best_in,
+    is_in,
+    record_in,
+    records_in,
+    schedule_in,
+    workload_in,
+)
+from tilewright.meta_schedule.module_equality import ModuleEquality, module_equality_of
+from tilewright.schedule import Schedule
+from tilewright.support import limits
+from tilewright.support.machine import TargetLike
+from tilewright.support.wrong_arguments import explained
+from tilewright.task.task import module_of
+
+__all__ = ["Database"]
+
+_local = threading.local()
+
+
+def _stack() -> list[Database]:
+    stack: list[Database] = _local.__dict__.setdefault("databases", [])
+    return stack
+
+
+class Database(ABC):
+    """Keeps programs and records. In a ``with``, it is the current one of the thread.
+
+    Subclasses define the first six methods. Queries ask for records of the program on the target.
+    """
+
+    #: set where all kinds are known: ``kinds.py``
+    create: ClassVar[Callable[..., Database]]
+
+    def __init__(self, module_equality: str = "structural") -> None:
+        self.module_equality = module_equality_of(module_equality).name
+
+    @abstractmethod
+    def has_workload(self, mod: ir.IRModule) -> bool:
+        """Whether the program was committed."""
+
+    @abstractmethod
+    def commit_workload(self, mod: ir.IRModule) -> Workload:
+        """The entry of the program, made if it is not there."""
+
+    @abstractmethod
+    def commit_tuning_record(self, record: TuningRecord) -> None:
+        """Keeps a record, of a program that was committed."""
+
+    @abstractmethod
+    def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
+        """The best valid records of a program, best first, at most `top_k`."""
+
+    @abstractmethod
+    def get_all_tuning_records(self) -> list[TuningRecord]:
+        """All, those of failures too."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many records there are."""
+
+    def flush(self) -> None:  # noqa: B027 (most need not define it)
+        """Called at the end of a session: sees to it that what was committed lasts. Where each commit does, as here,
+        there is nothing to do."""
+
+    def query_tuning_record(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> TuningRecord | None:
+        """The best record of the program on the target; None without one."""
+        if not is_in(self, mod):
+            return None
+        workload, count = workload_in(self, mod), 1
+        while True:
+            records = best_in(self, workload, count)
+            served = next((record for record in records if record.serves(target)), None)
+            if served is not None or len(records) < count:
+                return served
+            count *= 4
+
+    def query_schedule(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> Schedule | None:
+        """The program with the best record applied; None without one."""
+        record = record_in(self, mod, target, workload_name)
+        if record is None:
+            return None
+        return equality_of(self).schedule(mod, record, target)
+
+    def query_ir_module(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> ir.IRModule | None:
+        """The scheduled program of the best record; None without one."""
+        schedule = schedule_in(self, mod, target, workload_name)
+        return None if schedule is None else schedule.mod
+
+    def query(
+        self, mod: ir.IRModule, target: TargetLike | None, *, workload_name: str = "main", kind: str = "schedule"
+    ) -> Any:
+        """The best there is, as "schedule", "record" or "ir_module"; None without one.
+
+        Raises:
+            tilewright.ArgumentError: there is no such kind.
+        """
+        kinds: dict[str, Callable[..., Any]] = {
+            "schedule": self.query_schedule,
+            "record": self.query_tuning_record,
+            "ir_module": self.query_ir_module,
+        }
+        return limits.of_kind("query", kind, kinds, "database/query-kind")(mod, target, workload_name)
+
+    @explained
+    def best_schedule(self, program: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule:
+        """What ``tw.compile(program, target, database=self)`` compiles.
+
+        Raises:
+            tilewright.ResourceError: there is no record of the program for the target.
+        """
+        from tilewright.meta_schedule.tune_context import normalize_module
+
+        # A database of one's own may know only what a search makes of a function.
+        for form in (module_of(program), normalize_module(program)):
+            found = schedule_in(self, form, target, "main")
+            if found is not None:
+                return found
+        raise ResourceError.of(
+            "database/no-record",
+            f"the {type(self).__name__} holds no record of this program for {_core.Target(target)}",
+            "tune it first: tw.tune(program, database=...) keeps records there",
+        )
+
+    def store_for_search(self) -> Any:
+        """Where ``tw.tune(program, database=self)`` keeps what it measures: here, record by record. It begins with the
+        records that are here, and is not gone on with, since there is no place for its state.
+
+        Raises:
+            tilewright.ArgumentError: nothing can be kept here.
+        """
+        from tilewright.meta_schedule.database.session_store import session_store
+
+        return session_store(self)
+
+    def dump_pruned(self, destination: Database) -> None:
+        """Commits the best record of each program and target to another database."""
+        best: dict[tuple[int, str], TuningRecord] = {}
+        for record in records_in(self):
+            if not record.is_valid():
+                continue
+            key = (id(record.workload), str(record.target))
+            if key not in best or record.mean() < best[key].mean():
+                best[key] = record
+        for record in best.values():
+            workload = workload_in(destination, record.workload.mod)
+            trace = as_named_in(workload.mod, record.workload.mod, record.trace)
+            destination.commit_tuning_record(
+                TuningRecord(trace, workload, record.run_secs, record.target, record.args_info, origin=record.origin)
+            )
+
+    def __enter__(self) -> Self:
+        _stack().append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _stack().pop()
+
+    @staticmethod
+    def current() -> Database | None:
+        """The one whose ``with`` this thread is in."""
+        return _stack()[-1] if _stack() else None
+
+
+def equality_of(database: Database) -> ModuleEquality:
+    """How the database compares programs, also a subclass which does not call our constructor."""
+    return module_equality_of(getattr(database, "module_equality", "structural"))

@@ -1,0 +1,70 @@
+"""Functions that are called by a name: builders, runners and rules may name a function that another process has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilewright.errors import ArgumentError
+
+__all__ = ["find", "names", "need", "register", "remove"]
+
+Function = Callable[..., Any]
+_NONE: Mapping[str, Function] = {}
+
+_registered: dict[str, Function] = {}
+
+
+def register(
+    name: str, function: Function | None = None, override: bool = False, shipped: Mapping[str, Function] = _NONE
+) -> Any:
+    """Gives a function a name, in this process; without a function, a decorator that does.
+
+    Args:
+        name: the name.
+        function: what it is the name of.
+        override: whether a function that has the name already loses it.
+        shipped: functions that have names without being registered.
+
+    Raises:
+        tilewright.ArgumentError: the name is taken, and `override` was not asked for.
+    """
+    if function is None:
+        return lambda decorated: register(name, decorated, override, shipped)
+    if not override and find(name, shipped) is not None:
+        raise ArgumentError.of(
+            "functions/taken", f"there is a function {name!r} already", "pass override=True, or choose another name"
+        )
+    _registered[name] = function
+    return function
+
+
+def find(name: str, shipped: Mapping[str, Function] = _NONE) -> Function | None:
+    """The function of that name, registered or shipped; None when there is none."""
+    return _registered.get(name, shipped.get(name))
+
+
+def need(name: str, shipped: Mapping[str, Function] = _NONE) -> Function:
+    """The function of that name, registered or shipped.
+
+    Raises:
+        tilewright.ArgumentError: there is none.
+    """
+    function = find(name, shipped)
+    if function is None:
+        raise ArgumentError.of(
+            "functions/unknown",
+            f"there is no function {name!r}",
+            "register it in this process: named_functions.register(name, function); for a worker, in `initializer`",
+        )
+    return function
+
+
+def names(shipped: Mapping[str, Function] = _NONE) -> list[str]:
+    """All there are, sorted."""
+    return sorted({*shipped, *_registered})
+
+
+def remove(name: str) -> None:
+    """Forgets a registered function."""
+    _registered.pop(name, None)

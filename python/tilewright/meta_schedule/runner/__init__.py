@@ -1,0 +1,25 @@
+"""Runners: from built files to times."""
+
+from tilewright.meta_schedule.evaluator import EvaluatorConfig
+from tilewright.meta_schedule.runner.kinds import create
+from tilewright.meta_schedule.runner.local_runner import LocalRunner
+from tilewright.meta_schedule.runner.rpc import RPCConfig, RPCRunner
+from tilewright.meta_schedule.runner.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
+
+__all__ = [
+    "EvaluatorConfig",
+    "LocalRunner",
+    "PyRunner",
+    "PyRunnerFuture",
+    "RPCConfig",
+    "RPCRunner",
+    "Reference",
+    "Runner",
+    "RunnerFuture",
+    "RunnerInput",
+    "RunnerResult",
+    "create",
+]
+
+PyRunner = Runner
+PyRunnerFuture = RunnerFuture
