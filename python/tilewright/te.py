@@ -61,6 +61,9 @@ _FUNCTIONS = (
 globals().update({_name: getattr(_tir, _name) for _name in _FUNCTIONS if hasattr(_tir, _name)})
 __all__ += [name for name in _FUNCTIONS if name in globals()]
 
+#: the extents of a tensor, or its only one
+Shape = _core.Expr | int | Sequence[_core.Expr | int]
+
 
 def all(*conditions: Any) -> _core.Expr:
     """Whether every condition holds."""
@@ -263,7 +266,7 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> _core.IterVar
 
 
 @explained
-def placeholder(shape: Any, dtype: str | None = None, name: str = "placeholder") -> Tensor:
+def placeholder(shape: Shape, dtype: str | None = None, name: str = "placeholder") -> Tensor:
     """An input; float32 by default."""
     buffer = _core.decl_buffer(_formulas.as_shape(shape), _formulas.as_dtype(dtype or "float32"), name)
     return Tensor(buffer, PlaceholderOp(name))
@@ -271,7 +274,7 @@ def placeholder(shape: Any, dtype: str | None = None, name: str = "placeholder")
 
 @explained
 def compute(
-    shape: Any,
+    shape: Shape,
     fcompute: Callable[..., Any],
     name: str = "compute",
     tag: str = "",

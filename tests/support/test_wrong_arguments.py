@@ -6,9 +6,9 @@ import inspect
 import re
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from tilewright.script import ir_builder
 from tilewright.script import tir as T
 from tilewright.support import machine
 from tilewright.support.user_lines import place_of
+from tilewright.support.wrong_arguments import explained, fits
 
 MODULES = [tw, _core, arith, ir, kernel, machine, schedule, script, search, te, testing, timing, I, T, ir_builder]
 MODULES += [ir_builder.tir, ir_builder.ir, _core._script]
@@ -275,3 +276,53 @@ def test_python_functions_are_no_programs(use: Callable[[object], object]) -> No
 
     with pytest.raises((tw.ArgumentError, TypeError), match=r"@T\.prim_func above"):
         use(plain)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "expected"),
+    [
+        (3, int, True),
+        (np.int32(3), int, True),
+        (int, int, False),
+        (3, float, True),
+        ("3", float, False),
+        (None, int | None, True),
+        ("tir", Literal["tir", "asm"], True),
+        ("llvm", Literal["tir", "asm"], False),
+        ([1, 2], Sequence[int], True),
+        ([1, "2"], Sequence[int], False),
+        (np.zeros(3), Sequence[int], False),
+        ({"a": [1]}, Mapping[str, Sequence[int]], True),
+        ({1: [1]}, Mapping[str, Sequence[int]], False),
+        ((1, "a"), tuple[int, str], True),
+        ((1, 2), tuple[int, str], False),
+        ((1, 2, 3), tuple[int, ...], True),
+        (len, Callable[..., Any], True),
+        (3, Callable[..., Any], False),
+        (object(), Any, True),
+    ],
+)
+def test_types_as_annotations_say_them(value: Any, hint: Any, expected: bool) -> None:
+    assert fits(value, hint) is expected
+
+
+def test_only_an_argument_of_another_type_makes_a_wrong_call() -> None:
+    @explained
+    def shares(counts: Sequence[int], whole: float) -> list[float]:
+        return [count / whole for count in counts]
+
+    with pytest.raises(ZeroDivisionError):
+        shares([1], 0)
+    with pytest.raises(
+        tw.ArgumentError,
+        match=r"shares cannot take \(list, int\).*unsupported operand",
+    ):
+        shares(["1"], 2)
+
+    @explained
+    def item(table: Mapping[str, int], key: str) -> int:
+        return table[key]
+
+    with pytest.raises(KeyError) as caught:
+        item({}, "a")
+    assert not isinstance(caught.value, tw.Error)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import linecache
+import numbers
 import re
-import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from types import FunctionType, TracebackType
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import FunctionType, UnionType
 from typing import Any, ParamSpec, TypeVar
 
 from tilewright import _core
@@ -27,6 +26,8 @@ TYPES, KEYWORD, DTYPE = "arguments/types", "arguments/keyword", "arguments/dtype
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: what counts as a number of a type
+_NUMBERS: dict[Any, type] = {int: numbers.Integral, float: numbers.Real, complex: numbers.Complex}
 _PACKAGES = re.compile(r"\b(tilewright\.(_core|ir|schedule)(\.script)?|collections\.abc|typing)\.")
 
 
@@ -64,10 +65,9 @@ def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Argu
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, whose errors say which arguments it was called with where Python stumbled over one of them.
+    """The function, whose errors say which arguments it was called with where one is not what the signature says.
 
-    What fails in code of the user's own, which a function calls back, stays as it is, and so does what is raised on
-    purpose.
+    What fails although all arguments are of their types stays as it is, such as in code of the user's own.
     """
 
     @functools.wraps(function)
@@ -75,9 +75,9 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except (TypeError, AttributeError, KeyError, ValueError, OverflowError) as error:
-            if _is_of_the_call(error):
+            if not _begins(function, args, kwargs):
                 raise not_taken(function, error, kwargs) from None
-            if isinstance(error, Error) or not _stumbled(error.__traceback__):
+            if isinstance(error, Error) or _takes(function, args, kwargs):
                 raise
             own = list(args[1:] if "self" in inspect.signature(function).parameters else args)
             called, hint = _called(function), f"it takes {_signature(function)}"
@@ -95,7 +95,7 @@ def keywords_told(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            if not _is_of_the_call(error):
+            if _begins(function, args, kwargs):
                 raise
             raise not_taken(function, error, kwargs) from None
 
@@ -133,29 +133,71 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return shown.replace(parameters=own, return_annotation=shown.empty)
 
 
-def _is_of_the_call(error: BaseException) -> bool:
-    """Whether an error came up in the frame of the caller of the function, which did not begin."""
-    return type(error) is TypeError and error.__traceback__ is not None and error.__traceback__.tb_next is None
-
-
-_OWN = str(Path(__file__).parents[1])
-_PYTHON = sysconfig.get_paths()["stdlib"]
-
-
-def _stumbled(traceback: TracebackType | None) -> bool:
-    """Whether an error came up below a call of `explained`, in code of this package or of Python,
-    and not by a ``raise`` of ours.
-    """
-    last = traceback = traceback.tb_next if traceback else None
-    while traceback:
-        file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith((_OWN, _PYTHON, "<frozen")) or "site-packages" in file.removeprefix(_OWN):
-            return False
-        last, traceback = traceback, traceback.tb_next
-    if last is None:
+def _begins(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+    """Whether a call has a value for each parameter and a parameter for each value: else Python does not begin it."""
+    try:
+        inspect.signature(function).bind(*args, **keywords)
+    except TypeError:
         return False
-    file = last.tb_frame.f_code.co_filename
-    return not (file.startswith(_OWN) and linecache.getline(file, last.tb_lineno).lstrip().startswith("raise "))
+    return True
+
+
+def _takes(function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+    """Whether all arguments are of the types that the signature says."""
+    signature = inspect.signature(function)
+    given = signature.bind(*args, **keywords).arguments
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        values: Iterable[Any] = (value,)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            values = value
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            values = value.values()
+        hint = _type_of(parameter.annotation, function)
+        if not all(fits(each, hint) for each in values):
+            return False
+    return True
+
+
+def _type_of(annotation: Any, function: Callable[..., Any]) -> Any:
+    """What an annotation stands for; any type where its names are there for type checkers alone."""
+    try:
+        return eval(annotation, inspect.unwrap(function).__globals__) if isinstance(annotation, str) else annotation
+    except Exception:
+        return Any
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a type as annotations say it; what cannot be told counts as such.
+
+    Numbers of NumPy are numbers. Of collections, but not of iterators, each item is looked at.
+    """
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is None or hint in _NUMBERS:
+        return value is None if hint is None else isinstance(value, _NUMBERS[hint])
+    if origin in (typing.Union, UnionType):
+        return any(fits(value, part) for part in parts)
+    if origin is typing.Literal:
+        return value in parts
+    kind: Any = origin or hint
+    if not isinstance(kind, type) or kind is inspect.Parameter.empty:
+        return True
+    if not _is_instance(value, kind):
+        return False
+    if isinstance(value, Mapping) and len(parts) == 2:
+        return all(fits(key, parts[0]) and fits(each, parts[1]) for key, each in value.items())
+    if kind is tuple and parts and parts[-1] is not ...:
+        return len(value) == len(parts) and all(map(fits, value, parts))
+    if parts and issubclass(kind, Collection) and kind.__module__ in ("builtins", "collections.abc"):
+        return all(fits(each, parts[0]) for each in value)
+    return True
+
+
+def _is_instance(value: object, kind: type) -> bool:
+    try:
+        return isinstance(value, kind)
+    except TypeError:  # a protocol
+        return True
 
 
 def _error(code: str, called: str, message: str, hint: str) -> ArgumentTypeError:
