@@ -42,6 +42,6 @@ def target(request):
 @pytest.fixture
 def dev(target):
     """Its device."""
-    from tilewright.compat.tvm.runtime.device import device
+    from tilewright.kernel.device import device
 
     return device(str(target))

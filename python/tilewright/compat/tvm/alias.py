@@ -19,12 +19,13 @@ HOME = "tilewright.compat.tvm"
 IN_THEIR_PACKAGE = {
     "tvm.arith": ("analyzer", "bound", "int_set", "int_solver", "iter_affine_map", "pattern"),
     "tvm.ir": ("attrs", "container", "expr", "function", "op", "type"),
-    "tvm.runtime": ("container", "object", "script_printer"),
+    "tvm.runtime": ("container", "device", "object", "script_printer"),
     "tvm.target": ("tag", "target"),
     "tvm.te": ("operation", "tensor"),
     "tvm.testing": ("utils",),
     "tvm.driver": ("build_module",),
     "tvm.tir": ("generic",),
+    "tvm.tir.schedule": ("trace",),
     "tvm.meta_schedule.builder": ("builder", "local_builder"),
     "tvm.meta_schedule.cost_model": ("cost_model",),
     "tvm.meta_schedule.database": (
@@ -45,6 +46,16 @@ SAME = {
         for package, modules in IN_THEIR_PACKAGE.items()
         for module in modules
     },
+    **{
+        f"tvm.tir.{module}": f"tilewright.{module}"
+        for module in (
+            "tensor_intrin",
+            *("tensor_intrin.arm_cpu", "tensor_intrin.cuda", "tensor_intrin.dot_product_common"),
+            *("tensor_intrin.hexagon", "tensor_intrin.rocm", "tensor_intrin.x86"),
+        )
+    },
+    "tvm.ir.transform": "tilewright.compat.tvm.transform",
+    "tvm.tir.schedule.transform": "tilewright.auto_tensorize",
     "tvm.instrument": "tilewright.compat.tvm.ir.instrument",
     "tvm.contrib.utils": "tilewright.compat.tvm.contrib.temporary_directories",
     "tvm.script.ir": "tilewright.script.ir",
@@ -66,6 +77,16 @@ SAME = {
 }
 
 
+class FileLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module that stands for one of TVM: it may have modules of ``SAME`` in it, and refuses other names."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Runs the file, which may say otherwise."""
+        vars(module).setdefault("__path__", [])
+        vars(module)["__getattr__"] = missing(module.__name__.removeprefix("tilewright.compat."))
+        super().exec_module(module)
+
+
 class Finder(importlib.abc.MetaPathFinder):
     """Finds ``tvm`` and its modules; what Tilewright does not have is refused by name."""
 
@@ -76,9 +97,11 @@ class Finder(importlib.abc.MetaPathFinder):
         if fullname.startswith(HOME + "."):
             fullname = fullname.removeprefix("tilewright.compat.")
             if fullname not in SAME:
-                if _exists(f"tilewright.compat.{fullname}"):
-                    return None  # the ordinary import finds it
-                raise missing_module(fullname)
+                spec = importlib.machinery.PathFinder.find_spec(f"tilewright.compat.{fullname}", path)
+                if spec is None or spec.origin is None:
+                    raise missing_module(fullname)
+                spec.loader = FileLoader(spec.name, spec.origin)
+                return spec
             return importlib.machinery.ModuleSpec(f"tilewright.compat.{fullname}", Loader(SAME[fullname]))
         if fullname != "tvm" and not fullname.startswith("tvm."):
             return None

@@ -11,10 +11,6 @@ from tilewright import _core
 from tilewright import arith as native
 from tilewright._core import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr
 from tilewright.arith import normalize_iter_map_to_expr
-from tilewright.compat.tvm.alias import missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.arith")
 
 __all__ = [
     "Analyzer",

@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import tilewright as tw
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime.module import seen
 from tilewright.compat.tvm.target import current
 from tilewright.compat.tvm.transform import PassContext
 from tilewright.ir import IRModule, PrimFunc
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.driver")
 
 
 def build(mod: PrimFunc | IRModule, target: Any = None, *, name: str | None = None) -> Any:

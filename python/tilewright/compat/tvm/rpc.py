@@ -4,5 +4,4 @@ from __future__ import annotations
 
 from tilewright.compat.tvm.alias import absent
 
-__path__: list[str] = []
 __getattr__ = absent("tvm.rpc")

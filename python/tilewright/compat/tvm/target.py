@@ -7,10 +7,7 @@ import threading
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Renamed, missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.target")
+from tilewright.compat.tvm.alias import Renamed
 
 __all__ = ["Target", "TargetKind", "current", "hexagon", "list_tags"]
 

@@ -10,7 +10,6 @@ from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.target import Target
 from tilewright.script.tir.intrinsics import llvm_lookup_intrinsic_id
 
-__path__: list[str] = []
 __getattr__ = missing("tvm.target.codegen")
 
 __all__ = [

@@ -17,7 +17,6 @@ from tilewright.te import __all__ as _names
 
 abs = op.abs
 
-__path__: list[str] = []
 _missing = missing("tvm.te")
 
 __all__ = ["AXIS_SEPARATOR", "tag_scope", *_names]

@@ -13,7 +13,6 @@ from typing import Any
 from tilewright import _core, te
 from tilewright.compat.tvm.alias import absent
 
-__path__: list[str] = []
 __getattr__ = absent("tvm.topi")
 
 __all__ = ["argmax", "argmin", "nn"]

@@ -8,11 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.transform")
-
 __all__ = [
     "ApplyPassToFunction",
     "ModulePass",

@@ -4,8 +4,5 @@ from __future__ import annotations
 
 from tilewright.compat.tvm._ffi.base import TVMError
 from tilewright.compat.tvm._ffi.registry import get_global_func, register_func, remove_global_func
-from tilewright.compat.tvm.alias import missing
-
-__getattr__ = missing("tvm._ffi")
 
 __all__ = ["TVMError", "get_global_func", "register_func", "remove_global_func"]

@@ -6,11 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import missing
 from tilewright.meta_schedule import named_functions
-
-__path__: list[str] = []
-__getattr__ = missing("tvm._ffi.registry")
 
 __all__ = ["get_global_func", "list_global_func_names", "register_func", "remove_global_func"]
 

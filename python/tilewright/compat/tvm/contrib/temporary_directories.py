@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tilewright.compat.tvm.alias import missing
 
-__path__: list[str] = []
 __getattr__ = missing("tvm.contrib.utils")
 
 __all__ = ["TempDirectory", "tempdir"]

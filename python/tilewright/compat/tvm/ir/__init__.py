@@ -13,8 +13,9 @@ from tilewright._core import Expr as PrimExpr
 from tilewright._core import Expr as RelayExpr
 from tilewright._core import Func as BaseFunc
 from tilewright._core import GlobalVar, PrimType, TupleType, Type
-from tilewright.compat.tvm.alias import Renamed, missing, no_span
-from tilewright.compat.tvm.ir import diagnostics, instrument, module, transform
+from tilewright.compat.tvm import transform
+from tilewright.compat.tvm.alias import Renamed, no_span
+from tilewright.compat.tvm.ir import diagnostics, instrument, module
 from tilewright.compat.tvm.ir.base import (
     Node,
     assert_structural_equal,
@@ -26,8 +27,6 @@ from tilewright.compat.tvm.ir.base import (
     structural_hash,
 )
 from tilewright.compat.tvm.ir.module import IRModule
-
-__getattr__ = missing("tvm.ir")
 
 DictAttrs = Map
 

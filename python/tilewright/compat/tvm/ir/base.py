@@ -6,12 +6,8 @@ from typing import Any
 
 from tilewright import _core
 from tilewright._core import Node
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime.object_path import ObjectPath, ObjectPathPair
 from tilewright.ir import load_json, save_json
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.ir.base")
 
 __all__ = [
     "Node",

@@ -6,12 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.errors import ScriptError
 from tilewright.script import report
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.ir.diagnostics")
 
 __all__ = ["Diagnostic", "DiagnosticContext", "Span", "override_renderer"]
 

@@ -8,11 +8,6 @@ import sys
 import time
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.ir.instrument")
-
 __all__ = ["PassInstrument", "PassTimingInstrument", "PrintAfterAll", "PrintBeforeAll", "pass_instrument"]
 
 

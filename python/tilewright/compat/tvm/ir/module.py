@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.alias import Renamed
 from tilewright.support.wrong_arguments import explained
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.ir.module")
 
 __all__ = ["IRModule"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.asking import asks
 from tilewright.meta_schedule.builder import (
     Builder,
@@ -14,9 +13,6 @@ from tilewright.meta_schedule.builder import (
     default_build,
     default_export,
 )
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.builder")
 
 __all__ = [
     "Builder",

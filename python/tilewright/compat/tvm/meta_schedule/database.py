@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.asking import asking, asks
 from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
 from tilewright.meta_schedule import database as own
@@ -17,9 +16,6 @@ from tilewright.meta_schedule.database import (
     sqlite_database,
     union_database,
 )
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.database")
 
 __all__ = [
     "Database",

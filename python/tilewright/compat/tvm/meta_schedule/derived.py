@@ -17,7 +17,6 @@ from tilewright.meta_schedule.derived import (
     shash2hex,
 )
 
-__path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.utils")
 
 __all__ = [

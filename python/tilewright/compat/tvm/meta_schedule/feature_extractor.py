@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.alias import Renamed
 from tilewright.compat.tvm.meta_schedule.asking import asks
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
 from tilewright.meta_schedule import feature_extractor as own
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.feature_extractor")
 
 __all__ = ["FeatureExtractor", "PerStoreFeature", "PyFeatureExtractor", "RandomFeatureExtractor", "create"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.asking import asks
 from tilewright.meta_schedule.measure_callback import (
     AddToDatabase,
@@ -12,9 +11,6 @@ from tilewright.meta_schedule.measure_callback import (
     RemoveBuildArtifact,
     UpdateCostModel,
 )
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.measure_callback")
 
 __all__ = [
     "AddToDatabase",

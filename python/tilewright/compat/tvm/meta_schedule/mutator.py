@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.alias import Renamed
 from tilewright.compat.tvm.meta_schedule.asking import asking, asks, call_derived, supported
 from tilewright.meta_schedule.mutator import (
     MutateComputeLocation,
@@ -14,9 +14,6 @@ from tilewright.meta_schedule.mutator import (
     MutateTileSize,
     MutateUnroll,
 )
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.mutator")
 
 __all__ = [
     "MutateComputeLocation",

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tilewright.compat.tvm.alias import missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.relax_integration")
-
 __all__ = ["compile_relax", "extract_tasks", "extracted_tasks_to_tune_contexts", "tune_relax"]
 
 

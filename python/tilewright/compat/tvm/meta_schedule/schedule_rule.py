@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.alias import Renamed
 from tilewright.compat.tvm.meta_schedule.asking import asks, supported
 from tilewright.meta_schedule.schedule_rule import (
     AddRFactor,
@@ -22,9 +22,6 @@ from tilewright.meta_schedule.schedule_rule import (
     RandomComputeLocation,
     ReuseType,
 )
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.schedule_rule")
 
 __all__ = [
     "AddRFactor",

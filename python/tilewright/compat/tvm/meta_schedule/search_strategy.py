@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.alias import Renamed
 from tilewright.compat.tvm.meta_schedule.asking import asking, asks, call_derived, initialize
 from tilewright.meta_schedule.search_strategy import MeasureCandidate, ReplayFunc, ReplayTrace
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.search_strategy")
 
 __all__ = [
     "EvolutionarySearch",

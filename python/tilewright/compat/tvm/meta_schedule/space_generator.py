@@ -6,14 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.alias import Renamed
 from tilewright.compat.tvm.meta_schedule import schedule_rule
 from tilewright.compat.tvm.meta_schedule.asking import asking, asks, initialize
 from tilewright.compat.tvm.meta_schedule.seen import seen
 from tilewright.errors import ScheduleError
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.space_generator")
 
 __all__ = [
     "PostOrderApply",

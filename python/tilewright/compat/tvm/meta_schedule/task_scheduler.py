@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.asking import asks, call_derived
 from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
 from tilewright.meta_schedule import task_scheduler
 from tilewright.meta_schedule.task_scheduler import TaskRecord, TaskScheduler
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.task_scheduler")
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler", "create"]
 

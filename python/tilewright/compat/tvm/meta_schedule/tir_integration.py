@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule import database  # noqa: F401  (says how databases are seen)
 from tilewright.compat.tvm.meta_schedule.seen import seen
 from tilewright.meta_schedule import tir_integration as own
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.tir_integration")
 
 __all__ = ["compile_tir", "tune_tir"]
 

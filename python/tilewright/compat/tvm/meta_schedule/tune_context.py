@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.seen import see_as
 from tilewright.compat.tvm.target import TargetAsTVM
 from tilewright.meta_schedule import tune_context as own
 from tilewright.meta_schedule.tune_context import normalize_module
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.tune_context")
 
 __all__ = ["TuneContext", "_normalize_mod"]
 

@@ -8,16 +8,13 @@ from typing import Any
 from tilewright import _core
 from tilewright._core import Node as Object
 from tilewright._core import const
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime import module, ndarray
 from tilewright.compat.tvm.runtime import ndarray as nd
 from tilewright.compat.tvm.runtime.data_type import DataType
-from tilewright.compat.tvm.runtime.device import Device, cpu, cuda, device
 from tilewright.compat.tvm.runtime.module import Module, load_module
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
 from tilewright.compat.tvm.runtime.object_path import ObjectPath, ObjectPathPair
-
-__getattr__ = missing("tvm.runtime")
+from tilewright.kernel.device import Device, cpu, cuda, device
 
 String = str
 ShapeTuple: Any = tuple

@@ -6,8 +6,6 @@ import re
 
 from tilewright import _core
 
-__path__: list[str] = []
-
 _CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4}
 
 

@@ -9,13 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import tilewright as tw
-from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.runtime.device import Device
+from tilewright.kernel.device import Device
 from tilewright.kernel.kernel import Kernel, KernelModule
 from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.runtime.module")
 
 __all__ = ["BenchmarkResult", "Module", "load_module", "seen"]
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.runtime.device import Device, cpu
+from tilewright.kernel.device import Device, cpu
 
-__path__: list[str] = []
 __getattr__ = missing("tvm.nd")
 
 __all__ = ["NDArray", "array", "empty"]

@@ -9,11 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from tilewright.compat.tvm.alias import missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.runtime.object_path")
-
 __all__ = ["ObjectPath", "ObjectPathPair"]
 
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\['([^']*)'\]")

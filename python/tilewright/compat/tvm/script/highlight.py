@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import missing
 from tilewright.script.display import print_script
 from tilewright.script.display import reformatted as _format  # noqa: F401  (scripts import it)
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.script.highlight")
 
 __all__ = ["cprint"]
 

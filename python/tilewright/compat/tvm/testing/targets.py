@@ -6,12 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.runtime.device import Device, device
+from tilewright.kernel.device import Device, device
 from tilewright.testing.requires import Requirement
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.testing.targets")
 
 __all__ = [
     "device_enabled",

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from tilewright._core import const
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.driver import build
 from tilewright.compat.tvm.runtime import convert
 from tilewright.compat.tvm.tir import (
@@ -33,8 +32,6 @@ from tilewright.compat.tvm.tir.index_map import IndexMap
 from tilewright.compat.tvm.tir.op import *  # noqa: F403
 from tilewright.compat.tvm.tir.schedule import Schedule, ScheduleError, ScheduleState, Trace
 from tilewright.compat.tvm.tir.stmt import *  # noqa: F403
-
-__getattr__ = missing("tvm.tir")
 
 __all__ = [
     *(

@@ -7,14 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.transform import Pass, PassInfo
 from tilewright.errors import ScriptError
 from tilewright.meta_schedule import find_anchor_block
 from tilewright.support.numpy_dtype import numpy_dtype
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.analysis")
 
 __all__ = [
     "OOBChecker",

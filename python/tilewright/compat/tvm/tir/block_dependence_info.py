@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Renamed, missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.block_dependence_info")
+from tilewright.compat.tvm.alias import Renamed
 
 __all__ = ["BlockDependenceInfo"]
 

@@ -8,11 +8,8 @@ from typing import Any
 
 from tilewright import _core
 from tilewright._core import Buffer
-from tilewright.compat.tvm.alias import missing, no_span
+from tilewright.compat.tvm.alias import no_span
 from tilewright.script.tir import buffers
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.buffer")
 
 __all__ = ["Buffer", "decl_buffer"]
 

@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import missing
 from tilewright.script.tir import intrinsics
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.data_layout")
 
 __all__ = ["BijectiveLayout", "Layout", "bijective_layout", "layout"]
 

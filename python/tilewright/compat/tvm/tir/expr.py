@@ -37,11 +37,8 @@ from tilewright._core import (
     Sub,
 )
 from tilewright._core import Expr as PrimExpr
-from tilewright.compat.tvm.alias import Renamed, missing, no_span
+from tilewright.compat.tvm.alias import Renamed, no_span
 from tilewright.script.tir import intrinsics
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.expr")
 
 #: Kinds of expressions, for isinstance().
 BinaryOpExpr = Add | Sub | Mul | Div | Mod | FloorDiv | FloorMod | Min | Max

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Renamed, missing, no_span
+from tilewright.compat.tvm.alias import Renamed, no_span
 from tilewright.compat.tvm.tir.index_map import IndexMap
 from tilewright.task.specialize import specialize
 from tilewright.tensor_intrin import table
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.function")
 
 __all__ = ["IndexMap", "PrimFunc", "TensorIntrin"]
 

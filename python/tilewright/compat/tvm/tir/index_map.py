@@ -11,7 +11,6 @@ from tilewright.compat.tvm.nd import array
 from tilewright.script.tir import intrinsics
 from tilewright.task.index_map import map_array
 
-__path__: list[str] = []
 __getattr__ = missing("tvm.tir.function")
 
 

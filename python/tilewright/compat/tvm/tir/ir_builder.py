@@ -7,13 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.tir import op
 from tilewright.compat.tvm.tir.buffer import decl_buffer
 from tilewright.script.tir import intrinsics
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.ir_builder")
 
 __all__ = ["BufferVar", "IRBuilder", "create"]
 
@@ -173,7 +168,7 @@ class IRBuilder:
 
     def likely(self, expr: Any) -> Any:
         """The condition, which mostly holds."""
-        return op.likely(expr)
+        return intrinsics.INTRINSICS["likely"](expr)
 
     def get(self) -> Any:
         """The program; nothing can be added afterwards.

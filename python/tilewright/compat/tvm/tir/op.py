@@ -6,11 +6,7 @@ from functools import reduce
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import missing
 from tilewright.script.tir import intrinsics
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.op")
 
 _FUNCTIONS = {**intrinsics.INTRINSICS, **vars(intrinsics)}
 globals().update({name: f for name, f in _FUNCTIONS.items() if name.islower() and name[0] != "_" and callable(f)})

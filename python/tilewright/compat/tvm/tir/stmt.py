@@ -23,11 +23,8 @@ from tilewright._core import (
     Stmt,
     While,
 )
-from tilewright.compat.tvm.alias import Renamed, missing, no_span
+from tilewright.compat.tvm.alias import Renamed, no_span
 from tilewright.script.tir.frames import tensor_data
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.stmt")
 
 __all__ = [
     "Allocate",

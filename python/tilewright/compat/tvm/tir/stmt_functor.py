@@ -7,10 +7,6 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright._core import renew_defs, substitute
-from tilewright.compat.tvm.alias import missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.stmt_functor")
 
 __all__ = ["ir_transform", "post_order_visit", "pre_order_visit", "renew_defs", "substitute"]
 

@@ -7,11 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compat.tvm.alias import missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.cost_model.metric")
-
 __all__ = ["max_curve"]
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.cost_model.pack_sum import PackSum, early_stop
 from tilewright.cost_model.xgb_model import FeatureGroup, XGBConfig, XGBModel
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.cost_model.xgb_model")
 
 __all__ = ["FeatureGroup", "PackSum", "XGBConfig", "XGBModel"]
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.asking import asks, call_derived
 from tilewright.compat.tvm.meta_schedule.runner.local_runner import LocalRunner, LocalRunnerFuture
 from tilewright.compat.tvm.meta_schedule.runner.rpc_runner import RPCConfig, RPCRunner
 from tilewright.meta_schedule.runner import EvaluatorConfig, Runner, RunnerFuture, RunnerInput, RunnerResult
-
-__getattr__ = missing("tvm.meta_schedule.runner")
 
 __all__ = [
     "EvaluatorConfig",

@@ -5,15 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime.module import seen
 from tilewright.compat.tvm.runtime.ndarray import NDArray
 from tilewright.meta_schedule.builder import resolved
 from tilewright.meta_schedule.runner import RunnerFuture, RunnerResult, local_runner
 from tilewright.meta_schedule.runner.local_runner import default_cleanup, default_run_evaluator
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.runner.local_runner")
 
 __all__ = ["LocalRunner", "LocalRunnerFuture", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.meta_schedule.runner.rpc import RPCConfig, RPCRunner, refuse
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.runner.rpc_runner")
 
 __all__ = ["T_ARGUMENT_LIST", "T_ARG_INFO_JSON_OBJ_LIST", "RPCConfig", "RPCRunner", "default_alloc_argument"]
 

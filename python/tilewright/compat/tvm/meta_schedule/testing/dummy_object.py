@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright._core import Trace
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.builder import BuilderInput, BuilderResult, PyBuilder
 from tilewright.compat.tvm.meta_schedule.derived import derived_object
 from tilewright.compat.tvm.meta_schedule.mutator import PyMutator
 from tilewright.compat.tvm.meta_schedule.runner import PyRunner, PyRunnerFuture, RunnerInput, RunnerResult
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.testing.dummy_object")
 
 __all__ = ["DummyBuilder", "DummyMutator", "DummyRunner", "DummyRunnerFuture"]
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.meta_schedule.runner.rpc import refuse
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.testing.local_rpc")
 
 __all__ = ["LocalRPC"]
 

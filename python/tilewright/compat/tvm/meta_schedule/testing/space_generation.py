@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.ir import IRModule
 from tilewright.compat.tvm.ir.base import Proofs
 from tilewright.compat.tvm.meta_schedule import schedule_rule
@@ -15,9 +14,6 @@ from tilewright.compat.tvm.meta_schedule.tune_context import TuneContext
 from tilewright.compat.tvm.tir.schedule.schedule import Schedule
 from tilewright.compat.tvm.tir.schedule.testing import verify_trace_roundtrip
 from tilewright.testing.check import without_symbols
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.testing.space_generation")
 
 __all__ = ["check_sketches", "generate_design_space", "get_rules", "print_sketches"]
 

@@ -7,13 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.compat.tvm import te
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.target import Target
 from tilewright.testing import formulas
 from tilewright.testing.winograd import conv2d_winograd_nhwc as winograd_nhwc
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.meta_schedule.testing.te_workload")
 
 __all__ = [
     "CONFIGS",

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.script.printer import doc, doc_printer
 from tilewright.compat.tvm.script.printer.doc_printer import to_python_script
-
-__getattr__ = missing("tvm.script.printer")
 
 __all__ = ["doc", "doc_printer", "to_python_script"]

@@ -6,11 +6,6 @@ from collections.abc import Sequence
 from enum import IntEnum, unique
 from typing import Any, NoReturn
 
-from tilewright.compat.tvm.alias import missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.script.printer.doc")
-
 
 class Doc:
     """A part of a program; `source_paths` are the places of the object that it stands for."""

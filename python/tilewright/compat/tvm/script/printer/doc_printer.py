@@ -6,13 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.script.printer import doc as docs
 from tilewright.compat.tvm.script.printer.doc import Doc, ExprDoc, StmtDoc
 from tilewright.compat.tvm.script.printer.doc import OperationKind as Kind
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.script.printer.doc_printer")
 
 #: Operators from those that bind least, https://docs.python.org/3/reference/expressions.html#operator-precedence
 _LEVELS: list[dict[Kind, str]] = [

@@ -12,13 +12,10 @@ from tilewright._core import (
     StmtSRef,
     Trace,
 )
-from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.tir.schedule import instruction, state, trace
+from tilewright.compat.tvm.tir.schedule import instruction, state
 from tilewright.compat.tvm.tir.schedule.instruction import Instruction, InstructionKind
 from tilewright.compat.tvm.tir.schedule.schedule import Schedule, ScheduleError
 from tilewright.compat.tvm.tir.schedule.state import ScheduleDebugMask, ScheduleState
-
-__getattr__ = missing("tvm.tir.schedule")
 
 __all__ = [
     "BlockRV",
@@ -37,5 +34,4 @@ __all__ = [
     "Trace",
     "instruction",
     "state",
-    "trace",
 ]

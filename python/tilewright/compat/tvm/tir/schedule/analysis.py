@@ -7,10 +7,6 @@ from typing import Any
 
 from tilewright import _core, auto_tensorize
 from tilewright.auto_tensorize import suggest_index_map
-from tilewright.compat.tvm.alias import missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.schedule.analysis")
 
 __all__ = [
     "AutoTensorizeMappingInfo",

@@ -7,10 +7,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright._core import InstructionKind
-from tilewright.compat.tvm.alias import Renamed, missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.schedule.instruction")
+from tilewright.compat.tvm.alias import Renamed
 
 __all__ = ["Instruction", "InstructionKind"]
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.compat.tvm.alias import missing
 from tilewright.errors import ScheduleError
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.schedule.rfactor")
 
 
 def _variables(value: Any) -> list[Any]:

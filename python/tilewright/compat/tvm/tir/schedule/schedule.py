@@ -6,16 +6,13 @@ from typing import Any, NamedTuple
 
 from tilewright import _core
 from tilewright._core import BlockRV, ExprRV, LoopRV
-from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.alias import Renamed
 from tilewright.compat.tvm.tir.schedule.errors import translated
 from tilewright.compat.tvm.tir.schedule.reorder import reorder
 from tilewright.compat.tvm.tir.schedule.rfactor import rfactor
 from tilewright.compat.tvm.tir.schedule.split import split
 from tilewright.compat.tvm.tir.schedule.vectorize import vectorize
 from tilewright.errors import ScheduleError
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.schedule.schedule")
 
 __all__ = ["BlockRV", "ExprRV", "LoopRV", "Schedule", "ScheduleError"]
 

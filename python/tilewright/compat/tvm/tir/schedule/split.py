@@ -6,12 +6,8 @@ import sys
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.target import current
 from tilewright.errors import ScheduleError
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.schedule.split")
 
 
 def _scalable(factor: Any) -> bool:

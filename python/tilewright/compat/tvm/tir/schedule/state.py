@@ -5,11 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.alias import Renamed
 from tilewright.compat.tvm.tir.schedule.schedule import CachedFlags, Schedule, StateAsTVM
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.schedule.state")
 
 __all__ = ["CachedFlags", "ScheduleDebugMask", "ScheduleState"]
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.ir.base import Proofs
 from tilewright.compat.tvm.tir.schedule.schedule import checked_debug_mask
 from tilewright.testing import check_same, check_trace
 from tilewright.testing.check import without_symbols
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.schedule.testing")
 
 __all__ = ["assert_structural_equal_ignore_global_symbol", "verify_trace_roundtrip"]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.target import current
 from tilewright.compat.tvm.tir.analysis import verify_memory
 from tilewright.compat.tvm.tir.transform.default_gpu_schedule import with_threads
@@ -21,8 +20,6 @@ from tilewright.compat.tvm.tir.transform.simplify import simplified
 from tilewright.compat.tvm.tir.transform.statements import body_pass, function_pass
 from tilewright.compat.tvm.tir.transform.unify_threads import Threads
 from tilewright.compat.tvm.transform import Pass, PassInfo
-
-__getattr__ = missing("tvm.tir.transform")
 
 __all__ = [
     "AnnotateEntryFunc",

@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import ir
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.transform import Pass, decorated
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.tir.transform.function_pass")
 
 __all__ = ["PrimFuncPass", "prim_func_pass"]
 

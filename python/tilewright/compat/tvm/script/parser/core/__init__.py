@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.script.parser.core import captures as utils
 from tilewright.compat.tvm.script.parser.core import diagnostics, doc, doc_core, evaluator
-
-__getattr__ = missing("tvm.script.parser.core")
 
 __all__ = ["diagnostics", "doc", "doc_core", "evaluator", "utils"]

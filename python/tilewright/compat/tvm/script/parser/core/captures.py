@@ -8,7 +8,6 @@ from typing import Any
 
 from tilewright.compat.tvm.alias import missing
 
-__path__: list[str] = []
 __getattr__ = missing("tvm.script.parser.core.utils")
 
 __all__ = ["inspect_class_capture", "inspect_function_capture"]

@@ -8,11 +8,6 @@ import linecache
 from types import FunctionType
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.script.parser.core.diagnostics")
-
 __all__ = ["Source"]
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TypeVar
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.script.parser.core.doc_core import *  # noqa: F403
 from tilewright.compat.tvm.script.parser.core.doc_core import __all__ as _names
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.script.parser.core.doc")
 
 __all__ = [*_names, "from_doc", "to_doc"]
 

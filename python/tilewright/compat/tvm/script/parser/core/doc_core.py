@@ -7,7 +7,6 @@ from ast import *  # noqa: F403
 
 from tilewright.compat.tvm.alias import missing
 
-__path__: list[str] = []
 _missing = missing("tvm.script.parser.core.doc")
 
 __all__ = [name for name in vars(_ast) if not name.startswith("_")]

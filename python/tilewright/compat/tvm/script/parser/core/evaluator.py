@@ -5,11 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
 from tilewright.script import evaluate
-
-__path__: list[str] = []
-__getattr__ = missing("tvm.script.parser.core.evaluator")
 
 __all__ = ["ExprEvaluator", "eval_expr"]
 
