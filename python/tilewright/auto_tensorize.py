@@ -110,7 +110,7 @@ def layout_mapping(sch: Schedule, block: BlockRV, desc: ir.PrimFunc) -> LayoutMa
 
 
 def suggest_index_map(
-    buffer: ir.Buffer, indices: Sequence[Any], loops: Sequence[ir.For], predicate: Any = None
+    buffer: ir.Buffer, indices: Sequence[Any], loops: Sequence[ir.For], predicate: ir.Expr | None = None
 ) -> ir.IndexMap | None:
     """The layout in which loops walk through a buffer in order: one dimension for each digit that a loop gives.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tilewright._core import (
     BlockRV,
     BlockScope,
@@ -13,6 +11,8 @@ from tilewright._core import (
     Instruction,
     InstructionKind,
     LoopRV,
+    Module,
+    PrimFunc,
     Schedule,
     ScheduleState,
     StmtSRef,
@@ -37,13 +37,13 @@ __all__ = [
 ]
 
 
-def replayed(original: Any, trace: Any, error_render_level: str = "detail") -> Schedule:
+def replayed(original: PrimFunc | Module, trace: str, error_render_level: str = "detail") -> Schedule:
     """The schedule that a recorded trace makes of a program; pickled schedules come back through it."""
     schedule = Schedule(original, error_render_level=error_render_level)
     Trace.from_json(trace).apply_to_schedule(schedule)
     return schedule
 
 
-def trace_from_json(trace: Any) -> Trace:
+def trace_from_json(trace: str) -> Trace:
     """The trace that :meth:`Trace.as_json` wrote."""
     return Trace.from_json(trace)

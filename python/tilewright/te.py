@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from tilewright import _core
@@ -23,8 +23,13 @@ from tilewright.script import tir as _tir
 from tilewright.script.core import script as _script
 from tilewright.script.tir import formulas as _formulas
 from tilewright.script.tir import frames as _frames
-from tilewright.script.tir.formulas import Formula, Reduction, comm_reducer, max, min, prod, reduce_axis, sum
+from tilewright.script.tir.formulas import Domain, Formula, Reduction, comm_reducer, max, min, prod, reduce_axis, sum
 from tilewright.support.wrong_arguments import explained
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tilewright._core import ExprLike
 
 __all__ = [
     "ComputeOp",
@@ -65,12 +70,12 @@ __all__ += [name for name in _FUNCTIONS if name in globals()]
 Shape = _core.Expr | int | Sequence[_core.Expr | int]
 
 
-def all(*conditions: Any) -> _core.Expr:
+def all(*conditions: ExprLike) -> _core.Expr:
     """Whether every condition holds."""
     return _combine("all", _core.logical_and, conditions)
 
 
-def any(*conditions: Any) -> _core.Expr:
+def any(*conditions: ExprLike) -> _core.Expr:
     """Whether one of the conditions holds."""
     return _combine("any", _core.logical_or, conditions)
 
@@ -239,7 +244,7 @@ def size_var(name: str = "size", dtype: str = "int32") -> _core.Var:
 
 
 @explained
-def const(value: Any, dtype: str = "int32") -> _core.Expr:
+def const(value: float | np.generic, dtype: str = "int32") -> _core.Expr:
     """A constant.
 
     Raises:
@@ -252,10 +257,10 @@ def const(value: Any, dtype: str = "int32") -> _core.Expr:
     return _formulas.constant(value, _formulas.as_dtype(dtype))
 
 
-def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> _core.IterVar:
+def thread_axis(dom: Domain | str | None = None, tag: str = "", name: str = "") -> _core.IterVar:
     """An axis of threads, for instance ``"threadIdx.x"``; written also with the tag alone."""
     if isinstance(dom, str):
-        dom, tag = None, dom
+        return thread_axis(None, dom, name)
     if not tag:
         raise ArgumentError.of(
             "te/thread-axis", "te.thread_axis needs the tag of the axis", 'te.thread_axis((0, 32), "threadIdx.x")'
@@ -310,11 +315,11 @@ def _outputs(op: Any, specs: Sequence[tuple[list[Any], str]]) -> list[Tensor]:
 
 @explained
 def extern(
-    shape: Any,
+    shape: Shape | Sequence[Shape],
     inputs: Sequence[Tensor],
     fcompute: Callable[[list[Any], list[Any]], Any],
     name: str = "extern",
-    dtype: Any = None,
+    dtype: str | Sequence[str] | None = None,
     in_buffers: Sequence[Any] | None = None,
     out_buffers: Sequence[Any] | None = None,
     tag: str = "",
@@ -348,8 +353,8 @@ def extern(
             "te.extern has no in_buffers: it reads the inputs through their own buffers",
             "omit in_buffers; the first argument of the function is the list of the inputs' buffers",
         )
-    many = isinstance(shape, list | tuple) and bool(shape) and isinstance(shape[0], list | tuple)
-    shapes = [_formulas.as_shape(list(item)) for item in shape] if many else [_formulas.as_shape(shape)]
+    several = shape if isinstance(shape, list | tuple) and shape and isinstance(shape[0], list | tuple) else [shape]
+    shapes = [_formulas.as_shape(item) for item in several]
     if dtype is None:
         types = {tensor.dtype for tensor in inputs}
         if len(types) != 1:
@@ -359,7 +364,7 @@ def extern(
                 'pass it: te.extern(..., dtype="float32")',
             )
         dtype = types.pop()
-    dtypes = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * len(shapes)
+    dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else list(dtype)
     op = ExternOp(name, tag, attrs or {}, list(inputs), _core.Evaluate(0))
     if out_buffers is not None:
         op.tensors = [Tensor(buffer, op) for buffer in out_buffers]

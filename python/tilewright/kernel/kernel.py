@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from tilewright.task.task import Task
     from tilewright.timing import Timing
 
+#: what can be compiled; of formulas a tensor, or the list of the parameters
+ProgramLike = _core.PrimFunc | _core.Module | _core.Schedule | te.Tensor | Sequence[te.Tensor | _core.Var]
+
 
 class Exported(NamedTuple):
     """The files that an export wrote; no library where the kernel is for another platform than this one."""
@@ -389,9 +392,10 @@ def _as_module(program: Any) -> Any:
 
 
 @keywords_told
-def lower(program: Any, after: str = "", target: TargetLike = "native") -> Any:
+def lower(program: ProgramLike, after: str = "", target: TargetLike = "native") -> _core.Module:
     """The program after lowering pass ``after`` (all passes if empty), as a module."""
-    return _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
+    lowered: _core.Module = _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
+    return lowered
 
 
 def _lowered(module: Any, target: str, **options: Any) -> tuple[Any, dict[str, Any]]:
@@ -412,7 +416,7 @@ def _name_functions(entries: list[dict[str, Any]], module: Any) -> list[dict[str
 
 @keywords_told
 def compile(
-    program: Any,
+    program: ProgramLike,
     target: TargetLike = "native",
     *,
     schedule: Literal["as written", "by rules"] | None = None,

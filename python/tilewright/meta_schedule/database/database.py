@@ -142,7 +142,7 @@ class Database(ABC):
             "tune it first: tw.tune(program, database=...) keeps records there",
         )
 
-    def store_for_search(self) -> Any:
+    def store_for_search(self) -> _core.Database:
         """Where ``tw.tune(program, database=self)`` keeps what it measures: here, record by record. It begins with the
         records that are here, and is not gone on with, since there is no place for its state.
 

@@ -36,7 +36,7 @@ class TablesDatabase(Database):
 
     def __init__(self, store: Any, module_equality: str = "structural") -> None:
         super().__init__(module_equality)
-        self._store = store
+        self._store: _core.Database = store
         self._workloads: dict[str, Workload] = {}  # by their keys in the tables
         self._hashes: dict[str, str] = {}  # likewise, as this database compares programs
 
@@ -75,7 +75,7 @@ class TablesDatabase(Database):
     def __len__(self) -> int:
         return len(self._store)
 
-    def store_for_search(self) -> Any:
+    def store_for_search(self) -> _core.Database:
         """The tables."""
         return self._store
 

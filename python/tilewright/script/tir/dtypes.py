@@ -83,6 +83,9 @@ class DType:
         return hash(self.dtype)
 
 
+#: how a data type is written: its name, or T.float32
+DTypeLike = str | DType
+
 DTYPES: dict[str, DType] = {name: DType("bool" if name == "boolean" else name) for name in DTYPE_NAMES}
 
 

@@ -77,6 +77,10 @@ class Formula:
         return [*self.body.values, *self.body.start(), *condition, *domains]
 
 
+#: where an axis runs: from begin to end, or from 0 to before one number
+Domain = _core.Range | _core.Expr | int | tuple[_core.Expr | int, _core.Expr | int] | list[_core.Expr | int]
+
+
 def as_shape(shape: Any) -> list[Any]:
     """The extents of a shape, which may be one number.
 
@@ -116,7 +120,7 @@ def as_dtype(dtype: Any) -> Any:
     return name
 
 
-def reduce_axis(dom: Any, name: str = "rv") -> _core.IterVar:
+def reduce_axis(dom: Domain, name: str = "rv") -> _core.IterVar:
     """An axis to reduce over: ``(begin, end)`` or a range."""
     if dom is None:
         raise ArgumentTypeError.of("te/axis", "the domain of an axis is missing", 'te.reduce_axis((0, n), name="k")')

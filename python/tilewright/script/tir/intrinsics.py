@@ -12,7 +12,7 @@ from collections.abc import Iterator as _Iterator
 from collections.abc import Mapping as _Mapping
 from types import CodeType as _CodeType
 from types import FunctionType as _FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright import _core
 from tilewright.script.core import TAKES_CONDITION as _TAKES_CONDITION
@@ -20,6 +20,10 @@ from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect as _dialect
 from tilewright.script.report import fail
 from tilewright.script.tir.dtypes import check_dtype, no_dtype
+
+if TYPE_CHECKING:
+    from tilewright._core import Expr, ExprLike
+    from tilewright.script.tir.dtypes import DTypeLike
 
 ceildiv = _core.ceildiv
 floordiv = _core.floordiv
@@ -50,9 +54,10 @@ _OPERATOR_NAMES = (
 OPERATORS = {name: _operator(name) for name in _OPERATOR_NAMES}
 
 
-def truncmod(a: Any, b: Any) -> Any:
+def truncmod(a: ExprLike, b: ExprLike) -> Expr:
     """The remainder of a division that rounds towards zero: the node Mod, not folded."""
-    return _script.operator_node("Mod", a, b)
+    made: Expr = _script.operator_node("Mod", a, b)
+    return made
 
 
 def Not(a: Any) -> Any:
@@ -71,10 +76,10 @@ def Cast(dtype: Any, value: Any) -> Any:
     return _script.cast_node(dtype, value)
 
 
-def cast(value: Any, dtype: Any) -> Any:
+def cast(value: ExprLike, dtype: DTypeLike) -> Expr:
     """The value as another type; constants are converted right away."""
     check_dtype(dtype)
-    return _core.cast(dtype, value)
+    return _core.cast(str(dtype), value)
 
 
 def Ramp(base: Any, stride: Any, lanes: Any) -> Any:
@@ -324,61 +329,67 @@ def index_map(
     return made
 
 
-def infinity(dtype: Any) -> Any:
+def infinity(dtype: DTypeLike) -> Expr:
     """The positive infinity of a floating-point type."""
     return _core.FloatImm(str(dtype), float("inf"))
 
 
-def min(a: Any, b: Any) -> Any:
+def min(a: ExprLike, b: ExprLike) -> Expr:
     """The smaller value."""
     return _core.min(a, b)
 
 
-def max(a: Any, b: Any) -> Any:
+def max(a: ExprLike, b: ExprLike) -> Expr:
     """The larger value."""
     return _core.max(a, b)
 
 
-def abs(x: Any, *, dtype: Any = None) -> Any:
+def abs(x: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
     """The absolute value."""
     return _of_type("fabs", [x], dtype)
 
 
-def _of_type(name: str, args: list[Any], dtype: Any) -> Any:
+def _of_type(name: str, args: list[Any], dtype: DTypeLike | None) -> Expr:
     """The intrinsic; scripts may say the type of its result, as they have to for calls of their own functions."""
     for arg in args:
         if not isinstance(arg, _core.Expr | _core.IterVar | int | float | str | None) and not hasattr(arg, "item"):
             hint = "index it: A[i, j]" if hasattr(arg, "shape") else ""
             raise fail("script/arguments", f"T.{name} takes expressions, not a {type(arg).__name__}", hint)
-    call = _script.intrinsic(name, args)
-    return call if dtype is None or call.dtype == str(dtype) else _script.call(dtype, f"tir.{name}", args)
+    call: Expr = _script.intrinsic(name, args)
+    return call if dtype is None or call.dtype == str(dtype) else _call(dtype, name, args)
 
 
-def if_then_else(cond: Any, t: Any, f: Any, *, dtype: Any = None) -> Any:
+def _call(dtype: DTypeLike, name: str, args: list[Any]) -> Expr:
+    made: Expr = _script.call(dtype, f"tir.{name}", args)
+    return made
+
+
+def if_then_else(cond: ExprLike, t: ExprLike, f: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
     """One of two values, of which only this one is evaluated."""
     chosen = _of_type("if_then_else", [cond, t, f], None)
     return chosen if dtype is None else _core.cast(str(dtype), chosen)
 
 
-def power(x: Any, y: Any, *, dtype: Any = None) -> Any:
+def power(x: ExprLike, y: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
     """`x` to the power of `y`."""
     return _of_type("pow", [x, y], dtype)
 
 
-def clz(x: Any, *, dtype: Any = None) -> Any:
+def clz(x: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
     """The number of leading zero bits."""
     lanes = _re.sub(r"^[a-z]+\d*", "", x.dtype) if isinstance(x, _core.Expr) else ""
-    return _script.call(f"int32{lanes}", "tir.clz", [x])
+    return _call(f"int32{lanes}", "clz", [x])
 
 
-def reinterpret(*args: Any, dtype: Any = None) -> Any:
+def reinterpret(*args: ExprLike | DTypeLike, dtype: DTypeLike | None = None) -> Expr:
     """The bits of the value as another type of the same size: ``T.reinterpret("int32", x)``, or with ``dtype=``."""
     if len(args) != (2 if dtype is None else 1):
         raise fail("script/arguments", "T.reinterpret takes a type and a value", 'T.reinterpret("int32", x)')
-    dtype, value = args if dtype is None else (dtype, args[0])
-    if isinstance(value, _core.Expr) and value.dtype == str(dtype):
+    kind: Any = args[0] if dtype is None else dtype
+    value = args[-1]
+    if isinstance(value, _core.Expr) and value.dtype == str(kind):
         return value
-    return _script.call(dtype, "tir.reinterpret", [value])
+    return _call(kind, "reinterpret", [value])
 
 
 def address_of(x: Any, *, dtype: Any = None) -> Any:
@@ -388,36 +399,37 @@ def address_of(x: Any, *, dtype: Any = None) -> Any:
     return _of_type("address_of", [x], dtype)
 
 
-def div(a: Any, b: Any) -> Any:
+def div(a: ExprLike, b: ExprLike) -> Expr | float:
     """Division; of integers it rounds towards zero."""
     return _core.truncdiv(a, b) if isinstance(a, _core.Expr) and "int" in a.dtype else a / b
 
 
-def undef(dtype: Any = "int32") -> Any:
+def undef(dtype: DTypeLike = "int32") -> Expr:
     """A value that does not matter."""
-    return _script.call(dtype, "tir.undef", [])
+    return _call(dtype, "undef", [])
 
 
 def _plain(name: str, arity: int) -> Callable[..., Any]:
     if arity == 1:
 
-        def unary(x: Any, *, dtype: Any = None) -> Any:
+        def unary(x: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
             return _of_type(name, [x], dtype)
 
         return unary
     if arity == 2:
 
-        def binary(x: Any, y: Any, *, dtype: Any = None) -> Any:
+        def binary(x: ExprLike, y: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
             return _of_type(name, [x, y], dtype)
 
         return binary
 
-    def many(*args: Any, dtype: Any = None) -> Any:
+    def many(*args: ExprLike, dtype: DTypeLike | None = None) -> Expr:
         return _of_type(name, list(args), dtype)
 
     if arity == 3:  # what help() shows: the core says more about a wrong number of arguments
 
-        def ternary(x: Any, y: Any, z: Any, *, dtype: Any = None) -> Any: ...
+        def ternary(x: ExprLike, y: ExprLike, z: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
+            return many(x, y, z, dtype=dtype)
 
         vars(many)["__signature__"] = _inspect.signature(ternary)
     return many
@@ -442,7 +454,7 @@ def _dtype_first(name: str) -> Callable[..., Any]:
                 raise fail("script/arguments", f"T.{name} needs the type of its result", example)
             dtype, args = args[0], args[1:]
         _check_result_type(name, dtype, args, example)
-        return _script.call(dtype or "void", f"tir.{name}", list(args))
+        return _call(dtype or "void", name, list(args))
 
     return call
 
@@ -456,7 +468,7 @@ def _dtype_last(name: str) -> Callable[..., Any]:
                 raise fail("script/arguments", f"T.{name} needs the type of its result", example)
             dtype, args = args[-1], args[:-1]
         _check_result_type(name, dtype, args, example)
-        return _script.call(dtype, f"tir.{name}", list(args))
+        return _call(dtype, name, list(args))
 
     return call
 
