@@ -86,12 +86,11 @@ def cell(text: str) -> str:
 def nodes(root: Path) -> str:
     """The node catalog: every kind, its fields, at which stage it may occur."""
     found = {struct.name: struct for path in sorted((root / "src/ir").glob("*.h")) for struct in structs(path)}
-    always = ("kSparse", "kLowered")
-    stages = {("kSparse", "kScheduled"): "until lowered", ("kLowered", "kLowered"): "after lowering"}
+    stages = {("kSparse", "kScheduled"): "until lowered", ("kSparse", "kSparse"): "in sparse programs"}
     lines = ["# Nodes\n"]
     lines.append("Fields stand in the order of the constructor's arguments and of `__match_args__`.\n")
     sort = ""
-    for name, node_sort, first, last in table(root / "src/ir/kinds.def"):
+    for name, node_sort, *limits in table(root / "src/ir/kinds.def"):
         if node_sort != sort:
             sort = node_sort
             titles = {"Expr": "Expressions", "Stmt": "Statements", "Type": "Types", "Func": "Functions"}
@@ -104,8 +103,8 @@ def nodes(root: Path) -> str:
         lines.append(f"### {name}\n")
         if struct.comment:
             lines.append(struct.comment + "\n")
-        if (first, last) != always:
-            lines.append(f"May occur {stages[first, last]}.\n")
+        if limits:
+            lines.append(f"May occur {stages[limits[0], limits[1]]}.\n")
         if struct.fields:
             lines.append("| field | type | |\n|---|---|---|")
             for field_name, field_type, comment in struct.fields:

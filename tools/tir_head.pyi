@@ -270,6 +270,83 @@ def match_buffer(
 ) -> Buffer:
     """The buffer behind a parameter, or a view of a region inside a block."""
 
+def dense_fixed(length: ExprLike, idtype: DType = "int32") -> _core.Axis:
+    """A root axis of sparse buffers: an ordinary dimension."""
+
+def dense_variable(
+    parent: _core.Axis, sizes: Sequence[ExprLike], indptr: Any, idtype: DType = "int32"
+) -> _core.Axis:
+    """A ragged dimension."""
+
+def sparse_fixed(
+    parent: _core.Axis,
+    sizes: Sequence[ExprLike],
+    indices: Any,
+    idtype: DType = "int32",
+    sorted: builtins.bool = True,
+) -> _core.Axis:
+    """Equally many coordinates below each position of the parent, as in ELL."""
+
+def sparse_variable(
+    parent: _core.Axis,
+    sizes: Sequence[ExprLike],
+    structure: Sequence[Any],
+    idtype: DType = "int32",
+    sorted: builtins.bool = True,
+) -> _core.Axis:
+    """Coordinates as in CSR."""
+
+def attach(axis: _core.Axis, parent: _core.Axis) -> _core.Axis:
+    """The positions of an axis below those coordinates that an iteration over another one takes."""
+
+def fuse(*axes: _core.Axis) -> tuple[_core.Axis, ...]:
+    """Axes that an iteration runs through in one loop."""
+
+def match_sparse_buffer(
+    param: Any,
+    axes: Sequence[_core.Axis],
+    dtype: DType = "float32",
+    extra_storage: ExprLike | None = None,
+    default_value: ExprLike | None = None,
+) -> Buffer:
+    """The elements of a sparse buffer behind a parameter."""
+
+def alloc_sparse_buffer(
+    axes: Sequence[_core.Axis],
+    dtype: DType = "float32",
+    scope: str = "global",
+    default_value: ExprLike | None = None,
+    extra_storage: int = 0,
+) -> Buffer:
+    """A sparse buffer of the function's own."""
+
+def sp_iter(axes: Sequence[_core.Axis | tuple[_core.Axis, ...]], kinds: str, name: str) -> Frame[Any]:
+    """Runs for all coordinates that the axes hold."""
+
+def iter(axes: Sequence[_core.Axis | tuple[_core.Axis, ...]], kinds: str, name: str) -> Frame[Any]:
+    """Runs for all coordinates that the axes hold."""
+
+def sp_iter_attr(attrs: Mapping[str, Any]) -> None:
+    """Annotations of a sparse iteration."""
+
+def iter_attr(attrs: Mapping[str, Any]) -> None:
+    """Annotations of a sparse iteration."""
+
+class sp:
+    """Axes, sparse buffers and iterations over them."""
+
+    Axis = _core.Axis
+    dense_fixed = staticmethod(dense_fixed)
+    dense_varied = staticmethod(dense_variable)
+    compressed_fixed = staticmethod(sparse_fixed)
+    compressed_varied = staticmethod(sparse_variable)
+    attach = staticmethod(attach)
+    fuse = staticmethod(fuse)
+    match_buffer = staticmethod(match_sparse_buffer)
+    alloc_buffer = staticmethod(alloc_sparse_buffer)
+    iteration = staticmethod(sp_iter)
+    iteration_attr = staticmethod(sp_iter_attr)
+
 def alloc_buffer(
     shape: Shape,
     dtype: DType = "float32",

@@ -150,6 +150,19 @@ bool Machine::has_unwritten() {
   return failure_.has_value();
 }
 
+bool Machine::search(const Insn& in, Slot* r) {
+  Insn load = in;
+  load.dst = in.dst + 1;
+  for (int64_t place = r[in.b].i; place < r[in.c].i; ++place) {
+    r[in.dst].i = place;
+    ++steps_;
+    if (!access<false>(load, program_.accesses[in.a], r) || !check_limits()) return false;
+    if (r[load.dst].i == r[in.extra].i) return true;
+  }
+  r[in.dst].i = -1;
+  return true;
+}
+
 bool Machine::address(const Insn& in, Slot* r) {
   const Access& access = program_.accesses[in.a];
   int64_t byte = 0;

@@ -158,8 +158,32 @@ class Compiler {
   int allocate(const Allocate& allocation);
   int allocate(const std::string& name, DataType type, const std::vector<Expr>& extents, const std::string& scope);
   void release(int pointer, int site);
+  void store(const BufferStore& store, const std::vector<Expr>& indices, int value, const NodeRef& node);
   void attribute(const AttrStmt& attr, const NodeRef& node);
   void assertion(const AssertStmt& assertion);
+
+  // sparse programs (compile_sparse.cc)
+  struct Position {
+    Ref<Axis> axis;
+    Expr position;  ///< through all of the axis
+    Expr coordinate;
+  };
+  /// Structure read at an index that is known.
+  Expr element_of(const Ref<Buffer>& structure, Expr index);
+  /// Where the positions of the axis below one of its parent's begin and end.
+  std::pair<Expr, Expr> positions_below(const Axis& axis, const Expr& parent);
+  void sparse_iteration(const SparseIteration& iteration, const NodeRef& node);
+  void iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t next, const Stmt& body, const NodeRef& node);
+  /// Emits the search for the element at these coordinates: its indices in the array, and the jumps, still without a
+  /// target, that are taken where the buffer does not hold it.
+  std::vector<Expr> locate(const Ref<Buffer>& buffer, const std::vector<Expr>& coordinates, const NodeRef& node,
+                           std::vector<size_t>& absent);
+  int sparse_load(const BufferLoad& load, const NodeRef& node);
+  void sparse_store(const BufferStore& store, int value, const NodeRef& node);
+  /// A variable for the value, for expressions that the compiler makes.
+  Expr named(int slot, DataType type);
+  std::vector<NodeRef> kept_;        // variables that slots are known by
+  std::vector<Position> positions_;  // of the variables of sparse iterations around
 
   const Module& module_;
   Program& program_;

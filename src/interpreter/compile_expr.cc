@@ -236,6 +236,7 @@ int Compiler::access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices
 
 int Compiler::load(const Expr& e) {
   const BufferLoad& load = *e.as<BufferLoad>();
+  if (!load.buffer->axes.empty()) return sparse_load(load, e);
   int number = access(load.buffer, load.indices, load.predicate, e);
   if (step_ && step_->element() == e) program_.sites[program_.accesses[number].site].operation = step_->operation();
   int dst = take(lanes_of(e.dtype()));

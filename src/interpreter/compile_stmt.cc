@@ -360,6 +360,12 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
   lanes_ = lanes;
 }
 
+void Compiler::store(const BufferStore& store, const std::vector<Expr>& indices, int value, const NodeRef& node) {
+  int number = access(store.buffer, indices, store.predicate, node);
+  if (step_) program_.sites[program_.accesses[number].site].operation = step_->operation();
+  emit(Op::kStore, store.buffer->dtype.element(), kNone, number, value);
+}
+
 // ---- dispatch --------------------------------------------------------------------------------------------------
 
 void Compiler::stmt(const Stmt& s) {
@@ -384,10 +390,8 @@ void Compiler::stmt(const Stmt& s) {
       const BufferStore& store = *s.as<BufferStore>();
       step_ = ReductionStep::of(store);
       int value = expr(store.value);
-      int number = access(store.buffer, store.indices, store.predicate, s);
-      if (step_) program_.sites[program_.accesses[number].site].operation = step_->operation();
+      store.buffer->axes.empty() ? this->store(store, store.indices, value, s) : sparse_store(store, value, s);
       step_ = {};
-      emit(Op::kStore, store.buffer->dtype.element(), kNone, number, value);
       break;
     }
     case Kind::kBufferRealize: {
@@ -447,6 +451,9 @@ void Compiler::stmt(const Stmt& s) {
       break;
     case Kind::kBlockRealize:
       block(*s.as<BlockRealize>(), s);
+      break;
+    case Kind::kSparseIteration:
+      sparse_iteration(*s.as<SparseIteration>(), s);
       break;
     case Kind::kBlock:
 #define X TW_CASE_UNLESS_STMT

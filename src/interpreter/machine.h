@@ -91,6 +91,7 @@ class Machine {
   bool shows_mirrored(const Access& access, const Slot* r);
   bool locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation);
   bool address(const Insn& in, Slot* r);
+  bool search(const Insn& in, Slot* r);
   bool allocate(Thread& thread, const Insn& in, Slot* r);
   /// Threads of the team share what is allocated there.
   static bool is_shared(const Thread& thread, const AllocationSite& site);

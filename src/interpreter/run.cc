@@ -334,6 +334,8 @@ bool Machine::effect(Thread& thread, const Insn& in, Slot* r) {
     case Op::kAssume:
       return r[in.a].i != 0 ||
              fail("interpret/assumption", where(in.extra) + ": what T.assume states does not hold", in.extra);
+    case Op::kSearch:
+      return search(in, r);
     case Op::kAddress:
       return address(in, r);
     case Op::kAllocate:

@@ -17,7 +17,9 @@ namespace tilewright {
 inline constexpr int kNumberedKinds = 63;
 
 template <class T>
-constexpr bool is_added_field(std::string_view) {
+constexpr bool is_added_field(std::string_view field) {
+  if constexpr (std::is_same_v<T, Buffer>) return field == "axes" || field == "default_value";
+  if constexpr (std::is_same_v<T, PrimFunc>) return field == "axes";
   return false;
 }
 

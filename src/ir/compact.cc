@@ -38,7 +38,7 @@ class CompactWriter {
     if (known != places_.end()) return known->second;
     using Fn = void (*)(CompactWriter&, const NodeRef&);
     static constexpr Fn kTable[] = {
-#define X(name, sort, first, last) &CompactWriter::object<name>,
+#define X(name, sort, ...) &CompactWriter::object<name>,
 #include "ir/kinds.def"
 #undef X
     };
@@ -120,7 +120,7 @@ class CompactReader {
   NodeRef read() {
     using Fn = NodeRef (*)(CompactReader&);
     static constexpr Fn kTable[] = {
-#define X(name, sort, first, last) &CompactReader::object<name>,
+#define X(name, sort, ...) &CompactReader::object<name>,
 #include "ir/kinds.def"
 #undef X
     };

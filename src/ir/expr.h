@@ -182,7 +182,11 @@ struct IterVar {
   using Members = Fields<&IterVar::dom, &IterVar::var, &IterVar::iter_type, &IterVar::thread_tag>;
 };
 enum class BufferKind : uint8_t { kDefault, kAutoBroadcast };
+struct Axis;
 /// A typed, shaped view of memory. Identity matters: two Buffer nodes are two buffers.
+///
+/// A sparse buffer has axes, and its indices are coordinates along them; `shape` is that of the array that holds its
+/// elements (ir/sparse.h).
 struct Buffer {
   Def<Var> data;  ///< pointer to elements; its type carries the storage scope
   DataType dtype;
@@ -194,11 +198,36 @@ struct Buffer {
   int64_t data_alignment = 64;  ///< bytes
   int64_t offset_factor = 1;
   BufferKind buffer_type = BufferKind::kDefault;
+  std::vector<Ref<Axis>> axes = {};  ///< empty: dense
+  Expr default_value = {};           ///< of coordinates that a sparse buffer does not hold; null: 0
   using Members = Fields<&Buffer::data, &Buffer::dtype, &Buffer::shape, &Buffer::axis_separators, &Buffer::strides,
                          &Buffer::elem_offset, &Buffer::name, &Buffer::data_alignment, &Buffer::offset_factor,
-                         &Buffer::buffer_type>;
+                         &Buffer::buffer_type, &Buffer::axes, &Buffer::default_value>;
 
   const std::string& scope() const;  ///< "global", "shared", "local", ...
+  /// How many indices an access has.
+  size_t rank() const { return axes.empty() ? shape.size() : axes.size(); }
+};
+/// One level of the structure of sparse buffers (SparseTIR, section 3.1). Below each position of the parent stand
+/// positions of this axis, each with a coordinate. An axis is fixed or variable: equally many positions below each of
+/// the parent's, or as many as `indptr` says; and dense or sparse: coordinates 0, 1, 2, ..., or those in `indices`.
+/// Buffers share the axes that they have in common; identity matters.
+struct Axis {
+  std::string name;
+  Ref<Axis> parent;     ///< null for a root, which is fixed and dense
+  Expr length;          ///< coordinates lie in [0, length)
+  Expr nnz;             ///< positions below all of the parent's
+  Expr nnz_cols;        ///< positions below each of the parent's; null for a variable axis
+  Ref<Buffer> indptr;   ///< of a variable axis: position p of the parent has those in [indptr[p], indptr[p + 1])
+  Ref<Buffer> indices;  ///< of a sparse axis: the coordinate of each position
+  DataType idtype = DataType::int_(32);  ///< of coordinates
+  bool sorted = true;                    ///< coordinates below one position of the parent ascend
+  Ref<Axis> attached = {};  ///< the axis whose positions these are, selected by the coordinate of `parent`; or null
+  using Members = Fields<&Axis::name, &Axis::parent, &Axis::length, &Axis::nnz, &Axis::nnz_cols, &Axis::indptr,
+                         &Axis::indices, &Axis::idtype, &Axis::sorted, &Axis::attached>;
+
+  bool is_variable() const { return indptr.defined(); }
+  bool is_sparse() const { return indices.defined(); }
 };
 struct BufferRegion {
   Ref<Buffer> buffer;

@@ -29,7 +29,7 @@ class JsonWriter {
     if (it != ids_.end()) return it->second;
     using Fn = Json (*)(JsonWriter&, const NodeRef&);
     static constexpr Fn kTable[] = {
-#define X(name, sort, first, last) &JsonWriter::object<name>,
+#define X(name, sort, ...) &JsonWriter::object<name>,
 #include "ir/kinds.def"
 #undef X
     };
@@ -102,7 +102,7 @@ class JsonReader {
   NodeRef node(const Json& object) {
     using Fn = NodeRef (*)(JsonReader&, const Json&);
     static const std::unordered_map<std::string_view, Fn> kTable = {
-#define X(name, sort, first, last) {#name, &JsonReader::object_of<name>},
+#define X(name, sort, ...) {#name, &JsonReader::object_of<name>},
 #include "ir/kinds.def"
 #undef X
     };

@@ -103,10 +103,11 @@ DataType vector_of(DataType element, const Expr& lanes, std::string_view kind) {
 
 /// dtype of a load or a store: the buffer's element with the lanes of the last index.
 DataType access_type(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate) {
-  if (indices.size() != buffer->shape.size()) {
+  if (indices.size() != buffer->rank()) {
     refuse("ir/index-count",
-           "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
-               " dimensions and is accessed with " + std::to_string(indices.size()) + " indices",
+           "buffer '" + buffer->name + "' has " + std::to_string(buffer->rank()) +
+               (buffer->axes.empty() ? " dimensions" : " axes") + " and is accessed with " +
+               std::to_string(indices.size()) + " indices",
            "one index for each dimension, all in one pair of brackets: A[i, j]");
   }
   DataType type = buffer->dtype;
@@ -117,6 +118,9 @@ DataType access_type(const Ref<Buffer>& buffer, const std::vector<Expr>& indices
              "indices are integers");
     }
     if (index.is_vector()) {
+      if (!buffer->axes.empty())
+        refuse("ir/vector-index", "the coordinates of the sparse buffer '" + buffer->name + "' are no vectors",
+               "access one element at a time, and vectorize the loop");
       if (i + 1 != indices.size())
         refuse("ir/vector-index", "only the last index of '" + buffer->name + "' may be a vector",
                "the other indices are scalars");
@@ -395,7 +399,13 @@ DataType check(IterVar& v) {
 }
 template <>
 DataType check(Buffer& v) {
-  need_operands<&Buffer::elem_offset>(v);
+  need_operands<&Buffer::elem_offset, &Buffer::default_value>(v);
+  if (v.default_value.defined() && v.default_value.dtype() != v.dtype) {
+    refuse(
+        "ir/default-value",
+        "the default of '" + v.name + "' is " + v.default_value.dtype().str() + ", its elements are " + v.dtype.str(),
+        "give a number of that type");
+  }
   if (!v.data.dtype().is_handle())
     refuse("ir/buffer-data", "the data of buffer '" + v.name + "' must be a pointer",
            "leave it out, or give a variable of type handle");
@@ -558,6 +568,55 @@ DataType check(BlockRealize& v) {
   return DataType::void_();
 }
 template <>
+DataType check(Axis& v) {
+  need_operands<&Axis::parent, &Axis::nnz_cols, &Axis::indptr, &Axis::indices, &Axis::attached>(v);
+  const std::string axis = "axis '" + v.name + "'";
+  if (v.is_variable() == v.nnz_cols.defined()) {
+    refuse("ir/axis", axis + " has both an indptr and a number of positions below each of its parent's, or neither",
+           "a variable axis has an indptr, a fixed one has nnz_cols");
+  }
+  if ((v.is_variable() || v.is_sparse()) != v.parent.defined()) {
+    refuse("ir/axis", axis + (v.parent.defined() ? " is dense and fixed, and has a parent" : " has no parent"),
+           "T.sp.dense_fixed makes a root; axes of the other kinds stand below another one");
+  }
+  if (!v.idtype.is_integral() || !v.idtype.is_scalar()) {
+    refuse("ir/axis", "the coordinates of " + axis + " are " + v.idtype.str(),
+           "coordinates are integers: int32, int64");
+  }
+  for (const Expr* size : {&v.length, &v.nnz, &v.nnz_cols}) {
+    if (size->defined() && !size->dtype().is_integral())
+      refuse("ir/axis", "a size of " + axis + " is " + size->dtype().str(), "sizes are integers");
+  }
+  for (const Ref<Buffer>* structure : {&v.indptr, &v.indices}) {
+    if (!structure->defined()) continue;
+    const Buffer& buffer = **structure;
+    if (buffer.shape.size() == 1 && buffer.axes.empty() && buffer.dtype.is_integral()) continue;
+    refuse("ir/axis", "'" + buffer.name + "', which holds the structure of " + axis + ", is no list of integers",
+           "indptr and indices have one dimension and an integer type");
+  }
+  v.length = size_text(v.length);
+  v.nnz = size_text(v.nnz);
+  return DataType::void_();
+}
+template <>
+DataType check(SpIterVar& v) {
+  need_operands(v);
+  if (v.iter_type != IterType::kDataPar && v.iter_type != IterType::kCommReduce) {
+    refuse("ir/axis", "variable '" + v.var->name_hint + "' of a sparse iteration is neither spatial nor a reduction",
+           "one letter for each axis: S or R");
+  }
+  if (v.var.dtype() != v.axis->idtype) {
+    refuse("ir/dtype-mismatch", "variable '" + v.var->name_hint + "' is " + v.var.dtype().str() +
+                                    ", the coordinates of axis '" + v.axis->name + "' are " + v.axis->idtype.str());
+  }
+  return DataType::void_();
+}
+template <>
+DataType check(SparseIteration& v) {
+  need_operands<&SparseIteration::init>(v);
+  return DataType::void_();
+}
+template <>
 DataType check(PrimFunc& v) {
   need_operands(v);
   // In the order of the parameters, however it was put together: mostly it is so already.
@@ -609,7 +668,7 @@ constexpr uint32_t kMostOperations = uint32_t{1} << 17;
 
 /// By kind: asked for each child of each node.
 static constexpr bool kIsExpr[] = {
-#define X(name, sort, first, last) Sort::k##sort == Sort::kExpr,
+#define X(name, sort, ...) Sort::k##sort == Sort::kExpr,
 #include "ir/kinds.def"
 #undef X
 };
@@ -637,7 +696,7 @@ Ref<T> make(T data, SpanId span) {
   return result;
 }
 
-#define X(name, sort, first, last) template Ref<name> make<name>(name, SpanId);
+#define X(name, sort, ...) template Ref<name> make<name>(name, SpanId);
 #include "ir/kinds.def"
 #undef X
 

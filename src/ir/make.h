@@ -11,7 +11,7 @@ namespace tilewright {
 template <class T>
 Ref<T> make(T data, SpanId span = 0);
 
-#define X(name, sort, first, last) extern template Ref<name> make<name>(name, SpanId);
+#define X(name, sort, ...) extern template Ref<name> make<name>(name, SpanId);
 #include "ir/kinds.def"
 #undef X
 

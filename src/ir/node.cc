@@ -11,8 +11,12 @@ struct KindRow {
   Sort sort;
   Stage first, last;
 };
+using enum Stage;
+constexpr KindRow row(std::string_view name, Sort sort, Stage first = kSparse, Stage last = kLowered) {
+  return {name, sort, first, last};
+}
 constexpr KindRow kKindRows[] = {
-#define X(name, sort, first, last) {#name, Sort::k##sort, Stage::first, Stage::last},
+#define X(name, sort, ...) row(#name, Sort::k##sort __VA_OPT__(, ) __VA_ARGS__),
 #include "ir/kinds.def"
 #undef X
 };

@@ -24,12 +24,12 @@
 namespace tilewright {
 
 enum class Kind : uint8_t {
-#define X(name, sort, first, last) k##name,
+#define X(name, sort, ...) k##name,
 #include "ir/kinds.def"
 #undef X
 };
 inline constexpr int kNumKinds = 0
-#define X(name, sort, first, last) +1
+#define X(name, sort, ...) +1
 #include "ir/kinds.def"
 #undef X
     ;
@@ -102,7 +102,7 @@ struct NodeOf final : KindOf<T>::Header {
   T data;
 };
 
-#define X(name, sort, first, last) struct name;
+#define X(name, sort, ...) struct name;
 #include "ir/kinds.def"
 #undef X
 
@@ -120,7 +120,7 @@ class Ref;
 #define TW_SORT_Type Type
 #define TW_SORT_Func Func
 #define TW_SORT_Aux NodeRef
-#define X(name, sort, first, last)              \
+#define X(name, sort, ...)                      \
   template <>                                   \
   struct KindOf<name> {                         \
     static constexpr Kind kind = Kind::k##name; \

@@ -57,7 +57,7 @@ struct Chunk {
 constexpr uint32_t kOpenBytes = 1U << 30;
 constexpr size_t kHeaderBytes = sizeof(Chunk);
 static_assert(kHeaderBytes % kUnit == 0 && kMaxNodeBytes / kUnit < 64);
-#define X(name, sort, first, last) static_assert(sizeof(NodeOf<name>) <= kMaxNodeBytes);
+#define X(name, sort, ...) static_assert(sizeof(NodeOf<name>) <= kMaxNodeBytes);
 #include "ir/kinds.def"
 #undef X
 

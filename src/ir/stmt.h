@@ -125,6 +125,27 @@ struct Prefetch {
   using Members = Fields<&Prefetch::region>;
 };
 
+/// A variable that takes the coordinates of an axis.
+struct SpIterVar {
+  Def<Var> var;                             ///< scope: the iteration
+  IterType iter_type = IterType::kDataPar;  ///< kDataPar or kCommReduce
+  Ref<Axis> axis;
+  bool fused = false;  ///< runs in one loop with the one before it
+  using Members = Fields<&SpIterVar::var, &SpIterVar::iter_type, &SpIterVar::axis, &SpIterVar::fused>;
+};
+/// Runs `body` for the coordinates that the axes hold, the first variable outermost. Parents of axes come before them,
+/// or belong to an iteration around.
+struct SparseIteration {
+  std::vector<Ref<SpIterVar>> iter_vars;  ///< scope: the whole iteration
+  std::string name_hint;
+  Annotations annotations;
+  Stmt init;  ///< null, or what runs first for each point of the spatial variables, where there are reduction steps or
+              ///< not
+  Stmt body;
+  using Members = Fields<&SparseIteration::iter_vars, &SparseIteration::name_hint, &SparseIteration::annotations,
+                         &SparseIteration::init, &SparseIteration::body>;
+};
+
 // ---- functions -------------------------------------------------------------------------------------------------
 
 /// A parameter of handle type that is a buffer. Free shape, stride and offset variables are defined here.
@@ -134,8 +155,9 @@ struct PrimFunc {
   Type ret_type;                                             ///< TupleType{} for nothing
   Annotations attrs;                                         ///< "global_symbol": the exported name, absent if private
   Stmt body;
-  using Members =
-      Fields<&PrimFunc::params, &PrimFunc::buffer_map, &PrimFunc::ret_type, &PrimFunc::attrs, &PrimFunc::body>;
+  std::vector<Ref<Axis>> axes = {};  ///< in the order of their declarations, parents first
+  using Members = Fields<&PrimFunc::params, &PrimFunc::buffer_map, &PrimFunc::ret_type, &PrimFunc::attrs,
+                         &PrimFunc::body, &PrimFunc::axes>;
 
   /// The buffer of a parameter, null if it is a scalar or an opaque handle.
   Ref<Buffer> buffer_of(const Ref<Var>& param) const {

@@ -16,8 +16,13 @@ constexpr bool is_label(std::string_view field) {
   if constexpr (std::is_same_v<T, Var>) return field == "name_hint";
   if constexpr (std::is_same_v<T, Buffer>) return field == "name";
   if constexpr (std::is_same_v<T, Block>) return field == "name_hint";
+  if constexpr (std::is_same_v<T, Axis>) return field == "name";
+  if constexpr (std::is_same_v<T, SparseIteration>) return field == "name_hint";
   return false;
 }
+
+/// Whether two nodes of the same contents are two things.
+bool has_identity(const NodeRef& node) { return node.is<Var>() || node.is<Buffer>() || node.is<Axis>(); }
 
 /// Nodes and their numbers, which start at 1. Open addressing: programs define many variables and look them up more
 /// often.
@@ -81,6 +86,8 @@ void prefetch_fields(const T& data) {
   [&]<auto... M>(Fields<M...>) { (prefetch(data.*M), ...); }(typename T::Members{});
 }
 
+using BufferMap = decltype(PrimFunc::buffer_map);
+
 class Comparer {
  public:
   explicit Comparer(bool map_free_vars, DifferenceProver* prover = nullptr)
@@ -138,6 +145,7 @@ class Comparer {
   bool field(const std::vector<F>& a, const std::vector<F>& b, const NodeRef& na, const NodeRef& nb);
   template <class A, class B>
   bool field(const std::pair<A, B>& a, const std::pair<A, B>& b, const NodeRef& na, const NodeRef& nb);
+  bool field(const BufferMap& a, const BufferMap& b, const NodeRef& na, const NodeRef& nb);
   [[gnu::noinline]] bool field(const Annotations& a, const Annotations& b, const NodeRef& na, const NodeRef& nb);
   [[gnu::noinline]] bool define(const NodeRef& a, const NodeRef& b);
   [[gnu::noinline]] bool all(const NodeRef* a, const NodeRef* b, size_t count);
@@ -162,7 +170,7 @@ class Comparer {
 bool Comparer::nodes(const NodeRef& a, const NodeRef& b) {
   if (!a.defined() || !b.defined()) return a == b || differ(a, b, "present on one side only");
   if (prover_) return compare_or_prove(a, b);
-  if (a == b && renamed_ == 0 && !map_free_ && !in_buffer_ && !a.is<Var>() && !a.is<Buffer>()) return true;
+  if (a == b && renamed_ == 0 && !map_free_ && !in_buffer_ && !has_identity(a)) return true;
   return descend(a, b);
 }
 
@@ -172,6 +180,7 @@ inline bool Comparer::descend(const NodeRef& a, const NodeRef& b) {
   }
   if (a.is<Var>()) return use(a, b, in_buffer_ && define_sizes_);
   if (a.is<Buffer>()) return use(a, b, false);
+  if (a.is<Axis>()) return use(a, b, true);
   return contents(a, b);
 }
 
@@ -190,7 +199,7 @@ bool Comparer::compare_or_prove(const NodeRef& a, const NodeRef& b) {
 bool Comparer::contents(const NodeRef& a, const NodeRef& b) {
   using Fn = bool (*)(Comparer&, const NodeRef&, const NodeRef&);
   static constexpr Fn kTable[] = {
-#define X(name, sort, first, last) &Comparer::compare_kind<name>,
+#define X(name, sort, ...) &Comparer::compare_kind<name>,
 #include "ir/kinds.def"
 #undef X
   };
@@ -267,6 +276,16 @@ template <class A, class B>
 bool Comparer::field(const std::pair<A, B>& a, const std::pair<A, B>& b, const NodeRef& na, const NodeRef& nb) {
   return field(a.first, b.first, na, nb) && field(a.second, b.second, na, nb);
 }
+/// Axes stand on dense buffers of other parameters, so those come first.
+bool Comparer::field(const BufferMap& a, const BufferMap& b, const NodeRef& na, const NodeRef& nb) {
+  if (a.size() != b.size()) return differ_in_size(na, nb, a.size(), b.size());
+  for (bool dense : {true, false}) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (a[i].second->axes.empty() == dense && !field(a[i], b[i], na, nb)) return inside_element(i);
+    }
+  }
+  return true;
+}
 bool Comparer::field(const Annotations& a, const Annotations& b, const NodeRef& na, const NodeRef& nb) {
   for (const auto& [key, value] : a.entries()) {
     bool equal = b.has(key) ? nodes(value, b.get(key)) : differ(na, nb, "key '" + key + "' on one side only");
@@ -284,7 +303,7 @@ class HashWalk {
  public:
   [[gnu::noinline]] void node(const NodeRef& n) {
     if (!n.defined()) return word(0x6e756c6c);
-    if (n.is<Var>() || n.is<Buffer>()) {
+    if (has_identity(n)) {
       if (uint32_t number = numbers_.find(n.get())) {
         word(0x75736500 + static_cast<uint64_t>(n.kind()));
         return word(number);
@@ -305,7 +324,7 @@ class HashWalk {
   void contents(const NodeRef& n) {
     using Fn = void (*)(HashWalk&, const NodeRef&);
     static constexpr Fn kTable[] = {
-#define X(name, sort, first, last) &HashWalk::fields<name>,
+#define X(name, sort, ...) &HashWalk::fields<name>,
 #include "ir/kinds.def"
 #undef X
     };

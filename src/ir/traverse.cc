@@ -18,6 +18,8 @@ void read_children(const NodeBase* node, detail::ChildFn fn, void* context) {
   });
 }
 
+bool is_shared(const NodeRef& node) { return node.kind() == Kind::kBuffer || node.kind() == Kind::kAxis; }
+
 // ---- replacing children
 
 template <class T>
@@ -82,12 +84,12 @@ NodeRef replace_children(const NodeRef& node, detail::MapFn fn, void* context) {
 using Read = void (*)(const NodeBase*, detail::ChildFn, void*);
 using Replace = NodeRef (*)(const NodeRef&, detail::MapFn, void*);
 constexpr Read kRead[] = {
-#define X(name, sort, first, last) &read_children<name>,
+#define X(name, sort, ...) &read_children<name>,
 #include "ir/kinds.def"
 #undef X
 };
 constexpr Replace kReplace[] = {
-#define X(name, sort, first, last) &replace_children<name>,
+#define X(name, sort, ...) &replace_children<name>,
 #include "ir/kinds.def"
 #undef X
 };
@@ -111,7 +113,7 @@ void wrong_replacement(const NodeRef& node, const NodeRef& result) {
 }  // namespace detail
 
 void Visitor::descend(const NodeRef& node) {
-  if (node.kind() == Kind::kBuffer && !seen_buffers_.insert(node.get()).second) return;
+  if (is_shared(node) && !seen_.insert(node.get()).second) return;
   detail::for_each_child(
       node.get(),
       [](void* context, const NodeRef& child, Role role) {
@@ -124,14 +126,14 @@ void Visitor::descend(const NodeRef& node) {
 }
 
 NodeRef Rewriter::child(const NodeRef& node, Role role) {
-  if (node.kind() == Kind::kBuffer) {
-    auto it = buffers_.find(node);
-    if (it != buffers_.end()) return it->second;
+  if (is_shared(node)) {
+    auto it = shared_.find(node);
+    if (it != shared_.end()) return it->second;
   }
   Role outer = std::exchange(role_, role);
   NodeRef result = dispatch_(*this, node);
   role_ = outer;
-  if (node.kind() == Kind::kBuffer) buffers_.emplace(node, result);
+  if (is_shared(node)) shared_.emplace(node, result);
   return result;
 }
 

@@ -9,8 +9,9 @@
 // comes back as the same pointer. Any depth that make() allows is safe.
 //
 // Buffers: a Buffer is entered once per traversal however often it is used (data, shape, strides, offset), and a
-// rewrite replaces all its uses by the same new Buffer. Variables at binding sites are passed to the lambda for Var
-// too: returning another Var renames, returning any other expression keeps the binding. `role()` tells which it is.
+// rewrite replaces all its uses by the same new Buffer; so it is with an Axis. Variables at binding sites are passed to
+// the lambda for Var too: returning another Var renames, returning any other expression keeps the binding. `role()`
+// tells which it is.
 #pragma once
 
 #include <array>
@@ -65,7 +66,7 @@ class Visitor {
   explicit Visitor(Dispatch dispatch) : dispatch_(dispatch) {}
   Dispatch dispatch_;
   Role role_ = Role::kChild;
-  std::unordered_set<const NodeBase*> seen_buffers_;
+  std::unordered_set<const NodeBase*> seen_;
 };
 
 class Rewriter {
@@ -95,7 +96,7 @@ class Rewriter {
 
  private:
   NodeRef child(const NodeRef& node, Role role);
-  std::unordered_map<NodeRef, NodeRef> buffers_;
+  std::unordered_map<NodeRef, NodeRef> shared_;
 };
 
 namespace detail {

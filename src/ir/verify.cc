@@ -8,6 +8,7 @@
 #include "ir/build.h"
 #include "ir/kind_cases.h"
 #include "ir/sizes.h"
+#include "ir/sparse.h"
 #include "ir/strides.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -25,6 +26,9 @@ class Verifier {
 
  private:
   void fail(const char* code, std::string message, const NodeRef& where, std::string hint = {});
+  void fail(std::optional<SparseFault> fault) {
+    if (fault) fail(fault->code, std::move(fault->message), fault->where, std::move(fault->hint));
+  }
   /// Every child in order, without scopes.
   void children(const NodeRef& n) {
     for_each_child(n, [&](const NodeRef& child, Role) { node(child); });
@@ -81,6 +85,7 @@ class Verifier {
                   const NodeRef& where);
   void decl_buffer(const DeclBuffer& decl, const NodeRef& where);
   void realize(const BufferRealize& realize, const NodeRef& where);
+  void sparse_iteration(const SparseIteration& iteration, const NodeRef& where);
   /// False: a statement without rules of its own.
   bool stmt(const NodeRef& n);
 
@@ -93,9 +98,10 @@ class Verifier {
   std::unordered_set<const NodeBase*> defined_, ever_;
   std::unordered_map<const NodeBase*, Ref<Buffer>> memory_;  ///< of pointers that came with a buffer
   std::unordered_set<uint64_t> blocks_;
-  NodeRef scope_;               // the innermost block with axes around
-  std::vector<Thread> nest_;    // thread loops around
-  std::vector<Thread> kernel_;  // and all within the outermost of them
+  NodeRef scope_;                    // the innermost block with axes around
+  std::vector<Thread> nest_;         // thread loops around
+  std::vector<Thread> kernel_;       // and all within the outermost of them
+  std::vector<Ref<Axis>> iterated_;  // of the sparse iterations around
 };
 
 std::string quoted(const std::string& name) { return "'" + name + "'"; }
@@ -170,6 +176,8 @@ void Verifier::define_buffer(const Ref<Buffer>& buffer, const NodeRef& where) {
   each(buffer->shape);
   each(buffer->strides);
   node(buffer->elem_offset);
+  each(buffer->axes);
+  fail(fault_of(buffer));
   if (!is_defined(buffer->data)) {
     define(buffer->data, where);
     memory_[buffer->data.get()] = buffer;
@@ -231,8 +239,14 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
     }
     define_sizes(*buffer, where);
   }
-  for (const auto& [param, buffer] : func.buffer_map) define_buffer(buffer, buffer);
+  // The axes of sparse buffers stand on buffers of other parameters.
+  for (bool sparse : {false, true}) {
+    for (const auto& [param, buffer] : func.buffer_map) {
+      if (buffer->axes.empty() != sparse) define_buffer(buffer, buffer);
+    }
+  }
   node(func.ret_type);
+  each(func.axes);
   const BlockRealize* root = func.body.as<BlockRealize>();
   bool has_root = root && root->block->iter_vars.empty() && root->iter_values.empty();
   if (!has_root && stage_ != Stage::kLowered) {
@@ -596,6 +610,21 @@ void Verifier::realize(const BufferRealize& realize, const NodeRef& where) {
   if (fresh) undefine_buffer(realize.buffer);
 }
 
+void Verifier::sparse_iteration(const SparseIteration& iteration, const NodeRef& where) {
+  annotations(iteration.annotations, where);
+  fail(fault_of(iteration, iterated_, where));
+  size_t around = iterated_.size();
+  for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
+    node(iter->axis);
+    define(iter->var, where);
+    iterated_.push_back(iter->axis);
+  }
+  node(iteration.init);
+  node(iteration.body);
+  for (const Ref<SpIterVar>& iter : iteration.iter_vars) undefine(iter->var);
+  iterated_.resize(around);
+}
+
 bool Verifier::stmt(const NodeRef& n) {
   switch (n.kind()) {
     case Kind::kLetStmt:
@@ -645,6 +674,9 @@ bool Verifier::stmt(const NodeRef& n) {
     case Kind::kBlockRealize:
       block_realize(*n.as<BlockRealize>(), n);
       return true;
+    case Kind::kSparseIteration:
+      sparse_iteration(*n.as<SparseIteration>(), n);
+      return true;
     case Kind::kIfThenElse:
     case Kind::kWhile:
     case Kind::kAssertStmt:
@@ -661,8 +693,10 @@ bool Verifier::stmt(const NodeRef& n) {
 void Verifier::node(const NodeRef& n) {
   if (!n.defined() || failure) return;
   if (!kind_allowed(n.kind(), stage_)) {
+    bool sparse = !kind_allowed(n.kind(), Stage::kScheduled) && kind_allowed(n.kind(), Stage::kSparse);
     return fail("verify/stage",
-                "a " + std::string(kind_name(n.kind())) + " in a " + std::string(stage_name(stage_)) + " program", n);
+                "a " + std::string(kind_name(n.kind())) + " in a " + std::string(stage_name(stage_)) + " program", n,
+                sparse ? "sparse programs can be printed, compared and run by tw.interpret" : "");
   }
   switch (n.kind()) {
     case Kind::kModule:
@@ -743,6 +777,8 @@ void Verifier::node(const NodeRef& n) {
     case Kind::kList:
     case Kind::kDict:
     case Kind::kTensorData:
+    case Kind::kAxis:
+    case Kind::kSpIterVar:
       children(n);
   }
 }

@@ -9,13 +9,13 @@
 //   verify/buffer      an access to a buffer that nothing declares
 //   verify/pointer     a buffer on a pointer to another type
 //   verify/axis        an axis of a block without domain, of the wrong kind, or of another type than its binding; an
-//                      init that depends on a reduction axis
+//                      init that depends on a reduction axis; in sparse iterations, too
+//   verify/axis-order  an axis of a sparse iteration over whose parent nothing iterates before or around it
 //   verify/block       a block outside of its realization, or one block in two places
 //   verify/root        a function with blocks whose body is not one root block without axes
 //   verify/region      a region or match_buffer with the wrong number of dimensions or type
 //   verify/thread      thread axes: unknown tags, two extents in one kernel, an axis bound again in a nest by a loop
-//   that
-//                      does not mean the same threads
+//                      that does not mean the same threads
 //   verify/sequence    a sequence of fewer than two statements
 //   verify/intrinsic   a call of an intrinsic with arguments or a type that it does not have
 //   verify/call        a call of a function that the module does not have, or with other arguments

@@ -458,7 +458,7 @@ void bind_ir(nb::module_& m) {
   nb::class_<FuncNode, NodeBase>(m, "Func");
   nb::class_<AuxNode, NodeBase>(m, "Aux");
   bind_expr_operators(expr);
-#define X(name, sort, first, last) bind_node<name, sort##Node>(m, #name);
+#define X(name, sort, ...) bind_node<name, sort##Node>(m, #name);
 #include "ir/kinds.def"
 #undef X
   bind_iter_var_operators();

@@ -152,9 +152,13 @@ NodeRef subscript(const Ref<Buffer>& buffer, nb::handle key, bool vectors) {
     has_slice = true;
     has_step |= vectors || !item.attr("step").is_none();
   }
-  if (keys.size() != buffer->shape.size()) {
+  if (has_slice && !buffer->axes.empty()) {
+    throw Exception(script_error("builder/region", "a slice of the sparse buffer '" + buffer->name + "'",
+                                 "access one element at a time, at coordinates"));
+  }
+  if (keys.size() != buffer->rank()) {
     throw Exception(script_error("ir/index-count",
-                                 "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
+                                 "buffer '" + buffer->name + "' has " + std::to_string(buffer->rank()) +
                                      " dimensions and is accessed with " + std::to_string(keys.size()) + " indices",
                                  "one index for each dimension, all in one pair of brackets: A[i, j]"));
   }
@@ -637,6 +641,18 @@ struct Boundary {
   }
 };
 
+void bind_sparse(nb::module_& m) {
+  m.def("dense_fixed_axis", &script::dense_fixed_axis, "length"_a, "idtype"_a);
+  m.def("axis_below", &script::axis_below, "parent"_a, "length"_a, "nnz"_a.none(), "nnz_cols"_a.none(),
+        "indptr"_a.none(), "indices"_a.none(), "idtype"_a, "sorted"_a);
+  m.def("attached_axis", &script::attached_axis, "axis"_a, "parent"_a);
+  m.def("match_sparse_buffer", &script::match_sparse_buffer, "param"_a, "axes"_a, "dtype"_a, "extra_storage"_a.none(),
+        "default_value"_a.none());
+  m.def("alloc_sparse_buffer", &script::alloc_sparse_buffer, "axes"_a, "dtype"_a, "scope"_a, "default_value"_a.none());
+  m.def("sparse_iteration", &script::sparse_iteration, "axes"_a, "fused"_a, "kinds"_a, "name"_a);
+  m.def("sparse_iteration_attr", &script::sparse_iteration_attr, "attrs"_a);
+}
+
 }  // namespace
 
 void bind_script(nb::module_& m) {
@@ -646,10 +662,11 @@ void bind_script(nb::module_& m) {
   bind_buffer_methods();
   bind_expressions(script);
   bind_frames(script);
+  bind_sparse(script);
   script.def(
       "find_ill_formed",
       [](const NodeRef& program) -> nb::object {
-        Status status = verify(program, Stage::kScheduled, Rules::kLanguage);
+        Status status = verify(program, Stage::kSparse, Rules::kLanguage);
         if (status.ok()) return nb::none();
         const Diagnostic& found = status.error();
         return nb::make_tuple(found.code, found.message, found.hint, found.span);

@@ -59,6 +59,8 @@ std::string_view frame_name(FrameKind kind) {
       return "T.realize";
     case FrameKind::kLaunchThread:
       return "T.launch_thread";
+    case FrameKind::kSparseIteration:
+      return "T.sp.iteration";
     case FrameKind::kDiscard:
       return "a statement that failed";
   }
@@ -181,6 +183,8 @@ void IRBuilder::name(const std::string& text, const NodeRef& node) {
     if (buffer.elem_offset.defined()) name(text + "_elem_offset", buffer.elem_offset);
     for (size_t i = 0; i < buffer.strides.size(); ++i) name(text + "_s" + std::to_string(i), buffer.strides[i]);
     for (size_t i = 0; i < buffer.shape.size(); ++i) name(text + "_d" + std::to_string(i), buffer.shape[i]);
+  } else if (node.is<Axis>()) {
+    under_construction(node.borrow<Axis>()).name = text;
   }
 }
 
@@ -330,7 +334,8 @@ void PrimFuncFrame::finish(IRBuilder& builder) {
                                        .buffer_map = std::move(buffer_map),
                                        .ret_type = std::move(ret),
                                        .attrs = std::move(all),
-                                       .body = complete_root(body(), root_alloc_buffers, without_axes)});
+                                       .body = complete_root(body(), root_alloc_buffers, without_axes),
+                                       .axes = std::move(axes)});
   if (builder.innermost() && builder.innermost()->kind == FrameKind::kModule) {
     if (!name) refuse("builder/no-name", "a function of a module has no name", "call T.func_name");
     def_function(*name, func);

@@ -56,6 +56,7 @@ enum class FrameKind : uint8_t {
   kDeclBuffer,
   kRealize,
   kLaunchThread,
+  kSparseIteration,
   kDiscard,
 };
 /// As the user spells it: "T.block", "T.If", ...
@@ -264,6 +265,28 @@ void block_attr(const Annotations& attrs);
 Ref<Var> axis(IterType type, const Ref<Range>& dom, Expr binding, DataType dtype = DataType::int_(32));
 /// Axes over the domains of loop variables: one letter each, S or R.
 std::vector<Ref<Var>> remap(std::string_view kinds, const std::vector<Expr>& loop_vars);
+
+// ---- sparse programs -------------------------------------------------------------------------------------------
+
+/// A root axis.
+Ref<Axis> dense_fixed_axis(Expr length, DataType idtype);
+/// An axis below `parent`. `indptr` and `indices` are parameters of type handle or buffers, null where the axis has
+/// none; one of `nnz` and `nnz_cols` is null: a variable axis counts all of its positions, a fixed one those below each
+/// of the parent's.
+Ref<Axis> axis_below(const Ref<Axis>& parent, Expr length, Expr nnz, Expr nnz_cols, const NodeRef& indptr,
+                     const NodeRef& indices, DataType idtype, bool sorted);
+/// The positions of `axis` below the coordinates that an iteration over `parent` takes.
+Ref<Axis> attached_axis(const Ref<Axis>& axis, const Ref<Axis>& parent);
+/// The elements of a sparse buffer behind a parameter; `default_value` null: 0.
+Ref<Buffer> match_sparse_buffer(const Ref<Var>& param, std::vector<Ref<Axis>> axes, DataType dtype, Expr extra_storage,
+                                const Operand& default_value);
+/// A sparse buffer of the function's own.
+Ref<Buffer> alloc_sparse_buffer(std::vector<Ref<Axis>> axes, DataType dtype, const std::string& scope,
+                                const Operand& default_value);
+/// `fused` says which axes run in one loop with the one before.
+FramePtr sparse_iteration(const std::vector<Ref<Axis>>& axes, const std::vector<bool>& fused, std::string_view kinds,
+                          const std::string& name);
+void sparse_iteration_attr(const Annotations& attrs);
 
 // ---- statements and values -------------------------------------------------------------------------------------
 

@@ -17,14 +17,20 @@ namespace {
 struct BlockInitFrame final : Frame {
   BlockInitFrame() : Frame(FrameKind::kBlockInit) {}
   void check_place(IRBuilder& builder) override {
-    auto* block = dynamic_cast<BlockFrame*>(builder.innermost());
-    if (block == nullptr)
-      refuse("builder/place", "T.init belongs directly inside T.block", "it is the start of the reduction of a block");
-    if (block->init.defined()) {
-      refuse("builder/twice", "T.init is given twice", "put all statements into one T.init");
-    }
+    Stmt* init = init_of(builder.innermost());
+    if (init == nullptr)
+      refuse("builder/place", "T.init belongs directly inside T.block or T.sp.iteration",
+             "it is the start of the reduction of a block");
+    if (init->defined()) refuse("builder/twice", "T.init is given twice", "put all statements into one T.init");
   }
-  void finish(IRBuilder& builder) override { static_cast<BlockFrame*>(builder.innermost())->init = body(); }
+  void finish(IRBuilder& builder) override { *init_of(builder.innermost()) = body(); }
+
+ private:
+  static Stmt* init_of(Frame* frame) {
+    if (auto* block = dynamic_cast<BlockFrame*>(frame)) return &block->init;
+    auto* iteration = dynamic_cast<SparseIterationFrame*>(frame);
+    return iteration ? &iteration->init : nullptr;
+  }
 };
 
 BlockFrame& block_frame(std::string_view caller) { return expect_inside<BlockFrame>(caller, FrameKind::kBlock); }
@@ -119,6 +125,9 @@ Ref<Block> complete_regions(const IRBuilder& builder, const Ref<Block>& block, c
 void BlockFrame::check_place(IRBuilder& builder) {
   if (builder.innermost() && builder.innermost()->kind == FrameKind::kModule) {
     refuse("builder/place", "T.block directly inside I.ir_module", "put it into a function");
+  }
+  if (builder.find<SparseIterationFrame>()) {
+    refuse("builder/place", "T.block inside T.sp.iteration", "an iteration becomes blocks when it is lowered");
   }
 }
 

@@ -349,6 +349,10 @@ Ref<BufferRegion> region_of(const Ref<BufferLoad>& load) {
 }
 
 Ref<BufferRegion> region_of(const Ref<Buffer>& buffer) {
+  if (!buffer->axes.empty()) {
+    refuse("builder/region", "a region of the sparse buffer '" + buffer->name + "'",
+           "sparse programs have no regions; blocks get theirs when they are lowered");
+  }
   std::vector<Ref<Range>> region;
   for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
   return make<BufferRegion>({buffer, std::move(region)});

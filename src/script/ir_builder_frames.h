@@ -24,6 +24,7 @@ struct PrimFuncFrame final : Frame {
   Type ret_type;
   std::vector<Ref<IterVar>> env_threads;
   std::vector<Def<Buffer>> root_alloc_buffers;
+  std::vector<Ref<Axis>> axes;
   Ref<Block> without_axes;  ///< the last block directly inside that has none, with the regions that the script says
   void check_place(IRBuilder& builder) override;
   void finish(IRBuilder& builder) override;
@@ -43,6 +44,16 @@ struct BlockFrame final : Frame {
   Stmt init;
   std::vector<Def<Buffer>> alloc_buffers;
   std::vector<Ref<MatchBufferRegion>> match_buffers;
+  void check_place(IRBuilder& builder) override;
+  void finish(IRBuilder& builder) override;
+};
+
+struct SparseIterationFrame final : Frame {
+  SparseIterationFrame() : Frame(FrameKind::kSparseIteration) {}
+  std::string name;
+  std::vector<Ref<SpIterVar>> iter_vars;
+  std::optional<Annotations> annotations;
+  Stmt init;
   void check_place(IRBuilder& builder) override;
   void finish(IRBuilder& builder) override;
 };

@@ -29,7 +29,6 @@ Printer::Printer(const PrintOptions& options)
   out_.reserve(1024);
   frames_.push_back({0, 0, {}});
   names_.take(tir_.substr(0, tir_.size() - 1), "T");
-  names_.take(ir_.substr(0, ir_.size() - 1), "I");
   for (std::string_view used : {"range", "metadata"}) names_.take(used, "");
   if (!options.module_alias.empty()) names_.take(options.module_alias, "cls");
 }
@@ -275,8 +274,8 @@ class PathWalk {
   bool try_field(const NodeRef& node, std::string_view name) {
     if (!node.defined()) return false;
     switch (node.kind()) {
-#define X(Name, sort, first, last) \
-  case Kind::k##Name:              \
+#define X(Name, sort, ...) \
+  case Kind::k##Name:      \
     return find_field(*node.as<Name>(), name);
 #include "ir/kinds.def"
 #undef X
@@ -350,6 +349,8 @@ void Printer::inline_node(const NodeRef& node) {
     case Kind::kPointerType:
     case Kind::kTupleType:
       return type(static_cast<const Type&>(node));
+    case Kind::kAxis:
+      return axis_name(node.borrow<Axis>());
     case Kind::kRange:
       return range(*node.as<Range>());
     case Kind::kIterVar:
@@ -377,6 +378,7 @@ void Printer::inline_node(const NodeRef& node) {
     case Kind::kPrimFunc:
     case Kind::kModule:
     case Kind::kMatchBufferRegion:
+    case Kind::kSpIterVar:
 #define X TW_CASE_OF_STMT
 #include "ir/kinds.def"
 #undef X
@@ -403,7 +405,16 @@ void Printer::root(const NodeRef& node) {
   if (!options_.verbose_expr) insertions_.clear();
 }
 
+/// Axes are called I, J, K by tradition.
+static bool has_axes(const NodeRef& node) {
+  if (const PrimFunc* func = node.as<PrimFunc>()) return !func->axes.empty();
+  const Module* module = node.as<Module>();
+  return module && std::any_of(module->functions.begin(), module->functions.end(),
+                               [](const auto& entry) { return has_axes(entry.second); });
+}
+
 std::string Printer::run(const NodeRef& node) {
+  if (!has_axes(node)) names_.take(ir_.substr(0, ir_.size() - 1), "I");
   add_targets(node);
   bool is_program = node.is<PrimFunc>() || node.is<Module>();
   if (is_program) {

@@ -117,6 +117,7 @@ void Printer::elem_offset(const Ref<Buffer>& buffer, const std::string& name, Bu
 
 void Printer::buffer_call(const Ref<Buffer>& buffer, const std::string& name, const BufferCall& how, bool omit_data) {
   Marking mark(*this, buffer);
+  if (!buffer->axes.empty()) return sparse_buffer_call(*buffer, how);
   // A pointer of an unusual type cannot come from the call.
   if (!omit_data && !is_defined(buffer->data) && !has_default_data(*buffer)) {
     if (how.role == BufferRole::kFree) {

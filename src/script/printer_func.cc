@@ -43,7 +43,8 @@ std::string Printer::func_name(const PrimFunc& func) const {
 bool Printer::is_sugared_param(const Ref<Var>& param, const Ref<Buffer>& buffer) const {
   if (!options_.syntax_sugar || shown_params_.contains(param.get()) || !is_simple(*buffer)) return false;
   const PrimType* type = param->type_annotation.as<PrimType>();
-  return type && type->dtype.is_handle() && !is_defined(buffer) && !is_defined(buffer->data);
+  return type && type->dtype.is_handle() && buffer->axes.empty() && !is_plain_structure(buffer) &&
+         !is_defined(buffer) && !is_defined(buffer->data);
 }
 
 void Printer::func_header(const Ref<PrimFunc>& func, const std::string& name) {
@@ -60,6 +61,7 @@ void Printer::func_header(const Ref<PrimFunc>& func, const std::string& name) {
     buffer_of.emplace(param.get(), buffer);
     ++sharing[buffer->data.get()];
   }
+  find_structures(func);
   std::vector<std::pair<Ref<Var>, Ref<Buffer>>> matches;
   list(func->params, [&](const Ref<Var>& param) {
     Marking mark(*this, param);
@@ -95,11 +97,17 @@ void Printer::func_header(const Ref<PrimFunc>& func, const std::string& name) {
     text(")\n");
   }
   for (const auto& [param, buffer] : matches) {
-    buffer_line(buffer, {"match_buffer", name_of(param), BufferRole::kMatch});
+    if (buffer->axes.empty() && !is_plain_structure(buffer))
+      buffer_line(buffer, {"match_buffer", name_of(param), BufferRole::kMatch});
+  }
+  for (const Ref<Axis>& axis : func->axes) axis_line(axis);
+  for (const auto& [param, buffer] : matches) {
+    if (!buffer->axes.empty()) buffer_line(buffer, {"match_buffer", name_of(param), BufferRole::kMatch});
   }
   // Buffers on what is no parameter (ill-formed) show as well.
   for (const auto& [param, buffer] : func->buffer_map) {
-    if (!is_defined(buffer)) buffer_line(buffer, {"match_buffer", name_of(param), BufferRole::kMatch});
+    if (is_defined(buffer) || is_plain_structure(buffer)) continue;
+    buffer_line(buffer, {"match_buffer", name_of(param), BufferRole::kMatch});
   }
   mark_body();
 }

@@ -253,6 +253,18 @@ class Printer {
   void block_regions(std::string_view name, const std::vector<Ref<BufferRegion>>& regions);
   void block_buffers(const Block& block);
 
+  // sparse programs (printer_sparse.cc)
+  void axis_line(const Ref<Axis>& axis);
+  void axis_call(const Ref<Axis>& axis);
+  void axis_name(const Ref<Axis>& axis);
+  void structure(const Ref<Buffer>& buffer);
+  void axes(const std::vector<Ref<Axis>>& axes);
+  void sparse_buffer_call(const Buffer& buffer, const BufferCall& how);
+  void find_structures(const Ref<PrimFunc>& func);
+  void sparse_iteration(const SparseIteration& iteration);
+  /// Whether the buffer holds structure, and only axes name it: the parameter stands for it.
+  bool is_plain_structure(const Ref<Buffer>& buffer) const { return structures_.contains(buffer.get()); }
+
   // functions (printer_func.cc)
   void prim_func(const Ref<PrimFunc>& func, const std::string& name);
   bool prim_func_once(const Ref<PrimFunc>& func, const std::string& name);
@@ -290,6 +302,8 @@ class Printer {
   std::unordered_set<const NodeBase*> hidden_params_, shown_params_;
   /// Thread variables launched by tag: used again outside, they need a declaration of their own.
   std::unordered_set<const NodeBase*> launched_, env_threads_;
+  /// Buffers that only axes name, and their parameters.
+  std::unordered_map<const NodeBase*, Ref<Var>> structures_;
   bool again_ = false;
 
   std::vector<std::pair<std::string, std::vector<NodeRef>>> metadata_;

@@ -551,6 +551,9 @@ void Printer::stmt(const Stmt& s, bool concise) {
     case Kind::kPrefetch:
       prefetch(*s.as<Prefetch>());
       break;
+    case Kind::kSparseIteration:
+      sparse_iteration(*s.as<SparseIteration>());
+      break;
 #define X TW_CASE_UNLESS_STMT
 #include "ir/kinds.def"
 #undef X

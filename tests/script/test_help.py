@@ -9,7 +9,7 @@ from tilewright.script import tir as T
 
 LAYOUT = ["data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type", "axis_separators"]
 #: Functions of any number of arguments.
-ANY = {"grid", "reads", "writes", "print", "call_intrin", "reinterpret", "sum", "prod", "min", "max", "Tuple"}
+ANY = {"grid", "fuse", "reads", "writes", "print", "call_intrin", "reinterpret", "sum", "prod", "min", "max", "Tuple"}
 
 
 def names(function) -> list[str]:

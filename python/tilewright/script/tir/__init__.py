@@ -23,6 +23,21 @@ from tilewright.script.tir.formulas import compute, prod, reduce_axis, sum
 from tilewright.script.tir.functions import prim_func
 from tilewright.script.tir.macros import macro
 from tilewright.script.tir.macros import macro as inline
+from tilewright.script.tir.sparse import (
+    alloc_sparse_buffer,
+    attach,
+    dense_fixed,
+    dense_variable,
+    fuse,
+    iter,
+    iter_attr,
+    match_sparse_buffer,
+    sp,
+    sp_iter,
+    sp_iter_attr,
+    sparse_fixed,
+    sparse_variable,
+)
 from tilewright.script.tir.values import MetaVar as meta_var
 
 _HIDDEN = {

@@ -24,12 +24,12 @@ Expr = _core.Expr
 Frame = _script.Frame
 Var = _core.Var
 Buffer = _core.Buffer
-_NAMED = (_core.Var, _core.Buffer)
+_NAMED = (_core.Var, _core.Buffer, _core.Axis)
 _MAX_HOST_ITERATIONS = 1_000_000
 
 
 def _name(text: str, value: Any) -> Any:
-    """A variable or buffer made in this script gets the name it is bound to."""
+    """A variable, buffer or axis made in this script gets the name it is bound to."""
     if isinstance(value, _NAMED):
         _script.IRBuilder.name(text, value)
     return value
@@ -57,7 +57,7 @@ def _is_starred(target: ast.Tuple | ast.List) -> bool:
     return any(isinstance(item, ast.Starred) for item in target.elts)
 
 
-def _check_redefinition(parser: Parser, name: str, value: Buffer | Var) -> None:
+def _check_redefinition(parser: Parser, name: str, value: Any) -> None:
     """Two buffers or two axes of one block with one name: surely one was meant to be called otherwise.
 
     Variables that `T.int32()` makes may share a name: each binding of a let expression needs one of its own.
@@ -80,7 +80,7 @@ def _let(parser: Parser, name: str, value: Any) -> Any:
         return _bound(name, value.open())
     if isinstance(value, list | tuple):
         return type(value)([_let(parser, f"{name}_{i}", item) for i, item in enumerate(value)])
-    if isinstance(value, Buffer) or (isinstance(value, Var) and not _is_bound(parser, value)):
+    if isinstance(value, Buffer | _core.Axis) or (isinstance(value, Var) and not _is_bound(parser, value)):
         return _name(name, value)
     if isinstance(value, _core.IterVar):
         _name(name, value.var)

@@ -1,0 +1,186 @@
+"""T.sp: axes, sparse buffers and iterations over them (SparseTIR, section 3.1).
+
+>>> @T.prim_func
+... def spmv(a: T.handle, x: T.Buffer((64,)), y: T.Buffer((32,)), indptr: T.handle, indices: T.handle, nnz: T.int32):
+...     I = T.sp.dense_fixed(32)
+...     J = T.sp.compressed_varied(I, (64, nnz), (indptr, indices))
+...     A = T.sp.match_buffer(a, (I, J), "float32")
+...     with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:
+...         with T.init():
+...             y[i] = T.float32(0)
+...         y[i] += A[i, j] * x[j]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from tilewright import _core
+from tilewright.script.core import script as _script
+from tilewright.script.report import fail
+
+Axis = _core.Axis
+
+
+def _sizes(what: str, sizes: Any) -> tuple[Any, Any]:
+    if isinstance(sizes, tuple | list) and len(sizes) == 2:
+        return sizes[0], sizes[1]
+    raise fail("builder/axis", f"T.sp.{what} takes two sizes", "the length of the axis and its number of positions")
+
+
+def dense_fixed(length: Any, idtype: str = "int32") -> Axis:
+    """A root axis: the coordinates 0 to `length` - 1, an ordinary dimension."""
+    made: Axis = _script.dense_fixed_axis(length, idtype)
+    return made
+
+
+def dense_varied(parent: Axis, sizes: Any, indptr: Any, idtype: str = "int32") -> Axis:
+    """A ragged dimension: position p of the parent has ``indptr[p + 1] - indptr[p]`` coordinates, from 0.
+
+    Args:
+        parent: the axis above.
+        sizes: ``(length, nnz)``, an upper bound of the coordinates, and the number of positions in all.
+        indptr: a parameter of type T.handle, or a buffer of the number of the parent's positions and one more.
+        idtype: of coordinates.
+    """
+    length, nnz = _sizes("dense_varied", sizes)
+    made: Axis = _script.axis_below(parent, length, nnz, None, indptr, None, idtype, True)
+    return made
+
+
+def compressed_fixed(parent: Axis, sizes: Any, indices: Any, idtype: str = "int32", sorted: bool = True) -> Axis:
+    """Equally many coordinates below each position of the parent, as in ELL: those in `indices`.
+
+    Args:
+        parent: the axis above.
+        sizes: ``(length, nnz_cols)``, an upper bound of the coordinates, and how many each position of the parent has.
+        indices: a parameter of type T.handle, or a buffer: the coordinates, position by position of the parent.
+        idtype: of coordinates.
+        sorted: whether coordinates below one position ascend.
+    """
+    length, nnz_cols = _sizes("compressed_fixed", sizes)
+    made: Axis = _script.axis_below(parent, length, None, nnz_cols, None, indices, idtype, sorted)
+    return made
+
+
+def compressed_varied(parent: Axis, sizes: Any, structure: Any, idtype: str = "int32", sorted: bool = True) -> Axis:
+    """Coordinates as in CSR: position p of the parent has those in ``indices[indptr[p]:indptr[p + 1]]``.
+
+    Args:
+        parent: the axis above.
+        sizes: ``(length, nnz)``, an upper bound of the coordinates, and the number of positions in all.
+        structure: ``(indptr, indices)``, parameters of type T.handle, or buffers.
+        idtype: of coordinates.
+        sorted: whether coordinates below one position ascend.
+    """
+    length, nnz = _sizes("compressed_varied", sizes)
+    if not isinstance(structure, tuple | list) or len(structure) != 2:
+        raise fail("builder/axis", "T.sp.compressed_varied takes indptr and indices", "write (indptr, indices)")
+    made: Axis = _script.axis_below(parent, length, nnz, None, structure[0], structure[1], idtype, sorted)
+    return made
+
+
+def attach(axis: Axis, parent: Axis) -> Axis:
+    """The positions of `axis` below those coordinates that an iteration over `parent` takes: a row of a matrix that a
+    coordinate of another one selects."""
+    made: Axis = _script.attached_axis(axis, parent)
+    return made
+
+
+class _Fused(tuple):  # type: ignore[type-arg]
+    """Axes that an iteration runs through in one loop."""
+
+
+def fuse(*axes: Axis) -> _Fused:
+    """Axes that an iteration runs through in one loop, over the positions of the last one."""
+    return _Fused(axes)
+
+
+def match_buffer(
+    param: Any, axes: Sequence[Axis], dtype: str = "float32", extra_storage: Any = None, default_value: Any = None
+) -> Any:
+    """The elements of a sparse buffer behind a parameter.
+
+    The argument is an array with one dimension for each chain of axes that ends in a variable one, whose extent is the
+    number of its positions, and one for each other axis: CSR has the shape (nnz,), BSR (number of blocks, b, b).
+
+    Args:
+        param: the parameter, of type T.handle.
+        axes: parents before their children.
+        dtype: of an element.
+        extra_storage: elements of the first dimension behind the last one.
+        default_value: of coordinates that the buffer does not hold; by default 0.
+    """
+    return _script.match_sparse_buffer(param, list(axes), dtype, extra_storage, default_value)
+
+
+def alloc_buffer(
+    axes: Sequence[Axis],
+    dtype: str = "float32",
+    scope: str = "global",
+    default_value: Any = None,
+    extra_storage: int = 0,
+) -> Any:
+    """A sparse buffer of the function's own.
+
+    Args:
+        axes: parents before their children.
+        dtype: of an element.
+        scope: which memory: global, local, ...
+        default_value: of coordinates that the buffer does not hold; by default 0.
+        extra_storage: 0.
+    """
+    if extra_storage:
+        raise fail("builder/axis", "an allocated buffer with extra storage", "leave extra_storage out")
+    return _script.alloc_sparse_buffer(list(axes), dtype, scope, default_value)
+
+
+def iteration(axes: Sequence[Any], kinds: str, name: str) -> Any:
+    """Runs for all coordinates that the axes hold: ``with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:``.
+
+    Args:
+        axes: the first one outermost, parents before their children; or groups of them, ``T.sp.fuse(I, J)``.
+        kinds: one letter for each axis: S is spatial, R a reduction, before which T.init() runs.
+        name: for schedules and messages.
+    """
+    flat: list[Axis] = []
+    fused: list[bool] = []
+    for item in axes:
+        group = item if isinstance(item, _Fused) else (item,)
+        for number, axis in enumerate(group):
+            if not isinstance(axis, Axis):
+                raise fail("builder/axis", f"T.sp.iteration over what is no axis: {type(axis).__name__}", "list axes")
+            flat.append(axis)
+            fused.append(number > 0)
+    return _script.sparse_iteration(flat, fused, kinds, name)
+
+
+def iteration_attr(attrs: dict[str, Any]) -> None:
+    """Annotations of the iteration, by name."""
+    _script.sparse_iteration_attr(attrs)
+
+
+sp = SimpleNamespace(
+    Axis=Axis,
+    alloc_buffer=alloc_buffer,
+    attach=attach,
+    compressed_fixed=compressed_fixed,
+    compressed_varied=compressed_varied,
+    dense_fixed=dense_fixed,
+    dense_varied=dense_varied,
+    fuse=fuse,
+    iteration=iteration,
+    iteration_attr=iteration_attr,
+    match_buffer=match_buffer,
+)
+
+# The spellings of SparseTIR's own implementation.
+dense_variable = dense_varied
+sparse_fixed = compressed_fixed
+sparse_variable = compressed_varied
+match_sparse_buffer = match_buffer
+alloc_sparse_buffer = alloc_buffer
+iter = sp_iter = iteration
+iter_attr = sp_iter_attr = iteration_attr

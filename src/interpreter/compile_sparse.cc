@@ -1,0 +1,170 @@
+// Sparse iterations and accesses, by coordinates: every element is looked for where it is read or written, whatever the
+// iterations around say about it. What lowers such programs is judged by this, so it shares no code with it.
+#include <algorithm>
+
+#include "interpreter/compile.h"
+#include "ir/build.h"
+#include "ir/sparse.h"
+
+namespace tilewright::interpreter {
+namespace {
+
+const DataType kPosition = DataType::int_(64);
+
+Expr position(const Expr& e) { return cast(kPosition, e); }
+
+}  // namespace
+
+Expr Compiler::named(int slot, DataType type) {
+  Ref<Var> variable = var("p", type);
+  define(variable, slot);
+  kept_.push_back(variable);
+  return variable;
+}
+
+Expr Compiler::element_of(const Ref<Buffer>& structure, Expr index) {
+  return position(make<BufferLoad>({structure, {std::move(index)}, {}}));
+}
+
+std::pair<Expr, Expr> Compiler::positions_below(const Axis& axis, const Expr& parent) {
+  if (!axis.parent.defined()) return {zero(kPosition), position(axis.length)};
+  if (!axis.is_variable()) {
+    Expr count = position(axis.nnz_cols);
+    return {parent * count, parent * count + count};
+  }
+  return {element_of(axis.indptr, parent), element_of(axis.indptr, parent + 1)};
+}
+
+/// One loop for each variable, over the positions below that of its parent.
+void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t next, const Stmt& body,
+                            const NodeRef& node) {
+  if (next == iters.size()) return stmt(body);
+  const SpIterVar& iter = *iters[next];
+  const Axis& axis = *iter.axis;
+  Expr parent = zero(kPosition);
+  auto above = std::find_if(positions_.rbegin(), positions_.rend(),
+                            [&](const Position& known) { return known.axis == axis.parent; });
+  if (above != positions_.rend()) parent = axis.attached.defined() ? position(above->coordinate) : above->position;
+  auto [begin, end] = positions_below(axis, parent);
+  scoped([&] {
+    int at = take(1), running = take(1), stop = expr(end), start = expr(begin);
+    emit({.op = Op::kMove, .dst = at, .a = start});
+    emit({.op = Op::kLtInt, .dst = running, .a = at, .b = stop});
+    size_t skip = emit({.op = Op::kJumpIfZero, .dst = running});
+    int top = here();
+    Expr where = named(at, kPosition);
+    Expr coordinate = axis.is_sparse() ? element_of(axis.indices, where) : where - named(start, kPosition);
+    int value = expr(coordinate);
+    int outside =
+        message("interpret/out-of-bounds", "a coordinate of axis '" + axis.name + "' lies outside of [0, length)",
+                iters[next], "correct the structure: indices, indptr, or the length of the axis");
+    int inside = take(1), below = take(1);
+    emit({.op = Op::kLeInt, .dst = inside, .a = constant(int64_t{0}), .b = value});
+    emit({.op = Op::kLtInt, .dst = below, .a = value, .b = expr(position(axis.length))});
+    emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
+    emit({.op = Op::kAssert, .a = inside, .extra = outside});
+    positions_.push_back({iter.axis, where, iter.var});
+    with_definition(iter.var, value, [&] { iterate_axes(iters, next + 1, body, node); });
+    positions_.pop_back();
+    emit({.op = Op::kLoop, .dst = at, .a = stop, .b = top});
+    (*code_)[skip].a = here();
+  });
+}
+
+void Compiler::sparse_iteration(const SparseIteration& iteration, const NodeRef& node) {
+  if (iteration.init.defined()) {
+    // Once for each point of the spatial variables that the reduction does not decide.
+    std::vector<Ref<SpIterVar>> spatial;
+    std::vector<Ref<Axis>> reduced;
+    for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
+      bool below = std::find(reduced.begin(), reduced.end(), iter->axis->parent) != reduced.end();
+      if (below || iter->iter_type == IterType::kCommReduce) {
+        reduced.push_back(iter->axis);
+      } else {
+        spatial.push_back(iter);
+      }
+    }
+    bool around = std::exchange(in_init_, true);
+    iterate_axes(spatial, 0, iteration.init, node);
+    in_init_ = around;
+  }
+  iterate_axes(iteration.iter_vars, 0, iteration.body, node);
+}
+
+std::vector<Expr> Compiler::locate(const Ref<Buffer>& buffer, const std::vector<Expr>& coordinates, const NodeRef& node,
+                                   std::vector<size_t>& absent) {
+  const std::vector<Ref<Axis>>& axes = buffer->axes;
+  std::vector<int> slots;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Axis& axis = *axes[i];
+    int coordinate = slots.emplace_back(expr(position(coordinates[i])));
+    int outside = message(
+        "interpret/out-of-bounds",
+        "coordinate " + std::to_string(i) + " of '" + buffer->name + "' lies outside of axis '" + axis.name + "'", node,
+        "guard the access, or check the lengths of the axes");
+    int inside = take(1), below = take(1);
+    emit({.op = Op::kLeInt, .dst = inside, .a = constant(int64_t{0}), .b = coordinate});
+    emit({.op = Op::kLtInt, .dst = below, .a = coordinate, .b = expr(position(axis.length))});
+    emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
+    emit({.op = Op::kAssert, .a = inside, .extra = outside});
+  }
+  std::vector<Expr> positions, starts;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Axis& axis = *axes[i];
+    auto parent = std::find(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), axis.parent);
+    auto [begin, end] = positions_below(
+        axis, axis.parent.defined() ? positions[static_cast<size_t>(parent - axes.begin())] : zero(kPosition));
+    Expr first = named(expr(begin), kPosition);
+    int stop = expr(end), at = take(2), found = take(1);
+    if (axis.is_sparse()) {
+      Expr probe = named(at, kPosition);
+      emit({.op = Op::kSearch,
+            .dst = at,
+            .a = access(axis.indices, {probe}, {}, node),
+            .b = expr(first),
+            .c = stop,
+            .extra = slots[i]});
+      emit({.op = Op::kLeInt, .dst = found, .a = constant(int64_t{0}), .b = at});
+    } else {
+      emit({.op = Op::kAddInt, .dst = at, .a = expr(first), .b = slots[i]});
+      emit({.op = Op::kLtInt, .dst = found, .a = at, .b = stop});
+    }
+    absent.push_back(emit({.op = Op::kJumpIfZero, .dst = found}));
+    positions.push_back(named(at, kPosition));
+    starts.push_back(first);
+  }
+  std::vector<Expr> indices;
+  for (const StoredDimension& dimension : stored_dimensions(axes)) {
+    const Expr& at = positions[dimension.axis];
+    indices.push_back(axes[dimension.axis]->is_variable() ? at : at - starts[dimension.axis]);
+  }
+  return indices;
+}
+
+int Compiler::sparse_load(const BufferLoad& load, const NodeRef& node) {
+  const Buffer& buffer = *load.buffer;
+  int dst = take(lanes_of(buffer.dtype));
+  Expr otherwise = buffer.default_value.defined() ? buffer.default_value : zero(buffer.dtype);
+  emit(Op::kMove, buffer.dtype, dst, expr(otherwise));
+  std::vector<size_t> absent;
+  std::vector<Expr> indices = locate(load.buffer, load.indices, node, absent);
+  int number = access(load.buffer, indices, {}, node);
+  if (step_ && step_->element() == node) program_.sites[program_.accesses[number].site].operation = step_->operation();
+  emit(Op::kLoad, buffer.dtype.element(), dst, number);
+  for (size_t jump : absent) (*code_)[jump].a = here();
+  return dst;
+}
+
+void Compiler::sparse_store(const BufferStore& store, int value, const NodeRef& node) {
+  std::vector<size_t> absent;
+  this->store(store, locate(store.buffer, store.indices, node, absent), value, node);
+  size_t done = emit({.op = Op::kJump});
+  for (size_t jump : absent) (*code_)[jump].a = here();
+  emit({.op = Op::kFail,
+        .extra = message("interpret/absent",
+                         "a value is stored to coordinates that '" + store.buffer->name + "' does not hold", node,
+                         "iterate over the axes of the buffer that is written, or guard the store")});
+  (*code_)[done].a = here();
+}
+
+}  // namespace tilewright::interpreter

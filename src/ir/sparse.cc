@@ -1,0 +1,84 @@
+#include "ir/sparse.h"
+
+#include <algorithm>
+
+#include "ir/substitute.h"
+
+namespace tilewright {
+namespace {
+
+bool is_ancestor(const Ref<Axis>& axis, const Ref<Axis>& of) {
+  for (Ref<Axis> above = of->parent; above.defined(); above = above->parent) {
+    if (above == axis) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<StoredDimension> stored_dimensions(const std::vector<Ref<Axis>>& axes) {
+  std::vector<StoredDimension> result;
+  std::vector<bool> stored(axes.size(), false);
+  for (size_t first = 0; first < axes.size(); ++first) {
+    if (stored[first]) continue;
+    // The last variable axis below this one counts for all in between.
+    size_t last = first;
+    for (size_t i = first + 1; i < axes.size(); ++i) {
+      if (axes[i]->is_variable() && is_ancestor(axes[first], axes[i])) last = i;
+    }
+    for (size_t i = first; i <= last; ++i) {
+      if (i == first || i == last || is_ancestor(axes[i], axes[last])) stored[i] = true;
+    }
+    const Axis& axis = *axes[last];
+    result.push_back({last, axis.is_variable() ? axis.nnz : axis.nnz_cols});
+  }
+  return result;
+}
+
+std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer) {
+  for (size_t i = 0; i < buffer->axes.size(); ++i) {
+    const Ref<Axis>& axis = buffer->axes[i];
+    auto end = buffer->axes.begin() + static_cast<std::ptrdiff_t>(i);
+    if (!axis->parent.defined() || std::find(buffer->axes.begin(), end, axis->parent) != end) continue;
+    return SparseFault{"verify/axis-order",
+                       "buffer '" + buffer->name + "' has the axis '" + axis->name + "' without '" +
+                           axis->parent->name + "' in front of it, below which it stands",
+                       buffer, "list the axes of a buffer with parents first"};
+  }
+  return std::nullopt;
+}
+
+std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std::vector<Ref<Axis>>& around,
+                                    const NodeRef& where) {
+  const std::string name = "the iteration '" + iteration.name_hint + "'";
+  std::vector<Ref<Axis>> known = around, reduced;
+  for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
+    const Ref<Axis>& parent = iter->axis->parent;
+    if (parent.defined() && std::find(known.begin(), known.end(), parent) == known.end()) {
+      return SparseFault{"verify/axis-order",
+                         "axis '" + iter->axis->name + "' of " + name + " stands below '" + parent->name +
+                             "', over which nothing iterates here",
+                         iter, "put '" + parent->name + "' in front of it, or iterate over it outside"};
+    }
+    known.push_back(iter->axis);
+    // What stands below an axis of the reduction exists during the reduction only.
+    bool reduces =
+        iter->iter_type == IterType::kCommReduce || std::find(reduced.begin(), reduced.end(), parent) != reduced.end();
+    if (!reduces) continue;
+    reduced.push_back(iter->axis);
+    if (!iteration.init.defined() || !uses_var(iteration.init, iter->var)) continue;
+    return SparseFault{
+        "verify/axis",
+        "the init of " + name + " depends on '" + iter->var->name_hint + "', which is known during the reduction only",
+        where, "an init runs once, before the reduction: it can depend on spatial axes only"};
+  }
+  return std::nullopt;
+}
+
+std::vector<Expr> stored_shape(const std::vector<Ref<Axis>>& axes) {
+  std::vector<Expr> shape;
+  for (const StoredDimension& dimension : stored_dimensions(axes)) shape.push_back(dimension.extent);
+  return shape;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,42 @@
+// How the elements of sparse buffers lie in memory.
+//
+//   I = T.sp.dense_fixed(n)
+//   J = T.sp.sparse_variable(I, (m, nnz), (indptr, indices))
+//   K = T.sp.dense_fixed(16)
+//   A = T.sp.match_buffer(a, (I, J, K))        an array of shape (nnz, 16)
+//
+// A variable axis counts its positions through all of its ancestors, so these have one dimension together: only chains
+// that end in a variable axis are flattened, and every fixed axis outside of one keeps a dimension of its own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright {
+
+/// One dimension of the array: the axis that counts along it.
+struct StoredDimension {
+  size_t axis;  ///< its number in the list of axes
+  Expr extent;
+};
+/// Those of a buffer over the axes, outermost first: in the order in which the chains begin.
+std::vector<StoredDimension> stored_dimensions(const std::vector<Ref<Axis>>& axes);
+/// Their extents.
+std::vector<Expr> stored_shape(const std::vector<Ref<Axis>>& axes);
+
+/// A rule that is broken (ir/verify.h).
+struct SparseFault {
+  const char* code;
+  std::string message;
+  NodeRef where;
+  std::string hint = {};
+};
+std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer);
+/// `around`: the axes that iterations around it run over.
+std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std::vector<Ref<Axis>>& around,
+                                    const NodeRef& where);
+
+}  // namespace tilewright

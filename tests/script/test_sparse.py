@@ -1,0 +1,380 @@
+"""Sparse programs: axes, buffers and iterations, parsed, printed, compared, stored, refused and interpreted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import tilewright as tw
+from tilewright import ir, script
+from tilewright.script import tir as T
+
+
+@T.prim_func
+def spmm(
+    a: T.handle,
+    b: T.handle,
+    c: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int32,
+    n: T.int32,
+    k: T.int32,
+    nnz: T.int32,
+):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    J_detach = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(k)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (J_detach, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "spmm") as [i, j, k_1]:
+        with T.init():
+            C[i, k_1] = T.float32(0)
+        C[i, k_1] = C[i, k_1] + A[i, j] * B[j, k_1]
+
+
+def random_csr(m: int, n: int, density: float, seed: int, dtype: str = "float32") -> Any:
+    """With empty rows and, where there is room, one dense one."""
+    rng = np.random.default_rng(seed)
+    dense = rng.standard_normal((m, n)) * (rng.random((m, n)) < density)
+    if m > 2:
+        dense[m // 2] = rng.standard_normal(n)
+        dense[0] = 0
+    matrix = scipy.sparse.csr_matrix(dense.astype(dtype))
+    matrix.sort_indices()
+    return matrix
+
+
+def run(func: Any, *arguments: Any) -> None:
+    """In the interpreter, as users call it."""
+    tw.compile(func, target="interpreter")(*arguments)
+
+
+def run_spmm(matrix: Any, dense: np.ndarray) -> np.ndarray:
+    m, n = matrix.shape
+    k = dense.shape[1]
+    result = np.full((m, k), np.nan, "float32")
+    run(spmm, matrix.data, dense, result, matrix.indptr, matrix.indices, m, n, k, matrix.nnz)
+    return result
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(7, 9, 3), (1, 1, 1), (5, 1, 4), (0, 4, 2), (4, 0, 2), (6, 8, 0)])
+def test_products_with_csr_equal_scipy(m: int, n: int, k: int) -> None:
+    """Rows without elements are initialized, too."""
+    matrix = random_csr(m, n, 0.3, seed=m * 31 + n)
+    dense = np.random.default_rng(1).standard_normal((n, k)).astype("float32")
+    np.testing.assert_allclose(run_spmm(matrix, dense), matrix @ dense, rtol=1e-5, atol=1e-6)
+
+
+def test_texts_are_read_back() -> None:
+    text = spmm.script()
+    assert "J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))" in text
+    assert 'A = T.sp.match_buffer(a, (I, J), "float32")' in text
+    assert 'with T.sp.iteration([I, J, K], "SRS", "spmm") as [i, j, k_1]:' in text
+    ir.assert_structural_equal(script.from_source(text), spmm)
+    assert script.from_source(text).script() == text
+    ir.assert_structural_equal(ir.load_json(ir.save_json(spmm)), spmm)
+
+
+def function(body: str, **names: Any) -> Any:
+    return script.from_source("@T.prim_func\n" + body, names or None)
+
+
+RAGGED = """
+def f(x: T.handle, y: T.handle, indptr: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
+    I = T.dense_fixed(m)
+    J = T.dense_variable(I, (n, nnz), indptr)
+    X = T.match_sparse_buffer(x, (I, J))
+    Y = T.match_sparse_buffer(y, (I,))
+    with T.sp_iter([I], "S", "rows") as [i]:
+        with T.sp_iter([J], "R", "sum") as [j]:
+            with T.init():
+                Y[i] = T.float32(0)
+            Y[i] = Y[i] + X[i, j] * T.Cast("float32", j + 1)
+"""
+
+
+def test_ragged_rows_inside_of_an_iteration_over_rows() -> None:
+    lengths = [3, 0, 5, 1]
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype("int32")
+    x = np.arange(1, indptr[-1] + 1, dtype="float32")
+    y = np.full(4, np.nan, "float32")
+    run(function(RAGGED), x, y, indptr, 4, 5, len(x))
+    rows = np.split(x, indptr[1:-1])
+    np.testing.assert_array_equal(y, [np.sum(row * np.arange(1, len(row) + 1)) for row in rows])
+
+
+ELL = """
+def f(a: T.handle, x: T.Buffer((6,)), y: T.Buffer((4,)), indices: T.handle):
+    I = T.dense_fixed(4)
+    J = T.sparse_fixed(I, (6, 2), indices, sorted=False)
+    A = T.match_sparse_buffer(a, (I, J))
+    with T.iter([I, J], "SR", "ell") as [i, j]:
+        with T.init():
+            y[i] = T.float32(0)
+        y[i] = y[i] + A[i, j] * x[j]
+"""
+
+
+def test_equally_long_rows_are_arrays_of_two_dimensions() -> None:
+    indices = np.array([[5, 0], [1, 2], [3, 0], [4, 5]], "int32")
+    rng = np.random.default_rng(0)
+    a, x = rng.standard_normal((4, 2)).astype("float32"), rng.standard_normal(6).astype("float32")
+    y = np.empty(4, "float32")
+    run(function(ELL), a, x, y, indices.reshape(-1))
+    np.testing.assert_allclose(y, (a * x[indices]).sum(1), rtol=1e-6)
+
+
+BSR = """
+def f(a: T.handle, x: T.Buffer((3, 4)), y: T.Buffer((2, 5)), p: T.handle, q: T.handle, nnzb: T.int32):
+    IO = T.sp.dense_fixed(2)
+    JO = T.sp.compressed_varied(IO, (3, nnzb), (p, q))
+    II = T.sp.dense_fixed(5)
+    JI = T.sp.dense_fixed(4)
+    A = T.sp.match_buffer(a, (IO, JO, II, JI), "float32")
+    with T.sp.iteration([IO, II, JO, JI], "SSRR", "bsr") as [io, ii, jo, ji]:
+        with T.init():
+            y[io, ii] = T.float32(0)
+        y[io, ii] = y[io, ii] + A[io, jo, ii, ji] * x[jo, ji]
+"""
+
+
+def test_blocks_keep_their_dimensions() -> None:
+    blocks = np.random.default_rng(0).standard_normal((3, 5, 4)).astype("float32")
+    x = np.random.default_rng(1).standard_normal((3, 4)).astype("float32")
+    y = np.full((2, 5), np.nan, "float32")
+    func = function(BSR)
+    assert [str(extent) for extent in func.buffer_map[func.params[0]].shape] == ["nnzb", "5", "4"]
+    run(func, blocks, x, y, np.array([0, 2, 3], "int32"), np.array([0, 2, 1], "int32"), 3)
+    expected = np.stack([blocks[0] @ x[0] + blocks[1] @ x[2], blocks[2] @ x[1]])
+    np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+CSF = """
+def f(t: T.handle, b: T.handle, c: T.handle, d: T.handle, p1: T.handle, q1: T.handle, p2: T.handle, q2: T.handle,
+      n0: T.int32, n1: T.int32, n2: T.int32, z1: T.int32, z2: T.int32, r: T.int32):
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.compressed_varied(I, (n1, z1), (p1, q1))
+    K = T.sp.compressed_varied(J, (n2, z2), (p2, q2))
+    J_all = T.sp.dense_fixed(n1)
+    K_all = T.sp.dense_fixed(n2)
+    R = T.sp.dense_fixed(r)
+    A = T.sp.match_buffer(t, (I, J, K), "float64")
+    B = T.sp.match_buffer(b, (J_all, R), "float64")
+    C = T.sp.match_buffer(c, (K_all, R), "float64")
+    D = T.sp.match_buffer(d, (I, R), "float64")
+    with T.sp.iteration([I, J, K, R], "SRRS", "mttkrp") as [i, j, k, s]:
+        with T.init():
+            D[i, s] = T.float64(0)
+        D[i, s] = D[i, s] + A[i, j, k] * B[j, s] * C[k, s]
+"""
+
+
+def csf(tensor: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Values and structure of a tensor of three dimensions, of which the first is dense."""
+    p1, q1, p2, q2, values = [0], [], [0], [], []
+    for plane in tensor:
+        for j, row in enumerate(plane):
+            if not row.any():
+                continue
+            q1.append(j)
+            (coordinates,) = row.nonzero()
+            q2.extend(coordinates)
+            values.extend(row[coordinates])
+            p2.append(len(q2))
+        p1.append(len(q1))
+    return np.array(values), *(np.array(list_, "int32") for list_ in (p1, q1, p2, q2))
+
+
+@pytest.mark.parametrize("density", [0.0, 0.2, 1.0])
+def test_a_tensor_of_three_dimensions_times_two_matrices(density: float) -> None:
+    rng = np.random.default_rng(0)
+    tensor = rng.standard_normal((3, 4, 5)) * (rng.random((3, 4, 5)) < density)
+    b, c, d = rng.standard_normal((4, 2)), rng.standard_normal((5, 2)), np.full((3, 2), np.nan)
+    values, p1, q1, p2, q2 = csf(tensor)
+    run(function(CSF), values, b, c, d, p1, q1, p2, q2, 3, 4, 5, len(q1), len(q2), 2)
+    np.testing.assert_allclose(d, np.einsum("ijk,jr,kr->ir", tensor, b, c), atol=1e-12)
+
+
+SDDMM = """
+def f(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32, k: T.int32,
+      nnz: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    J_all = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(k)
+    A = T.sp.match_buffer(a, (I, J), "float64")
+    X = T.sp.match_buffer(x, (I, K), "float64")
+    Y = T.sp.match_buffer(y, (J_all, K), "float64")
+    with T.sp.iteration([T.sp.fuse(I, J), K], "SSR", "sddmm") as [i, j, s]:
+        T.sp.iteration_attr({"note": 1})
+        with T.init():
+            A[i, j] = T.float64(0)
+        A[i, j] = A[i, j] + X[i, s] * Y[j, s]
+"""
+
+
+def test_fused_axes_write_each_element() -> None:
+    matrix = random_csr(6, 7, 0.4, 3, "float64")
+    rng = np.random.default_rng(2)
+    x, y, out = rng.standard_normal((6, 3)), rng.standard_normal((7, 3)), np.full(matrix.nnz, np.nan)
+    func = function(SDDMM)
+    assert "[T.sp.fuse(I, J), K]" in func.script()
+    run(func, out, x, y, matrix.indptr, matrix.indices, 6, 7, 3, matrix.nnz)
+    rows, cols = matrix.nonzero()
+    np.testing.assert_allclose(out, (x[rows] * y[cols]).sum(1))
+
+
+DENSE_READS = """
+def f(a: T.handle, y: T.Buffer((4, 5)), p: T.handle, q: T.handle, nnz: T.int32):
+    I = T.sp.dense_fixed(4)
+    J = T.sp.compressed_varied(I, (5, nnz), (p, q))
+    J_all = T.sp.dense_fixed(5)
+    A = T.sp.match_buffer(a, (I, J), "float32", default_value=DEFAULT)
+    with T.sp.iteration([I, J_all], "SS", "dense") as [i, j]:
+        y[i, j] = A[i, j]
+"""
+
+
+@pytest.mark.parametrize("default", [0.0, 2.5, float("inf")])
+def test_absent_coordinates_have_the_default_value(default: float) -> None:
+    matrix = random_csr(4, 5, 0.5, 5)
+    y = np.empty((4, 5), "float32")
+    func = function(DENSE_READS, DEFAULT=default)
+    run(func, matrix.data, y, matrix.indptr, matrix.indices, matrix.nnz)
+    present = np.zeros((4, 5), bool)
+    present[matrix.nonzero()] = True
+    np.testing.assert_array_equal(y, np.where(present, matrix.toarray(), np.float32(default)))
+    ir.assert_structural_equal(script.from_source(func.script()), func)
+
+
+ABSENT_STORE = DENSE_READS.replace("y[i, j] = A[i, j]", "A[i, j] = y[i, j]")
+
+
+def test_a_store_to_an_absent_coordinate_is_reported() -> None:
+    matrix = random_csr(4, 5, 0.5, 5)
+    with pytest.raises(tw.Error, match="coordinates that 'A' does not hold") as caught:
+        run(
+            function(ABSENT_STORE, DEFAULT=0),
+            matrix.data,
+            np.ones((4, 5), "float32"),
+            matrix.indptr,
+            matrix.indices,
+            matrix.nnz,
+        )
+    assert caught.value.code == "interpret/absent"
+
+
+ATTACHED = """
+def f(a: T.handle, y: T.Buffer((3, 4)), pa: T.handle, qa: T.handle, ps: T.handle, qs: T.handle, za: T.int32,
+      zs: T.int32):
+    I = T.sp.dense_fixed(4)
+    J = T.sp.compressed_varied(I, (4, za), (pa, qa))
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    S = T.sp.dense_fixed(3)
+    E = T.sp.compressed_varied(S, (4, zs), (ps, qs))
+    with T.sp.iteration([S, E, T.sp.attach(J, E)], "SRR", "rows") as [s, e, j]:
+        y[s, j] = y[s, j] + A[e, j]
+"""
+
+
+def test_an_attached_axis_is_selected_by_a_coordinate() -> None:
+    """Rows of a matrix, named by the coordinates of another one: not by their positions."""
+    matrix, chosen = random_csr(4, 4, 0.5, 5), random_csr(3, 4, 0.5, 8)
+    y = np.zeros((3, 4), "float32")
+    func = function(ATTACHED)
+    structure = (matrix.indptr, matrix.indices, chosen.indptr, chosen.indices)
+    run(func, matrix.data, y, *structure, matrix.nnz, chosen.nnz)
+    np.testing.assert_allclose(y, (chosen != 0).astype("float32") @ matrix.toarray(), rtol=1e-6)
+    ir.assert_structural_equal(script.from_source(func.script()), func)
+
+
+@pytest.mark.parametrize("text", [RAGGED, ELL, BSR, CSF, SDDMM])
+def test_every_program_prints_and_is_stored(text: str) -> None:
+    func = function(text)
+    printed = func.script()
+    ir.assert_structural_equal(script.from_source(printed), func)
+    assert script.from_source(printed).script() == printed
+    ir.assert_structural_equal(ir.load_json(ir.save_json(func)), func)
+
+
+def test_names_of_axes_take_no_part_in_equality_and_their_structure_does() -> None:
+    func = function(SDDMM)
+    renamed = SDDMM.replace("J_all", "Columns").replace("K", "Q").replace("I = ", "Rows = ").replace("(I,", "(Rows,")
+    assert ir.structural_hash(function(renamed.replace("fuse(I", "fuse(Rows"))) == ir.structural_hash(func)
+    ir.assert_structural_equal(function(renamed.replace("fuse(I", "fuse(Rows")), func)
+    for change in (
+        ("J_all = T.sp.dense_fixed(n)", "J_all = T.sp.dense_fixed(m)"),
+        ("(J_all, K)", "(I, K)"),
+        ("T.sp.fuse(I, J), K", "I, J, K"),
+        ('"SSR"', '"SSS"'),
+        ('{"note": 1}', '{"note": 2}'),
+        ("(p, q))", "(p, q), sorted=False)"),
+    ):
+        other = function(SDDMM.replace(*change))
+        assert not ir.structural_equal(other, func), change
+        assert ir.structural_hash(other) != ir.structural_hash(func), change
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("[I, J, K]", "[J, I, K]"), "verify/axis-order"),
+        (('"SRS"', '"SR"'), "builder/axis"),
+        (('"SRS"', '"SXS"'), "builder/axis"),
+        (("C[i, k_1] = T.float32(0.0)", "C[i, j] = T.float32(0)"), "verify/axis"),
+        (("A[i, j] * B", "A[i] * B"), "ir/index-count"),
+        (("(indptr, indices)", "(indptr, m)"), "builder/not-a-handle"),
+        (('(I, J), "float32"', '(J, I), "float32"'), "verify/axis-order"),
+        (("T.sp.match_buffer(c, (I, K)", "T.sp.match_buffer(c, ()"), "builder/axis"),
+    ],
+)
+def test_mistakes_are_refused(change: tuple[str, str], code: str) -> None:
+    text = spmm.script().replace(*change)
+    assert text != spmm.script()
+    with pytest.raises(tw.Error) as caught:
+        script.from_source(text)
+    assert caught.value.code == code, str(caught.value)
+    assert "^" in str(caught.value)
+
+
+def test_what_is_not_lowered_is_not_scheduled_or_compiled() -> None:
+    for use in (tw.Schedule, tw.compile, tw.lower):
+        with pytest.raises(tw.Error, match="sparse"):
+            use(spmm)
+
+
+def test_nodes_that_are_no_axes_are_refused() -> None:
+    i32, n = ir.IntImm("int32", 4), ir.Var("n", "int32")
+    root = ir.Axis("I", None, i32, i32, i32)
+    data = T.Buffer((4,), "int32")
+    for fields in (
+        ("J", None, i32, i32, None),  # variable without an indptr
+        ("J", root, i32, i32, i32, data, data),  # and with both
+        ("J", None, i32, i32, i32, None, data),  # sparse without a parent
+        ("J", root, i32, i32, i32),  # a dense fixed axis with one
+        ("J", root, ir.FloatImm("float32", 1.0), i32, i32, None, data),
+        ("J", root, i32, i32, i32, None, T.Buffer((4, 4), "int32")),
+        ("J", root, i32, i32, i32, None, T.Buffer((4,), "float32")),
+        ("J", None, i32, i32, i32, None, None, "float32"),
+    ):
+        with pytest.raises(tw.Error) as caught:
+            ir.Axis(*fields)
+        assert caught.value.code == "ir/axis", fields
+    with pytest.raises(tw.Error, match="neither spatial nor a reduction"):
+        ir.SpIterVar(n, ir.IterType.OPAQUE, root)
+    with pytest.raises(tw.Error) as caught:
+        ir.SpIterVar(ir.Var("n", "int64"), ir.IterType.DATA_PAR, root)
+    assert caught.value.code == "ir/dtype-mismatch"
+
+
+def test_a_default_value_has_the_type_of_the_elements() -> None:
+    fields = {name: getattr(T.Buffer((4,), "float32"), name) for name in ir.Buffer.__match_args__}
+    with pytest.raises(tw.Error) as caught:
+        ir.Buffer(**{**fields, "default_value": ir.IntImm("int32", 1)})
+    assert caught.value.code == "ir/default-value"
