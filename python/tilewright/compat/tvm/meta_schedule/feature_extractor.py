@@ -9,7 +9,7 @@ from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed
 from tilewright.compat.tvm.meta_schedule.asking import asks
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
-from tilewright.meta_schedule import feature_extractor as own
+from tilewright.cost_model import feature_extractor as own
 
 __all__ = ["FeatureExtractor", "PerStoreFeature", "PyFeatureExtractor", "RandomFeatureExtractor", "create"]
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tilewright import tensor_intrin
 from tilewright._core import const
 from tilewright.compat.tvm.driver import build
 from tilewright.compat.tvm.runtime import convert
@@ -19,7 +20,6 @@ from tilewright.compat.tvm.tir import (
     schedule,
     stmt,
     stmt_functor,
-    tensor_intrin,
     transform,
 )
 from tilewright.compat.tvm.tir.block_dependence_info import BlockDependenceInfo
