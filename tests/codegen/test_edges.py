@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.samples import samples
 
 import tilewright as tw
 from codegen.elementwise import numpy_type, program
@@ -154,7 +155,7 @@ def test_one_operand_constant(dtype: str, is_comparison: bool) -> None:
                 rows.append(lambda x, name=name, c=constant: node(name)(x, c))
             if not (name in DIVISIONS and dtype not in FLOATS):
                 rows.append(lambda x, name=name, c=constant: node(name)(c, x))
-    rows = rng.sample(rows, min(len(rows), 120))
+    rows = rng.sample(rows, min(len(rows), samples(60)))
     func = table(rows, dtype, output, len(values))
     wanted, got = np.zeros((2, len(rows), len(values)), numpy_type(output))
     interpret(func, values, wanted)

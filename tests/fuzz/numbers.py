@@ -36,9 +36,8 @@ def rounded(number: Number, dtype: str) -> float | None:
     if exact == 0:
         return math.copysign(0.0, number)
     digits, least, most = FORMATS[dtype]
-    exponent = least
-    while exponent < most + 1 and abs(exact) >= Fraction(2) ** (exponent + 1):
-        exponent += 1
+    exponent = abs(exact.numerator).bit_length() - exact.denominator.bit_length()  # of the leading digit, or one more
+    exponent = min(max(exponent - (abs(exact) < Fraction(2) ** exponent), least), most + 1)
     quantum = Fraction(2) ** (exponent - digits + 1)
     near = round(exact / quantum) * quantum  # Fraction rounds ties to even
     return None if abs(near) >= Fraction(2) ** (most + 1) else math.copysign(float(near), number)
@@ -204,9 +203,8 @@ class Numbers:
 def finite_or_infinite(exact: Fraction, dtype: str) -> float:
     """The fraction in a format; what is beyond the range is infinite."""
     digits, least, most = FORMATS[dtype]
-    exponent = least
-    while exponent < most + 1 and abs(exact) >= Fraction(2) ** (exponent + 1):
-        exponent += 1
+    exponent = abs(exact.numerator).bit_length() - exact.denominator.bit_length()  # of the leading digit, or one more
+    exponent = min(max(exponent - (abs(exact) < Fraction(2) ** exponent), least), most + 1)
     quantum = Fraction(2) ** (exponent - digits + 1)
     near = round(exact / quantum) * quantum
     if abs(near) >= Fraction(2) ** (most + 1):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.samples import samples
 
 import tilewright as tw
 from tilewright import ir
@@ -75,7 +75,7 @@ def programs() -> dict[str, Any]:
 
 
 PROGRAMS = programs()
-SHARE = float(os.environ.get("TILEWRIGHT_MUTANT_SHARE", "0.05"))
+SHARE = samples(20) / 1000  #: of the values that are put in the place of a field
 
 
 def paths(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -139,8 +139,11 @@ def mutants(name: str, share: float, seed: int) -> Iterator[str]:
             yield json.dumps(changed)
 
 
-def use(node: Any) -> None:
-    """Everything that there is to do with a program; errors are answers."""
+def use(node: Any, is_compiled: bool) -> None:
+    """Everything that there is to do with a program; errors are answers.
+
+    Machine code is made of some: LLVM takes longer than all the rest, and sees only what lowering lets through.
+    """
 
     def attempt(step: Any) -> bool:
         try:
@@ -159,7 +162,8 @@ def use(node: Any) -> None:
         attempt(lambda stage=stage: ir.verify(node, stage))
     attempt(lambda: tw.Schedule(node))
     attempt(lambda: tw.lower(node))
-    attempt(lambda: tw.compile(node))
+    if is_compiled:
+        attempt(lambda: tw.compile(node))
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
@@ -172,7 +176,7 @@ def test_mutants_are_refused_or_used(name: str) -> None:
             refused += 1
             continue
         loaded += 1
-        use(node)
+        use(node, is_compiled=loaded % 4 == 0)
     assert loaded > 20 and refused > 200
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.samples import samples
 
 import tilewright as tw
 from tilewright import _core
@@ -118,7 +119,7 @@ def arguments(tiling: Tiling, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
 COMMON: Any = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=120, **COMMON)
+@settings(max_examples=samples(50), **COMMON)
 @given(tilings(), st.integers(0, 2**31))
 def test_machine_code(tiling: Tiling, seed: int) -> None:
     args, expected = arguments(tiling, seed)
@@ -127,7 +128,7 @@ def test_machine_code(tiling: Tiling, seed: int) -> None:
     np.testing.assert_array_equal(args[2], expected)
 
 
-@settings(max_examples=60, **COMMON)
+@settings(max_examples=samples(40), **COMMON)
 @given(tilings(), st.integers(0, 2**31), st.sampled_from(PASSES))
 def test_every_pass_keeps_the_meaning(tiling: Tiling, seed: int, name: str) -> None:
     args, expected = arguments(tiling, seed)

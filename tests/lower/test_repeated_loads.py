@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.samples import samples
 
 import tilewright as tw
 from tilewright import ir, te
@@ -102,7 +103,7 @@ def main(A: T.Buffer((512,), "{dtype}"), N: T.Buffer((1,), "int32"), Y: T.Buffer
 """
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(samples(60)))
 def test_random_indices(seed: int) -> None:
     rng = np.random.default_rng(seed)
     program = from_source(random_program(rng))

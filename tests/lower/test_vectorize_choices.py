@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.lower.passes import agrees, check_unchanged, script_after
+from tests.samples import samples
 
 import tilewright as tw
 from tilewright.script import from_source
@@ -88,7 +89,7 @@ def choices(draw: Any) -> tuple[str, int, int, int, str, str]:
     return "\n".join(source), rows, columns, begin, numbers, places
 
 
-@settings(max_examples=120, **COMMON)
+@settings(max_examples=samples(50), **COMMON)
 @given(choices(), st.integers(0, 2**32 - 1), st.sampled_from(TARGETS), st.booleans())
 def test_vectors_choose_what_the_loop_chooses(
     program: tuple[str, int, int, int, str, str], seed: int, target: str, odd: bool

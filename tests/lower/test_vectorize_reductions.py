@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.lower.passes import agrees, check_unchanged, script_after
+from tests.samples import samples
 
 import tilewright as tw
 from tilewright import _core
@@ -131,7 +132,7 @@ def schedule(sch: tw.Schedule, way: str, factor: int, rows: int) -> None:
     sch.vectorize(inner)
 
 
-@settings(max_examples=250, **COMMON)
+@settings(max_examples=samples(100), **COMMON)
 @given(
     reductions(),
     st.sampled_from(["whole", "split", "rows", "apart", "inside", "written"]),

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.samples import samples
 
 import tilewright as tw
 from fuzz.expressions import FLOATS, INTS
@@ -90,7 +91,7 @@ def test_every_operator_and_type(dtype: str) -> None:
     rng = random.Random(dtype)
     operators = {**ARITHMETIC, **(OF_FLOATS if dtype in FLOATS else OF_INTEGERS)}
     for name, make in operators.items():
-        for _ in range(60):
+        for _ in range(samples(30)):
             number = draw_number(rng, dtype)
             if number in (0, 1) or name in ("lshift", "rshift", "shift_left", "shift_right"):
                 number = rng.choice([2, 3, 5, 7])

@@ -48,8 +48,8 @@ def test_the_schedule_computes_the_same(name, target):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_drawn_schedules_compute_the_same(name):
-    for seed in range(3):
-        scheduled(PROGRAMS[name], TARGETS[seed % 2], best=False, seed=seed).verify()
+    for seed in range(2):
+        scheduled(PROGRAMS[name], TARGETS[seed], best=False, seed=seed).verify()
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in ("scalar", "one column", "halves")])

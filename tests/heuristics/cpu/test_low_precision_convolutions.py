@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.heuristics.cpu.programs import here, scheduled
+from tests.samples import samples
 
 import tilewright as tw
 from tilewright import ir, te
@@ -69,7 +70,7 @@ def assert_right(program: ir.PrimFunc, target: str, seed: int, best: bool = True
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(samples(12)))
 def test_random_ones_are_right(seed: int, target: str) -> None:
     rng = np.random.default_rng(seed)
     program = convolution(
