@@ -31,7 +31,8 @@ class Instant(ms.Builder, ms.Runner):  # type: ignore[misc]
 def session(folder: Path, **options: Any) -> ms.Database:
     """Up to 12 trials, 3 in a batch."""
     chosen: dict[str, Any] = {"builder": Instant(), "runner": Instant(), "database": "memory", "cost_model": None}
-    chosen |= {"space": eighths, "strategy": "evolutionary", "seed": 1, "num_trials_per_iter": 3}
+    evolution = ms.EvolutionarySearch(population_size=32, init_min_unmeasured=8, genetic_num_iters=2)
+    chosen |= {"space": eighths, "strategy": evolution, "seed": 1, "num_trials_per_iter": 3}
     return ms.tune_tir(double, "llvm -num-cores=1", work_dir=folder, max_trials_global=12, **(chosen | options))
 
 

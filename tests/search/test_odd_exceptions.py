@@ -40,9 +40,10 @@ def test_a_text_that_is_no_utf8_counts_as_any_other(part: str, tmp_path: Path) -
     space.postprocs = [OddPostproc()] if part == "postproc" else []
     if part == "mutator":
         space.mutators = [(OddMutator(), 1.0)]
+    evolution = ms.EvolutionarySearch(population_size=32, init_min_unmeasured=8, genetic_num_iters=2)
     ms.tune_tir(
         *(AddOne, "native", str(tmp_path), 4),
-        **{"num_trials_per_iter": 2, "space": space, "cost_model": "none", "strategy": "evolutionary"},
+        **{"num_trials_per_iter": 2, "space": space, "cost_model": "none", "strategy": evolution},
         database="memory",
     )
 
