@@ -8,39 +8,40 @@ Names are loaded when they are first used, so that ``import tilewright`` stays q
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilewright.errors import ArgumentError, Error, InternalError, ResourceError, ScheduleError, ScriptError
 from tilewright.support import other_names
+from tilewright.support.lazy_names import lazy
 from tilewright.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tilewright import arith, ir, script, te, testing
 
-#: public name -> the module that defines it
+#: public name -> the module of this package that defines it
 _NAMES: dict[str, str] = {
-    "compile": "tilewright.kernel",
-    "lower": "tilewright.kernel",
-    "Kernel": "tilewright.kernel",
-    "PerformanceWarning": "tilewright.support.notes",
-    "KernelModule": "tilewright.kernel",
-    "Target": "tilewright.support.target_context",
-    "get_num_threads": "tilewright.kernel",
-    "load": "tilewright.kernel",
-    "set_num_threads": "tilewright.kernel",
-    "Schedule": "tilewright.schedule",
-    "TensorIntrin": "tilewright.tensor_intrin",
-    "Trace": "tilewright.schedule",
-    "ModuleResult": "tilewright.search",
-    "Space": "tilewright.search",
-    "TuneResult": "tilewright.search",
-    "space": "tilewright.search",
-    "tune": "tilewright.search",
+    "compile": "kernel",
+    "lower": "kernel",
+    "Kernel": "kernel",
+    "PerformanceWarning": "support.notes",
+    "KernelModule": "kernel",
+    "Target": "support.target_context",
+    "get_num_threads": "kernel",
+    "load": "kernel",
+    "set_num_threads": "kernel",
+    "Schedule": "schedule",
+    "TensorIntrin": "tensor_intrin",
+    "Trace": "schedule",
+    "ModuleResult": "search",
+    "Space": "search",
+    "TuneResult": "search",
+    "space": "search",
+    "tune": "search",
 }
 _MODULES = {"arith", "ir", "script", "te", "tensor_intrin", "testing", "schedule", "kernel"}
 
 other_names.install()
+__getattr__ = lazy(__name__, _NAMES, {*_MODULES, *(name.removeprefix(f"{__name__}.") for name in other_names.MOVED)})
 
 __all__ = [
     "ArgumentError",
@@ -56,24 +57,6 @@ __all__ = [
     "testing",
     *_NAMES,
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        value = getattr(importlib.import_module(_NAMES[name]), name)
-    elif name in _MODULES or f"{__name__}.{name}" in other_names.MOVED:
-        value = importlib.import_module(f"tilewright.{name}")
-    else:
-        raise AttributeError(f"module 'tilewright' has no attribute {name!r}{_perhaps(name)}")
-    globals()[name] = value
-    return value
-
-
-def _perhaps(name: str) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, [*__all__, *_MODULES], n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def __dir__() -> list[str]:

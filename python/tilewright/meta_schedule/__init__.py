@@ -6,10 +6,7 @@ Names are loaded when they are first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-_HERE = "tilewright.meta_schedule"
+from tilewright.support.lazy_names import lazy
 
 #: public name -> the module of this package that defines it
 _NAMES: dict[str, str] = {
@@ -128,24 +125,7 @@ _NAMES: dict[str, str] = {
 _MODULES = {*_NAMES.values(), "logging", "utils"}
 
 __all__ = [*_NAMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        value = getattr(importlib.import_module(f"{_HERE}.{_NAMES[name]}"), name)
-    elif name in _MODULES:
-        value = importlib.import_module(f"{_HERE}.{name}")
-    else:
-        raise AttributeError(f"module '{_HERE}' has no attribute {name!r}{_perhaps(name)}")
-    globals()[name] = value
-    return value
-
-
-def _perhaps(name: str) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, [*__all__, *_MODULES], n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+__getattr__ = lazy(__name__, _NAMES, _MODULES)
 
 
 def __dir__() -> list[str]:

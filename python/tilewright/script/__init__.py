@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tilewright.support.lazy_names import lazy
 
 if TYPE_CHECKING:
     from tilewright.script import ir, ir_builder, tir
@@ -19,12 +20,4 @@ _NAMES = {"from_source": "scripts", "from_file": "scripts", "evaluate": "scripts
 
 __all__ = ["evaluate", "from_file", "from_source", "ir", "ir_builder", "ir_module", "tir"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"tilewright.script.{name}")
-    if name in _NAMES:
-        value = getattr(importlib.import_module(f"tilewright.script.{_NAMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'tilewright.script' has no attribute {name!r}")
+__getattr__ = lazy(__name__, _NAMES, _MODULES)

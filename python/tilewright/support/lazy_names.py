@@ -1,0 +1,37 @@
+"""Names of a package that are loaded when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+
+def lazy(package: str, names: Mapping[str, str], modules: Collection[str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package.
+
+    Args:
+        package: its name.
+        names: public name -> the module in the package that defines it.
+        modules: in the package.
+    """
+
+    def getattr_(name: str) -> Any:
+        if name in names:
+            value = getattr(importlib.import_module(f"{package}.{names[name]}"), name)
+        elif name in modules:
+            value = importlib.import_module(f"{package}.{name}")
+        else:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{_perhaps(name, [*names, *modules])}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return getattr_
+
+
+def _perhaps(name: str, known: Collection[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
