@@ -215,13 +215,33 @@ def tune(
     if isinstance(cost_model, str):
         cost_model = cost_model_called(cost_model, seed)
     notes.warn_of_threads(threads)
-    asked = {
-        **{"space": space, "trials": trials, "seconds": seconds, "seed": seed, "threads": threads, "inputs": given},
-        **{"sizes": sizes or {}, "cold": cold, "database": database, "target": target, "fresh": fresh},
-        **{"strategy": strategy, "cost_model": cost_model, "patience": patience, "target_seconds": target_seconds},
-        "progress": progress,
-    }
+    asked = _Asked(
+        *(space, trials, seconds, seed, threads, given, sizes or {}, cold, database, target, fresh, strategy),
+        *(cost_model, patience or 0, target_seconds or 0.0, progress),
+    )
     return _tune_all(program, function, asked, started)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """What a search is asked for, looked at; `database` may be an open one."""
+
+    space: Space | _core.SpaceGenerator | Callable[[Schedule], object] | str | None
+    trials: int
+    seconds: float | None
+    seed: int
+    threads: int
+    inputs: Mapping[str, Any]
+    sizes: Mapping[str, float]
+    cold: bool
+    database: Any
+    target: str
+    fresh: bool
+    strategy: _core.SearchStrategy | str
+    cost_model: _core.CostModel | None
+    patience: int
+    target_seconds: float
+    progress: Callable[[Progress], None] | str | None
 
 
 def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
@@ -234,10 +254,10 @@ def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
 
 
 def _tune_all(
-    program: ir.PrimFunc | ir.Module, function: str | None, asked: dict[str, Any], started: float
+    program: ir.PrimFunc | ir.Module, function: str | None, asked: _Asked, started: float
 ) -> TuneResult | ModuleResult:
     """One function, or each of a module."""
-    if isinstance(program, ir.IRModule) and not isinstance(asked["space"], Space):
+    if isinstance(program, ir.IRModule) and not isinstance(asked.space, Space):
         return _tune_module(program, function, asked, started)
     if function is not None:
         raise ArgumentError.of(
@@ -245,12 +265,10 @@ def _tune_all(
             f"function is {function!r}, and the program is no module of several functions",
             "leave it away, or pass the module",
         )
-    return _tune(program, **asked, started=started)
+    return _tune(program, asked, started)
 
 
-def _tune_module(
-    module: ir.Module, function: str | None, asked: dict[str, Any], started: float
-) -> TuneResult | ModuleResult:
+def _tune_module(module: ir.Module, function: str | None, asked: _Asked, started: float) -> TuneResult | ModuleResult:
     """The function that is meant, or each of them."""
     public = public_functions(module)
     one: ir.PrimFunc | ir.Module | None = None
@@ -261,21 +279,21 @@ def _tune_module(
     elif len(public) == 1:
         (one,) = public.values()
     if one is not None:
-        return _tune(one, **asked, started=started)
-    space, strategy = asked["space"], asked["strategy"]
+        return _tune(one, asked, started)
+    space, strategy = asked.space, asked.strategy
     if space is not None and not isinstance(space, _core.SpaceGenerator | str):
         raise ArgumentError.of(
             "tune/which-function",
             f"the module has the functions {', '.join(public)}; which one is to be tuned? A space schedules one",
             'say it: tw.tune(module, function="name", space=...)',
         )
-    store = _core.Database.in_memory() if asked["database"] in (None, "memory") else asked["database"]
+    store = _core.Database.in_memory() if asked.database in (None, "memory") else asked.database
 
     def search(each: ir.PrimFunc, **its: Any) -> TuneResult:
         own = strategy if isinstance(strategy, str) else strategy.clone()
-        return _tune(each, **{**asked, "database": store, "strategy": own, **its}, started=time.monotonic())
+        return _tune(each, dataclasses.replace(asked, database=store, strategy=own, **its), time.monotonic())
 
-    return tune_functions(module, search, seconds=asked["seconds"], inputs=asked["inputs"], sizes=asked["sizes"])
+    return tune_functions(module, search, seconds=asked.seconds, inputs=asked.inputs, sizes=asked.sizes)
 
 
 def cost_model_called(name: str, seed: int) -> _core.CostModel | None:
@@ -290,49 +308,22 @@ def cost_model_called(name: str, seed: int) -> _core.CostModel | None:
     return create(name, **options)
 
 
-def _tune(
-    program: ir.PrimFunc | ir.Module,
-    *,
-    space: Space | _core.SpaceGenerator | Callable[[Schedule], object] | str | None,
-    trials: int,
-    seconds: float | None,
-    seed: int,
-    threads: int,
-    inputs: Mapping[str, Any],
-    sizes: Mapping[str, float],
-    cold: bool,
-    database: Any,
-    target: str,
-    fresh: bool,
-    strategy: _core.SearchStrategy | str,
-    cost_model: _core.CostModel | None,
-    patience: int | None,
-    target_seconds: float | None,
-    progress: Callable[[Progress], None] | str | None,
-    started: float,
-) -> TuneResult:
-    """One function, of arguments that were looked at; `database` may be an open one."""
+def _tune(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float) -> TuneResult:
+    """One function."""
+    inputs, threads = asked.inputs, asked.threads
     with Interrupts() as interrupts, contextlib.ExitStack() as shown:
         check_inputs(program, inputs)
-        task = task_of(program, {**sizes_of(program, inputs), **sizes}, cold=cold)
+        task = task_of(program, {**sizes_of(program, inputs), **asked.sizes}, cold=asked.cold)
         task = dataclasses.replace(task, given=digest_of_integers(inputs))
         try:
             with recognized(), interrupts.raised():
                 interrupts.check()
-                space, generator = _space_of(space, program, task, threads, target)
-                strategy = _core.SearchStrategy.create(strategy) if isinstance(strategy, str) else strategy
-                stops = {"patience": patience or 0, "target_seconds": target_seconds or 0.0}
-                # A look at the limits of the machine takes a second, so short searches go without.
-                is_short = trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
-                stops["bound_seconds"] = 0.0 if is_short else _bound(task, threads)
-                search = _Search(
-                    *(space, task, trials, seconds, seed, threads, inputs, target, fresh, strategy, cost_model),
-                    *(stops, started, interrupts, generator),
-                )
-                report = shown.enter_context(reporter(progress, task, threads))
-                prepared = search.prepare(database)
+                space, generator = _space_of(asked.space, program, task, threads, asked.target)
+                search = _Search(asked, space, generator, task, started, interrupts)
+                report = shown.enter_context(reporter(asked.progress, task, threads))
+                prepared = search.prepare(asked.database)
         except KeyboardInterrupt:
-            return without_a_trial(task, trials, threads, inputs, time.monotonic() - started)
+            return without_a_trial(task, asked.trials, threads, inputs, time.monotonic() - started)
         result = search.run(prepared, report)
     if "tune/cost-model" in result.progress.failures:
         warnings.warn(result.progress.failures["tune/cost-model"][1], notes.CostModelWarning, users_level())
@@ -433,27 +424,23 @@ class _Search:
 
     def __init__(
         self,
+        asked: _Asked,
         space: Space,
+        generator: _core.SpaceGenerator | None,
         task: Task,
-        trials: int,
-        seconds: float | None,
-        seed: int,
-        threads: int,
-        inputs: Mapping[str, Any] | None,
-        target: str,
-        fresh: bool,
-        strategy: _core.SearchStrategy,
-        cost_model: _core.CostModel | None,
-        stops: Mapping[str, Any],
         started: float,
         interrupts: Interrupts,
-        generator: _core.SpaceGenerator | None,
     ) -> None:
-        self.space, self.task, self.threads, self.seed = space, task, threads, seed
-        self.target = _core.Target(target).with_num_cores(threads)
+        seconds, threads, strategy = asked.seconds, asked.threads, asked.strategy
+        self.space, self.task, self.threads, self.seed = space, task, threads, asked.seed
+        self.target = _core.Target(asked.target).with_num_cores(threads)
         self.key = workload_key(task)
-        self.strategy, self.cost_model = strategy, cost_model
-        self.expectations = Expectations(task, {**space.inputs, **(inputs or {})}, seed, seconds=seconds)
+        self.strategy = _core.SearchStrategy.create(strategy) if isinstance(strategy, str) else strategy
+        self.cost_model = asked.cost_model
+        # A look at the limits of the machine takes a second, so short searches go without.
+        is_short = asked.trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
+        bound = 0.0 if is_short else _bound(task, threads)
+        self.expectations = Expectations(task, {**space.inputs, **asked.inputs}, asked.seed, seconds=seconds)
         self.interrupts = interrupts
         self.generator = generator  # instead of the function of the space
         self.sample: Schedule | None = None  # the first one, which came through
@@ -468,14 +455,14 @@ class _Search:
         self.slowest = 0.0  # run of the space that came through, in seconds
         self.refused_first: dict[str, tuple[int, str]] = {}  # draws that were refused before the first that was not
         self.options: dict[str, Any] = {
-            "trials": trials,
-            "seed": seed,
+            "trials": asked.trials,
+            "seed": asked.seed,
             "target": self.target,
             "pipeline": _core.PipelineOptions(threads=threads, cold=task.cold, reference_timeout=REFERENCE_DEADLINE),
-            "fresh": fresh,
+            "fresh": asked.fresh,
             "host": this_host(),
             "versions": library_versions(),
-            "stops": _core.StopRules(**stops),
+            "stops": _core.StopRules(patience=asked.patience, target_seconds=asked.target_seconds, bound_seconds=bound),
         }
 
     def prepare(self, database: Any) -> _Prepared:

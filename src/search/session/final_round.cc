@@ -5,7 +5,7 @@
 #include "ir/structural.h"
 #include "lower/pipeline.h"
 #include "search/measure/candidate.h"
-#include "search/session/earlier_records.h"
+#include "search/session/known_results.h"
 
 namespace tilewright::search {
 namespace {

@@ -4,16 +4,25 @@
 #include <nlohmann/json.hpp>
 
 #include "search/database/damage.h"
+#include "search/module_equality.h"
 
 namespace tilewright::search {
 namespace {
 
-/// Records of earlier sessions that a cost model learns from at most.
-constexpr size_t kRecordsToLearn = 512;
+/// Each is a schedule that is made again, in about a millisecond.
+constexpr ptrdiff_t kMostReplayed = 512;
 
 }  // namespace
 
+Result<schedule::Schedule> replayed(const Ref<Module>& module, const std::string& trace) {
+  TW_TRY(steps, schedule::Trace::from_json(trace));
+  TW_TRY(schedule, schedule::Schedule::make(module));
+  TW_RETURN_IF_ERROR(schedule::replay(steps, schedule));
+  return std::move(schedule);
+}
+
 Result<std::vector<Record>> KnownResults::open(bool fresh) {
+  reuses_ = !fresh;
   if (fresh) TW_RETURN_IF_ERROR(database_->forget_session(key_));
   TW_TRY(session, database_->session(key_));
   if (session) {
@@ -29,11 +38,10 @@ Result<std::vector<Record>> KnownResults::open(bool fresh) {
       }
     }
   } else {
-    TW_TRY(earlier, database_->records(key_.workload, key_.target));
-    for (const Record& record : earlier) last_earlier_ = std::max(last_earlier_, record.id);
+    TW_TRY(before, database_->records(key_.workload, key_.target));
+    for (const Record& record : before) last_earlier_ = std::max(last_earlier_, record.id);
     TW_RETURN_IF_ERROR(database_->save_session(key_, state()));
   }
-  others_.emplace(database_, key_, program_, fresh ? 0 : last_earlier_, host_, versions_);
   TW_TRY(records, database_->session_records(key_));
   std::erase_if(records, [](const Record& record) { return record.outcome == kDamaged; });  // measured again
   for (const Record& record : records) {
@@ -47,21 +55,56 @@ std::string KnownResults::state() const {
   return nlohmann::json{{"earlier", last_earlier_}, {"relatives", relatives_}}.dump();
 }
 
-std::shared_ptr<TuningDatabase> KnownResults::for_strategies() const {
-  return std::make_shared<EarlierRecords>(database_, key_, last_earlier_, relatives_);
-}
-
-Result<std::vector<Record>> KnownResults::for_models() const {
+Result<std::vector<Record>> KnownResults::earlier() const {
   if (last_earlier_ == 0) return std::vector<Record>();
   TW_TRY(records, database_->records(key_.workload, key_.target));
   std::erase_if(records, [&](const Record& record) { return record.id > last_earlier_; });
-  if (records.size() > kRecordsToLearn) records.erase(records.begin(), records.end() - kRecordsToLearn);
   return std::move(records);
+}
+
+Result<std::vector<TuningRecord>> KnownResults::top_k(const Ref<Module>&, size_t count) {
+  TW_TRY(records, earlier());
+  std::erase_if(records, [](const Record& record) { return !record.is_ok(); });
+  std::ranges::stable_sort(records, {}, &Record::median);
+  std::vector<TuningRecord> best;
+  for (const Record& record : records) {
+    if (best.size() == count) break;
+    auto trace = schedule::Trace::from_json(record.trace);
+    if (trace.ok()) best.push_back({std::move(*trace), record.seconds});
+  }
+  for (const std::string& relative : relatives_) {
+    auto trace = schedule::Trace::from_json(relative);
+    if (trace.ok()) best.push_back({std::move(*trace), {}});
+  }
+  return best;
 }
 
 std::optional<Record> KnownResults::take(const std::string& trace) {
   auto found = by_trace_.extract(trace);
   return found.empty() ? std::nullopt : std::optional(std::move(found.mapped()));
+}
+
+Status KnownResults::read_others() {
+  others_.emplace();
+  if (!reuses_) return Ok{};
+  TW_TRY(records, earlier());
+  std::erase_if(records, [&](const Record& record) {
+    return !record.is_ok() || record.host != host_ || record.versions != versions_;
+  });
+  if (std::ssize(records) > kMostReplayed) records.erase(records.begin(), records.end() - kMostReplayed);
+  for (Record& record : records) {
+    auto again = replayed(program_, record.trace);
+    if (!again.ok()) continue;  // of a version that could do other things
+    others_->insert_or_assign(module_hash(again->module(), ModuleEquality::kStructural), std::move(record));
+  }
+  return Ok{};
+}
+
+Result<const Record*> KnownResults::of_others(const Ref<Module>& program) {
+  if (!others_) TW_RETURN_IF_ERROR(read_others());
+  if (others_->empty()) return nullptr;
+  auto found = others_->find(module_hash(program, ModuleEquality::kStructural));
+  return found == others_->end() ? nullptr : &found->second;
 }
 
 int64_t KnownResults::number(int64_t index) {

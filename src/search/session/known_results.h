@@ -1,5 +1,6 @@
-// What a session needs not measure: its own earlier parts, which it goes on from, and what other sessions of the
-// program measured on this machine.
+// What is known when a session begins: its own earlier parts, which it goes on from; what other sessions of the program
+// measured, which need not be measured again on this machine; and, for strategies and models, the best of all these and
+// schedules of programs like it.
 #pragma once
 
 #include <map>
@@ -9,11 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "search/session/earlier_records.h"
+#include "schedule/schedule.h"
+#include "search/database/database.h"
+#include "search/database/tuning_database.h"
 
 namespace tilewright::search {
 
-class KnownResults {
+/// The program with the steps of a trace (JSON) applied.
+Result<schedule::Schedule> replayed(const Ref<Module>& module, const std::string& trace);
+
+class KnownResults final : public TuningDatabase {
  public:
   /// `relatives`: traces (JSON) of the same operator at other shapes, for a session that begins. `host` and `versions`
   /// are those of this process.
@@ -30,29 +36,35 @@ class KnownResults {
   Result<std::vector<Record>> open(bool fresh);
   /// What a session keeps beside its records, so that its later parts begin with the same: JSON.
   std::string state() const;
-  /// What strategies may know.
-  std::shared_ptr<TuningDatabase> for_strategies() const;
-  /// What other sessions had measured when this one began, the latest ones, for cost models.
-  Result<std::vector<Record>> for_models() const;
+
+  /// What strategies begin with: the best that there was, then relatives, without times.
+  Result<std::vector<TuningRecord>> top_k(const Ref<Module>& module, size_t count) override;
+  ModuleEquality module_equality() const override { return ModuleEquality::kStructural; }
+  /// All that other sessions had measured when this one began.
+  Result<std::vector<Record>> earlier() const;
 
   /// The record of an earlier part with this trace; each is found once.
   std::optional<Record> take(const std::string& trace);
-  /// The record of another session whose program is this one; null: there is none.
-  Result<const Record*> of_others(const Ref<Module>& program) { return others_->find(program); }
+  /// What another session measured on this machine of a program, whatever space it came from. Null where there is
+  /// nothing; it lives as long as this object.
+  Result<const Record*> of_others(const Ref<Module>& program);
   /// The number of a new candidate: this one, unless a record of an earlier part has it, as of versions that sampled in
   /// another order.
   int64_t number(int64_t index);
 
  private:
+  Status read_others();
+
   std::shared_ptr<Database> database_;
   SessionKey key_;
   Ref<Module> program_;
   std::vector<std::string> relatives_;
   std::string host_, versions_;
-  int64_t last_earlier_ = 0;                ///< the latest record that there was when the session began
-  std::map<std::string, Record> by_trace_;  ///< another version may sample in another order
-  std::set<int64_t> numbers_;               ///< of candidates that records of the session have
-  std::optional<EarlierPrograms> others_;
+  int64_t last_earlier_ = 0;                         ///< the latest record that there was when the session began
+  bool reuses_ = true;                               ///< what others measured
+  std::map<std::string, Record> by_trace_;           ///< another version may sample in another order
+  std::set<int64_t> numbers_;                        ///< of candidates that records of the session have
+  std::optional<std::map<Hash128, Record>> others_;  ///< once it was asked for
 };
 
 }  // namespace tilewright::search

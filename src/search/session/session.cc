@@ -32,6 +32,8 @@ constexpr std::array<const char*, kNumActivities> kActivityNames = {"nothing",  
 constexpr double kFinalsSeconds = 5, kFinalsShare = 0.1;
 /// The finals of a search whose time is over: enough for some rounds of short kernels.
 constexpr double kLeastFinalsSeconds = 0.2;
+/// Records of earlier sessions that a cost model learns from at most.
+constexpr size_t kRecordsToLearn = 512;
 /// A number that no candidate has.
 constexpr uint64_t kReferenceId = UINT64_MAX;
 
@@ -42,9 +44,8 @@ void note(Reasons& reasons, const Diagnostic& error) {
   if (count++ == 0) message = error.message;
 }
 
-}  // namespace
-
-struct TuningSession::Impl {
+/// The one implementation.
+struct RunningSession final : TuningSession {
   struct Trial {
     int64_t index = 0;
     std::string trace, decisions;
@@ -67,8 +68,8 @@ struct TuningSession::Impl {
   SessionOptions options;
   std::shared_ptr<Database> database;
   std::string target;
-  TaskProgress progress;
-  KnownResults known;
+  TaskProgress so_far;
+  std::shared_ptr<KnownResults> known;  // which strategies ask, too
   std::shared_ptr<Arguments> arguments;
   std::unique_ptr<MeasurePipeline> pipeline;
   Clock::time_point started = Clock::now();
@@ -89,13 +90,21 @@ struct TuningSession::Impl {
   TuneProgress status;
   TuneResult outcome;
 
-  Impl(TuneTask searched, SessionOptions asked, std::shared_ptr<Database> kept)
+  RunningSession(TuneTask searched, SessionOptions asked, std::shared_ptr<Database> kept)
       : task(std::move(searched)),
         options(std::move(asked)),
         database(std::move(kept)),
         target(options.target.str()),
-        progress(options.trials, options.stops),
-        known(database, key(), task.module, task.relatives, options.host, options.versions) {}
+        so_far(options.trials, options.stops),
+        known(std::make_shared<KnownResults>(database, SessionKey{task.workload, target, task.space, options.seed},
+                                             task.module, task.relatives, options.host, options.versions)) {}
+
+  Status step(double seconds) override;
+  bool finished() const override { return status.phase == "done"; }
+  void cancel() override;
+  void close() override { pipeline.reset(); }
+  TuneProgress progress() const override;
+  const TuneResult& result() const override { return outcome; }
 
   Status open();
   Status resume();
@@ -127,18 +136,17 @@ struct TuningSession::Impl {
     if (options.seconds <= 0) return kInfinity;
     return options.seconds - std::min(kFinalsSeconds, kFinalsShare * options.seconds) - seconds_since(started);
   }
-  SessionKey key() const { return {task.workload, target, task.space, options.seed}; }
 };
 
-Status TuningSession::Impl::open() {
+Status RunningSession::open() {
   status.total = options.trials;
   status.best_seconds = kInfinity;
   status.phase = "reference";
   TW_RETURN_IF_ERROR(database->commit_workload(task.workload, task.name, task.script, task.sizes));
   TW_RETURN_IF_ERROR(resume());
   TW_TRY(compared, had_finals());
-  progress.look_whether_to_stop();
-  if (compared && !progress.wants_more()) return settle(progress.end_reason());
+  so_far.look_whether_to_stop();
+  if (compared && !so_far.wants_more()) return settle(so_far.end_reason());
   TW_RETURN_IF_ERROR(begin_strategy());
   {
     const Spending spending(status.seconds, "inputs");
@@ -154,26 +162,26 @@ Status TuningSession::Impl::open() {
   return Ok{};
 }
 
-Status TuningSession::Impl::resume() {
-  TW_TRY(records, known.open(options.fresh));
+Status RunningSession::resume() {
+  TW_TRY(records, known->open(options.fresh));
   for (const Record& record : records) {
     ++status.outcomes[record.outcome];
     last_record = std::max(last_record, record.id);
-    const bool is_best = progress.known(record.is_ok() ? record.median() : kInfinity);
+    const bool is_best = so_far.known(record.is_ok() ? record.median() : kInfinity);
     if (record.is_ok()) note_good(record.index, {record.id, record.median(), record.trace, {}}, is_best);
   }
-  status.earlier = status.trials = progress.trials();
+  status.earlier = status.trials = so_far.trials();
   return Ok{};
 }
 
 /// The best of what is known were timed against one another.
-Result<bool> TuningSession::Impl::had_finals() {
+Result<bool> RunningSession::had_finals() {
   if (good.empty()) return true;
   TW_TRY(earlier, database->finals(task.workload, target));
   return earlier && earlier->last_record >= last_record;
 }
 
-void TuningSession::Impl::note_good(int64_t index, Finalist candidate, bool is_best) {
+void RunningSession::note_good(int64_t index, Finalist candidate, bool is_best) {
   if (is_best) {
     status.best_seconds = candidate.seconds;
     status.best_index = index;
@@ -183,7 +191,7 @@ void TuningSession::Impl::note_good(int64_t index, Finalist candidate, bool is_b
 }
 
 /// Of those that will not be in the finals, what they would need there.
-void TuningSession::Impl::forget_slow() {
+void RunningSession::forget_slow() {
   if (good.size() % 64 != 0) return;
   std::vector<double> times;
   for (const auto& [index, candidate] : good) times.push_back(candidate.seconds);
@@ -194,9 +202,9 @@ void TuningSession::Impl::forget_slow() {
 }
 
 /// Where the time is over: what is under way is not waited for.
-Status TuningSession::Impl::look_at_the_clock() {
-  if (progress.stop_reason().empty() && seconds_left() <= 0) progress.stop("seconds");
-  if (progress.stop_reason() != "seconds" || dropped) return Ok{};
+Status RunningSession::look_at_the_clock() {
+  if (so_far.stop_reason().empty() && seconds_left() <= 0) so_far.stop("seconds");
+  if (so_far.stop_reason() != "seconds" || dropped) return Ok{};
   if (status.phase == "finals" && seconds_since(started) <= options.seconds) return Ok{};
   dropped = true;
   pipeline->drop();
@@ -211,7 +219,7 @@ Status TuningSession::Impl::look_at_the_clock() {
 
 /// What it gives, for which this thread waits.
 template <class Poll>
-auto TuningSession::Impl::while_waiting(Poll poll) {
+auto RunningSession::while_waiting(Poll poll) {
   const Activities before = pipeline->activities();
   auto done = poll();
   const Activities after = pipeline->activities();
@@ -223,14 +231,14 @@ auto TuningSession::Impl::while_waiting(Poll poll) {
   return done;
 }
 
-Status TuningSession::Impl::begin_strategy() {
+Status RunningSession::begin_strategy() {
   const Spending spending(status.seconds, "drawing");
   TW_TRY(spaces, task.context.space_generator->generate_design_space(task.module));
   // Whole batches, of which the first may be a short one, so that a session with more trials goes on with the same
   // candidates.
   const int64_t trials = options.trials + 2 * options.batch;
   TuningPlan plan{trials, options.batch, std::move(spaces), nullptr, task.cost_model};
-  plan.database = known.for_strategies();
+  plan.database = known;
   // What was meant for registers and does not fit is never the fastest: no time is spent on building it.
   plan.refuse = [this](const MeasureCandidate& candidate) -> Status {
     const Result<Ref<Module>>& made = lower_once(candidate.schedule.module());
@@ -243,9 +251,10 @@ Status TuningSession::Impl::begin_strategy() {
   return Ok{};
 }
 
-Status TuningSession::Impl::learn_from_earlier() {
+Status RunningSession::learn_from_earlier() {
   if (!task.cost_model) return Ok{};
-  TW_TRY(records, known.for_models());
+  TW_TRY(records, known->earlier());
+  if (records.size() > kRecordsToLearn) records.erase(records.begin(), records.end() - kRecordsToLearn);
   Batch learned;
   for (const Record& record : records) {
     auto again = replayed(task.module, record.trace);
@@ -258,7 +267,7 @@ Status TuningSession::Impl::learn_from_earlier() {
   return task.cost_model->update(task.context, learned.candidates, learned.results);
 }
 
-const Result<Ref<Module>>& TuningSession::Impl::lower_once(const Ref<Module>& module) {
+const Result<Ref<Module>>& RunningSession::lower_once(const Ref<Module>& module) {
   auto found = lowered.find(module.get());
   if (found == lowered.end()) {
     const Spending spending(status.seconds, "lowering");
@@ -267,13 +276,13 @@ const Result<Ref<Module>>& TuningSession::Impl::lower_once(const Ref<Module>& mo
   return found->second.made;
 }
 
-bool TuningSession::Impl::may_draw() const {
+bool RunningSession::may_draw() const {
   // Where the kernel has the whole machine, drawing waits until nothing is being measured.
   if (pipeline->cpu_plan().exclusive && !in_flight.empty()) return false;
-  return progress.due(told_ahead()) == 0 || batches.front().missing == 0;
+  return so_far.due(told_ahead()) == 0 || batches.front().missing == 0;
 }
 
-Status TuningSession::Impl::tell(const Batch& batch) {
+Status RunningSession::tell(const Batch& batch) {
   if (task.cost_model) {
     const Spending spending(status.seconds, "learning");
     TW_RETURN_IF_ERROR(task.cost_model->update(task.context, batch.candidates, batch.results));
@@ -282,18 +291,18 @@ Status TuningSession::Impl::tell(const Batch& batch) {
   return task.context.search_strategy->notify_runner_results(batch.candidates, batch.results);
 }
 
-Status TuningSession::Impl::draw_batch() {
-  if (progress.due(told_ahead()) > 0) {
+Status RunningSession::draw_batch() {
+  if (so_far.due(told_ahead()) > 0) {
     TW_RETURN_IF_ERROR(tell(batches.front()));
-    progress.reported(std::ssize(batches.front().candidates));
+    so_far.reported(std::ssize(batches.front().candidates));
     batches.pop_front();
     ++told;
   }
   std::optional<Spending> spending(std::in_place, status.seconds, "drawing");
   TW_TRY(drawn, task.context.search_strategy->generate_measure_candidates());
   spending.reset();
-  progress.sampled(drawn ? std::optional(std::ssize(*drawn)) : std::nullopt);
-  if (progress.is_exhausted() || drawn->empty()) return Ok{};
+  so_far.sampled(drawn ? std::optional(std::ssize(*drawn)) : std::nullopt);
+  if (so_far.is_exhausted() || drawn->empty()) return Ok{};
   Batch& batch = batches.emplace_back();
   batch.candidates = std::move(*drawn);
   batch.results.resize(batch.candidates.size());
@@ -303,32 +312,32 @@ Status TuningSession::Impl::draw_batch() {
 }
 
 /// Of the batch that was drawn last.
-Status TuningSession::Impl::begin_trial(size_t place) {
+Status RunningSession::begin_trial(size_t place) {
   Batch& batch = batches.back();
   int64_t index = next_index++;
   const schedule::Schedule& schedule = batch.candidates[place].schedule;
   std::string trace = schedule.trace().as_json();
-  if (auto before = known.take(trace)) {
+  if (auto before = known->take(trace)) {
     batch.results[place] = result_of(*before);
     return Ok{};
   }
-  TW_TRY(earlier, known.of_others(schedule.module()));
+  TW_TRY(earlier, known->of_others(schedule.module()));
   if (earlier) {
     // No trial: it takes part in the finals as what it is, a record of another session.
     batch.results[place] = result_of(*earlier);
     const double seconds = earlier->median();
-    note_good(index, {earlier->id, seconds, earlier->trace, {}}, progress.beats(seconds));
+    note_good(index, {earlier->id, seconds, earlier->trace, {}}, so_far.beats(seconds));
     return Ok{};
   }
-  if (progress.is_used_up()) {
+  if (so_far.is_used_up()) {
     batch.results[place].error_msg = "not measured: all trials are used up";
     return Ok{};
   }
-  index = known.number(index);
+  index = known->number(index);
   const auto id = static_cast<uint64_t>(index);
   std::string decisions = decisions_json(trace);
   in_flight.emplace(id, Trial{index, std::move(trace), std::move(decisions), told + batches.size() - 1, place});
-  progress.submitted();
+  so_far.submitted();
   ++batch.missing;
   const Result<Ref<Module>>& made = lower_once(schedule.module());
   if (made.ok()) {
@@ -345,12 +354,12 @@ Status TuningSession::Impl::begin_trial(size_t place) {
   return take(failed);
 }
 
-Status TuningSession::Impl::refill() {
+Status RunningSession::refill() {
   // One batch at a time: a step must stay short, or the caller does not come to show progress.
-  return progress.wants_more() && may_draw() ? draw_batch() : Status(Ok{});
+  return so_far.wants_more() && may_draw() ? draw_batch() : Status(Ok{});
 }
 
-Status TuningSession::Impl::take_reference(const Measured& measured) {
+Status RunningSession::take_reference(const Measured& measured) {
   if (measured.outcome == Outcome::kCanceled) return Ok{};
   if (measured.is_ok()) {
     status.reference_seconds = measured.median();
@@ -366,7 +375,7 @@ Status TuningSession::Impl::take_reference(const Measured& measured) {
   return reference_failure(task.name, measured);
 }
 
-Status TuningSession::Impl::take(const Measured& measured) {
+Status RunningSession::take(const Measured& measured) {
   if (measured.id == kReferenceId) return take_reference(measured);
   if (FinalRound::is_finalist(measured.id)) {
     TW_TRY(goes_on, finals->take(measured));
@@ -377,7 +386,7 @@ Status TuningSession::Impl::take(const Measured& measured) {
   Trial trial = std::move(it->second);
   in_flight.erase(it);
   if (measured.outcome == Outcome::kCanceled) {
-    progress.dropped();
+    so_far.dropped();
     return Ok{};
   }
   Record record = record_of(trial.trace, trial.decisions, measured.check.largest);
@@ -390,12 +399,12 @@ Status TuningSession::Impl::take(const Measured& measured) {
   --batch.missing;
   auto committed = [&] {
     const Spending spending(status.seconds, "recording");
-    return database->commit(record, {task.space, known.state()});
+    return database->commit(record, {task.space, known->state()});
   }();
   if (!committed.ok()) return std::move(committed.error());
   last_record = std::max(last_record, *committed);
-  const bool is_best = progress.measured(record.is_ok() ? record.median() : kInfinity);
-  status.trials = progress.trials();
+  const bool is_best = so_far.measured(record.is_ok() ? record.median() : kInfinity);
+  status.trials = so_far.trials();
   ++status.outcomes[record.outcome];
   if (!measured.is_ok() && measured.outcome != Outcome::kSlowStopped) note_failure(measured.error);
   if (measured.build_seconds > 0) build_seconds.push_back(measured.build_seconds);
@@ -405,7 +414,7 @@ Status TuningSession::Impl::take(const Measured& measured) {
   return Ok{};
 }
 
-Record TuningSession::Impl::record_of(const std::string& trace, const std::string& decisions, double largest) const {
+Record RunningSession::record_of(const std::string& trace, const std::string& decisions, double largest) const {
   Record record;
   record.workload = task.workload;
   record.target = target;
@@ -421,7 +430,7 @@ Record TuningSession::Impl::record_of(const std::string& trace, const std::strin
   return record;
 }
 
-Status TuningSession::Impl::begin_finals() {
+Status RunningSession::begin_finals() {
   std::vector<Finalist> fastest;
   for (const auto& [index, candidate] : good) fastest.push_back(candidate);
   std::stable_sort(fastest.begin(), fastest.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
@@ -448,8 +457,8 @@ Status TuningSession::Impl::begin_finals() {
   return goes_on ? Status(Ok{}) : end_finals({});
 }
 
-Status TuningSession::Impl::end_finals(const FinalsResult& result) {
-  const std::string& reason = progress.stop_reason();
+Status RunningSession::end_finals(const FinalsResult& result) {
+  const std::string& reason = so_far.stop_reason();
   if (reason == "canceled") return settle(reason);
   TW_RETURN_IF_ERROR(finals->end(result));
   outcome.object = finals->object();
@@ -461,15 +470,15 @@ Status TuningSession::Impl::end_finals(const FinalsResult& result) {
   return Ok{};
 }
 
-Status TuningSession::Impl::finish_search() {
-  if (progress.stop_reason().empty() && seconds_left() <= 0) progress.stop("seconds");
-  progress.stop(progress.end_reason());
+Status RunningSession::finish_search() {
+  if (so_far.stop_reason().empty() && seconds_left() <= 0) so_far.stop("seconds");
+  so_far.stop(so_far.end_reason());
   TW_TRY(compared, had_finals());
-  const std::string& reason = progress.stop_reason();
+  const std::string& reason = so_far.stop_reason();
   return reason == "canceled" || compared ? settle(reason) : begin_finals();
 }
 
-Status TuningSession::Impl::settle(const std::string& reason) {
+Status RunningSession::settle(const std::string& reason) {
   outcome.stop_reason = reason;
   TW_TRY(best, database->best(task.workload, target));
   outcome.best = best;
@@ -482,64 +491,45 @@ Status TuningSession::Impl::settle(const std::string& reason) {
   return began ? task.context.search_strategy->post_tuning() : Status(Ok{});
 }
 
-TuningSession::TuningSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-TuningSession::~TuningSession() = default;
-
-Result<std::unique_ptr<TuningSession>> TuningSession::start(TuneTask task, SessionOptions options,
-                                                            std::shared_ptr<Database> database) {
-  auto impl = std::make_unique<Impl>(std::move(task), std::move(options), std::move(database));
-  if (std::shared_ptr<CostModel>& model = impl->task.cost_model) {
-    auto tell = [to = impl.get()](const Diagnostic& error) { to->note_failure(error); };
-    model = std::make_shared<ForgivingModel>(std::move(model), std::move(tell));
-  }
-  TW_RETURN_IF_ERROR(impl->open());
-  return std::unique_ptr<TuningSession>(new TuningSession(std::move(impl)));
-}
-
-Status TuningSession::step(double seconds) {
-  Impl& t = *impl_;
+Status RunningSession::step(double seconds) {
   if (finished()) return Ok{};
   const Clock::time_point start = Clock::now();
-  const AwayFromMeasuring away(t.pipeline->cpu_plan());
+  const AwayFromMeasuring away(pipeline->cpu_plan());
   while (!finished()) {
     const double left = seconds - seconds_since(start);
     if (left <= 0) return Ok{};
     auto wait = std::chrono::milliseconds(static_cast<int64_t>(std::clamp(left, 0.001, 0.05) * 1000));
-    const bool is_final = t.status.phase == "finals";
-    if (is_final && !t.finals->is_building()) {
-      auto result = t.while_waiting([&] { return t.pipeline->poll_finals(wait); });
-      if (result) TW_RETURN_IF_ERROR(t.end_finals(*result));
+    const bool is_final = status.phase == "finals";
+    if (is_final && !finals->is_building()) {
+      auto result = while_waiting([&] { return pipeline->poll_finals(wait); });
+      if (result) TW_RETURN_IF_ERROR(end_finals(*result));
       continue;
     }
-    TW_RETURN_IF_ERROR(t.look_at_the_clock());
+    TW_RETURN_IF_ERROR(look_at_the_clock());
     if (!is_final) {
-      TW_RETURN_IF_ERROR(t.refill());
-      if (t.progress.wants_more() && t.may_draw()) wait = std::chrono::milliseconds(0);
+      TW_RETURN_IF_ERROR(refill());
+      if (so_far.wants_more() && may_draw()) wait = std::chrono::milliseconds(0);
     }
-    for (const Measured& measured : t.while_waiting([&] { return t.pipeline->poll(wait); })) {
-      TW_RETURN_IF_ERROR(t.take(measured));
+    for (const Measured& measured : while_waiting([&] { return pipeline->poll(wait); })) {
+      TW_RETURN_IF_ERROR(take(measured));
     }
-    if (auto failure = t.pipeline->failure()) return *failure;
-    if (!is_final && t.pipeline->outstanding() == 0 && !t.progress.wants_more()) {
-      TW_RETURN_IF_ERROR(t.finish_search());
+    if (auto failure = pipeline->failure()) return *failure;
+    if (!is_final && pipeline->outstanding() == 0 && !so_far.wants_more()) {
+      TW_RETURN_IF_ERROR(finish_search());
     }
   }
   return Ok{};
 }
 
-bool TuningSession::finished() const { return impl_->status.phase == "done"; }
-
-void TuningSession::cancel() {
+void RunningSession::cancel() {
   if (finished()) return;
-  impl_->progress.stop("canceled");
-  if (impl_->pipeline) impl_->pipeline->cancel();
+  so_far.stop("canceled");
+  if (pipeline) pipeline->cancel();
 }
 
-void TuningSession::close() { impl_->pipeline.reset(); }
-
-TuneProgress TuningSession::progress() const {
-  TuneProgress copy = impl_->status;
-  const DrawCounts drawn = impl_->task.context.search_strategy->draw_counts();
+TuneProgress RunningSession::progress() const {
+  TuneProgress copy = status;
+  const DrawCounts drawn = task.context.search_strategy->draw_counts();
   copy.attempts = drawn.attempts;
   copy.duplicates = drawn.duplicates;
   copy.refusals = drawn.refused;
@@ -548,15 +538,26 @@ TuneProgress TuningSession::progress() const {
     auto [place, is_new] = copy.failures.emplace(code, reason);
     if (!is_new) place->second.first += reason.first;
   }
-  copy.elapsed = seconds_since(impl_->started);
-  if (!impl_->build_seconds.empty()) {
-    std::vector<double> sorted = impl_->build_seconds;
+  copy.elapsed = seconds_since(started);
+  if (!build_seconds.empty()) {
+    std::vector<double> sorted = build_seconds;
     std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
     copy.median_build_seconds = sorted[sorted.size() / 2];
   }
   return copy;
 }
 
-const TuneResult& TuningSession::result() const { return impl_->outcome; }
+}  // namespace
+
+Result<std::unique_ptr<TuningSession>> TuningSession::start(TuneTask task, SessionOptions options,
+                                                            std::shared_ptr<Database> database) {
+  auto session = std::make_unique<RunningSession>(std::move(task), std::move(options), std::move(database));
+  if (std::shared_ptr<CostModel>& model = session->task.cost_model) {
+    auto tell = [to = session.get()](const Diagnostic& error) { to->note_failure(error); };
+    model = std::make_shared<ForgivingModel>(std::move(model), std::move(tell));
+  }
+  TW_RETURN_IF_ERROR(session->open());
+  return std::unique_ptr<TuningSession>(std::move(session));
+}
 
 }  // namespace tilewright::search

@@ -122,22 +122,17 @@ class TuningSession {
  public:
   static Result<std::unique_ptr<TuningSession>> start(TuneTask task, SessionOptions options,
                                                       std::shared_ptr<Database> database);
-  ~TuningSession();
+  virtual ~TuningSession() = default;
 
   /// Works for at most about `seconds`. An error ends the search: the database or the helpers failed.
-  Status step(double seconds);
-  bool finished() const;
+  virtual Status step(double seconds) = 0;
+  virtual bool finished() const = 0;
   /// Stops measuring at once; what was measured is stored.
-  void cancel();
+  virtual void cancel() = 0;
   /// Ends the helper processes; progress and result stay.
-  void close();
-  TuneProgress progress() const;
-  const TuneResult& result() const;
-
- private:
-  struct Impl;
-  explicit TuningSession(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  virtual void close() = 0;
+  virtual TuneProgress progress() const = 0;
+  virtual const TuneResult& result() const = 0;
 };
 
 }  // namespace tilewright::search
