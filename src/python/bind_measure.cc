@@ -86,12 +86,9 @@ constexpr uint64_t kReference = UINT64_MAX;
 class PyPipeline {
  public:
   PyPipeline(const Ref<Module>& written, std::string function, const nb::object& arguments, nb::callable judge,
-             int64_t reduction_length, const Target& target, double reference_timeout)
+             int64_t reduction_length, const Target& target, const PipelineOptions& options)
       : function_(std::move(function)), target_(target), judge_(std::move(judge)) {
     arguments_ = unwrap(make_arguments(arguments, reduction_length));
-    PipelineOptions options;
-    options.threads = target_.num_cores;
-    options.reference_timeout = reference_timeout;
     GilReleased release;
     pipeline_ = unwrap(MeasurePipeline::start(arguments_, options));
     pipeline_->submit(unwrap(reference_candidate(kReference, written, target_, function_)));
@@ -146,9 +143,10 @@ class PyPipeline {
 
 void bind_measure(nb::module_& m) {
   nb::class_<PyPipeline>(m, "MeasurePipeline", "Builds and measures candidates of one program in helper processes.")
-      .def(nb::init<const Ref<Module>&, std::string, const nb::object&, nb::callable, int64_t, const Target&, double>(),
+      .def(nb::init<const Ref<Module>&, std::string, const nb::object&, nb::callable, int64_t, const Target&,
+                    const PipelineOptions&>(),
            nb::kw_only(), "written"_a, "function"_a, "arguments"_a, "judge"_a, "reduction_length"_a, "target"_a,
-           "reference_timeout"_a)
+           "options"_a)
       .def("submit", &PyPipeline::submit, "scheduled"_a, "Takes a candidate on; gives its number.")
       .def("poll", &PyPipeline::poll, "seconds"_a,
            "(number, outcome, seconds, error) of what is done; waits for the first at most so long.",

@@ -57,6 +57,9 @@ void bind_task_progress(nb::module_& m) {
 }
 
 void bind_session(nb::module_& m) {
+  nb::class_<RaceRules>(m, "RaceRules", "How often a candidate is called.")
+      .def_static("steady", &RaceRules::steady, "slices"_a, "calls"_a, "seconds"_a, "budget"_a,
+                  "Times every candidate alike: so many slices of so many calls and seconds at least.");
   bind_options<PipelineOptions>(m, "How candidates are built and measured.");
   bind_options<SessionOptions>(m, "When a search ends, and what its records say.");
   bind_options<TuneTask>(m, "What is searched for.");

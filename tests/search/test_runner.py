@@ -25,9 +25,7 @@ from tilewright.meta_schedule import (
     TensorInfo,
 )
 from tilewright.meta_schedule.evaluator import evaluate
-from tilewright.meta_schedule.runner import Reference
-from tilewright.meta_schedule.runner.local_runner import compare_results, default_alloc_argument, load_artifact
-from tilewright.script import tir as T
+from tilewright.meta_schedule.runner.local_runner import default_alloc_argument
 
 QUICK = EvaluatorConfig(number=1, repeat=2, min_repeat_ms=0)
 
@@ -170,36 +168,3 @@ def test_kinds(monkeypatch):
     for use in (config.connect_tracker, config.connect_server, lambda: config.count_num_servers(allow_missing=False)):
         with pytest.raises(tw.ResourceError):
             use()
-
-
-def test_results_are_compared(artifact, tmp_path):
-    fine, wrong = add_one(artifact), add_one(artifact)
-    other = artifact(tw.ir.IRModule({"main": scaled()}), *fine.args_info)
-    reference = Reference(wrong.artifact_path, 1)
-    inputs = [RunnerInput(each.artifact_path, "llvm", fine.args_info, reference) for each in (fine, other)]
-    right, refused = run(LocalRunner(evaluator_config=QUICK), *inputs)
-    assert right.error_msg is None
-    assert "computes something else" in refused.error_msg
-    infos = [info.as_json() for info in fine.args_info]
-    compare_results(load_artifact(fine.artifact_path), reference, infos)
-    with pytest.raises(tw.ScheduleError) as error:
-        compare_results(load_artifact(other.artifact_path), reference, infos)
-    assert error.value.code == "runner/wrong-result"
-    broken = Reference(str(tmp_path / "missing.o"), 1)
-    (failed,) = run(LocalRunner(), RunnerInput(fine.artifact_path, "llvm", fine.args_info, broken))
-    assert failed.error_msg.startswith("LocalRunner: the program as it was written cannot be run")
-    # Arguments of one's own making are not those of the reference.
-    own = LocalRunner(evaluator_config=QUICK, f_alloc_argument=default_alloc_argument)
-    assert not own.compares
-    assert run(own, inputs[1])[0].error_msg is None
-
-
-def scaled() -> tw.ir.PrimFunc:
-    @T.prim_func
-    def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
-        for i in range(64):
-            with T.block("B"):
-                vi = T.axis.spatial(64, i)
-                B[vi] = A[vi] * A[0]
-
-    return main

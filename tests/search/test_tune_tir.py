@@ -129,6 +129,27 @@ def test_records_say_who_measured(tmp_path, measures):
     assert [record.origin for record in pruned.get_all_tuning_records()] == [Origin.here()]
 
 
+def test_a_pipeline_measures_as_often_as_the_runner_in_its_place(tmp_path):
+    config = EvaluatorConfig(number=5, repeat=3, min_repeat_ms=2)
+    database = tune(Product, tmp_path, LocalRunner(evaluator_config=config), database="memory")
+    records = database.get_all_tuning_records()
+    assert len(records) == 6 and {len(record.run_secs) for record in records} == {3}
+
+
+def test_a_subclass_of_the_runner_is_called(tmp_path):
+    class Counting(LocalRunner):
+        seen = 0
+
+        def run(self, runner_inputs):
+            self.seen += len(runner_inputs)
+            return super().run(runner_inputs)
+
+    counting = Counting(evaluator_config=EvaluatorConfig(number=1, min_repeat_ms=0))
+    database = tune(Product, tmp_path, counting, database="memory")
+    counting.close()
+    assert counting.seen == len(database) == 6
+
+
 def test_records_of_others_say_what_those_said(tmp_path):
     class Elsewhere(ms.Runner):
         def run(self, runner_inputs):

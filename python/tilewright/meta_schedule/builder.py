@@ -104,6 +104,8 @@ class LocalBuilder(Builder):
         self.max_workers = max_workers or cpu_count(logical=True)
         self.timeout_sec = timeout_sec
         self._functions = (f_build or default_build, f_export or default_export)
+        #: whether nothing of the user's is called
+        self.is_plain = not (f_build or f_export or initializer) and type(self).build is LocalBuilder.build
         self._workers = [Worker(initializer) for _ in range(self.max_workers)]
         self._free: SimpleQueue[Worker] = SimpleQueue()
         for worker in self._workers:

@@ -6,7 +6,8 @@ with the program as it was written, and share processes that are replaced when t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright import _core, ir
@@ -34,18 +35,39 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
     Args:
         max_workers: processes that build what does not go through the pipeline.
         seconds: that the session may take; None for no limit.
+        parts: a builder and a runner that call nothing of the user's: it measures as often and as long as these would,
+            instead of racing candidates against the fastest, and hands them what does not go through the pipeline.
     """
 
-    def __init__(self, max_workers: int | None = None, *, seconds: float | None = None) -> None:
-        self._max_workers, self._seconds = max_workers, seconds
+    def __init__(
+        self,
+        max_workers: int | None = None,
+        *,
+        seconds: float | None = None,
+        parts: tuple[LocalBuilder, LocalRunner] | None = None,
+    ) -> None:
+        self._max_workers, self._seconds, self._parts = max_workers, seconds, parts
         self._lanes: dict[int, _Lane | None] = {}  # by the identity of their contexts
         self._contexts: list[Any] = []  # kept, so that no other one has the identity of one that is gone
         self._current: _Lane | None = None
         self._plain: tuple[LocalBuilder, LocalRunner] | None = None
 
+    @classmethod
+    @contextlib.contextmanager
+    def over(cls, builder: Builder, runner: Runner, seconds: float | None) -> Iterator[tuple[Builder, Runner]]:
+        """A builder and a runner, or the pipeline that does what they would do, which ends with the body."""
+        parts: Any = builder, runner
+        if all(getattr(part, "is_plain", False) for part in parts):
+            with contextlib.closing(cls(seconds=seconds, parts=parts)) as both:
+                yield both, both
+        else:
+            yield builder, runner
+
     @property
     def plain(self) -> tuple[LocalBuilder, LocalRunner]:
         """What the other programs are built and measured with."""
+        if self._parts is not None:
+            return self._parts
         if self._plain is None:
             self._plain = LocalBuilder(max_workers=self._max_workers), LocalRunner()
         return self._plain
@@ -57,7 +79,7 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
             tilewright.InternalError: the program as it was written computes something else than it should.
         """
         if id(context) not in self._lanes:
-            self._lanes[id(context)] = _lane_of(context, self._seconds)
+            self._lanes[id(context)] = _lane_of(context, self._seconds, self._parts)
             self._contexts.append(context)
         self._current = self._lanes[id(context)]
         return self._current is not None
@@ -157,7 +179,9 @@ class _Lane:
         self.pipeline.close()
 
 
-def _lane_of(context: Any, seconds: float | None) -> _Lane | None:
+def _lane_of(
+    context: Any, seconds: float | None, parts: tuple[LocalBuilder, LocalRunner] | None = None
+) -> _Lane | None:
     function = next(iter(context.mod.functions.values())) if len(context.mod.functions) == 1 else None
     # Programs whose parameters may get another layout are called otherwise than as they were written.
     kind = None if context.target is None else context.target.kind
@@ -175,6 +199,22 @@ def _lane_of(context: Any, seconds: float | None) -> _Lane | None:
         judge=expectations.judge,
         reduction_length=task.reduction_length,
         target=context.target,
-        reference_timeout=min(REFERENCE_DEADLINE, REFERENCE_DEADLINE if seconds is None else seconds),
+        options=_core.PipelineOptions(
+            threads=context.target.num_cores,
+            reference_timeout=min(REFERENCE_DEADLINE, REFERENCE_DEADLINE if seconds is None else seconds),
+            **({} if parts is None else _as_these(*parts)),
+        ),
     )
     return _Lane(pipeline)
+
+
+def _as_these(builder: LocalBuilder, runner: LocalRunner) -> dict[str, Any]:
+    """How a pipeline measures as often and as long as a builder and a runner."""
+    config, seconds = runner.evaluator_config, runner.timeout_sec
+    return {
+        "builders": builder.max_workers,
+        "build_timeout": builder.timeout_sec,
+        "run_timeout": seconds,
+        "cold": config.enable_cpu_cache_flush,
+        "race": _core.RaceRules.steady(config.repeat, config.number, config.min_repeat_ms * 1e-3, seconds / 2),
+    }

@@ -8,7 +8,6 @@ import logging
 import math
 import numbers
 import os
-import shutil
 import statistics
 import sys
 import time
@@ -25,14 +24,13 @@ import numpy as np
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.meta_schedule import answers
-from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
-from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
+from tilewright.meta_schedule.arg_info import as_arg_info
+from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 from tilewright.meta_schedule.database.database import Database
 from tilewright.meta_schedule.measure_callback import AddToDatabase, MeasureCallback, apply_all, tell_how_often
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
-from tilewright.meta_schedule.runner.local_runner import LocalRunner
-from tilewright.meta_schedule.runner.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.meta_schedule.session_journal import SessionJournal, Untold
 from tilewright.meta_schedule.stops import Stops
 from tilewright.search.interrupts import Interrupts
@@ -85,11 +83,6 @@ class TaskRecord:
     builder_results: list[BuilderResult] | None = None
     runner_futures: list[RunnerFuture] | None = None
 
-    @functools.cached_property
-    def args_info(self) -> list[ArgInfo]:
-        """What the program as it was written is called with; those with another layout are called otherwise."""
-        return ArgInfo.from_entry_func(self.ctx.mod)
-
     @property
     def best_ms(self) -> float:
         """Of the best trial; 1e9 without one."""
@@ -139,7 +132,6 @@ class TaskScheduler(ABC):
         self._interrupts = Interrupts()
         self._pipeline: MeasuringPipeline | None = None
         self._ranking: Any = None  # the cost model, as strategies ask it
-        self._references: dict[int, Reference | None] = {}
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
         self._progress: list[_core.TaskProgress] = []  # of each task
         self._told = answers.Told()
@@ -205,7 +197,6 @@ class TaskScheduler(ABC):
         self.measure_callbacks = list(measure_callbacks)
         started = time.monotonic()
         self._interrupts = interrupts = Interrupts()
-        self._pipeline = builder if isinstance(builder, MeasuringPipeline) else None
         sent = 0
 
         def is_late() -> bool:
@@ -214,7 +205,7 @@ class TaskScheduler(ABC):
         def may_draw(task_id: int) -> bool:
             strategy = getattr(self.tasks[task_id].ctx, "search_strategy", None)
             return (
-                isinstance(builder, MeasuringPipeline)
+                self._pipeline is not None
                 and self.remaining_tasks == 1
                 and self._progress[task_id].wants_more
                 and sent < max_trials_global
@@ -223,8 +214,10 @@ class TaskScheduler(ABC):
                 and bool(getattr(strategy, "takes_parts", False))
             )
 
-        self._may_draw, self._draw = may_draw, lambda task_id: self._draw_batch(task_id, builder, runner)
-        with _kept(database):
+        self._may_draw = may_draw
+        with _kept(database), MeasuringPipeline.over(builder, runner, max_seconds) as (builder, runner):
+            self._pipeline = builder if isinstance(builder, MeasuringPipeline) else None
+            self._draw = lambda task_id: self._draw_batch(task_id, builder, runner)
             try:
                 with interrupts, interrupts.raised():
                     rules = [(stops or Stops()).of(task) for task in tasks]
@@ -245,10 +238,9 @@ class TaskScheduler(ABC):
                 _LOGGER.warning("interrupted; what was measured is kept")
             self.stop_reason = "canceled" if interrupts.seen else self.stop_reason or "trials"
             self._finish(interrupts.seen)
-            if isinstance(builder, MeasuringPipeline):
-                for task_id, task in enumerate(self.tasks):
-                    if (failure := builder.failure_of(task.ctx)) is not None:
-                        self._failures.setdefault(task_id, failure)
+            for task_id, task in enumerate(self.tasks):
+                if self._pipeline is not None and (failure := self._pipeline.failure_of(task.ctx)) is not None:
+                    self._failures.setdefault(task_id, failure)
             if len(self._failures) == len(self.tasks) and all(task.best_ms >= FAILED_MS for task in self.tasks):
                 raise next(iter(self._failures.values()))
 
@@ -366,38 +358,20 @@ class TaskScheduler(ABC):
         journal = self._journals.get(task_id)
         known = [None if journal is None else journal.take(candidate) for candidate in candidates]
         fresh = [candidate for candidate, before in zip(candidates, known, strict=True) if before is None]
-        if fresh and isinstance(builder, MeasuringPipeline):
+        if fresh and self._pipeline is not None:
+            work_on = functools.partial(self._pipeline.work_on, task.ctx)
             with Profiler.timeit("StartPipeline"):
-                self._attempt(task_id, "the program as it was written", functools.partial(builder.work_on, task.ctx))
+                self._attempt(task_id, "the program as it was written", work_on)
             if task.is_terminated:
                 return None
         with Profiler.timeit("SendToBuilder"):
             built = _build(builder, fresh, task.ctx.target) if fresh else []
         with Profiler.timeit("SendToRunner"):
-            reference = self._reference_of(task, builder, runner) if fresh else None
-            futures = _run(runner, task, fresh, built, reference)
+            futures = _run(runner, task, fresh, built)
         sent = zip(built, futures, strict=True)
         pairs = [next(sent) if before is None else (before[0], _future_of(before[1])) for before in known]
         progress.submitted(len(candidates))
         return candidates, [each for each, _ in pairs], [future for _, future in pairs]
-
-    def _reference_of(self, task: TaskRecord, builder: Builder, runner: Runner) -> Reference | None:
-        """The program as it was written, built at the first batch, where the runner compares results."""
-        if isinstance(builder, MeasuringPipeline):
-            if builder.work_on(task.ctx):
-                return None
-            builder, runner = builder.plain
-        if not (isinstance(builder, LocalBuilder) and isinstance(runner, LocalRunner) and runner.compares):
-            return None
-        if id(task) not in self._references:
-            try:
-                assert task.args_info
-                self._references[id(task)] = build_reference(builder, task.ctx.mod, task.ctx.target)
-            except Exception:  # such as sizes that are not constant
-                self._references[id(task)] = None
-            if self._references[id(task)] is None:
-                _LOGGER.warning("%r: results are not compared: it has no kernel as it was written", task.ctx.task_name)
-        return self._references[id(task)]
 
     def _finish(self, interrupted: bool) -> None:
         self._may_draw = lambda task_id: False
@@ -424,9 +398,6 @@ class TaskScheduler(ABC):
                 _LOGGER.error("%s: post_tuning() of its strategy raised %s", _name_of(task_id, task), said)
                 _LOGGER.debug("%s", traceback.format_exc())
         tell_how_often(self._raised, self.measure_callbacks, _LOGGER)
-        for reference in self._references.values():
-            if reference is not None:
-                shutil.rmtree(Path(reference.artifact_path).parent, ignore_errors=True)
 
     def join_running_task(self, task_id: int) -> list[RunnerResult]:
         """Waits for the batch of a task, and tells strategy and callbacks of it.
@@ -660,20 +631,11 @@ def _build(builder: Builder, candidates: Sequence[Any], target: Any) -> list[Bui
     return answers.from_builder(builder, inputs)
 
 
-def build_reference(builder: Builder, mod: ir.IRModule, target: Any) -> Reference | None:
-    """The program as it was written, to compare results with; None where it cannot be built."""
-    functions = [f for f in mod.functions.values() if isinstance(f, ir.PrimFunc)]
-    length = max(int(_core.analyze_workload(function)["reduction_length"]) for function in functions)
-    (built,) = builder.build([BuilderInput(mod, target)])
-    return None if built.artifact_path is None else Reference(built.artifact_path, length)
-
-
 def _run(
     runner: Runner,
     task: TaskRecord,
     candidates: Sequence[Any],
     results: Sequence[BuilderResult],
-    reference: Reference | None,
 ) -> list[RunnerFuture]:
     """A future for each candidate; of those that were not built, one that says so."""
     target = task.ctx.target
@@ -685,8 +647,7 @@ def _run(
         if built.error_msg is None and built.artifact_path is not None:
             places.append(len(futures) - 1)
             infos = [as_arg_info(info) for info in candidate.args_info or ()]
-            same = reference is not None and infos == task.args_info
-            inputs.append(RunnerInput(built.artifact_path, device, infos, reference if same else None))
+            inputs.append(RunnerInput(built.artifact_path, device, infos))
     for place, future in zip(places, answers.from_runner(runner, inputs), strict=True):
         futures[place] = future
     return futures

@@ -66,7 +66,8 @@ def tune_tasks(
         max_trials_global: of all tasks.
         max_trials_per_task: of each; by default as many as of all.
         num_trials_per_iter: how many candidates a batch has.
-        builder: or its kind. Where both are "local", candidates are built while others are being measured.
+        builder: or its kind. Where both are "local", or call no functions of yours, candidates are built while others
+            are being measured, and compared with the program as it was written.
         runner: or its kind.
         database: or its kind: "json", "memory", "sqlite"; or as of :func:`tilewright.tune`.
         cost_model: or its kind: "xgb", "mlp", "random", "none".

@@ -24,7 +24,7 @@ int64_t Race::next_calls() const {
     case Stage::kWarmUp:
       return fill(rules_.warm_up_seconds - warmed_);
     case Stage::kTimed:
-      return fill(rules_.slice_seconds);
+      return std::max(fill(rules_.slice_seconds), rules_.least_calls);
   }
   return 0;
 }
@@ -41,7 +41,7 @@ void Race::observe(const Slice& slice) {
     warmed_ += slice.wall;
     // Three slices at most: a kernel that the clock cannot see never fills the time.
     if (warmed_ >= 0.9 * rules_.warm_up_seconds || ++warm_up_slices_ == 3) stage_ = Stage::kTimed;
-  } else if (is_undisturbed(slice, threads_)) {
+  } else if (rules_.keeps_all || is_undisturbed(slice, threads_)) {
     group_.push_back(seconds);
   } else {
     ++group_rejected_;

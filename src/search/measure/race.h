@@ -37,10 +37,27 @@ struct RaceRules {
   double doubt_seconds = 5e-3;
   double budget_seconds = 0.1;  ///< of calls, after which whatever is known has to do
 
+  int64_t least_calls = 1;  ///< of a slice
+  bool keeps_all = false;   ///< slices count whatever disturbed them
+
+  /// Times every candidate alike: so many slices, each of so many calls and so many seconds at least.
+  static RaceRules steady(int32_t slices, int64_t calls, double seconds, double budget) {
+    constexpr double kAny = std::numeric_limits<double>::infinity();
+    return {.first_stop_ratio = kAny,
+            .stop_ratio = kAny,
+            .contend_ratio = kAny,
+            .screen_slices = slices,
+            .full_slices = slices,
+            .slice_seconds = seconds,
+            .budget_seconds = budget,
+            .least_calls = calls,
+            .keeps_all = true};
+  }
+
   template <class A>
   void fields(A& a) {
     a(incumbent, first_stop_ratio, cold_slack, stop_ratio, contend_ratio, screen_slices, full_slices, slice_seconds,
-      warm_up_seconds, doubt_seconds, budget_seconds);
+      warm_up_seconds, doubt_seconds, budget_seconds, least_calls, keeps_all);
   }
 };
 
@@ -70,7 +87,7 @@ class Race {
   int64_t next_calls() const;
   void observe(const Slice& slice);
   /// A probe should follow now.
-  bool wants_probe() const { return !over_ && group_.size() + group_rejected_ >= kGroup; }
+  bool wants_probe() const { return !over_ && !rules_.keeps_all && group_.size() + group_rejected_ >= kGroup; }
   /// `fraction`: this probe against the best one of the run.
   void observe_probe(double fraction);
 

@@ -149,6 +149,24 @@ TEST(Race, AKernelTheClockCannotSeeEnds) {
   EXPECT_EQ(race.seconds().front(), 0.0);
 }
 
+TEST(Race, SteadyRulesTimeEveryCandidateAlike) {
+  RaceRules rules = RaceRules::steady(3, 4, 1e-2, 10.0);
+  rules.incumbent = 1e-6;
+  std::vector<int64_t> calls;
+  Race race(rules, 1);
+  const auto always = [](int) { return true; };
+  run(race, [](int) { return 5e-3; }, always, 0.5);
+  EXPECT_EQ(race.verdict(), Race::Verdict::kContender);
+  EXPECT_EQ(race.seconds(), std::vector<double>(3, 5e-3));  // disturbed, and beside bad probes
+  Race counted(rules, 1);
+  while (const int64_t next = counted.next_calls()) {
+    calls.push_back(next);
+    counted.observe({next, 5e-3 * static_cast<double>(next), 0, 0});
+  }
+  // The first call, warming up, then as many calls as were asked for where these take longer than a slice.
+  EXPECT_EQ(calls, (std::vector<int64_t>{1, 1, 4, 4, 4}));
+}
+
 TEST(Slice, ProcessorTimeMattersForOneThreadOnly) {
   EXPECT_TRUE(is_undisturbed({1, 1e-3, 0.99e-3, 0}, 1));
   EXPECT_FALSE(is_undisturbed({1, 1e-3, 0.97e-3, 0}, 1));

@@ -4,7 +4,7 @@ from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.meta_schedule.runner.kinds import create
 from tilewright.meta_schedule.runner.local_runner import LocalRunner
 from tilewright.meta_schedule.runner.rpc import RPCConfig, RPCRunner
-from tilewright.meta_schedule.runner.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
 
 __all__ = [
     "EvaluatorConfig",
@@ -13,7 +13,6 @@ __all__ = [
     "PyRunnerFuture",
     "RPCConfig",
     "RPCRunner",
-    "Reference",
     "Runner",
     "RunnerFuture",
     "RunnerInput",

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import _core
 from tilewright.database.origins import Origin
-from tilewright.errors import ArgumentError, Error, ScheduleError
+from tilewright.errors import ArgumentError, Error
 from tilewright.kernel import device as devices
 from tilewright.meta_schedule.builder import check_names, resolved
 from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
 from tilewright.meta_schedule.profiler import Profiler
-from tilewright.meta_schedule.runner.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
 from tilewright.support import limits
 from tilewright.support.numpy_dtype import numpy_dtype
@@ -29,8 +28,6 @@ from tilewright.support.wrong_arguments import keywords_told
 
 __all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
 
-#: seconds that the program as it was written may take, with making its arguments
-REFERENCE_SECONDS = 300.0
 #: (device, descriptions of the arguments as JSON, sets) -> the arguments of each set
 AllocFunction = Callable[[devices.Device, Any, int], list[list[Any]]]
 #: (module, device, how often, sets of arguments) -> seconds
@@ -39,7 +36,8 @@ EvaluatorFunction = Callable[[Any, devices.Device, EvaluatorConfig, list[list[An
 
 class LocalRunner(Runner):
     """Measures in a process of this machine while the caller goes on; a kernel that crashes or hangs costs its
-    candidate alone. One that computes something else than its reference, where there is one, is not measured.
+    candidate alone. In a session, where nothing of the user's is called, the measuring pipeline does it: that measures
+    no kernel that computes something else than the program.
 
     Args:
         timeout_sec: seconds that one kernel may take, all its calls together.
@@ -79,16 +77,13 @@ class LocalRunner(Runner):
             f_run_evaluator or default_run_evaluator,
             f_cleanup or default_cleanup,
         )
-        self._compares = f_alloc_argument is None and f_run_evaluator is None
+        own = (f_alloc_argument, f_run_evaluator, f_cleanup, initializer) != (None, None, None, None)
+        #: whether nothing of the user's is called, and all is measured as a pipeline does
+        self.is_plain = not own and type(self).run is LocalRunner.run and (alloc_repeat, cooldown_sec) == (1, 0)
         self._worker = Worker(initializer)
         self._lines: list[_Line] = []
         check_names(self._worker, self._functions, SHIPPED)
         self._end = weakref.finalize(self, _close, self._worker, self._lines)
-
-    @property
-    def compares(self) -> bool:
-        """Whether it compares results: with arguments of its own making alone, which are the same for all kernels."""
-        return self._compares
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
         """One future for each; they are measured in this order."""
@@ -103,13 +98,7 @@ class LocalRunner(Runner):
 
     def _run_one(self, each: RunnerInput, *, profiler: Profiler | None) -> RunnerResult:
         infos = [info.as_json() for info in each.args_info]
-        reference = each.reference if self.compares else None
-        try:
-            if reference is not None:
-                self._worker.call(expected_results, (reference.artifact_path, infos), REFERENCE_SECONDS)
-        except (Overdue, Lost, Raised) as error:
-            return RunnerResult(None, f"LocalRunner: the program as it was written cannot be run: {error}")
-        kernel = (each.artifact_path, each.device_type, infos, reference)
+        kernel = (each.artifact_path, each.device_type, infos)
         try:
             seconds, times = self._worker.call(
                 _load_and_run,
@@ -166,7 +155,6 @@ def _load_and_run(
     path: str,
     device_type: str,
     infos: Any,
-    reference: Reference | None,
     config: EvaluatorConfig,
     alloc_repeat: int,
 ) -> tuple[list[float], dict[str, float]]:
@@ -185,9 +173,6 @@ def _load_and_run(
             module = load_artifact(path)
         with timed("alloc_argument"):
             repeated = resolved(alloc, SHIPPED)(device, infos, alloc_repeat)
-        if reference is not None:
-            with timed("compare_results"):
-                compare_results(module, reference, infos)
         with timed("run_evaluator"):
             seconds = [float(getattr(s, "value", s)) for s in resolved(run, SHIPPED)(module, device, config, repeated)]
     finally:
@@ -207,39 +192,6 @@ def load_artifact(path: str) -> Any:
     if Path(path).suffix == ".so":
         return kernel.load(path)
     return kernel.load_object_code(Path(path).read_bytes())
-
-
-def called(path: str, infos: Any) -> list[Any]:
-    """What a kernel leaves in the arguments that :func:`default_alloc_argument` makes."""
-    (args,) = default_alloc_argument(devices.cpu(), infos, 1)
-    kernel_of(load_artifact(path))(*args)
-    return args
-
-
-def expected_results(path: str, infos: Any) -> None:
-    """Has the reference computed, once; what it computes is kept in a file beside it."""
-    if not Path(path).with_suffix(".npy").exists():
-        data = b"".join(array.tobytes() for array in called(path, infos))
-        scratch = Path(path).with_suffix(".new")
-        scratch.write_bytes(data)
-        scratch.rename(Path(path).with_suffix(".npy"))
-
-
-def compare_results(module: Any, reference: Reference, infos: Any) -> None:
-    """Calls the kernel once.
-
-    Raises:
-        tilewright.ScheduleError: an argument differs from what the reference leaves there, by more than rounding.
-    """
-    (args,) = default_alloc_argument(devices.cpu(), infos, 1)
-    kernel_of(module)(*args)
-    expected = Path(reference.artifact_path).with_suffix(".npy").read_bytes()
-    for number, array in enumerate(args):
-        want, expected = expected[: array.nbytes], expected[array.nbytes :]
-        dtype, length = infos[number][1], reference.reduction_length
-        text = _core.compare_arrays(f"argument {number}", want, array.tobytes(), dtype, list(array.shape), length)
-        if text:
-            raise ScheduleError.of("runner/wrong-result", f"it computes something else than the program: {text}")
 
 
 def default_alloc_argument(device: devices.Device, args_info: Any, alloc_repeat: int) -> list[list[Any]]:

@@ -14,7 +14,6 @@ from tilewright.support.wrong_arguments import explained
 
 __all__ = [
     "EvaluatorConfig",
-    "Reference",
     "Runner",
     "RunnerFuture",
     "RunnerInput",
@@ -23,29 +22,12 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Reference:
-    """What a kernel is compared with: the kernel of the program as it was written, in a file that a builder made.
-
-    Attributes:
-        artifact_path: the file; what it computes is kept beside it.
-        reduction_length: the longest sum that a result depends on; results may differ by so much rounding.
-    """
-
-    artifact_path: str
-    reduction_length: int
-
-
-@dataclass(frozen=True)
 class RunnerInput:
-    """A file that a builder made, the kind of device ("llvm"), and what to call it with.
-
-    With a `reference`, a runner may measure only what computes the same; other runners do not look at it.
-    """
+    """A file that a builder made, the kind of device ("llvm"), and what to call it with."""
 
     artifact_path: str
     device_type: str
     args_info: Sequence[ArgInfo]
-    reference: Reference | None = None
 
 
 class RunnerResult:
