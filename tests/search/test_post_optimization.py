@@ -68,6 +68,17 @@ def test_budgets_and_nothing_to_begin_with():
     assert len(database) == 3
 
 
+def test_ctrl_c_ends_all_of_it():
+    class Interrupted(Measured):
+        def run(self, runner_inputs):
+            raise KeyboardInterrupt
+
+    database = MemoryDatabase()
+    workload = tiled(database, [32, 1], 0, 100.0)
+    with pytest.raises(KeyboardInterrupt):
+        descend(database, workload, LLVM, 10, Interrupted(), Interrupted())
+
+
 @pytest.mark.parametrize("kind", [JSONDatabase, SQLiteDatabase])
 def test_a_folder_is_descended_from(tmp_path, kind):
     tiled(kind(work_dir=tmp_path), [32, 1], 0, 100.0)

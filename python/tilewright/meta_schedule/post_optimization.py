@@ -75,11 +75,14 @@ def descend(
         workload.mod, target=target, space_generator=space, search_strategy="descent", task_name="descent", rand_state=0
     )
     callbacks = [AddToDatabase(), RemoveBuildArtifact()]
+    session = RoundRobin()
     try:
-        RoundRobin().tune([context], [1.0], trials, trials, _BATCH, builder, runner, callbacks, database)
+        session.tune([context], [1.0], trials, trials, _BATCH, builder, runner, callbacks, database)
     finally:
         if isinstance(builder, MeasuringPipeline):
             builder.leave(context)
+    if session.stop_reason == "canceled":  # nor are other programs descended from
+        raise KeyboardInterrupt
     return record_in(database, workload.mod, target)
 
 
