@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.search.programs import scale
 from typer.testing import CliRunner
 
 import tilewright as tw
@@ -25,14 +26,6 @@ def forever(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
             B[vi] = A[vi]
     while B[0] == A[0]:
         B[1] = A[1] + 1
-
-
-@T.prim_func
-def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
-    for i, j in T.grid(64, 96):
-        with T.block("Y"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = X[vi, vj] * T.float32(2)
 
 
 #: seconds that a busy machine may need for what the budget does not say: starting and ending processes

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.search.programs import scale
 from typer.testing import CliRunner, Result
 
 import tilewright as tw
 from tilewright import _core
 from tilewright.cli.commands import app
-from tilewright.script import tir as T
 from tilewright.search import session
 
 PROGRAM = """\
@@ -30,14 +30,6 @@ def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
 @tw.space(scale)
 def tiles(sch):
 """
-
-
-@T.prim_func
-def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
-    for i, j in T.grid(64, 96):
-        with T.block("Y"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = X[vi, vj] * T.float32(2)
 
 
 def tune_file(folder: Path, body: str, *options: str) -> Result:

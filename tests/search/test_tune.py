@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.search.programs import matmul, softmax, transpose
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
@@ -16,46 +17,6 @@ from tilewright import te, timing
 from tilewright.script import tir as T
 from tilewright.search import report, session
 from tilewright.support import notes
-
-
-@T.prim_func
-def matmul(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
-    for i, j, k in T.grid(64, 64, 64):
-        with T.block("C"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-
-
-@T.prim_func
-def transpose(X: T.Buffer((48, 80), "int32"), Y: T.Buffer((80, 48), "int32")):
-    for i, j in T.grid(80, 48):
-        with T.block("Y"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = X[vj, vi]
-
-
-@T.prim_func
-def softmax(X: T.Buffer((32, 64), "float32"), Y: T.Buffer((32, 64), "float32")):
-    largest = T.alloc_buffer((32,), "float32")
-    total = T.alloc_buffer((32,), "float32")
-    for i, j in T.grid(32, 64):
-        with T.block("largest"):
-            vi, vj = T.axis.remap("SR", [i, j])
-            with T.init():
-                largest[vi] = T.min_value("float32")
-            largest[vi] = T.max(largest[vi], X[vi, vj])
-    for i, j in T.grid(32, 64):
-        with T.block("total"):
-            vi, vj = T.axis.remap("SR", [i, j])
-            with T.init():
-                total[vi] = T.float32(0)
-            total[vi] = total[vi] + T.exp(X[vi, vj] - largest[vi])
-    for i, j in T.grid(32, 64):
-        with T.block("Y"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = T.exp(X[vi, vj] - largest[vi]) / total[vi]
 
 
 def tiles(sch: tw.Schedule) -> None:

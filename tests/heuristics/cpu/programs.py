@@ -1,8 +1,12 @@
 """Programs for tests of heuristic schedules: products, convolutions, reductions, elementwise kernels of odd sizes."""
 
+import numpy as np
+
 import tilewright as tw
 from tilewright import te
 from tilewright.heuristics import cpu
+from tilewright.task.arguments import make_arrays
+from tilewright.task.task import task_of
 from tilewright.testing import formulas
 
 TARGETS = ["llvm -mcpu=skylake-avx512 -num-cores=1", "llvm -mcpu=haswell -num-cores=4"]
@@ -228,3 +232,24 @@ def scheduled(program, target=TARGETS[0], best=True, seed=0):
     sch = tw.Schedule(program, seed=seed)
     cpu.schedule_for_cpu(sch, tw.Target(target), best=best)
     return sch
+
+
+def check_results(program, kernels, seed=0, reference="native", tolerance=1e-4):
+    """Assert that kernels leave in their arguments what the program without a schedule leaves.
+
+    Args:
+        program: without a schedule.
+        kernels: of schedules of it; they may be compiled one after the other.
+        seed: of the numbers in the arguments.
+        reference: what runs the program, this processor or "interpreter".
+        tolerance: relative and absolute, of floats; other numbers are equal.
+    """
+    task = task_of(program)
+    expected = list(make_arrays(task, {}, seed).values())
+    tw.compile(program, reference, schedule="as written")(*expected)
+    for kernel in kernels:
+        arrays = list(make_arrays(task, {}, seed).values())
+        kernel(*arrays)
+        for array, wanted in zip(arrays, expected, strict=True):
+            rough = 0 if array.dtype.kind in "iub" else tolerance
+            np.testing.assert_allclose(array, wanted, rtol=rough, atol=rough)

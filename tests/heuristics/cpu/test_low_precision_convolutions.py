@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.heuristics.cpu.programs import here, scheduled
+from tests.heuristics.cpu.programs import check_results, here, scheduled
 from tests.samples import samples
 
 import tilewright as tw
 from tilewright import ir, te
-from tilewright.task.arguments import make_arrays
-from tilewright.task.task import task_of
 
 TARGETS = ["native -num-cores=2", "llvm -mcpu=icelake-server -num-cores=1", "llvm -mcpu=x86-64-v3 -num-cores=1"]
 TYPES = [("uint8", "int8", "int32"), ("int8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")]
@@ -57,16 +55,8 @@ def convolution(
 
 
 def assert_right(program: ir.PrimFunc, target: str, seed: int, best: bool = True) -> None:
-    expected = [array.copy() for array in make_arrays(task_of(program), {}, seed).values()]
-    tw.compile(program, schedule="as written")(*expected)
-    sch = tw.Schedule(program, seed=seed)
-    tw.heuristics.cpu.schedule_for_cpu(sch, here(target), best=best)
-    arrays = list(make_arrays(task_of(program), {}, seed).values())
-    tw.compile(sch, target=here(target))(*arrays)
-    if arrays[-1].dtype == np.int32:
-        np.testing.assert_array_equal(arrays[-1], expected[-1])
-    else:
-        np.testing.assert_allclose(arrays[-1], expected[-1], rtol=1e-4, atol=1e-4)
+    kernel = tw.compile(scheduled(program, here(target), best=best, seed=seed), target=here(target))
+    check_results(program, [kernel], seed)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.heuristics.cpu.programs import check_results
 from tests.samples import samples
 
 import tilewright as tw
 from tilewright import ir, te
 from tilewright.heuristics import cpu
-from tilewright.task.arguments import make_arrays
-from tilewright.task.task import task_of
 from tilewright.testing import everyday
 
 #: whose second levels hold little, so that small programs do what large ones do on others
@@ -37,15 +36,13 @@ def parallel_loops_around(sch: tw.Schedule, *names: str) -> set[ir.Var]:
 
 def assert_right(program: ir.PrimFunc, choices: dict[str, tuple[bool, ...]], seed: int = 0) -> None:
     """By the best schedules for these targets (True), and by sampled ones (False)."""
-    expected = [array.copy() for array in make_arrays(task_of(program), {}, seed).values()]
-    tw.compile(program, schedule="as written")(*expected)
-    for target, best in [(target, best) for target, kinds in choices.items() for best in kinds]:
-        sch = scheduled(program, target, best, seed)
-        arrays = list(make_arrays(task_of(program), {}, seed).values())
-        tw.compile(sch, target=here(target))(*arrays)
-        for array, wanted in zip(arrays, expected, strict=True):
-            tolerance = 1e-4 if array.dtype == np.float32 else 1e-10
-            np.testing.assert_allclose(array, wanted, rtol=tolerance, atol=tolerance)
+    kernels = [
+        tw.compile(scheduled(program, target, best, seed), target=here(target))
+        for target, kinds in choices.items()
+        for best in kinds
+    ]
+    is_wide = all(buffer.dtype == "float64" for buffer in program.buffer_map.values())
+    check_results(program, kernels, seed, tolerance=1e-10 if is_wide else 1e-4)
 
 
 def chain(rng: np.random.Generator) -> ir.PrimFunc:
