@@ -459,13 +459,16 @@ def best_on_record(program: Any, database: str, *, needed: bool) -> Any:
         tilewright.ResourceError: one is needed, and the database has none or cannot be read.
     """
     from tilewright.database.records import best_of_functions, best_schedule
+    from tilewright.task.task import only_function
 
     if not needed and not Path(database).exists():
         return None
     try:
         if len(getattr(program, "functions", ())) > 1:
             return best_of_functions(program, database)[0]
-        return best_schedule(program, database).mod
+        module = best_schedule(program, database).mod
+        only = None if hasattr(program, "functions") else only_function(module)
+        return only[1] if only else module
     except ResourceError as error:
         if needed:
             raise
