@@ -47,8 +47,14 @@ void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t nex
   if (above != positions_.rend()) parent = axis.attached.defined() ? position(above->coordinate) : above->position;
   auto [begin, end] = positions_below(axis, parent);
   scoped([&] {
-    int at = take(1), running = take(1), stop = expr(end), start = expr(begin);
+    int at = take(1), running = take(1), last = take(1), ascends = take(1), stop = expr(end), start = expr(begin);
     emit({.op = Op::kMove, .dst = at, .a = start});
+    emit({.op = Op::kMove, .dst = last, .a = constant(int64_t{-1})});
+    emit({.op = Op::kLeInt, .dst = ascends, .a = start, .b = stop});
+    emit({.op = Op::kAssert,
+          .a = ascends,
+          .extra = message("interpret/structure", "the indptr of axis '" + axis.name + "' descends", iters[next],
+                           "each number of an indptr is at least the one before")});
     emit({.op = Op::kLtInt, .dst = running, .a = at, .b = stop});
     size_t skip = emit({.op = Op::kJumpIfZero, .dst = running});
     int top = here();
@@ -63,6 +69,15 @@ void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t nex
     emit({.op = Op::kLtInt, .dst = below, .a = value, .b = expr(position(axis.length))});
     emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
     emit({.op = Op::kAssert, .a = inside, .extra = outside});
+    if (axis.is_sparse() && axis.sorted) {
+      emit({.op = Op::kLtInt, .dst = ascends, .a = last, .b = value});
+      emit({.op = Op::kAssert,
+            .a = ascends,
+            .extra = message("interpret/structure",
+                             "the coordinates of axis '" + axis.name + "' below one position do not ascend",
+                             iters[next], "sort them, or declare the axis with sorted=False")});
+      emit({.op = Op::kMove, .dst = last, .a = value});
+    }
     positions_.push_back({iter.axis, where, iter.var});
     with_definition(iter.var, value, [&] { iterate_axes(iters, next + 1, body, node); });
     positions_.pop_back();

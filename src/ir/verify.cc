@@ -694,9 +694,11 @@ void Verifier::node(const NodeRef& n) {
   if (!n.defined() || failure) return;
   if (!kind_allowed(n.kind(), stage_)) {
     bool sparse = !kind_allowed(n.kind(), Stage::kScheduled) && kind_allowed(n.kind(), Stage::kSparse);
+    const std::string stage(stage_name(stage_));
     return fail("verify/stage",
-                "a " + std::string(kind_name(n.kind())) + " in a " + std::string(stage_name(stage_)) + " program", n,
-                sparse ? "sparse programs can be printed, compared and run by tw.interpret" : "");
+                sparse ? "a sparse axis or iteration in a " + stage + " program"
+                       : "a " + std::string(kind_name(n.kind())) + " in a " + stage + " program",
+                n, sparse ? "sparse programs are not lowered yet: run them with target=\"interpreter\"" : "");
   }
   switch (n.kind()) {
     case Kind::kModule:
