@@ -123,7 +123,7 @@ DataType access_type(const Ref<Buffer>& buffer, const std::vector<Expr>& indices
                "access one element at a time, and vectorize the loop");
       if (i + 1 != indices.size())
         refuse("ir/vector-index", "only the last index of '" + buffer->name + "' may be a vector",
-               "the other indices are scalars");
+               "a slice is a vector of elements of the last dimension: loop over the other dimensions");
       type.lanes = static_cast<uint16_t>(type.lanes * index.lanes);
       type.scalable = index.scalable;
     }

@@ -13,6 +13,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "ir/undefined.h"
 #include "target/thread_axis.h"
 
 namespace tilewright {
@@ -26,6 +27,9 @@ class Verifier {
 
  private:
   void fail(const char* code, std::string message, const NodeRef& where, std::string hint = {});
+  void report(const char* code, const std::optional<UndefinedUse>& use) {
+    if (use) fail(code, use->message, use->where, use->hint);
+  }
   void fail(std::optional<SparseFault> fault) {
     if (fault) fail(fault->code, std::move(fault->message), fault->where, std::move(fault->hint));
   }
@@ -239,6 +243,10 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
     }
     define_sizes(*buffer, where);
   }
+  for (const auto& [param, buffer] : func.buffer_map) {
+    auto defined = [&](const Ref<Var>& v) { return is_defined(v); };
+    if (buffer->axes.empty()) report("verify/undefined", undefined_extent(buffer, defined));
+  }
   // The axes of sparse buffers stand on buffers of other parameters.
   for (bool sparse : {false, true}) {
     for (const auto& [param, buffer] : func.buffer_map) {
@@ -377,6 +385,7 @@ void Verifier::axes(const BlockRealize* realize, const Block& block, const NodeR
       fail("verify/axis", "axis " + name + " of block " + quoted(block.name_hint) + " has no domain", where);
       continue;
     }
+    report("verify/axis", dependent_domain(axis, realize, block));
     node(axis.dom);
     DataType type = axis.var.dtype();
     if (axis.dom->extent.dtype() != type || (realize && realize->iter_values[i].dtype() != type)) {
@@ -706,13 +715,8 @@ void Verifier::node(const NodeRef& n) {
     case Kind::kPrimFunc:
       return prim_func(*n.as<PrimFunc>(), n);
     case Kind::kVar:
-      if (closed_ && !is_defined(n)) {
-        bool elsewhere = ever_.contains(n.get());
-        fail("verify/undefined",
-             "variable " + quoted(n.as<Var>()->name_hint) +
-                 (elsewhere ? " is used outside of its scope" : " is defined nowhere"),
-             n);
-      }
+      if (closed_ && !is_defined(n))
+        report("verify/undefined", undefined_var(n.borrow<Var>(), ever_.contains(n.get())));
       return;
     case Kind::kBuffer:
       return use_buffer(n.borrow<Buffer>(), n);

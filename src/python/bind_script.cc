@@ -341,10 +341,13 @@ void bind_buffers(nb::module_& m) {
       [](const Ref<Buffer>& buffer, const Operand& value, nb::handle key, Expr predicate) {
         NodeRef target = subscript(buffer, key, true);
         if (!value.is_expr()) {
-          throw Exception(
-              script_error("builder/store-value",
-                           "a " + std::string(kind_name(value.node.kind())) + " is stored to '" + buffer->name + "'",
-                           "store a number or an expression"));
+          const BufferRegion* region = value.node.as<BufferRegion>();
+          const std::string what =
+              region ? "a region of '" + region->buffer->name + "'" : "a " + std::string(kind_name(value.node.kind()));
+          throw Exception(script_error("builder/store-value", what + " is stored to '" + buffer->name + "'",
+                                       region ? "a store takes one element: loop over each dimension that is sliced, "
+                                                "for j in range(n): B[i, j] = A[i, j]"
+                                              : "store a number or an expression"));
         }
         warn_of_rounding(buffer, Expr(value.node));
         script::buffer_store(buffer, value, target.as<BufferLoad>()->indices, std::move(predicate));

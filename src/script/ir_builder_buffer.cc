@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/structural.h"
 #include "script/interval.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
@@ -163,9 +164,25 @@ void check_view(const BufferRegion& source, const BufferSpec& spec) {
   }
 }
 
+bool is_whole(const BufferRegion& region) {
+  for (size_t d = 0; d < region.region.size(); ++d) {
+    if (!same_expr(region.region[d]->extent, region.buffer->shape[d])) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, const BufferSpec& spec) {
+  const IRBuilder& builder = IRBuilder::require("T.match_buffer");
+  const auto* function = dynamic_cast<const PrimFuncFrame*>(builder.innermost());
+  for (const auto& [param, buffer] : function ? function->buffer_map : decltype(function->buffer_map)()) {
+    if (buffer != source->buffer || !is_whole(*source)) continue;
+    refuse("builder/twice", "T.match_buffer of '" + buffer->name + "', which is a buffer already",
+           "use '" + buffer->name +
+               "' itself; T.match_buffer gives a shape to a parameter of type T.handle, or, inside "
+               "of T.block, makes a view of a region");
+  }
   auto& block = expect_inside<BlockFrame>("T.match_buffer of a region", FrameKind::kBlock);
   check_view(*source, spec);
   Ref<Buffer> buffer = make_buffer(spec);
@@ -314,7 +331,11 @@ Stmt store_node(const Ref<Buffer>& buffer, const Operand& given, std::vector<Exp
     };
     bool lanes_fit = from.is_scalar() || (from.lanes == type.lanes && from.scalable == type.scalable);
     if (!lanes_fit || from.is_handle() || type.is_handle() || from.is_void()) {
-      refuse("builder/store-dtype", what(), "cast the value: x.astype(dtype); a vector has as many lanes as the index");
+      const bool is_slice = !from.is_scalar() && type.is_scalar();
+      refuse("builder/store-dtype", what(),
+             is_slice
+                 ? "a slice such as A[i, 0:4] is a vector of elements: loop over them, or store as many, B[0:4] = ..."
+                 : "cast the value: x.astype(dtype); a vector has as many lanes as the index");
     }
     check_fits(value, type.element(), *buffer);
     value = cast(type, std::move(value));

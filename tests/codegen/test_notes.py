@@ -86,3 +86,29 @@ def test_long_compilations_say_so(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     with notes.announced("compiling f"):
         pass
     assert capsys.readouterr().err == ""
+
+
+def test_local_buffers_that_lanes_share() -> None:
+    @T.prim_func
+    def shared(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        t = T.alloc_buffer((1,), "float32", scope="local")
+        for i in T.vectorized(64):
+            t[0] = A[i]
+            B[i] = t[0] * T.float32(2)
+
+    @T.prim_func
+    def allocated(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in T.vectorized(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                t = T.alloc_buffer((1,), "float32", scope="local")
+                t[0] = A[vi]
+                B[vi] = t[0] * T.float32(2)
+
+    for program, why in (
+        (shared, "every lane stores to the same element of 't', a local buffer that all iterations share: give it a"),
+        (allocated, "'t' is allocated inside of the loop: allocate it outside, with a dimension of the loop"),
+    ):
+        with pytest.warns(tw.PerformanceWarning, match=f"loop 'i' is not vectorized: {why}"):
+            kernel = tw.compile(program)
+        assert kernel.notes[0].code == "lower/not-vectorized"

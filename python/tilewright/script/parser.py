@@ -464,6 +464,13 @@ def explain(error: BaseException, node: ast.AST | None, is_placed: bool = False)
 
 def _hint_on_kind(text: str) -> str:
     """Of what stands for a number of the running program, where Python needs one now."""
+    if "for @" in text and "'Buffer'" in text:
+        return (
+            "a product of matrices is a block in three loops: C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj], after "
+            "T.init() with C[vi, vj] = 0"
+        )
+    if "'BufferRegion'" in text:
+        return "a region is no value: loop over each dimension that is sliced, and compute with elements"
     if "'Buffer'" in text:
         return "index it: A[i]"
     if "cannot be interpreted as an integer" in text:

@@ -145,6 +145,9 @@ class LaneSpreader {
       case Kind::kEvaluate:
         if (is_nop(s) || effect_of(s.as<Evaluate>()->value) == Effect::kPure) return nop();
         return fail(s, "a call with an effect has no vector form");
+      case Kind::kAllocate:
+        return fail(s, "'" + s.as<Allocate>()->buffer_var->name_hint +
+                           "' is allocated inside of the loop: allocate it outside, with a dimension of the loop");
       default:
         return fail(s, "a statement of kind " + std::string(kind_name(s.kind())) + " has no vector form");
     }
@@ -325,12 +328,19 @@ class LaneSpreader {
 
   Stmt store(const Ref<BufferStore>& s) { return put(s, spread(s->value)); }
 
+  /// What helps where memory of the program's own has one element for all lanes.
+  static std::string shared_by_lanes(const Buffer& buffer) {
+    if (buffer.scope() != "local") return {};
+    return ", a local buffer that all iterations share: give it a dimension of the loop";
+  }
+
   Stmt put(const Ref<BufferStore>& s, const Expr& value) {
     if (s->indices.size() != 1) return fail(Stmt(s), "'" + s->buffer->name + "' is not flat");
     Expr index = spread(s->indices[0]);
     if (!reason.empty()) return s;
     if (index.dtype().is_scalar())
-      return fail(Stmt(s), "every lane stores to the same element of '" + s->buffer->name + "'");
+      return fail(Stmt(s),
+                  "every lane stores to the same element of '" + s->buffer->name + "'" + shared_by_lanes(*s->buffer));
     if (s->buffer->dtype.is_vector()) return fail(Stmt(s), "the elements of '" + s->buffer->name + "' are vectors");
     if (ReductionStep::of(*s) && may_meet(s->indices[0], index)) {
       return fail(Stmt(s), "lanes may accumulate into the same element of '" + s->buffer->name + "'");

@@ -196,6 +196,13 @@ def comm_reducer(
 
     def reduce(expr: Any, axis: Any = None, where: Any = None, init: Any = None, *more: Any) -> Any:
         if not _is_axis(axis):
+            if isinstance(expr, _core.Buffer | _core.BufferRegion):
+                raise ArgumentTypeError.of(
+                    "te/value",
+                    f"{name} of a region of '{getattr(expr, 'buffer', expr).name}', which is no expression",
+                    "reduce in a block: vk = T.axis.reduce(n, k), with T.init(): B[vi] = 0, then "
+                    "B[vi] = B[vi] + A[vi, vk]",
+                )
             result = expr
             for item in (axis, where, init, *more):
                 result = result if item is None else fcombine(result, item)

@@ -1,0 +1,52 @@
+#include "ir/undefined.h"
+
+#include "ir/substitute.h"
+
+namespace tilewright {
+namespace {
+
+std::string quoted(const std::string& name) { return "'" + name + "'"; }
+
+}  // namespace
+
+std::optional<UndefinedUse> undefined_var(const Ref<Var>& v, bool elsewhere) {
+  return UndefinedUse{
+      "variable " + quoted(v->name_hint) + (elsewhere ? " is used outside of its scope" : " is defined nowhere"),
+      elsewhere ? "use it inside of the loop, block or binding that defines it"
+                : "make it a parameter, or the extent of a parameter's buffer",
+      v};
+}
+
+std::optional<UndefinedUse> undefined_extent(const Ref<Buffer>& buffer,
+                                             const std::function<bool(const Ref<Var>&)>& is_defined) {
+  std::optional<UndefinedUse> found;
+  for (const Expr& extent : buffer->shape) {
+    for_each_free_var(extent, [&](const Ref<Var>& size) {
+      if (found || is_defined(size)) return;
+      const std::string& name = size->name_hint;
+      found = {"an extent of " + quoted(buffer->name) + " is computed from " + quoted(name) +
+                   ", and no parameter defines " + quoted(name),
+               "a size is defined by a buffer that has it as an extent by itself, (" + name +
+                   ",), or as a parameter, " + name + ": T." + size.dtype().str(),
+               buffer.span() == 0 ? NodeRef(size) : NodeRef(buffer)};
+    });
+  }
+  return found;
+}
+
+std::optional<UndefinedUse> dependent_domain(const IterVar& axis, const BlockRealize* realize, const Block& block) {
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    const Ref<Var>& other = block.iter_vars[i]->var;
+    if (!uses_var(axis.dom, other)) continue;
+    const Var* loop = realize ? realize->iter_values[i].as<Var>() : nullptr;
+    return UndefinedUse{"the domain of axis " + quoted(axis.var->name_hint) + " depends on " +
+                            quoted(other->name_hint) + ", an axis of the same block",
+                        "write what " + quoted(other->name_hint) + " is bound to" +
+                            (loop ? ", " + quoted(loop->name_hint) : std::string()) +
+                            ": domains are evaluated outside of the block",
+                        axis.var};
+  }
+  return std::nullopt;
+}
+
+}  // namespace tilewright
