@@ -295,3 +295,123 @@ def test_inlining_into_what_reads_at_indices_from_data():
     read = np.maximum(rows[:2], rows[1:3])[:, 1]
     values = [read[table[table[v // 2 * 2 % 4] % 2] % 2] for v in range(4)]
     np.testing.assert_array_equal(found, [max(values[v], values[v + 1]) for v in range(3)])
+
+
+@T.prim_func
+def clamped(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32")):
+    B = T.alloc_buffer((16,), "int32")
+    for i in range(16):
+        with T.block("B"):
+            v = T.axis.spatial(16, i)
+            B[v] = A[v] * 2
+    for i in range(16):
+        with T.block("C"):
+            v = T.axis.spatial(16, i)
+            C[v] = B[T.max(v - 1, 0)] + B[v] + B[T.min(v + 1, 15)]
+
+
+def neighbors(values: np.ndarray, axis: int = 0) -> np.ndarray:
+    padded = np.pad(values, [(1, 1) if d == axis else (0, 0) for d in range(values.ndim)], "edge")
+    at = [np.take(padded, range(k, k + values.shape[axis]), axis) for k in range(3)]
+    return at[0] + at[1] + at[2]
+
+
+@pytest.mark.parametrize(("tile", "longest"), [(4, 6), (3, 5), (8, 9)])
+def test_windows_that_are_cut_off_at_the_ends(tile: int, longest: int) -> None:
+    """The windows of tiles of four are [0, 5), [3, 9), [7, 13) and [11, 16)."""
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("C")[0], [None, tile])
+        sch.compute_at("B", outer)
+        sch.rolling_buffer("B", 0)
+
+    sch = check(clamped, transform)
+    assert f"B = T.alloc_buffer(({longest},)" in sch.mod.script()
+    given, found = np.arange(16, dtype="int32") ** 2, np.zeros(16, "int32")
+    tw.compile(sch)(given, found)
+    np.testing.assert_array_equal(found, neighbors(given * 2))
+
+
+def test_windows_that_are_cut_off_in_both_dimensions() -> None:
+    @T.prim_func
+    def blurred(A: T.Buffer((9, 12), "int32"), C: T.Buffer((9, 12), "int32")):
+        B = T.alloc_buffer((9, 12), "int32")
+        for i, j in T.grid(9, 12):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2
+        for i, j in T.grid(9, 12):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = (
+                    B[T.max(vi - 1, 0), vj]
+                    + B[vi, vj] * 3
+                    + B[T.min(vi + 1, 8), vj]
+                    + B[vi, T.max(vj - 1, 0)]
+                    + B[vi, T.min(vj + 1, 11)]
+                )
+
+    def transform(sch):
+        i, j = sch.get_loops("C")
+        (i0, i1), (j0, j1) = sch.split(i, [None, 3]), sch.split(j, [None, 4])
+        sch.reorder(i0, j0, i1, j1)
+        sch.compute_at("B", j0)
+        sch.rolling_buffer("B", 0)
+
+    sch = check(blurred, transform)
+    assert "B = T.alloc_buffer((5, 12)" in sch.mod.script()
+    given, found = np.arange(9 * 12, dtype="int32").reshape(9, 12) ** 2 % 97, np.zeros((9, 12), "int32")
+    tw.compile(sch)(given, found)
+    np.testing.assert_array_equal(found, neighbors(given * 2, 0) + neighbors(given * 2, 1) + given * 2)
+
+
+def test_a_cascade_of_windows_that_are_cut_off() -> None:
+    @T.prim_func
+    def twice(A: T.Buffer((16,), "int32"), D: T.Buffer((16,), "int32")):
+        B = T.alloc_buffer((16,), "int32")
+        C = T.alloc_buffer((16,), "int32")
+        for i in range(16):
+            with T.block("B"):
+                v = T.axis.spatial(16, i)
+                B[v] = A[v] * 2
+        for i in range(16):
+            with T.block("C"):
+                v = T.axis.spatial(16, i)
+                C[v] = B[T.max(v - 1, 0)] + B[v] + B[T.min(v + 1, 15)]
+        for i in range(16):
+            with T.block("D"):
+                v = T.axis.spatial(16, i)
+                D[v] = C[T.max(v - 1, 0)] + C[v] + C[T.min(v + 1, 15)]
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("D")[0], [None, 4])
+        for block in ("C", "B"):
+            sch.compute_at(block, outer)
+        for block in ("C", "B"):
+            sch.rolling_buffer(block, 0)
+
+    sch = check(twice, transform)
+    given, found = np.arange(16, dtype="int32") ** 2, np.zeros(16, "int32")
+    tw.compile(sch)(given, found)
+    np.testing.assert_array_equal(found, neighbors(neighbors(given * 2)))
+
+
+def test_windows_that_go_backwards_do_not_roll() -> None:
+    @T.prim_func
+    def backwards(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32")):
+        B = T.alloc_buffer((16,), "int32")
+        for i in range(16):
+            with T.block("B"):
+                v = T.axis.spatial(16, i)
+                B[v] = A[v] * 2
+        for i in range(16):
+            with T.block("C"):
+                v = T.axis.spatial(16, i)
+                C[v] = B[T.max(14 - v, 0)] + B[15 - v]
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("C")[0], [None, 4])
+        sch.compute_at("B", outer)
+        sch.rolling_buffer("B", 0)
+
+    check_refused(backwards, transform, "rolling_buffer/P6")

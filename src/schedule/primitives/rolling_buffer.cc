@@ -17,8 +17,10 @@
 // if each tile but the first computes the last s elements of its window only, the window holds its values whenever it
 // is read. The others were in the window of the tile before; what is computed since lies within n elements of them, so
 // it has other remainders modulo n. Of several dimensions with loops of their own, the elements that are new in the
-// outermost one are computed for all windows of the inner ones, again but for their first elements. What has been
-// computed twice is one value, since each block is a function of its axes.
+// outermost one are computed for all windows of the inner ones, again but for their first elements. Where windows are
+// cut off at the ends of the buffer, n is the longest one, and the elements of [f(t), g(t)) from g(t - 1) on are new:
+// it suffices that f and g do not decrease, which is evaluated tile by tile. What has been computed twice is one value,
+// since each block is a function of its axes.
 //
 // Where producers of the block roll already, that is seen by undoing it: the program in which each of their buffers has
 // all its elements, and in which rolling them gives the program at hand, is the one that is looked at.
@@ -31,7 +33,8 @@
 //           P4 a loop holds all of them
 //           P5 the loops around are serial, from 0
 //           P6 along some of them windows overlap: a dimension is a multiple of its variable, or a quotient of that,
-//              a constant and what the loops below add; the axes are the indices
+//              a constant and what the loops below add, or its window in each tile is a pair of constants; the axes
+//              are the indices
 //           P7 conditions of the block bound its axes by constants
 #include <algorithm>
 
@@ -48,11 +51,14 @@
 namespace tilewright::schedule {
 namespace {
 
+/// Tiles whose windows are evaluated one by one.
+constexpr int64_t kTiles = 1 << 12;
+
 /// A dimension in which windows of neighboring tiles overlap.
 struct Overlap {
   Ref<Var> tile;  ///< null: they do not
-  int64_t extent = 0, kept = 0;
-  Expr inner;  ///< the index within the window
+  int64_t extent = 0;
+  Expr kept, inner;  ///< what of the window is new: from where on, and the index compared with that
 };
 
 struct Roll {
@@ -206,6 +212,42 @@ std::optional<Start> start_of_window(const Expr& min) {
   return start;
 }
 
+/// Windows from min to max of varying length: what is new where neighbors overlap, with no tile where they do not. Null
+/// where they are not those of one loop with constant ends, which do not decrease, or where the block that computes
+/// `index` in a loop below leaves out some of a window.
+std::optional<Overlap> find_varying(const Roll& roll, const Expr& min, const Expr& max, const Expr& index,
+                                    const std::vector<int>& below, Ref<Var>& mover, arith::Analyzer& analyzer) {
+  const Tree& tree = *roll.block.tree;
+  auto moves = [&](int at) {
+    return uses_var(min, tree.for_at(at).loop_var) || uses_var(max, tree.for_at(at).loop_var);
+  };
+  auto counts = [&](int at) { return uses_var(index, tree.for_at(at).loop_var); };
+  auto tile = std::find_if(roll.loops.begin(), roll.loops.end(), moves);
+  auto inner = std::find_if(below.begin(), below.end(), counts);
+  if (tile == roll.loops.end() || inner == below.end()) return std::nullopt;
+  mover = tree.for_at(*tile).loop_var;
+  const For& counted = tree.for_at(*inner);
+  const auto tiles = const_int(tree.for_at(*tile).extent);
+  if (!tiles || *tiles > kTiles || !is_const_int(counted.min, 0)) return std::nullopt;
+  if (!analyzer.can_prove_equal(index, min + cast(min.dtype(), counted.loop_var))) return std::nullopt;
+  Overlap overlap;
+  int64_t begin = 0, end = 0;
+  for (int64_t t = 0; t < *tiles; ++t) {
+    auto in_tile = [&](const Expr& e) {
+      return const_int(analyzer.simplify(substitute(e, {{mover, constant(mover.dtype(), t)}})));
+    };
+    auto first = in_tile(min), last = in_tile(max), length = in_tile(counted.extent);
+    if (!first || !last || !length || *last - *first + 1 != *length) return std::nullopt;
+    if (t > 0 && (*first < begin || *last + 1 < end)) return std::nullopt;
+    if (t > 0 && *first < end) overlap.tile = mover;
+    begin = *first, end = *last + 1;
+    overlap.extent = std::max(overlap.extent, *length);
+  }
+  overlap.kept = analyzer.simplify(substitute(max, {{mover, mover - one(mover.dtype())}}) + one(max.dtype()));
+  overlap.inner = index;
+  return overlap;
+}
+
 /// Finds the windows; false where a dimension that moves is of another form.
 bool find_overlaps(Roll& roll) {
   const Tree& tree = *roll.block.tree;
@@ -234,15 +276,26 @@ bool find_overlaps(Roll& roll) {
     }
     auto start = start_of_window(min);
     auto extent = const_int(analyzer.simplify(box[d].max - box[d].min + 1));
-    if (!start || !extent) return false;
     // Where one loop moves two dimensions, the windows of neighbors do not overlap as boxes do.
-    if (std::find(movers.begin(), movers.end(), start->tile) != movers.end()) return false;
+    auto is_second = [&](const Ref<Var>& tile) {
+      return std::find(movers.begin(), movers.end(), tile) != movers.end();
+    };
+    Overlap& overlap = roll.overlaps[d];
+    if (!start || !extent) {
+      Ref<Var> mover;
+      auto varying =
+          find_varying(roll, min, analyzer.simplify(box[d].max), realize.iter_values[d], *below, mover, analyzer);
+      if (!varying || is_second(mover)) return false;
+      movers.push_back(mover);
+      overlap = std::move(*varying);
+      continue;
+    }
+    if (is_second(start->tile)) return false;
     movers.push_back(start->tile);
     if (*extent <= start->step()) continue;
     VarMap at_first{{start->tile, zero(start->tile.dtype())}};
-    Overlap& overlap = roll.overlaps[d];
-    overlap = {start->tile, *extent, *extent - start->step(),
-               analyzer.simplify(substitute(realize.iter_values[d] - min, at_first))};
+    Expr inner = analyzer.simplify(substitute(realize.iter_values[d] - min, at_first));
+    overlap = {start->tile, *extent, constant(inner.dtype(), *extent - start->step()), inner};
     if (!analyzer.can_prove_equal(realize.iter_values[d], min + overlap.inner)) return false;
   }
   for (int at : roll.loops) {
@@ -313,7 +366,7 @@ Ref<Block> ordered(Block block, const Roll& roll, const Ref<Buffer>& round_buffe
 /// The condition of the block that makes the elements of a window: those of the first, or new ones.
 Expr computes_new(const Overlap& overlap) {
   Expr first = lt(overlap.tile, one(overlap.tile.dtype()));
-  return logical_or(first, le(constant(overlap.inner.dtype(), overlap.kept), overlap.inner));
+  return logical_or(first, le(overlap.kept, overlap.inner));
 }
 
 /// The program under `root`, which holds the blocks of the roll.
@@ -362,9 +415,12 @@ Ref<Block> rolled(const Roll& roll, const Ref<Block>& root) {
 Result<Roll> find_roll(const Place& block, const BufferIndex& write) {
   TW_TRY(roll, find_blocks(block, write));
   if (!find_overlaps(roll)) {
-    return refuse("rolling_buffer/P6",
-                  "no loop moves a window over '" + roll.buffer->name + "' that overlaps with the one before",
-                  {roll.block.node()}, "an index has to be tile * step + inner, with more inner values than the step");
+    return refuse(
+        "rolling_buffer/P6",
+        "no loop moves a window over '" + roll.buffer->name + "' that overlaps with the one before",
+        {roll.block.node()},
+        "an index has to be tile * step + inner, with more inner values than the step, or the windows have to "
+        "begin and end at constants in each tile");
   }
   const BlockRealize& realize = *roll.block.tree->realize_at(roll.block.at);
   arith::Analyzer analyzer;
@@ -419,7 +475,7 @@ Expr without_computes_new(const Expr& predicate) {
   const Or* either = predicate.as<Or>();
   const LT* first = either ? either->a.as<LT>() : nullptr;
   const LE* is_new = either ? either->b.as<LE>() : nullptr;
-  bool tells = first && first->a.is<Var>() && is_const_int(first->b, 1) && is_new && const_int(is_new->a);
+  bool tells = first && first->a.is<Var>() && is_const_int(first->b, 1) && is_new;
   return tells ? Expr(bool_imm(true)) : predicate;
 }
 
