@@ -48,6 +48,14 @@ std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer) {
   return std::nullopt;
 }
 
+SparseFault misplaced(const NodeRef& node, Stage stage) {
+  const std::string program = " in a " + std::string(stage_name(stage)) + " program";
+  bool sparse = !kind_allowed(node.kind(), Stage::kScheduled) && kind_allowed(node.kind(), Stage::kSparse);
+  if (!sparse) return {"verify/stage", "a " + std::string(kind_name(node.kind())) + program, node};
+  return {"verify/stage", "a sparse axis or iteration" + program, node,
+          "sparse programs are not lowered yet: run them with target=\"interpreter\""};
+}
+
 std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std::vector<Ref<Axis>>& around,
                                     const NodeRef& where) {
   const std::string name = "the iteration '" + iteration.name_hint + "'";

@@ -35,6 +35,8 @@ struct SparseFault {
   std::string hint = {};
 };
 std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer);
+/// Of a node whose kind does not occur at the stage.
+SparseFault misplaced(const NodeRef& node, Stage stage);
 /// `around`: the axes that iterations around it run over.
 std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std::vector<Ref<Axis>>& around,
                                     const NodeRef& where);

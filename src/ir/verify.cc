@@ -701,14 +701,7 @@ bool Verifier::stmt(const NodeRef& n) {
 
 void Verifier::node(const NodeRef& n) {
   if (!n.defined() || failure) return;
-  if (!kind_allowed(n.kind(), stage_)) {
-    bool sparse = !kind_allowed(n.kind(), Stage::kScheduled) && kind_allowed(n.kind(), Stage::kSparse);
-    const std::string stage(stage_name(stage_));
-    return fail("verify/stage",
-                sparse ? "a sparse axis or iteration in a " + stage + " program"
-                       : "a " + std::string(kind_name(n.kind())) + " in a " + stage + " program",
-                n, sparse ? "sparse programs are not lowered yet: run them with target=\"interpreter\"" : "");
-  }
+  if (!kind_allowed(n.kind(), stage_)) return fail(misplaced(n, stage_));
   switch (n.kind()) {
     case Kind::kModule:
       return module(*n.as<Module>(), n);
