@@ -5,13 +5,13 @@
 namespace tilewright {
 namespace {
 
-std::string quoted(const std::string& name) { return "'" + name + "'"; }
+std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 
 }  // namespace
 
 std::optional<UndefinedUse> undefined_var(const Ref<Var>& v, bool elsewhere) {
   return UndefinedUse{
-      "variable " + quoted(v->name_hint) + (elsewhere ? " is used outside of its scope" : " is defined nowhere"),
+      "variable " + in_quotes(v->name_hint) + (elsewhere ? " is used outside of its scope" : " is defined nowhere"),
       elsewhere ? "use it inside of the loop, block or binding that defines it"
                 : "make it a parameter, or the extent of a parameter's buffer",
       v};
@@ -24,8 +24,8 @@ std::optional<UndefinedUse> undefined_extent(const Ref<Buffer>& buffer,
     for_each_free_var(extent, [&](const Ref<Var>& size) {
       if (found || is_defined(size)) return;
       const std::string& name = size->name_hint;
-      found = {"an extent of " + quoted(buffer->name) + " is computed from " + quoted(name) +
-                   ", and no parameter defines " + quoted(name),
+      found = {"an extent of " + in_quotes(buffer->name) + " is computed from " + in_quotes(name) +
+                   ", and no parameter defines " + in_quotes(name),
                "a size is defined by a buffer that has it as an extent by itself, (" + name +
                    ",), or as a parameter, " + name + ": T." + size.dtype().str(),
                buffer.span() == 0 ? NodeRef(size) : NodeRef(buffer)};
@@ -39,10 +39,10 @@ std::optional<UndefinedUse> dependent_domain(const IterVar& axis, const BlockRea
     const Ref<Var>& other = block.iter_vars[i]->var;
     if (!uses_var(axis.dom, other)) continue;
     const Var* loop = realize ? realize->iter_values[i].as<Var>() : nullptr;
-    return UndefinedUse{"the domain of axis " + quoted(axis.var->name_hint) + " depends on " +
-                            quoted(other->name_hint) + ", an axis of the same block",
-                        "write what " + quoted(other->name_hint) + " is bound to" +
-                            (loop ? ", " + quoted(loop->name_hint) : std::string()) +
+    return UndefinedUse{"the domain of axis " + in_quotes(axis.var->name_hint) + " depends on " +
+                            in_quotes(other->name_hint) + ", an axis of the same block",
+                        "write what " + in_quotes(other->name_hint) + " is bound to" +
+                            (loop ? ", " + in_quotes(loop->name_hint) : std::string()) +
                             ": domains are evaluated outside of the block",
                         axis.var};
   }

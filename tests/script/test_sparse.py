@@ -381,18 +381,19 @@ def test_a_default_value_has_the_type_of_the_elements() -> None:
 
 
 @pytest.mark.parametrize(
-    ("indptr", "indices", "message"),
+    ("indptr", "indices", "code", "message"),
     [
-        ([0, 3, 2, 4], [0, 1, 2, 3], "indptr of axis 'J' descends"),
-        ([0, 2, 3, 4], [1, 0, 2, 3], "do not ascend"),
-        ([0, 2, 3, 4], [1, 1, 2, 3], "do not ascend"),
-        ([0, 2, 3, 4], [0, 4, 2, 3], "lies outside of"),
-        ([0, 2, 3, 4], [-1, 1, 2, 3], "lies outside of"),
-        ([0, 2, 3, 5], [0, 1, 2, 3], "out-of-bounds"),
+        ([0, 3, 2, 4], [0, 1, 2, 3], "interpret/structure", "indptr of axis 'J' descends"),
+        ([0, 2, 3, 4], [1, 0, 2, 3], "interpret/structure", "do not ascend"),
+        ([0, 2, 3, 4], [1, 1, 2, 3], "interpret/structure", "do not ascend"),
+        ([0, 2, 3, 4], [0, 4, 2, 3], "interpret/out-of-bounds", "lies outside of"),
+        ([0, 2, 3, 4], [-1, 1, 2, 3], "interpret/out-of-bounds", "lies outside of"),
+        ([0, 2, 3, 5], [0, 1, 2, 3], "interpret/out-of-bounds", "reads"),
     ],
 )
-def test_damaged_structure_is_reported(indptr: list[int], indices: list[int], message: str) -> None:
+def test_damaged_structure_is_reported(indptr: list[int], indices: list[int], code: str, message: str) -> None:
     arrays = [np.array(numbers, "int32") for numbers in (indptr, indices)]
     values, dense, out = np.ones(4, "float32"), np.ones((4, 1), "float32"), np.empty((3, 1), "float32")
-    with pytest.raises(tw.Error, match=message):
+    with pytest.raises(tw.Error, match=message) as caught:
         run(spmm, values, dense, out, *arrays, 3, 4, 1, 4)
+    assert caught.value.code == code
