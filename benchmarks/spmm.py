@@ -4,8 +4,9 @@
     python benchmarks/spmm.py mdual rmat16 --columns 32 --dtypes float64 --threads 2
 
 Each line: what the kernel in intrinsics (spmm_by_hand.cc, compiled here by g++) reaches at its best prefetch distance,
-which share of the machine's limit that is, and how many times its time each of the others takes. The limit counts each
-element of the operands once. The last lines are geometric means over the structures.
+which share of the machine's limit that is, and how many times its time each of the others takes: libraries, our program
+without a schedule, and with one made of primitives, also at its best distance. The limit counts each element of the
+operands once. The last lines are geometric means over the structures.
 
 MKL takes part where build/mkl holds it: `python -m venv build/mkl && build/mkl/bin/pip install --no-deps mkl`.
 """
@@ -35,6 +36,8 @@ from tilewright.task.arguments import aligned
 HERE = Path(__file__).resolve().parent
 MKL = HERE.parent / "build" / "mkl"
 DISTANCES = (0, 4, 8, 16)
+#: the program without a schedule
+HEURISTIC = "by heuristic"
 #: bits of a vector: what g++ and the target need
 EXTENSIONS = {512: ("-mavx512f", "avx512f"), 256: ("-mavx2", "avx2")}
 
@@ -134,9 +137,10 @@ class Product:
         args = [plain, real(1), handle, description, row_major, b, self.columns, self.columns, real(0), c, self.columns]
         return {"MKL": lambda: multiply(*args)}
 
-    def ours(self, kernel: tw.Kernel) -> Calls:
+    def ours(self, kernels: dict[str, tw.Kernel]) -> Calls:
         a = self.matrix
-        return {"tilewright": timing.KernelCalls(kernel, (a.indptr, a.indices, a.data, self.b, self.c))}
+        args = (a.indptr, a.indices, a.data, self.b, self.c)
+        return {name: timing.KernelCalls(kernel, args) for name, kernel in kernels.items()}
 
     def check(self, who: str, call: Callable[[], object]) -> None:
         """Refuse to time a wrong result."""
@@ -164,6 +168,8 @@ def program(columns: int, dtype: str) -> tw.ir.PrimFunc:
         A = T.match_buffer(values, (nnz,), dtype)
         B = T.match_buffer(b, (n, columns), dtype)
         C = T.match_buffer(c, (m, columns), dtype)
+        T.assume_buffer_domain(P, [0, nnz + 1], order="nondecreasing")
+        T.assume_buffer_domain(I, [0, n], order="increasing", segments=P)
         for i in range(m):
             with T.block("row"):
                 vi = T.axis.spatial(m, i)
@@ -180,18 +186,41 @@ def program(columns: int, dtype: str) -> tw.ir.PrimFunc:
     return spmm
 
 
+def scheduled(columns: int, dtype: str, distance: int) -> tw.Schedule:
+    """Schedule the program by hand: the columns in vector accumulators, prefetch, and chunks of equal work."""
+    schedule = tw.Schedule(program(columns, dtype))
+    lanes = tw.Target("native").vector_bits // (8 * np.dtype(dtype).itemsize)
+    for name in ("zero", "sum"):
+        outer, vector = schedule.split(schedule.get_loops(name)[-1], [None, lanes])
+        schedule.unroll(outer)
+        schedule.vectorize(vector)
+    if distance:
+        schedule.prefetch_indirect(schedule.get_loops("sum")[0], "sum", "B", distance)
+    rows = schedule.get_loops("row")[0]
+    schedule.parallel(rows)
+    schedule.balance(rows, "row", "P")
+    return schedule
+
+
 def geometric_mean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def run(name: str, product: Product, libraries: dict[int, ctypes.CDLL], kernel: tw.Kernel) -> dict[str, float]:
-    """Choose the kernel in intrinsics; print and return how many times its time each of the others takes."""
-    others = product.scipy() | product.pytorch() | product.mkl() | product.ours(kernel)
-    by_hand = product.by_hand(libraries)
-    for who, call in (by_hand | others).items():
+Kernels = dict[str, tw.Kernel]
+
+
+def run(name: str, product: Product, libraries: dict[int, ctypes.CDLL], kernels: Kernels) -> dict[str, float]:
+    """Choose the kernel in intrinsics, and the distance of the schedule; print and return how many times the time of
+    the former each of the others takes."""
+    others = product.scipy() | product.pytorch() | product.mkl()
+    by_hand, ours = product.by_hand(libraries), product.ours(kernels)
+    for who, call in (by_hand | ours | others).items():
         product.check(who, call)
-    first = timing.compare(by_hand, product.work(), threads=product.threads, rounds=5)
+    first = timing.compare(by_hand | ours, product.work(), threads=product.threads, rounds=5)
     best = min(by_hand, key=lambda variant: first[variant].median)
+    schedules = [who for who in ours if who != HEURISTIC]
+    others |= {HEURISTIC: ours[HEURISTIC]}
+    others["by schedule"] = ours[min(schedules, key=lambda variant: first[variant].median)]
     times = timing.compare({best: by_hand[best]} | others, product.work(), threads=product.threads)
     ratios = {who: times[who].median / times[best].median for who in others}
     hand = times[best]
@@ -212,9 +241,10 @@ def main() -> None:
     made = list(structures(options.names))
     for columns, dtype in itertools.product(options.columns, options.dtypes):
         print(f"K = {columns}, {dtype}, threads: {options.threads}; times as multiples of the kernel in intrinsics")
-        kernel = tw.compile(program(columns, dtype))
+        kernels = {HEURISTIC: tw.compile(program(columns, dtype))}
+        kernels |= {f"distance {d}": tw.compile(scheduled(columns, dtype, d)) for d in DISTANCES}
         products = ((name, Product(matrix, columns, dtype, options.threads)) for name, matrix in made)
-        ratios = [run(name, product, libraries, kernel) for name, product in products]
+        ratios = [run(name, product, libraries, kernels) for name, product in products]
         means = "   ".join(f"{who} {geometric_mean([each[who] for each in ratios]):5.2f}" for who in ratios[0])
         print(f"{'geometric mean':68} {means}\n", flush=True)
 

@@ -14,6 +14,7 @@
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
+#include "arith/buffer_values.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/structural.h"
@@ -82,6 +83,10 @@ VarMap units_of(const arith::IterDomains& inputs) {
 
 void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::vector<int>& except) {
   assume_sizes(analyzer, tree);
+  for (int around = at; around != Tree::kNone; around = tree[around].parent) {
+    if (!tree[around].is_block) continue;
+    for (const BufferDomain& domain : buffer_domains(tree.block_at(around))) arith::assume(analyzer, domain);
+  }
   for (; at != Tree::kNone; at = tree[at].parent) {
     if (std::find(except.begin(), except.end(), at) != except.end()) continue;
     if (tree[at].is_loop) {

@@ -12,6 +12,7 @@
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
+#include "analysis/unsettled.h"
 #include "arith/digits.h"
 #include "ir/build.h"
 #include "ir/numeric.h"
@@ -58,7 +59,7 @@ class Below {
   }
 
   std::optional<Dependent> check_statements() const {
-    if (const NodeBase* bare = bare_statement_in(tree_.stmt(loop_))) {
+    if (const NodeBase* bare = unsettled_statement_in(tree_, loop_)) {
       return Dependent{Conflict::kBareStatement,
                        {"below loop '" + tree_.for_at(loop_).loop_var->name_hint +
                             "' stands a statement outside of any block, about which nothing is known",

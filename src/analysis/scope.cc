@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "analysis/binding_reads.h"
+#include "analysis/unsettled.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 
@@ -78,6 +79,52 @@ const NodeBase* bare_statement_in(const Stmt& stmt) {
         walk.descend(loop);
       });
   return found;
+}
+
+namespace {
+
+/// The first statement outside of blocks, without loop bounds that read buffers of which `is_written` is false.
+template <class F>
+const NodeBase* find_unsettled(const Stmt& stmt, F&& is_written) {
+  const NodeBase* found = nullptr;
+  auto bare = [&](const NodeRef& node) {
+    if (!found) found = node.get();
+  };
+  visit(
+      stmt, [](const Ref<BlockRealize>&, Visitor&) {},
+      [&](const Ref<For>& loop, Visitor& walk) {
+        for (const Expr& end : {loop->min, loop->extent}) {
+          visit(end, [&](const Ref<BufferLoad>& load) {
+            if (is_written(load->buffer)) bare(load);
+          });
+        }
+        walk(loop->body);
+      },
+      [&](const Ref<BufferStore>& store, Visitor&) { bare(store); },
+      [&](const Ref<BufferLoad>& load, Visitor&) { bare(load); },
+      [&](const Ref<Evaluate>& evaluate, Visitor&) {
+        if (!evaluate->value.is<IntImm>()) bare(evaluate);
+      },
+      [&](const Ref<Prefetch>& prefetch, Visitor&) { bare(prefetch); },
+      [&](const Ref<While>& loop, Visitor&) { bare(loop); });
+  return found;
+}
+
+}  // namespace
+
+const NodeBase* unsettled_statement(const Block& block) {
+  const Scope& scope = Scope::of(block);
+  if (!scope.bare_statement()) return nullptr;
+  return find_unsettled(block.body, [&](const Ref<Buffer>& buffer) { return !scope.writers(buffer).empty(); });
+}
+
+const NodeBase* unsettled_statement_in(const Tree& tree, int at) {
+  if (!bare_statement_in(tree.stmt(at))) return nullptr;
+  const std::vector<int> blocks = tree.child_blocks(at);
+  return find_unsettled(tree.stmt(at), [&](const Ref<Buffer>& buffer) {
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [&](int block) { return tree.touches(tree.block_at(block).writes, buffer); });
+  });
 }
 
 const Scope& Scope::known(const Block& block, const Block* before) {

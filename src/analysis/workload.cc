@@ -8,6 +8,7 @@
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
@@ -17,7 +18,8 @@ namespace {
 
 class Counter {
  public:
-  Counter(Workload& result, const Module* module) : result_(result), module_(module) {}
+  Counter(Workload& result, const Module* module, const std::vector<std::pair<Expr, double>>& means)
+      : result_(result), module_(module), means_(means) {}
 
   void run(const Stmt& body) {
     visit(
@@ -83,6 +85,9 @@ class Counter {
 
   double constant_or_guess(const Expr& e) {
     if (auto value = const_int(e)) return static_cast<double>(std::max<int64_t>(*value, 0));
+    for (const auto& [extent, mean] : means_) {
+      if (structural_equal(extent, e)) return mean;
+    }
     // Loop variables at the middle of their ranges; anything else unknown counts 1, and so do elements of buffers and
     // differences between them.
     bool loads = false;
@@ -268,7 +273,7 @@ class Counter {
   Workload analyze_inside(const PrimFunc& callee) const {
     Workload inside;
     for (const Def<Var>& param : callee.params) inside.params.push_back({param, callee.buffer_of(param)});
-    Counter counter(inside, module_);
+    Counter counter(inside, module_, means_);
     counter.calls_ = calls_;
     counter.run(callee.body);
     return inside;
@@ -411,15 +416,17 @@ class Counter {
   WrittenBefore so_far_;
   std::vector<const PrimFunc*> calls_;  // the functions around
   const Module* module_;
+  const std::vector<std::pair<Expr, double>>& means_;
   const Block* block_ = nullptr;
 };
 
 }  // namespace
 
-Workload analyze_workload(const Ref<PrimFunc>& func, const Module* module) {
+Workload analyze_workload(const Ref<PrimFunc>& func, const Module* module,
+                          const std::vector<std::pair<Expr, double>>& means) {
   Workload result;
   for (const Def<Var>& param : func->params) result.params.push_back({param, func->buffer_of(param)});
-  Counter counter(result, module);
+  Counter counter(result, module, means);
   counter.run(func->body);
   for (ParameterUse& param : result.params) {
     if (!param.buffer.defined()) continue;

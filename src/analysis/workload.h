@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/stmt.h"
@@ -43,7 +44,9 @@ struct Workload {
   bool exact = true;
 };
 
-/// `module`: where the functions are that it calls; what is passed to others may be read and written there.
-Workload analyze_workload(const Ref<PrimFunc>& func, const Module* module = nullptr);
+/// `module`: where the functions are that it calls; what is passed to others may be read and written there. `means`:
+/// what extents that depend on data are on average, in a call whose data are known.
+Workload analyze_workload(const Ref<PrimFunc>& func, const Module* module = nullptr,
+                          const std::vector<std::pair<Expr, double>>& means = {});
 
 }  // namespace tilewright::analysis

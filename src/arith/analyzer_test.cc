@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "arith/buffer_values.h"
 #include "arith/test_evaluator.h"
 #include "ir/build.h"
 #include "ir/structural.h"
@@ -398,6 +399,53 @@ TEST(Bound, Arithmetic) {
   EXPECT_EQ((ConstIntBound{0, ConstIntBound::kPosInf} + b).max_value, ConstIntBound::kPosInf);
   EXPECT_EQ(ModularSet::make(4, 3) + ModularSet::make(6, 2), (ModularSet{2, 1}));
   EXPECT_EQ(ModularSet::make(4, 1) * ModularSet::single(3), (ModularSet{12, 3}));
+}
+
+Expr element(const Ref<Buffer>& buffer, const Expr& index) {
+  return make<BufferLoad>({.buffer = buffer, .indices = {index}, .predicate = {}});
+}
+
+TEST_F(AnalyzerTest, ElementsLieInTheDeclaredDomain) {
+  Ref<Buffer> p = decl_buffer({m + 1}, DataType::int_(32), "P"), q = decl_buffer({m}, DataType::int_(32), "Q");
+  assume(analyzer, BufferDomain{p, i32(0), n + 1, ValueOrder::kNone, {}});
+  assume(analyzer, BufferDomain{q, i32(3), i32(9), ValueOrder::kNone, {}});
+  EXPECT_TRUE(analyzer.can_prove(ge(element(p, i), i32(0))));
+  EXPECT_TRUE(analyzer.can_prove(le(element(p, i), n)));
+  EXPECT_TRUE(analyzer.can_prove(lt(element(p, i) * 4 + 3, n * 4 + 4)));
+  EXPECT_FALSE(analyzer.can_prove(lt(element(p, i), n)));
+  EXPECT_FALSE(analyzer.can_prove(le(element(p, i), element(p, i + 1))));
+  EXPECT_EQ(analyzer.const_int_bound(element(q, i) * 2 - 1), (ConstIntBound{5, 15}));
+  EXPECT_FALSE(analyzer.can_prove(ge(element(decl_buffer({m}, DataType::int_(32), "R"), i), i32(0))));
+  // Ends beyond the type of the elements.
+  Ref<Buffer> bytes = decl_buffer({m}, DataType::int_(8), "bytes"), wide = decl_buffer({m}, DataType::int_(64), "wide");
+  assume(analyzer, BufferDomain{bytes, i32(3), i32(300), ValueOrder::kNone, {}});
+  assume(analyzer, BufferDomain{wide, i32(0), n, ValueOrder::kNone, {}});
+  EXPECT_EQ(analyzer.const_int_bound(element(bytes, i)), (ConstIntBound{3, 127}));
+  EXPECT_TRUE(analyzer.can_prove(lt(element(wide, i), cast(DataType::int_(64), n))));
+}
+
+TEST_F(AnalyzerTest, AscendingElementsKeepTheirOrder) {
+  Ref<Buffer> p = decl_buffer({m + 1}, DataType::int_(32), "P"), s = decl_buffer({m}, DataType::int_(32), "S");
+  assume(analyzer, BufferDomain{p, i32(0), n + 1, ValueOrder::kNondecreasing, {}});
+  assume(analyzer, BufferDomain{s, i32(0), n, ValueOrder::kIncreasing, {}});
+  EXPECT_TRUE(analyzer.can_prove(ge(element(p, i + 1) - element(p, i), i32(0))));
+  EXPECT_TRUE(analyzer.can_prove(le(element(p, i), element(p, i + 7))));
+  EXPECT_FALSE(analyzer.can_prove(lt(element(p, i), element(p, i + 1))));
+  EXPECT_FALSE(analyzer.can_prove(ge(element(p, i), element(p, i + 1))));
+  EXPECT_TRUE(analyzer.can_prove(le(element(s, i) + 2, element(s, i + 2))));
+  EXPECT_FALSE(analyzer.can_prove(le(element(s, i) + 3, element(s, i + 2))));
+  // The nonzeros of a row are nonzeros.
+  analyzer.bind(j, i32(0), element(p, i + 1) - element(p, i));
+  EXPECT_TRUE(analyzer.can_prove(lt(element(p, i) + j, n)));
+  EXPECT_TRUE(analyzer.can_prove(ge(element(p, i) + j, i32(0))));
+  EXPECT_FALSE(analyzer.can_prove(lt(element(p, i) + j + 1, n)));
+}
+
+TEST_F(AnalyzerTest, AnOrderWithinSegmentsSaysNothingAcrossThem) {
+  Ref<Buffer> p = decl_buffer({m + 1}, DataType::int_(32), "P"), c = decl_buffer({k}, DataType::int_(32), "C");
+  assume(analyzer, BufferDomain{c, i32(0), n, ValueOrder::kIncreasing, p});
+  EXPECT_FALSE(analyzer.can_prove(le(element(c, i), element(c, i + 1))));
+  EXPECT_TRUE(analyzer.can_prove(lt(element(c, i), n)));
 }
 
 }  // namespace

@@ -160,6 +160,13 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
     }
     case Kind::kCall:
       return call_bound(*e.as<Call>(), e);
+    case Kind::kBufferLoad: {
+      const Elements* declared = elements(e);
+      if (!declared) return whole;
+      ConstIntBound inside{bound(declared->min).min_value, bound(declared->max).max_value};
+      inside = intersect(inside, whole);
+      return inside.is_empty() ? whole : inside;
+    }
     default:
       return whole;
   }

@@ -1,5 +1,6 @@
 #include "arith/engine.h"
 
+#include "arith/buffer_values.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "support/deep_stack.h"
@@ -170,6 +171,36 @@ void Engine::bind(const Ref<Var>& var, const Expr& from, const Expr& count_of) {
 void Engine::assume(const Expr& condition) {
   with_stack_for(condition.depth(), [&] { learn(simplify(condition), true); });
   forget();
+}
+
+void assume(Analyzer& analyzer, const BufferDomain& domain) { analyzer.engine().assume(domain); }
+
+void Engine::assume(const BufferDomain& domain) {
+  if (elements_.find(domain.buffer->data)) return;
+  const DataType type = domain.buffer->dtype;
+  const ConstIntBound whole = ConstIntBound::of_type(type);
+  // An end that the type of the elements may not hold is as far away as they get.
+  auto end_of = [&](const Expr& e, bool is_least) -> Expr {
+    Expr end = simplify(e);
+    ConstIntBound range = bound(end);
+    if (is_index(type) && range.within(whole)) return simplify(cast(type, end));
+    return constant(type,
+                    is_least ? std::max(whole.min_value, range.min_value) : std::min(whole.max_value, range.max_value));
+  };
+  Elements elements;
+  elements.known = true;
+  elements.min = end_of(domain.min, true);
+  elements.max = end_of(domain.end - 1, false);
+  elements.ascends = domain.order != ValueOrder::kNone && !domain.segments.defined();
+  elements.strictly = elements.ascends && domain.order == ValueOrder::kIncreasing;
+  forget();
+  elements_.insert(domain.buffer->data, std::move(elements));
+}
+
+const Engine::Elements* Engine::elements(const Expr& load) const {
+  const BufferLoad* element = load.as<BufferLoad>();
+  if (!element || !element->buffer->dtype.is_int() || !load.dtype().is_scalar()) return nullptr;
+  return elements_.find(element->buffer->data.get());
 }
 
 size_t Engine::enter(const Expr& condition) {

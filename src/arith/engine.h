@@ -23,6 +23,7 @@
 #include "arith/analyzer.h"
 #include "arith/linear.h"
 #include "arith/node_table.h"
+#include "ir/buffer_domain.h"
 
 namespace tilewright::arith {
 
@@ -32,6 +33,7 @@ class Engine {
   void bind(const Ref<Var>& var, const Expr& min, const Expr& extent);
   void bind(const Ref<Var>& var, const Expr& value);
   void assume(const Expr& condition);
+  void assume(const BufferDomain& domain);
   size_t enter(const Expr& condition);
   void leave(size_t mark);
   /// Between queries: forgets when so much is remembered that looking it up misses the caches.
@@ -49,6 +51,14 @@ class Engine {
   Linear linear(const Expr& e);
   /// Of an expression that simplify() returned.
   Linear flat(const Expr& e);
+  /// What is declared of the elements of a buffer.
+  struct Elements {
+    bool known = false;
+    Expr min, max;                           ///< of each element
+    bool ascends = false, strictly = false;  ///< each element is not less than the one before it, or greater
+  };
+  /// Null for a load from a buffer of which nothing is declared.
+  const Elements* elements(const Expr& load) const;
   bool prove(const Expr& condition);
   bool prove_ge0(const Linear& linear);
   bool prove_less(const Expr& a, const Expr& b, bool or_equal);
@@ -228,6 +238,7 @@ class Engine {
   bool any_fact_of_quotient(const Term& term, const FloorDiv& div, const Settles& settles);
   bool any_fact_of_remainder(const Term& term, const Expr& dividend, const Expr& divisor, bool floors,
                              const Settles& settles);
+  bool any_fact_of_element(const Term& term, const Linear& goal, const Settles& settles);
   bool any_corner_of_product(const Term& term, const Mul& mul, const Settles& settles);
   bool is_zero_in_quotients(Linear sum);
   bool is_zero_in_remainders(const Linear& sum);
@@ -236,7 +247,8 @@ class Engine {
   Linear multiplied(const Linear& fact, const Expr& factor);
 
   NodeTable<VarInfo> vars_;
-  std::vector<Linear> facts_;  ///< each is >= 0
+  NodeTable<Elements> elements_;  ///< by the data variable of the buffer
+  std::vector<Linear> facts_;     ///< each is >= 0
   std::vector<KnownBound> bounds_;
   std::vector<KnownTruth> truths_;
   std::vector<KnownResidues> residues_;

@@ -241,11 +241,31 @@ class Evaluator {
       const Call& call = *e.as<Call>();
       return unite(of_simple(Expr(call.args[1])), of_simple(Expr(call.args[2])), analyzer_);
     }
+    if (const Engine::Elements* declared = engine_.elements(e)) return of_element(*e.as<BufferLoad>(), *declared);
     // Whatever it is, its interval holds for all iterations.
     ConstIntBound bound = engine_.bound(e);
     IntSet result;
     if (bound.has_min() && bound.min_value > int_min(e.dtype())) result.min = int_imm(e.dtype(), bound.min_value);
     if (bound.has_max() && bound.max_value < int_max(e.dtype())) result.max = int_imm(e.dtype(), bound.max_value);
+    return result;
+  }
+
+  /// Where the elements of a buffer ascend, those at the first and the last index are the ends.
+  IntSet of_element(const BufferLoad& load, const Engine::Elements& declared) {
+    IntSet result = IntSet::interval(of_simple(declared.min).min, of_simple(declared.max).max);
+    if (!declared.ascends || load.indices.size() != 1) return result;
+    IntSet index = of_simple(load.indices[0]);
+    if (index.is_nothing) return index;
+    auto element = [&](const Expr& at) -> Expr {
+      return simple(make<BufferLoad>({.buffer = load.buffer, .indices = {at}, .predicate = {}}));
+    };
+    // An end of an interval that is too wide may lie outside of the buffer.
+    auto exists = [&](const Expr& at) {
+      return at.defined() && analyzer_.can_prove_greater_equal(at, 0) &&
+             analyzer_.can_prove_less(at, load.buffer->shape[0]);
+    };
+    if (exists(index.min)) result.min = element(index.min);
+    if (exists(index.max)) result.max = element(index.max);
     return result;
   }
 

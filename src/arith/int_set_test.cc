@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 
+#include "arith/buffer_values.h"
 #include "arith/test_evaluator.h"
 #include "ir/structural.h"
 
@@ -189,6 +190,21 @@ TEST_F(IntSetTest, OrdersOfChoices) {
     proved += answer;
   }
   EXPECT_GT(proved, 40);
+}
+
+TEST_F(IntSetTest, ElementsOfBuffers) {
+  auto element = [](const Ref<Buffer>& of, const Expr& at) -> Expr {
+    return make<BufferLoad>({.buffer = of, .indices = {at}, .predicate = {}});
+  };
+  Ref<Buffer> p = decl_buffer({i32(17)}, DataType::int_(32), "P"), c = decl_buffer({n}, DataType::int_(32), "C");
+  assume(analyzer, BufferDomain{p, i32(0), n + 1, ValueOrder::kNondecreasing, {}});
+  assume(analyzer, BufferDomain{c, i32(0), i32(40), ValueOrder::kNone, {}});
+  expect(of(element(c, i)), i32(0), i32(39));
+  expect(of(element(c, x)), element(c, x), element(c, x));
+  expect(of(element(p, i)), element(p, i32(0)), element(p, i32(15)));
+  expect(of(element(p, i + 1)), element(p, i32(1)), element(p, i32(16)));
+  // An index beyond the buffer has no element: what is declared of all of them is left.
+  expect(of(element(p, i + 2)), element(p, i32(2)), Expr(n));
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ bool Engine::search(const Linear& goal, int depth, int& budget) {
       return next && holds(std::move(*next));
     };
     if (any_fact_about(term, settles)) return true;
+    if (term.atom.is<BufferLoad>() && any_fact_of_element(term, goal, settles)) return true;
     if (auto next = without_quotient(goal, term); next && holds(std::move(*next))) return true;
     auto with = [&](const Expr& side) {
       Linear next = goal;
@@ -145,6 +146,32 @@ bool Engine::any_fact_about(const Term& term, const Settles& settles) {
   }
   if (const Mod* mod = term.atom.as<Mod>()) return any_fact_of_remainder(term, mod->a, mod->b, false, settles);
   return false;
+}
+
+/// An element of a buffer of which something is declared lies between the ends; and of two elements of a buffer whose
+/// values ascend, x[i] <= x[j] for i <= j, and x[i] + (j - i) <= x[j] where they are distinct.
+bool Engine::any_fact_of_element(const Term& term, const Linear& goal, const Settles& settles) {
+  const Elements* declared = elements(term.atom);
+  if (!declared) return false;
+  const BufferLoad& element = *term.atom.as<BufferLoad>();
+  for (const Term& other : goal.terms) {
+    if (!declared->ascends || (other.coeff < 0) == (term.coeff < 0) || !other.atom.is<BufferLoad>()) continue;
+    const BufferLoad& pair = *other.atom.as<BufferLoad>();
+    if (pair.buffer->data != element.buffer->data || pair.indices.size() != 1 || element.indices.size() != 1) continue;
+    const bool is_later = term.coeff > 0;
+    Linear distance = flat(simplify(is_later ? element.indices[0] : pair.indices[0]));
+    distance.add(flat(simplify(is_later ? pair.indices[0] : element.indices[0])), -1);
+    if (distance.bad || bound(distance).min_value < 0) continue;
+    Linear fact = Linear::of_atom(term.atom, term.fp);
+    fact.add(other.atom, other.fp, -1);
+    if (!is_later) fact.scale(-1);
+    if (declared->strictly) fact.add(distance, -1);
+    if (settles(fact)) return true;
+  }
+  Linear fact = flat(term.coeff > 0 ? declared->min : declared->max);
+  fact.scale(term.coeff > 0 ? -1 : 1);
+  fact.add(term.atom, term.fp, term.coeff > 0 ? 1 : -1);
+  return settles(fact);
 }
 
 bool Engine::any_fact_of_product(const Term& term, const Mul& mul, const Settles& settles) {
@@ -383,6 +410,9 @@ bool Engine::prove(const Expr& condition) {
   };
   if (const LT* e = simple.as<LT>()) return order(e->a, e->b, false);
   if (const LE* e = simple.as<LE>()) return order(e->a, e->b, true);
+  // Left as they are where data are compared.
+  if (const GT* e = simple.as<GT>()) return order(e->b, e->a, false);
+  if (const GE* e = simple.as<GE>()) return order(e->b, e->a, true);
   if (const EQ* e = simple.as<EQ>()) return is_index(e->a.dtype()) && prove_equal(e->a, e->b);
   if (const NE* e = simple.as<NE>()) return order(e->a, e->b, false) || order(e->b, e->a, false);
   return false;

@@ -81,7 +81,7 @@ enum class Op : uint8_t {
   kFree,           // dst: pointer, b: number of the AllocationSite
   kAllocateConst,  // dst: pointer, a: number of the constant
   kAssert,         // a; extra: number of the Message
-  kAssume,         // a; extra: number of the Site
+  kAssume,         // a; extra: number of the Site; of element b of a buffer, whose value is c, or kNone
   kEnter,          // a parallel loop over dst; extra: number of the LoopSite
   kIterate,        // next iteration of the innermost parallel loop
   kLeave,

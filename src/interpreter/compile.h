@@ -11,6 +11,7 @@
 
 #include "interpreter/code.h"
 #include "interpreter/interpreter.h"
+#include "ir/buffer_domain.h"
 #include "ir/op.h"
 #include "ir/processor_instructions.h"
 #include "ir/reduction_step.h"
@@ -151,6 +152,12 @@ class Compiler {
     }
   }
   void block(const BlockRealize& realize, const NodeRef& node);
+  /// What a block declares of a buffer holds (compile_domain.cc).
+  void check_domain(const BufferDomain& domain, const NodeRef& node);
+  void check_order(const BufferDomain& domain, const NodeRef& node);
+  /// A loop over the positions from `begin` to before `end`.
+  template <class F>
+  void each_position(int begin, int end, F&& check);
   void axes(const BlockRealize& realize, const NodeRef& node);
   void match_buffer(const MatchBufferRegion& match, const NodeRef& node);
   void init(const Block& block);

@@ -337,6 +337,7 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
     views_[buffer.get()] = declare(buffer, pointer, buffer);
   }
   for (const Ref<MatchBufferRegion>& match : block.match_buffers) match_buffer(*match, match);
+  for (const BufferDomain& domain : buffer_domains(block)) check_domain(domain, node);
   under({realize.predicate}, [&] {
     if (block.init.defined()) init(block);
     stmt(block.body);

@@ -128,6 +128,7 @@ class Machine {
   std::string element(const Access& access, const Slot* r, int lane) const;
   bool fail(std::string code, std::string message, int site, std::string hint = {});
   bool fail_with(int message);
+  bool fail_assumption(const Insn& in, const Slot* r);
   bool fail_bounds(const Access& access, const Slot* r, int lane);
   bool fail_race(const Level& level, uint32_t stamp, int other_site, bool other_writes, const Access& access,
                  bool writes, const Slot* r, int lane);

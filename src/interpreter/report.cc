@@ -30,6 +30,16 @@ bool Machine::fail(std::string code, std::string message, int site, std::string 
   return false;
 }
 
+bool Machine::fail_assumption(const Insn& in, const Slot* r) {
+  if (in.b == kNone) {
+    return fail("interpret/assumption", where(in.extra) + ": what T.assume states does not hold", in.extra);
+  }
+  return fail("interpret/assumption",
+              where(in.extra) + " declares that " + program_.sites[in.extra].what + ", but the value at position " +
+                  std::to_string(r[in.b].i) + " is " + std::to_string(r[in.c].i),
+              in.extra, "correct the data, or what T.assume_buffer_domain declares");
+}
+
 bool Machine::fail_bounds(const Access& access, const Slot* r, int lane) {
   std::string shape, wrong;
   for (size_t i = 0; i < access.dimensions.size(); ++i) {

@@ -332,8 +332,7 @@ bool Machine::effect(Thread& thread, const Insn& in, Slot* r) {
     case Op::kFail:
       return fail_with(in.extra);
     case Op::kAssume:
-      return r[in.a].i != 0 ||
-             fail("interpret/assumption", where(in.extra) + ": what T.assume states does not hold", in.extra);
+      return r[in.a].i != 0 || fail_assumption(in, r);
     case Op::kSearch:
       return search(in, r);
     case Op::kAddress:

@@ -6,4 +6,8 @@ namespace tilewright {
 /// Of a loop: the number of copies of its body per iteration of machine code. 1 keeps it rolled.
 inline constexpr const char* kUnrollHint = "unroll_hint";
 
+/// Of a parallel loop from 0: a List of the data variable of a buffer of offsets, and the number of its elements.
+/// Iteration i is taken to be offsets[i + 1] - offsets[i] + 1 units of work, and threads take chunks of equal work.
+inline constexpr const char* kBalancedBy = "balanced_by";
+
 }  // namespace tilewright

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/kind_cases.h"
 #include "ir/sizes.h"
@@ -433,6 +434,7 @@ void Verifier::block(const Ref<Block>& block) {
     for (const Ref<BufferRegion>& r : *regions) region(*r, r);
   }
   annotations(block->annotations, block);
+  if (auto fault = find_fault(block)) fail("verify/domain", std::move(fault->message), fault->where, fault->hint);
   NodeRef outer = std::exchange(scope_, block->iter_vars.empty() ? scope_ : NodeRef(block));
   node(block->init);
   for (const Ref<IterVar>& axis : block->iter_vars) {

@@ -5,6 +5,7 @@
 
 #include "analysis/skipped_init.h"
 #include "analysis/verify_accesses.h"
+#include "arith/buffer_values.h"
 #include "ir/build.h"
 #include "ir/strides.h"
 #include "ir/traverse.h"
@@ -86,6 +87,10 @@ void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer) {
       if (extent.is<Var>()) analyzer.assume(ge(extent, zero(extent.dtype())));
     }
   }
+  // What the root block declares holds as long as it is there.
+  const BlockRealize* root = func.body.as<BlockRealize>();
+  if (!root || !is_true(root->predicate)) return;
+  for (const BufferDomain& domain : buffer_domains(*root->block)) arith::assume(analyzer, domain);
 }
 
 bool is_local(const Buffer& buffer) { return memory_scope(buffer.scope()).on_cpu == Storage::kRegisters; }

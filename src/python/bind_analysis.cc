@@ -75,9 +75,9 @@ nb::list parameter_roles(const Ref<PrimFunc>& func, const Module* module) {
   return roles;
 }
 
-nb::dict work_facts(const Ref<PrimFunc>& func) {
+nb::dict work_facts(const Ref<PrimFunc>& func, const std::vector<std::pair<Expr, double>>& means) {
   nb::dict facts;
-  put_work(analysis::analyze_workload(func), facts);
+  put_work(analysis::analyze_workload(func, nullptr, means), facts);
   return facts;
 }
 
@@ -92,8 +92,9 @@ void bind_analysis(nb::module_& m) {
       "Of each parameter \"input\", \"output\" (its contents before the call do not matter), \"inout\" or "
       "\"scalar\", and what reads it before all of it is written; functions that it calls are those of the module.",
       nb::sig("def parameter_roles(func: PrimFunc, module: Module) -> list[tuple[str, str]]"));
-  m.def("analyze_work", &work_facts, "func"_a,
-        "Operations and bytes of a call; scalar parameters are allowed, and what is not constant counts as 1.");
+  m.def("analyze_work", &work_facts, "func"_a, "means"_a = std::vector<std::pair<Expr, double>>(),
+        "Operations and bytes of a call; scalar parameters are allowed, and what is not constant counts as 1, but for "
+        "the extents whose means are given.");
   m.def(
       "has_effect", [](const Expr& expr) { return effect_of(expr) == Effect::kUpdateState; }, "expr"_a,
       "Whether evaluating the expression changes anything; so says whatever calls what is not known.");

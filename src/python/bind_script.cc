@@ -585,6 +585,8 @@ void bind_frames(nb::module_& m) {
   m.def("reads", [](const std::vector<NodeRef>& regions) { script::reads(to_regions(regions)); });
   m.def("writes", [](const std::vector<NodeRef>& regions) { script::writes(to_regions(regions)); });
   m.def("block_attr", &script::block_attr, "attrs"_a, "Annotations of the block, by name.");
+  m.def("assume_buffer_domain", &script::assume_buffer_domain, "buffer"_a, "min"_a, "end"_a, "order"_a = "",
+        "segments"_a.none() = nb::none());
   m.def(
       "axis",
       [](int type, const Ref<Range>& dom, Expr binding, DataType dtype) {

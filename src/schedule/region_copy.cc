@@ -5,6 +5,7 @@
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/divisors.h"
+#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -53,7 +54,7 @@ Result<AtLoop> at_loop(const State& state, LoopRV loop_rv, BlockRV block_rv, con
     return refuse(code, describe(loop) + " is not around " + describe(block) + ", in its scope",
                   {loop.node(), block.node()}, "take one of sch.get_loops(block)");
   }
-  if (const NodeBase* bare = analysis::bare_statement_in(tree.stmt(loop.at))) {
+  if (const NodeBase* bare = analysis::unsettled_statement_in(tree, loop.at)) {
     return refuse(code, "below " + describe(loop) + " stands a statement outside of any block",
                   {loop.node(), NodeRef(bare)}, "put it into a block");
   }

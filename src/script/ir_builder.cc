@@ -330,12 +330,13 @@ void PrimFuncFrame::finish(IRBuilder& builder) {
   Annotations all = attrs.value_or(Annotations{});
   if (name && !is_private && !all.has("global_symbol")) all.set("global_symbol", string_imm(*name));
   Type ret = ret_type.defined() ? ret_type : make<TupleType>({});
-  Ref<PrimFunc> func = make<PrimFunc>({.params = std::move(params),
-                                       .buffer_map = std::move(buffer_map),
-                                       .ret_type = std::move(ret),
-                                       .attrs = std::move(all),
-                                       .body = complete_root(body(), root_alloc_buffers, without_axes),
-                                       .axes = std::move(axes)});
+  Ref<PrimFunc> func =
+      make<PrimFunc>({.params = std::move(params),
+                      .buffer_map = std::move(buffer_map),
+                      .ret_type = std::move(ret),
+                      .attrs = std::move(all),
+                      .body = complete_root(body(), root_alloc_buffers, root_annotations, without_axes),
+                      .axes = std::move(axes)});
   if (builder.innermost() && builder.innermost()->kind == FrameKind::kModule) {
     if (!name) refuse("builder/no-name", "a function of a module has no name", "call T.func_name");
     def_function(*name, func);

@@ -261,6 +261,10 @@ void where(Expr predicate);
 void reads(std::vector<Ref<BufferRegion>> regions);
 void writes(std::vector<Ref<BufferRegion>> regions);
 void block_attr(const Annotations& attrs);
+/// Declares what values the buffer has, of the innermost block or of the function's root block. `order`: "" or that of
+/// ir/buffer_domain.h; `segments` may be null.
+void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const std::string& order = {},
+                          const Ref<Buffer>& segments = {});
 /// An axis of the innermost block over `dom`, bound to `binding` (may be null in a block without realize).
 Ref<Var> axis(IterType type, const Ref<Range>& dom, Expr binding, DataType dtype = DataType::int_(32));
 /// Axes over the domains of loop variables: one letter each, S or R.

@@ -149,6 +149,7 @@ void BlockFrame::finish(IRBuilder& builder) {
     }
   }
   Annotations attrs = annotations.value_or(Annotations{});
+  for (const BufferDomain& domain : domains) declare(attrs, domain);
   if ((!reads || !writes) && !builder.find<PrimFuncFrame>()) {
     // A lone block keeps the note that TVM leaves for whoever completes it: 1 reads, 2 writes.
     attrs.set("tir.script_parsing_detect_access", i64((reads ? 0 : 1) + (writes ? 0 : 2)));
@@ -176,8 +177,9 @@ void BlockFrame::finish(IRBuilder& builder) {
   builder.add(make<BlockRealize>({iter_values, guard, block}));
 }
 
-Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers, const Ref<Block>& as_said) {
-  bool needs_root = !alloc_buffers.empty();
+Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers, const Annotations& annotations,
+                   const Ref<Block>& as_said) {
+  bool needs_root = !alloc_buffers.empty() || !annotations.empty();
   if (!needs_root && contains_block(body)) {
     const BlockRealize* realize = body.as<BlockRealize>();
     needs_root = realize == nullptr || !realize->block->iter_vars.empty();
@@ -194,7 +196,7 @@ Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers, con
                                  .name_hint = "root",
                                  .alloc_buffers = alloc_buffers,
                                  .match_buffers = {},
-                                 .annotations = {},
+                                 .annotations = annotations,
                                  .init = {},
                                  .body = std::move(body),
                                  .id = {}});
@@ -233,6 +235,45 @@ void block_attr(const Annotations& attrs) {
   BlockFrame& frame = block_frame("T.block_attr");
   if (frame.annotations) refuse("builder/twice", "T.block_attr is given twice", "put all annotations into one dict");
   frame.annotations = attrs;
+}
+
+void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const std::string& order,
+                          const Ref<Buffer>& segments) {
+  IRBuilder& builder = IRBuilder::require("T.assume_buffer_domain");
+  auto* block = dynamic_cast<BlockFrame*>(builder.innermost());
+  auto* function = dynamic_cast<PrimFuncFrame*>(builder.innermost());
+  if (!block && !function) {
+    refuse("builder/place", "T.assume_buffer_domain belongs directly inside a block or a function",
+           "declare it where the block begins that reads the buffer");
+  }
+  for (const Ref<Buffer>& each : {buffer, segments}) {
+    if (!each.defined() || each->dtype.is_integral()) continue;
+    refuse("builder/domain", "the values of buffer '" + each->name + "' are " + each->dtype.str(),
+           "domains are those of buffers of integers");
+  }
+  for (const Expr& limit : {min, end}) {
+    if (limit.dtype().is_integral() && limit.dtype().is_scalar()) continue;
+    refuse("builder/domain", "an end of the domain is " + limit.dtype().str(), "the ends are integers: [0, n]");
+  }
+  BufferDomain domain{buffer, std::move(min), std::move(end), ValueOrder::kNone, segments};
+  if (!parse_order(order, &domain.order)) {
+    refuse("builder/domain", "there is no order \"" + order + "\"", R"(use "nondecreasing" or "increasing")");
+  }
+  const bool is_ordered = domain.order != ValueOrder::kNone;
+  if (is_ordered && buffer->shape.size() != 1) {
+    refuse("builder/domain",
+           "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) + " dimensions",
+           "an order is that of a buffer of one dimension");
+  }
+  if (segments.defined() && (!is_ordered || segments->shape.size() != 1)) {
+    refuse("builder/domain", "segments without an order, or of more than one dimension",
+           R"(say how the values follow one another in each segment: order="increasing", segments=indptr)");
+  }
+  if (block) {
+    block->domains.push_back(std::move(domain));
+  } else {
+    declare(function->root_annotations, domain);
+  }
 }
 
 Ref<Var> axis(IterType type, const Ref<Range>& dom, Expr binding, DataType dtype) {

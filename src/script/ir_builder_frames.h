@@ -1,6 +1,7 @@
 // The frames that others look into. The rest is private to the file that makes them.
 #pragma once
 
+#include "ir/buffer_domain.h"
 #include "script/ir_builder.h"
 
 namespace tilewright::script {
@@ -25,6 +26,7 @@ struct PrimFuncFrame final : Frame {
   std::vector<Ref<IterVar>> env_threads;
   std::vector<Def<Buffer>> root_alloc_buffers;
   std::vector<Ref<Axis>> axes;
+  Annotations root_annotations;  ///< declarations about buffers, outside of all blocks
   Ref<Block> without_axes;  ///< the last block directly inside that has none, with the regions that the script says
   void check_place(IRBuilder& builder) override;
   void finish(IRBuilder& builder) override;
@@ -40,6 +42,7 @@ struct BlockFrame final : Frame {
   std::vector<Expr> iter_values;
   std::optional<std::vector<Ref<BufferRegion>>> reads, writes;
   std::optional<Annotations> annotations;
+  std::vector<BufferDomain> domains;
   Expr predicate;
   Stmt init;
   std::vector<Def<Buffer>> alloc_buffers;
@@ -97,6 +100,7 @@ F& expect_inside(std::string_view caller, FrameKind kind) {
 
 /// The body of a function with its implicit root block, where it needs one.
 /// `as_said`: a block that may be the root, with no more regions than the script says.
-Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers, const Ref<Block>& as_said);
+Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers, const Annotations& annotations,
+                   const Ref<Block>& as_said);
 
 }  // namespace tilewright::script

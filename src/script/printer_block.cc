@@ -1,4 +1,5 @@
 // Blocks: axes, predicate, regions, annotations, buffers, init, body, in this order.
+#include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "script/printer_state.h"
@@ -134,6 +135,28 @@ void Printer::block_buffers(const Block& block) {
   }
 }
 
+void Printer::buffer_domains(const Block& block) {
+  for (const BufferDomain& domain : tilewright::buffer_domains(block)) {
+    begin_line();
+    tir("assume_buffer_domain(");
+    text(name_of(domain.buffer));
+    text(", [");
+    expr(domain.min);
+    text(", ");
+    expr(domain.end);
+    text("]");
+    if (domain.order != ValueOrder::kNone) {
+      text(", order=");
+      string_literal(order_name(domain.order));
+    }
+    if (domain.segments.defined()) {
+      text(", segments=");
+      text(name_of(domain.segments));
+    }
+    text(")\n");
+  }
+}
+
 void Printer::block(const Ref<Block>& block, const BlockRealize* realize) {
   begin_line();
   {
@@ -156,14 +179,17 @@ void Printer::block(const Ref<Block>& block, const BlockRealize* realize) {
   }
   block_regions("reads", block->reads);
   block_regions("writes", block->writes);
-  if (!block->annotations.empty()) {
+  Annotations others = block->annotations;
+  if (declares_domains(others)) others.erase(kBufferDomains);
+  if (!others.empty()) {
     begin_line();
     tir("block_attr(");
-    annotations(block->annotations);
+    annotations(others);
     text(")\n");
   }
   block_buffers(*block);
   mark_body();
+  buffer_domains(*block);
   if (block->init.defined()) {
     begin_line();
     text("with ");

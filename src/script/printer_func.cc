@@ -1,6 +1,7 @@
 // Functions and modules.
 #include <algorithm>
 
+#include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "script/printer_state.h"
@@ -118,13 +119,14 @@ const Block* Printer::implicit_root(const Stmt& body) const {
   if (!options_.syntax_sugar || !realize || !realize->iter_values.empty() || !is_true(realize->predicate))
     return nullptr;
   const Block& root = *realize->block;
-  if (root.name_hint != "root" || !root.annotations.empty() || !root.match_buffers.empty() || !root.reads.empty() ||
-      !root.writes.empty() || root.init.defined()) {
+  const bool declares = declares_domains(root.annotations);
+  if (root.name_hint != "root" || root.annotations.entries().size() != (declares ? 1U : 0U) ||
+      !root.match_buffers.empty() || !root.reads.empty() || !root.writes.empty() || root.init.defined()) {
     return nullptr;
   }
   const BlockRealize* inner = root.body.as<BlockRealize>();
-  bool needed =
-      !root.alloc_buffers.empty() || (inner ? !inner->block->iter_vars.empty() : has_block_realize(root.body));
+  bool needed = declares || !root.alloc_buffers.empty() ||
+                (inner ? !inner->block->iter_vars.empty() : has_block_realize(root.body));
   return needed ? &root : nullptr;
 }
 
@@ -145,6 +147,7 @@ void Printer::func_body(const PrimFunc& func) {
     block_path.requests_.clear();
     for (const Ref<Buffer>& buffer : root->alloc_buffers) buffer_line(buffer, {"alloc_buffer", "", BufferRole::kAlloc});
     mark_body();
+    buffer_domains(*root);
     stmt(root->body, true);
   } else {
     stmt(func.body, true);

@@ -250,6 +250,7 @@ class Printer {
   void axes(const Block& block, const BlockRealize* realize);
   void axis(const IterVar& iter_var, const Expr* binding);
   bool is_remapped(const IterVar& iter_var, const Expr& binding) const;
+  void buffer_domains(const Block& block);
   void block_regions(std::string_view name, const std::vector<Ref<BufferRegion>>& regions);
   void block_buffers(const Block& block);
 

@@ -1,8 +1,8 @@
 """Random steps of a schedule, recorded so that they can be done again, with some of them left out.
 
-A step is the name of a function of this file and what it chose: names of blocks, positions of loops, factors. Done
-again, it takes the recorded choices; where one no longer makes sense (the block is gone, since the step that made it
-was left out) the step is skipped.
+A step is the name of a function of this file, or of data_steps.py, and what it chose: names of blocks, positions of
+loops, factors. Done again, it takes the recorded choices; where one no longer makes sense (the block is gone, since
+the step that made it was left out) the step is skipped.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import tilewright as tw
 from fuzz import intrinsics
+from fuzz.data_steps import balance, prefetch_at, prefetch_indirect
 from fuzz.layouts import LAYOUTS, ORDERS
 from tilewright import ir
 
@@ -395,15 +396,6 @@ def write_at(d: Dice) -> None:
     d.made(d.sch.write_at(loop, block, position, d.take(["global", "local", "shared"])))
 
 
-def prefetch_at(d: Dice) -> None:
-    is_given = lambda region: region.buffer.name in d.params  # noqa: E731
-    block = d.block_that(lambda block: d.loops(block) and any(map(is_given, d.sch.get(block).reads)))
-    loop, reads = d.loop(block), d.sch.get(block).reads
-    given = [i for i, region in enumerate(reads) if is_given(region)]
-    position = d.take(given if given and d.chance(0.8) else range(len(reads)))
-    d.made(d.sch.prefetch_at(loop, block, position, d.take([1, 1, 2])))
-
-
 def rolling_buffer(d: Dice) -> None:
     """Mostly tiles of a block, a producer computed for each of them, in a buffer that goes round."""
     producer = d.block_that(lambda block: _neighbors_meet(d, block))
@@ -704,6 +696,7 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     reorder: 5,
     add_unit_loop: 1,
     parallel: 2,
+    balance: 1,
     vectorize: 3,
     vectorize_reduction: 3,
     unroll: 1,
@@ -720,6 +713,7 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     read_at: 2,
     write_at: 2,
     prefetch_at: 2,
+    prefetch_indirect: 1,
     rolling_buffer: 5,
     storage_align: 1,
     set_scope: 1,

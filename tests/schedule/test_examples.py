@@ -15,6 +15,13 @@ FOLDER = Path(__file__).parents[2] / "src/schedule/primitives"
 WITHOUT = {path.stem for path in FOLDER.glob("*.cc") if path.stem.startswith(("get_", "sample_", "enter_"))}
 
 
+#: parameters of examples whose buffers hold integers, or are indexed by more than axes
+PARAMETERS = {
+    "balance": 'P: T.Buffer((9,), "int32"), B: T.Buffer((8,), "int32")',
+    "prefetch_indirect": 'I: T.Buffer((64,), "int32"), X: T.Buffer((100,)), B: T.Buffer((4, 16))',
+}
+
+
 @T.prim_func
 def copy_desc(V: T.Buffer((4,)), W: T.Buffer((4,))):
     with T.block("root"):
@@ -70,8 +77,13 @@ def loop_extent(body, loop):
     raise KeyError(loop)
 
 
-def program(body, shapes):
+def parameters(stem, body):
+    shapes = {} if stem in PARAMETERS else buffer_shapes(body)
     params = ", ".join(f"{name}: T.Buffer(({', '.join(shape)},))" for name, shape in sorted(shapes.items()))
+    return PARAMETERS.get(stem, params)
+
+
+def program(body, params):
     indented = "\n".join("    " + line for line in body.split("\n"))
     return from_source(f"@T.prim_func\ndef main({params}):\n{indented}\n")
 
@@ -94,9 +106,9 @@ class Handles(dict):
 def test_example(path):
     tw.TensorIntrin.register("copy_4", copy_desc, copy_impl, override=True)
     before, call, after = split_columns(path.read_text())
-    shapes = buffer_shapes(before)
+    params = parameters(path.stem, before)
     assert f"sch.{path.stem}(" in call
-    check(program(before, shapes), lambda sch: eval(call, Handles(sch, before)), program(after, shapes))
+    check(program(before, params), lambda sch: eval(call, Handles(sch, before)), program(after, params))
 
 
 def test_every_primitive_is_a_method():

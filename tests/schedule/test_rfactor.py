@@ -670,3 +670,78 @@ def test_conditions_that_choose_no_pair(first, second):
         f"T.Select({first}, I[vi], J[vi, vk])", f"T.Select({second}, {LEFT}, {RIGHT})", ("-1", "T.float32(-999)")
     )
     check_refused(program, lambda sch: sch.rfactor(sch.get_loops("arg")[1], 0), "rfactor/P5")
+
+
+SPMV = """@T.prim_func
+def spmv(P: T.Buffer((6,), "int32"), I: T.Buffer((20,), "int32"), A: T.Buffer((20,)), X: T.Buffer((9,)), Y: T.Buffer((5,))):
+    T.assume_buffer_domain(P, [0, 21], order="nondecreasing")
+    T.assume_buffer_domain(I, [0, 9])
+    for i in range(5):
+        with T.block("row"):
+            vi = T.axis.spatial(5, i)
+            with T.block("zero"):
+                Y[vi] = T.float32(0)
+            for p in range(P[vi + 1] - P[vi]):
+                with T.block("sum"):
+                    vp = T.axis.reduce(P[vi + 1] - P[vi], p)
+                    Y[vi] = Y[vi] + A[P[vi] + vp] * X[I[P[vi] + vp]]
+"""  # noqa: E501
+
+
+def test_loops_whose_lengths_are_data():
+    def transform(sch):
+        lane = sch.split(sch.get_loops("sum")[0], [None, 4])[1]
+        partial = sch.rfactor(lane, 0)
+        assert sch.get(partial).name_hint == "sum_rf"
+
+    sch = check(tw.script.from_source(SPMV), transform)
+    neutral, partial, total = (sch.get(sch.get_block(name)) for name in ("sum_rf_init", "sum_rf", "sum"))
+    assert [int(extent) for extent in partial.writes[0].buffer.shape] == [4, 5]
+    kinds = lambda block: [axis.iter_type.name for axis in block.iter_vars]  # noqa: E731
+    assert (kinds(neutral), kinds(partial), kinds(total)) == (
+        ["DATA_PAR"],
+        ["DATA_PAR", "COMM_REDUCE"],
+        ["COMM_REDUCE"],
+    )
+    assert all(block.init is None for block in (neutral, partial, total))
+
+
+@pytest.mark.parametrize("lengths", [[0, 0, 0, 0, 0], [20, 0, 0, 0, 0], [1, 7, 0, 8, 4], [4, 4, 4, 4, 4]])
+def test_rows_of_any_length_compiled(lengths):
+    sch = tw.Schedule(tw.script.from_source(SPMV))
+    lane = sch.split(sch.get_loops("sum")[0], [None, 8])[1]
+    sch.rfactor(lane, 0)
+    sch.vectorize(sch.get_loops("sum_rf")[1])
+    random = np.random.default_rng(0)
+    pointers = np.concatenate([[0], np.cumsum(lengths)]).astype("int32")
+    columns, values = random.integers(0, 9, 20).astype("int32"), random.integers(-4, 5, 20).astype("float32")
+    x, y = random.integers(-4, 5, 9).astype("float32"), np.full(5, np.nan, "float32")
+    tw.compile(sch, schedule="as written")(pointers, columns, values, x, y)
+    want = [values[s:e] @ x[columns[s:e]] for s, e in zip(pointers[:-1], pointers[1:], strict=True)]  # noqa: RUF007
+    np.testing.assert_array_equal(y, want)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        # Two rows of elements, each element twice: the partial results would be added twice.
+        ("for i, r, p in T.grid(4, 2, 8):\n        {block}\n            vi = T.axis.spatial(4, i)", "rfactor/P8"),
+        (
+            "for i, p in T.grid(8, 8):\n        {block}\n            vi = T.axis.spatial(4, i // 2)",
+            "rfactor/P8",
+        ),
+        ("for i, p in T.grid(4, 8):\n        {block}\n            vi = T.axis.spatial(4, i)", None),
+    ],
+)
+def test_what_accumulates_comes_to_each_element_once(body, code):
+    source = """@T.prim_func
+def main(A: T.Buffer((4, 8)), B: T.Buffer((4,))):
+    {body}
+            vp = T.axis.reduce(8, p)
+            B[vi] = B[vi] + A[vi, vp]
+""".format(body=body.replace("{block}", 'with T.block("B"):'))
+    transform = lambda sch: sch.rfactor(sch.get_loops("B")[-1], 0)  # noqa: E731
+    if code:
+        check_refused(tw.script.from_source(source), transform, code)
+    else:
+        check(tw.script.from_source(source), transform)

@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.support.numpy_dtype import numpy_dtype
+from tilewright.task.declared_values import declared_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,6 +92,21 @@ def digest_of_integers(inputs: Mapping[str, Any]) -> str:
     return digest.hexdigest() if places else ""
 
 
+def _declared(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, Array]:
+    """Arrays for the parameters of which the program declares something, but for those that are given."""
+    program = task.program
+    buffers = [position for position, param in enumerate(program.params) if param in program.buffer_map]
+    by_position = dict(zip(buffers, task.parameters, strict=True))
+    given = {
+        position: given_array(parameter.name, inputs[parameter.name])
+        for position, parameter in by_position.items()
+        if parameter.name in inputs
+    }
+    shapes = {position: parameter.shape for position, parameter in by_position.items()}
+    made = declared_arrays(program, shapes, given, np.random.default_rng(seed))
+    return {by_position[position].name: array for position, array in made.items()}
+
+
 def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, Array]:
     """An array for each parameter, in order: given ones from `inputs`, the others random; outputs are filled with NaN
     or integers that few programs compute.
@@ -100,6 +116,7 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
         tilewright.ResourceError: they do not fit into memory.
     """
     generator = np.random.default_rng(seed)
+    declared = _declared(task, inputs, seed)
     arrays: dict[str, Array] = {}
     for parameter in task.parameters:
         dtype = numpy_dtype(parameter.dtype)
@@ -111,6 +128,9 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
                     f"{value.dtype}{list(value.shape)}\n  hint: pass an array of exactly that dtype and shape"
                 )
             arrays[parameter.name] = np.asarray(value, order="C")
+            continue
+        if parameter.name in declared and parameter.role != "output":
+            arrays[parameter.name] = declared[parameter.name]
             continue
         try:
             make = _unwritten if parameter.role == "output" else random_array

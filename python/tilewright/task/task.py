@@ -12,6 +12,7 @@ from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.support import limits
 from tilewright.task.arguments import given_array
+from tilewright.task.mean_extents import mean_extents
 from tilewright.task.parameter_names import by_label, extents_of, labels_of, scalars_of
 from tilewright.task.specialize import specialize
 from tilewright.timing import Work
@@ -343,7 +344,7 @@ def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:
     constants: dict[Any, Any] = {var: ir.IntImm(var.dtype, n) for var, n in sizes.items()}
     sized = _core.substitute(function, constants)
     assert isinstance(sized, ir.PrimFunc)
-    facts = _core.analyze_work(sized)
+    facts = _core.analyze_work(sized, mean_extents(sized, args))
     return _work_of(facts, dtypes)
 
 

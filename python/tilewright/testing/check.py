@@ -11,6 +11,7 @@ from tilewright.errors import ScheduleError
 from tilewright.schedule import Schedule, Trace
 from tilewright.support.numpy_dtype import numpy_dtype
 from tilewright.support.wrong_arguments import explained
+from tilewright.task.declared_values import declared_arrays
 
 Program = ir.PrimFunc | ir.Module
 
@@ -49,9 +50,16 @@ def check_same(got: Program, want: Program, *, map_free_vars: bool = False) -> N
         raise AssertionError(f"the programs differ (- wanted, + got):\n{_core.script_diff(right, left)}")
 
 
+def _sizes_of(func: ir.PrimFunc) -> list[ir.Var]:
+    """The variables that the shapes of the parameters define."""
+    extents = [extent for param in func.params for extent in func.buffer_map[param].shape]
+    return list(dict.fromkeys(extent for extent in extents if isinstance(extent, ir.Var)))
+
+
 @explained
 def random_arguments(func: ir.PrimFunc, seed: int, sizes: dict[str, int] | None = None) -> list[np.ndarray]:
     """Arrays for the parameters, filled with integers from -4 to 4, so that sums of products are exact in any order.
+    Buffers of which the function declares a domain have values in that.
 
     Args:
         func: a function whose parameters are buffers.
@@ -59,14 +67,21 @@ def random_arguments(func: ir.PrimFunc, seed: int, sizes: dict[str, int] | None 
         sizes: values for symbolic sizes, by name; others are 7.
     """
     random = np.random.default_rng(seed)
+    analyzer = _core.Analyzer()
+    for size in _sizes_of(func):
+        analyzer.bind(size, ir.IntImm(size.dtype, (sizes or {}).get(size.name_hint, 7)))
+    shapes: dict[int, list[int]] = {}
+    for position, param in enumerate(func.params):
+        extents = [analyzer.simplify(extent) for extent in func.buffer_map[param].shape]
+        shapes[position] = [extent.value if isinstance(extent, ir.IntImm) else 7 for extent in extents]
+    declared = declared_arrays(func, shapes, {}, np.random.default_rng(seed))
     arrays = []
-    for param in func.params:
+    for position, param in enumerate(func.params):
         buffer = func.buffer_map[param]
-        shape = []
-        for extent in buffer.shape:
-            known = (sizes or {}).get(getattr(extent, "name_hint", ""), 7)
-            shape.append(extent.value if isinstance(extent, ir.IntImm) else known)
-        numbers = random.integers(-4, 5, size=shape)
+        numbers = random.integers(-4, 5, size=shapes[position])
+        if position in declared:
+            arrays.append(declared[position])
+            continue
         if buffer.dtype.startswith("uint") or buffer.dtype == "bool":
             numbers = abs(numbers)
         arrays.append(np.asarray(numbers).astype(numpy_dtype(buffer.dtype)))

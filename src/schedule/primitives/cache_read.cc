@@ -24,6 +24,7 @@
 #include "analysis/accesses.h"
 #include "analysis/block_facts.h"
 #include "analysis/divisors.h"
+#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/primitives/cache_read.h"
@@ -217,9 +218,9 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "cache_read/P2"));
   const Ref<Buffer>& buffer = block.block().reads[position]->buffer;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
-  if (scope.bare_statement()) {
+  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(request.scope))) {
     return refuse("cache_read/P6", "in the scope of " + describe(block) + " stands a statement outside of any block",
-                  {NodeRef(scope.bare_statement())}, "put it into a block");
+                  {NodeRef(bare)}, "put it into a block");
   }
   if (Ref<Buffer> other = other_name(tree, request.scope, buffer); other.defined()) {
     return refuse(

@@ -25,6 +25,7 @@
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/scope.h"
+#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/primitives/cache_write.h"
@@ -55,9 +56,9 @@ Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {
   TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "cache_write/P2"));
   const Ref<Buffer>& buffer = request.write->buffer;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
-  if (scope.bare_statement()) {
+  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(request.scope))) {
     return refuse("cache_write/P6", "in the scope of " + describe(block) + " stands a statement outside of any block",
-                  {NodeRef(scope.bare_statement())}, "put it into a block");
+                  {NodeRef(bare)}, "put it into a block");
   }
   int self = scope.child(block.block().id.value);
   if (scope.writers(buffer).size() > 1) {

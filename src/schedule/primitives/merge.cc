@@ -24,6 +24,7 @@
 #include "analysis/block_facts.h"
 #include "analysis/independence.h"
 #include "analysis/scope.h"
+#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -123,7 +124,7 @@ Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nest
     if (std::find(tops.begin(), tops.end(), at) != tops.end()) continue;
     for (int top : tops) {
       if (at < std::min(top, tops.back()) || at > std::max(top, tops.back())) continue;
-      if (analysis::bare_statement_in(tree.stmt(at))) {
+      if (analysis::unsettled_statement_in(tree, at)) {
         return refuse("merge/P6", "between the nests stands a statement outside of any block", {tree.stmt(at)},
                       "put it into a block");
       }

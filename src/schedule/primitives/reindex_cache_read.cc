@@ -28,6 +28,7 @@
 #include "schedule/primitives/reindex_cache_read.h"
 
 #include "analysis/binding_reads.h"
+#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "schedule/axis_copy.h"
 #include "schedule/relocate.h"
@@ -44,10 +45,10 @@ struct ChosenRead {
 Result<ChosenRead> choose_place(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
-  if (scope.bare_statement()) {
+  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(scope_at))) {
     return refuse("reindex_cache_read/P7",
-                  "in the scope of " + describe(block) + " stands a statement outside of any block",
-                  {NodeRef(scope.bare_statement())}, "put it into a block");
+                  "in the scope of " + describe(block) + " stands a statement outside of any block", {NodeRef(bare)},
+                  "put it into a block");
   }
   if (Ref<Buffer> other = other_name(tree, scope_at, buffer); other.defined()) {
     return refuse(

@@ -23,6 +23,7 @@
 #include <algorithm>
 
 #include "analysis/block_facts.h"
+#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "schedule/axis_copy.h"
 #include "schedule/primitives/reindex_cache_write.h"
@@ -36,10 +37,10 @@ namespace {
 Result<CopyPlace> choose_place(const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
-  if (scope.bare_statement()) {
+  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(scope_at))) {
     return refuse("reindex_cache_write/P7",
-                  "in the scope of " + describe(block) + " stands a statement outside of any block",
-                  {NodeRef(scope.bare_statement())}, "put it into a block");
+                  "in the scope of " + describe(block) + " stands a statement outside of any block", {NodeRef(bare)},
+                  "put it into a block");
   }
   auto no = [&](std::string why) {
     return refuse("reindex_cache_write/P3", std::move(why), {block.node()},

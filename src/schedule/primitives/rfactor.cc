@@ -20,7 +20,28 @@
 // the reduction's domain, as those of a split that leaves a rest, a group takes the start of the reduction for these
 // steps.
 //
-// Requires  P1 one block is below the loop, a reduction block
+// A block without init, which adds to elements that have a value, keeps that value, and its loops may be of lengths
+// that data say, as those of a sparse matrix are:
+//
+//   Before                                  After  sch.rfactor(p_1, 0)
+//   for p_0, p_1 in T.grid(                 for p_1 in range(4):
+//       (P[1] - P[0] + 3) // 4, 4):           with T.block("B_rf_init"):
+//     with T.block("B"):                        vp_1 = T.axis.spatial(4, p_1)
+//       vp = T.axis.reduce(                     B_rf[vp_1] = 0.0
+//         P[1] - P[0], p_0 * 4 + p_1)       for p_0, p_1 in T.grid((P[1] - P[0] + 3) // 4, 4):
+//       T.where(p_0 * 4 + p_1 <               with T.block("B_rf"):
+//         P[1] - P[0])                          vp_1 = T.axis.spatial(4, p_1)
+//       B[0] = B[0] + A[vp]                     vp_0 = T.axis.reduce((P[1] - P[0] + 3) // 4, p_0)
+//                                               T.where(p_0 * 4 + p_1 < P[1] - P[0])
+//                                               B_rf[vp_1] = B_rf[vp_1] + A[vp_0 * 4 + vp_1]
+//                                           for p_1 in range(4):
+//                                             with T.block("B"):
+//                                               vp_1 = T.axis.reduce(4, p_1)
+//                                               B[0] = B[0] + B_rf[vp_1]
+//
+// Each of its steps is one of the new block, on the same condition. An element without steps gets what is neutral.
+//
+// Requires  P1 one block is below the loop, a reduction block, or one that accumulates
 //           P2 the loop is serial
 //           P3 it drives reduction axes only, and no loop drives axes of both kinds; constant bounds of those that
 //              reduce
@@ -58,6 +79,7 @@ struct Chain {
   Place block, loop;
   std::vector<int> loops;
   std::vector<bool> reduces;  ///< per loop
+  bool accumulates = false;   ///< the block has no init, and adds to what its elements hold
   size_t top = 0;             ///< the outermost of those that reduce and the factored one
 
   const For& at(size_t i) const { return block.tree->for_at(loops[i]); }
@@ -101,11 +123,14 @@ Status check_roles(Chain& chain) {
 
 Status check_place(const Chain& chain) {
   const Tree& tree = *chain.block.tree;
+  const auto& writes = chain.block.block().writes;
   for (int at : chain.loops) {
     const For& loop = tree.for_at(at);
     for (const Expr& bound : {loop.min, loop.extent}) {
       bool reads = false;
-      visit(bound, [&](const Ref<BufferLoad>&) { reads = true; });
+      // A sum without an init needs no proof that the loop runs; there it is enough that the bounds stay what they are.
+      const bool may_read = chain.accumulates && at != chain.loop.at;
+      visit(bound, [&](const Ref<BufferLoad>& load) { reads |= !may_read || tree.touches(writes, load->buffer); });
       if (reads) {
         return refuse("rfactor/P4", "the range of " + describe_loop(loop) + " depends on data", {tree.stmt(at)},
                       "factor a loop of a constant or symbolic length");
@@ -113,7 +138,8 @@ Status check_place(const Chain& chain) {
     }
   }
   int outermost = chain.loops.front();
-  if (tree.child_blocks(outermost).front() != chain.block.at ||
+  const std::vector<int> below_outermost = tree.child_blocks(outermost);
+  if (below_outermost.front() != chain.block.at || (chain.accumulates && below_outermost.size() > 1) ||
       !analysis::loops_between(tree, outermost, chain.block.at)) {
     return refuse("rfactor/P4",
                   describe(chain.block) + " is not the first block below " + describe_loop(tree.for_at(outermost)),
@@ -141,13 +167,15 @@ Result<Chain> find_chain(const Place& loop) {
   }
   Chain chain{{loop.func, loop.tree, blocks[0]}, loop, tree.loops_above(blocks[0]), {}};
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(blocks[0]));
-  if (facts.role != analysis::BlockRole::kReduction) {
+  chain.accumulates =
+      facts.role == analysis::BlockRole::kUpdate && facts.why.empty() && !tree.block_at(blocks[0]).init.defined();
+  if (facts.role != analysis::BlockRole::kReduction && !chain.accumulates) {
     return refuse("rfactor/P1",
                   describe(chain.block) + " is not a reduction block" +
                       (facts.why.empty() ? std::string(": it has no init") : ": " + facts.why),
                   {chain.block.node()}, "name loops of a block with T.init()");
   }
-  TW_RETURN_IF_ERROR(require_inits_run(chain.block, "rfactor/P8"));
+  if (!chain.accumulates) TW_RETURN_IF_ERROR(require_inits_run(chain.block, "rfactor/P8"));
   if (loop.loop().kind != ForKind::kSerial) {
     return refuse("rfactor/P2", describe(loop) + " is not serial", {loop.node()},
                   "factor the loop first, then say who runs the iterations");
@@ -211,8 +239,10 @@ class Factoring {
     std::vector<Expr> indices, operands;
     for (const Expr& index : reducer_.indices) indices.push_back(substitute(index, axes));
     indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane_index(lane));
-    Expr condition = bool_imm(true), inside = bool_imm(true);
-    for (const Expr& term : conjuncts(realize_.predicate)) divide_term(term, as_axes, axes, condition, inside);
+    Expr condition = chain_.accumulates ? realize_.predicate : bool_imm(true), inside = bool_imm(true);
+    for (const Expr& term : conjuncts(realize_.predicate)) {
+      if (!chain_.accumulates) divide_term(term, as_axes, axes, condition, inside);
+    }
     for (size_t i = 0; i < reducer_.operands.size(); ++i) {
       Expr operand = substitute(reducer_.operands[i], axes);
       if (!is_true(inside)) operand = if_then_else(inside, operand, cast(operand.dtype(), reducer_.starts[i]));
@@ -222,7 +252,9 @@ class Factoring {
     block.annotations = realize_.block->annotations;
     for (const Ref<BufferRegion>& read : realize_.block->reads) block.reads.push_back(moved(read, axes, lane));
     for (const Ref<BufferRegion>& write : realize_.block->writes) block.writes.push_back(moved(write, axes, lane));
-    if (reduces) {
+    if (chain_.accumulates) {
+      block.body = analysis::combine_into(reducer_, partial_, indices, operands);
+    } else if (reduces) {
       block.init = analysis::store_all(partial_, reducer_.starts, indices);
       block.body = analysis::combine_into(reducer_, partial_, indices, operands);
     } else {
@@ -232,6 +264,47 @@ class Factoring {
     Stmt nest = make<BlockRealize>(
         {.iter_values = std::move(values), .predicate = substitute(condition, loop_vars), .block = partial_block_});
     for (size_t i = chain_.loops.size(); i-- > 0;) {
+      For copy = chain_.at(i);
+      copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
+      copy.min = substitute(copy.min, loop_vars);
+      copy.extent = substitute(copy.extent, loop_vars);
+      copy.body = std::move(nest);
+      nest = make<For>(std::move(copy), chain_.block.tree->stmt(chain_.loops[i]).span());
+    }
+    return nest;
+  }
+
+  /// Of a block that accumulates: the partial results are set to what is neutral, in copies of the loops that are left.
+  Stmt neutral_nest() {
+    VarMap loop_vars, axes, none;
+    for (size_t i = 0; i < chain_.loops.size(); ++i) {
+      loop_vars.emplace(chain_.at(i).loop_var, make<Var>(*chain_.at(i).loop_var, chain_.at(i).loop_var.span()));
+    }
+    Block block;
+    std::vector<Expr> values;
+    auto add = [&](const Ref<IterVar>& made, const Expr& value) {
+      block.iter_vars.push_back(made);
+      values.push_back(substitute(value, loop_vars));
+    };
+    Ref<Var> lane = lane_axis(none, chain_.loop.loop().loop_var, IterType::kDataPar, add);
+    for (size_t i = 0; i < realize_.iter_values.size(); ++i) {
+      const Ref<IterVar>& old = realize_.block->iter_vars[i];
+      if (!analysis::is_data_parallel(old)) continue;
+      Ref<Var> v = make<Var>(*old->var, old->var.span());
+      axes.emplace(old->var, v);
+      add(axis(v, old->dom, old->iter_type), realize_.iter_values[i]);
+    }
+    std::vector<Expr> indices;
+    for (const Expr& index : reducer_.indices) indices.push_back(substitute(index, axes));
+    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane_index(lane));
+    block.name_hint = realize_.block->name_hint + "_rf_init";
+    for (const Ref<BufferRegion>& write : realize_.block->writes) block.writes.push_back(moved(write, axes, lane));
+    block.body = analysis::store_all(partial_, reducer_.starts, indices);
+    Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
+                                    .predicate = substitute(of_elements(), loop_vars),
+                                    .block = make<Block>(std::move(block), realize_.block.span())});
+    for (size_t i = chain_.loops.size(); i-- > 0;) {
+      if (chain_.removed(i)) continue;
       For copy = chain_.at(i);
       copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
       copy.min = substitute(copy.min, loop_vars);
@@ -269,10 +342,15 @@ class Factoring {
       for (const Expr& index : indices) read.region.push_back(range(index, one(index.dtype())));
       block.reads.push_back(make<BufferRegion>(std::move(read)));
     }
-    block.init = analysis::store_all(reducer_.buffers, reducer_.starts, reducer_.indices);
+    if (chain_.accumulates) {
+      for (const Ref<BufferRegion>& write : block.writes) block.reads.push_back(write);
+    } else {
+      block.init = analysis::store_all(reducer_.buffers, reducer_.starts, reducer_.indices);
+    }
     block.body = analysis::combine_into(reducer_, reducer_.buffers, reducer_.indices, operands);
+    Expr condition = chain_.accumulates ? of_elements() : logical_and(left_of(realize_.predicate), has_steps());
     Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
-                                    .predicate = logical_and(left_of(realize_.predicate), has_steps()),
+                                    .predicate = std::move(condition),
                                     .block = make<Block>(std::move(block), realize_.block.span())},
                                    chain_.block.node().span());
     for (size_t i = chain_.loops.size(); i-- > chain_.top;) {
@@ -385,6 +463,19 @@ class Factoring {
     return compares && !keeps ? substitute(asked, axes) : Expr();
   }
 
+  /// The terms of the condition that no loop of the reduction takes part in.
+  Expr of_elements() const {
+    Expr condition = bool_imm(true);
+    for (const Expr& term : conjuncts(realize_.predicate)) {
+      bool reduces = false;
+      for (size_t i = 0; i < chain_.loops.size(); ++i) {
+        reduces |= (chain_.reduces[i] || chain_.loops[i] == chain_.loop.at) && uses_var(term, chain_.at(i).loop_var);
+      }
+      if (!reduces) condition = logical_and(condition, term);
+    }
+    return condition;
+  }
+
   /// Whether the loops that are gone have iterations: what sums over nothing stays as it is.
   Expr has_steps() const {
     arith::Analyzer analyzer;
@@ -420,6 +511,11 @@ class Factoring {
 
 Status check_after(const Chain& chain, const analysis::Scope& scope, int self, const Tree& after, int partial) {
   int block = after.block(chain.block.block().id.value);
+  if (chain.accumulates) {
+    // The nest of the block is the only thing that three others take the place of, step by step.
+    for (int at : {partial, block}) TW_RETURN_IF_ERROR(recheck_execution(after, at, "rfactor/P9"));
+    return Ok{};
+  }
   for (int at : {partial, block}) {
     const auto& facts = analysis::BlockFacts::of(after.block_ref(at));
     if (facts.role != analysis::BlockRole::kReduction && facts.role != analysis::BlockRole::kComplete) {
@@ -473,6 +569,53 @@ Status check_first_step(const Chain& chain) {
   return Ok{};
 }
 
+/// How a block without init accumulates.
+analysis::FoundReducer find_accumulation(const Block& block) {
+  const BufferStore* store = block.body.as<BufferStore>();
+  auto step = store && !store->predicate.defined() ? ReductionStep::of(*store) : std::nullopt;
+  if (!step || !block.alloc_buffers.empty() || !block.match_buffers.empty()) {
+    return {{}, "it has no init, and is not one store that combines an element with a value"};
+  }
+  analysis::Reducer reducer;
+  reducer.buffers = {store->buffer};
+  reducer.indices = store->indices;
+  reducer.starts = {step->identity()};
+  reducer.operands = {step->operand()};
+  reducer.steps = {std::move(*step)};
+  return {std::move(reducer), ""};
+}
+
+/// The loops that are left come to each element of the block once: there the partial results are set, and added.
+Status check_elements(const Chain& chain, const analysis::Reducer& reducer) {
+  const Tree& tree = *chain.block.tree;
+  const BlockRealize& realize = *tree.realize_at(chain.block.at);
+  std::vector<int> left;
+  bool is_once = true;
+  for (size_t i = 0; i < chain.loops.size(); ++i) {
+    if (chain.reduces[i] || chain.loops[i] == chain.loop.at) continue;
+    left.push_back(chain.loops[i]);
+  }
+  std::vector<Expr> values;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    const Ref<IterVar>& axis = realize.block->iter_vars[i];
+    if (!analysis::is_data_parallel(axis)) continue;
+    values.push_back(realize.iter_values[i]);
+    auto is_axis = [&](const Expr& index) { return index == axis->var; };
+    is_once &=
+        is_const_int(axis->dom->extent, 1) || std::any_of(reducer.indices.begin(), reducer.indices.end(), is_axis);
+  }
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, tree[chain.loops.front()].parent);
+  arith::IterMapResult map;
+  if (is_once && (left.empty() ||
+                  analysis::is_one_to_one(values, analysis::inputs_of(tree, left), bool_imm(true), analyzer, &map))) {
+    return Ok{};
+  }
+  return refuse("rfactor/P8",
+                "it cannot be proved that " + describe(chain.block) + " comes to each element once but for its steps",
+                {chain.block.node()}, "bind each of its axes to a loop, and index what it writes by these axes");
+}
+
 /// Where the last of equal pairs stays, groups follow one another as their steps did, and have no steps that start
 /// again at their ends: such a step would take the place of an equal pair.
 Status check_order_of_groups(const Chain& chain, const analysis::Reducer& reducer) {
@@ -499,7 +642,8 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   TW_TRY(loop, state.find(rfactor.loop));
   TW_TRY(chain, find_chain(loop));
   const Tree& tree = *loop.tree;
-  analysis::FoundReducer found = analysis::find_reducer(chain.block.block());
+  analysis::FoundReducer found =
+      chain.accumulates ? find_accumulation(chain.block.block()) : analysis::find_reducer(chain.block.block());
   if (!found.reducer) {
     return refuse("rfactor/P5", describe(chain.block) + " cannot be factored: " + found.why_not, {chain.block.node()},
                   "sums, products, min, max, and, or are known, several of them side by side, and argmax and argmin, "
@@ -518,14 +662,19 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   int scope_at = tree[chain.block.at].scope;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
   int self = scope.child(chain.block.block().id.value);
-  TW_RETURN_IF_ERROR(check_only_writer(chain.block, scope, self, "rfactor/P7"));
-  int from = tree[chain.loops.front()].parent;
-  if (auto obstacle = analysis::why_irregular_reduction(tree, from, chain.block.at)) {
-    return refuse("rfactor/P8", *obstacle, "factor before the loops of the reduction are changed");
+  if (!chain.accumulates) {
+    TW_RETURN_IF_ERROR(check_only_writer(chain.block, scope, self, "rfactor/P7"));
+    int from = tree[chain.loops.front()].parent;
+    if (auto obstacle = analysis::why_irregular_reduction(tree, from, chain.block.at)) {
+      return refuse("rfactor/P8", *obstacle, "factor before the loops of the reduction are changed");
+    }
+    TW_RETURN_IF_ERROR(check_first_step(chain));
+  } else {
+    TW_RETURN_IF_ERROR(check_elements(chain, *found.reducer));
   }
-  TW_RETURN_IF_ERROR(check_first_step(chain));
   Factoring factor(chain, *found.reducer, position);
   TreeEdit edit(tree);
+  if (chain.accumulates) edit.insert_before(chain.loops.front(), factor.neutral_nest());
   edit.insert_before(chain.loops.front(), factor.partial_nest());
   edit.replace(chain.loops[chain.top], factor.final_nest());
   edit.change_block(scope_at, [&](Block& outer) {

@@ -5,7 +5,9 @@ import numpy as np
 import tilewright as tw
 from tilewright import te
 from tilewright.heuristics import cpu
+from tilewright.script import from_source
 from tilewright.task.arguments import make_arrays
+from tilewright.task.specialize import specialize
 from tilewright.task.task import task_of
 from tilewright.testing import formulas
 
@@ -150,6 +152,46 @@ def turned_copy(m, n):
     return te.create_prim_func([a, te.compute((n, m), lambda i, j: a[j, i], name="B")])
 
 
+SPARSE_PRODUCT = """@T.prim_func
+def spmm(ptr: T.handle, ind: T.handle, val: T.handle, b: T.handle, c: T.handle):
+    m, n, z = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+    P = T.match_buffer(ptr, (m + 1,), "{index}")
+    I = T.match_buffer(ind, (z,), "{index}")
+    A = T.match_buffer(val, (z,), "{dtype}")
+    B = T.match_buffer(b, (n, {columns}), "{dtype}")
+    C = T.match_buffer(c, (m, {columns}), "{dtype}")
+    {declared}
+    for i in range(m):
+        with T.block("row"):
+            vi = T.axis.spatial(m, i)
+            for j in range({columns}):
+                with T.block("zero"):
+                    vj = T.axis.spatial({columns}, j)
+                    C[vi, vj] = T.Cast("{dtype}", 0)
+            for p, j in T.grid(P[vi + 1] - P[vi], {columns}):
+                with T.block("sum"):
+                    vp = T.axis.reduce(P[vi + 1] - P[vi], p)
+                    vj = T.axis.spatial({columns}, j)
+                    C[vi, vj] += A[P[vi] + vp] * B[I[P[vi] + vp], vj]
+"""
+SORTED_ROWS = (
+    'T.assume_buffer_domain(P, [0, z + 1], order="nondecreasing")\n'
+    '    T.assume_buffer_domain(I, [0, n], order="increasing", segments=P)'
+)
+
+
+def sparse_product(columns, dtype="float32", index="int32", declared=SORTED_ROWS):
+    """C = A @ B for A in CSR, with open sizes but for the columns of B."""
+    return from_source(SPARSE_PRODUCT.format(columns=columns, dtype=dtype, index=index, declared=declared))
+
+
+def sparse_product_of(m, n, z, columns):
+    program = sparse_product(columns)
+    sizes = {"m": m, "n": n, "z": z}
+    extents = [extent for buffer in program.buffer_map.values() for extent in buffer.shape]
+    return specialize(program, {e: sizes[e.name_hint] for e in extents if isinstance(e, tw.ir.Var)})
+
+
 PROGRAMS = {
     "product": product(24, 40, 20),
     "odd product": product(37, 53, 19),
@@ -202,6 +244,8 @@ PROGRAMS = {
     "long": elementwise(1000),
     "copy": turned_copy(35, 41),
     "scalar": elementwise(1),
+    "sparse rows": sparse_product_of(37, 20, 200, 32),
+    "sparse rows in panels": sparse_product_of(9, 50, 300, 640),
 }
 
 

@@ -26,6 +26,7 @@ from tilewright.heuristics.cpu.inlining import inline_blocks
 from tilewright.heuristics.cpu.parameters import ESTIMATE_TOLERANCE
 from tilewright.heuristics.cpu.pattern import Match
 from tilewright.heuristics.cpu.patterns import schedule_contraction, schedule_single_block
+from tilewright.heuristics.cpu.ragged_rows import schedule_ragged_rows
 from tilewright.heuristics.cpu.row_blocking import block_rows
 from tilewright.heuristics.cpu.row_fusion import fuse_rows
 from tilewright.heuristics.cpu.sampling import Sampler, try_step
@@ -34,7 +35,7 @@ from tilewright.schedule import BlockRV, Schedule
 
 #: of the schedules: another one where traces change. Searches of earlier versions are not continued; what they measured
 #: is kept. tests/heuristics/cpu/versions.txt has the traces of each version.
-VERSION = 1
+VERSION = 2
 
 #: how annotations of blocks begin that ask for something
 _SCHEDULE_ANNOTATIONS = (
@@ -236,5 +237,7 @@ def schedule_for_cpu(
         info = try_step(block_info, nested, block, typical, multiple_stores=True)
         if info is not None:
             try_step(schedule_single_block, match(info))
+        else:
+            try_step(schedule_ragged_rows, schedule, block, target)
     if row_blocks is not None:
         try_step(row_blocks.parallelize)

@@ -172,6 +172,12 @@ UNROLLED_STEPS = 64
 #: cycles per lane of a vector whose elements are loaded one by one
 GATHER_CYCLES = 1.5
 
+# Rows whose lengths are data. -------------------------------------------------------------------------------------
+
+#: positions ahead in a buffer of indices whose elements are prefetched: that hides the latency of memory, and they
+#: still are in L1 when they are read
+PREFETCHED_POSITIONS = 16
+
 # Inlining, estimates of blocks, memory of the heuristics. ---------------------------------------------------------
 
 #: cycles of a vector up to which computing it again is cheaper than storing it and loading it from L2

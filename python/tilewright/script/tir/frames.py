@@ -53,6 +53,25 @@ def prefetch(buffer: Any, bounds: Any = None) -> None:
     _script.prefetch(buffer if bounds is None else _core.BufferRegion(buffer, list(bounds)))
 
 
+def assume_buffer_domain(buffer: Any, domain: Sequence[Any], *, order: str = "", segments: Any = None) -> None:
+    """Declare that every value of a buffer lies in a range. Analyses believe it, and the interpreter checks it.
+
+    The declaration holds for the whole block (for a function outside of blocks: for all of it), which must not write
+    the buffer.
+
+    Args:
+        buffer: a buffer of integers.
+        domain: the least value, and the end: one more than the greatest.
+        order: ``"nondecreasing"`` or ``"increasing"`` if the values of a buffer of one dimension follow one another so.
+        segments: a buffer; the order holds from position ``segments[s]`` to before ``segments[s + 1]`` only.
+    """
+    if isinstance(domain, str) or not isinstance(domain, Sequence) or len(domain) != 2:
+        raise fail(
+            "script/arguments", f"the domain is {domain!r}", "it has two ends: T.assume_buffer_domain(indices, [0, n])"
+        )
+    _script.assume_buffer_domain(buffer, domain[0], domain[1], order, segments)
+
+
 def serial(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None) -> Any:
     """A loop from `start` (0 when left out) up to, not including, `stop`."""
     return _script.serial(start, stop, annotations)

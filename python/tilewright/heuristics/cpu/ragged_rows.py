@@ -1,0 +1,111 @@
+"""Rows whose lengths are data, as those of a sparse matrix in CSR: sums over their elements, in vector accumulators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.heuristics.cpu.block_info import constant, loops_of_axes
+from tilewright.heuristics.cpu.parameters import PREFETCHED_POSITIONS
+from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.schedule import BlockRV, LoopRV, Schedule
+from tilewright.support.numpy_dtype import numpy_dtype
+
+
+def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target) -> None:
+    """Schedule a block over rows with blocks inside, of which one at least loops over as many elements as data say.
+
+    The columns of a row are unrolled vectors inside of that loop, so that they stay in registers. What its indices
+    select from a large operand is prefetched across the ends of rows. Threads get rows with about as many elements.
+    """
+    if not _is_ragged(schedule.get(rows)):
+        return
+    above = schedule.get_loops(rows)
+    inside = schedule.get_child_blocks(rows)
+    steps = [_ragged_loop(schedule, block) for block in inside]
+    if not above or all(loop is None for loop in steps):
+        return
+    lengths = [buffer for loop in steps if loop is not None for buffer in _buffers_in(schedule.get(loop).extent)]
+    for block, loop in zip(inside, steps, strict=True):
+        try_step(_vectorize_columns, schedule, block, loop, target)
+        if loop is not None:
+            _prefetch(schedule, block, loop, target)
+    if target.num_cores > 1 and try_step(_run_in_parallel, schedule, above[0]):
+        reads = [region.buffer for region in schedule.get(rows).reads]
+        for position, read in enumerate(reads):
+            if any(read.same_as(buffer) for buffer in lengths) and try_step(
+                _balance, schedule, above[0], rows, position
+            ):
+                break
+
+
+def _is_ragged(rows: ir.Block) -> bool:
+    """Whether the extent of a loop inside is data; asked first, so that other programs' traces stay short."""
+    found = False
+
+    def look(node: object) -> None:
+        nonlocal found
+        found |= isinstance(node, ir.For) and bool(_buffers_in(node.extent))
+
+    _core.visit(rows.body, look)
+    return found
+
+
+def _ragged_loop(schedule: Schedule, block: BlockRV) -> LoopRV | None:
+    """The innermost loop around a block, in its scope, whose extent is data."""
+    loops = schedule.get_loops(block)
+    return next((loop for loop in reversed(loops) if _buffers_in(schedule.get(loop).extent)), None)
+
+
+def _buffers_in(extent: Any) -> list[ir.Buffer]:
+    """The buffers that an extent reads."""
+    found: list[ir.Buffer] = []
+    _core.visit(extent, lambda node: found.append(node.buffer) if isinstance(node, ir.BufferLoad) else None)
+    return found
+
+
+def _vectorize_columns(schedule: Schedule, block: BlockRV, steps: LoopRV | None, target: _core.Target) -> None:
+    """All columns in vectors, unrolled as far as accumulators fit registers; the loop over these panels stands outside
+    of the steps."""
+    columns = schedule.get_loops(block)[-1]
+    node, loop = schedule.get(block), schedule.get(columns)
+    count, write = constant(loop.extent), node.writes[0]
+    lanes = target.vector_bits // (8 * numpy_dtype(write.buffer.dtype).itemsize)
+    if len(node.writes) != 1 or count is None or count % lanes or not _lies_along(schedule, block, columns):
+        return
+    together = max((n for n in range(1, target.vector_registers // 2 + 1) if count // lanes % n == 0), default=1)
+    panel, accumulators, vector = schedule.split(columns, [None, together, lanes])
+    schedule.vectorize(vector)
+    schedule.unroll(accumulators)
+    if steps is not None and count > together * lanes:
+        schedule.reorder(panel, steps)
+
+
+def _lies_along(schedule: Schedule, block: BlockRV, columns: LoopRV) -> bool:
+    """Whether the loop moves through the last dimension of what the block writes."""
+    node = schedule.get(block)
+    last, loops = node.writes[0].region[-1].min, loops_of_axes(schedule, block)
+    return any(
+        axis.var.same_as(last) and schedule.get(loop).same_as(schedule.get(columns))
+        for axis, loop in zip(node.iter_vars, loops, strict=False)
+    )
+
+
+def _prefetch(schedule: Schedule, block: BlockRV, loop: LoopRV, target: _core.Target) -> None:
+    """Where the operand is known to exceed L2. From L2, the requests take longer than the loads that they save."""
+    for position, region in enumerate(schedule.get(block).reads):
+        extents = [constant(extent) for extent in region.buffer.shape]
+        size = math.prod(extent or 0 for extent in extents) * numpy_dtype(region.buffer.dtype).itemsize
+        if size > target.l2_bytes and any(_buffers_in(side.min) for side in region.region):
+            try_step(schedule.prefetch_indirect, loop, block, position, PREFETCHED_POSITIONS)
+
+
+def _run_in_parallel(schedule: Schedule, loop: LoopRV) -> bool:
+    schedule.parallel(loop)
+    return True
+
+
+def _balance(schedule: Schedule, loop: LoopRV, rows: BlockRV, position: int) -> bool:
+    schedule.balance(loop, rows, position)
+    return True

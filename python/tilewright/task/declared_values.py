@@ -1,0 +1,139 @@
+"""Arrays whose values are what a program declares of its parameters (``T.assume_buffer_domain``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+from tilewright.support.numpy_dtype import numpy_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Of the buffer at `position` among the parameters: its values are in [low, end), in an order perhaps.
+
+    Attributes:
+        segments: the position of the buffer whose segments the order holds in; None for all of it.
+    """
+
+    position: int
+    low: int
+    end: int
+    order: str
+    segments: int | None
+
+
+def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declaration]:
+    """What the function declares of its parameters outside of blocks with axes.
+
+    Args:
+        func: a PrimFunc.
+        shapes: of the parameters that are buffers, by position; they give the sizes that the program leaves open.
+    """
+    root = getattr(func.body, "block", None)
+    found = root.annotations.get("buffer_domains") if root is not None and not root.iter_vars else None
+    if found is None:
+        return []
+    positions = {func.buffer_map[p].data: i for i, p in enumerate(func.params) if p in func.buffer_map}
+    analyzer = _core.Analyzer()
+    for i, shape in shapes.items():
+        for extent, size in zip(func.buffer_map[func.params[i]].shape, shape, strict=True):
+            if isinstance(extent, _core.Var):
+                analyzer.bind(extent, _core.IntImm(extent.dtype, size))
+    result = []
+    for region, low, end, order, *segments in found:
+        position = positions.get(region.buffer.data)
+        ends = [_number(limit, analyzer) for limit in (low, end)]
+        if position is None or ends[0] is None or ends[1] is None:
+            continue
+        within = positions.get(segments[0].buffer.data) if segments else None
+        if segments and within is None:
+            continue
+        result.append(Declaration(position, ends[0], ends[1], str(getattr(order, "value", order)), within))
+    return result
+
+
+def _number(limit: Any, analyzer: _core.Analyzer) -> int | None:
+    value = analyzer.simplify(limit)
+    return int(value.value) if isinstance(value, _core.IntImm) else None
+
+
+def declared_arrays(
+    func: Any, shapes: Mapping[int, Sequence[int]], given: Mapping[int, Array], generator: np.random.Generator
+) -> dict[int, Array]:
+    """Random arrays for the parameters of which something is declared, by position.
+
+    Offsets (values in nondecreasing order) begin with the least value of their domain and end with the greatest.
+
+    Args:
+        func: a PrimFunc.
+        shapes: of the parameters that are buffers, by position.
+        given: arrays that are there already; none is made for these.
+        generator: of the numbers.
+
+    Raises:
+        tilewright.ArgumentError: no array of that shape has such values.
+    """
+    known = declarations(func, shapes)
+    arrays = dict(given)
+    #: of offsets, how long their segments may be
+    longest = {d.segments: d.end - d.low for d in known if d.segments is not None and d.order == "increasing"}
+    for each in sorted(known, key=lambda d: d.segments is not None):
+        if each.position in arrays:
+            continue
+        buffer = func.buffer_map[func.params[each.position]]
+        shape = tuple(shapes[each.position])
+        if each.end <= each.low and 0 not in shape:
+            raise ArgumentError(f"no value of '{buffer.name}' is in the domain [{each.low}, {each.end})")
+        if each.segments is not None:
+            values = _in_segments(each, buffer.name, shape[0], arrays[each.segments], generator)
+        elif each.order:
+            values = _ordered(each, buffer.name, shape[0], longest.get(each.position), generator)
+        else:
+            values = generator.integers(each.low, max(each.end, each.low + 1), shape)
+        arrays[each.position] = np.asarray(values).astype(numpy_dtype(buffer.dtype))
+    return {position: array for position, array in arrays.items() if position not in given}
+
+
+def _ordered(each: Declaration, name: str, count: int, longest: int | None, generator: np.random.Generator) -> Array:
+    if each.order == "increasing":
+        return _distinct(each, name, count, generator)
+    if count < 2:
+        return np.full(count, each.low)
+    total, steps = each.end - 1 - each.low, count - 1
+    if longest is not None and total > longest * steps:
+        total = longest * steps
+    lengths = generator.multinomial(total, np.full(steps, 1 / steps))
+    if longest is not None:
+        over = int((lengths - longest).clip(min=0).sum())
+        lengths = lengths.clip(max=longest)
+        room = np.repeat(np.arange(steps), longest - lengths)
+        np.add.at(lengths, generator.choice(room, over, replace=False), 1)
+    return each.low + np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _distinct(each: Declaration, name: str, count: int, generator: np.random.Generator) -> Array:
+    if count > each.end - each.low:
+        raise ArgumentError(f"'{name}' has {count} increasing values, more than are in [{each.low}, {each.end})")
+    return each.low + np.sort(generator.choice(each.end - each.low, count, replace=False))
+
+
+def _in_segments(each: Declaration, name: str, count: int, offsets: Array, generator: np.random.Generator) -> Array:
+    values = generator.integers(each.low, max(each.end, each.low + 1), count)
+    for begin, end in pairwise(offsets):
+        if each.order == "increasing":
+            values[begin:end] = _distinct(each, name, int(end - begin), generator)
+        else:
+            values[begin:end].sort()
+    return values

@@ -1,0 +1,17 @@
+// Statements outside of blocks, without loop bounds that keep their values: loops over the rows of a sparse matrix read
+// their bounds, and stand in no one's way as long as nobody writes these.
+//
+//   for p in range(P[vi + 1] - P[vi]):      settled where nothing below writes P
+//     with T.block("sum"): ...
+#pragma once
+
+#include "analysis/tree.h"
+
+namespace tilewright::analysis {
+
+/// Of all that stands in the block's body, as Scope::bare_statement(). Null if there is nothing else.
+const NodeBase* unsettled_statement(const Block& block);
+/// Of what stands in the statement.
+const NodeBase* unsettled_statement_in(const Tree& tree, int at);
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,15 @@
+// What blocks declare of the values of buffers (ir/buffer_domain.h), as facts of an analyzer.
+//
+//   for (const BufferDomain& domain : buffer_domains(block)) assume(analyzer, domain);
+//   analyzer.can_prove(lt(indices[p], n));                                              // [0, n) was declared
+#pragma once
+
+#include "arith/analyzer.h"
+#include "ir/buffer_domain.h"
+
+namespace tilewright::arith {
+
+/// From now on the elements of the buffer, and of others on the same data, are what is declared. The only way in.
+void assume(Analyzer& analyzer, const BufferDomain& domain);
+
+}  // namespace tilewright::arith

@@ -1,0 +1,82 @@
+// Checks of what blocks declare of buffers, where they begin.
+#include "analysis/brief.h"
+#include "interpreter/compile.h"
+#include "ir/build.h"
+
+namespace tilewright::interpreter {
+
+template <class F>
+void Compiler::each_position(int begin, int end, F&& check) {
+  int position = take(1), runs = take(1);
+  emit({.op = Op::kMove, .dst = position, .a = begin});
+  emit({.op = Op::kLtInt, .dst = runs, .a = position, .b = end});
+  size_t skip = emit({.op = Op::kJumpIfZero, .dst = runs});
+  int top = here();
+  check(position);
+  emit({.op = Op::kLoop, .dst = position, .a = end, .b = top});
+  (*code_)[skip].a = here();
+}
+
+/// Loads are compiled as those of a program: of indices that are variables, which the slots of counters stand for.
+void Compiler::check_domain(const BufferDomain& domain, const NodeRef& node) {
+  const Ref<Buffer>& buffer = domain.buffer;
+  int declared = site(node, buffer,
+                      "the values of '" + buffer->name + "' are in [" + analysis::brief(domain.min) + ", " +
+                          analysis::brief(domain.end) + ")");
+  std::vector<Expr> indices;
+  auto compare = [&](int position) {
+    Expr value = make<BufferLoad>({.buffer = buffer, .indices = indices, .predicate = {}});
+    int held = expr(logical_and(le(domain.min, value), lt(value, domain.end)));
+    emit({.op = Op::kAssume, .a = held, .b = position, .c = expr(value), .extra = declared});
+  };
+  auto nest = [&](auto&& self, size_t dimension) -> void {
+    scoped([&] {
+      each_position(constant(int64_t{0}), expr(buffer->shape[dimension]), [&](int position) {
+        Ref<Var> index = var("i", DataType::int_(64));
+        indices.push_back(index);
+        with_definition(index, position, [&] {
+          if (dimension + 1 == buffer->shape.size()) {
+            compare(position);
+          } else {
+            self(self, dimension + 1);
+          }
+        });
+        indices.pop_back();
+      });
+    });
+  };
+  if (!buffer->shape.empty()) nest(nest, 0);
+  if (domain.order != ValueOrder::kNone) check_order(domain, node);
+}
+
+void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
+  const Ref<Buffer>& buffer = domain.buffer;
+  const std::string where = domain.segments.defined() ? " in each segment of '" + domain.segments->name + "'" : "";
+  int declared =
+      site(node, buffer, "the values of '" + buffer->name + "' are " + std::string(order_name(domain.order)) + where);
+  auto load = [](const Ref<Buffer>& of, const Expr& index) -> Expr {
+    return make<BufferLoad>({.buffer = of, .indices = {index}, .predicate = {}});
+  };
+  auto ascends = [&](int begin, int end) {
+    each_position(begin, end, [&](int position) {
+      Ref<Var> index = var("i", DataType::int_(64));
+      with_definition(index, position, [&] {
+        Expr value = load(buffer, index), before = load(buffer, Expr(index) - 1);
+        int held = expr(domain.order == ValueOrder::kIncreasing ? lt(before, value) : le(before, value));
+        emit({.op = Op::kAssume, .a = held, .b = position, .c = expr(value), .extra = declared});
+      });
+    });
+  };
+  scoped([&] {
+    if (!domain.segments.defined()) return ascends(constant(int64_t{1}), expr(buffer->shape[0]));
+    each_position(constant(int64_t{1}), expr(domain.segments->shape[0]), [&](int segment) {
+      Ref<Var> index = var("s", DataType::int_(64));
+      with_definition(index, segment, [&] {
+        Expr begin = tilewright::cast(DataType::int_(64), load(domain.segments, Expr(index) - 1)) + 1;
+        ascends(expr(begin), expr(load(domain.segments, index)));
+      });
+    });
+  });
+}
+
+}  // namespace tilewright::interpreter

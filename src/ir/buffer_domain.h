@@ -1,0 +1,54 @@
+// What a block declares of the values of a buffer that it reads, and does not write.
+//
+//   with T.block("spmm"):
+//     T.assume_buffer_domain(indptr, [0, nnz + 1], order="nondecreasing")
+//     T.assume_buffer_domain(indices, [0, n], order="increasing", segments=indptr)
+//
+// A declaration holds for every element, all the time that the block runs. Analyses believe it (arith/analyzer.h);
+// the interpreter checks it wherever the block begins. It is an annotation of the block: equality, JSON and rewriting
+// of the buffers in it follow from that.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright {
+
+/// The key of the annotation: a List with one List for each declaration, which holds the whole buffer as a
+/// BufferRegion, the ends of the domain, the order, and perhaps the segments as a BufferRegion.
+inline constexpr std::string_view kBufferDomains = "buffer_domains";
+
+enum class ValueOrder : uint8_t { kNone, kNondecreasing, kIncreasing };
+
+struct BufferDomain {
+  Ref<Buffer> buffer;
+  Expr min, end;  ///< every value v keeps min <= v < end
+  /// How the values of a buffer of one dimension follow one another.
+  ValueOrder order = ValueOrder::kNone;
+  /// Null, or the order holds within each segment alone: from segments[s] to before segments[s + 1].
+  Ref<Buffer> segments;
+};
+
+/// Those that the block itself declares; none for an annotation that is malformed.
+std::vector<BufferDomain> buffer_domains(const Block& block);
+/// Whether there is such an annotation, and it has that form.
+bool declares_domains(const Annotations& annotations);
+/// What is wrong with the declarations of a block, which may be malformed, or about a buffer that the block writes.
+struct DomainFault {
+  std::string message, hint;
+  NodeRef where;
+};
+std::optional<DomainFault> find_fault(const Ref<Block>& block);
+/// Adds a declaration to the annotations of a block.
+void declare(Annotations& annotations, const BufferDomain& domain);
+
+/// "", "nondecreasing", "increasing".
+std::string_view order_name(ValueOrder order);
+/// False where no order has that name.
+bool parse_order(std::string_view name, ValueOrder* order);
+
+}  // namespace tilewright

@@ -1,0 +1,193 @@
+// Prefetch what a buffer of indices selects, by the position in that buffer: also beyond the end of the loop.
+//
+//   Before                                  After  sch.prefetch_indirect(p, B, "X", distance=8)
+//   T.assume_buffer_domain(I, [0, 100])     T.assume_buffer_domain(I, [0, 100])
+//   for i, p in T.grid(4, 16):              for i, p in T.grid(4, 16):
+//     with T.block("B"):                      with T.block("X_prefetch"):
+//       vi, vp = T.axis.remap("SS", [i, p])     v0 = T.axis.spatial(64, i * 16 + p + 8)
+//       B[vi, vp] = X[I[vi * 16 + vp]]          T.where(i * 16 + p + 8 < 64)
+//                                               T.reads(X[I[v0]], I[v0])
+//                                               T.writes()
+//                                               T.prefetch(X[I[v0]])
+//                                             with T.block("B"):
+//                                               vi, vp = T.axis.remap("SS", [i, p])
+//                                               B[vi, vp] = X[I[vi * 16 + vp]]
+//
+// Requires  P1 the loop is around the block, in its scope, with blocks and loops only below it; the read exists
+//           P2 the distance is positive
+//           P3 what is read depends on the loop by loads at one position alone, which moves on by one per iteration
+//           P4 nothing in the scope writes the buffer, or those that the loads are from
+//           P5 every element of the buffer of indices selects what lies in the buffer: it is declared so
+//           P6 parallel loops around stay independent: blocks around read all of the buffer of indices from then on
+#include "schedule/primitives/prefetch_indirect.h"
+
+#include "analysis/divisors.h"
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "schedule/inline.h"
+#include "schedule/region_copy.h"
+#include "schedule/relocate.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// A region that moves with a loop by loads at a position.
+struct Selected {
+  arith::Region region;  ///< with `at` in the place of the position
+  Ref<Var> at;
+  Expr position;                    ///< of the iteration; null where no load moves with the loop
+  std::vector<Ref<Buffer>> tables;  ///< that are loaded from there
+  bool is_one = true;               ///< there are no other positions
+};
+
+Selected select_by(const arith::Region& region, const Ref<Var>& loop_var) {
+  Selected selected{{}, var("at", loop_var.dtype()), {}, {}, true};
+  auto moved = [&](const Expr& end) {
+    return rewrite(end, [&](const Ref<BufferLoad>& load, Rewriter& walk) -> Expr {
+      const bool moves = load->indices.size() == 1 && uses_var(load->indices[0], loop_var);
+      bool is_inner = moves;  // no load in its index moves
+      if (moves) {
+        visit(load->indices[0], [&](const Ref<BufferLoad>& inner) { is_inner &= !uses_var(inner, loop_var); });
+      }
+      if (!is_inner) return walk.descend(load);
+      if (!selected.position.defined()) selected.position = load->indices[0];
+      selected.is_one &= structural_equal(selected.position, load->indices[0]);
+      selected.tables.push_back(load->buffer);
+      BufferLoad later = *load;
+      later.indices = {selected.at};
+      return make<BufferLoad>(std::move(later), load.span());
+    });
+  };
+  for (const Ref<Range>& r : region) selected.region.push_back(range(moved(r->min), moved(r->extent)));
+  return selected;
+}
+
+bool mentions(const arith::Region& region, const Ref<Var>& v) {
+  return std::any_of(region.begin(), region.end(),
+                     [&](const Ref<Range>& r) { return uses_var(r->min, v) || uses_var(r->extent, v); });
+}
+
+/// The region lies in the buffer, and so does what the loads in it read.
+bool is_inside(const arith::Region& region, const std::vector<Expr>& shape, arith::Analyzer& analyzer) {
+  auto holds = [&](const Expr& begin, const Expr& end, const Expr& extent) {
+    return analyzer.can_prove_greater_equal(begin, 0) && analyzer.can_prove_less_equal(end, extent);
+  };
+  bool inside = true;
+  for (size_t d = 0; d < region.size(); ++d) {
+    const Range& r = *region[d];
+    inside &= holds(r.min, r.min + r.extent, shape[d]);
+    for (const Expr& end : {r.min, r.extent}) {
+      inside &= !analysis::may_divide_by_zero(end, analyzer);
+      visit(end, [&](const Ref<BufferLoad>& load) {
+        for (size_t i = 0; i < load->indices.size(); ++i) {
+          inside &= holds(load->indices[i], load->indices[i] + 1, load->buffer->shape[i]);
+        }
+      });
+    }
+  }
+  return inside;
+}
+
+/// The block declares that it reads all of the buffer, where it declares to read any of it.
+void read_whole(Block& block, const Ref<Buffer>& buffer) {
+  for (Ref<BufferRegion>& region : block.reads) {
+    if (region->buffer != buffer) continue;
+    std::vector<Ref<Range>> whole;
+    for (const Expr& extent : buffer->shape) whole.push_back(range_of(extent));
+    region = make<BufferRegion>({buffer, std::move(whole)});
+  }
+}
+
+Status check_order(const AtLoop& at, const Ref<Buffer>& buffer) {
+  const Tree& tree = *at.loop.tree;
+  const bool is_written = !analysis::Scope::of(tree.block_at(at.scope)).writers(buffer).empty();
+  if (!is_written && !other_name(tree, at.scope, buffer).defined()) return Ok{};
+  return refuse("prefetch_indirect/P4", "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is written",
+                {at.block.node()}, "prefetch what is only read there");
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const PrefetchIndirect& prefetch) {
+  TW_TRY(at, at_loop(state, prefetch.loop, prefetch.block, "prefetch_indirect/P1"));
+  const Tree& tree = *at.loop.tree;
+  TW_TRY(index,
+         buffer_position(prefetch.read_buffer_index, at.block.block().reads, at.block, "read", "prefetch_indirect/P1"));
+  if (prefetch.distance < 1) {
+    return refuse("prefetch_indirect/P2", "the distance is " + std::to_string(prefetch.distance) + ", not positive", {},
+                  "1 is the next position");
+  }
+  const Ref<Buffer>& buffer = at.block.block().reads[index]->buffer;
+  const Ref<Var>& loop_var = at.loop.loop().loop_var;
+  Selected selected = select_by(region_below(at, {at.block.at}, buffer, true, "local"), loop_var);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, at.block.at);
+  const Expr& position = selected.position;
+  auto steps_by_one = [&] {
+    return analyzer.can_prove_equal(substitute(position, {{loop_var, loop_var + one(loop_var.dtype())}}), position + 1);
+  };
+  if (!position.defined() || !selected.is_one || mentions(selected.region, loop_var) || !steps_by_one()) {
+    return refuse("prefetch_indirect/P3",
+                  describe(at.loop) +
+                      " does not move through one buffer of indices, element by element, that selects "
+                      "what is read of '" +
+                      buffer->name + "'",
+                  {at.loop.node(), at.block.node()},
+                  "declare the indices by T.assume_buffer_domain, or use prefetch_at()");
+  }
+  TW_RETURN_IF_ERROR(check_order(at, buffer));
+  for (const Ref<Buffer>& table : selected.tables) TW_RETURN_IF_ERROR(check_order(at, table));
+  DataType type = position.dtype();
+  Expr end = cast(type, selected.tables.front()->shape[0]);
+  for (const Ref<Buffer>& table : selected.tables) {
+    if (!same_expr(table->shape[0], selected.tables.front()->shape[0])) end = min(end, cast(type, table->shape[0]));
+  }
+  analyzer.bind(selected.at, zero(type), end);
+  if (!is_inside(selected.region, buffer->shape, analyzer)) {
+    return refuse("prefetch_indirect/P5",
+                  "beyond the end of " + describe(at.loop) + ", '" + selected.tables.front()->name +
+                      "' may select what lies outside of '" + buffer->name + "'",
+                  {at.block.node()},
+                  "declare its values: T.assume_buffer_domain(" + selected.tables.front()->name + ", [0, ...])");
+  }
+  RegionBlock frame = region_block(at, selected.region, /*by_digits=*/false);
+  Expr later = analyzer.simplify(position + constant(type, prefetch.distance));
+  Ref<Var> axis = var("v" + std::to_string(frame.axes.size()), type);
+  frame.axes.push_back(
+      make<IterVar>({.dom = range(zero(type), end), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
+  frame.values.push_back(later);
+  for (Ref<Range>& r : frame.region) {
+    const VarMap at_axis{{selected.at, axis}};
+    r = range(substitute(r->min, at_axis), substitute(r->extent, at_axis));
+  }
+  Expr exists = lt(later, end);
+  if (!analyzer.can_prove_greater_equal(later, 0)) exists = logical_and(ge(later, zero(type)), exists);
+  Block block;
+  block.iter_vars = frame.axes;
+  block.reads = {make<BufferRegion>({buffer, frame.region})};
+  block.name_hint = buffer->name + "_prefetch";
+  block.body = make<Prefetch>({block.reads[0]});
+  Ref<Block> made = with_reads_of_indices(std::move(block));
+  TreeEdit edit(tree);
+  edit.insert_before(at.statements.front(),
+                     make<BlockRealize>({.iter_values = frame.values, .predicate = exists, .block = made}));
+  std::vector<Ref<Buffer>> read_beyond = selected.tables;
+  read_beyond.push_back(buffer);
+  for (int around = at.scope; tree[around].scope != Tree::kNone; around = tree[around].scope) {
+    edit.change_block(around, [read_beyond](Block& outer) {
+      for (const Ref<Buffer>& read : read_beyond) read_whole(outer, read);
+    });
+  }
+  Plan plan = give_loops(at.block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  TW_RETURN_IF_ERROR(recheck_execution(after, after.block(made->id.value), "prefetch_indirect/P6"));
+  plan.outputs.push_back(Handle::block(at.block.func, *made));
+  PrefetchIndirect recorded = prefetch;
+  recorded.read_buffer_index = index;
+  plan.recorded = std::move(recorded);
+  return plan;
+}
+
+}  // namespace tilewright::schedule

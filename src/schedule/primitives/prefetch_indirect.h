@@ -1,0 +1,36 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct PrefetchIndirect {
+  LoopRV loop;
+  BlockRV block;
+  BufferIndex read_buffer_index = int64_t{0};
+  int64_t distance = 8;
+  using Members = Fields<&PrefetchIndirect::loop, &PrefetchIndirect::block, &PrefetchIndirect::read_buffer_index,
+                         &PrefetchIndirect::distance>;
+  using Returns = BlockRV;
+  static constexpr int kRequired = 3;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc =
+      R"(Prefetch what a buffer of indices selects, beyond the end of the loop.
+
+The loop moves through a buffer of indices, as the nonzeros of a row in CSR through the column indices. Each iteration
+begins with a request for the region that the index `distance` positions later selects. That position may belong to a
+later run of the loop, such as the next row: only the end of the buffer of indices ends the requests.
+
+Args:
+    loop: a loop around the block.
+    block: a block that reads the buffer.
+    read_buffer_index: which of its reads: a position, or the buffer's name.
+    distance: how many positions ahead, at least 1.
+
+Returns:
+    The block that asks, BUFFER_prefetch.)";
+};
+
+Result<Plan> plan(const State& state, const PrefetchIndirect& instruction);
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,170 @@
+"""T.assume_buffer_domain: what a block declares of the values of a buffer."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import ir
+from tilewright.script import from_source
+from tilewright.script import tir as T
+
+ORDERED = """@T.prim_func
+def rows(
+    P: T.Buffer((5,), "int32"), J: T.Buffer((8,), "int32"), A: T.Buffer((8,)), X: T.Buffer((6,)), Y: T.Buffer((4,))
+):
+    T.assume_buffer_domain(P, [0, 9], order="nondecreasing")
+    T.assume_buffer_domain(J, [0, 6], order="increasing", segments=P)
+    for i in range(4):
+        with T.block("row"):
+            vi = T.axis.spatial(4, i)
+            with T.block("zero"):
+                Y[vi] = T.float32(0)
+            for p in range(P[vi + 1] - P[vi]):
+                with T.block("sum"):
+                    vp = T.axis.reduce(P[vi + 1] - P[vi], p)
+                    Y[vi] += A[P[vi] + vp] * X[J[P[vi] + vp]]
+"""
+
+POINTERS = np.array([0, 3, 3, 4, 8], "int32")
+COLUMNS = np.array([0, 2, 5, 1, 2, 3, 4, 5], "int32")
+
+
+def run(pointers: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    a, x, y = np.arange(1, 9, dtype="float32"), np.arange(6, dtype="float32"), np.full(4, 77, "float32")
+    module = ir.as_module(from_source(ORDERED))
+    ir.verify(module)
+    ir.interpret(module, next(iter(module.functions)), pointers, columns, a, x, y)
+    return y
+
+
+def test_text_equality_and_json() -> None:
+    func = from_source(ORDERED)
+    text = func.script()
+    assert 'T.assume_buffer_domain(P, [0, 9], order="nondecreasing")\n' in text
+    assert 'T.assume_buffer_domain(J, [0, 6], order="increasing", segments=P)\n' in text
+    assert "block_attr" not in text and '# with T.block("root"):' in text
+    ir.assert_structural_equal(from_source(text), func)
+    ir.assert_structural_equal(from_source(func.script(syntax_sugar=False)), func)
+    ir.assert_structural_equal(ir.load_json(ir.save_json(func)), func)
+    other = from_source(ORDERED.replace("[0, 9]", "[0, 10]"))
+    assert not ir.structural_equal(other, func)
+    assert ir.structural_hash(other) != ir.structural_hash(func)
+    renamed = from_source(ORDERED.replace("P", "Q"))
+    assert ir.structural_equal(renamed, func) and ir.structural_hash(renamed) == ir.structural_hash(func)
+
+
+def test_in_a_block_with_axes_and_attributes() -> None:
+    @T.prim_func
+    def gather(J: T.Buffer((4, 2), "int64"), X: T.Buffer((6,)), Y: T.Buffer((4, 2))):
+        for i, j in T.grid(4, 2):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.block_attr({"key": 1})
+                T.assume_buffer_domain(J, [vi - 3, 6])
+                Y[vi, vj] = X[J[vi, vj]]
+
+    text = gather.script()
+    assert 'T.block_attr({"key": 1})\n' in text and "T.assume_buffer_domain(J, [vi - 3, 6])\n" in text
+    ir.assert_structural_equal(from_source(text), gather)
+    index, y = np.array([[0, 5], [1, 1], [2, 3], [4, 0]]), np.zeros((4, 2), "float32")
+    ir.interpret(ir.as_module(gather), "gather", index, np.arange(6, dtype="float32"), y)
+    np.testing.assert_array_equal(y, index)
+    index[3, 1] = -1
+    with pytest.raises(tw.ScriptError, match="but the value at position 1 is -1") as info:
+        ir.interpret(ir.as_module(gather), "gather", index, np.arange(6, dtype="float32"), y)
+    assert info.value.code == "interpret/assumption"
+
+
+def test_the_interpreter_accepts_what_is_declared() -> None:
+    a, x = np.arange(1, 9, dtype="float32"), np.arange(6, dtype="float32")
+    want = [(a[b:e] * x[COLUMNS[b:e]]).sum() for b, e in pairwise(POINTERS)]
+    np.testing.assert_array_equal(run(POINTERS, COLUMNS), np.array(want, "float32"))
+
+
+@pytest.mark.parametrize(
+    ("name", "position", "value", "message"),
+    [
+        ("P", 2, 2, r"values of 'P' are nondecreasing, but the value at position 2 is 2"),
+        ("P", 0, -1, r"values of 'P' are in \[0, 9\), but the value at position 0 is -1"),
+        ("P", 4, 10, r"values of 'P' are in \[0, 9\), but the value at position 4 is 10"),
+        ("J", 3, 0, None),  # the first of its row
+        ("J", 2, 2, r"values of 'J' are increasing in each segment of 'P', but the value at position 2 is 2"),
+        ("J", 7, 6, r"values of 'J' are in \[0, 6\), but the value at position 7 is 6"),
+    ],
+)
+def test_the_interpreter_reports_the_first_violation(name: str, position: int, value: int, message: str | None) -> None:
+    pointers, columns = POINTERS.copy(), COLUMNS.copy()
+    (pointers if name == "P" else columns)[position] = value
+    if message is None:
+        run(pointers, columns)
+        return
+    with pytest.raises(tw.ScriptError, match=message) as info:
+        run(pointers, columns)
+    assert info.value.code == "interpret/assumption"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("T.assume_buffer_domain(A, [0, 8])", "builder/domain"),
+        ("T.assume_buffer_domain(J, [0, 8.0])", "builder/domain"),
+        ('T.assume_buffer_domain(J, [0, 8], order="sorted")', "builder/domain"),
+        ('T.assume_buffer_domain(K, [0, 8], order="increasing")', "builder/domain"),
+        ("T.assume_buffer_domain(J, [0, 8], segments=J)", "builder/domain"),
+        ("T.assume_buffer_domain(J, [0, 8, 9])", "script/arguments"),
+        ("for i in range(2):\n        T.assume_buffer_domain(J, [0, 8])", "builder/place"),
+        ("T.assume_buffer_domain(L, [0, 8])", "verify/domain"),
+    ],
+)
+def test_refusals(line: str, code: str) -> None:
+    source = f"""@T.prim_func
+def copy(A: T.Buffer((8,)), J: T.Buffer((8,), "int32"), L: T.Buffer((8,), "int32"), K: T.Buffer((2, 4), "int32")):
+    {line}
+    for i in range(8):
+        with T.block("L"):
+            vi = T.axis.spatial(8, i)
+            L[vi] = J[vi] + K[0, 0]
+"""
+    with pytest.raises(tw.ScriptError) as info:
+        ir.verify(ir.as_module(from_source(source)))
+    assert info.value.code == code
+
+
+def test_a_malformed_annotation_is_refused() -> None:
+    source = """@T.prim_func
+def copy(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            T.block_attr({"buffer_domains": [1]})
+            B[vi] = A[vi]
+"""
+    with pytest.raises(tw.ScriptError) as info:
+        from_source(source)
+    assert info.value.code == "verify/domain"
+
+
+def spmv(declared: bool) -> str:
+    source = ORDERED if declared else "\n".join(line for line in ORDERED.splitlines() if "assume" not in line)
+    return tw.compile(from_source(source), check_bounds=True, schedule="as written").inspect("tir")
+
+
+def test_checks_of_bounds_need_not_ask_what_is_declared() -> None:
+    assert "assert" not in spmv(declared=True)
+    assert spmv(declared=False).count("assert") >= 3
+
+
+def test_regions_are_those_of_the_declared_domain() -> None:
+    @T.prim_func
+    def gather(J: T.Buffer((16, 4), "int32"), X: T.Buffer((100,)), Y: T.Buffer((16, 4))):
+        T.assume_buffer_domain(J, [20, 30])
+        for i, j in T.grid(16, 4):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = X[J[vi, vj]]
+
+    sch = tw.Schedule(gather)
+    sch.read_at(sch.get_loops("Y")[0], "Y", "X", "global")
+    assert "T.reads(X[20:30])" in sch.mod.script()
