@@ -31,7 +31,9 @@ def scheduled() -> Any:
 def test_masks_are_no_work() -> None:
     assert _core.analyze_work(product)["flops"] == 2e6
     facts = _core.analyze_work(scheduled())
-    assert facts["flops"] == 2e6 and facts["exact"] and facts["bytes"] == 3 * 4e4
+    assert facts["flops"] == 2e6 and facts["exact"]
+    # That masked tiles of an output start at their inits is not proved: it counts as read, too.
+    assert _core.analyze_work(product)["bytes"] == 3 * 4e4 and facts["bytes"] == 4 * 4e4
 
 
 def test_halos_that_are_computed_twice_count_once() -> None:

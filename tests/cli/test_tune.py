@@ -300,8 +300,8 @@ def test_an_interrupted_session_goes_on(folder: Path, environment: dict[str, str
     _, problems = process.communicate(timeout=60)
     assert process.returncode == 130
     found = re.fullmatch(
-        r"interrupted after (\d+) of 50 trials(?:, the best takes .+)?; they are kept in out/tilewright.db, and the "
-        r"same command goes on\n",
+        r"(?:tilewright: .+\n)?interrupted after (\d+) of 50 trials(?:, the best takes .+)?; they are kept in "
+        r"out/tilewright.db, and the same command goes on\n",
         problems,
     )
     assert found, problems

@@ -10,6 +10,7 @@ import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.heuristics import cpu
+from tilewright.heuristics.cpu.pattern import Match
 from tilewright.script import from_source
 from tilewright.script import tir as T
 
@@ -27,8 +28,12 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A rule that fails, as users see it."""
     monkeypatch.delenv("TILEWRIGHT_RAISE_HEURISTIC_FAILURES")
 
-    def fail(*_: object) -> None:
-        raise KeyError("w0")
+    works = cpu.schedule_single_block
+
+    def fail(match: Match) -> None:
+        if not match.info.reduced:
+            raise KeyError("w0")
+        works(match)
 
     monkeypatch.setattr(cpu, "schedule_single_block", fail)
     return monkeypatch

@@ -164,4 +164,4 @@ def test_inits_keep_their_meaning(part: int) -> None:
             agree(expected, outcome(partial(_core.interpret, after, "main"), program), text)
             agree(expected, outcome(tw.compile(after, schedule="as written"), program), text)
     # The test would say nothing if everything stayed where it was.
-    assert hoisted > 10 and decomposed > 3 and refused < 30
+    assert hoisted > 8 and decomposed > 3 and refused < 30

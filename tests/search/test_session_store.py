@@ -10,6 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
+from tilewright.database.origins import Origin
 from tilewright.database.records import read_database
 from tilewright.script.scripts import from_source
 from tilewright.testing.workloads import matmul
@@ -71,7 +72,7 @@ def test_what_is_measured_goes_there_and_is_compiled_from_there(kind: str, tmp_p
     records = [record for record in database.get_all_tuning_records() if record.trace.insts]
     assert len(records) == 3
     assert {str(record.target) for record in records} == {str(_core.Target(TARGET))}
-    assert all(record.origin == ms.database.Origin.here() for record in records) or kind == "json"
+    assert all(record.origin == Origin.here() for record in records) or kind == "json"
     assert tw.compile(program, TARGET, database=database).schedule == "recorded"
     assert ms.compile_tir(database, program, TARGET) is not None
     with pytest.raises(tw.ResourceError, match="for llvm"):

@@ -178,7 +178,7 @@ def fits(value: Any, hint: Any) -> bool:
     if origin in (typing.Union, UnionType):
         return any(fits(value, part) for part in parts)
     if origin is typing.Literal:
-        return value in parts
+        return any(type(value) is type(part) and value == part for part in parts)
     kind: Any = origin or hint
     if not isinstance(kind, type) or kind is inspect.Parameter.empty:
         return True

@@ -68,9 +68,11 @@ def _buffers_in(extent: Any) -> list[ir.Buffer]:
 def _vectorize_columns(schedule: Schedule, block: BlockRV, steps: LoopRV | None, target: _core.Target) -> None:
     """All columns in vectors, unrolled as far as accumulators fit registers; the loop over these panels stands outside
     of the steps."""
-    columns = schedule.get_loops(block)[-1]
-    node, loop = schedule.get(block), schedule.get(columns)
-    count, write = constant(loop.extent), node.writes[0]
+    node, loops = schedule.get(block), schedule.get_loops(block)
+    if not loops or not node.writes or not node.writes[0].region:
+        return  # one number for each row
+    columns = loops[-1]
+    count, write = constant(schedule.get(columns).extent), node.writes[0]
     lanes = target.vector_bits // (8 * numpy_dtype(write.buffer.dtype).itemsize)
     if len(node.writes) != 1 or count is None or count % lanes or not _lies_along(schedule, block, columns):
         return

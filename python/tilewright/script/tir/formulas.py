@@ -197,15 +197,21 @@ def comm_reducer(
     def reduce(expr: Any, axis: Any = None, where: Any = None, init: Any = None, *more: Any) -> Any:
         if not _is_axis(axis):
             if isinstance(expr, _core.Buffer | _core.BufferRegion):
+                buffer = expr.buffer if isinstance(expr, _core.BufferRegion) else expr
                 raise ArgumentTypeError.of(
                     "te/value",
-                    f"{name} of a region of '{getattr(expr, 'buffer', expr).name}', which is no expression",
+                    f"{name} of a region of '{buffer.name}', which is no expression",
                     "reduce in a block: vk = T.axis.reduce(n, k), with T.init(): B[vi] = 0, then "
                     "B[vi] = B[vi] + A[vi, vk]",
                 )
-            result = expr
-            for item in (axis, where, init, *more):
-                result = result if item is None else fcombine(result, item)
+            result, given = expr, [item for item in (axis, where, init, *more) if item is not None]
+            try:
+                for item in given:
+                    result = fcombine(result, item)
+            except TypeError as error:
+                kinds = ", ".join(type(item).__name__ for item in (expr, *given))
+                hint = f"give an expression and an axis: te.{name}(A[i, k], axis=k)"
+                raise ArgumentTypeError.of("te/value", f"{name} cannot take ({kinds})", hint) from error
             return result
         if len({*_as_tuple(axis)}) < len(_as_tuple(axis)):
             names = ", ".join(used.var.name_hint for used in _as_tuple(axis))
