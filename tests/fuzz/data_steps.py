@@ -39,4 +39,5 @@ def prefetch_indirect(d: Dice) -> None:
 def balance(d: Dice) -> None:
     """Of a parallel loop, by whatever the block reads: most buffers are not as long as that takes."""
     block = d.block_that(lambda block: d.loops(block) and d.sch.get(block).reads)
-    d.sch.balance(d.loops(block)[0], block, d.take(range(len(d.sch.get(block).reads))))
+    loops = d.loops(block)
+    d.sch.balance(loops[d.take(range(len(loops[:1])))], block, d.take(range(len(d.sch.get(block).reads))))
