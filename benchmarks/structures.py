@@ -24,7 +24,7 @@ WORDNET = Path("/usr/share/wordnet")
 
 
 def from_pairs(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> csr_array:
-    """Return the matrix with a nonzero at each pair; pairs may repeat. Indices are sorted, and int32."""
+    """Return a CSR matrix with a nonzero at each (row, column) pair, without duplicates, with sorted int32 indices."""
     keys = np.unique(rows.astype("int64") * shape[1] + columns)
     indptr = np.searchsorted(keys, np.arange(shape[0] + 1, dtype="int64") * shape[1]).astype("int32")
     values = np.random.default_rng(0).uniform(-1, 1, len(keys))
@@ -111,7 +111,7 @@ MAKERS: dict[str, Callable[[], csr_array | None]] = {
 
 
 def structures(names: list[str]) -> Iterator[tuple[str, csr_array]]:
-    """Make the structures with these names, all where there are none. Say which ones are omitted."""
+    """Generate the named structures, or all if no name is given. Print the name of each one that is omitted."""
     for name in names or MAKERS:
         matrix = MAKERS[name]()
         if matrix is None:

@@ -112,7 +112,7 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def module_of(name: str, modules: Collection[str]) -> str:
-    """The module that an imported name is, or is defined in; "" where that is the package itself."""
+    """Return the module that an imported name refers to or is defined in; "" if that is the package itself."""
     while name and name not in modules:
         name = name.rpartition(".")[0]
     return name

@@ -250,7 +250,7 @@ class Evaluator {
     return result;
   }
 
-  /// Where the elements of a buffer ascend, those at the first and the last index are the ends.
+  /// If the elements are sorted, the bounds are the elements at the lower and upper bound of the index.
   IntSet of_element(const BufferLoad& load, const Engine::Elements& declared) {
     IntSet result = IntSet::interval(of_simple(declared.min).min, of_simple(declared.max).max);
     if (!declared.ascends || load.indices.size() != 1) return result;

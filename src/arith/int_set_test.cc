@@ -203,7 +203,7 @@ TEST_F(IntSetTest, ElementsOfBuffers) {
   expect(of(element(c, x)), element(c, x), element(c, x));
   expect(of(element(p, i)), element(p, i32(0)), element(p, i32(15)));
   expect(of(element(p, i + 1)), element(p, i32(1)), element(p, i32(16)));
-  // An index beyond the buffer has no element: what is declared of all of them is left.
+  // i + 2 may be out of bounds, so the upper bound is the declared domain of the buffer instead of an element.
   expect(of(element(p, i + 2)), element(p, i32(2)), Expr(n));
 }
 

@@ -157,7 +157,7 @@ class Compiler {
   void check_order(const BufferDomain& domain, const NodeRef& node);
   /// A loop over the positions from `begin` to before `end`.
   template <class F>
-  void each_position(int begin, int end, F&& check);
+  void each_position(int begin, int end, F&& work);
   void axes(const BlockRealize& realize, const NodeRef& node);
   void match_buffer(const MatchBufferRegion& match, const NodeRef& node);
   void init(const Block& block);
@@ -181,6 +181,8 @@ class Compiler {
   std::pair<Expr, Expr> positions_below(const Axis& axis, const Expr& parent);
   void sparse_iteration(const SparseIteration& iteration, const NodeRef& node);
   void iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t next, const Stmt& body, const NodeRef& node);
+  /// Fails with the message where a coordinate is outside of [0, length).
+  void require_inside(int coordinate, const Expr& length, int outside);
   /// Emits the search for the element at these coordinates: its indices in the array, and the jumps, still without a
   /// target, that are taken where the buffer does not hold it.
   std::vector<Expr> locate(const Ref<Buffer>& buffer, const std::vector<Expr>& coordinates, const NodeRef& node,
@@ -224,5 +226,17 @@ class Compiler {
   std::vector<std::string> pending_;
   std::optional<Diagnostic> failure_;
 };
+
+template <class F>
+void Compiler::each_position(int begin, int end, F&& work) {
+  int position = take(1), runs = take(1);
+  emit({.op = Op::kMove, .dst = position, .a = begin});
+  emit({.op = Op::kLtInt, .dst = runs, .a = position, .b = end});
+  size_t skip = emit({.op = Op::kJumpIfZero, .dst = runs});
+  int top = here();
+  work(position);
+  emit({.op = Op::kLoop, .dst = position, .a = end, .b = top});
+  (*code_)[skip].a = here();
+}
 
 }  // namespace tilewright::interpreter

@@ -5,18 +5,6 @@
 
 namespace tilewright::interpreter {
 
-template <class F>
-void Compiler::each_position(int begin, int end, F&& check) {
-  int position = take(1), runs = take(1);
-  emit({.op = Op::kMove, .dst = position, .a = begin});
-  emit({.op = Op::kLtInt, .dst = runs, .a = position, .b = end});
-  size_t skip = emit({.op = Op::kJumpIfZero, .dst = runs});
-  int top = here();
-  check(position);
-  emit({.op = Op::kLoop, .dst = position, .a = end, .b = top});
-  (*code_)[skip].a = here();
-}
-
 /// Loads are compiled as those of a program: of indices that are variables, which the slots of counters stand for.
 void Compiler::check_domain(const BufferDomain& domain, const NodeRef& node) {
   const Ref<Buffer>& buffer = domain.buffer;

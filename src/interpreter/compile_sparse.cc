@@ -47,60 +47,48 @@ void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t nex
   if (above != positions_.rend()) parent = axis.attached.defined() ? position(above->coordinate) : above->position;
   auto [begin, end] = positions_below(axis, parent);
   scoped([&] {
-    int at = take(1), running = take(1), last = take(1), ascends = take(1), stop = expr(end), start = expr(begin);
-    emit({.op = Op::kMove, .dst = at, .a = start});
+    int last = take(1), ascends = take(1), stop = expr(end), start = expr(begin);
     emit({.op = Op::kMove, .dst = last, .a = constant(int64_t{-1})});
     emit({.op = Op::kLeInt, .dst = ascends, .a = start, .b = stop});
     emit({.op = Op::kAssert,
           .a = ascends,
           .extra = message("interpret/structure", "the indptr of axis '" + axis.name + "' descends", iters[next],
                            "each number of an indptr is at least the one before")});
-    emit({.op = Op::kLtInt, .dst = running, .a = at, .b = stop});
-    size_t skip = emit({.op = Op::kJumpIfZero, .dst = running});
-    int top = here();
-    Expr where = named(at, kPosition);
-    Expr coordinate = axis.is_sparse() ? element_of(axis.indices, where) : where - named(start, kPosition);
-    int value = expr(coordinate);
-    int outside =
-        message("interpret/out-of-bounds", "a coordinate of axis '" + axis.name + "' lies outside of [0, length)",
-                iters[next], "correct the structure: indices, indptr, or the length of the axis");
-    int inside = take(1), below = take(1);
-    emit({.op = Op::kLeInt, .dst = inside, .a = constant(int64_t{0}), .b = value});
-    emit({.op = Op::kLtInt, .dst = below, .a = value, .b = expr(position(axis.length))});
-    emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
-    emit({.op = Op::kAssert, .a = inside, .extra = outside});
-    if (axis.is_sparse() && axis.sorted) {
-      emit({.op = Op::kLtInt, .dst = ascends, .a = last, .b = value});
-      emit({.op = Op::kAssert,
-            .a = ascends,
-            .extra = message("interpret/structure",
-                             "the coordinates of axis '" + axis.name + "' below one position do not ascend",
-                             iters[next], "sort them, or declare the axis with sorted=False")});
-      emit({.op = Op::kMove, .dst = last, .a = value});
-    }
-    positions_.push_back({iter.axis, where, iter.var});
-    with_definition(iter.var, value, [&] { iterate_axes(iters, next + 1, body, node); });
-    positions_.pop_back();
-    emit({.op = Op::kLoop, .dst = at, .a = stop, .b = top});
-    (*code_)[skip].a = here();
+    each_position(start, stop, [&](int at) {
+      Expr where = named(at, kPosition);
+      int value = expr(axis.is_sparse() ? element_of(axis.indices, where) : where - named(start, kPosition));
+      require_inside(
+          value, axis.length,
+          message("interpret/out-of-bounds", "a coordinate of axis '" + axis.name + "' lies outside of [0, length)",
+                  iters[next], "correct the structure: indices, indptr, or the length of the axis"));
+      if (axis.is_sparse() && axis.sorted) {
+        emit({.op = Op::kLtInt, .dst = ascends, .a = last, .b = value});
+        emit({.op = Op::kAssert,
+              .a = ascends,
+              .extra = message("interpret/structure",
+                               "the coordinates of axis '" + axis.name + "' below one position do not ascend",
+                               iters[next], "sort them, or declare the axis with sorted=False")});
+        emit({.op = Op::kMove, .dst = last, .a = value});
+      }
+      positions_.push_back({iter.axis, where, iter.var});
+      with_definition(iter.var, value, [&] { iterate_axes(iters, next + 1, body, node); });
+      positions_.pop_back();
+    });
   });
+}
+
+void Compiler::require_inside(int coordinate, const Expr& length, int outside) {
+  int inside = take(1), below = take(1);
+  emit({.op = Op::kLeInt, .dst = inside, .a = constant(int64_t{0}), .b = coordinate});
+  emit({.op = Op::kLtInt, .dst = below, .a = coordinate, .b = expr(position(length))});
+  emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
+  emit({.op = Op::kAssert, .a = inside, .extra = outside});
 }
 
 void Compiler::sparse_iteration(const SparseIteration& iteration, const NodeRef& node) {
   if (iteration.init.defined()) {
-    // Once for each point of the spatial variables that the reduction does not decide.
-    std::vector<Ref<SpIterVar>> spatial;
-    std::vector<Ref<Axis>> reduced;
-    for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
-      bool below = std::find(reduced.begin(), reduced.end(), iter->axis->parent) != reduced.end();
-      if (below || iter->iter_type == IterType::kCommReduce) {
-        reduced.push_back(iter->axis);
-      } else {
-        spatial.push_back(iter);
-      }
-    }
     bool around = std::exchange(in_init_, true);
-    iterate_axes(spatial, 0, iteration.init, node);
+    iterate_axes(variables_of_init(iteration), 0, iteration.init, node);
     in_init_ = around;
   }
   iterate_axes(iteration.iter_vars, 0, iteration.body, node);
@@ -112,16 +100,12 @@ std::vector<Expr> Compiler::locate(const Ref<Buffer>& buffer, const std::vector<
   std::vector<int> slots;
   for (size_t i = 0; i < axes.size(); ++i) {
     const Axis& axis = *axes[i];
-    int coordinate = slots.emplace_back(expr(position(coordinates[i])));
-    int outside = message(
-        "interpret/out-of-bounds",
-        "coordinate " + std::to_string(i) + " of '" + buffer->name + "' lies outside of axis '" + axis.name + "'", node,
-        "guard the access, or check the lengths of the axes");
-    int inside = take(1), below = take(1);
-    emit({.op = Op::kLeInt, .dst = inside, .a = constant(int64_t{0}), .b = coordinate});
-    emit({.op = Op::kLtInt, .dst = below, .a = coordinate, .b = expr(position(axis.length))});
-    emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
-    emit({.op = Op::kAssert, .a = inside, .extra = outside});
+    slots.push_back(expr(position(coordinates[i])));
+    require_inside(slots.back(), axis.length,
+                   message("interpret/out-of-bounds",
+                           "coordinate " + std::to_string(i) + " of '" + buffer->name + "' lies outside of axis '" +
+                               axis.name + "'",
+                           node, "guard the access, or check the lengths of the axes"));
   }
   std::vector<Expr> positions, starts;
   for (size_t i = 0; i < axes.size(); ++i) {

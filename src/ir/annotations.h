@@ -7,7 +7,8 @@ namespace tilewright {
 inline constexpr const char* kUnrollHint = "unroll_hint";
 
 /// Of a parallel loop from 0: a List of the data variable of a buffer of offsets, and the number of its elements.
-/// Iteration i is taken to be offsets[i + 1] - offsets[i] + 1 units of work, and threads take chunks of equal work.
+/// The cost of iteration i is estimated as offsets[i + 1] - offsets[i] + 1, and each thread gets a chunk of iterations
+/// of about the same total cost.
 inline constexpr const char* kBalancedBy = "balanced_by";
 
 }  // namespace tilewright

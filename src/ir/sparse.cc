@@ -35,6 +35,20 @@ std::vector<StoredDimension> stored_dimensions(const std::vector<Ref<Axis>>& axe
   return result;
 }
 
+std::vector<Ref<SpIterVar>> variables_of_init(const SparseIteration& iteration) {
+  std::vector<Ref<SpIterVar>> result;
+  std::vector<Ref<Axis>> reduced;
+  for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
+    bool below = std::find(reduced.begin(), reduced.end(), iter->axis->parent) != reduced.end();
+    if (below || iter->iter_type == IterType::kCommReduce) {
+      reduced.push_back(iter->axis);
+    } else {
+      result.push_back(iter);
+    }
+  }
+  return result;
+}
+
 std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer) {
   for (size_t i = 0; i < buffer->axes.size(); ++i) {
     const Ref<Axis>& axis = buffer->axes[i];
@@ -59,7 +73,8 @@ SparseFault misplaced(const NodeRef& node, Stage stage) {
 std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std::vector<Ref<Axis>>& around,
                                     const NodeRef& where) {
   const std::string name = "the iteration '" + iteration.name_hint + "'";
-  std::vector<Ref<Axis>> known = around, reduced;
+  const std::vector<Ref<SpIterVar>> initialized = variables_of_init(iteration);
+  std::vector<Ref<Axis>> known = around;
   for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
     const Ref<Axis>& parent = iter->axis->parent;
     if (parent.defined() && std::find(known.begin(), known.end(), parent) == known.end()) {
@@ -69,12 +84,8 @@ std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std:
                          iter, "put '" + parent->name + "' in front of it, or iterate over it outside"};
     }
     known.push_back(iter->axis);
-    // What stands below an axis of the reduction exists during the reduction only.
-    bool reduces =
-        iter->iter_type == IterType::kCommReduce || std::find(reduced.begin(), reduced.end(), parent) != reduced.end();
-    if (!reduces) continue;
-    reduced.push_back(iter->axis);
-    if (!iteration.init.defined() || !uses_var(iteration.init, iter->var)) continue;
+    bool is_known = std::find(initialized.begin(), initialized.end(), iter) != initialized.end();
+    if (is_known || !iteration.init.defined() || !uses_var(iteration.init, iter->var)) continue;
     return SparseFault{
         "verify/axis",
         "the init of " + name + " depends on '" + iter->var->name_hint + "', which is known during the reduction only",

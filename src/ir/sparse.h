@@ -27,6 +27,10 @@ std::vector<StoredDimension> stored_dimensions(const std::vector<Ref<Axis>>& axe
 /// Their extents.
 std::vector<Expr> stored_shape(const std::vector<Ref<Axis>>& axes);
 
+/// Those that an init runs over: the spatial ones, but for those below an axis of the reduction, which exist during the
+/// reduction only.
+std::vector<Ref<SpIterVar>> variables_of_init(const SparseIteration& iteration);
+
 /// A rule that is broken (ir/verify.h).
 struct SparseFault {
   const char* code;

@@ -10,9 +10,9 @@
 //   }
 //
 // `share` is how much of the latest batch a strategy has to know before it is asked for the next one. At 1 it knows all
-// results. At 0 it is a batch behind, so that machine and strategy are busy at once; at 3/4 the next batch is sampled
-// and built while the last quarter of this one is measured. It counts candidates and not time: the same results give
-// the same candidates, however fast the machine is.
+// results. At 0 it samples the next batch before it knows any result of the latest one, so sampling and measuring
+// overlap; at 3/4 the next batch is sampled and built while the last quarter of the latest one is measured. The share
+// counts candidates, not time, so the same results give the same candidates on a machine of any speed.
 #pragma once
 
 #include <cstdint>

@@ -329,7 +329,7 @@ class _Contraction:
         strides, groups, rank = interleaved_results(info), grouped_results(info), len(info.store.indices)
         epilogue = epilogue_or_copy(schedule, info, len(info.spatial) - len(strides))
         if strides or groups is not None:
-            # Results of one residue or group are strided in memory, and contiguous in registers.
+            # Results of one residue class or group are contiguous in the accumulators and strided in memory.
             layout = residue_index_map(rank, strides) if strides else group_index_map(rank, *(groups or (0, 1)))
             try_step(schedule.transform_block_layout, epilogue, layout)
             try_step(schedule.transform_layout, info.block, ("write", 0), layout)

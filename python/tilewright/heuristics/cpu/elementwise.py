@@ -1,4 +1,4 @@
-"""Blocks without a reduction: elementwise work and data movement in vectors."""
+"""Vectorize blocks without a reduction: elementwise operations and data movement."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ def port_cycles(accumulators: float, loads: float, steps: int = 1) -> float:
 
 
 def load_cycles(moved: float, held: float, target: _core.Target, used: float = 1.0) -> float:
-    """Return the cycles for bytes from the cache that holds what they are a part of; none from L1.
+    """Return the cycles to load bytes from the cache level that holds their working set; 0 if that is L1.
 
     Args:
         moved: bytes that are loaded.
-        held: bytes of all that they are a part of.
+        held: bytes of the working set.
         target: whose caches count.
         used: share of the sets of a cache that these map to.
     """
