@@ -76,7 +76,7 @@ def declaration(name: str, value: Any, arities: dict[str, tuple[int, int]]) -> s
     """One line or more for a name of T."""
     if type(value).__name__ == "DType":
         return f"{name}: TypeAlias = Value"
-    if name in arities and value.__doc__ == f"The intrinsic `tir.{name}`.":
+    if name in arities and (value.__doc__ or "").endswith(f"The intrinsic `tir.{name}`."):
         arity, place = arities[name]
         names = ["x", "y", "z"][:arity] if 0 <= arity <= 3 else []
         if place == 0 and (names or arity == 0):
@@ -103,7 +103,7 @@ def generate(root: Path) -> str:
 
     head = (root / HEAD).read_text()
     known = defined(head)
-    arities = {name: (arity, place) for name, arity, place in script.intrinsics()}
+    arities = {name: (arity, place) for name, arity, place, *_ in script.intrinsics()}
     rest = [
         declaration(n, getattr(tir, n), arities) for n in sorted(tir.__all__) if n not in known and n.isidentifier()
     ]

@@ -219,7 +219,7 @@ class ScheduleArguments {
   /// lambda i, j: (j, i) is called with variables of these names.
   Value index_map(nb::handle function, size_t at, std::optional<size_t> arity, const nb::dict& sizes) {
     const Param& param = info_.params[at];
-    nb::object trace = nb::module_::import_("tilewright.script.tir.intrinsics").attr("index_map_with_separators");
+    nb::object trace = nb::module_::import_("tilewright.script.tir.index_maps").attr("index_map_with_separators");
     nb::object count = arity ? nb::object(nb::int_(*arity)) : nb::none();
     nb::tuple made =
         nb::tuple(trace(function, "ndim"_a = count, "ranges"_a = param.name == "gen_new_ranges", "sizes"_a = sizes));

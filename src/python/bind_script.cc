@@ -19,6 +19,13 @@
 namespace tilewright::python {
 namespace {
 
+/// Per intrinsic, its columns `typing` and `script`.
+constexpr std::pair<const char*, const char*> kTypeRules[] = {
+#define X(name, arity, effect, typing, script, folds, cost) {#typing, #script},
+#include "ir/intrinsics.def"
+#undef X
+};
+
 using script::BufferSpec;
 using script::Frame;
 using script::FramePtr;
@@ -488,13 +495,15 @@ void bind_expressions(nb::module_& m) {
   m.def("tensor_data", [](DataType dtype, std::vector<int64_t> shape, nb::bytes bytes) {
     return make<TensorData>({dtype, std::move(shape), std::string(bytes.c_str(), bytes.size())});
   });
-  // (name, number of arguments, where scripts write the dtype: 0 nowhere, 1 first, 2 last, 3 no function of T)
+  // (name, number of arguments, where scripts write the dtype: 0 nowhere, 1 first, 2 last, 3 no function of T, and the
+  // rules for the type of the result, as the table calls them)
   m.def("intrinsics", [] {
     nb::list rows;
     for (int i = 0; i < static_cast<int>(Intrinsic::kUnknown); ++i) {
       auto intrinsic = static_cast<Intrinsic>(i);
       const IntrinsicRow& row = intrinsic_row(intrinsic);
-      rows.append(nb::make_tuple(std::string(row.name), row.arity, static_cast<int>(script::dtype_place(intrinsic))));
+      rows.append(nb::make_tuple(std::string(row.name), row.arity, static_cast<int>(script::dtype_place(intrinsic)),
+                                 kTypeRules[i].first, kTypeRules[i].second));
     }
     return rows;
   });

@@ -14,7 +14,7 @@ from tilewright.script import tir as T
 from tilewright.script.core import script as core
 
 RANDOM = np.random.default_rng(17)
-ROWS = [(name, arity) for name, arity, _ in core.intrinsics() if 1 <= arity <= 3]
+ROWS = [(name, arity) for name, arity, *_ in core.intrinsics() if 1 <= arity <= 3]
 FOR_OTHER_TARGETS = {"dp4a", "q_multiply_shift"}  # they have a meaning, and no code on a CPU
 # The interpreter runs them for every type.
 UNTYPED = {"if_then_else", "assume", "large_uint_imm", "get_active_lane_mask", "ret", "address_of", "prefetch"}

@@ -6,6 +6,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.script import tir as T
+from tilewright.script.core import script as core
+from tilewright.script.tir.intrinsic_docs import SUMMARIES, parameters_of
 
 LAYOUT = ["data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type", "axis_separators"]
 #: Functions of any number of arguments.
@@ -28,11 +30,42 @@ def test_buffers():
     assert names(T.fma) == ["x", "y", "z", "dtype"]
 
 
+def test_each_intrinsic_is_explained():
+    callable_rows = {name: arity for name, arity, place, *_ in core.intrinsics() if place != 3}
+    assert set(SUMMARIES) | {"if_then_else", "clz", "reinterpret", "address_of", "undef", "print"} >= set(callable_rows)
+    assert set(SUMMARIES) <= set(callable_rows)
+    for name, arity in callable_rows.items():
+        arguments = parameters_of(name, arity)
+        assert arity < 0 or len(arguments) == arity or name in ("if_then_else",), name
+    text = inspect.getdoc(T.tvm_load_matrix_sync)
+    assert "fragment, m, n, k, index, pointer, stride, layout: expressions." in text
+    assert inspect.getdoc(T.exp).splitlines() == [
+        "e to the power of `x`.",
+        "",
+        "Args:",
+        "    x: a floating-point number or vector.",
+        "    dtype: the type of the result, where it differs from what follows from the arguments.",
+        "",
+        "Returns:",
+        "    An expression of that type.",
+        "",
+        "The intrinsic `tir.exp`.",
+    ]
+
+
+def test_arguments_and_results_are_explained():
+    for name in T.__all__:
+        value = getattr(T, name)
+        is_ours = inspect.isfunction(value) and not value.__module__.endswith(".sparse")
+        if is_ours and inspect.signature(value).parameters:
+            assert "Args:" in inspect.getdoc(value), name
+
+
 def test_functions_written_by_hand_have_no_arguments_without_names():
     starred = set()
     for name in T.__all__:
         value = getattr(T, name)
-        if inspect.isfunction(value) and value.__doc__ != f"The intrinsic `tir.{name}`.":
+        if inspect.isfunction(value) and not value.__doc__.endswith(f"The intrinsic `tir.{name}`."):
             kinds = {parameter.kind for parameter in inspect.signature(value).parameters.values()}
             starred |= {name} if inspect.Parameter.VAR_KEYWORD in kinds else set()
             assert inspect.Parameter.VAR_POSITIONAL not in kinds or name in ANY or "call" in name, name

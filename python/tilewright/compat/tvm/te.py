@@ -11,7 +11,7 @@ from tilewright import te
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.ir import structural_equal
 from tilewright.compat.tvm.tir import op
-from tilewright.script.tir.intrinsics import AXIS_SEPARATOR
+from tilewright.script.tir.index_maps import AXIS_SEPARATOR
 from tilewright.te import *  # noqa: F403
 from tilewright.te import __all__ as _names
 

@@ -21,6 +21,7 @@ from tilewright.script.tir.dtypes import DType as _DType
 from tilewright.script.tir.dtypes import handle, ptr
 from tilewright.script.tir.formulas import compute, prod, reduce_axis, sum
 from tilewright.script.tir.functions import prim_func
+from tilewright.script.tir.index_maps import AXIS_SEPARATOR, AxisSeparator, index_map, index_map_with_separators
 from tilewright.script.tir.macros import macro
 from tilewright.script.tir.macros import macro as inline
 from tilewright.script.tir.sparse import (

@@ -90,7 +90,15 @@ Ptr = _Ptr()
 
 
 def buffer_var(dtype: Any, storage_scope: str = "global") -> Any:
-    """A fresh pointer variable."""
+    """A fresh pointer variable.
+
+    Args:
+        dtype: the type of the elements it points to.
+        storage_scope: the memory it points to, such as "global".
+
+    Returns:
+        The variable, of type handle.
+    """
     return handle(str(dtype), storage_scope)
 
 

@@ -90,12 +90,30 @@ DTYPES: dict[str, DType] = {name: DType("bool" if name == "boolean" else name) f
 
 
 def ptr(dtype: Any, storage_scope: str = "global", is_size_var: bool = False) -> Any:
-    """A fresh pointer variable to elements of `dtype`; the same as ``T.handle(dtype, storage_scope)``."""
+    """A fresh pointer variable to elements of `dtype`; the same as ``T.handle(dtype, storage_scope)``.
+
+    Args:
+        dtype: the type of the elements it points to.
+        storage_scope: the memory it points to, such as "global".
+        is_size_var: for scripts that spell it; a pointer is no size.
+
+    Returns:
+        The variable, of type handle.
+    """
     return handle(str(dtype), storage_scope, is_size_var=is_size_var)
 
 
 def handle(dtype: Any = None, storage_scope: str = "global", *, is_size_var: bool = False) -> Any:
-    """A fresh pointer variable: to elements of `dtype` in memory of `storage_scope`, or opaque without a dtype."""
+    """A fresh pointer variable: to elements of `dtype` in memory of `storage_scope`, or opaque without a dtype.
+
+    Args:
+        dtype: the type of the elements it points to; None for an opaque pointer.
+        storage_scope: the memory it points to, such as "global".
+        is_size_var: for scripts that spell it; a pointer is no size.
+
+    Returns:
+        The variable, of type handle.
+    """
     if dtype is None:
         return _script.fresh_var(_core.PrimType("handle"), is_size_var)
     element = dtype if isinstance(dtype, _core.Type) else _core.PrimType(dtype)

@@ -121,7 +121,15 @@ def as_dtype(dtype: Any) -> Any:
 
 
 def reduce_axis(dom: Domain, name: str = "rv") -> _core.IterVar:
-    """An axis to reduce over: ``(begin, end)`` or a range."""
+    """An axis to reduce over: ``(begin, end)`` or a range.
+
+    Args:
+        dom: ``(begin, end)``, a Range, or the end of a range from 0.
+        name: of its variable.
+
+    Returns:
+        The axis: an index of what ``te.sum(..., axis=...)`` and its like add up.
+    """
     if dom is None:
         raise ArgumentTypeError.of("te/axis", "the domain of an axis is missing", 'te.reduce_axis((0, n), name="k")')
     domain = _frames._range(tuple(dom) if isinstance(dom, list) else dom)

@@ -37,7 +37,11 @@ allocate = _script.allocate
 
 
 def func_ret(ret_type: Any) -> None:
-    """The type of what the function returns: T.int32, or a type as a node."""
+    """The type of what the function returns: T.int32, or a type as a node.
+
+    Args:
+        ret_type: the type.
+    """
     if callable(ret_type) and not isinstance(ret_type, _core.Node):
         ret_type = ret_type()
     _script.func_ret(ret_type.type_annotation if isinstance(ret_type, _core.Var) else ret_type)
@@ -73,14 +77,31 @@ def assume_buffer_domain(buffer: Any, domain: Sequence[Any], *, order: str = "",
 
 
 def serial(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None) -> Any:
-    """A loop from `start` (0 when left out) up to, not including, `stop`."""
+    """A loop from `start` (0 when left out) up to, not including, `stop`.
+
+    Args:
+        start, stop: the range; with one argument, it is the end.
+        annotations: of the loop, by name.
+
+    Returns:
+        What a ``for`` statement iterates over.
+    """
     return _script.serial(start, stop, annotations)
 
 
 def thread_binding(
     start: Any, stop: Any = None, thread: str | None = None, *, annotations: dict[str, Any] | None = None
 ) -> Any:
-    """A loop whose iterations are the threads of an axis: ``T.thread_binding(32, thread="threadIdx.x")``."""
+    """A loop whose iterations are the threads of an axis: ``T.thread_binding(32, thread="threadIdx.x")``.
+
+    Args:
+        start, stop: the range; with one argument, it is the end, and begins at 0.
+        thread: the axis, such as "threadIdx.x"; it may stand in place of `stop`.
+        annotations: of the loop, by name.
+
+    Returns:
+        What a ``for`` statement iterates over.
+    """
     if thread is None:
         if not isinstance(stop, str):
             raise fail("script/thread", "T.thread_binding needs a thread axis", 'add thread="threadIdx.x"')
@@ -93,7 +114,14 @@ def thread_binding(
 
 
 def grid(*extents: Any) -> Any:
-    """A nest of serial loops, the first one outermost; also over the items of lists, as in ``T.grid(A.shape)``."""
+    """A nest of serial loops, the first one outermost; also over the items of lists, as in ``T.grid(A.shape)``.
+
+    Args:
+        *extents: the numbers of iterations, or lists of them.
+
+    Returns:
+        What a ``for`` statement iterates over, with a variable for each loop.
+    """
     flat: list[Any] = []
     for extent in extents:
         if isinstance(extent, list | tuple):
@@ -120,12 +148,20 @@ def _regions(what: str, regions: Sequence[Any]) -> list[Any]:
 
 
 def reads(*regions: Any) -> None:
-    """The regions that the block reads; left out, they are computed from its body."""
+    """The regions that the block reads; left out, they are computed from its body.
+
+    Args:
+        *regions: elements and slices of buffers, ``A[i, 0:4]``, or lists of them.
+    """
     _script.reads(_regions("reads", regions))
 
 
 def writes(*regions: Any) -> None:
-    """The regions that the block writes; left out, they are computed from its body."""
+    """The regions that the block writes; left out, they are computed from its body.
+
+    Args:
+        *regions: elements and slices of buffers, ``A[i, 0:4]``, or lists of them.
+    """
     _script.writes(_regions("writes", regions))
 
 
@@ -165,7 +201,17 @@ def match_buffer(
 
 
 def allocate_const(data: Any, dtype: Any, extents: Any, annotations: dict[str, Any] | None = None) -> Any:
-    """A constant array that lives as long as the scope; `data` is an array or nested lists."""
+    """A constant array that lives as long as the scope; `data` is an array or nested lists.
+
+    Args:
+        data: the elements, in the order of the memory.
+        dtype: their type.
+        extents: the shape.
+        annotations: of the statement, by name.
+
+    Returns:
+        A scope for ``with``, which gives the pointer.
+    """
     return _script.allocate_const(tensor_data(data, dtype), dtype, extents, annotations)
 
 
@@ -184,12 +230,30 @@ def tensor_data(data: Any, dtype: Any = None) -> Any:
 
 
 def realize(buffer_slice: Any, storage_scope: str | None = None, condition: Any = True) -> Any:
-    """Memory for a region of a buffer; a scope is said by an attribute around it."""
+    """Memory for a region of a buffer; a scope is said by an attribute around it.
+
+    Args:
+        buffer_slice: the region, ``A[0:16, 0:16]``.
+        storage_scope: such as "global" or "shared".
+        condition: where the memory is needed.
+
+    Returns:
+        A scope: a statement, or for ``with``.
+    """
     return _script.realize(buffer_slice, storage_scope, condition)
 
 
 def attr(node: Any, attr_key: str, value: Any) -> Any:
-    """An attribute of a node for the statements inside."""
+    """An attribute of a node for the statements inside.
+
+    Args:
+        node: what the attribute is about.
+        attr_key: its name.
+        value: its value.
+
+    Returns:
+        A scope: a statement, or for ``with``.
+    """
     if isinstance(value, dict):
         value = _core.Dict(value)
     if isinstance(node, list | tuple):
@@ -198,7 +262,16 @@ def attr(node: Any, attr_key: str, value: Any) -> Any:
 
 
 def LetStmt(value: Any, type_annotation: Any = None, *, var: Any = None) -> Any:
-    """Binds a variable (`var`, or a fresh one) to a value."""
+    """Binds a variable (`var`, or a fresh one) to a value.
+
+    Args:
+        value: what is bound.
+        type_annotation: the type of a fresh variable; by default that of the value.
+        var: the variable, where it exists.
+
+    Returns:
+        The scope of the variable, for ``with``, which gives the variable.
+    """
     if var is None and type_annotation is not None:
         annotated = type_annotation() if callable(type_annotation) else type_annotation
         var = annotated if isinstance(annotated, _core.Var) else _script.fresh_var(annotated)
@@ -206,7 +279,16 @@ def LetStmt(value: Any, type_annotation: Any = None, *, var: Any = None) -> Any:
 
 
 def let(var: Any, value: Any, body: Any = None) -> Any:
-    """The expression ``let var = value in body``, or without body a scope."""
+    """The expression ``let var = value in body``, or without body a scope.
+
+    Args:
+        var: the variable that is bound.
+        value: what is bound.
+        body: the expression in which it stands for the value; None for a scope.
+
+    Returns:
+        An expression of the type of `body`, or a scope.
+    """
     return _script.let(value, var) if body is None else _core.Let(var, _as_type_of(var, value), body)
 
 
@@ -218,14 +300,29 @@ def _as_type_of(var: Any, value: Any) -> Any:
 
 
 def Let(expr: Any, where: dict[Any, Any]) -> Any:
-    """The expression with the variables of `where` bound, the first one innermost."""
+    """The expression with the variables of `where` bound, the first one innermost.
+
+    Args:
+        expr: the expression.
+        where: values by the variables that stand for them.
+
+    Returns:
+        An expression of the type of `expr`.
+    """
     for var, value in where.items():
         expr = _core.Let(var, _as_type_of(var, value), expr)
     return expr
 
 
 def func_gen(name: str) -> str:
-    """The name as it is; kept for scripts that spell it."""
+    """The name as it is; kept for scripts that spell it.
+
+    Args:
+        name: any.
+
+    Returns:
+        The name.
+    """
     return name
 
 
@@ -246,7 +343,14 @@ def _range(dom: Any) -> Any:
 
 
 def Range(begin: Any, end: Any) -> Any:
-    """The integers from `begin` up to, not including, `end`."""
+    """The integers from `begin` up to, not including, `end`.
+
+    Args:
+        begin, end: integers, or expressions of them.
+
+    Returns:
+        The Range, such as of ``T.iter_var``.
+    """
     return _script.range_between(begin, end)
 
 

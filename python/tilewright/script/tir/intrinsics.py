@@ -8,17 +8,13 @@ from __future__ import annotations
 import inspect as _inspect
 import re as _re
 from collections.abc import Callable, Sequence
-from collections.abc import Iterator as _Iterator
-from collections.abc import Mapping as _Mapping
-from types import CodeType as _CodeType
-from types import FunctionType as _FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _core
 from tilewright.script.core import TAKES_CONDITION as _TAKES_CONDITION
 from tilewright.script.core import script as _script
-from tilewright.script.dialect import dialect as _dialect
 from tilewright.script.report import fail
+from tilewright.script.tir import intrinsic_docs as _docs
 from tilewright.script.tir.dtypes import check_dtype, no_dtype
 
 if TYPE_CHECKING:
@@ -38,57 +34,120 @@ GlobalVar = _core.GlobalVar
 StringImm = _core.StringImm
 
 
+_OF_BOOL = ("EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or")
+
+
 def _operator(name: str) -> Callable[[Any, Any], Any]:
     def make(a: Any, b: Any) -> Any:
         return _script.operator_node(name, a, b)
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"The node {name}(a, b), not folded."
+    returned = "a bool, or a vector of bools" if name in _OF_BOOL else "of their type"
+    make.__doc__ = (
+        f"The node {name}(a, b), not folded.\n\nArgs:\n    a, b: numbers or vectors of one type.\n\n"
+        f"Returns:\n    The node, {returned}."
+    )
     return make
 
 
 _OPERATOR_NAMES = (
     *("Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod", "Min", "Max"),
-    *("EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or"),
+    *_OF_BOOL,
 )
 OPERATORS = {name: _operator(name) for name in _OPERATOR_NAMES}
 
 
 def truncmod(a: ExprLike, b: ExprLike) -> Expr:
-    """The remainder of a division that rounds towards zero: the node Mod, not folded."""
+    """The remainder of a division that rounds towards zero: the node Mod, not folded.
+
+    Args:
+        a, b: integers, or floats, of one type.
+
+    Returns:
+        The remainder, with the sign of `a`.
+    """
     made: Expr = _script.operator_node("Mod", a, b)
     return made
 
 
 def Not(a: Any) -> Any:
-    """The node Not(a), not folded."""
+    """The node Not(a), not folded.
+
+    Args:
+        a: a bool, or a vector of bools.
+
+    Returns:
+        The node, of the type of `a`.
+    """
     return _core.Not(a)
 
 
 def Select(condition: Any, true_value: Any, false_value: Any) -> Any:
-    """One of two values, both of which may be evaluated."""
+    """One of two values, both of which may be evaluated.
+
+    Args:
+        condition: a bool; a vector chooses lane by lane.
+        true_value: the value where the condition holds.
+        false_value: the value elsewhere.
+
+    Returns:
+        The node, of the type of the values.
+    """
     return _script.select_node(condition, true_value, false_value)
 
 
 def Cast(dtype: Any, value: Any) -> Any:
-    """The node Cast(dtype, value), not folded; a number that float32 does not hold becomes a constant of the type."""
+    """The node Cast(dtype, value), not folded; a number that float32 does not hold becomes a constant of the type.
+
+    Args:
+        dtype: the type of the result.
+        value: a number or a vector.
+
+    Returns:
+        The node, of type `dtype`.
+    """
     check_dtype(dtype)
     return _script.cast_node(dtype, value)
 
 
 def cast(value: ExprLike, dtype: DTypeLike) -> Expr:
-    """The value as another type; constants are converted right away."""
+    """The value as another type; constants are converted right away.
+
+    Args:
+        value: a number or a vector.
+        dtype: the type of the result.
+
+    Returns:
+        An expression of type `dtype`.
+    """
     check_dtype(dtype)
     return _core.cast(str(dtype), value)
 
 
 def Ramp(base: Any, stride: Any, lanes: Any) -> Any:
-    """The vector base, base + stride, ..., of `lanes` elements."""
+    """The vector base, base + stride, ..., of `lanes` elements.
+
+    Args:
+        base: the first element, an integer.
+        stride: the difference between neighbors.
+        lanes: the number of elements.
+
+    Returns:
+        A vector of the type of `base`.
+    """
     return _script.ramp(base, stride, lanes)
 
 
 def Broadcast(value: Any, lanes: Any) -> Any:
-    """A vector with the same value in all `lanes`."""
+    """A vector with the same value in all `lanes`.
+
+    Args:
+        value: the element.
+        lanes: the number of elements.
+
+    Returns:
+        A vector of the type of `value`.
+    """
     return _script.broadcast(value, lanes)
 
 
@@ -96,45 +155,111 @@ ramp, broadcast = Ramp, Broadcast
 
 
 def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Any:
-    """The elements at `indices` of the vectors taken together."""
+    """The elements at `indices` of the vectors taken together.
+
+    Args:
+        vectors: vectors or numbers of one type.
+        indices: positions in all of them, one after the other, as numbers.
+
+    Returns:
+        A vector of as many elements as there are indices; of one index, a number.
+    """
     return _core.Shuffle(list(vectors), list(indices))
 
 
 def BufferLoad(buffer: Any, indices: Sequence[Any], predicate: Any = None) -> Any:
-    """A load from a buffer."""
+    """A load from a buffer.
+
+    Args:
+        buffer: what is read.
+        indices: one for each dimension; the last one may be a vector.
+        predicate: a vector of bools: the lanes that are read.
+
+    Returns:
+        An expression of the type of the elements.
+    """
     return _script.load(buffer, list(indices), predicate)
 
 
 def BufferRegion(buffer: Any, region: Sequence[Any]) -> Any:
-    """A part of a buffer."""
+    """A part of a buffer.
+
+    Args:
+        buffer: the buffer.
+        region: a Range for each dimension.
+
+    Returns:
+        The region, for T.reads, T.writes and T.match_buffer.
+    """
     return _core.BufferRegion(buffer, list(region))
 
 
 def buffer_store(buffer: Any, value: Any, indices: Any, predicate: Any = None) -> None:
-    """Stores the value."""
+    """Store a value to a buffer: a statement, as ``buffer[indices] = value``.
+
+    Args:
+        buffer: what is written.
+        value: of the type of the elements.
+        indices: one for each dimension; the last one may be a vector.
+        predicate: a vector of bools: the lanes that are written.
+    """
     _script.buffer_store(buffer, value, tuple(indices) if isinstance(indices, list) else indices, predicate)
 
 
 def Call(dtype: Any, op: Any, args: Sequence[Any]) -> Any:
-    """A call of an operator (a node or its name) or of a function of the module."""
+    """A call of an operator (a node or its name) or of a function of the module.
+
+    Args:
+        dtype: the type of the result.
+        op: an operator as a node, or its name, or a GlobalVar.
+        args: the arguments.
+
+    Returns:
+        An expression of type `dtype`.
+    """
     if isinstance(op, str):
         return _script.call(dtype, op if op.startswith("tir.") else f"tir.{op}", list(args))
     return _core.Call(dtype, op, list(args))
 
 
 def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Any:
-    """A call of the operator `func_name`, given by its full name ("tir.exp"), that gives a `dtype`."""
+    """A call of the operator `func_name`, given by its full name ("tir.exp"), that gives a `dtype`.
+
+    Args:
+        dtype: the type of the result.
+        func_name: the operator, as a node or by its full name.
+        *args: the arguments.
+
+    Returns:
+        An expression of type `dtype`.
+    """
     name = func_name.name if isinstance(func_name, _core.Op) else func_name
     return _script.call(dtype, name, list(args))
 
 
 def Var(name: str, dtype: Any) -> Any:
-    """A variable with this name; a dtype, or a type of a pointer."""
+    """A variable with this name; a dtype, or a type of a pointer.
+
+    Args:
+        name: what it is called where the program is printed.
+        dtype: its type, such as "int32", or a PointerType.
+
+    Returns:
+        The variable.
+    """
     return _core.Var(name, _type(dtype))
 
 
 def SizeVar(name: str, dtype: Any = "int32") -> Any:
-    """A variable with this name that is at least 0."""
+    """A variable with this name that is at least 0.
+
+    Args:
+        name: what it is called where the program is printed.
+        dtype: an integer type.
+
+    Returns:
+        The variable.
+    """
     return _core.Var(name, _type(dtype), True)
 
 
@@ -147,17 +272,40 @@ def _type(dtype: Any) -> Any:
 
 
 def IntImm(dtype: Any, value: int) -> Any:
-    """An integer constant."""
+    """An integer constant.
+
+    Args:
+        dtype: an integer type, or "bool".
+        value: a number that the type holds.
+
+    Returns:
+        The node.
+    """
     return _core.IntImm(dtype, value)
 
 
 def FloatImm(dtype: Any, value: float) -> Any:
-    """A floating-point constant."""
+    """A floating-point constant.
+
+    Args:
+        dtype: a floating-point type.
+        value: a number, which is rounded to the type.
+
+    Returns:
+        The node.
+    """
     return _core.FloatImm(dtype, value)
 
 
 def Tuple(*fields: Any) -> Any:
-    """The type of several values."""
+    """The type of several values.
+
+    Args:
+        *fields: types, or values whose types are meant.
+
+    Returns:
+        The TupleType.
+    """
     types = []
     for field in fields:
         value = field() if callable(field) and not isinstance(field, _core.Node) else field
@@ -180,7 +328,17 @@ _ITER_TYPES = {
 
 
 def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = "") -> Any:
-    """An iteration variable; `dom` may be None."""
+    """An iteration variable.
+
+    Args:
+        var: a variable, or its name.
+        dom: a Range or (begin, end); None where it has none.
+        iter_type: the kind, such as "DataPar" or "CommReduce".
+        thread_tag: of an axis of threads, such as "threadIdx.x".
+
+    Returns:
+        The IterVar.
+    """
     if isinstance(var, str):
         var = Var(var, "int32")
     if iter_type not in _ITER_TYPES:
@@ -191,12 +349,30 @@ def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = "") -> Any:
 
 
 def IterVar(dom: Any, var: Any, iter_type: int, thread_tag: str = "") -> Any:
-    """An iteration variable by the number of its kind."""
+    """An iteration variable by the number of its kind.
+
+    Args:
+        dom: a Range; None where it has none.
+        var: a variable, or its name.
+        iter_type: the number of the kind: 0 data parallel, 1 threads, 2 reduction, 3 ordered, 4 opaque.
+        thread_tag: of an axis of threads, such as "threadIdx.x".
+
+    Returns:
+        The IterVar.
+    """
     return _core.IterVar(dom, Var(var, "int32") if isinstance(var, str) else var, _core.IterType(iter_type), thread_tag)
 
 
 def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> Any:
-    """A reducer from a function of two values (or of two times as many, for a tuple) and the identity."""
+    """A reducer from a function of two values (or of two times as many, for a tuple) and the identity.
+
+    Args:
+        combiner: two values -> their combination; for tuples of n, 2 n values -> n.
+        identity: what changes nothing, for each value.
+
+    Returns:
+        The CommReducer.
+    """
     count = len(identity)
     values = [i if isinstance(i, _core.Expr) else _core.const(i, None) for i in identity]
     lhs = [_core.Var(f"x{i}" if count > 1 else "x", _type(v.dtype)) for i, v in enumerate(values)]
@@ -207,130 +383,28 @@ def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> Any:
 
 
 def CommReducer(lhs: Sequence[Any], rhs: Sequence[Any], result: Sequence[Any], identity_element: Sequence[Any]) -> Any:
-    """A reducer: result(lhs, rhs) with its identity."""
+    """A reducer: result(lhs, rhs) with its identity.
+
+    Args:
+        lhs, rhs: variables for the two values, or tuples of values, that are combined.
+        result: their combination, in these variables.
+        identity_element: what changes nothing, for each value.
+
+    Returns:
+        The node.
+    """
     return _core.CommReducer(list(lhs), list(rhs), list(result), list(identity_element))
 
 
-class AxisSeparator:
-    """Stands among the new indices of a map where the axes behind it are laid out on their own."""
-
-    def __repr__(self) -> str:
-        return "T.AXIS_SEPARATOR"
-
-
-AXIS_SEPARATOR = AxisSeparator()
-
-
-def _index_variables(mapping: Callable[..., Any], ndim: int | None, dtype: str) -> tuple[list[Any], dict[str, Any]]:
-    """Variables for the parameters of a function of indices, those that are passed by name apart."""
-    import inspect
-
-    if not callable(mapping):
-        said = f"an index map is made of a function of indices, not of a {type(mapping).__name__}"
-        raise fail("script/index-map", said, "such as lambda i, j: (j, i)")
-    kinds = inspect.Parameter
-    parameters = list(inspect.signature(mapping).parameters.values())
-    fixed = sum(p.kind is not kinds.VAR_POSITIONAL for p in parameters)
-    if any(p.kind is kinds.VAR_KEYWORD for p in parameters):
-        raise fail(
-            "script/index-map", "a function of indices takes them one by one", "name each index, or use *indices"
-        )
-    if fixed < len(parameters) and ndim is None:
-        raise fail(
-            "script/index-map", "the number of indices of an index map must be fixed", "name each index, or say ndim"
-        )
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
-    for p in parameters:
-        if p.kind is kinds.VAR_POSITIONAL:
-            names = [f"{p.name}{n}" for n in range((ndim or 0) - fixed)]
-            positional += [_core.Var(name, _core.PrimType(dtype)) for name in names]
-        elif p.kind is kinds.KEYWORD_ONLY:
-            named[p.name] = _core.Var(p.name, _core.PrimType(dtype))
-        else:
-            positional.append(_core.Var(p.name, _core.PrimType(dtype)))
-    return positional, named
-
-
-def _names_in(code: _CodeType) -> _Iterator[str]:
-    yield from code.co_names
-    for inner in code.co_consts:
-        if isinstance(inner, _CodeType):
-            yield from _names_in(inner)
-
-
-def _with_names(mapping: Callable[..., Any], sizes: _Mapping[str, Any]) -> Callable[..., Any]:
-    """The function, which finds `T` and these sizes where it names what is defined nowhere."""
-    if not isinstance(mapping, _FunctionType):
-        return mapping
-    known, code = mapping.__globals__, mapping.__code__
-    missing = {name for name in _names_in(code) if name not in known and (name in sizes or name == "T")}
-    if not missing:
-        return mapping
-    namespace = _dialect("tir").names["T"]()
-    found = {name: sizes.get(name, namespace) for name in missing}
-    made = _FunctionType(code, {**known, **found}, mapping.__name__, mapping.__defaults__, mapping.__closure__)
-    made.__kwdefaults__ = mapping.__kwdefaults__
-    return made
-
-
-def index_map_with_separators(
-    mapping: Callable[..., Any],
-    *,
-    ndim: int | None = None,
-    inverse_index_map: Any = None,
-    index_dtype: str = "int32",
-    ranges: bool = False,
-    sizes: _Mapping[str, Any] | None = None,
-) -> tuple[Any, list[int]]:
-    """The map of indices that a function says, and where it gives AXIS_SEPARATOR among them.
+def infinity(dtype: DTypeLike) -> Expr:
+    """The positive infinity of a floating-point type.
 
     Args:
-        mapping: a function of indices that gives new ones: one, or several.
-        ndim: the number of indices, for functions that take any.
-        inverse_index_map: the way back, as a map or a function.
-        index_dtype: the type of the indices.
-        ranges: the function gives ranges, each as a pair of a start and an end, or one index alone.
-        sizes: what the function may name without that anything around it defines it: printed traces do.
+        dtype: a floating-point type.
+
+    Returns:
+        A constant of that type.
     """
-    mapping = _with_names(mapping, sizes or {})
-    positional, named = _index_variables(mapping, ndim, index_dtype)
-    result = mapping(*positional, **named)
-    final: list[Any] = []
-    separators: list[int] = []
-    items = list(result) if isinstance(result, list | tuple) else [result]
-    pairs = ranges and any(isinstance(item, list | tuple) for item in items)
-    for item in items:
-        if item is AXIS_SEPARATOR:
-            separators.append(len(final))
-            continue
-        values = list(item) if ranges and isinstance(item, list | tuple) else [item, item + 1] if pairs else [item]
-        for value in values:
-            if not isinstance(value, _core.Expr | int) and not hasattr(value, "__index__"):
-                from tilewright.errors import ArgumentError
-
-                raise ArgumentError(f"a function of indices gives a '{type(value).__name__}': it gives expressions")
-        final += values
-    if callable(inverse_index_map) and not isinstance(inverse_index_map, _core.Node):
-        count = len(final)
-        inverse_index_map = index_map(inverse_index_map, ndim=count, index_dtype=index_dtype)
-    return _core.IndexMap([*positional, *named.values()], final, inverse_index_map), separators
-
-
-def index_map(
-    mapping: Callable[..., Any], *, ndim: int | None = None, inverse_index_map: Any = None, index_dtype: str = "int32"
-) -> Any:
-    """The map of indices, of type `index_dtype`, that a function of them says."""
-    made, separators = index_map_with_separators(
-        mapping, ndim=ndim, inverse_index_map=inverse_index_map, index_dtype=index_dtype
-    )
-    if separators:
-        raise fail("script/index-map", "an axis separator in a map that is of indices alone", "leave it out")
-    return made
-
-
-def infinity(dtype: DTypeLike) -> Expr:
-    """The positive infinity of a floating-point type."""
     return _core.FloatImm(str(dtype), float("inf"))
 
 
@@ -345,7 +419,15 @@ def max(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def abs(x: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
-    """The absolute value."""
+    """The absolute value.
+
+    Args:
+        x: a number or a vector.
+        dtype: the type of the result, where it differs from that of `x`.
+
+    Returns:
+        An expression of the type of `x`.
+    """
     return _of_type("fabs", [x], dtype)
 
 
@@ -365,24 +447,59 @@ def _call(dtype: DTypeLike, name: str, args: list[Any]) -> Expr:
 
 
 def if_then_else(cond: ExprLike, t: ExprLike, f: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
-    """One of two values, of which only this one is evaluated."""
+    """One of two values, of which only this one is evaluated.
+
+    Args:
+        cond: a bool.
+        t: the value where it holds.
+        f: the value elsewhere, of the same type.
+        dtype: the type of the result, where it differs from that of the values.
+
+    Returns:
+        An expression of the type of the values.
+    """
     chosen = _of_type("if_then_else", [cond, t, f], None)
     return chosen if dtype is None else _core.cast(str(dtype), chosen)
 
 
 def power(x: ExprLike, y: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
-    """`x` to the power of `y`."""
+    """`x` to the power of `y`.
+
+    Args:
+        x: the base: a float, or a vector of floats.
+        y: the exponent, of the same type.
+        dtype: the type of the result, where it differs.
+
+    Returns:
+        An expression of the type of `x`.
+    """
     return _of_type("pow", [x, y], dtype)
 
 
 def clz(x: ExprLike, *, dtype: DTypeLike | None = None) -> Expr:
-    """The number of leading zero bits."""
+    """The number of leading zero bits.
+
+    Args:
+        x: an integer, or a vector of integers.
+        dtype: not needed: the result is of type int32.
+
+    Returns:
+        An int32, or a vector of them; of 0 the number of bits of the type.
+    """
     lanes = _re.sub(r"^[a-z]+\d*", "", x.dtype) if isinstance(x, _core.Expr) else ""
     return _call(f"int32{lanes}", "clz", [x])
 
 
 def reinterpret(*args: ExprLike | DTypeLike, dtype: DTypeLike | None = None) -> Expr:
-    """The bits of the value as another type of the same size: ``T.reinterpret("int32", x)``, or with ``dtype=``."""
+    """The bits of the value as another type of the same size: ``T.reinterpret("int32", x)``, or with ``dtype=``.
+
+    Args:
+        *args: the type of the result, then the value; only the value where `dtype` is given.
+        dtype: the type of the result.
+
+    Returns:
+        An expression of that type.
+    """
     if len(args) != (2 if dtype is None else 1):
         raise fail("script/arguments", "T.reinterpret takes a type and a value", 'T.reinterpret("int32", x)')
     kind: Any = args[0] if dtype is None else dtype
@@ -393,19 +510,41 @@ def reinterpret(*args: ExprLike | DTypeLike, dtype: DTypeLike | None = None) -> 
 
 
 def address_of(x: Any, *, dtype: Any = None) -> Any:
-    """The address of an element; of a buffer, that of its first element."""
+    """The address of an element; of a buffer, that of its first element.
+
+    Args:
+        x: an element ``A[i, j]``, or a buffer.
+        dtype: not needed: the result is of type handle.
+
+    Returns:
+        A pointer, as an expression of type handle.
+    """
     if isinstance(x, _core.Buffer):
         x = _script.load(x, [0] * len(x.shape), None)
     return _of_type("address_of", [x], dtype)
 
 
 def div(a: ExprLike, b: ExprLike) -> Expr | float:
-    """Division; of integers it rounds towards zero."""
+    """Division; of integers it rounds towards zero.
+
+    Args:
+        a, b: numbers or vectors of one type.
+
+    Returns:
+        The quotient, of their type.
+    """
     return _core.truncdiv(a, b) if isinstance(a, _core.Expr) and "int" in a.dtype else a / b
 
 
 def undef(dtype: DTypeLike = "int32") -> Expr:
-    """A value that does not matter."""
+    """A value that does not matter.
+
+    Args:
+        dtype: the type of the result.
+
+    Returns:
+        An expression of that type.
+    """
     return _call(dtype, "undef", [])
 
 
@@ -476,12 +615,12 @@ def _dtype_last(name: str) -> Callable[..., Any]:
 def _table() -> dict[str, Callable[..., Any]]:
     """A function for each row of the core's table of intrinsics."""
     functions = {}
-    for name, arity, place in _script.intrinsics():
+    for name, arity, place, typing, result in _script.intrinsics():
         if place == 3:
             continue
         function = _plain(name, arity) if place == 0 else _dtype_first(name) if place == 1 else _dtype_last(name)
         function.__name__ = function.__qualname__ = name
-        function.__doc__ = f"The intrinsic `tir.{name}`."
+        function.__doc__ = _docs.doc_of(name, arity, typing, result)
         functions[name] = function
     return functions
 
@@ -491,7 +630,14 @@ _TAKES_CONDITION.update(map(id, (if_then_else, Select, INTRINSICS["likely"])))
 
 
 def print(*args: Any) -> Any:
-    """Prints the values, between blanks, on a line of their own when the program runs."""
+    """Prints the values, between blanks, on a line of their own when the program runs.
+
+    Args:
+        *args: numbers, vectors and strings.
+
+    Returns:
+        A call: the statement is ``T.evaluate(T.print(...))``, or the call alone on a line.
+    """
     for arg in args:
         if isinstance(arg, _core.Buffer | _core.BufferRegion):
             name = arg.name if isinstance(arg, _core.Buffer) else arg.buffer.name
@@ -500,12 +646,26 @@ def print(*args: Any) -> Any:
 
 
 def type_annotation(dtype: Any) -> Any:
-    """A type as an argument of a call."""
+    """A type as an argument of a call.
+
+    Args:
+        dtype: the type.
+
+    Returns:
+        A call of that type, which has no value.
+    """
     return _script.call(dtype, "tir.type_annotation", [])
 
 
 def ret(value: Any) -> Any:
-    """Returns the value from the function."""
+    """Returns the value from the function.
+
+    Args:
+        value: of the type that the function returns.
+
+    Returns:
+        A call: the statement is ``T.evaluate(T.ret(...))``.
+    """
     if not isinstance(value, _core.Expr | int | float):
         what = f"the buffer '{value.name}'" if isinstance(value, _core.Buffer) else f"a {type(value).__name__}"
         raise fail("script/return", f"a program returns a number, not {what}", "write results to buffers")
@@ -513,49 +673,120 @@ def ret(value: Any) -> Any:
 
 
 def vscale(*, dtype: Any = None) -> Any:
-    """The factor by which vectors of the machine are longer than their minimum."""
+    """The factor by which vectors of the machine are longer than their minimum.
+
+    Args:
+        dtype: not needed: the result is of type int32.
+
+    Returns:
+        An expression of type int32.
+    """
     return _script.intrinsic("vscale", [])
 
 
 def get_active_lane_mask(dtype: Any, base: Any, limit: Any) -> Any:
-    """A vector of bool: whether base + lane is below the limit."""
+    """A vector of bool: whether base + lane is below the limit.
+
+    Args:
+        dtype: the type of the mask, such as "boolx4".
+        base: the number of the first lane.
+        limit: the number behind the last lane that is active.
+
+    Returns:
+        The mask, of type `dtype`.
+    """
     return _script.call(dtype, "tir.get_active_lane_mask", [base, limit])
 
 
 def get_vscale_expr(dtype: Any, min_size: int = 128) -> Any:
-    """The number of elements of a scalable vector register."""
+    """The number of elements of a scalable vector register.
+
+    Args:
+        dtype: the type of an element.
+        min_size: the least number of bits of a register.
+
+    Returns:
+        The number, as an expression of ``T.vscale()``.
+    """
     bits = _core.const(0, dtype).dtype
     size = int("".join(c for c in bits if c.isdigit()) or 32)
     return min_size // size * vscale()
 
 
 def tvm_call_packed(*args: Any, dtype: Any = None) -> Any:
-    """A call of a function by name, with arguments of any type."""
+    """A call of a function by name, with arguments of any type.
+
+    Args:
+        *args: the name, then the arguments.
+        dtype: the type of the result; int32 by default.
+
+    Returns:
+        An expression of that type.
+    """
     return _of_type("call_packed", list(args), dtype)
 
 
 def tvm_call_cpacked(*args: Any, dtype: Any = None) -> Any:
-    """A call of a C function with packed arguments."""
+    """A call of a C function with packed arguments.
+
+    Args:
+        *args: the name, then the arguments.
+        dtype: the type of the result; int32 by default.
+
+    Returns:
+        An expression of that type.
+    """
     return _of_type("call_cpacked", list(args), dtype)
 
 
 def call_packed_lowered(*args: Any, dtype: Any = None) -> Any:
-    """A call of a function by name, its arguments on the stack: ``T.tvm_call_packed_lowered``."""
+    """A call of a function by name, its arguments on the stack: ``T.tvm_call_packed_lowered``.
+
+    Args:
+        *args: as of that function.
+        dtype: the type of the result.
+
+    Returns:
+        An expression of type `dtype`.
+    """
     return _of_type("tvm_call_packed_lowered", list(args), dtype)
 
 
 def call_cpacked_lowered(*args: Any, dtype: Any = None) -> Any:
-    """A call of a C function, its arguments on the stack: ``T.tvm_call_cpacked_lowered``."""
+    """A call of a C function, its arguments on the stack: ``T.tvm_call_cpacked_lowered``.
+
+    Args:
+        *args: as of that function.
+        dtype: the type of the result.
+
+    Returns:
+        An expression of type `dtype`.
+    """
     return _of_type("tvm_call_cpacked_lowered", list(args), dtype)
 
 
 def llvm_lookup_intrinsic_id(name: str) -> Any:
-    """What names an intrinsic of LLVM in a call: its name."""
+    """What names an intrinsic of LLVM in a call: its name.
+
+    Args:
+        name: its name, such as "llvm.x86.avx2.psad.bw".
+
+    Returns:
+        The name.
+    """
     return _core.StringImm(name)
 
 
 def target(config: Any, host: Any = None) -> Any:
-    """A target as the value of an attribute."""
+    """A target as the value of an attribute.
+
+    Args:
+        config: the target as text, or as a dictionary.
+        host: likewise, the target of the code around.
+
+    Returns:
+        The target.
+    """
     if host is None:
         return config
     return {**({"kind": config} if isinstance(config, str) else config), "host": host}

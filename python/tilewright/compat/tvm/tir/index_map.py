@@ -8,7 +8,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
 from tilewright.compat.tvm.nd import array
-from tilewright.script.tir import intrinsics
+from tilewright.script.tir import index_maps
 from tilewright.task.index_map import map_array
 
 __getattr__ = missing("tvm.tir.function")
@@ -18,7 +18,7 @@ class IndexMap(metaclass=Renamed):
     """A map of indices."""
 
     node = _core.IndexMap
-    AXIS_SEPARATOR = intrinsics.AXIS_SEPARATOR
+    AXIS_SEPARATOR = index_maps.AXIS_SEPARATOR
 
     @staticmethod
     def make(initial_indices: Any, final_indices: Any, inverse_index_map: Any = None) -> Any:
@@ -34,7 +34,7 @@ class IndexMap(metaclass=Renamed):
         index_dtype: str = "int64",
     ) -> Any:
         """The map that a function of indices says; `ndim` is needed where it takes any number of them."""
-        return intrinsics.index_map(
+        return index_maps.index_map(
             mapping_function, ndim=ndim, inverse_index_map=inverse_index_map, index_dtype=index_dtype
         )
 
@@ -47,7 +47,7 @@ class IndexMap(metaclass=Renamed):
         index_dtype: str = "int64",
     ) -> Any:
         """The map, and the positions among its results at which the function gives AXIS_SEPARATOR."""
-        return intrinsics.index_map_with_separators(
+        return index_maps.index_map_with_separators(
             mapping_function, ndim=ndim, inverse_index_map=inverse_index_map, index_dtype=index_dtype
         )
 
