@@ -1,7 +1,7 @@
 """Check that the codes of diagnostics and the tests that raise them agree.
 
 A code is a string literal such as "split/P1". Every code in the source occurs in some test, and a test names no code
-that the source does not have.
+that the source does not have. Python raises an error of ours with a code: ArgumentError.of("te/shape", ...).
 
     python tools/check_codes.py                               the texts
     python tools/check_codes.py --raised build/raised-codes   and what a run of all tests has really raised
@@ -11,6 +11,7 @@ which refusals of schedules had no hint when they reached the user; a test that 
 in a file skipped-..., and is not blamed.
 """
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -64,8 +65,19 @@ def tested_codes(root: Path) -> Iterator[tuple[str, str]]:
             yield match.group(1), f"{name}:{line_of(text, match.start())}"
 
 
+def raised_without_a_code(root: Path) -> Iterator[str]:
+    """Each place, as file:line, where Python raises or returns an error of ours that was made from a text alone."""
+    errors = root / "python/tilewright/errors.py"
+    classes = set(re.findall(r"^class (\w+)", errors.read_text(), re.MULTILINE)) if errors.exists() else set()
+    for path in report.source_files(root, ("python",), (".py",)):
+        for node in ast.walk(ast.parse(path.read_text())):
+            made = node.exc if isinstance(node, ast.Raise) else node.value if isinstance(node, ast.Return) else None
+            if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id in classes:
+                yield f"{path.relative_to(root)}:{made.lineno}: {made.func.id} without a code"
+
+
 def check(root: Path) -> Iterator[str]:
-    """Yield one line for each code without a test and for each code that only tests know."""
+    """Yield one line for each code without a test, each code that only tests know, and each error without a code."""
     defined = dict(reversed(list(defined_codes(root))))
     tested = dict(reversed(list(tested_codes(root))))
     for code, place in defined.items():
@@ -76,6 +88,7 @@ def check(root: Path) -> Iterator[str]:
     for code, place in tested.items():
         if code.split("/")[0] in subjects and code not in defined:
             yield f"{place}: {code} is not a code of the source"
+    yield from raised_without_a_code(root)
 
 
 def check_raised(root: Path, folder: Path) -> Iterator[str]:

@@ -71,7 +71,7 @@ def _level(level: IterMapLevel | str) -> IterMapLevel:
         "nocheck": IterMapLevel.NoCheck,
     }
     if level not in names:
-        raise ArgumentError(f"check_level is {level!r}; it is one of {', '.join(names)}")
+        raise ArgumentError.of("arith/level", f"check_level is {level!r}; it is one of {', '.join(names)}")
     return names[level]
 
 

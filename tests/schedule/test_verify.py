@@ -138,8 +138,10 @@ def test_nothing_compared_is_no_agreement(monkeypatch, original_is_slow):
 
     monkeypatch.setattr(verification, "interpreted_at", slow)
     which = "original" if original_is_slow else "scheduled"
-    with pytest.raises(tw.ResourceError, match=f"nothing was compared: the {which} program cannot be interpreted in"):
+    said = f"nothing was compared: the {which} program cannot be interpreted in"
+    with pytest.raises(tw.ResourceError, match=said) as caught:
         sch.verify(seconds=1)
+    assert caught.value.code == "schedule/not-verified"
 
 
 def test_the_seconds_are_for_all_of_it():

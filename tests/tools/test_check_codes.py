@@ -45,6 +45,18 @@ def test_code_that_only_a_test_knows(tree):
     ]
 
 
+def test_an_error_without_a_code(tree):
+    files = {
+        "python/tilewright/errors.py": "class Error(RuntimeError): ...\nclass ArgumentError(Error): ...\n",
+        "python/tilewright/te.py": "def f():\n    raise ArgumentError('no')\n\ndef g():\n    return Error('no')\n"
+        "def h():\n    raise ValueError('no')\ndef made():\n    raise ArgumentError.of(*parts)\n",
+    }
+    assert findings(tree, files) == [
+        "python/tilewright/te.py:2: ArgumentError without a code",
+        "python/tilewright/te.py:5: Error without a code",
+    ]
+
+
 def test_what_only_looks_like_a_code(tree):
     text = (
         '#include "support/hash"\n// "split/P7"\nauto mime = "text/plain", path = "/proc/self", part = "beside/all";\n'

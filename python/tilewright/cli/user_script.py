@@ -40,16 +40,20 @@ def load_script(file: Path) -> ModuleType:
         tilewright.ScriptError: there is no such file, or running it raises; the message shows the user's own line.
     """
     if file.is_dir():
-        raise ScriptError(f"{file} is a folder\n  hint: name the Python file in it that defines the program")
+        raise ScriptError.of(
+            "command/file", f"{file} is a folder", "name the Python file in it that defines the program"
+        )
     if not file.is_file():
-        raise ScriptError(f"{file}: no such file\n  hint: the path is relative to {Path.cwd()}")
+        raise ScriptError.of("command/file", f"{file}: no such file", f"the path is relative to {Path.cwd()}")
     # A name of its own in sys.modules, so that a script called json.py does not stand in for another module.
     spec = importlib.util.spec_from_file_location(f"tilewright_script_{file.stem}", file.resolve())
     if spec is None or spec.loader is None:
-        raise ScriptError(f"{file} is not a Python file\n  hint: its name has to end in .py")
+        raise ScriptError.of("command/file", f"{file} is not a Python file", "its name has to end in .py")
     # Which exception Python raises for it depends on its version.
     if b"\0" in file.read_bytes():
-        raise ScriptError(f"{file} cannot be read as Python: it holds null bytes\n  hint: it has to be text in UTF-8")
+        raise ScriptError.of(
+            "command/file", f"{file} cannot be read as Python: it holds null bytes", "it has to be text in UTF-8"
+        )
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
     sys.path.insert(0, str(file.resolve().parent))
@@ -62,10 +66,10 @@ def load_script(file: Path) -> ModuleType:
     except SystemExit as error:
         message = f"the script ended itself with sys.exit({error.code!r}) while it was read"
         hint = 'put what is to run only by itself under: if __name__ == "__main__":'
-        raise ScriptError(f"{message}{_below(place_of(error))}\n  hint: {hint}") from None
+        raise ScriptError.of("command/script", f"{message}{_below(place_of(error))}", hint) from None
     except Exception as error:
         message = f"the script raised {type(error).__name__}: {error}"
-        raise ScriptError(message + _below(place_of(error))) from error
+        raise ScriptError.of("command/script", message + _below(place_of(error))) from error
     finally:
         sys.path.pop(0)
     return module
@@ -73,13 +77,13 @@ def load_script(file: Path) -> ModuleType:
 
 def _not_python(file: Path, error: SyntaxError | UnicodeDecodeError) -> ScriptError:
     if isinstance(error, UnicodeDecodeError) or not error.lineno:
-        return ScriptError(f"{file} cannot be read as Python: {error}\n  hint: it has to be text in UTF-8")
+        return ScriptError.of("command/file", f"{file} cannot be read as Python: {error}", "it has to be text in UTF-8")
     column, line = error.offset or 1, error.lineno
     end = error.end_offset or 0
     if (error.end_lineno or line) != line or end <= column:
         end = column + 1
     name = error.filename or str(file)
-    return ScriptError(error.msg + _below(render_line(name, line, column, end)))
+    return ScriptError.of("command/file", error.msg + _below(render_line(name, line, column, end)))
 
 
 def _below(place: str) -> str:
@@ -101,11 +105,15 @@ def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[st
     """The program called `name`, also a function of a module, or the only one there is."""
     programs = programs_of(script)
     if not programs:
-        raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")
+        raise ScriptError.of(
+            "command/program", f"{file} defines no program", "a program is a function under @T.prim_func"
+        )
     if name is None:
         if len(programs) == 1:
             return next(iter(programs.items()))
-        raise ArgumentError(f"{file} has the programs {', '.join(programs)}\n  hint: choose one with --program")
+        raise ArgumentError.of(
+            "command/program", f"{file} has the programs {', '.join(programs)}", "choose one with --program"
+        )
     if part := _part_called(file, name, programs):
         return _file_name(part), _parts_of(programs)[part]
     check_program(file, name, [*programs, *_parts_of(programs)])
@@ -123,7 +131,9 @@ def programs_together(script: ModuleType, file: Path, names: Sequence[str] | Non
     if names is None:
         chosen = {name: each for name, each in programs_of(script).items() if not _is_private(each)}
         if not chosen:
-            raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")
+            raise ScriptError.of(
+                "command/program", f"{file} defines no program", "a program is a function under @T.prim_func"
+            )
     else:
         chosen = dict(select_program(script, file, name) for name in names)
     functions: dict[str, Any] = {}
@@ -131,7 +141,9 @@ def programs_together(script: ModuleType, file: Path, names: Sequence[str] | Non
         own = {name: program} if isinstance(program, ir.PrimFunc) else dict(program.functions)
         for key, function in own.items():
             if key in functions:
-                raise ArgumentError(f"two programs of {file} have a function {key}\n  hint: compile them one by one")
+                raise ArgumentError.of(
+                    "command/program", f"two programs of {file} have a function {key}", "compile them one by one"
+                )
             functions[key] = function
     symbols = [f.attrs["global_symbol"] for f in functions.values() if "global_symbol" in f.attrs]
     for key, function in functions.items():
@@ -155,7 +167,7 @@ def check_program(file: Path, name: str, known: Iterable[str], spaces: Iterable[
     """
     if name not in (names := list(known)):
         hint = f"{name} is a space: --space {name}" if name in spaces else limits.closest(name, names)
-        raise ArgumentError(f"{file} has no program called {name}\n  hint: {hint}")
+        raise ArgumentError.of("command/program", f"{file} has no program called {name}", hint)
 
 
 def spaces_of_script(
@@ -196,11 +208,13 @@ def spaces_of_script(
             check_program(file, program, [*programs, *_parts_of(programs)], spaces)
         found = [each for each in found if (each[0] == part if part else (each[0] or "").partition("[")[0] == program)]
     if not found:
-        raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")
+        raise ScriptError.of(
+            "command/program", f"{file} defines no program", "a program is a function under @T.prim_func"
+        )
     if only is not None and only not in (space.name for _, _, space in found):
         known = ", ".join(dict.fromkeys(space.name for _, _, space in found))
         hint = limits.closest(only, [space.name for _, _, space in found], known)
-        raise ArgumentError(f"{file} has no space called {only}\n  hint: {hint}")
+        raise ArgumentError.of("command/space", f"{file} has no space called {only}", hint)
     files = [_file_name(of) if of else space.name for of, _, space in found]
     return [
         NamedSpace(
@@ -260,7 +274,7 @@ def _part_called(file: Path, name: str, programs: Mapping[str, Any]) -> str | No
     found = found or [p for p in parts if name == p.partition('["')[2].removesuffix('"]')]
     if len(found) > 1:
         several = " or ".join(f"--program {_file_name(part)}" for part in found)
-        raise ArgumentError(f"{file} has several programs called {name}\n  hint: {several}")
+        raise ArgumentError.of("command/program", f"{file} has several programs called {name}", several)
     return found[0] if found else None
 
 

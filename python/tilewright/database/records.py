@@ -51,9 +51,10 @@ def open_database(path: Any) -> Any:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ResourceError(
-            f"{file.parent}: the folder for the database cannot be made: {error.strerror}\n"
-            "  hint: choose another place with database=... (or --out on the command line)"
+        raise ResourceError.of(
+            "database/cannot-open",
+            f"{file.parent}: the folder for the database cannot be made: {error.strerror}",
+            "choose another place with database=... (or --out on the command line)",
         ) from None
     # A file that cannot be made is said to be missing by SQLite, which then tries to read it.
     if not file.exists() and not os.access(file.parent, os.W_OK | os.X_OK):
@@ -329,7 +330,9 @@ def best_schedule(program: Any, database: Any, target: TargetLike = "native") ->
         return database.best_schedule(program, target)
     limits.kind("database", database, str | os.PathLike, PLACES)
     if not is_server(database) and not Path(path := path_for_core("database", database)).exists():
-        raise ResourceError(f"{path}: no such database\n  hint: tw.tune(..., database={path!r}) makes it")
+        raise ResourceError.of(
+            "database/missing-file", f"{path}: no such database", f"tw.tune(..., database={path!r}) makes it"
+        )
     return best_in_store(program, read_database(database), target)
 
 
@@ -358,8 +361,10 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
                 f"{path} holds no correct record of this program: all {len(tried)} trials failed",
                 "`tilewright report` says why; tune it again",
             )
-        raise ResourceError(
-            f"{path} holds no record of this program\n  hint: records belong to the exact program; tune it first"
+        raise ResourceError.of(
+            "database/no-record",
+            f"{path} holds no record of this program",
+            "records belong to the exact program; tune it first",
         )
     wanted = _core.Target(target)
     unusable = ""
@@ -378,9 +383,10 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
             "take a copy of the database from before, or tune the program again",
         )
     others = ", ".join(sorted({row.target for row in rows}))
-    raise ResourceError(
-        f"{path} holds no record of this program for {wanted}, only for {others}\n"
-        "  hint: tune it for this target, or compile it for one of those"
+    raise ResourceError.of(
+        "database/no-record",
+        f"{path} holds no record of this program for {wanted}, only for {others}",
+        "tune it for this target, or compile it for one of those",
     )
 
 

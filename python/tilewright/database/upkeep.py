@@ -48,7 +48,7 @@ def change(
     sources = []
     for other in others:
         if not is_server(other) and os.path.realpath(other) == os.path.realpath(place):
-            raise ArgumentError(f"{other} is the same database\n  hint: name another one")
+            raise ArgumentError.of("database/same", f"{other} is the same database", "name another one")
         sources.append(read_database(other))
     # Nothing is made before all that is to be added was read.
     named = [(source.path, source) for source in sources] + ([(folder, read_lines(folder))] if folder else [])

@@ -29,4 +29,4 @@ def dump(folder: Path, module: Any, target: str, code: Any) -> None:
         (place / f"{len(stages):02}_llvm.ll").write_text(code.llvm_ir)
         (place / f"{len(stages) + 1:02}_assembly.s").write_text(code.assembly)
     except OSError as error:
-        raise ResourceError(f"TILEWRIGHT_DUMP: {error}") from error
+        raise ResourceError.of("compile/dump", f"TILEWRIGHT_DUMP: {error}") from error

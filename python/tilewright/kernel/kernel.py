@@ -179,9 +179,7 @@ class Kernel(_core.KernelBase):
             return
         message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
         hint = "the library does not say which arrays may be left out: export the kernel again"
-        error = ArgumentError(f"[call/count] {message}\n  hint: {hint}")
-        error.code, error.message, error.hint = "call/count", message, hint
-        raise error
+        raise ArgumentError.of("call/count", f"[call/count] {message}", hint)
 
     def _call_of(self) -> Call | None:
         """How it is called; None of a library that does not tell."""
@@ -209,13 +207,15 @@ class Kernel(_core.KernelBase):
             after: With ``"tir"``: the lowering pass after which to look, as :func:`tilewright.lower` takes it.
         """
         if what not in ("tir", "llvm", "asm", "schedule"):
-            raise ArgumentError(f"inspect takes 'tir', 'llvm', 'asm' or 'schedule', not {what!r}")
+            raise ArgumentError.of("kernel/inspect", f"inspect takes 'tir', 'llvm', 'asm' or 'schedule', not {what!r}")
         program = self._need_program()
         if what == "schedule":
             return self._steps_by_rules() if program.trace is None else str(program.trace.simplified())
         if program.lowered is None:
             if what != "tir" or after:
-                raise ArgumentError(f"kernel {self.name} is interpreted: there is only its program, 'tir'")
+                raise ArgumentError.of(
+                    "kernel/interpreted", f"kernel {self.name} is interpreted: there is only its program, 'tir'"
+                )
             return str(program.module.script())
         if what == "tir":
             return str((lower(program.module, after, program.target) if after else program.lowered).script())
@@ -302,7 +302,9 @@ class Kernel(_core.KernelBase):
 
     def _need_program(self) -> _Program:
         if self._program is None:
-            raise ArgumentError(f"kernel {self.name} comes from a library, which does not keep its program")
+            raise ArgumentError.of(
+                "kernel/from-library", f"kernel {self.name} comes from a library, which does not keep its program"
+            )
         return self._program
 
 
@@ -709,7 +711,9 @@ def object_code_of(compiled: Kernel | KernelModule) -> bytes:
     """
     program = kernels_of(compiled)[0]._need_program()
     if program.code is None:
-        raise ArgumentError("an interpreted kernel has no object code: compile it for 'native'")
+        raise ArgumentError.of(
+            "kernel/interpreted", "an interpreted kernel has no object code: compile it for 'native'"
+        )
     return bytes(program.code.bytes)
 
 
@@ -771,7 +775,9 @@ def _alone(program: _Program, own: str, name: str) -> _Program:
 def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exported:
     place = path_for_core("folder", folder)
     if program.code is None:
-        raise ArgumentError("an interpreted kernel cannot be exported: compile it for 'native'")
+        raise ArgumentError.of(
+            "kernel/interpreted", "an interpreted kernel cannot be exported: compile it for 'native'"
+        )
     from tilewright.kernel.omitted_outputs import calls_text
 
     functions = program.module.functions

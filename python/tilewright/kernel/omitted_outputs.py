@@ -247,7 +247,9 @@ def _number(extent: Any, sizes: dict[Any, Any], name: str) -> int:
     known: Any = _core.substitute(extent, sizes)
     value = Analyzer().simplify(known)
     if not isinstance(value, _core.IntImm):
-        raise ArgumentError(
-            f"the size of {name}, {extent}, does not follow from the other arguments\n  hint: pass an array for {name}"
+        raise ArgumentError.of(
+            "call/omitted-size",
+            f"the size of {name}, {extent}, does not follow from the other arguments",
+            f"pass an array for {name}",
         )
     return int(value.value)

@@ -38,12 +38,12 @@ def from_source(
     """
     if isinstance(source, FunctionType):
         if source.__name__ == "<lambda>":
-            raise ArgumentError("a script is a function with a name: write def")
+            raise ArgumentError.of("script/source", "a script is a function with a name: write def")
         return parse_function(source, sys._getframe(1), False, check_well_formed)
     if isinstance(source, type):
         return ir_module(check_well_formed=check_well_formed)(source)
     if not isinstance(source, str):
-        raise ArgumentError(f"a script is text, not a {type(source).__name__}")
+        raise ArgumentError.of("script/source", f"a script is text, not a {type(source).__name__}")
     digest = hashlib.sha256(source.encode(errors="surrogatepass")).hexdigest()[:12]
     return _boundary(source, f"<script {digest}>", extra_vars or {}, check_well_formed)
 
@@ -56,16 +56,20 @@ def from_file(path: str | Path, extra_vars: Mapping[str, Any] | None = None, che
         tilewright.ResourceError: the file cannot be read.
     """
     if not isinstance(path, str | os.PathLike):
-        raise ArgumentError(f"path is the path of a file, not {path!r:.80}")
+        raise ArgumentError.of("script/source", f"path is the path of a file, not {path!r:.80}")
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         hint = (
             f"the path is relative to {Path.cwd()}" if isinstance(error, FileNotFoundError) else "name a file to read"
         )
-        raise ResourceError(f"the script {path} cannot be read: {error.strerror}\n  hint: {hint}") from None
+        raise ResourceError.of(
+            "script/unreadable", f"the script {path} cannot be read: {error.strerror}", hint
+        ) from None
     except UnicodeDecodeError as error:
-        raise ResourceError(f"the script {path} cannot be read: {error}\n  hint: it has to be text in UTF-8") from None
+        raise ResourceError.of(
+            "script/unreadable", f"the script {path} cannot be read: {error}", "it has to be text in UTF-8"
+        ) from None
     return _boundary(text, str(path), extra_vars or {}, check_well_formed)
 
 

@@ -139,12 +139,11 @@ def from_class(cls: type, definer: Any) -> Source:
 
 
 def _no_source(name: str) -> ScriptError:
-    error = ScriptError(f"the text of '{name}' cannot be found: it is not in a file or a notebook cell")
-    error.code = "script/no-source"
-    error.message = str(error)
-    error.hint = "write it to a file, or pass the text to tw.script.from_source"
-    error.args = (f"{error.message}\n  hint: {error.hint}",)
-    return error
+    return ScriptError.of(
+        "script/no-source",
+        f"the text of '{name}' cannot be found: it is not in a file or a notebook cell",
+        "write it to a file, or pass the text to tw.script.from_source",
+    )
 
 
 def _kept_by_python(file: str, module: dict[str, Any]) -> list[str]:

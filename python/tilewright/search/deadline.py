@@ -135,11 +135,9 @@ def limit(seconds: float, what: str) -> Iterator[None]:
     except _Overdue:
         if not mine.fired:
             raise  # it is for the one around
-        error = ResourceError(
-            f"{what} within {seconds:.3g} s and was interrupted\n  hint: look for a loop that does not end"
-        )
-        error.code = "space/deadline"
-        raise error from None
+        raise ResourceError.of(
+            "space/deadline", f"{what} within {seconds:.3g} s and was interrupted", "look for a loop that does not end"
+        ) from None
 
 
 @contextlib.contextmanager

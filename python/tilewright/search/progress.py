@@ -236,4 +236,6 @@ def reporter(mode: Callable[[Progress], None] | str | None, task: Task, threads:
     elif mode in ("auto", "plain"):
         yield _plain(Describe(task, threads))
     else:
-        raise ArgumentError(f'progress is {mode!r}; expected "auto", "plain", "json", None or a function')
+        raise ArgumentError.of(
+            "tune/progress", f'progress is {mode!r}; expected "auto", "plain", "json", None or a function'
+        )

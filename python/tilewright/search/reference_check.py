@@ -265,7 +265,7 @@ class ReferenceCheck:
     def _unfused(self, task: Task, arrays: dict[str, Array]) -> dict[str, Array]:
         """What a kernel computes that rounds each product before it adds it up, as the interpreter does."""
         if platform.machine() != "x86_64":
-            raise ResourceError("kernels for this processor always fuse")
+            raise ResourceError.of("tune/rounding", "kernels for this processor always fuse")
         results = {name: array.copy() for name, array in arrays.items()}
         compile_task(task, target=_UNFUSED)(*task.call(results).values())
         return results
@@ -313,7 +313,7 @@ class ReferenceCheck:
                     allowed = _ROUNDINGS * np.abs(moved().astype(np.float64) - known).max()
                     more = allowed if (change <= allowed).all() else np.inf
         if not more < np.inf:
-            raise InternalError(f"the compiled program differs from the interpreter{text}")
+            raise InternalError.of("tune/reference", f"the compiled program differs from the interpreter{text}")
         if more <= _MOST_ROUNDING * np.sqrt(np.mean(known**2)):
             self.rounding[parameter.name] = max(more, self.rounding.get(parameter.name, 0.0))
             note = f"roundings grow in {parameter.name}: results may differ by {more:.2g}"

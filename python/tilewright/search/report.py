@@ -306,10 +306,11 @@ def call_peer(space: Space, task: Task, arrays: dict[str, Any]) -> Any:
     except Exception as error:
         names = ", ".join(read)
         place = place_of(error)
-        raise ScriptError(
+        raise ScriptError.of(
+            "tune/reference",
             f"the reference of space '{space.name}' raised {type(error).__name__}: {error}"
-            + (f"\n{place}" if place else "")
-            + f"\n  hint: it is called with what the program reads ({names}) and returns what it writes"
+            + (f"\n{place}" if place else ""),
+            f"it is called with what the program reads ({names}) and returns what it writes",
         ) from error
 
 

@@ -84,9 +84,10 @@ def space(
     from tilewright import ir
 
     if not isinstance(program, (ir.PrimFunc, ir.Module)):
-        raise ArgumentError(
-            f"tw.space takes the program to be scheduled, not {type(program).__name__}\n"
-            "  hint: write @tw.space(matmul) with a @T.prim_func, parentheses included"
+        raise ArgumentError.of(
+            "space/program",
+            f"tw.space takes the program to be scheduled, not {type(program).__name__}",
+            "write @tw.space(matmul) with a @T.prim_func, parentheses included",
         )
 
     limits.kind("reference", reference, Callable | None, "a function of arrays, or None")

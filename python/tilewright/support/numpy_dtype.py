@@ -17,9 +17,10 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
         tilewright.ArgumentError: a vector type.
     """
     if lanes_of(dtype)[1] > 1:
-        raise ArgumentError(
-            f"NumPy has no type for {dtype}\n  hint: give the buffer a dimension more, of scalars: schedule.vectorize "
-            "and slices make vectors of its accesses"
+        raise ArgumentError.of(
+            "arguments/numpy-type",
+            f"NumPy has no type for {dtype}",
+            "give the buffer a dimension more, of scalars: schedule.vectorize and slices make vectors of its accesses",
         )
     if dtype.startswith(("bfloat", "float8", "float4")):
         import ml_dtypes

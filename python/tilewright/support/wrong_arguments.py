@@ -117,9 +117,10 @@ def not_taken(function: Callable[..., Any], error: Exception, keywords: Mapping[
 def no_program(what: str, given: object) -> ArgumentError:
     """The error where something else was given for a program; `what` says what can be done with which ones."""
     message = f"{what}, not {type(given).__name__}"
+    hint = ""
     if isinstance(given, FunctionType):
-        message += f"\n  hint: {given.__name__} is a Python function; @T.prim_func above it makes a program of it"
-    return ArgumentError(message)
+        hint = f"{given.__name__} is a Python function; @T.prim_func above it makes a program of it"
+    return ArgumentError.of("arguments/program", message, hint)
 
 
 def _called(function: Callable[..., Any]) -> str:

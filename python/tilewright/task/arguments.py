@@ -77,7 +77,9 @@ def given_array(name: str, value: Any) -> Array:
             return halves
         return np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"inputs[{name!r}] is no array: {error}\n  hint: pass an array of numbers") from None
+        raise ArgumentError.of(
+            "tune/inputs", f"inputs[{name!r}] is no array: {error}", "pass an array of numbers"
+        ) from None
 
 
 def digest_of_integers(inputs: Mapping[str, Any]) -> str:
@@ -123,9 +125,11 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
         if parameter.name in inputs:
             value = given_array(parameter.name, inputs[parameter.name])
             if value.dtype != dtype or value.shape != parameter.shape:
-                raise ArgumentError(
+                raise ArgumentError.of(
+                    "tune/inputs",
                     f"inputs[{parameter.name!r}]: expected {parameter.dtype}{list(parameter.shape)}, got "
-                    f"{value.dtype}{list(value.shape)}\n  hint: pass an array of exactly that dtype and shape"
+                    f"{value.dtype}{list(value.shape)}",
+                    "pass an array of exactly that dtype and shape",
                 )
             arrays[parameter.name] = np.asarray(value, order="C")
             continue
@@ -137,8 +141,9 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
             arrays[parameter.name] = make(parameter, generator)
         except MemoryError:
             size = math.prod(parameter.shape) * dtype.itemsize / 2**30
-            raise ResourceError(
-                f"the parameter {parameter.name} of {size:,.1f} GiB does not fit into memory\n"
-                "  hint: tune the program for smaller sizes"
+            raise ResourceError.of(
+                "tune/memory",
+                f"the parameter {parameter.name} of {size:,.1f} GiB does not fit into memory",
+                "tune the program for smaller sizes",
             ) from None
     return arrays

@@ -95,7 +95,9 @@ def declared_arrays(
         buffer = func.buffer_map[func.params[each.position]]
         shape = tuple(shapes[each.position])
         if each.end <= each.low and 0 not in shape:
-            raise ArgumentError(f"no value of '{buffer.name}' is in the domain [{each.low}, {each.end})")
+            raise ArgumentError.of(
+                "tune/domain", f"no value of '{buffer.name}' is in the domain [{each.low}, {each.end})"
+            )
         if each.segments is not None:
             values = _in_segments(each, buffer.name, shape[0], arrays[each.segments], generator)
         elif each.order:
@@ -125,7 +127,9 @@ def _ordered(each: Declaration, name: str, count: int, longest: int | None, gene
 
 def _distinct(each: Declaration, name: str, count: int, generator: np.random.Generator) -> Array:
     if count > each.end - each.low:
-        raise ArgumentError(f"'{name}' has {count} increasing values, more than are in [{each.low}, {each.end})")
+        raise ArgumentError.of(
+            "tune/domain", f"'{name}' has {count} increasing values, more than are in [{each.low}, {each.end})"
+        )
     return each.low + np.sort(generator.choice(each.end - each.low, count, replace=False))
 
 

@@ -30,7 +30,7 @@ def _values(e: Any, known: dict[Any, Any]) -> Any:
     if e in known:
         return known[e]
     if type(e) not in _BINARY:
-        raise ArgumentError(f"the index {e} is not known for the elements of an array")
+        raise ArgumentError.of("index-map/form", f"the index {e} is not known for the elements of an array")
     return _BINARY[type(e)](_values(e.a, known), _values(e.b, known))
 
 

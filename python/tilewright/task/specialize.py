@@ -26,7 +26,7 @@ def specialize(function: ir.PrimFunc, values: Mapping[ir.Var, Any]) -> ir.PrimFu
     known = [*function.params, *(v for buffer in function.buffer_map.values() for v in _layout(buffer))]
     for variable, value in values.items():
         if not any(variable.same_as(own) for own in known if isinstance(own, ir.Var)):
-            raise ArgumentError(f"{variable} is no parameter of the function and no size of one")
+            raise ArgumentError.of("ir/specialize", f"{variable} is no parameter of the function and no size of one")
         if variable in function.buffer_map:
             _match(function.buffer_map[variable], value, fixed)
         else:
@@ -43,9 +43,9 @@ def _layout(buffer: ir.Buffer) -> list[Any]:
 
 def _match(old: ir.Buffer, new: Any, fixed: dict[ir.Var, Any]) -> None:
     if not isinstance(new, ir.Buffer):
-        raise ArgumentError(f"the parameter {old.name} is a buffer: fix it by a buffer")
+        raise ArgumentError.of("ir/specialize", f"the parameter {old.name} is a buffer: fix it by a buffer")
     if old.dtype != new.dtype or len(old.shape) != len(new.shape) or len(old.strides) != len(new.strides):
-        raise ArgumentError(f"{new.name} has another type or rank than {old.name}")
+        raise ArgumentError.of("ir/specialize", f"{new.name} has another type or rank than {old.name}")
     for was, now in zip(_layout(old), _layout(new), strict=True):
         if was is None or now is None:
             continue
@@ -53,4 +53,4 @@ def _match(old: ir.Buffer, new: Any, fixed: dict[ir.Var, Any]) -> None:
         if isinstance(before, ir.Var):
             fixed[before] = now
         elif not ir.structural_equal(before, now):
-            raise ArgumentError(f"{new.name} has {now} where {old.name} has {before}")
+            raise ArgumentError.of("ir/specialize", f"{new.name} has {now} where {old.name} has {before}")

@@ -90,7 +90,7 @@ class Task:
 def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
     function = module.functions[name]
     if not isinstance(function, ir.PrimFunc):
-        raise ArgumentError(f"the function {name} is no tensor program, so it cannot be tuned")
+        raise ArgumentError.of("tune/no-function", f"the function {name} is no tensor program, so it cannot be tuned")
     return function
 
 
@@ -169,14 +169,17 @@ def task_of(
     names = list(module.functions)
     function = names[0] if len(names) == 1 else "main"
     if function not in names:
-        raise ArgumentError(
-            f"the module has the functions {', '.join(names)}; which one is to be tuned?\n"
-            "  hint: call one of them main, or pass that function alone"
+        raise ArgumentError.of(
+            "tune/which-function",
+            f"the module has the functions {', '.join(names)}; which one is to be tuned?",
+            "call one of them main, or pass that function alone",
         )
     program_function = _prim_func(module, function)
     entry = program_function.attrs.get("global_symbol")
     if entry is None:
-        raise ArgumentError(f"the function {function} is private, so no kernel of that name exists")
+        raise ArgumentError.of(
+            "tune/no-function", f"the function {function} is private, so no kernel of that name exists"
+        )
     facts = _core.analyze_workload(_sized(program_function, sizes))
     partly = set(facts["partly_written"])
     parameters = tuple(
@@ -284,8 +287,8 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
     everything = extents | scalars
     if unknown := set(sizes) - set(everything):
         known = f"are {', '.join(sorted(everything))}" if everything else "are none"
-        raise ArgumentError(
-            f"sizes has {', '.join(sorted(unknown))}, but the sizes that the program leaves open {known}"
+        raise ArgumentError.of(
+            "tune/sizes", f"sizes has {', '.join(sorted(unknown))}, but the sizes that the program leaves open {known}"
         )
     for name, value in sizes.items():
         check_value(name, value, everything[name], is_size=name in extents)
@@ -318,13 +321,15 @@ def check_value(name: str, value: Any, variable: ir.Var, *, is_size: bool, where
     whole = dtype.kind in "iub"
     if not isinstance(value, int | np.integer | np.bool_ if whole else int | float | np.number):
         kind = "an integer" if whole else "a number"
-        raise ArgumentError(f"{where}[{name!r}] is {value!r}; '{name}' of type {variable.dtype} is {kind}")
+        raise ArgumentError.of(
+            "tune/sizes", f"{where}[{name!r}] is {value!r}; '{name}' of type {variable.dtype} is {kind}"
+        )
     if is_size and value < 1:
-        raise ArgumentError(f"{where}[{name!r}] is {value}; a size to tune for is at least 1")
+        raise ArgumentError.of("tune/sizes", f"{where}[{name!r}] is {value}; a size to tune for is at least 1")
     low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max) if whole else (value, value)
     if not low <= value <= high and value == value:
-        raise ArgumentError(
-            f"{where}[{name!r}] is {value}, which is no {variable.dtype}: these are from {low} to {high}"
+        raise ArgumentError.of(
+            "tune/sizes", f"{where}[{name!r}] is {value}, which is no {variable.dtype}: these are from {low} to {high}"
         )
 
 

@@ -170,10 +170,11 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
                 elements += compared.elements
                 sampled |= not compared.is_full
         if not agrees:
-            raise ResourceError(
+            raise ResourceError.of(
+                "schedule/not-verified",
                 f"nothing was compared: the {'scheduled' if is_known else 'original'} program cannot be interpreted in "
-                f"{seconds:g} seconds, not even single elements of it\n"
-                "  hint: give it more seconds, or schedule a program with smaller or symbolic sizes, and verify that"
+                f"{seconds:g} seconds, not even single elements of it",
+                "give it more seconds, or schedule a program with smaller or symbolic sizes, and verify that",
             )
     trace = schedule.trace
     stated = tuple(f"{trace.insts[at]} ({said})" for at, said in trace.stated.items())
@@ -207,9 +208,11 @@ def _layouts(schedule: Schedule, name: str) -> list[_Layout]:
                 continue
             index_map, padding = step.inputs[1], step.attrs[2]
             if isinstance(padding, ir.IndexMap):
-                raise ArgumentError(
+                raise ArgumentError.of(
+                    "schedule/not-verified",
                     f"the schedule has changed the layout of the parameter {label}, with a function of its indices "
-                    "as padding\n  hint: verify before that step"
+                    "as padding",
+                    "verify before that step",
                 )
             found.append(_Layout(at, label, index_map, UNTOLD if padding is None else padding))
     return found
@@ -410,10 +413,8 @@ _STATED = "if that step states something (unsafe_..., assume_...), that does not
 
 
 def _difference_error(problem: str, step: str, why: str = "") -> ScheduleError:
-    error = ScheduleError(
-        f"the scheduled program does not compute what the original does: {problem}\n  {step}\n"
-        f"  hint: {why or _STATED}; otherwise this is a defect of Tilewright, please report it with the script and the "
-        "trace"
+    return ScheduleError.of(
+        "schedule/verify",
+        f"the scheduled program does not compute what the original does: {problem}\n  {step}",
+        f"{why or _STATED}; otherwise this is a defect of Tilewright, please report it with the script and the trace",
     )
-    error.code = "schedule/verify"
-    return error

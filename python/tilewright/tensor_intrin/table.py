@@ -61,7 +61,7 @@ class TensorIntrin:
             return TensorIntrin(name, found[0], found[1], tuple(found[2]))
         if allow_missing:
             return None
-        raise ArgumentError(f"no tensor intrinsic '{name}' is registered")
+        raise ArgumentError.of("tensor-intrin/name", f"no tensor intrinsic '{name}' is registered")
 
     @staticmethod
     def names() -> list[str]:

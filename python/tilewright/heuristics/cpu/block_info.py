@@ -206,7 +206,9 @@ def number_of_read(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> int
     """Which of the buffers that a block reads this one is."""
     number = named_alike([region.buffer for region in schedule.get(block).reads], buffer)
     if number is None:
-        raise ScheduleError(f"the block does not read '{buffer.name}', or several of that name")
+        raise ScheduleError.of(
+            "schedule/statement", f"the block does not read '{buffer.name}', or several of that name"
+        )
     return number
 
 

@@ -194,7 +194,7 @@ def _ir_module(cls: type | None = None, *, check_well_formed: bool = True) -> An
 
 def _decorate(cls: Any, frame: FrameType, check_well_formed: bool) -> Any:
     if not isinstance(cls, type):
-        raise ArgumentError(f"I.ir_module decorates a class, not a {type(cls).__name__}")
+        raise ArgumentError.of("script/decorator", f"I.ir_module decorates a class, not a {type(cls).__name__}")
     try:
         source = from_class(cls, frame)
     except BadSyntax as error:

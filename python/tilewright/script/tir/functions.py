@@ -273,7 +273,7 @@ def _decorate(func: Any, private: bool, check_well_formed: bool, frame: FrameTyp
     if not isinstance(func, FunctionType):
         from tilewright.errors import ArgumentError
 
-        raise ArgumentError(f"T.prim_func decorates a function, not a {type(func).__name__}")
+        raise ArgumentError.of("script/decorator", f"T.prim_func decorates a function, not a {type(func).__name__}")
     if _in_module_class(frame):
         return func
     return parse_function(func, frame, private, check_well_formed)

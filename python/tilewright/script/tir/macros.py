@@ -46,7 +46,7 @@ class Macro:
         """Parses the body here."""
         parser = active_parser()
         if parser is None:
-            raise ArgumentError(f"the macro '{self.__name__}' is called outside of a script")
+            raise ArgumentError.of("script/macro-use", f"the macro '{self.__name__}' is called outside of a script")
         if not isinstance(parser.at, ast.Call) or parser.at is not parser.statement_call:
             raise ScriptProblem(
                 "script/macro-use",
@@ -87,7 +87,7 @@ def macro(func: Any = None, *, hygienic: bool = True) -> Any:
     if func is None:
         return _Decorator(hygienic)
     if not isinstance(func, FunctionType):
-        raise ArgumentError(f"T.macro decorates a function, not a {type(func).__name__}")
+        raise ArgumentError.of("script/decorator", f"T.macro decorates a function, not a {type(func).__name__}")
     source = read(func)
     node = source.tree.body[0]
     assert isinstance(node, ast.FunctionDef)
