@@ -87,6 +87,8 @@ def test_several_programs_as_one_library(run: Run, folder: Path) -> None:
     refused = run("compile", "ops.py", "--all", "--program", "first")
     assert refused.exit_code and "exclude one another" in refused.output
     assert "no program called fourth" in run("compile", "ops.py", "--program", "first", "--program", "fourth").output
+    result = run("compile", "ops.py", "--program", "first", "--program", "first")
+    assert result.stdout.split() == ["out/first.so", "out/first.o", "out/first.h"]
 
 
 def test_functions_of_one_name_are_told_apart_by_those_in_the_file(run: Run, folder: Path) -> None:

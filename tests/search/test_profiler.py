@@ -106,3 +106,11 @@ def test_sessions_are_put_together():
         ("b", "4 s", "27%"),
         ("c, in other processes meanwhile", "7 s", ""),
     )
+
+
+def test_idle_helpers_are_named():
+    assert time_table("one", [{"nothing": 3.0}]).rows[1] == (
+        "waiting while the helper processes were idle",
+        "3 s",
+        "100%",
+    )

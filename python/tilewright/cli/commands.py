@@ -133,7 +133,9 @@ def parse_sizes(texts: list[str]) -> dict[str, float]:
         except ValueError:
             name = ""
         if not name.isidentifier():
-            raise ArgumentError(f"--sizes {part}: a size has a name and a number\n  hint: such as --sizes n=1000,m=20")
+            raise ArgumentError.of(
+                "command/sizes", f"--sizes {part}: a size has a name and a number", "such as --sizes n=1000,m=20"
+            )
     return sizes
 
 
@@ -147,9 +149,9 @@ def sizes_for(spaces: list[NamedSpace], sizes: dict[str, float]) -> dict[str, di
         if not any(name in of for of in known.values()):
             everything = dict.fromkeys(size for of in known.values() for size in of)
             if not everything:
-                raise ArgumentError(f"--sizes {name}: no program leaves a size open")
-            raise ArgumentError(
-                f"--sizes {name}: no program has such a size\n  hint: {limits.closest(name, everything)}"
+                raise ArgumentError.of("command/sizes", f"--sizes {name}: no program leaves a size open")
+            raise ArgumentError.of(
+                "command/sizes", f"--sizes {name}: no program has such a size", limits.closest(name, everything)
             )
     return {each: {name: size for name, size in sizes.items() if name in of} for each, of in known.items()}
 
@@ -342,8 +344,10 @@ def prepare_folder(folder: Path) -> None:
         finally:  # a full disk has room for the name
             probe.unlink(missing_ok=True)
     except OSError as error:
-        raise ResourceError(
-            f"{folder}: nothing can be written there: {error.strerror}\n  hint: choose another folder with --out"
+        raise ResourceError.of(
+            "command/folder",
+            f"{folder}: nothing can be written there: {error.strerror}",
+            "choose another folder with --out",
         ) from None
 
 
@@ -429,11 +433,11 @@ def show(
     from tilewright.kernel import kernel as kernels
 
     if (after is not None) + asm + llvm > 1:
-        raise ArgumentError("--after, --llvm and --asm exclude one another\n  hint: choose one")
+        raise ArgumentError.of("command/options", "--after, --llvm and --asm exclude one another", "choose one")
     if record not in (None, "best"):
-        raise ArgumentError(f"--record {record}: there is only --record best")
+        raise ArgumentError.of("command/options", f"--record {record}: there is only --record best")
     if source and (record or database):
-        raise ArgumentError("--source excludes --record and --database\n  hint: choose one")
+        raise ArgumentError.of("command/options", "--source excludes --record and --database", "choose one")
     _, chosen = select_program(load_script(file), file, program)
     needed = record is not None or database is not None
     best = None if source else best_on_record(chosen, database or RECORDS, needed=needed)
@@ -510,12 +514,13 @@ def compile_command(
     from tilewright.kernel import kernel as kernels
 
     if every and program:
-        raise ArgumentError("--all and --program exclude one another\n  hint: choose one")
+        raise ArgumentError.of("command/options", "--all and --program exclude one another", "choose one")
     script = load_script(file)
-    if every or len(program or []) > 1:
-        own, chosen = file.stem, programs_together(script, file, program or None)
+    names = list(dict.fromkeys(select_program(script, file, each)[0] for each in program or []))
+    if every or len(names) > 1:
+        own, chosen = file.stem, programs_together(script, file, names or None)
     else:
-        own, chosen = select_program(script, file, program[0] if program else None)
+        own, chosen = select_program(script, file, names[0] if names else None)
     prepare_folder(out)
     kernel = kernels.compile(chosen, target=target, database=database)
     for path in kernel.export(out, name=own if name is None else name):

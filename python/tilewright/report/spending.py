@@ -108,6 +108,13 @@ def _longest_first(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(seconds.items(), key=lambda item: (item[0].startswith(BESIDE), -item[1]))
 
 
+def _shown(name: str) -> str:
+    """What a row says of a part of a session."""
+    if name == "nothing":  # the tuner waited, and no helper process built or measured
+        return "waiting while the helper processes were idle"
+    return f"{name.removeprefix(BESIDE)}, in other processes meanwhile" if name.startswith(BESIDE) else name
+
+
 def time_table(title: str, sessions: Iterable[Mapping[str, float]]) -> Table:
     """Where the time of sessions went, longest first; what other processes did meanwhile stands below.
 
@@ -125,7 +132,7 @@ def time_table(title: str, sessions: Iterable[Mapping[str, float]]) -> Table:
     rows = [("Total", total), *_longest_first(parts)]
     cells = tuple(
         (
-            f"{name.removeprefix(BESIDE)}, in other processes meanwhile" if name.startswith(BESIDE) else name,
+            _shown(name),
             format_seconds(spent),
             f"{spent / total:.0%}" if total and not name.startswith(BESIDE) else "",
         )
