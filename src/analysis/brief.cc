@@ -1,68 +1,84 @@
 #include "analysis/brief.h"
 
+#include <fmt/format.h>
+
+#include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/infix.h"
+#include "ir/traverse.h"
 
 namespace tilewright::analysis {
 namespace {
 
-/// Binding strength of operators, as in Python.
-struct Text {
+using enum Infix::Precedence;
+
+/// Deeper parts are not shown.
+constexpr int kMaxDepth = 12;
+
+std::string text_of(const Expr& e, int min_precedence, int depth);
+
+std::string list_of(const std::vector<Expr>& exprs, int depth) {
   std::string text;
-  int strength;
-};
-constexpr int kAtom = 9, kProduct = 5, kSum = 4, kCompare = 3, kAnd = 2;
-
-Text expr_text(const Expr& e, int depth);
-
-Text infix(const char* op, const Expr& a, const Expr& b, int strength, int depth) {
-  auto side = [&](const Expr& e, bool right) {
-    Text t = expr_text(e, depth + 1);
-    bool wrap = right ? t.strength <= strength : t.strength < strength;
-    return wrap ? "(" + t.text + ")" : t.text;
-  };
-  return {side(a, false) + " " + op + " " + side(b, true), strength};
+  for (const Expr& e : exprs) text += (text.empty() ? "" : ", ") + text_of(e, kLowest, depth + 1);
+  return text;
 }
 
-Text expr_text(const Expr& e, int depth) {
-  if (depth > 12) return {"...", kAtom};
-  if (auto value = const_int(e)) return {std::to_string(*value), *value < 0 ? kSum : kAtom};
-  if (const Var* v = e.as<Var>()) return {v->name_hint, kAtom};
-  if (const Add* n = e.as<Add>()) return infix("+", n->a, n->b, kSum, depth);
-  if (const Sub* n = e.as<Sub>()) return infix("-", n->a, n->b, kSum, depth);
-  if (const Mul* n = e.as<Mul>()) return infix("*", n->a, n->b, kProduct, depth);
-  if (const FloorDiv* n = e.as<FloorDiv>()) return infix("//", n->a, n->b, kProduct, depth);
-  if (const FloorMod* n = e.as<FloorMod>()) return infix("%", n->a, n->b, kProduct, depth);
-  if (const LT* n = e.as<LT>()) return infix("<", n->a, n->b, kCompare, depth);
-  if (const LE* n = e.as<LE>()) return infix("<=", n->a, n->b, kCompare, depth);
-  if (const GE* n = e.as<GE>()) return infix(">=", n->a, n->b, kCompare, depth);
-  if (const GT* n = e.as<GT>()) return infix(">", n->a, n->b, kCompare, depth);
-  if (const EQ* n = e.as<EQ>()) return infix("==", n->a, n->b, kCompare, depth);
-  if (const And* n = e.as<And>()) return infix("and", n->a, n->b, kAnd, depth);
-  auto call = [&](const char* name, const Expr& a, const Expr& b) {
-    return Text{std::string(name) + "(" + expr_text(a, depth + 1).text + ", " + expr_text(b, depth + 1).text + ")",
-                kAtom};
-  };
-  if (const Min* n = e.as<Min>()) return call("min", n->a, n->b);
-  if (const Max* n = e.as<Max>()) return call("max", n->a, n->b);
-  if (const Cast* n = e.as<Cast>()) return expr_text(n->value, depth);
-  if (const BufferLoad* n = e.as<BufferLoad>()) {
-    std::string indices;
-    for (const Expr& i : n->indices) indices += (indices.empty() ? "" : ", ") + expr_text(i, depth + 1).text;
-    return {n->buffer->name + "[" + indices + "]", kAtom};
+std::string grouped(std::string text, bool needed) { return needed ? "(" + std::move(text) + ")" : text; }
+
+std::string call_text(const Expr& e, int depth) {
+  std::vector<Expr> args;
+  for_each_child(e, [&](const NodeRef& child, Role) {
+    if (child.sort() == Sort::kExpr && !child.is<Op>() && !child.is<GlobalVar>()) args.emplace_back(child);
+  });
+  std::string name = std::string(kind_name(e.kind()));
+  if (e.is<Min>()) name = "min";
+  if (e.is<Max>()) name = "max";
+  if (e.is<Mod>()) name = "truncmod";
+  if (const Call* call = e.as<Call>()) {
+    const GlobalVar* function = call->op.as<GlobalVar>();
+    if (function) return function->name_hint + "(" + list_of(args, depth) + ")";
+    name = call->op.as<Op>()->name;
+    if (name.starts_with("tir.")) name = name.substr(4);
   }
-  return {std::string(kind_name(e.kind())) + "(...)", kAtom};
+  return "T." + name + "(" + list_of(args, depth) + ")";
+}
+
+std::string text_of(const Expr& e, int min_precedence, int depth) {
+  if (depth > kMaxDepth) return "...";
+  if (auto value = const_int(e)) {
+    if (e.dtype().is_bool()) return *value ? "True" : "False";
+    return grouped(std::to_string(*value), *value < 0 && min_precedence > kSum);
+  }
+  if (auto value = const_float(e)) return fmt::format("{:#}", *value);
+  if (const Var* v = e.as<Var>()) return v->name_hint;
+  if (const Cast* n = e.as<Cast>()) return text_of(n->value, min_precedence, depth);
+  if (const BufferLoad* n = e.as<BufferLoad>()) return n->buffer->name + "[" + list_of(n->indices, depth) + "]";
+  if (const Not* n = e.as<Not>()) return grouped("not " + text_of(n->a, kNot, depth + 1), min_precedence > kNot);
+  const BinaryOperands operands = binary_operands(e);
+  const auto [symbol, precedence] = operands ? infix_of(e.kind(), operands.a->dtype()) : Infix{};
+  if (symbol.empty()) return call_text(e, depth);
+  // Comparisons do not chain.
+  const int left = precedence == kCompare ? precedence + 1 : precedence;
+  return grouped(
+      text_of(*operands.a, left, depth + 1) + std::string(symbol) + text_of(*operands.b, precedence + 1, depth + 1),
+      precedence < min_precedence);
+}
+
+/// "i:i + 4"
+std::string interval_text(const Expr& begin, const Expr& end) {
+  arith::Analyzer analyzer;
+  return (begin.defined() ? brief(begin) : "?") + ":" + (end.defined() ? brief(analyzer.simplify(end)) : "?");
 }
 
 }  // namespace
 
-std::string brief(const Expr& e) { return e.defined() ? expr_text(e, 0).text : "None"; }
+std::string brief(const Expr& e) { return e.defined() ? text_of(e, kLowest, 0) : "None"; }
 
 std::string brief(const Ref<BufferRegion>& region) {
   std::string text;
   for (const Ref<Range>& r : region->region) {
     if (!text.empty()) text += ", ";
-    text += brief(r->min);
-    if (!is_const_int(r->extent, 1)) text += ":" + brief(r->min + r->extent);
+    text += is_const_int(r->extent, 1) ? brief(r->min) : interval_text(r->min, r->min + r->extent);
   }
   return region->buffer->name + "[" + text + "]";
 }
@@ -71,11 +87,7 @@ std::string brief(const Ref<Buffer>& buffer, const arith::Box& box) {
   std::string text;
   for (const arith::IntSet& set : box) {
     if (!text.empty()) text += ", ";
-    if (set.is_point()) {
-      text += brief(set.min);
-    } else {
-      text += (set.min.defined() ? brief(set.min) : "?") + ":" + (set.max.defined() ? brief(set.max + 1) : "?");
-    }
+    text += set.is_point() ? brief(set.min) : interval_text(set.min, set.max.defined() ? set.max + 1 : Expr());
   }
   return buffer->name + "[" + text + "]";
 }

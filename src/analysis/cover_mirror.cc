@@ -57,24 +57,28 @@ class Mirror {
 
 }  // namespace
 
-bool mirrors(const BlockRealize& writer, const Ref<BufferRegion>& write, const arith::IterDomains& writing,
-             const BlockRealize& reader, const Ref<BufferRegion>& read, const arith::IterDomains& reading) {
-  const auto& axes = writer.block->iter_vars;
-  if (!std::all_of(axes.begin(), axes.end(), is_data_parallel)) return false;  // else one instance completes nothing
-  arith::Region written = bound_region(writer, write), needed = bound_region(reader, read);
-  if (written.size() != needed.size()) return false;
-  Mirror mirror(writing, reading);
-  for (size_t d = 0; d < written.size(); ++d) {
-    if (!mirror.matches(written[d]->min, needed[d]->min)) return false;
-    if (!mirror.matches(written[d]->extent, needed[d]->extent)) return false;
+bool mirrors(const Touching& write, const Touching& read) {
+  if (write.region.size() != read.region.size()) return false;
+  Mirror mirror(write.loops, read.loops);
+  for (size_t d = 0; d < write.region.size(); ++d) {
+    if (!mirror.matches(write.region[d]->min, read.region[d]->min)) return false;
+    if (!mirror.matches(write.region[d]->extent, read.region[d]->extent)) return false;
   }
   if (!mirror.settle_others()) return false;
-  const std::vector<Expr> runs = conjuncts(writer.predicate), known = conjuncts(reader.predicate);
+  const std::vector<Expr> runs = conjuncts(write.condition), known = conjuncts(read.condition);
   return std::all_of(runs.begin(), runs.end(), [&](const Expr& term) {
     const Expr now = mirror(term);
     return effect_of(now) == Effect::kPure &&
            std::any_of(known.begin(), known.end(), [&](const Expr& other) { return same_expr(now, other); });
   });
+}
+
+bool mirrors(const BlockRealize& writer, const Ref<BufferRegion>& write, const arith::IterDomains& writing,
+             const BlockRealize& reader, const Ref<BufferRegion>& read, const arith::IterDomains& reading) {
+  const auto& axes = writer.block->iter_vars;
+  return std::all_of(axes.begin(), axes.end(), is_data_parallel) &&  // else one instance completes nothing
+         mirrors({bound_region(writer, write), writing, writer.predicate},
+                 {bound_region(reader, read), reading, reader.predicate});
 }
 
 }  // namespace tilewright::analysis

@@ -10,8 +10,17 @@
 
 namespace tilewright::analysis {
 
-/// Whether each instance of `reader` has one of `writer`, with loops of the same range in place of its own, that writes
+/// What is touched in iterations of loops, under a condition.
+struct Touching {
+  arith::Region region;
+  arith::IterDomains loops;
+  Expr condition;
+};
+
+/// Whether each iteration of `read` has one of `write`, with loops of the same range in place of its own, that touches
 /// the same elements, where the conditions are the same, too. The loops are those around the one, and not the other.
+bool mirrors(const Touching& write, const Touching& read);
+/// The same of instances of two blocks.
 bool mirrors(const BlockRealize& writer, const Ref<BufferRegion>& write, const arith::IterDomains& writing,
              const BlockRealize& reader, const Ref<BufferRegion>& read, const arith::IterDomains& reading);
 

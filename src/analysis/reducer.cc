@@ -6,6 +6,7 @@
 #include "analysis/divisors.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/op.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -147,6 +148,18 @@ std::optional<std::vector<const BufferStore*>> stores_of(const Stmt& stmt) {
   return stores;
 }
 
+/// Whether a value that is stored reads a buffer that a store before it has changed.
+bool reads_earlier_stores(const std::vector<const BufferStore*>& stores) {
+  bool reads = false;
+  for (size_t later = 1; later < stores.size(); ++later) {
+    visit(stores[later]->value, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      for (size_t i = 0; i < later; ++i) reads |= stores[i]->buffer->data == load->buffer->data;
+      walk.descend(load);
+    });
+  }
+  return reads;
+}
+
 /// What the body stores, each value worked out before the first store; without variables.
 struct Update {
   std::vector<Ref<Buffer>> buffers;
@@ -189,34 +202,23 @@ class Find {
     return false;
   }
 
-  /// Lets around stores of their variables, each once; or stores of which none changes what another one computes.
+  /// Stores, perhaps of values that are bound before. Names of parts of these, such as a condition that decides several
+  /// of them, are replaced by what they stand for.
   bool take_body() {
-    std::vector<const LetStmt*> lets;
+    VarMap values;
     Stmt body = block_.body;
     while (const LetStmt* let = body.as<LetStmt>()) {
-      for (const LetStmt* outer : lets) {
-        if (uses_var(let->value, outer->var)) return say("a value it binds depends on another one");
-      }
-      lets.push_back(let);
+      if (effect_of(let->value) > Effect::kReadState) return say("it binds a value whose computation has effects");
+      values.emplace(let->var, substitute(let->value, values));
       body = let->body;
     }
     auto stores = stores_of(body);
     if (!stores) return say("its body is not a store, or stores of values bound before");
-    if (lets.empty()) {
-      bound_ = stores->size() == 1;
-      update_.indices = stores->front()->indices;
-      return std::all_of(stores->begin(), stores->end(), [&](const BufferStore* s) { return add(*s, s->value); });
-    }
-    if (lets.size() != stores->size()) return say("it does not store each value that it binds exactly once");
+    bound_ = !reads_earlier_stores(*stores);
+    const Stmt whole = substitute(body, values);
+    stores = stores_of(whole);
     update_.indices = stores->front()->indices;
-    for (const LetStmt* let : lets) {
-      auto is_it = [&](const BufferStore* store) { return store->value == let->var; };
-      if (std::count_if(stores->begin(), stores->end(), is_it) != 1) {
-        return say("it does not store each value that it binds exactly once");
-      }
-      if (!add(**std::find_if(stores->begin(), stores->end(), is_it), let->value)) return false;
-    }
-    return true;
+    return std::all_of(stores->begin(), stores->end(), [&](const BufferStore* s) { return add(*s, s->value); });
   }
 
   bool add(const BufferStore& store, const Expr& value) {
@@ -328,7 +330,7 @@ class Find {
   const Block& block_;
   std::string why_;
   Update update_;
-  bool bound_ = true;  ///< all values are worked out before the first store
+  bool bound_ = true;  ///< values are as if all were worked out before the first store
   std::vector<Expr> elements_;
   std::optional<arith::Analyzer> analyzer_;
   Reducer reducer_;

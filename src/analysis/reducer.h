@@ -6,7 +6,8 @@
 //   init: I[vi] = -1; V[vi] = min_value       the pair (vk, A[vi, vk]) with the largest second part, the first of
 //   i = T.Select(V[vi] >= A[vi, vk], I[vi], vk)          equal ones
 //   v = T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])
-//   I[vi] = i; V[vi] = v                                                               (or the last of them: >)
+//   I[vi] = i; V[vi] = v                                                               (or the last of them: >);
+//                                             the condition may have a name, too: keeps = V[vi] >= A[vi, vk]
 //
 //   S[vi] = S[vi] + A[vi, vk]                 several sums, each by itself
 //   Q[vi] = Q[vi] + A[vi, vk] * A[vi, vk]

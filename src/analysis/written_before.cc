@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "analysis/cover_mirror.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/op.h"
@@ -186,15 +187,18 @@ bool WrittenBefore::has(const Write& write, const Part& part) const {
   const bool moves = std::any_of(around_.begin(), around_.begin() + static_cast<std::ptrdiff_t>(shared),
                                  [&](const Surrounding& each) { return uses(written, each.var); });
   if (!moves && write.reaches_all) return true;
+  const arith::Region needed = reader.resolved(part.region);
+  const arith::IterDomains writing = writer.loops_of(written);
+  if (mirrors({written, writing, writer.condition()}, {needed, reader.loops_of(needed), reader.condition()}))
+    return true;
   arith::Analyzer analyzer;
   assume_not_empty(*part.buffer, analyzer);
   for (size_t i = 0; i < shared; ++i) {
     if (around_[i].domain.defined()) analyzer.bind(around_[i].var, around_[i].domain);
   }
-  auto reached = arith::region_lower_bound(written, writer.loops_of(written), writer.condition(), analyzer);
+  auto reached = arith::region_lower_bound(written, writing, writer.condition(), analyzer);
   if (!reached) return false;
-  const arith::Box read =
-      arith::relax_region(reader.resolved(part.region), reader.domains(), analyzer, reader.condition());
+  const arith::Box read = arith::relax_region(needed, reader.domains(), analyzer, reader.condition());
   return arith::proves_subset(read, *reached, analyzer);
 }
 

@@ -184,13 +184,13 @@ bool is_plain(const Stmt& body, const Buffer& output, const std::unordered_set<N
   return plain;
 }
 
+}  // namespace
+
 bool has_layout_of(const Buffer& a, const Buffer& b) {
   return a.dtype == b.dtype && a.strides.empty() && b.strides.empty() && a.shape.size() == b.shape.size() &&
          std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(),
                     [](const Expr& m, const Expr& n) { return structural_equal(m, n); });
 }
-
-}  // namespace
 
 std::unordered_set<NodeRef> parameters_in_place(const Ref<PrimFunc>& func) {
   std::unordered_set<NodeRef> written;

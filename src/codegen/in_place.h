@@ -12,4 +12,7 @@ namespace tilewright::codegen {
 /// of its type and shape. Empty where nothing of the kind is proved.
 std::unordered_set<NodeRef> parameters_in_place(const Ref<PrimFunc>& func);
 
+/// Whether the buffers have one type and one shape, without strides.
+bool has_layout_of(const Buffer& a, const Buffer& b);
+
 }  // namespace tilewright::codegen

@@ -1,7 +1,11 @@
 #include "codegen/interpreted.h"
 
+#include <algorithm>
+
+#include "codegen/in_place.h"
 #include "ir/build.h"
 #include "ir/strides.h"
+#include "runtime/runtime.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -11,6 +15,32 @@ int32_t report(tw_ctx* ctx, const Diagnostic& diagnostic) {
   std::string text = "[" + diagnostic.code + "] " + diagnostic.message;
   if (!diagnostic.hint.empty()) text += TW_HINT_PREFIX + diagnostic.hint;
   return tw_report(ctx, code, text.c_str());
+}
+
+/// Of a contiguous tensor.
+std::vector<char> bytes_of(const DLTensor& tensor, const void* data) {
+  int64_t size = tw_element_bytes(tensor.dtype);
+  for (int32_t d = 0; d < tensor.ndim; ++d) size *= tensor.shape[d];
+  const char* begin = static_cast<const char*>(data);
+  return {begin, begin + size};
+}
+
+/// Where the function can be called in place, the flags of compiled code. The interpreter needs no proof of its own: it
+/// reads a copy of such an input.
+void allow_in_place(Signature& signature, const InterpretedKernel::Lowered& lowered) {
+  const auto is_written = [](const Signature::Param& param) { return param.written; };
+  const auto output = std::find_if(signature.params.begin(), signature.params.end(), is_written);
+  if (output == signature.params.end()) return;
+  const bool has_candidates = std::any_of(signature.params.begin(), signature.params.end(), [&](const auto& param) {
+    return !param.written && param.buffer.defined() && has_layout_of(*param.buffer, *output->buffer);
+  });
+  const Ref<PrimFunc> func = has_candidates ? lowered() : Ref<PrimFunc>();
+  if (!func.defined() || func->params.size() != signature.params.size()) return;
+  const std::unordered_set<NodeRef> in_place = parameters_in_place(func);
+  for (size_t i = 0; i < signature.params.size(); ++i) {
+    const Ref<Buffer> buffer = func->buffer_of(func->params[i]);
+    signature.params[i].in_place = buffer.defined() && in_place.contains(buffer->data);
+  }
 }
 
 }  // namespace
@@ -35,7 +65,7 @@ InterpretedKernel::InterpretedKernel(Ref<Module> module, std::string name, Signa
     param.kind = tensor ? TW_PARAM_TENSOR : TW_PARAM_SCALAR;
     param.dtype = dlpack_type(tensor ? source.buffer->dtype : source.var.dtype());
     param.ndim = static_cast<int32_t>(source.shape.size());
-    param.flags = source.written ? TW_PARAM_WRITTEN : 0;
+    param.flags = (source.written ? TW_PARAM_WRITTEN : 0) | (source.in_place ? TW_PARAM_IN_PLACE : 0);
     param.alignment = static_cast<int32_t>(source.alignment);
     param.symbol = source.symbol;
     params_.push_back(param);
@@ -57,11 +87,13 @@ InterpretedKernel::InterpretedKernel(Ref<Module> module, std::string name, Signa
 
 Result<std::shared_ptr<const InterpretedKernel>> InterpretedKernel::make(const Ref<Module>& given,
                                                                          const std::string& name,
+                                                                         const Lowered& lowered,
                                                                          const std::string& platform) {
   Ref<Module> module = with_all_strides(given);
   Ref<PrimFunc> func = module->get(name).cast<PrimFunc>();
   TW_CHECK(func.defined(), name);
   TW_TRY(signature, signature_of(func, name));
+  allow_in_place(signature, lowered);
   auto kernel = std::shared_ptr<InterpretedKernel>(new InterpretedKernel(module, name, std::move(signature)));
   kernel->platform_ = platform;
   return std::shared_ptr<const InterpretedKernel>(kernel);
@@ -83,6 +115,7 @@ int32_t InterpretedKernel::run(tw_ctx* ctx, const DLTensor* const* tensors, cons
   int32_t code = tw_check_args(ctx, &table_, tensors, scalars, slots.data(), data.data());
   if (code) return code;
   std::vector<InterpretArg> args;
+  std::vector<std::vector<char>> copies;  // of inputs whose memory is the output's
   for (const Signature::Param& param : description_.params) {
     size_t position = static_cast<size_t>(param.position);
     if (!param.buffer.defined()) {
@@ -94,6 +127,7 @@ int32_t InterpretedKernel::run(tw_ctx* ctx, const DLTensor* const* tensors, cons
     const DLTensor& tensor = *tensors[position];
     TensorArg arg;
     arg.data = data[position];
+    if (param.in_place && !param.written) arg.data = copies.emplace_back(bytes_of(tensor, arg.data)).data();
     arg.dtype = param.buffer->dtype;
     arg.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
     if (tensor.strides) arg.strides.assign(tensor.strides, tensor.strides + tensor.ndim);

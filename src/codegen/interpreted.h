@@ -1,11 +1,12 @@
 // A function that the reference interpreter executes, with the entry and the signature of a compiled kernel: whoever
 // calls kernels need not know the difference.
 //
-//   TW_TRY(kernel, InterpretedKernel::make(module, "main"));
+//   TW_TRY(kernel, InterpretedKernel::make(module, "main", lowered));
 //   ctx.user = kernel.get();
 //   InterpretedKernel::entry(&ctx, tensors, scalars);      // or through Python's KernelBase
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,8 +19,14 @@ namespace tilewright::codegen {
 
 class InterpretedKernel {
  public:
-  /// Where `platform` is not empty, the kernel is code for it: calls of it here are refused ("call/platform").
+  /// The function as this machine's compiled code has it; null where it cannot be lowered.
+  using Lowered = std::function<Ref<PrimFunc>()>;
+
+  /// Which parameters may be one tensor in a call follows from `lowered`, so that calls are refused as those of
+  /// compiled code are; it is called only where parameters have the same type and shape. Where `platform` is not empty,
+  /// the kernel is code for it: calls of it here are refused ("call/platform").
   static Result<std::shared_ptr<const InterpretedKernel>> make(const Ref<Module>& module, const std::string& name,
+                                                               const Lowered& lowered,
                                                                const std::string& platform = {});
 
   /// A tw_kernel; needs the kernel in ctx->user.

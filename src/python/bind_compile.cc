@@ -198,7 +198,13 @@ void bind_compile(nb::module_& m) {
         if (Status status = analysis::verify_inits(module); !status.ok()) {
           throw Exception(script::located(std::move(status.error()), module));
         }
-        auto kernel = unwrap(codegen::InterpretedKernel::make(analysis::with_private_buffers(module), name, platform));
+        const auto lowered = [&] {
+          Target target = unwrap(Target::parse("native"));
+          const auto result = gil_released([&] { return lower::lower(module, target, {}); });
+          return result.ok() ? (*result)->get(name).cast<PrimFunc>() : Ref<PrimFunc>();
+        };
+        auto kernel =
+            unwrap(codegen::InterpretedKernel::make(analysis::with_private_buffers(module), name, lowered, platform));
         const tw_signature* signature = &kernel->signature();
         auto* raw = const_cast<codegen::InterpretedKernel*>(kernel.get());
         auto* keep = new std::shared_ptr<const codegen::InterpretedKernel>(std::move(kernel));

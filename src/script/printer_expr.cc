@@ -13,43 +13,6 @@
 namespace tilewright::script {
 namespace {
 
-struct Infix {
-  std::string_view symbol;
-  int precedence;
-};
-
-/// Empty symbol: no operator of Python means this.
-Infix infix_of(Kind kind, DataType operands) {
-  switch (kind) {
-    case Kind::kAdd:
-      return {" + ", kSum};
-    case Kind::kSub:
-      return {" - ", kSum};
-    case Kind::kMul:
-      return {" * ", kProduct};
-    case Kind::kDiv:
-      return operands.is_float() ? Infix{" / ", kProduct} : Infix{"", kAtom};
-    case Kind::kFloorDiv:
-      return {" // ", kProduct};
-    case Kind::kFloorMod:
-      return {" % ", kProduct};
-    case Kind::kEQ:
-      return {" == ", kCompare};
-    case Kind::kNE:
-      return {" != ", kCompare};
-    case Kind::kLT:
-      return {" < ", kCompare};
-    case Kind::kLE:
-      return {" <= ", kCompare};
-    case Kind::kGT:
-      return {" > ", kCompare};
-    case Kind::kGE:
-      return {" >= ", kCompare};
-    default:
-      return {"", kAtom};
-  }
-}
-
 bool is_constant(const Expr& e) { return e.is<IntImm>() || e.is<FloatImm>(); }
 
 /// Whether an operator of ir/build.h returns something else than the node (a, b): it folds constants and drops
@@ -130,15 +93,12 @@ void Printer::binary_call(std::string_view name, const Expr& a, const Expr& b) {
   out_ += ')';
 }
 
-void Printer::binary(Kind kind, const Expr& a, const Expr& b, DataType dtype, int min_precedence) {
+void Printer::binary(Kind kind, const Expr& a, const Expr& b, int min_precedence) {
   if (kind == Kind::kMod) return binary_call("truncmod", a, b);  // which scripts never fold
   if (operator_folds(kind, a, b)) return binary_call(kind_name(kind), a, b);
   if (kind == Kind::kMin) return binary_call("min", a, b);
   if (kind == Kind::kMax) return binary_call("max", a, b);
-  Infix infix = infix_of(kind, a.dtype());
-  // `and` and `or` of vectors would be bitwise.
-  if (kind == Kind::kAnd && dtype.is_scalar()) infix = {" and ", kAnd};
-  if (kind == Kind::kOr && dtype.is_scalar()) infix = {" or ", kOr};
+  const Infix infix = infix_of(kind, a.dtype());
   if (infix.symbol.empty()) return binary_call(kind_name(kind), a, b);
   bool parenthesized = infix.precedence < min_precedence;
   if (parenthesized) out_ += '(';
@@ -269,7 +229,7 @@ void Printer::expr(const Expr& e, int min_precedence) {
       return text(")");
 #define TW_PRINT_BINARY(Name) \
   case Kind::k##Name:         \
-    return binary(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b, e.dtype(), min_precedence);
+    return binary(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b, min_precedence);
       TW_BINARY_KINDS(TW_PRINT_BINARY)
 #undef TW_PRINT_BINARY
     case Kind::kNot:

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/infix.h"
 #include "ir/stmt.h"
 #include "script/printer.h"
 #include "script/printer_names.h"
@@ -17,17 +18,7 @@
 
 namespace tilewright::script {
 
-/// How tightly an operator of Python binds.
-enum Precedence : int {
-  kLowest = 0,
-  kOr = 1,
-  kAnd = 2,
-  kNot = 3,
-  kCompare = 4,
-  kSum = 10,
-  kProduct = 11,
-  kAtom = 20,
-};
+using enum Infix::Precedence;
 
 class Printer {
  public:
@@ -155,7 +146,7 @@ class Printer {
   void tuple(const std::vector<Expr>& items);
   void int_imm(DataType dtype, int64_t value);
   void float_imm(DataType dtype, double value);
-  void binary(Kind kind, const Expr& a, const Expr& b, DataType dtype, int min_precedence);
+  void binary(Kind kind, const Expr& a, const Expr& b, int min_precedence);
   void binary_call(std::string_view name, const Expr& a, const Expr& b);
   void logic(const Expr& e, int min_precedence);
   void access_indices(const std::vector<Expr>& indices);

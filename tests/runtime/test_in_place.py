@@ -36,6 +36,42 @@ def test_elementwise(shape: tuple[int, ...], dtype: str, schedule: str) -> None:
     np.testing.assert_array_equal(both, a * a - a * 3)
 
 
+@pytest.mark.parametrize("shape", [(1,), (67,), (3, 5)])
+def test_the_interpreter_takes_the_same_calls(shape: tuple[int, ...]) -> None:
+    kernel = tw.compile(elementwise(shape), target="interpreter")
+    a, b = values(shape, "float32", 1), values(shape, "float32", 2)
+    out = b.copy()
+    kernel(a, out, out)
+    np.testing.assert_array_equal(out, a * a - b * 3)
+    both = a.copy()
+    kernel(both, both, both)
+    np.testing.assert_array_equal(both, a * a - a * 3)
+
+
+def test_the_interpreter_reads_what_was_there_before_the_call() -> None:
+    """Compiled code keeps B[i] in a register; the interpreter, which stores it twice, has to agree."""
+
+    @T.prim_func
+    def twice_stored(A: T.Buffer((9,), "int32"), B: T.Buffer((9,), "int32")):
+        for i in range(9):
+            with T.block("B"):
+                v = T.axis.spatial(9, i)
+                B[v] = A[v] + 1
+                B[v] = B[v] * A[v]
+
+    a = values((9,), "int32", 1)
+    answers = []
+    for target in ("native", "interpreter"):
+        both = a.copy()
+        try:
+            tw.compile(twice_stored, target=target)(both, both)
+        except tw.ArgumentError as error:
+            answers.append(error.code)
+        else:
+            answers.append(both.tolist())
+    assert answers[0] == answers[1] and answers[0] in ("call/overlap", ((a + 1) * a).tolist())
+
+
 @pytest.mark.parametrize("size", [1, 5, 64, 1001])
 def test_open_size(size: int) -> None:
     n = te.var("n")
@@ -147,9 +183,11 @@ REFUSED = [neighbor, mirrored, turned, twice, overlapping, two_results, again, a
 
 
 @pytest.mark.parametrize("program", REFUSED, ids=lambda program: program.attrs["global_symbol"])
-@pytest.mark.parametrize("schedule", ["as written", "by rules"])
-def test_what_is_not_proved_is_refused(program: tw.ir.PrimFunc, schedule: str) -> None:
-    kernel = tw.compile(program, schedule=schedule)
+@pytest.mark.parametrize(
+    "options", [{"schedule": "as written"}, {"schedule": "by rules"}, {"target": "interpreter"}], ids=str
+)
+def test_what_is_not_proved_is_refused(program: tw.ir.PrimFunc, options: dict[str, str]) -> None:
+    kernel = tw.compile(program, **options)
     shape = [int(extent) for extent in program.buffer_map[program.params[0]].shape]
     a = values(tuple(shape), "int32", 5)
     others = [np.zeros(shape, "int32") for _ in program.params[2:]]

@@ -316,3 +316,34 @@ def main(a: T.handle, c: T.handle):
             C[v0, v1] = T.if_then_else({index} < {rows}, t[{index}], 7)
 """)
     check_refused(program, at("C", "t", 0), "reverse_compute_at/P6")
+
+
+@pytest.mark.parametrize("inner", [3, 5])
+def test_a_chain_whose_loops_are_split_again(inner):
+    """The tile of C is 8 long, though its loops of 3 x 3 or 2 x 5 reach further: D takes 8, not 9 or 10."""
+
+    @T.prim_func
+    def chain(A: T.Buffer((37,)), D: T.Buffer((37,))):
+        B = T.alloc_buffer((37,))
+        C = T.alloc_buffer((37,))
+        for i in range(37):
+            with T.block("B"):
+                v = T.axis.spatial(37, i)
+                B[v] = A[v] + 1.0
+        for i in range(37):
+            with T.block("C"):
+                v = T.axis.spatial(37, i)
+                C[v] = B[v] * 2.0
+        for i in range(37):
+            with T.block("D"):
+                v = T.axis.spatial(37, i)
+                D[v] = C[v] - 3.0
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("B")[0], [None, 8])
+        sch.reverse_compute_at("C", outer)
+        sch.split(sch.get_loops("C")[1], [None, inner])
+        sch.reverse_compute_at("D", outer)
+
+    sch = check(chain, transform)
+    assert repr(sch.get_loops("D")[1]) == "Loop(ax0, extent=8)"

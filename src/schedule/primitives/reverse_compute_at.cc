@@ -27,6 +27,8 @@
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
+#include "ir/substitute.h"
 #include "schedule/move_hints.h"
 #include "schedule/primitives/reverse_compute_at.h"
 #include "schedule/primitives/reverse_compute_inline.h"
@@ -39,6 +41,20 @@ constexpr MoveCodes kReverseComputeAtCodes = {.role = "reverse_compute_at/P1",
                                               .writer = "reverse_compute_at/P3",
                                               .index = "reverse_compute_at/P7",
                                               .instances = "reverse_compute_at/P8"};
+
+/// What of a condition speaks of these loops alone, as that of a split whose factors do not divide. What speaks of
+/// outer loops, too, cuts off a last tile, which the block that is moved does by itself.
+Expr condition_on(const Tree& tree, const std::vector<int>& loops, const Expr& predicate) {
+  Expr condition = bool_imm(true);
+  for (const Expr& term : conjuncts(predicate)) {
+    const bool mentions_others = uses_any_var(term, [&](const Ref<Var>& v) {
+      return std::none_of(loops.begin(), loops.end(), [&](int at) { return tree.for_at(at).loop_var == v; });
+    });
+    if (!mentions_others) condition = logical_and(condition, term);
+  }
+  return condition;
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
@@ -77,8 +93,10 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
     for (const Ref<BufferRegion>& read : block.block().reads) {
       for (const Ref<BufferRegion>& write : tree.block_at(producer).writes) {
         if (write->buffer != read->buffer) continue;
-        arith::Region region = analysis::bound_region(*tree.realize_at(producer), write);
-        arith::Box box = analysis::without_failing_ends(analysis::relaxed(region, tree, below, analyzer), analyzer);
+        const BlockRealize& realize = *tree.realize_at(producer);
+        const Expr runs = condition_on(tree, below, realize.predicate);
+        arith::Box box = analysis::without_failing_ends(
+            analysis::relaxed(analysis::bound_region(realize, write), tree, below, analyzer, runs), analyzer);
         AxisSets sets = solve_axes(block.block(), read, box, Fit::kWithin, analyzer);
         possible = possible ? arith::intersect(*possible, sets, analyzer) : sets;
       }

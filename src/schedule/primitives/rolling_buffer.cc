@@ -35,13 +35,15 @@
 //           P6 along some of them windows overlap: a dimension is a multiple of its variable, or a quotient of that,
 //              a constant and what the loops below add, or its window in each tile is a pair of constants; the axes
 //              are the indices
-//           P7 conditions of the block bound its axes by constants
+//           P7 conditions of the block bound its axes by what no loop changes: constants and sizes
 #include <algorithm>
 
 #include "analysis/binding_reads.h"
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
+#include "ir/op.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -308,23 +310,24 @@ bool find_overlaps(Roll& roll) {
   return false;
 }
 
-/// Each term compares an axis with a constant: it says the same of an element whichever tile computes it.
-bool only_bounds_axes(const Expr& predicate, const BlockRealize& realize, arith::Analyzer& analyzer) {
-  if (is_true(predicate)) return true;
-  if (const And* both = predicate.as<And>()) {
-    return only_bounds_axes(both->a, realize, analyzer) && only_bounds_axes(both->b, realize, analyzer);
-  }
-  auto bounds = [&](const Expr& a, const Expr& b) {
-    return std::any_of(realize.iter_values.begin(), realize.iter_values.end(), [&](const Expr& value) {
-      if (value.dtype() != a.dtype()) return false;
-      return const_int(analyzer.simplify(a - b - value)) || const_int(analyzer.simplify(b - a - value));
-    });
+/// Each term compares an axis with what no loop changes: it says the same of an element whichever tile computes it.
+bool only_bounds_axes(const Expr& predicate, const BlockRealize& realize, const Tree& tree) {
+  arith::Analyzer analyzer;
+  const auto is_fixed = [&](const Expr& e) {
+    return effect_of(e) == Effect::kPure &&
+           !uses_any_var(e, [&](const Ref<Var>& v) { return tree.loop(v) != Tree::kNone; });
   };
-  if (const LT* less = predicate.as<LT>()) return bounds(less->a, less->b);
-  if (const LE* less = predicate.as<LE>()) return bounds(less->a, less->b);
-  if (const GT* more = predicate.as<GT>()) return bounds(more->a, more->b);
-  if (const GE* more = predicate.as<GE>()) return bounds(more->a, more->b);
-  return false;
+  const auto is_bound = [&](const Expr& term) {
+    const BinaryOperands sides = binary_operands(term);
+    const bool compares = term.is<LT>() || term.is<LE>() || term.is<GT>() || term.is<GE>();
+    return compares && std::any_of(realize.iter_values.begin(), realize.iter_values.end(), [&](const Expr& value) {
+             const Expr &a = *sides.a, &b = *sides.b;
+             return value.dtype() == a.dtype() &&
+                    (is_fixed(analyzer.simplify(a - b - value)) || is_fixed(analyzer.simplify(b - a - value)));
+           });
+  };
+  const std::vector<Expr> terms = conjuncts(predicate);
+  return std::all_of(terms.begin(), terms.end(), is_bound);
 }
 
 Expr round(const Roll& roll, const Expr& index) {
@@ -423,8 +426,7 @@ Result<Roll> find_roll(const Place& block, const BufferIndex& write) {
         "begin and end at constants in each tile");
   }
   const BlockRealize& realize = *roll.block.tree->realize_at(roll.block.at);
-  arith::Analyzer analyzer;
-  if (!only_bounds_axes(realize.predicate, realize, analyzer)) {
+  if (!only_bounds_axes(realize.predicate, realize, *roll.block.tree)) {
     return refuse("rolling_buffer/P7",
                   describe(roll.block) + " runs on the condition " + analysis::brief(realize.predicate),
                   {roll.block.node()}, "roll before the block is given a condition: tile by factors that divide");

@@ -1,0 +1,30 @@
+// How scripts and messages write operators: as Python does.
+#pragma once
+
+#include <string_view>
+
+#include "ir/node.h"
+
+namespace tilewright {
+
+struct Infix {
+  /// How tightly operators of Python bind.
+  enum Precedence : int {
+    kLowest = 0,
+    kOr = 1,
+    kAnd = 2,
+    kNot = 3,
+    kCompare = 4,
+    kSum = 10,
+    kProduct = 11,
+    kAtom = 20,
+  };
+
+  std::string_view symbol;  ///< with blanks around it: " + "; empty where no operator of Python means this
+  int precedence = kAtom;
+};
+
+/// The operator that stands between two operands of this type.
+Infix infix_of(Kind kind, DataType operands);
+
+}  // namespace tilewright
