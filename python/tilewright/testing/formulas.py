@@ -184,6 +184,37 @@ def _axes(**extents: int) -> list[Any]:
     return [te.reduce_axis((0, extent), name=name) for name, extent in extents.items()]
 
 
+def _convolution(
+    name: str,
+    letters: str,
+    shape: Sequence[int],
+    channels: int,
+    kernel_size: int,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+    dtypes: tuple[str, str],
+) -> tuple[te.Tensor, ...]:
+    """A convolution along the dimensions of `shape` called `letters`, which are between those of batch and channels."""
+    n, *sizes, ci = shape
+    inputs = te.placeholder(shape, name="inputs", dtype=dtypes[0])
+    kernel = [kernel_size] * len(sizes)
+    weight = te.placeholder((*kernel, ci // groups, channels), name="weight", dtype=dtypes[0])
+    source = padded(inputs, (0, *[padding] * len(sizes), 0))
+    axes = _axes(**{f"r{letter}": kernel_size for letter in letters}, rc=ci // groups)
+
+    def element(n: Any, *indices: Any) -> Any:
+        *at, co = indices
+        positions = [x * stride + r * dilation for x, r in zip(at, axes, strict=False)]
+        value = source[(n, *positions, co // (channels // groups) * (ci // groups) + axes[-1])]
+        return te.sum(value.astype(dtypes[1]) * weight[(*axes, co)].astype(dtypes[1]), axis=axes)
+
+    results = [_length(size, kernel_size, stride, padding, dilation) for size in sizes]
+    names = ["n", *letters, "co"]
+    return inputs, weight, te.compute((n, *results, channels), element, name=name, varargs_names=names)
+
+
 def conv1d_nlc(
     N: int,
     L: int,
@@ -198,17 +229,9 @@ def conv1d_nlc(
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
     """A convolution of sequences, channels last, over their padded copy."""
-    inputs = te.placeholder((N, L, CI), name="inputs", dtype=in_dtype)
-    weight = te.placeholder((kernel_size, CI // groups, CO), name="weight", dtype=in_dtype)
-    source = padded(inputs, (0, padding, 0))
-    rl, rc = _axes(rl=kernel_size, rc=CI // groups)
-
-    def element(n: Any, l: Any, co: Any) -> Any:  # noqa: E741
-        value = source[n, l * stride + rl * dilation, co // (CO // groups) * (CI // groups) + rc]
-        return te.sum(value.astype(out_dtype) * weight[rl, rc, co].astype(out_dtype), axis=[rl, rc])
-
-    length = _length(L, kernel_size, stride, padding, dilation)
-    return inputs, weight, te.compute((N, length, CO), element, name="conv1d_nlc")
+    return _convolution(
+        "conv1d_nlc", "l", (N, *(L,), CI), CO, kernel_size, stride, padding, dilation, groups, (in_dtype, out_dtype)
+    )
 
 
 def conv2d_nhwc(
@@ -226,18 +249,9 @@ def conv2d_nhwc(
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
     """A convolution of images, channels last, over their padded copy."""
-    inputs = te.placeholder((N, H, W, CI), name="inputs", dtype=in_dtype)
-    weight = te.placeholder((kernel_size, kernel_size, CI // groups, CO), name="weight", dtype=in_dtype)
-    source = padded(inputs, (0, padding, padding, 0))
-    rh, rw, rc = _axes(rh=kernel_size, rw=kernel_size, rc=CI // groups)
-
-    def element(n: Any, h: Any, w: Any, co: Any) -> Any:
-        channel = co // (CO // groups) * (CI // groups) + rc
-        pixel = source[n, h * stride + rh * dilation, w * stride + rw * dilation, channel]
-        return te.sum(pixel.astype(out_dtype) * weight[rh, rw, rc, co].astype(out_dtype), axis=[rh, rw, rc])
-
-    rows, columns = (_length(size, kernel_size, stride, padding, dilation) for size in (H, W))
-    return inputs, weight, te.compute((N, rows, columns, CO), element, name="conv2d_nhwc")
+    return _convolution(
+        "conv2d_nhwc", "hw", (N, *(H, W), CI), CO, kernel_size, stride, padding, dilation, groups, (in_dtype, out_dtype)
+    )
 
 
 def conv3d_ndhwc(
@@ -256,20 +270,18 @@ def conv3d_ndhwc(
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
     """A convolution of volumes, channels last, over their padded copy."""
-    inputs = te.placeholder((N, D, H, W, CI), name="inputs", dtype=in_dtype)
-    kernel = (kernel_size, kernel_size, kernel_size, CI // groups, CO)
-    weight = te.placeholder(kernel, name="weight", dtype=in_dtype)
-    source = padded(inputs, (0, padding, padding, padding, 0))
-    rd, rh, rw, rc = _axes(rd=kernel_size, rh=kernel_size, rw=kernel_size, rc=CI // groups)
-
-    def element(n: Any, d: Any, h: Any, w: Any, co: Any) -> Any:
-        channel = co // (CO // groups) * (CI // groups) + rc
-        place = [x * stride + r * dilation for x, r in ((d, rd), (h, rh), (w, rw))]
-        value = source[(n, *place, channel)]
-        return te.sum(value.astype(out_dtype) * weight[rd, rh, rw, rc, co].astype(out_dtype), axis=[rd, rh, rw, rc])
-
-    sizes = [_length(size, kernel_size, stride, padding, dilation) for size in (D, H, W)]
-    return inputs, weight, te.compute((N, *sizes, CO), element, name="conv3d_ndhwc")
+    return _convolution(
+        "conv3d_ndhwc",
+        "dhw",
+        (N, *(D, H, W), CI),
+        CO,
+        kernel_size,
+        stride,
+        padding,
+        dilation,
+        groups,
+        (in_dtype, out_dtype),
+    )
 
 
 def depthwise_conv2d_nhwc(
@@ -524,7 +536,7 @@ def max_pool2d_nchw(
 def transpose_batch_matmul(
     batch: int, seq_len: int, n_head: int, n_dim: int, in_dtype: str = "float32", out_dtype: str = "float32"
 ) -> tuple[te.Tensor, ...]:
-    """The products of queries and values of each head, which lie interleaved."""
+    """The products of queries and values of each head, which are interleaved in memory."""
     query = te.placeholder((batch, seq_len, n_head, n_dim), name="query", dtype=in_dtype)
     value = te.placeholder((batch, seq_len, n_head, n_dim), name="value", dtype=in_dtype)
     query_t = te.compute((batch, n_head, seq_len, n_dim), lambda b, h, l, d: query[b, l, h, d], name="query_T")  # noqa: E741
