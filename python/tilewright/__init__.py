@@ -1,4 +1,4 @@
-"""Tilewright: write a tensor program as Python-syntax text, schedule it by hand or by search, get a fast kernel.
+"""Tilewright: write a tensor program as Python-syntax text, schedule it manually or by search, get a fast kernel.
 
 >>> import tilewright as tw
 >>> from tilewright.script import tir as T

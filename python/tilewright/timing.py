@@ -1,7 +1,7 @@
 """How long kernels take, and which limit of the machine that is close to.
 
-Functions that are compared on one thread are timed in turn within one run (slices of a few milliseconds, A B C A B C
-...), because the speed of a machine drifts; medians and quartiles are over slices, without those in which other
+Functions that are compared on one thread are timed alternately within one run (slices of a few milliseconds, A B C A B
+C ...), because the speed of a machine drifts; medians and quartiles are over slices, without those in which other
 programs took a processor away. Where too few are left, what counts of these is how long the thread had its processor.
 With several threads each has the machine to itself for all its slices: threads that another library leaves spinning
 would be timed with it. Kernels of ours are called from C++ in a row (:class:`KernelCalls`), so that their times are
@@ -163,7 +163,7 @@ def company(disturbed: float) -> str:
 
 #: shares of slices: what was disturbed more often was measured on a machine that others use, less often, alone
 MOSTLY, HARDLY = 0.5, 0.1
-#: slices that are enough to leave out those that were disturbed
+#: slices that are enough to discard those that were disturbed
 _ENOUGH = 3
 
 
@@ -277,7 +277,7 @@ class InTurn(dict[str, tuple[float, ...]]):
 
 @dataclass(frozen=True)
 class Turns:
-    """Seconds per call of functions that were timed in turn, one number a round, and the share of the slices in which
+    """Seconds per call of functions that were timed alternately, one number a round, and the share of slices in which
     other programs took a processor away; where enough rounds went without that, `seconds` are those alone."""
 
     seconds: dict[str, tuple[float, ...]]
@@ -305,7 +305,7 @@ def _timed(function: Callable[[], object], calls: int, threads: int) -> tuple[fl
 
 
 def _waited() -> float:
-    """Seconds that threads of this process were ready to run and had no processor; infinity where that is not told."""
+    """Seconds that threads of this process were ready to run and had no processor; infinity where that is unknown."""
     waited = 0
     try:
         for task in Path("/proc/self/task").iterdir():
@@ -379,7 +379,7 @@ def time_in_turn(
     before_each: Callable[[], object] | None = None,
 ) -> InTurn:
     """Seconds per call of each function, one number a round; rounds in which other programs took the processor away are
-    left out where enough are left, and ``disturbed`` of what is returned says how many slices these were. Printed, it
+    discarded where enough are left, and ``disturbed`` of what is returned says how many slices these were. Printed, it
     is the medians, marked where they were contended.
 
     Args:
@@ -396,7 +396,7 @@ def time_in_turn(
 def compare(
     functions: Mapping[str, Callable[[], object]], work: Work, *, threads: int = 1, cold: bool = False, rounds: int = 15
 ) -> dict[str, Timing]:
-    """Times functions that do the same work: in turn on one thread, one after the other with several."""
+    """Times functions that do the same work: alternately on one thread, one after the other with several."""
     limits = machine.roofs(threads)
     flush = machine.flush_caches if cold else None
     samples: dict[str, tuple[float, ...]] = {}

@@ -87,7 +87,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="Write a tensor program as Python-syntax text, schedule it by hand or by search, get a fast kernel.",
+    help="Write a tensor program as Python-syntax text, schedule it manually or by search, get a fast kernel.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -195,7 +195,7 @@ DEFAULTS = {"seed": 0, "threads": 1, "out": Path("out"), "target": "native", "st
 
 
 def command_for(file: Path, **options: Any) -> str:
-    """The command that tunes a file, as it is written on a command line: without options that say nothing."""
+    """Return the command that tunes a file, without the options that have their default values."""
     words = ["tilewright", "tune", str(file)]
     for name, value in options.items():
         if value and value != DEFAULTS.get(name):
@@ -317,7 +317,7 @@ def ready_ones(chosen: list[NamedSpace], sizes_of: dict[str, dict[str, float]], 
 
 
 class Failures:
-    """What goes wrong with one of several spaces is told, and the others are searched all the same."""
+    """Reports what goes wrong with one of several spaces; the others are searched all the same."""
 
     def __init__(self, spaces: int) -> None:
         self.spaces, self.count = spaces, 0
@@ -406,7 +406,7 @@ def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) 
         else:
             how = "a space of your own is a function under @tw.space"
             if each.space.name != BY_RULES:
-                how = "what it leaves open is drawn by sch.sample_perfect_tile, sch.sample_categorical, ..."
+                how = "decisions are sampled by sch.sample_perfect_tile, sch.sample_categorical, ..."
             print(f"the space holds this one program, so there was nothing to search: {how}")
     elif (reason := summary.result.stop_reason) in ENDS:
         print(f"{ENDS[reason]}: it ended after {progress.trials} of {progress.total} trials")
@@ -607,7 +607,7 @@ def report(
     ] = None,
     top: Annotated[int, typer.Option(help="Schedules to show of each program and target.", min=1)] = 3,
 ) -> None:
-    """Write what a database has to tell as one page of HTML: how the best time fell, how it compares with the program
+    """Write a report on a database as one page of HTML: how the best time fell, how it compares with the program
     as written and its heuristic schedule, what failed, how far the best is from the limits of this machine, the best
     schedules with their programs and assembly, and where the time went. The tables are printed, too. Of a server
     nothing is written without --out."""

@@ -147,7 +147,7 @@ def programs_together(script: ModuleType, file: Path, names: Sequence[str] | Non
             functions[key] = function
     symbols = [f.attrs["global_symbol"] for f in functions.values() if "global_symbol" in f.attrs]
     for key, function in functions.items():
-        # Functions under one name in Python, such as of factories, are told apart by those that they have in the file.
+        # Functions under one name in Python, such as of factories, get the names that they have in the file.
         if symbols.count(function.attrs.get("global_symbol")) > 1:
             functions[key] = function.with_attr("global_symbol", key)
     return ir.IRModule(functions)

@@ -1,10 +1,10 @@
-"""Cost models: they tell good candidates from bad ones without measuring them.
+"""Cost models: they rank candidates without measuring them.
 
 - :class:`XGBModel` learns from the features of what was measured: the published model.
 - :class:`AnalyticalModel` estimates from what limits a processor, and needs no measurements.
 - :class:`ResidualModel` estimates, and learns by how much the estimate is wrong.
 - :class:`MLPModel` learns to rank with a network, where PyTorch is installed.
-- :class:`RandomModel` draws.
+- :class:`RandomModel` ranks at random.
 
 A subclass defines four methods::
 

@@ -200,7 +200,7 @@ class SegmentSumMLPTrainer:
             self._train([(features, labels)], [], self.config.num_epoch_incremental)
 
     def _held_out(self, groups: list[Group]) -> tuple[list[Group], list[Group]]:
-        """What is learned from, and what is not: a share of each program, drawn."""
+        """Return training and validation data: a random share of each program."""
         learned: list[Group] = []
         held_out: list[Group] = []
         for features, labels in groups:

@@ -19,7 +19,7 @@ __all__ = ["RandomModel"]
 
 
 class RandomModel(CostModel):
-    """Draws scores from 0 to ``max_range``.
+    """Samples scores from 0 to ``max_range``.
 
     Args:
         seed: of the stream; None takes one from the system.
@@ -64,5 +64,5 @@ class RandomModel(CostModel):
         """Learns nothing."""
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
-        """Draws a score for each candidate."""
+        """Samples a score for each candidate."""
         return self._random.rand(len(candidates_in(candidates))) * self.max_range

@@ -85,7 +85,7 @@ class XGBModel(CostModel):
         early_stopping_rounds: trees that may be added without success.
         verbose_eval: how often the progress of training is logged, in trees.
         average_peak_n: of the metric that is logged.
-        adaptive_training: whether to leave out trainings.
+        adaptive_training: whether to skip trainings.
         num_tuning_cores: cores of the session. Trees are made by the threads that the configuration names, else by
             one: for what is measured in a session more of them are slower.
         tree_method: of XGBoost, instead of that of the configuration.

@@ -16,7 +16,7 @@ from tilewright.version import __version__
 
 __all__ = ["HOST_FACTS", "LIBRARIES", "Origin", "facts_of", "library_versions", "origin_table", "this_host"]
 
-#: what is told of a host, and of which libraries the version: databases have a column for each
+#: what a record says of a host, and which libraries it gives the version of: databases have a column for each
 HOST_FACTS = ("processor", "machine", "cores", "features", "system")
 LIBRARIES = ("tilewright", "llvm", "python", "numpy", "xgboost")
 
@@ -37,7 +37,7 @@ def this_host() -> str:
 
 @functools.cache
 def library_versions() -> str:
-    """The versions that are used here, likewise; libraries that are not installed are left out."""
+    """Return the versions that are used here, by library, without those that are not installed."""
     found = {"tilewright": __version__, "llvm": _core.llvm_version(), "python": platform.python_version()}
     for package, name in (("numpy", "numpy"), ("xgboost", "xgboost"), ("xgboost-cpu", "xgboost")):
         try:

@@ -90,7 +90,7 @@ def read_database(path: str | os.PathLike[str]) -> Any:
 
 #: Beside the sizes of calls, where the caches hold other data before each: parameters have no blanks in their names.
 _COLD = "cold caches"
-#: Likewise: which integers were given as arguments.
+#: In the text of a target: which integers were given as arguments.
 _GIVEN = "given integers"
 
 
@@ -122,7 +122,7 @@ def sizes_of(workload: _core.Workload) -> dict[str, float]:
     """The sizes of the calls of a program that leaves some open.
 
     Raises:
-        tilewright.ResourceError: the database does not tell any more.
+        tilewright.ResourceError: the database no longer answers.
     """
     text = workload.sizes or "{}"
     try:
@@ -171,7 +171,7 @@ def kept_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
 
 
 def steps_of(trace: Trace) -> tuple[str, ...]:
-    """The steps of a schedule as a person would write them: without lookups and draws that nothing uses."""
+    """The steps of a schedule as a person would write them: without lookups and sampling that nothing uses."""
     text = str(trace.simplified()).partition("-> None:\n")[2]
     marker = ("pass", "sch.enter_postproc()")  # which changes nothing
     return tuple(line for line in textwrap.dedent(text).splitlines() if line not in marker)
@@ -192,7 +192,7 @@ def reference_seconds(store: Any, workload: str, target: str, measured: float) -
 
 @dataclass(frozen=True)
 class FinalTime:
-    """One kernel of the finals, in which the best few of a search are timed in turn.
+    """One kernel of the finals, in which the best few of a search are timed alternately.
 
     Attributes:
         kind: "trial", "written" (the program as the user wrote it) or "heuristic" (its heuristic schedule).

@@ -40,7 +40,7 @@ def change(
         folder: with the two files of a JSON database; None for none.
         keep: so many records of each program and target stay; None for all.
         forget_damaged: records that cannot be read go.
-        say: is told what was done.
+        say: is called with what was done.
 
     Raises:
         tilewright.ResourceError: one of them cannot be read, or the database not be written.
@@ -154,7 +154,7 @@ def statistics(store: Any) -> Table:
         by_target: dict[str, list[_core.Record]] = {}
         for row in store.records(workload.hash, ""):
             by_target.setdefault(row.target, []).append(row)
-        least: dict[str, float] = {}  # those timed in turn at the end of a search go by that
+        least: dict[str, float] = {}  # final timings, where there are any, decide
         for row in store.top_k(workload.hash, "", sys.maxsize):
             least.setdefault(row.target, row.median)
         for target, found in sorted(by_target.items()):

@@ -3,7 +3,7 @@
 The hash is a decimal number, which nobody has to believe: it is computed anew. The program is JSON, our own:
 ``docs/decisions/0024-graphs-of-tvm-are-not-read.md``. Where more is known of it than it says itself (a name of its own,
 the sizes of the calls that were measured), a third entry holds that. Earlier versions wrote
-``["hash", {"tvmscript": "text"}]``, which can be written by hand, too; so is what this version cannot read.
+``["hash", {"tvmscript": "text"}]``, which can be written manually, too; so is what this version cannot read.
 """
 
 from __future__ import annotations

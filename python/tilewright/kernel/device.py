@@ -9,7 +9,7 @@ __all__ = ["Device", "cpu", "cuda", "device"]
 
 @dataclass(frozen=True)
 class Device:
-    """Where memory lies."""
+    """Devices that hold memory."""
 
     device_type: int
     device_id: int

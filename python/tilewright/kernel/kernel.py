@@ -64,7 +64,7 @@ class Kernel(_core.KernelBase):
 
     Tensors are NumPy arrays, or anything with a buffer or ``__dlpack__`` (PyTorch, JAX, ...), taken without copies;
     scalars are numbers. Results are written to the arrays that the function writes to, and the call returns ``None``.
-    Outputs may be left out: parameters that the program writes, and of which it reads no element before it has written
+    Outputs may be omitted: parameters that the program writes, and of which it reads no element before it has written
     that one. Arrays of zeros are made for them and returned, a tuple where there are several: tensors of PyTorch where
     all that are given are such, else NumPy arrays. Other Python threads run
     meanwhile. A kernel that is pickled is compiled again where it is read.
@@ -102,7 +102,7 @@ class Kernel(_core.KernelBase):
 
     @property
     def report(self) -> dict[str, Any]:
-        """What the compilation has to tell, as data; empty for a library, and for what the interpreter runs.
+        """The report of the compilation, as data; empty for a library, and for what the interpreter runs.
 
         ``times`` are the seconds of each lowering pass by name; ``promotions`` say for each buffer of scope ``"local"``
         its ``function``, ``buffer``, whether it was ``promoted`` to registers, how many ``registers`` it takes, and the
@@ -137,7 +137,7 @@ class Kernel(_core.KernelBase):
         return _compiled_again, (program.module, program.target, self.name, self.threads, *known)
 
     def _complete(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """The call with arrays for what was left out, which it returns; NotImplemented where that cannot be.
+        """Call with arrays for the omitted outputs, which are returned; NotImplemented where that cannot be.
 
         Arguments may be named by their parameters, too, where a buffer has another name than its handle.
         """
@@ -178,11 +178,11 @@ class Kernel(_core.KernelBase):
         if given >= len(names):
             return
         message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
-        hint = "the library does not say which arrays may be left out: export the kernel again"
+        hint = "the library does not say which outputs are optional: export the kernel again"
         raise ArgumentError.of("call/count", f"[call/count] {message}", hint)
 
     def _call_of(self) -> Call | None:
-        """How it is called; None of a library that does not tell."""
+        """How it is called; None of a library that does not say."""
         if self._call is None and self._program is not None:
             self._call = _call_of(self._program, self._function())
         return self._call
@@ -477,7 +477,7 @@ def kernels_of(compiled: Kernel | KernelModule) -> list[Kernel]:
 
 
 def notes_on(program: Any, target: TargetLike = "native") -> tuple[Note, ...]:
-    """What lowering has to tell about a program; nothing where it cannot be lowered."""
+    """Return the notes of lowering a program; nothing where it cannot be lowered."""
     try:
         return notes_of(_lowered(_as_module(program), str(_core.Target(target)))[1])
     except Error:
@@ -559,8 +559,8 @@ def _recorded(
     program: Any, database: str | os.PathLike[str] | Database, target: _core.Target
 ) -> tuple[Any, dict[str, Literal["recorded", "by rules"]], dict[str, Any], Mapping[str, str]]:
     """The program with its fastest recorded schedule; of a module of several functions, each of which was tuned by
-    itself, with theirs. Functions without one are scheduled by rules. Then where the schedules of functions come from,
-    the steps of those that were recorded, and with what heuristics failed."""
+    itself, with theirs. Functions without one get a heuristic schedule. Then where the schedules of functions come
+    from, the steps of those that were recorded, and with what heuristics failed."""
     from tilewright.database.records import best_of_functions, best_schedule
     from tilewright.heuristics.cpu import heuristic_schedules
 
@@ -655,7 +655,7 @@ def compile_functions(
     Args:
         module: as it was written.
         scheduled: by the names of kernels, the functions that they are made of.
-        traces: likewise, the steps of their schedules.
+        traces: by the names of kernels, the steps of their schedules.
         target: what to compile for.
     """
     from tilewright.heuristics.cpu import heuristic_schedules

@@ -1,4 +1,4 @@
-"""Parameters that a call of a kernel may leave out: optional outputs, which are allocated and returned.
+"""Parameters that a call of a kernel may omit: optional outputs, which are allocated and returned.
 
 An array is an optional output if the program writes it and reads no element before it has written that element. This is
 asked of the program as it was before a schedule changed it, so that no schedule decides how its kernel is called.
@@ -28,7 +28,7 @@ class Call:
 
     Attributes:
         function: its parameters, of a function whose body does not matter.
-        outputs: the positions of parameters that may be left out.
+        outputs: the positions of optional parameters.
         reasons: why each parameter may not, in order; empty for those that may, and of an older library.
     """
 
@@ -43,7 +43,7 @@ class Call:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Of all parameters, for messages: names that tell them apart."""
+        """Return a distinct name for each parameter, for messages."""
         return labels_of(self.function)
 
     @cached_property
@@ -89,7 +89,7 @@ def call_of(function: Any, module: Any) -> Call:
 
 
 def _why_needed(role: str, reader: str) -> str:
-    """Return why a parameter may not be left out, as what is said of it; empty for an optional output."""
+    """Return why a parameter may not be omitted, as what is said of it; empty for an optional output."""
     match role:
         case "scalar":
             return "is a number"
@@ -117,7 +117,7 @@ def calls_text(calls: Mapping[str, Call]) -> str:
 
 
 def calls_from(text: str) -> dict[str, Call]:
-    """By the names of kernels; nothing of a library that does not tell."""
+    """By the names of kernels; nothing of a library that does not say."""
     try:
         known = json.loads(text or "{}").items()
         return {name: _call_from(call) for name, call in known}

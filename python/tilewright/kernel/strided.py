@@ -82,7 +82,7 @@ def _view(value: Any) -> Any:
 
 
 def _is_apart(view: Any) -> bool:
-    """Whether each step is longer than all that lies within one step of the dimensions below."""
+    """Whether each step is longer than all elements of the dimensions below."""
     covered = view.itemsize
     for step, extent in sorted((abs(step), extent) for step, extent in zip(view.strides, view.shape, strict=True)):
         if extent > 1:

@@ -1,4 +1,4 @@
-"""Curves, points and their labels in a frame with two axes, as SVG: what pages and pictures are drawn with."""
+"""Curves, points and their labels in a frame with two axes, as SVG, for pages and pictures."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Box(NamedTuple):
 
     @classmethod
     def of_text(cls, text: str, x: float, y: float, anchor: str = "start") -> Box:
-        """A text whose line lies at `y`, and begins or has its end at `x`."""
+        """A text whose baseline is at `y`, and begins or has its end at `x`."""
         width = len(text) * LETTER
         left = x - width if anchor == "end" else x
         return cls(left, y - ASCENT, left + width, y + DESCENT)
@@ -92,7 +92,7 @@ class Box(NamedTuple):
 
 
 class Labels:
-    """Labels in a frame: none lies on another one or on what is `taken`, and none crosses a line if it need not.
+    """Labels in a frame: none covers another one or on what is `taken`, and none crosses a line if it need not.
 
     Args:
         title: of the vertical axis, which stands inside of the frame.
@@ -137,7 +137,7 @@ class Labels:
 
 
 def frame(x: Axis, y: Axis, titles: tuple[str, str], inside: Sequence[str], caption: str) -> str:
-    """The picture with its axes, and what is drawn inside.
+    """The picture with its axes, and what it shows.
 
     Args:
         titles: of the axes.

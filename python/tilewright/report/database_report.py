@@ -1,4 +1,4 @@
-"""What a file of records has to tell: how the best time fell, how it compares with the program as written and its
+"""The report on a file of records: how the best time fell, how it compares with the program as written and its
 heuristic schedule, what failed and why, how far the best is from the limits of this machine, the best schedules, and
 where the time went."""
 
@@ -109,7 +109,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Roofline:
-    """Where the best record lies between the limits of this machine.
+    """Where the best record is between the limits of this machine.
 
     Attributes:
         work: of one call.
@@ -146,7 +146,7 @@ class TaskReport:
     Attributes:
         stopped: trials that were right, and stopped early since they were slow: no failures.
         failures: how often and the first message, by outcome.
-        refusals: of draws that were refused before they were built, likewise, by code: no trials.
+        refusals: of samples that were refused before they were built, by code; they are no trials.
         winner: the trial of the best record; None where that is the program as it was written, which is no trial.
         best_seconds: of the best record, by the finals where there were some; None without one.
         best: the best records, the best first.
@@ -209,7 +209,7 @@ class TaskReport:
 
     @property
     def had_finals(self) -> bool:
-        """Whether the time of the best is that of the finals, in which the best few are timed in turn."""
+        """Whether the time of the best is that of the finals, in which the best few are timed alternately."""
         return self.series == FINALS
 
     @property
@@ -276,7 +276,7 @@ class TaskReport:
             yield f"{name}: the program that they lead to", self.heuristic[1]
 
     def tables(self) -> Iterable[Table]:
-        """What there is to tell of it."""
+        """The lines about it."""
         if self.best:
             yield self.comparison_table()
         if self.progress():
@@ -307,7 +307,7 @@ class DatabaseReport:
     """All of it.
 
     Attributes:
-        times: seconds by what they were spent on, of each session that told.
+        times: seconds by what they were spent on, of each session that reported them.
     """
 
     path: str
@@ -440,7 +440,7 @@ def _ranked(
     if not best:
         return _Ranking([], SEARCH)
     first = best[0]
-    # Nothing was timed in turn, or a record that came later is faster than what won.
+    # There were no final timings, or a record that came later is faster than what won.
     if won is None or first.id != won.winner:
         times = {row.id: row.median for row in rows}
         others = sorted((row for row in best[1:]), key=lambda row: times[row.id])
@@ -460,7 +460,7 @@ def _ranked(
 def _baselines(
     store: Any, workload: str, target: str, rows: list[Record], finals: Finals | None, ranking: _Ranking
 ) -> tuple[Baseline, ...]:
-    """What was timed of them in the series of the best; of the program as written at least its one call."""
+    """What was timed of them in the series of the best; of the unscheduled program at least its one call."""
     numbers = {row.id: number for number, row in enumerate((row for row in rows if row.index >= 0), 1)}
     found = {}
     if finals is not None and ranking.series == FINALS:

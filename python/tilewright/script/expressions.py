@@ -225,8 +225,8 @@ def _compare(parser: Parser, node: ast.Compare) -> Any:
 
 def _as_written(op: type, left: Any, made: Any) -> Any:
     """Python makes i >= 2 of 2 <= i, where 2 is its own; the program keeps its order."""
-    written, turned = _SIDES.get(op, (None, None))
-    if written is None or turned is None or isinstance(left, Expr) or not isinstance(made, turned):
+    written, swapped = _SIDES.get(op, (None, None))
+    if written is None or swapped is None or isinstance(left, Expr) or not isinstance(made, swapped):
         return made
     return written(made.b, made.a)
 

@@ -16,7 +16,7 @@ _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 
 
 def _user_entries(error: BaseException) -> Iterator[TracebackType]:
-    """The entries of the traceback that lie in the user's code, the outermost first."""
+    """The entries of the traceback that are in the user's code, the outermost first."""
     entry = error.__traceback__
     while entry is not None:
         scope = entry.tb_frame.f_globals

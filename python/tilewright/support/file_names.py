@@ -19,7 +19,7 @@ def path_for_core(name: str, path: str | os.PathLike[str]) -> str:
 
     Args:
         name: of the parameter.
-        path: what was given for it.
+        path: the argument.
 
     Raises:
         tilewright.ArgumentError: it is no path, not one of UTF-8, or too long for one.

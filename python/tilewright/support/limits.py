@@ -1,5 +1,5 @@
-"""Numbers and other things that a search is asked for, looked at before it begins: a wrong one is told at once, by its
-name."""
+"""Numbers and other things that a search is asked for, looked at before it begins: a wrong one is refused at once, by
+its name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def whole(name: str, value: Any, least: int, why: str = "", *, most: int = MOST)
 
     Args:
         name: of the parameter.
-        value: what was given for it.
+        value: the argument.
         least: the smallest that makes sense; `why` says why.
         why: a clause.
         most: the largest.
@@ -62,7 +62,7 @@ def positive(name: str, value: Any, no_limit: str = "None") -> float | None:
 
     Args:
         name: of the parameter.
-        value: what was given for it.
+        value: the argument.
         no_limit: how it is said that there is none; options of commands are left away.
 
     Raises:
@@ -108,7 +108,7 @@ def items(name: str, given: Any, what: str) -> list[Any]:
 
     Args:
         name: of the parameter.
-        given: what was given for it.
+        given: the argument.
         what: the items are, in the plural.
 
     Raises:

@@ -12,7 +12,7 @@ from tilewright import _core
 from tilewright.support.notes import announced
 from tilewright.support.wrong_arguments import explained
 
-#: what tells a target: its text, the same as a dict, or itself
+#: how a target is given: its text, the same as a dict, or itself
 TargetLike = str | dict[str, Any] | _core.Target
 
 
@@ -91,7 +91,7 @@ def roofs(threads: int = 1) -> Roofs:
     """Measures the limits (about a second, once a process and number of threads). More threads than there are cores
     have those of the cores: they take turns.
 
-    Twice, since how fast the second level is depends on the pages that the memory lies in: by 8 % from one time to the
+    Twice, since the speed of L2 depends on the pages that hold the memory: by 8 % from one time to the
     next. Nothing else should be running: what shares the machine makes them too low.
     """
     threads = min(threads, cpu_count())

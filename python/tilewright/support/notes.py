@@ -1,4 +1,4 @@
-"""What a compilation has to tell beside the code: what did not become fast, and why; and that it takes long."""
+"""Notes of a compilation: what did not become fast, and why; and that it takes long."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Note(NamedTuple):
             (a serial loop that gains nothing, or that cannot, from vectors), ``"lower/unproved-parallel"`` (a parallel
             loop whose iterations are not proved to be independent), ``"codegen/scalar-call"`` (a function that is
             called number by number), ``"compile/no-rule"`` (a function that nobody has scheduled, and no rule does),
-            ``"compile/heuristic-failed"`` (a function that runs as it is written since its heuristic schedule failed),
+            ``"compile/heuristic-failed"`` (a function that runs unscheduled since its heuristic schedule failed),
             ``"compile/no-record"`` (a function that the database given knows nothing of).
         function: the function that it is in.
         message: what happened, and why.
@@ -86,7 +86,7 @@ def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
 
 
 def note_failed_heuristics(kernels: Iterable[Kernel], failed: Mapping[str, str]) -> None:
-    """Adds to the reports of kernels that they run as they are written since a heuristic failed.
+    """Adds to the reports of kernels that they run unscheduled since a heuristic failed.
 
     Args:
         kernels: of one module.
@@ -99,7 +99,7 @@ def note_failed_heuristics(kernels: Iterable[Kernel], failed: Mapping[str, str])
 
 
 def warn_of_failed_heuristic(name: str, failed: str) -> None:
-    """A Python warning that a search has the program as written where a heuristic was to schedule it."""
+    """A Python warning that a search has the unscheduled program where a heuristic was to schedule it."""
     warnings.warn(f"{name}: {_failed_heuristic(failed)}", PerformanceWarning, users_level())
 
 

@@ -11,7 +11,7 @@ from tilewright.errors import ArgumentError
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """NumPy's dtype for one of ours; the narrow floats are ml_dtypes'.
+    """NumPy's dtype for one of ours; those of low precision are ml_dtypes'.
 
     Raises:
         tilewright.ArgumentError: a vector type.

@@ -28,7 +28,7 @@ def render_line(file: str, line: int, column: int, end_column: int) -> str:
 
 
 def last_raise(error: BaseException) -> BaseException:
-    """The exception, whose traceback tells of the last time alone that it came to the function that asks.
+    """The exception, whose traceback begins at the last time that it came to the function that asks.
 
     Python puts what is new in front of the traceback that an exception has, so that of an object which is raised again
     and again grows without end, and everything that looks at it becomes slower. What stays is also where an exception
@@ -90,7 +90,7 @@ def with_place(error: Error, within: str = "") -> str:
     """The text of an error, with the user's line that led to it where the text does not show that already.
 
     Args:
-        error: what is told.
+        error: the error to report.
         within: what of the user's it happened in, such as "the space 'tiles'".
     """
     text = str(error)

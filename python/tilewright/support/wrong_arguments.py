@@ -169,7 +169,7 @@ def _type_of(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type as annotations say it; what cannot be told counts as such.
+    """Whether a value is of a type as annotations say it; what cannot be decided counts as such.
 
     Numbers of NumPy are numbers. Of collections, but not of iterators, each item is looked at.
     """

@@ -32,7 +32,7 @@ def random_array(parameter: Parameter, generator: np.random.Generator) -> Array:
     else:
         low, high = (0, 8) if parameter.dtype.startswith("uint") else (-8, 8)
         values = generator.integers(low, high, parameter.shape)
-    # Without dimensions NumPy draws a number, which is no array.
+    # Without dimensions NumPy samples a number, which is no array.
     return np.asarray(values).astype(numpy_dtype(parameter.dtype))
 
 
@@ -64,7 +64,7 @@ def _unwritten(parameter: Parameter, generator: np.random.Generator) -> Array:
 
 
 def given_array(name: str, value: Any) -> Array:
-    """What was given for a parameter.
+    """Return the argument for a parameter as an array.
 
     Raises:
         tilewright.ArgumentError: NumPy makes no array of it.
@@ -83,7 +83,7 @@ def given_array(name: str, value: Any) -> Array:
 
 
 def digest_of_integers(inputs: Mapping[str, Any]) -> str:
-    """What tells arrays of integers from others, which say where a kernel reads or how far it goes: what is fast with
+    """Return a digest of arrays of integers, which say where a kernel reads or how far it goes: what is fast with
     these may be slow with others. Empty where none are given."""
     arrays = {name: given_array(name, value) for name, value in sorted(inputs.items())}
     places = {name: array for name, array in arrays.items() if array.ndim > 0 and array.dtype.kind in "iub"}

@@ -25,7 +25,7 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 class _UnknownError(Exception):
-    """What the value of an expression is cannot be told."""
+    """The value of an expression is not known."""
 
 
 def mean_extents(function: ir.PrimFunc, args: Sequence[Any]) -> list[tuple[ir.Expr, float]]:

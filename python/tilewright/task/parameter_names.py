@@ -1,4 +1,4 @@
-"""Parameters and open sizes under names that tell them apart.
+"""Distinct names for parameters and open sizes.
 
 A parameter is its position; its name is for people, and several may have the same one. Where arrays are kept by name,
 it is the label: the name itself where no other parameter has it, else the name with the position behind it (``A#0``).
@@ -89,7 +89,7 @@ def ambiguous(name: str, positions: Iterable[int]) -> ArgumentError:
 
 
 def by_label(function: Any, given: Mapping[Any, Any]) -> dict[Any, Any]:
-    """What is given by names or positions of parameters, under their labels; other keys stay as they are.
+    """Return arguments by the labels of parameters, given by names or positions; other keys stay as they are.
 
     Raises:
         tilewright.ArgumentError: several parameters have a name, one is given twice, or there is no such position.

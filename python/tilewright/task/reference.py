@@ -43,7 +43,7 @@ def interpreted(module: Any, function: str, arrays: Mapping[str, Array], seconds
 def interpreted_at(
     module: Any, function: str, arrays: Mapping[str, Array], points: Mapping[str, Sequence[Point]], seconds: float
 ) -> dict[str, list[tuple[Point, Any]]]:
-    """Those of the elements that can be told after a call, with their values.
+    """Return those of the elements that are known after a call, with their values.
 
     Raises:
         tilewright.ScriptError: the program does something undefined, or what the interpreter cannot do.
@@ -93,22 +93,22 @@ def like(error: Error, text: str) -> ScriptError:
 def with_hint_on_inputs(error: Error, task: Task, inputs: Mapping[str, Any], where: str) -> Error:
     """The error of a program that was tried with random values, where these may be the reason; `where` says what takes
     others."""
-    drawn = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name not in inputs]
+    sampled = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name not in inputs]
     needed = {"interpret/out-of-bounds": "arrays of indices", "interpret/divide-by-zero": "arrays without zeros"}
     if error.code not in needed:
         return error
     text = str(error).partition("\n  hint:")[0]
     given = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name in inputs]
-    if not drawn and given:
+    if not sampled and given:
         return like(
             error,
             f"{text}\n  hint: with the values of {', '.join(given)} in inputs=; if these are what calls have, the "
             "program has to check them",
         )
-    if not drawn:
+    if not sampled:
         return error
     return like(
         error,
-        f"{text}\n  hint: {', '.join(drawn)} held random values; give {needed[error.code]} with "
-        f"inputs={{{drawn[0]!r}: array}}, in {where}",
+        f"{text}\n  hint: {', '.join(sampled)} held random values; give {needed[error.code]} with "
+        f"inputs={{{sampled[0]!r}: array}}, in {where}",
     )

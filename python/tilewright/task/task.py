@@ -42,7 +42,7 @@ class Task:
         work: operations and compulsory traffic of one call.
         sizes: those that the program leaves open, and its scalar parameters, by name.
         cold: whether the caches hold other data before each call.
-        given: what tells the integers in its arguments from others (`digest_of_integers`), where they are given.
+        given: identifies the integers in its arguments (`digest_of_integers`), where they are given.
     """
 
     module: ir.Module

@@ -1,4 +1,4 @@
-"""Does a scheduled program compute what the original computes? The reference interpreter tells, on random arguments."""
+"""Does a scheduled program compute what the original computes? The interpreter decides, on random arguments."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def _tasks(program: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[in
 
 
 def _scalar(variable: ir.Var, name: str, number: int, inputs: Mapping[str, Any]) -> int | float:
-    """Its value in one choice: what is given by name, or a number that fits its type."""
+    """Its value in one choice: the argument of its name, or a number that fits its type."""
     if name in inputs:
         value: int | float = np.asarray(inputs[name]).item()
         check_value(name, value, variable, is_size=False, where="inputs")
@@ -267,7 +267,7 @@ def _with_scalars(function: ir.PrimFunc, scalars: Mapping[int, Any]) -> ir.PrimF
 
 
 def _by_shapes(function: ir.PrimFunc) -> ir.PrimFunc:
-    """The function without the parameters that are sizes of its buffers: the shapes tell them."""
+    """The function without the parameters that are sizes of its buffers: the shapes define them."""
     sizes = [extent for buffer in function.buffer_map.values() for extent in buffer.shape if isinstance(extent, ir.Var)]
     params = [param for param in function.params if not any(param.same_as(size) for size in sizes)]
     if len(params) == len(function.params):
@@ -400,7 +400,7 @@ def _blamed(
             return _difference_error(
                 problem, f"it differs first after step {count - 1} of the trace: {line}", _INTRINSIC * by_intrinsic
             )
-    return _difference_error(problem, "which step did it cannot be told")
+    return _difference_error(problem, "which step did it is not known")
 
 
 def _decisions(schedule: Schedule, count: int) -> dict[Any, Any]:

@@ -38,7 +38,7 @@ class TileProduct:
         columns: a multiple of 16.
         sums: how far the axes run that are summed over; the last is a multiple of `depth` groups.
         a: each index of A, the last the last axis alone.
-        b: the axes that lie between the panels of 16 columns and the groups in B, which is
+        b: the axes between the panels of 16 columns and the groups in B, which is
             [columns / 16, *b, groups, 16, elements of a group]; None is an index that stays.
         c: the axis of each index of C, the last that of columns; None is an index that stays.
         along: the axis of rows that a tile extends along, in `height` steps.
@@ -210,7 +210,7 @@ class TileProduct:
         for n, extent in enumerate(self.sums):
             loop(f"k{n}", extent // (self.depth * self.group if n == len(self.sums) - 1 else 1))
         a_row = " + ".join(f"{step} * A{n}" for n, index in enumerate(self.a) for ax, step in index if ax == self.along)
-        # What rows need is not used again before it has left the first level; B stays there.
+        # What rows need is not used again before it is evicted from L1; B stays there.
         add(
             [
                 load(lefts[x], "A", "r", place("A", [added(index, x) for index in self.a]), a_row, "tileloaddt164")
@@ -259,7 +259,7 @@ class TileProduct:
         return f"({place}) * {self.height}" if axis == self.along else place
 
     def _result(self, columns: str, x: int, y: int) -> list[str]:
-        """Where the first element of a tile of results lies."""
+        """Return the indices of the first element of a tile of results."""
         rows = ["0" if axis is None else self._row(axis, x) for axis in self.c[:-1]]
         return [*rows, f"({columns} * {self.wide} + {y}) * {LANES}"]
 

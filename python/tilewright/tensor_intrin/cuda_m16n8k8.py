@@ -1,6 +1,6 @@
 """Products of 16x8 by 8x8 elements by the warps of Nvidia's GPUs (mma.m16n8k8): data for code to come.
 
-A buffer of scope "m16n8k8.matrixA", "...B" or "...C" has the shape of a matrix, whose elements lie in the registers of
+A buffer of scope "m16n8k8.matrixA", "...B" or "...C" has the shape of a matrix, whose elements are in the registers of
 the 32 threads of a warp. Instructions name a register by its number, which get_index_A() and the others say of the
 element with which a fragment begins.
 """
@@ -40,7 +40,7 @@ def get_index_C(elem_offset: Any, stride: Any) -> Any:
 
 
 def index_map_m16n8k8_matrixC(ind: Any) -> list[Any]:
-    """Which register of its thread an element of C lies in: tiles of rows, of columns, half of the tile, element."""
+    """Return the register of a thread for an element of C: tiles of rows, of columns, half of the tile, element."""
     row, column = ind
     return [row // _M, column // _N, row % _M // 8, column % 2]
 
@@ -97,7 +97,7 @@ def _copy(name: str, rows: int, columns: int, dtype: str, source: str, target: s
 
 
 def _mma_load(operand: str) -> tuple[Any, Any]:
-    """Four matrices of 8x8 elements of an operand from shared memory; of B, each turned around."""
+    """Four matrices of 8x8 elements of an operand from shared memory; of B, each transposed."""
     is_b = operand == "B"
     rows, columns = (_K, _LOADED) if is_b else (_LOADED, _K)
     scope, register = f"m16n8k8.matrix{operand}", get_index_B if is_b else get_index_A

@@ -1,6 +1,6 @@
 """Products of tiles by the warps of Nvidia's GPUs, register by register (ldmatrix, mma): data for code to come.
 
-A tile lies in a warp as buffers of scope "warp": element (thread, register). The layout functions say which element of
+A warp holds a tile as buffers of scope "warp": element (thread, register). The layout functions say which element of
 the tile that is.
 """
 
@@ -84,7 +84,7 @@ def _offset_of(k_dim: int, operand: str, transposed: bool) -> Callable[[Any, Any
     """Where each thread begins to read shared memory."""
     half = 8 if k_dim == 16 else 16
     if k_dim == 32 and operand == "B" and not transposed:
-        return lambda tx, stride: stride  # taken apart by hand: there is no transposing load of bytes
+        return lambda tx, stride: stride  # loaded element by element: there is no transposing load of bytes
     if transposed:
         return lambda tx, stride: stride * 8 * (tx // 16) + stride * (tx % 8) + half * (tx % 16 // 8)
     return lambda tx, stride: stride * (tx % 16) + half * (tx // 16)

@@ -1,6 +1,6 @@
 """Products of tiles by the waves of AMD's GPUs (mfma): fill, load, multiply, store. Data for code to come.
 
-A tile lies in a wave of 64 threads as a buffer of scope "warp": element (thread, register). The layout functions say
+A wave of 64 threads holds a tile as a buffer of scope "warp": element (thread, register). The layout functions say
 where an element of a tile is, those with ``thread_id_`` which element a register holds.
 """
 
@@ -34,7 +34,7 @@ _SHORT = {"float16": "f16", "float32": "f32", "int8": "s8", "int32": "s32"}
 
 
 def shared_16x4_to_local_64x1_layout_A(i: Any, j: Any) -> tuple[Any, Any]:
-    """Where an element of the left factor lies, four columns."""
+    """Return the thread and the register of an element of the left factor, four columns."""
     return j * 16 + i, 0
 
 
@@ -44,7 +44,7 @@ def thread_id_shared_access_64x1_to_16x4_layout_A(thread_id: Any, local_id: Any)
 
 
 def shared_4x16_to_local_64x1_layout_B(i: Any, j: Any) -> tuple[Any, Any]:
-    """Where an element of the right factor lies, four rows."""
+    """Return the thread and the register of an element of the right factor, four rows."""
     return i * 16 + j, 0
 
 
@@ -54,7 +54,7 @@ def thread_id_shared_access_64x1_to_4x16_layout_B(thread_id: Any, local_id: Any)
 
 
 def shared_16x16_to_local_64x4_layout_A(i: Any, j: Any) -> tuple[Any, Any]:
-    """Where an element of the left factor lies."""
+    """Return the thread and the register of an element of the left factor."""
     return i + 16 * (j // 4), j % 4
 
 
@@ -64,7 +64,7 @@ def thread_id_shared_access_64x4_to_16x16_layout_A(thread_id: Any, local_id: Any
 
 
 def shared_16x16_to_local_64x4_layout_B(i: Any, j: Any) -> tuple[Any, Any]:
-    """Where an element of the right factor lies."""
+    """Return the thread and the register of an element of the right factor."""
     return j + i // 4 * 16, i % 4
 
 
@@ -74,7 +74,7 @@ def thread_id_shared_access_64x4_to_16x16_layout_B(thread_id: Any, local_id: Any
 
 
 def shared_16x16_to_local_64x4_layout_C(i: Any, j: Any) -> tuple[Any, Any]:
-    """Where an element of the sums lies."""
+    """Return the thread and the register of an element of the sums."""
     return j + i // 4 * 16, i % 4
 
 

@@ -28,12 +28,12 @@ def dot_of_rows(
         rows: of B.
         dtypes: of A, B and C.
         columns: of B, and elements of A.
-        scope_b: where B lies.
+        scope_b: the memory scope of B.
         wide: the factors are made as wide as the sums, as scripts write it.
     """
     dtype_a, dtype_b, dtype_c = dtypes
 
-    def widened(value: Any) -> Any:
+    def upcast(value: Any) -> Any:
         return T.Cast(dtype_c, value) if wide else value
 
     @T.prim_func
@@ -47,7 +47,7 @@ def dot_of_rows(
             for i, k in T.grid(rows, columns):
                 with T.block("update"):
                     vi, vk = T.axis.remap("SR", [i, k])
-                    C[vi] = C[vi] + widened(A[vk]) * widened(B[vi, vk])
+                    C[vi] = C[vi] + upcast(A[vk]) * upcast(B[vi, vk])
 
     return desc
 

@@ -40,7 +40,7 @@ def _in_groups(bits: int, sums: Any, a: Any, b: Any) -> Any:
 def _widened(bits: int, sums: Any, a: Any, b: Any) -> Any:
     """The same with products of 16 bits, exactly: vpmaddubsw would saturate, 255 * 127 + 255 * 127 for instance.
 
-    Bytes 0 and 2 of each group, then bytes 1 and 3, are widened in place, and vpmaddwd adds two products each.
+    Bytes 0 and 2 of each group, then bytes 1 and 3, are upcast in place, and vpmaddwd adds two products each.
     """
     lanes = bits // 32
     wide = f"int16x{2 * lanes}"
@@ -68,7 +68,7 @@ def _in_groups_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
 
 
 def _widened_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
-    """Products of 16 bits of widened bytes of both."""
+    """Products of 16 bits of bytes of both that are upcast."""
     lanes = bits // 32
     wide = f"int16x{2 * lanes}"
     name = "llvm.x86.avx512.pmaddw.d.512" if bits == 512 else "llvm.x86.avx2.pmadd.wd"

@@ -256,7 +256,7 @@ def rms_norm(n: int, m: int) -> ir.PrimFunc:
 
 
 def rotary(s: int, h: int, d: int) -> ir.PrimFunc:
-    """Positions turned into angles between the halves of each head."""
+    """Positions as angles between the halves of each head."""
     half = d // 2
 
     @T.prim_func

@@ -77,9 +77,9 @@ class HeuristicSchedules(NamedTuple):
     Attributes:
         module: with each function scheduled that nobody has scheduled yet, and the others as they are.
         changed: the names under which users know those that changed.
-        left: likewise, those with loops that no rule changes, though nobody has scheduled them. What an estimate
-            expects to be faster as it is written is not left for want of rules.
-        failed: likewise, those that stay as they are since a rule, or an estimate, failed: with what it failed.
+        left: by name, functions with loops that no rule changes, though nobody has scheduled them. What an estimate
+            expects to be faster unscheduled is not left for want of rules.
+        failed: by name, functions that stay as they are since a rule, or an estimate, failed: with what it failed.
     """
 
     module: ir.Module
@@ -94,7 +94,7 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
     Args:
         module: what to schedule.
         target: for which processor.
-        if_faster: leave functions as they are written that the estimate expects to be faster so.
+        if_faster: leave functions unscheduled that the estimate expects to be faster so.
 
     Raises:
         tilewright.ScriptError: the module is not well formed. What fails inside of the rules is no error: such
@@ -172,7 +172,7 @@ def _order_loops(schedule: Schedule, block: BlockRV) -> None:
 
 def _seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) -> bool:
     """Whether the estimate expects so, by more than it may be wrong. It knows nothing of sizes that are left open,
-    nor of terms that are left out and instructions that do many steps."""
+    nor of omitted terms and instructions that do many steps."""
     extents = [extent for buffer in before.buffer_map.values() for extent in buffer.shape]
     if any(constant(extent) is None for extent in extents) or _is_beyond_the_estimate(after):
         return False
@@ -204,11 +204,11 @@ def schedule_for_cpu(
     Args:
         schedule: of a program, working on the function that is meant.
         target: whose vectors, registers and caches count.
-        best: take the choices that the model expects most of; else they are drawn, as :class:`tilewright.Space` needs.
+        best: take the choices that the model expects most of; else sample them, as :class:`tilewright.Space` needs.
         sizes: what sizes are in typical calls that the program leaves open, by name.
 
     A block that cannot be scheduled this way stays as far as it came, which is a correct program too. Anything that is
-    raised is a defect; callers go on with the program as written (:mod:`tilewright.heuristics.cpu.failures`).
+    raised is a defect; callers go on with the unscheduled program (:mod:`tilewright.heuristics.cpu.failures`).
     """
     sampler = Sampler(schedule, best)
     typical = Sizes(sizes, _function_of(schedule) if sizes else None)

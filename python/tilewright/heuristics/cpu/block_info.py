@@ -276,7 +276,7 @@ def fusible_epilogue(schedule: Schedule, info: BlockInfo, dimensions: int) -> Bl
 
 
 def _keeps_order(node: ir.Block, buffer: ir.Buffer) -> bool:
-    """Whether a block goes through what it reads of a buffer as that lies, and does not transpose it. A block with
+    """Whether a block reads a buffer in the order of its memory, without transposing it. A block with
     loops or blocks inside goes its own way: its indices may be variables of these."""
     order = {axis.var: n for n, axis in enumerate(node.iter_vars)}
     loads = [load for load in _all_of(ir.BufferLoad, node.body) if load.buffer.same_as(buffer)]
@@ -285,7 +285,7 @@ def _keeps_order(node: ir.Block, buffer: ir.Buffer) -> bool:
 
 
 def is_parameter(schedule: Schedule, buffer: ir.Buffer) -> bool:
-    """Whether callers pass the buffer, and so say how it lies in memory."""
+    """Whether callers pass the buffer, and so decide its layout."""
     name = schedule.func_working_on
     functions = [schedule.mod[name]] if name is not None else [*schedule.mod.functions.values()]
     return any(

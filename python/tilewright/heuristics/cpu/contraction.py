@@ -256,7 +256,7 @@ class _Contraction:
 
     def _parallelize_windows(self, head: list[LoopRV], with_tail: list[LoopRV]) -> None:
         """Fuse as few outer loops as keep the threads busy: the indices of a tile are affine in what is not fused, and
-        tiles at the boundary can be told from those between them. A loop over tiles with a tail of symbolic size is not
+        tiles at the boundary are known. A loop over tiles with a tail of symbolic size is not
         fused: each access of a tile would divide by sizes, and ask whether it is inside."""
         schedule, count, is_open = self.schedule, 1, False
         loops: list[LoopRV] = []

@@ -40,8 +40,8 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 def is_low_precision_product(match: Match) -> bool:
     """Whether products of two numbers of at most 16 bits are added to 32 bits."""
     info = match.info
-    narrow = len(info.reads) == 2 and info.store.width == 4 and all(read.width <= 2 for read in info.reads)
-    return narrow and info.adds_products
+    low_precision = len(info.reads) == 2 and info.store.width == 4 and all(read.width <= 2 for read in info.reads)
+    return low_precision and info.adds_products
 
 
 def schedule_dot_products(match: Match) -> bool:
@@ -135,7 +135,7 @@ class _Way:
 
 
 def packing_cycles(info: BlockInfo, right: int, reduction: int | None, is_padded: bool) -> float:
-    """Return the cycles of packing the right operand, which few rows do not pay for."""
+    """Return the cycles of packing the right operand, which a skinny left operand does not pay for."""
     operand = info.reads[right]
     each = DOT_PACK_CYCLES
     if reduction is not None and operand.strides[reduction] == 1:
@@ -288,8 +288,8 @@ def pack_for_dot_products(
         # While what is padded is near: a row after the other.
         try_step(schedule.compute_at, with_padding, at, preserve_unit_loops=True)
         last = schedule.get_loops(with_padding)[-1]
-        pieces = try_step(schedule.split, last, [None, DOT_PADDED_BYTES // operand.width])
-        try_step(schedule.vectorize, pieces[1] if pieces else last)
+        tiles = try_step(schedule.split, last, [None, DOT_PADDED_BYTES // operand.width])
+        try_step(schedule.vectorize, tiles[1] if tiles else last)
 
 
 def _sole_producer(schedule: Schedule, info: BlockInfo, buffer: ir.Buffer) -> BlockRV | None:

@@ -1,4 +1,4 @@
-"""A heuristic that fails is a defect of Tilewright; the program runs all the same, as it is written."""
+"""A heuristic that fails is a defect of Tilewright; the program runs all the same, unscheduled."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _inlines(schedule: Schedule, block: BlockRV, sizes: Sizes) -> bool:
 
 def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[BlockRV]) -> bool:
     """Whether a block moves elements of images of known sizes, with a constant around them, for short reductions that
-    read nothing else and do not slide along the lanes: lowering takes the condition out of what lies between the edges
+    read nothing else and do not slide along the lanes: lowering takes the condition out of what is between the edges
     (src/lower/loops/peel_edges.cc), so no copy is worth its way to memory. Along the lanes, what is between the edges
     fills no vectors."""
     body = node.body

@@ -71,8 +71,8 @@ def largest_divisor(size: int | None, most: int, fewest: int = 1) -> int | None:
 def split_vectors(schedule: Schedule, loop: LoopRV, lanes: int) -> None:
     """Vectorize a loop: whole if its extent is constant, else a few vectors at a time."""
     if constant(schedule.get(loop).extent) is None:
-        pieces = try_step(schedule.split, loop, [None, 4 * lanes])
-        loop = pieces[1] if pieces else loop
+        tiles = try_step(schedule.split, loop, [None, 4 * lanes])
+        loop = tiles[1] if tiles else loop
     try_step(schedule.vectorize, loop)
 
 

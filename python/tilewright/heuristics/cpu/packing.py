@@ -98,22 +98,22 @@ def copy_in_vectors(match: Match, tile: RegisterTile, copied: int, packed: Block
     rows = [loop for loop in own if loop is not columns]
     if rows and read.strides[tile.axis] == 1 and _exceeds_l2(info, read, match.target):
         _prefetch_source(schedule, packed, rows[-1], columns, read.width)
-    pieces = try_step(schedule.split, columns, [None, tile.lanes])
-    if pieces and read.strides[tile.axis] != 1:
-        _transpose_squares(schedule, rows, pieces)
-    try_step(schedule.vectorize, pieces[1] if pieces else columns)
+    tiles = try_step(schedule.split, columns, [None, tile.lanes])
+    if tiles and read.strides[tile.axis] != 1:
+        _transpose_squares(schedule, rows, tiles)
+    try_step(schedule.vectorize, tiles[1] if tiles else columns)
 
 
-def _transpose_squares(schedule: Schedule, rows: list[LoopRV], pieces: list[LoopRV]) -> None:
-    """Take all of a line while it is near, and so many steps along the rows at a time that the part of the copy stays
+def _transpose_squares(schedule: Schedule, rows: list[LoopRV], tiles: list[LoopRV]) -> None:
+    """Read whole cache lines, and block the rows so that the part of the copy stays
     near until its lines are complete."""
     extent = constant(schedule.get(rows[-1]).extent) if rows else None
     steps = largest_divisor(extent, MOST_TRANSPOSED_STEPS, FEWEST_TRANSPOSED_STEPS)
     if steps is None or extent == steps:
-        schedule.reorder(pieces[0], *rows, pieces[1])
+        schedule.reorder(tiles[0], *rows, tiles[1])
         return
     outer, inner = schedule.split(rows[-1], [None, steps])
-    schedule.reorder(*rows[:-1], outer, pieces[0], inner, pieces[1])
+    schedule.reorder(*rows[:-1], outer, tiles[0], inner, tiles[1])
 
 
 def prefetch_rows(match: Match, tile: RegisterTile, steps: LoopRV) -> None:
@@ -141,7 +141,7 @@ def _exceeds_l2(info: BlockInfo, read: Operand, target: _core.Target) -> bool:
 
 
 def _prefetch_source(schedule: Schedule, packed: BlockRV, rows: LoopRV, row: LoopRV, width: int) -> None:
-    """Prefetch the next rows of the source: the hardware prefetcher follows lines, and not short pieces far apart."""
+    """Prefetch the next rows of the source: the hardware follows lines, and not short parts of rows far apart."""
     count, columns = constant(schedule.get(rows).extent), constant(schedule.get(row).extent)
     if count is None or columns is None:
         return

@@ -52,7 +52,7 @@ ACCUMULATORS_BETTER, ESTIMATES_CLOSE = 1.15, 2.0
 PARALLEL_MULTIPLY_ADDS = 1 << 19
 #: uses up to which padded elements are made where they are used
 PADDING_USES = 16
-#: tiles side by side from which on those at the boundary get code of their own
+#: number of adjacent tiles from which on those at the boundary get code of their own
 PARTITIONED_TILES = 8
 #: vectors of a result row up to which a matrix-vector product keeps it in registers
 GEMV_VECTORS = 8
@@ -182,7 +182,7 @@ PREFETCHED_POSITIONS = 16
 
 #: cycles of a vector up to which computing it again is cheaper than storing it and loading it from L2
 INLINED_CYCLES = 4.0
-#: ratio of estimated times up to which a heuristic schedule is taken although the program as written seems faster
+#: ratio of estimated times up to which a heuristic schedule is taken although the unscheduled program seems faster
 ESTIMATE_TOLERANCE = 2.0
 #: size of an axis of which nothing is known
 TYPICAL_EXTENT = 512

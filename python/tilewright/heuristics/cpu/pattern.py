@@ -63,7 +63,7 @@ class Rewrite:
 
     Attributes:
         name: of the rewrite.
-        requires: likewise.
+        requires: what has to hold as well.
         build: applies primitives, and returns what the block that goes on through the table does: the same object
             where nothing changed.
     """

@@ -110,8 +110,8 @@ def _tiled(info: BlockInfo) -> list[int]:
 
 
 def _may_cut(info: BlockInfo, interleaved: bool, axis: int, size: int) -> bool:
-    """Whether a tile of so many steps may have a tail: not if others lie between `interleaved` results, since what a
-    part of a tile leaves there is not proved; nor at the end of a part of an axis."""
+    """Whether a tile of so many steps may have a tail: not if others are stored between `interleaved` results, since
+    what a part of a tile leaves there is not proved; nor at the end of a part of an axis."""
     whole = (not interleaved or info.store.strides[axis] == 1) and not info.axes[axis].is_part
     return whole or info.divides(size, axis)
 

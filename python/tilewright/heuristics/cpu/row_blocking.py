@@ -1,4 +1,4 @@
-"""Row blocking of chained products (attention): intermediate results are made, and used, for some rows at a time."""
+"""Row blocking of chained products (attention): a block of rows of each intermediate is computed and used at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skinny GEMM: few rows times a matrix that exceeds L2. Each row of the matrix is read contiguously while it passes,
+"""Skinny GEMM: a matrix of a few rows times one that exceeds L2. Each row of the large one is read contiguously, for
 some steps of the reduction at a time, and accumulators are added to the results.
 
     for k_0, j_0:                           k_0: parts of the reduction, of 64 to 128 steps
@@ -79,7 +79,7 @@ def schedule_skinny_gemm(match: Match) -> bool:
     if copies:
         _copy_panel(match, matrix, tile, sums, column)
     elif info.bytes_read(matrix) > L3_SHARE_BYTES and tile.columns * width >= SKINNY_PREFETCH_BYTES:
-        # The hardware does not prefetch pieces of rows that are far apart; short ones are too many to prefetch.
+        # The hardware does not prefetch parts of rows that are far apart; short ones are too many to prefetch.
         try_step(schedule.prefetch_at, column, sums, number_of_read(schedule, sums, matrix.buffer), 1)
     for block in (info.block, begin):
         vectorize_last(schedule, schedule.get_loops(block)[len(outer) + 3 :])
@@ -99,9 +99,9 @@ def _copy_panel(match: Match, matrix: Operand, tile: RegisterTile, sums: BlockRV
     schedule = match.schedule
     panel = copy_operand(schedule, sums, matrix.buffer)
     schedule.compute_at(panel, column)
-    pieces = schedule.split(schedule.get_loops(panel)[-1], [None, tile.lanes])
-    schedule.vectorize(pieces[1])
-    schedule.unroll(pieces[0])
+    vectors, lanes = schedule.split(schedule.get_loops(panel)[-1], [None, tile.lanes])
+    schedule.vectorize(lanes)
+    schedule.unroll(vectors)
 
 
 def _steps(info: BlockInfo, best: int) -> int | None:
@@ -114,7 +114,7 @@ def _steps(info: BlockInfo, best: int) -> int | None:
 
 
 def _tile(match: Match, vectors: int | None = None) -> RegisterTile | None:
-    """Return the best tile, of so many vectors, if the product is one of few rows with a large matrix."""
+    """Return the best tile, of so many vectors, if the product is a skinny GEMM with a large matrix."""
     info, target = match.info, match.target
     even = [
         tile

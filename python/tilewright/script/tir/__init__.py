@@ -56,7 +56,7 @@ _HIDDEN = {
 
 for _module in (_frames, _intrinsics):
     globals().update({k: v for k, v in vars(_module).items() if not k.startswith("_") and k not in _HIDDEN})
-# The table's functions give way to those written by hand, which know their arguments by name.
+# The table's functions give way to those that Python defines, which know their arguments by name.
 globals().update({k: v for k, v in _intrinsics.INTRINSICS.items() if k not in vars(_intrinsics)})
 globals().update(_intrinsics.OPERATORS)
 globals().update(_DTYPES)

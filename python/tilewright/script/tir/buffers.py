@@ -33,7 +33,7 @@ class _BufferNamespace:
             shape: the extents, expressions too; or a buffer.
             dtype: of an element.
             data: the pointer to its memory; by default a new variable.
-            strides: elements between neighbors of each dimension; left out, rows lie together.
+            strides: elements between neighbors of each dimension; omitted, the buffer is contiguous.
             elem_offset: elements in front of the first one.
             scope: which memory: global, local, shared, ...
             align: bytes of which the address of the first element is a multiple.

@@ -267,8 +267,8 @@ def comm_reducer(
         init: what to start from, instead of the identity (of `max` and `min` the least and the largest finite number:
             where all values of floats are infinite, start from te.infinity, or its negative).
     """
-    told: Callable[..., Any] = explained(reduce)
-    return told
+    checked: Callable[..., Any] = explained(reduce)
+    return checked
 
 
 sum = comm_reducer(lambda x, y: x + y, lambda dtype: _core.const(0, dtype), "sum")

@@ -58,7 +58,7 @@ def prefetch(buffer: Any, bounds: Any = None) -> None:
 
 
 def assume_buffer_domain(buffer: Any, domain: Sequence[Any], *, order: str = "", segments: Any = None) -> None:
-    """Declare that every value of a buffer lies in a range. Analyses believe it, and the interpreter checks it.
+    """Declare that every value of a buffer is in a range. Analyses believe it, and the interpreter checks it.
 
     The declaration holds for the whole block (for a function outside of blocks: for all of it), which must not write
     the buffer.
@@ -77,7 +77,7 @@ def assume_buffer_domain(buffer: Any, domain: Sequence[Any], *, order: str = "",
 
 
 def serial(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None) -> Any:
-    """A loop from `start` (0 when left out) up to, not including, `stop`.
+    """A loop from `start` (0 when omitted) up to, not including, `stop`.
 
     Args:
         start, stop: the range; with one argument, it is the end.
@@ -148,7 +148,7 @@ def _regions(what: str, regions: Sequence[Any]) -> list[Any]:
 
 
 def reads(*regions: Any) -> None:
-    """The regions that the block reads; left out, they are computed from its body.
+    """The regions that the block reads; omitted, they are computed from its body.
 
     Args:
         *regions: elements and slices of buffers, ``A[i, 0:4]``, or lists of them.
@@ -157,7 +157,7 @@ def reads(*regions: Any) -> None:
 
 
 def writes(*regions: Any) -> None:
-    """The regions that the block writes; left out, they are computed from its body.
+    """The regions that the block writes; omitted, they are computed from its body.
 
     Args:
         *regions: elements and slices of buffers, ``A[i, 0:4]``, or lists of them.
@@ -185,7 +185,7 @@ def match_buffer(
         shape: the extents, expressions too; of a region, by default its own.
         dtype: of an element; by default that of the region, or float32.
         data: the pointer to its memory; by default a new variable.
-        strides: elements between neighbors of each dimension; left out, rows lie together.
+        strides: elements between neighbors of each dimension; omitted, the buffer is contiguous.
         elem_offset: elements in front of the first one.
         scope: which memory: global, local, shared, ...
         align: bytes of which the address of the first element is a multiple.

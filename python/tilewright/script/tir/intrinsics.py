@@ -782,7 +782,7 @@ def target(config: Any, host: Any = None) -> Any:
 
     Args:
         config: the target as text, or as a dictionary.
-        host: likewise, the target of the code around.
+        host: the target of the code around, as text or as a dictionary.
 
     Returns:
         The target.

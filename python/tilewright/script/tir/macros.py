@@ -1,4 +1,4 @@
-"""Macros: pieces of scripts that are parsed again wherever they are called."""
+"""Macros: parts of scripts that are parsed again wherever they are called."""
 
 from __future__ import annotations
 
