@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/regions.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
 
@@ -232,12 +233,6 @@ Ref<BufferRegion> in_source(const Ref<BufferRegion>& region, const Ref<BufferReg
   return make<BufferRegion>({source->buffer, std::move(moved)});
 }
 
-Ref<BufferRegion> whole(const Ref<Buffer>& buffer) {
-  std::vector<Ref<Range>> region;
-  for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
-  return make<BufferRegion>({buffer, std::move(region)});
-}
-
 }  // namespace
 
 Ref<BufferRegion> behind_views(Ref<BufferRegion> region, const Views& views) {
@@ -299,7 +294,7 @@ Ref<BufferRegion> Access::region() const {
       break;
     case Form::kAddress:
     case Form::kPointer:
-      touched = whole(named);
+      touched = whole_region(named);
       break;
   }
   return behind_views(std::move(touched), *views);

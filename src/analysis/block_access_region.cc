@@ -8,6 +8,7 @@
 #include "arith/analyzer.h"
 #include "arith/linear.h"
 #include "ir/build.h"
+#include "ir/regions.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 
@@ -247,9 +248,7 @@ std::vector<Ref<BufferRegion>> init_writes(const Block& block) {
       region = *own;
       continue;
     }
-    std::vector<Ref<Range>> whole;
-    for (const Expr& extent : region->buffer->shape) whole.push_back(range_of(extent));
-    region = make<BufferRegion>({region->buffer, std::move(whole)});
+    region = whole_region(region->buffer);
   }
   return result;
 }

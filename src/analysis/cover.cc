@@ -24,15 +24,22 @@
 
 namespace tilewright::analysis {
 
-bool is_unconditional(const Tree& tree, int from, int block) {
+namespace {
+
+/// Nothing but loops, and what changes no control flow, stands between; or conditions too.
+bool only_loops_between(const Tree& tree, int from, int block, bool or_conditions) {
   for (int at = tree[block].parent; at != from; at = tree[at].parent) {
-    Kind kind = tree[at].node->kind;
+    const Kind kind = tree[at].node->kind;
     bool known =
         kind == Kind::kFor || kind == Kind::kSeqStmt || kind == Kind::kAllocateConst || kind == Kind::kDeclBuffer;
-    if (!known) return false;
+    if (!known && !(or_conditions && kind == Kind::kIfThenElse)) return false;
   }
   return true;
 }
+
+}  // namespace
+
+bool is_unconditional(const Tree& tree, int from, int block) { return only_loops_between(tree, from, block, false); }
 
 std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int block) {
   if (!is_unconditional(tree, from, block)) return std::nullopt;
@@ -335,17 +342,6 @@ std::optional<Obstacle> why_not_isolated(const Tree& tree, int block) {
   return std::nullopt;
 }
 
-/// A condition around the block only takes iterations away.
-bool only_conditions_between(const Tree& tree, int from, int block) {
-  for (int at = tree[block].parent; at != from; at = tree[at].parent) {
-    Kind kind = tree[at].node->kind;
-    bool known = kind == Kind::kFor || kind == Kind::kSeqStmt || kind == Kind::kIfThenElse ||
-                 kind == Kind::kAllocateConst || kind == Kind::kDeclBuffer;
-    if (!known) return false;
-  }
-  return true;
-}
-
 /// A block with the loops between it and what it has in common with another one.
 struct Side {
   Side(const BlockRealize& realize, std::vector<int> around) : given(&realize), loops(std::move(around)) {}
@@ -546,7 +542,7 @@ std::optional<Obstacle> why_not_reached(const Tree& tree, int producer, int cons
   int lca = tree.common_ancestor(positions);
   auto writer_loops = loops_between(tree, lca, producer);
   if (!writer_loops) return Obstacle{quoted(tree.block_at(producer)) + " runs on a condition", both()};
-  if (!only_conditions_between(tree, lca, consumer)) {
+  if (!only_loops_between(tree, lca, consumer, /*or_conditions=*/true)) {
     return Obstacle{quoted(tree.block_at(consumer)) + " stands below a statement that defines variables", both()};
   }
   for (int at : {producer, consumer}) {

@@ -5,6 +5,7 @@
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/numeric.h"
+#include "ir/regions.h"
 #include "ir/substitute.h"
 
 namespace tilewright::analysis {
@@ -157,9 +158,7 @@ std::optional<arith::Box> surely_reached(const arith::Region& region, const arit
   // A loop without iterations reaches nothing; only where it moves the region does that show in it.
   for (const auto& [v, domain] : inputs) {
     if (const_int(domain->extent).value_or(1) > 0) continue;
-    bool shows = std::any_of(region.begin(), region.end(),
-                             [&v = v](const Ref<Range>& r) { return uses_var(r->min, v) || uses_var(r->extent, v); });
-    if (!shows) return std::nullopt;
+    if (!uses_var(region, v)) return std::nullopt;
   }
   if (is_true(predicate)) {
     if (auto box = arith::plain_box(region, inputs)) return box;

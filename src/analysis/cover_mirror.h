@@ -5,6 +5,7 @@
 //   for y in range(3): .. = B[f(o) + y]     where f(o) + y < m: what y reads, x = y has written
 #pragma once
 
+#include "arith/int_set.h"
 #include "arith/iter_map.h"
 #include "ir/stmt.h"
 

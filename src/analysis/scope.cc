@@ -51,36 +51,6 @@ std::span<const Stmt> parts_of(const Stmt& body) {
 
 }  // namespace
 
-const NodeBase* bare_statement_in(const Stmt& stmt) {
-  if (stmt.is<BlockRealize>()) return nullptr;
-  const For* outer = stmt.as<For>();
-  if (outer && stmt.depth() <= kInlineDepth && is_plain(outer->min) && is_plain(outer->extent)) {
-    return bare_statement_in(outer->body);
-  }
-  if (const SeqStmt* sequence = stmt.as<SeqStmt>(); sequence && stmt.depth() <= kInlineDepth) {
-    for (const Stmt& each : sequence->seq) {
-      if (const NodeBase* found = bare_statement_in(each)) return found;
-    }
-    return nullptr;
-  }
-  const NodeBase* found = nullptr;
-  auto bare = [&](const NodeRef& node) {
-    if (!found) found = node.get();
-  };
-  visit(
-      stmt, [](const Ref<BlockRealize>&, Visitor&) {}, [&](const Ref<BufferStore>& store, Visitor&) { bare(store); },
-      [&](const Ref<BufferLoad>& load, Visitor&) { bare(load); },
-      [&](const Ref<Evaluate>& evaluate, Visitor&) {
-        if (!evaluate->value.is<IntImm>()) bare(evaluate);
-      },
-      [&](const Ref<Prefetch>& prefetch, Visitor&) { bare(prefetch); },
-      [&](const Ref<While>& loop, Visitor& walk) {
-        bare(loop);
-        walk.descend(loop);
-      });
-  return found;
-}
-
 namespace {
 
 /// The first statement outside of blocks, without loop bounds that read buffers of which `is_written` is false.
@@ -111,6 +81,21 @@ const NodeBase* find_unsettled(const Stmt& stmt, F&& is_written) {
 }
 
 }  // namespace
+
+const NodeBase* bare_statement_in(const Stmt& stmt) {
+  if (stmt.is<BlockRealize>()) return nullptr;
+  const For* outer = stmt.as<For>();
+  if (outer && stmt.depth() <= kInlineDepth && is_plain(outer->min) && is_plain(outer->extent)) {
+    return bare_statement_in(outer->body);
+  }
+  if (const SeqStmt* sequence = stmt.as<SeqStmt>(); sequence && stmt.depth() <= kInlineDepth) {
+    for (const Stmt& each : sequence->seq) {
+      if (const NodeBase* found = bare_statement_in(each)) return found;
+    }
+    return nullptr;
+  }
+  return find_unsettled(stmt, [](const Ref<Buffer>&) { return true; });
+}
 
 const NodeBase* unsettled_statement(const Block& block) {
   const Scope& scope = Scope::of(block);

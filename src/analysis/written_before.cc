@@ -7,6 +7,7 @@
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/regions.h"
 #include "ir/structural.h"
 
 namespace tilewright::analysis {
@@ -14,11 +15,6 @@ namespace {
 
 /// Writes that are remembered of a program; more are those of unrolled loops.
 constexpr size_t kWrites = 64;
-
-bool uses(const arith::Region& region, const Ref<Var>& v) {
-  return std::any_of(region.begin(), region.end(),
-                     [&](const Ref<Range>& r) { return uses_var(r->min, v) || uses_var(r->extent, v); });
-}
 
 /// What is nested inside of what write and read have in common.
 template <class Around>
@@ -49,7 +45,7 @@ class Inside {
     arith::IterDomains loops;
     for (size_t i = from_; i < around_.size(); ++i) {
       const auto& each = around_[i];
-      if (each.domain.defined() && !each.binding.defined() && uses(region, each.var)) {
+      if (each.domain.defined() && !each.binding.defined() && uses_var(region, each.var)) {
         loops.emplace_back(each.var, range(resolved(each.domain->min), resolved(each.domain->extent)));
       }
     }
@@ -126,11 +122,7 @@ WrittenBefore::Part WrittenBefore::part(const Ref<Buffer>& buffer, const std::ve
   return part;
 }
 
-WrittenBefore::Part WrittenBefore::all_of(const Ref<Buffer>& buffer) {
-  Part part{buffer, {}};
-  for (const Expr& extent : buffer->shape) part.region.push_back(range_of(extent));
-  return part;
-}
+WrittenBefore::Part WrittenBefore::all_of(const Ref<Buffer>& buffer) { return {buffer, whole_region(buffer->shape)}; }
 
 Expr WrittenBefore::extent_of(const Expr& v) const {
   auto is_v = [&](const Surrounding& each) {
@@ -154,10 +146,10 @@ bool WrittenBefore::reaches_all(const Part& part) const {
   if (is_plain) return true;
   arith::IterDomains inputs;
   for (const Surrounding& each : around_) {
-    if (each.domain.defined() && uses(part.region, each.var)) inputs.emplace_back(each.var, each.domain);
+    if (each.domain.defined() && uses_var(part.region, each.var)) inputs.emplace_back(each.var, each.domain);
   }
   for (const Surrounding& each : around_) {
-    auto is_bound = [&](const auto& input) { return uses({input.second}, each.var); };
+    auto is_bound = [&](const auto& input) { return uses_var(std::vector{input.second}, each.var); };
     if (std::any_of(inputs.begin(), inputs.end(), is_bound)) return false;
   }
   arith::Analyzer analyzer;
@@ -185,7 +177,7 @@ bool WrittenBefore::has(const Write& write, const Part& part) const {
   if (!writer.is_sure()) return false;
   const arith::Region written = writer.resolved(write.part.region);
   const bool moves = std::any_of(around_.begin(), around_.begin() + static_cast<std::ptrdiff_t>(shared),
-                                 [&](const Surrounding& each) { return uses(written, each.var); });
+                                 [&](const Surrounding& each) { return uses_var(written, each.var); });
   if (!moves && write.reaches_all) return true;
   const arith::Region needed = reader.resolved(part.region);
   const arith::IterDomains writing = writer.loops_of(written);

@@ -60,15 +60,22 @@ ConstIntBound operator-(const ConstIntBound& a) { return {negate_end(a.max_value
 ConstIntBound operator-(const ConstIntBound& a, const ConstIntBound& b) { return a + -b; }
 ConstIntBound operator*(const ConstIntBound& a, const ConstIntBound& b) { return corners(a, b, mul_ends); }
 
-ConstIntBound floor_div(const ConstIntBound& a, const ConstIntBound& b) {
-  ConstIntBound divisor = b;
+namespace {
+
+/// Quotients by divisors of one sign, those of both signs put together; nothing is divided by 0.
+template <class Divide>
+ConstIntBound by_sign(ConstIntBound divisor, Divide&& divide) {
   if (divisor.min_value == 0) divisor.min_value = 1;
   if (divisor.max_value == 0) divisor.max_value = -1;
   if (divisor.is_empty()) return ConstIntBound::everything();
-  if (divisor.min_value < 0 && divisor.max_value > 0) {
-    return unite(floor_div(a, {divisor.min_value, -1}), floor_div(a, {1, divisor.max_value}));
-  }
-  return corners(a, divisor, div_ends);
+  if (divisor.min_value >= 0 || divisor.max_value <= 0) return divide(divisor);
+  return unite(divide({divisor.min_value, -1}), divide({1, divisor.max_value}));
+}
+
+}  // namespace
+
+ConstIntBound floor_div(const ConstIntBound& a, const ConstIntBound& b) {
+  return by_sign(b, [&](const ConstIntBound& divisor) { return corners(a, divisor, div_ends); });
 }
 
 ConstIntBound floor_mod(const ConstIntBound& a, const ConstIntBound& b) {
@@ -94,18 +101,11 @@ ConstIntBound trunc_div(const ConstIntBound& a, const ConstIntBound& b) {
   if (a.min_value < 0 && a.max_value > 0) {
     return unite(trunc_div({a.min_value, 0}, b), trunc_div({0, a.max_value}, b));
   }
-  ConstIntBound divisor = b;
-  if (divisor.min_value == 0) divisor.min_value = 1;
-  if (divisor.max_value == 0) divisor.max_value = -1;
-  if (divisor.is_empty()) return ConstIntBound::everything();
-  if (divisor.min_value < 0 && divisor.max_value > 0) {
-    return unite(trunc_div(a, {divisor.min_value, -1}), trunc_div(a, {1, divisor.max_value}));
-  }
-  bool negative_divisor = divisor.max_value < 0;
-  ConstIntBound magnitude_divisor = negative_divisor ? -divisor : divisor;
-  bool negative = a.min_value < 0;
-  ConstIntBound magnitude = floor_div(negative ? -a : a, magnitude_divisor);
-  return negative == negative_divisor ? magnitude : -magnitude;
+  return by_sign(b, [&](const ConstIntBound& divisor) {
+    const bool negative = a.min_value < 0, negative_divisor = divisor.max_value < 0;
+    ConstIntBound magnitude = floor_div(negative ? -a : a, negative_divisor ? -divisor : divisor);
+    return negative == negative_divisor ? magnitude : -magnitude;
+  });
 }
 
 ConstIntBound trunc_mod(const ConstIntBound& a, const ConstIntBound& b) {

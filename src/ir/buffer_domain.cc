@@ -5,18 +5,13 @@
 #include <optional>
 
 #include "ir/build.h"
+#include "ir/regions.h"
 #include "ir/traverse.h"
 
 namespace tilewright {
 namespace {
 
 constexpr std::array kOrders{ValueOrder::kNone, ValueOrder::kNondecreasing, ValueOrder::kIncreasing};
-
-Ref<BufferRegion> whole(const Ref<Buffer>& buffer) {
-  std::vector<Ref<Range>> region;
-  for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
-  return make<BufferRegion>({buffer, std::move(region)});
-}
 
 std::optional<BufferDomain> read(const NodeRef& node) {
   const List* list = node.as<List>();
@@ -79,9 +74,9 @@ std::optional<DomainFault> find_fault(const Ref<Block>& block) {
 }
 
 void declare(Annotations& annotations, const BufferDomain& domain) {
-  std::vector<NodeRef> fields{whole(domain.buffer), domain.min, domain.end,
+  std::vector<NodeRef> fields{whole_region(domain.buffer), domain.min, domain.end,
                               string_imm(std::string(order_name(domain.order)))};
-  if (domain.segments.defined()) fields.push_back(whole(domain.segments));
+  if (domain.segments.defined()) fields.push_back(whole_region(domain.segments));
   NodeRef known = annotations.get(kBufferDomains);
   List all;
   if (known.defined() && known.is<List>()) all = *known.as<List>();

@@ -322,4 +322,14 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
   return nest;
 }
 
+Plan insert_axis_copy(const Place& block, const CopyPlace& place, const AxisCache& cache, const Stmt& nest) {
+  TreeEdit edit(*block.tree);
+  place.after ? edit.insert_after(place.near, nest) : edit.insert_before(place.near, nest);
+  edit.change_block((*block.tree)[block.at].scope, [&](Block& outer) { outer.alloc_buffers.push_back(cache.cache); });
+  edit.change_realize(block.at, [&](BlockRealize& realize) {
+    realize.block = at_element(realize.block, cache.original, cache.cache, cache.new_indices);
+  });
+  return give_loops(block.func, edit.finish(), {});
+}
+
 }  // namespace tilewright::schedule

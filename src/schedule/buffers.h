@@ -1,6 +1,7 @@
 // What primitives about buffers have in common: which one is meant, and giving the program another one in its place.
 #pragma once
 
+#include "ir/traverse.h"
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {
@@ -15,5 +16,17 @@ bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer);
 /// The function with the new body; a parameter is replaced in its signature too.
 Plan with_buffer(const State& state, uint32_t func, const Ref<Buffer>& before, const Ref<Buffer>& after,
                  Ref<Block> root);
+
+/// Of rewrite(): a load or a store of `before` as one of `after`, at the indices that `moved` makes of its own.
+template <class Access, class Moved>
+Ref<Access> moved_access(const Ref<Access>& old, Rewriter& walk, const Ref<Buffer>& before, const Ref<Buffer>& after,
+                         Moved&& moved) {
+  Ref<Access> inner = walk.descend(old);
+  if (inner->buffer != before) return inner;
+  Access access = *inner;
+  access.buffer = after;
+  access.indices = moved(std::move(access.indices));
+  return make<Access>(std::move(access), old.span());
+}
 
 }  // namespace tilewright::schedule

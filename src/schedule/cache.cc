@@ -6,6 +6,7 @@
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
+#include "schedule/buffers.h"
 #include "schedule/inline.h"
 
 namespace tilewright::schedule {
@@ -314,20 +315,10 @@ Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool
   return rewrite(
       block,
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
-        Ref<BufferLoad> inner = walk.descend(old);
-        if (!reads || inner->buffer != copy.original) return inner;
-        BufferLoad moved = *inner;
-        moved.buffer = copy.cache;
-        moved.indices = shifted(std::move(moved.indices));
-        return make<BufferLoad>(std::move(moved), old.span());
+        return reads ? moved_access(old, walk, copy.original, copy.cache, shifted) : walk.descend(old);
       },
       [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
-        Ref<BufferStore> inner = walk.descend(old);
-        if (!writes || inner->buffer != copy.original) return inner;
-        BufferStore moved = *inner;
-        moved.buffer = copy.cache;
-        moved.indices = shifted(std::move(moved.indices));
-        return make<BufferStore>(std::move(moved), old.span());
+        return writes ? moved_access(old, walk, copy.original, copy.cache, shifted) : walk.descend(old);
       },
       [&](const Ref<MatchBufferRegion>& old, Rewriter& walk) -> NodeRef {
         MatchBufferRegion moved = *walk.descend(old);

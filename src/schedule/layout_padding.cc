@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/regions.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 
@@ -79,9 +80,7 @@ Stmt assumption(const PaddedLayout& layout) {
         Expr holds = eq(load(layout.after, at), layout.value_at(at));
         block.reads = {point(layout.after, at)};
         if (loads(layout.pad_value, layout.before)) {
-          BufferRegion all{layout.before, {}};
-          for (const Expr& extent : layout.before->shape) all.region.push_back(range_of(extent));
-          block.reads.push_back(make<BufferRegion>(std::move(all)));
+          block.reads.push_back(whole_region(layout.before));
         }
         block.body = make<Evaluate>(
             {call(DataType::bool_(), "tir.assume", {logical_or(logical_not(layout.padding_at(at)), holds)})});
@@ -313,9 +312,7 @@ int child_of_scope(const Tree& tree, int scope, int at) {
 
 /// Blocks around a nest that runs over all new elements write them all.
 void declare_all(TreeEdit& edit, const Tree& tree, int scope, int nest, const PaddedLayout& layout) {
-  BufferRegion all{layout.after, {}};
-  for (const Expr& extent : layout.after->shape) all.region.push_back(range_of(extent));
-  const Ref<BufferRegion> region = make<BufferRegion>(std::move(all));
+  const Ref<BufferRegion> region = whole_region(layout.after);
   for (int at = tree[nest].parent; at > scope; at = tree[at].parent) {
     if (!tree[at].is_block) continue;
     edit.change_block(at, [before = layout.before, region](Block& block) {

@@ -353,4 +353,18 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   return plan;
 }
 
+TreeEdit insert_prefetch(const AtLoop& at, const RegionBlock& frame, const Ref<Buffer>& buffer, const Expr& condition,
+                         Ref<Block>* made) {
+  Block block;
+  block.iter_vars = frame.axes;
+  block.reads = {make<BufferRegion>({buffer, frame.region})};
+  block.name_hint = buffer->name + "_prefetch";
+  block.body = make<Prefetch>({block.reads[0]});
+  *made = with_reads_of_indices(std::move(block));
+  TreeEdit edit(*at.loop.tree);
+  edit.insert_before(at.statements.front(),
+                     make<BlockRealize>({.iter_values = frame.values, .predicate = condition, .block = *made}));
+  return edit;
+}
+
 }  // namespace tilewright::schedule

@@ -45,4 +45,9 @@ struct AtCodes {
 Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& buffer, const std::string& storage_scope,
                      bool reads, const AtCodes& codes);
 
+/// The step that prefetches what a block would read, before the statements of the loop; `made` is the block of the
+/// hint.
+TreeEdit insert_prefetch(const AtLoop& at, const RegionBlock& frame, const Ref<Buffer>& buffer, const Expr& condition,
+                         Ref<Block>* made);
+
 }  // namespace tilewright::schedule

@@ -13,9 +13,11 @@
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/regions.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "schedule/edit.h"
+#include "schedule/move_hints.h"
 #include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {
@@ -556,9 +558,8 @@ bool is_safe_everywhere(const Block& block) {
   arith::Analyzer analyzer;
   for (const Ref<IterVar>& axis : block.iter_vars) analyzer.bind(axis->var, axis->dom);
   auto inside = [&](const Ref<BufferRegion>& region) {
-    arith::Box shape;
-    for (const Expr& extent : region->buffer->shape) shape.push_back(IntSet::of_range(range_of(extent)));
-    return arith::proves_subset(arith::box_of(region->region), shape, analyzer);
+    return arith::proves_subset(arith::box_of(region->region), arith::box_of(whole_region(region->buffer->shape)),
+                                analyzer);
   };
   return std::all_of(block.reads.begin(), block.reads.end(), inside) &&
          std::all_of(block.writes.begin(), block.writes.end(), inside);
@@ -572,8 +573,7 @@ bool reads_values(const Tree& tree, int at) {
     for (int writer : scope.writers(read->buffer)) {
       if (!is_true(analysis::condition_beyond_domains(*scope.children()[writer]))) return false;
     }
-    arith::Box all;
-    for (const Expr& extent : read->buffer->shape) all.push_back(IntSet::of_range(range_of(extent)));
+    const arith::Box all = arith::box_of(whole_region(read->buffer->shape));
     Expr condition = has_value(tree, tree[at].scope, at, read->buffer, {}, all);
     return condition.defined() && is_true(condition);
   });
@@ -661,8 +661,8 @@ class Nest {
   Expr predicate_;
 };
 
-}  // namespace
-
+/// The program with the block under the loop, running over `axes`. Refused: the index; that nothing is known about
+/// which instances ran before.
 Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
   const Tree& tree = *move.block.tree;
   const Block& block = move.block.block();
@@ -714,6 +714,37 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
     edit.insert_before(places[index], std::move(moved));
   }
   return edit.finish();
+}
+
+}  // namespace
+
+Result<Plan> finish_move(const Move& move, const AxisSets& axes,
+                         const std::function<Status(const Tree& after, int moved)>& also) {
+  auto inputs_incomplete = [&](const Tree& tree, int at) -> Status {
+    auto obstacle = analysis::why_inputs_incomplete(tree, at);
+    if (!obstacle) return Ok{};
+    return refuse(move.codes.inputs, *obstacle, kInputsIncomplete);
+  };
+  const Tree& tree = *move.block.tree;
+  TW_RETURN_IF_ERROR(inputs_incomplete(tree, move.block.at));
+  TW_TRY(root, relocate(move, axes));
+  const Tree& after = Tree::of(root);
+  const Block& block = move.block.block();
+  int moved = after.block(block.id.value);
+  TW_RETURN_IF_ERROR(check_order_of_steps(move, after, moved));
+  TW_RETURN_IF_ERROR(inputs_incomplete(after, moved));
+  if (also) TW_RETURN_IF_ERROR(also(after, moved));
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[move.block.at].scope));
+  for (int child : scope.consumers(scope.child(block.id.value))) {
+    int consumer = after.block(scope.children()[child]->block->id.value);
+    for (const Ref<BufferRegion>& write : block.writes) {
+      if (auto obstacle = analysis::why_not_covered(after, moved, consumer, write->buffer)) {
+        return refuse(move.codes.results, *obstacle, kResultsMissing);
+      }
+    }
+  }
+  TW_RETURN_IF_ERROR(recheck_moved(after, moved, move.codes.execution));
+  return give_loops(move.block.func, root, {});
 }
 
 }  // namespace tilewright::schedule

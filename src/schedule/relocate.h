@@ -1,6 +1,8 @@
 // Moving a block under another loop: what compute_at and reverse_compute_at have in common.
 #pragma once
 
+#include <functional>
+
 #include "analysis/scope.h"
 #include "schedule/primitive.h"
 
@@ -23,7 +25,7 @@ AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const a
 
 /// The codes of the refusals that compute_at and reverse_compute_at share.
 struct MoveCodes {
-  const char *role, *scope, *writer, *index, *instances;
+  const char *role, *scope, *writer, *index, *instances, *inputs, *results, *execution;
 };
 
 struct Move {
@@ -41,9 +43,12 @@ std::vector<int> statements_of(const Tree& tree, int loop);
 /// Which of these statements holds the position; -1 if none does.
 int statement_with(const Tree& tree, const std::vector<int>& statements, int at);
 
-/// The program with the block under the loop, running over `axes`. Refused: the index; that nothing is known about
-/// which instances ran before.
-Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes);
+/// The step that puts the block under the loop, running over `axes`. Refused: the index; that nothing is known about
+/// which instances ran before; inputs that are not complete; results that their readers would not find; loops around
+/// whose iterations would no longer be independent. `also` checks more of the new program, where the block is at
+/// `moved`, before its results are looked at.
+Result<Plan> finish_move(const Move& move, const AxisSets& axes,
+                         const std::function<Status(const Tree& after, int moved)>& also = {});
 
 /// Both in one function and scope, and the loop not around the block.
 Status check_same_scope(const Move& move);

@@ -11,6 +11,7 @@
 #include "ir/build.h"
 #include "schedule/primitives/enter_postproc.h"
 #include "script/printer.h"
+#include "script/printer_names.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -74,15 +75,6 @@ std::string python_value(const Value& value, const HandleNames& names) {
     }
   };
   return std::visit(Print{names}, value.data);
-}
-
-bool is_python_keyword(std::string_view name) {
-  static const std::unordered_set<std::string_view> words = {
-      "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
-      "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
-      "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
-      "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
-  return words.count(name) != 0;
 }
 
 bool is_empty_list(const Value& value) { return value.as<Value::List>() && value.as<Value::List>()->empty(); }
@@ -149,7 +141,7 @@ std::string HandleNames::invent(uint32_t number, char letter) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   }
   if (std::isdigit(static_cast<unsigned char>(known[0]))) known.insert(0, 1, letter);
-  if (is_python_keyword(known)) known += '_';
+  if (!script::is_identifier(known)) known += '_';
   std::string name = known;
   for (int again = 1; !taken_.insert(name).second; ++again) name = known + "_" + std::to_string(again);
   return name;

@@ -225,6 +225,7 @@ class Printer {
   void prefetch(const Prefetch& prefetch);
   void allocate(const Allocate& allocate, bool concise);
   bool allocate_buffer(const Allocate& allocate, bool concise);
+  void end_allocation(const Annotations& values);
   void allocate_const(const AllocateConst& allocate, bool concise);
   void decl_buffer(const DeclBuffer& decl, bool concise);
   void if_then_else(const IfThenElse& branch);

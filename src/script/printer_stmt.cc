@@ -436,13 +436,17 @@ void Printer::allocate(const Allocate& allocate, bool concise) {
           text(", condition=");
           expr(allocate.condition);
         }
-        if (!allocate.annotations.empty()) {
-          text(", annotations=");
-          annotations(allocate.annotations);
-        }
-        text(")");
+        end_allocation(allocate.annotations);
       },
       [&] { define(allocate.buffer_var, name, name, static_cast<int>(frames_.size()) - 1); }, allocate.body);
+}
+
+void Printer::end_allocation(const Annotations& values) {
+  if (!values.empty()) {
+    text(", annotations=");
+    annotations(values);
+  }
+  text(")");
 }
 
 void Printer::allocate_const(const AllocateConst& allocate, bool concise) {
@@ -458,11 +462,7 @@ void Printer::allocate_const(const AllocateConst& allocate, bool concise) {
         text(", [");
         exprs(allocate.extents);
         text("]");
-        if (!allocate.annotations.empty()) {
-          text(", annotations=");
-          annotations(allocate.annotations);
-        }
-        text(")");
+        end_allocation(allocate.annotations);
       },
       [&] { define(allocate.buffer_var, name, name, static_cast<int>(frames_.size()) - 1); }, allocate.body);
 }

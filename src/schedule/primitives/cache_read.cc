@@ -26,6 +26,7 @@
 #include "analysis/divisors.h"
 #include "analysis/unsettled.h"
 #include "ir/build.h"
+#include "ir/regions.h"
 #include "schedule/cache.h"
 #include "schedule/primitives/cache_read.h"
 #include "schedule/relocate.h"
@@ -81,16 +82,14 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
     return refuse("cache_read/P4", *obstacle,
                   "let a block write all of the buffer before, or cache what another block reads");
   }
-  arith::Region region;
-  for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
+  const arith::Region shape = whole_region(buffer->shape);
+  arith::Region region = shape;
   for (const Ref<BufferRegion>& read : tree.block_at(request.scope).reads) {
     if (read->buffer == buffer) region = read->region;
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, request.scope);
   const arith::Box read = arith::box_of(region);
-  arith::Region shape;
-  for (const Expr& extent : buffer->shape) shape.push_back(range_of(extent));
   const arith::Box inside = arith::intersect(read, arith::box_of(shape), analyzer);
   const bool is_nothing = std::any_of(inside.begin(), inside.end(), [](const auto& set) { return set.is_nothing; });
   if (is_nothing || analysis::has_failing_ends(read, analyzer)) {

@@ -42,7 +42,10 @@ constexpr MoveCodes kComputeAtCodes = {.role = "compute_at/P1",
                                        .scope = "compute_at/P2",
                                        .writer = "compute_at/P3",
                                        .index = "compute_at/P7",
-                                       .instances = "compute_at/P8"};
+                                       .instances = "compute_at/P8",
+                                       .inputs = "compute_at/P5",
+                                       .results = "compute_at/P6",
+                                       .execution = "compute_at/P9"};
 
 /// Nobody but blocks of the scope sees what the block writes.
 Status check_local(const Move& move, const analysis::Scope& scope, int self) {
@@ -108,7 +111,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
       for (const Ref<BufferRegion>& write : block.block().writes) {
         if (write->buffer != read->buffer) continue;
         if (auto obstacle = why_region_unknown(tree, consumer, read->buffer, true)) {
-          return refuse("compute_at/P5", *obstacle, kInputsIncomplete);
+          return refuse(kComputeAtCodes.inputs, *obstacle, kInputsIncomplete);
         }
         // What threads share, they compute for all of them.
         std::vector<int> varying = analysis::joined_loops(tree, loop.at, read->buffer);
@@ -131,25 +134,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
   for (int child : scope.producers(self)) {
     move.first = std::max(move.first, statement_with(tree, statements, position(child)) + 1);
   }
-  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at))
-    return refuse("compute_at/P5", *obstacle, kInputsIncomplete);
-
-  TW_TRY(root, relocate(move, *needed));
-  const Tree& after = Tree::of(root);
-  int moved = after.block(block.block().id.value);
-  TW_RETURN_IF_ERROR(check_order_of_steps(move, after, moved));
-  if (auto obstacle = analysis::why_inputs_incomplete(after, moved))
-    return refuse("compute_at/P5", *obstacle, kInputsIncomplete);
-  for (int child : scope.consumers(self)) {
-    int consumer = after.block(scope.children()[child]->block->id.value);
-    for (const Ref<BufferRegion>& write : block.block().writes) {
-      if (auto obstacle = analysis::why_not_covered(after, moved, consumer, write->buffer)) {
-        return refuse("compute_at/P6", *obstacle, kResultsMissing);
-      }
-    }
-  }
-  TW_RETURN_IF_ERROR(recheck_moved(after, moved, "compute_at/P9"));
-  return give_loops(block.func, root, {});
+  return finish_move(move, *needed);
 }
 
 }  // namespace tilewright::schedule

@@ -88,17 +88,9 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   }
   Expr later = loop.loop_var + constant(loop.loop_var.dtype(), prefetch.distance);
   frame.values[axis] = later;
-  Block block;
-  block.iter_vars = frame.axes;
-  block.reads = {make<BufferRegion>({buffer, frame.region})};
-  block.name_hint = buffer->name + "_prefetch";
-  block.body = make<Prefetch>({block.reads[0]});
-  Ref<Block> made = with_reads_of_indices(std::move(block));
-  TreeEdit edit(tree);
-  edit.insert_before(at.statements.front(),
-                     make<BlockRealize>({.iter_values = frame.values,
-                                         .predicate = logical_and(lt(later, loop.min + loop.extent), not_empty(frame)),
-                                         .block = made}));
+  Ref<Block> made;
+  TreeEdit edit =
+      insert_prefetch(at, frame, buffer, logical_and(lt(later, loop.min + loop.extent), not_empty(frame)), &made);
   Plan plan = give_loops(at.block.func, edit.finish(), {});
   // What selects the elements may be computed in the iterations that read them, and not ahead.
   auto obstacle = analysis::why_inputs_incomplete(Tree::of(plan.root), Tree::of(plan.root).block(made->id.value));

@@ -23,6 +23,7 @@
 
 #include "analysis/divisors.h"
 #include "ir/build.h"
+#include "ir/regions.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -64,11 +65,6 @@ Selected select_by(const arith::Region& region, const Ref<Var>& loop_var) {
   return selected;
 }
 
-bool mentions(const arith::Region& region, const Ref<Var>& v) {
-  return std::any_of(region.begin(), region.end(),
-                     [&](const Ref<Range>& r) { return uses_var(r->min, v) || uses_var(r->extent, v); });
-}
-
 /// The region lies in the buffer, and so does what the loads in it read.
 bool is_inside(const arith::Region& region, const std::vector<Expr>& shape, arith::Analyzer& analyzer) {
   auto holds = [&](const Expr& begin, const Expr& end, const Expr& extent) {
@@ -93,10 +89,7 @@ bool is_inside(const arith::Region& region, const std::vector<Expr>& shape, arit
 /// The block declares that it reads all of the buffer, where it declares to read any of it.
 void read_whole(Block& block, const Ref<Buffer>& buffer) {
   for (Ref<BufferRegion>& region : block.reads) {
-    if (region->buffer != buffer) continue;
-    std::vector<Ref<Range>> whole;
-    for (const Expr& extent : buffer->shape) whole.push_back(range_of(extent));
-    region = make<BufferRegion>({buffer, std::move(whole)});
+    if (region->buffer == buffer) region = whole_region(buffer);
   }
 }
 
@@ -128,7 +121,7 @@ Result<Plan> plan(const State& state, const PrefetchIndirect& prefetch) {
   auto steps_by_one = [&] {
     return analyzer.can_prove_equal(substitute(position, {{loop_var, loop_var + one(loop_var.dtype())}}), position + 1);
   };
-  if (!position.defined() || !selected.is_one || mentions(selected.region, loop_var) || !steps_by_one()) {
+  if (!position.defined() || !selected.is_one || uses_var(selected.region, loop_var) || !steps_by_one()) {
     return refuse("prefetch_indirect/P3",
                   describe(at.loop) +
                       " does not move through one buffer of indices, element by element, that selects "
@@ -164,15 +157,8 @@ Result<Plan> plan(const State& state, const PrefetchIndirect& prefetch) {
   }
   Expr exists = lt(later, end);
   if (!analyzer.can_prove_greater_equal(later, 0)) exists = logical_and(ge(later, zero(type)), exists);
-  Block block;
-  block.iter_vars = frame.axes;
-  block.reads = {make<BufferRegion>({buffer, frame.region})};
-  block.name_hint = buffer->name + "_prefetch";
-  block.body = make<Prefetch>({block.reads[0]});
-  Ref<Block> made = with_reads_of_indices(std::move(block));
-  TreeEdit edit(tree);
-  edit.insert_before(at.statements.front(),
-                     make<BlockRealize>({.iter_values = frame.values, .predicate = exists, .block = made}));
+  Ref<Block> made;
+  TreeEdit edit = insert_prefetch(at, frame, buffer, exists, &made);
   std::vector<Ref<Buffer>> read_beyond = selected.tables;
   read_beyond.push_back(buffer);
   for (int around = at.scope; tree[around].scope != Tree::kNone; around = tree[around].scope) {

@@ -97,13 +97,7 @@ Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
   Ref<Block> made;
   TW_TRY(nest, axis_copy_nest(block, outside, axes, true, "reindex_cache_read/P7", &made));
 
-  TreeEdit edit(tree);
-  edit.insert_before(place.near, nest);
-  edit.change_block(scope, [&](Block& outer) { outer.alloc_buffers.push_back(axes.cache); });
-  edit.change_realize(block.at, [&](BlockRealize& realize) {
-    realize.block = at_element(realize.block, buffer, axes.cache, axes.new_indices);
-  });
-  Plan plan = give_loops(block.func, edit.finish(), {});
+  Plan plan = insert_axis_copy(block, place, axes, nest);
   const Tree& after = Tree::of(plan.root);
   int copier = after.block(made->id.value);
   // The block's own condition may ask for data, which have to be there by then.

@@ -114,13 +114,7 @@ Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
         {block.node()}, "take this step before the loops around the block are changed");
   }
 
-  TreeEdit edit(tree);
-  place.after ? edit.insert_after(place.near, nest) : edit.insert_before(place.near, nest);
-  edit.change_block(scope, [&](Block& outer) { outer.alloc_buffers.push_back(axes.cache); });
-  edit.change_realize(block.at, [&](BlockRealize& realize) {
-    realize.block = at_element(realize.block, buffer, axes.cache, axes.new_indices);
-  });
-  Plan plan = give_loops(block.func, edit.finish(), {});
+  Plan plan = insert_axis_copy(block, place, axes, nest);
   const Tree& after = Tree::of(plan.root);
   for (uint64_t id : {made->id.value, block.block().id.value}) {
     TW_RETURN_IF_ERROR(recheck_execution(after, after.block(id), "reindex_cache_write/P6"));

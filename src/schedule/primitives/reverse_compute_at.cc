@@ -29,7 +29,6 @@
 #include "ir/build.h"
 #include "ir/conjunction.h"
 #include "ir/substitute.h"
-#include "schedule/move_hints.h"
 #include "schedule/primitives/reverse_compute_at.h"
 #include "schedule/primitives/reverse_compute_inline.h"
 #include "schedule/relocate.h"
@@ -40,7 +39,10 @@ constexpr MoveCodes kReverseComputeAtCodes = {.role = "reverse_compute_at/P1",
                                               .scope = "reverse_compute_at/P2",
                                               .writer = "reverse_compute_at/P3",
                                               .index = "reverse_compute_at/P7",
-                                              .instances = "reverse_compute_at/P8"};
+                                              .instances = "reverse_compute_at/P8",
+                                              .inputs = "reverse_compute_at/P5",
+                                              .results = "reverse_compute_at/P6",
+                                              .execution = "reverse_compute_at/P9"};
 
 /// What of a condition speaks of these loops alone, as that of a split whose factors do not divide. What speaks of
 /// outer loops, too, cuts off a last tile, which the block that is moved does by itself.
@@ -110,30 +112,12 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
     int statement = statement_with(tree, statements, position(child));
     if (statement >= 0) move.last = std::min(move.last, statement);
   }
-  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at))
-    return refuse("reverse_compute_at/P5", *obstacle, kInputsIncomplete);
-
-  TW_TRY(root, relocate(move, *possible));
-  const Tree& after = Tree::of(root);
-  int moved = after.block(block.block().id.value);
-  TW_RETURN_IF_ERROR(check_order_of_steps(move, after, moved));
-  if (auto obstacle = analysis::why_inputs_incomplete(after, moved)) {
-    return refuse("reverse_compute_at/P5", *obstacle, kInputsIncomplete);
-  }
-  if (auto obstacle = analysis::why_irregular_reduction(after, after[moved].scope, moved)) {
-    return refuse("reverse_compute_at/P6", *obstacle, "take a loop further out, around all its reduction");
-  }
-  TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, moved, "reverse_compute_at/P6"));
-  for (int child : scope.consumers(self)) {
-    int consumer = after.block(scope.children()[child]->block->id.value);
-    for (const Ref<BufferRegion>& write : block.block().writes) {
-      if (auto obstacle = analysis::why_not_covered(after, moved, consumer, write->buffer)) {
-        return refuse("reverse_compute_at/P6", *obstacle, kResultsMissing);
-      }
+  return finish_move(move, *possible, [&](const Tree& after, int moved) -> Status {
+    if (auto obstacle = analysis::why_irregular_reduction(after, after[moved].scope, moved)) {
+      return refuse(kReverseComputeAtCodes.results, *obstacle, "take a loop further out, around all its reduction");
     }
-  }
-  TW_RETURN_IF_ERROR(recheck_moved(after, moved, "reverse_compute_at/P9"));
-  return give_loops(block.func, root, {});
+    return check_same_outputs(tree, block.at, after, moved, kReverseComputeAtCodes.results);
+  });
 }
 
 }  // namespace tilewright::schedule

@@ -47,6 +47,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "schedule/buffers.h"
 #include "schedule/cache.h"
 #include "schedule/primitives/rolling_buffer.h"
 
@@ -349,6 +350,12 @@ void update_regions(Block& block, const Ref<Buffer>& before, const Ref<Buffer>& 
   update(block.writes, found.writes);
 }
 
+void allocate_instead(Block& block, const Ref<Buffer>& before, const Ref<Buffer>& now) {
+  for (Def<Buffer>& own : block.alloc_buffers) {
+    if (own == before) own = now;
+  }
+}
+
 bool touches(const Block& block, const Ref<Buffer>& buffer) {
   auto is_of = [&](const Ref<BufferRegion>& region) { return region->buffer == buffer; };
   return std::any_of(block.reads.begin(), block.reads.end(), is_of) ||
@@ -386,14 +393,10 @@ Ref<Block> rolled(const Roll& roll, const Ref<Block>& root) {
   return rewrite(
       root,
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
-        Ref<BufferLoad> inner = walk.descend(old);
-        if (inner->buffer != roll.buffer) return inner;
-        return make<BufferLoad>({buffer, moved(inner->indices), inner->predicate}, old.span());
+        return moved_access(old, walk, roll.buffer, buffer, moved);
       },
       [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
-        Ref<BufferStore> inner = walk.descend(old);
-        if (inner->buffer != roll.buffer) return inner;
-        return make<BufferStore>({buffer, inner->value, moved(inner->indices), inner->predicate}, old.span());
+        return moved_access(old, walk, roll.buffer, buffer, moved);
       },
       [&](const Ref<BlockRealize>& old, Rewriter& walk) -> Stmt {
         BlockRealize realize = *walk.descend(old);
@@ -405,11 +408,7 @@ Ref<Block> rolled(const Roll& roll, const Ref<Block>& root) {
       },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         Block block = *walk.descend(old);
-        if (block.id.value == scope) {
-          for (Def<Buffer>& own : block.alloc_buffers) {
-            if (own == roll.buffer) own = buffer;
-          }
-        }
+        if (block.id.value == scope) allocate_instead(block, roll.buffer, buffer);
         if (!touches(block, roll.buffer)) return make<Block>(std::move(block), old.span());
         return ordered(std::move(block), roll, buffer, old.span());
       });
@@ -489,14 +488,10 @@ Ref<Block> undo(const Ref<Block>& root, uint64_t scope, const Undone& undone) {
   return rewrite(
       root,
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
-        Ref<BufferLoad> inner = walk.descend(old);
-        if (inner->buffer != undone.buffer) return inner;
-        return make<BufferLoad>({undone.whole, moved(inner->indices), inner->predicate}, old.span());
+        return moved_access(old, walk, undone.buffer, undone.whole, moved);
       },
       [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
-        Ref<BufferStore> inner = walk.descend(old);
-        if (inner->buffer != undone.buffer) return inner;
-        return make<BufferStore>({undone.whole, inner->value, moved(inner->indices), inner->predicate}, old.span());
+        return moved_access(old, walk, undone.buffer, undone.whole, moved);
       },
       [&](const Ref<BlockRealize>& old, Rewriter& walk) -> Stmt {
         BlockRealize realize = *walk.descend(old);
@@ -505,11 +500,7 @@ Ref<Block> undo(const Ref<Block>& root, uint64_t scope, const Undone& undone) {
       },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         Block block = *walk.descend(old);
-        if (block.id.value == scope) {
-          for (Def<Buffer>& own : block.alloc_buffers) {
-            if (own == undone.buffer) own = undone.whole;
-          }
-        }
+        if (block.id.value == scope) allocate_instead(block, undone.buffer, undone.whole);
         if (!touches(block, undone.buffer)) return make<Block>(std::move(block), old.span());
         for (Ref<IterVar>& own : block.iter_vars) {
           if (own->iter_type != IterType::kOpaque) continue;

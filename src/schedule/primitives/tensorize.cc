@@ -24,6 +24,7 @@
 #include "analysis/block_facts.h"
 #include "arith/int_set.h"
 #include "ir/build.h"
+#include "ir/regions.h"
 #include "ir/substitute.h"
 #include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
@@ -134,10 +135,9 @@ class Replacement {
 
   /// The intrinsic touches all of a part, also where the block has a condition on what it reads.
   Status check_within(const Argument& argument, bool read, const Block& block) {
-    arith::Region whole;
-    for (const Expr& extent : argument.region->buffer->shape) whole.push_back(range_of(extent));
+    const arith::Box whole = arith::box_of(whole_region(argument.region->buffer->shape));
     arith::Box part = arith::box_of(argument.region->region);
-    if (!arith::proves_subset(part, arith::box_of(whole), analyzer_)) {
+    if (!arith::proves_subset(part, whole, analyzer_)) {
       return refuse("tensorize/P4",
                     "the intrinsic touches " + analysis::brief(argument.region) +
                         ", which is not known to be inside of '" + argument.region->buffer->name + "'",

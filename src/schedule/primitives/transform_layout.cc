@@ -22,6 +22,7 @@
 #include "arith/index_map.h"
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/regions.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -48,7 +49,7 @@ struct Layout {
     BufferRegion moved{after, arith::map_region(*map, old.region, analyzer)};
     if (moved.region.empty() && !old.region.empty()) {
       if (!may_be_larger) return {};
-      for (const Expr& extent : after->shape) moved.region.push_back(range_of(extent));
+      moved.region = whole_region(after->shape);
     }
     return make<BufferRegion>(std::move(moved));
   }
@@ -102,6 +103,7 @@ Rewritten rewrite_accesses(const Ref<Block>& root, const Layout& layout) {
     if (!moved.defined()) result.no_box = old;
     return moved.defined() ? moved : old;
   };
+  auto indices = [&](const std::vector<Expr>& old) { return layout.indices(old, analyzer); };
   result.root = rewrite(
       root,
       [&](const Ref<For>& loop, Rewriter& walk) -> Stmt {
@@ -109,20 +111,10 @@ Rewritten rewrite_accesses(const Ref<Block>& root, const Layout& layout) {
         return walk.descend(loop);
       },
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
-        Ref<BufferLoad> inner = walk.descend(old);
-        if (inner->buffer != layout.before) return inner;
-        BufferLoad moved = *inner;
-        moved.buffer = layout.after;
-        moved.indices = layout.indices(moved.indices, analyzer);
-        return make<BufferLoad>(std::move(moved), old.span());
+        return moved_access(old, walk, layout.before, layout.after, indices);
       },
       [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
-        Ref<BufferStore> inner = walk.descend(old);
-        if (inner->buffer != layout.before) return inner;
-        BufferStore moved = *inner;
-        moved.buffer = layout.after;
-        moved.indices = layout.indices(moved.indices, analyzer);
-        return make<BufferStore>(std::move(moved), old.span());
+        return moved_access(old, walk, layout.before, layout.after, indices);
       },
       [&](const Ref<MatchBufferRegion>& old, Rewriter& walk) -> NodeRef {
         MatchBufferRegion moved = *walk.descend(old);

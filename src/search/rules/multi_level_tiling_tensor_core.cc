@@ -457,42 +457,41 @@ Result<bool> MultiLevelTilingTensorCore::has_steps(TilingState& state) const {
   return num_steps > 1;
 }
 
+/// Annotates the copies of both operands, and the loops of the reduction: of the inner one, two loads of fragments and
+/// the product; of the outer one as told.
+Status MultiLevelTilingTensorCore::annotate_pipeline(TilingState& state, const Annotated& copies,
+                                                     const Annotated& outer) const {
+  auto annotate = [&](BlockOrLoop where, const Annotated& values) -> Status {
+    for (const auto& [key, value] : values) {
+      TW_RETURN_IF_ERROR(state.schedule.apply(Annotate{.block_or_loop = where, .ann_key = key, .ann_val = value}));
+    }
+    return Ok{};
+  };
+  for (const auto& [read, copy] : state.read_reuse) TW_RETURN_IF_ERROR(annotate(copy, copies));
+  TW_RETURN_IF_ERROR(
+      annotate(state.tiles[reduction_levels_[1]].back(),
+               {{"software_pipeline_stage", numbers({0, 0, 1})}, {"software_pipeline_order", numbers({0, 1, 2})}}));
+  return annotate(state.tiles[reduction_levels_[0]].back(), outer);
+}
+
 /// While the product of one step is computed, the next is loaded: from global memory by way of registers, in two
 /// buffers of shared memory, and from there to fragments.
 Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) const {
-  auto annotate = [&](BlockOrLoop where, const char* key, Value value) {
-    return state.schedule.apply(Annotate{.block_or_loop = where, .ann_key = key, .ann_val = std::move(value)});
-  };
-  for (const auto& [read, copy] : state.read_reuse) {
-    TW_RETURN_IF_ERROR(annotate(copy, "tir.manifest_shared_memory_local_stage", {int64_t{1}}));
-    TW_RETURN_IF_ERROR(annotate(copy, "double_buffer_scope", {int64_t{0}}));
-  }
-  const LoopRV inner = state.tiles[reduction_levels_[1]].back(), outer = state.tiles[reduction_levels_[0]].back();
-  // Of the inner loop: two loads of fragments, the product. Of the outer one: for each operand, the load to registers
-  // and the store from there to shared memory; then what the inner loop has, unrolled by its stages.
-  TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_stage", numbers({0, 0, 1})));
-  TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_order", numbers({0, 1, 2})));
-  TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_stage", numbers({0, 0, 0, 0, 0, 1, 1})));
-  TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_order", numbers({0, 3, 1, 4, 5, 2, 6})));
-  return Ok{};
+  // Of the outer loop: for each operand, the load to registers and the store from there to shared memory; then what the
+  // inner loop has, unrolled by its stages.
+  return annotate_pipeline(
+      state, {{"tir.manifest_shared_memory_local_stage", {int64_t{1}}}, {"double_buffer_scope", {int64_t{0}}}},
+      {{"software_pipeline_stage", numbers({0, 0, 0, 0, 0, 1, 1})},
+       {"software_pipeline_order", numbers({0, 3, 1, 4, 5, 2, 6})}});
 }
 
 /// The same where copies to shared memory run by themselves, two steps ahead.
 Status MultiLevelTilingTensorCore::add_copying_pipeline(TilingState& state) const {
-  auto annotate = [&](BlockOrLoop where, const char* key, Value value) {
-    return state.schedule.apply(Annotate{.block_or_loop = where, .ann_key = key, .ann_val = std::move(value)});
-  };
-  for (const auto& [read, copy] : state.read_reuse) {
-    TW_RETURN_IF_ERROR(annotate(copy, "vector_bytes", {kAsyncBytes}));
-  }
-  const LoopRV inner = state.tiles[reduction_levels_[1]].back(), outer = state.tiles[reduction_levels_[0]].back();
-  TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_stage", numbers({0, 0, 1})));
-  TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_order", numbers({0, 1, 2})));
   // Of the outer loop: the copies of both operands; then what the inner loop has, unrolled by its stages.
-  TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_async_stages", numbers({0})));
-  TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_stage", numbers({0, 0, 1, 2, 2})));
-  TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_order", numbers({0, 1, 3, 2, 4})));
-  return Ok{};
+  return annotate_pipeline(state, {{"vector_bytes", {kAsyncBytes}}},
+                           {{"software_pipeline_async_stages", numbers({0})},
+                            {"software_pipeline_stage", numbers({0, 0, 1, 2, 2})},
+                            {"software_pipeline_order", numbers({0, 1, 3, 2, 4})}});
 }
 
 }  // namespace tilewright::search

@@ -59,6 +59,8 @@ class MultiLevelTilingTensorCore final
   Result<TilingStates> copy_operands(TilingState state) const;
   Result<bool> load_fragments(TilingState& state, const Product& product) const;
   Result<bool> has_steps(TilingState& state) const;
+  using Annotated = std::vector<std::pair<const char*, schedule::Value>>;
+  Status annotate_pipeline(TilingState& state, const Annotated& copies, const Annotated& outer) const;
   Status add_software_pipeline(TilingState& state) const;
   Status add_copying_pipeline(TilingState& state) const;
 };
