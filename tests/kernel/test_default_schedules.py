@@ -100,7 +100,7 @@ def test_what_no_rule_knows_may_be_fast_all_the_same():
     (note,) = [note for note in kernel.notes if note.code == "compile/no-rule"]
     assert re.search(r"<\d+ x float>", kernel.inspect("llvm"))
     assert (
-        note.message == "no rule knows this kind of computation: its loops stay as they are written, apart from vectors"
+        note.message == "no rule knows this kind of computation: its loops stay as they are, apart from vectors"
     )
 
 

@@ -111,7 +111,7 @@ def test_what_is_read_cannot_be_left_out() -> None:
         tw.compile(add_to)(np.zeros(4, "float32"))
     assert caught.value.code == "call/count"
     assert caught.value.hint == (
-        "B may be read before all of it is written: the program reads it; no argument can be left out"
+        "B may be read before all of it is written: the program reads it; no argument can be omitted"
     )
     with pytest.raises(tw.ArgumentError, match="takes 3 arguments"):
         tw.compile(product)(np.zeros((4, 6), "float32"))
@@ -136,7 +136,7 @@ def test_a_scalar_that_is_missing_is_named_and_not_the_output(by_position: int, 
     compiled = tw.compile(scaled)
     for kernel in (compiled, tw.load(compiled.export(tmp_path).library)):
         with pytest.raises(
-            tw.ArgumentError, match="got none for flip\n  hint: flip is a number; only C can be left out"
+            tw.ArgumentError, match="got none for flip\n  hint: flip is a number; only C can be omitted"
         ) as caught:
             kernel(*[a][:by_position], beta=1.0, **{} if by_position else {"a": a})
         assert caught.value.code == "call/count"
@@ -409,7 +409,7 @@ def test_functions_that_are_called_say_what_they_write(tmp_path: Path) -> None:
             with pytest.raises(tw.ArgumentError, match="got none for B") as error:
                 each(a)
             assert error.value.code == "call/count"
-            assert error.value.hint == f"B may be read before all of it is written: {why}; no argument can be left out"
+            assert error.value.hint == f"B may be read before all of it is written: {why}; no argument can be omitted"
 
 
 @pytest.mark.parametrize(("masks", "roles"), [(None, "inout inout"), ("rw", "input output")])

@@ -185,8 +185,8 @@ def test_the_last_time_is_that_of_the_best(tuned):
     assert last[2] == report_on(path).overview().rows[0][5]
     if task.had_finals:
         winner = "as written" if task.winner is None else str(task.winner.number)
-        assert last[0] == f"{winner}, timed in turn"
-        assert "the large dot is the best, timed in turn" in page(report_on(path))
+        assert last[0] == f"{winner}, timed alternately"
+        assert "the large dot is the best, timed alternately" in page(report_on(path))
 
 
 def test_refusals_are_told_with_their_reasons(tmp_path):
@@ -256,7 +256,7 @@ def test_the_best_is_compared_with_the_baselines_of_the_same_finals(tuned):
     assert task.gain == task.baselines[0].seconds / times[0] > 0.9
     assert "C[vi, vj] + A[vi, vk] * B[vk, vj]" in task.source and "vectorized" not in task.source
     text = page(report_on(path))
-    for part in ("the program as written, without a schedule", "heuristic schedule", "its steps", "timed in turn"):
+    for part in ("the program as written, without a schedule", "heuristic schedule", "its steps", "timed alternately"):
         assert part in text
 
 

@@ -298,7 +298,7 @@ def test_sizes_of_calls_are_kept_apart(tmp_path: Path) -> None:
 
 
 def test_the_record_that_is_compiled_stands_first(tmp_path: Path) -> None:
-    """It won when the best were timed in turn; pruning keeps what the list shows first."""
+    """It won when the best were timed alternately; pruning keeps what the list shows first."""
     path = tmp_path / "t.db"
     key = commit(path, 16, [2e-5, 3e-5, 4e-5, 5e-5])
     store = open_database(path)
@@ -307,7 +307,7 @@ def test_the_record_that_is_compiled_stands_first(tmp_path: Path) -> None:
     assert medians(path, key) == [2.5e-5, 2e-5, 4e-5, 5e-5]
     shown = run(str(path)).stdout
     lines = [line for line in shown.splitlines() if " us " in line]
-    assert "25 us" in lines[0] and "in turn" in lines[0] and not any("in turn" in line for line in lines[1:])
+    assert "25 us" in lines[0] and "alternately" in lines[0] and not any("alternately" in line for line in lines[1:])
     assert "what tw.compile takes stands first" in shown
     run(str(path), "--prune", "2")
     assert medians(path, key) == [2.5e-5, 2e-5]

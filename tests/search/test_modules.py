@@ -78,7 +78,7 @@ def test_each_public_function_without_a_schedule_is_tuned(tmp_path):
 def test_functions_that_a_database_does_not_know_are_named(tmp_path):
     records = tmp_path / "records.db"
     tw.tune(Layers, function="dense", trials=1, database=records, progress=None)
-    with pytest.warns(tw.PerformanceWarning, match="double: the database has no record of it.*scheduled by rules"):
+    with pytest.warns(tw.PerformanceWarning, match="double: the database has no record of it.*scheduled by heuristics"):
         kernels = tw.compile(Layers, database=records)
     (note,) = [note for note in kernels["dense"].notes if note.code == "compile/no-record"]
     assert note.function == "double" and note.asked and kernels["double"].schedule == "by rules"

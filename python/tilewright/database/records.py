@@ -271,7 +271,7 @@ def kept_refusals(store: Any, workload: str, target: str) -> dict[str, tuple[int
 
 
 def _tell_damage(store: Any, what: str) -> None:
-    warnings.warn(f"{store.path}: {what} is damaged and left out", stacklevel=users_level())
+    warnings.warn(f"{store.path}: {what} is damaged and ignored", stacklevel=users_level())
 
 
 def entries_of(store: Any, program: ir.PrimFunc | ir.Module) -> list[_core.Workload]:

@@ -131,7 +131,7 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
             finals = store.finals(workload.hash, target)
             for entry in found[:top]:
                 candidate = "as written" if entry.index < 0 else str(entry.index)
-                how = "in turn" if finals is not None and entry.id == finals.winner else ""
+                how = "alternately" if finals is not None and entry.id == finals.winner else ""
                 time = format_seconds(entry.median)
                 rows.append((target, time, how, str(entry.seed), candidate, entry.created))
         counts = Counter(record.outcome for record in records)

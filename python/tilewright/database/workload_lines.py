@@ -53,10 +53,10 @@ def line_of(module: ir.IRModule, number: int, name: str = "", sizes: str = "") -
         name: where it is not called as its function.
         sizes: as of a line.
     """
-    told = {"name": name} if name and name != name_of(module) else {}
-    told |= {"sizes": sizes} if sizes else {}
+    more = {"name": name} if name and name != name_of(module) else {}
+    more |= {"sizes": sizes} if sizes else {}
     text = base64.b64encode(ir.save_json(module).encode()).decode()
-    return [str(number), text, told] if told else [str(number), text]
+    return [str(number), text, more] if more else [str(number), text]
 
 
 def read_line(line: Any) -> WorkloadLine:
@@ -68,13 +68,13 @@ def read_line(line: Any) -> WorkloadLine:
     """
     from tilewright.script.scripts import from_source
 
-    told: Any = {}
+    more: Any = {}
     match line:
         case [str(), str(text)]:
             module = _module_from_base64(text)
-        case [str(), str(text), {**told}]:
+        case [str(), str(text), {**more}]:
             module = _module_from_base64(text)
-        case [str(), {"tvmscript": str(script), **told}]:
+        case [str(), {"tvmscript": str(script), **more}]:
             module = module_of(from_source(script))
         case _:
             raise ArgumentError.of(
@@ -82,7 +82,7 @@ def read_line(line: Any) -> WorkloadLine:
                 f"{str(line)[:80]} is no program",
                 'it should be ["hash", "base64 of the program"], or ["hash", {"tvmscript": "the text of the program"}]',
             )
-    return WorkloadLine(module, str(told.get("name") or name_of(module)), str(told.get("sizes") or ""))
+    return WorkloadLine(module, str(more.get("name") or name_of(module)), str(more.get("sizes") or ""))
 
 
 def _module_from_base64(text: str) -> ir.IRModule:
@@ -112,6 +112,6 @@ def text_of_row(row: _core.Workload) -> str:
     try:
         line = line_of(module_of(from_source(row.script)), int(row.hash, 16), row.name, row.sizes)
     except Error:
-        told = {"tvmscript": row.script, "name": row.name} | ({"sizes": row.sizes} if row.sizes else {})
-        line = [str(int(row.hash, 16)), told]
+        more = {"tvmscript": row.script, "name": row.name} | ({"sizes": row.sizes} if row.sizes else {})
+        line = [str(int(row.hash, 16)), more]
     return json.dumps(line, separators=(",", ":"))

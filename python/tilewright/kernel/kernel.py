@@ -538,7 +538,7 @@ def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> 
     """Says which functions no rule knows; where lowering has said why loops are slow, that is enough."""
     for kernel in kernels_of(kernels):
         if kernel.name in names and not any(note.function == kernel.name for note in kernel.notes):
-            message = "no rule knows this kind of computation: its loops stay as they are written, apart from vectors"
+            message = "no rule knows this kind of computation: its loops stay as they are, apart from vectors"
             kernel.report["notes"].append(_core.make_note("compile/no-rule", kernel.name, message))
 
 
@@ -550,7 +550,7 @@ def _note_what_has_no_record(kernels: Kernel | KernelModule, written: Any) -> No
     for kernel in kernels_of(kernels):
         # What the interpreter runs has no report.
         if kernel.name in unscheduled and kernel.schedule != "recorded" and kernel.report:
-            how = "scheduled by rules" if kernel.schedule == "by rules" else "compiled as it is written"
+            how = "scheduled by heuristics" if kernel.schedule == "by rules" else "compiled unscheduled"
             message = f"the database has no record of it for this target: it is {how}"
             kernel.report["notes"].append(_core.make_note(NO_RECORD, kernel.name, message))
 

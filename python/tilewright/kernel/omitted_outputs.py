@@ -172,7 +172,7 @@ def refuse_missing(call: Call, kernel: str, args: Sequence[Any], named: Mapping[
     named_missing = ", ".join(labels[position] for position in missing)
     why = [f"{labels[position]} {call.reasons[position]}" for position in missing if position < len(call.reasons)]
     outputs = ", ".join(labels[position] for position in sorted(call.outputs))
-    only = f"only {outputs} can be left out" if outputs else "no argument can be left out"
+    only = f"only {outputs} can be omitted" if outputs else "no argument can be omitted"
     raise ArgumentError.of(
         "call/count",
         f"{kernel} takes {len(labels)} arguments ({', '.join(labels)}), got none for {named_missing}",

@@ -1,4 +1,4 @@
-"""The report on a file of records: how the best time fell, how it compares with the program as written and its
+"""The report on a file of records: how the best time fell, how it compares with the unscheduled program and its
 heuristic schedule, what failed and why, how far the best is from the limits of this machine, the best schedules, and
 where the time went."""
 
@@ -51,7 +51,7 @@ ORDINALS = {1: "best", 2: "second-best", 3: "third-best"}
 EMPTY = "It holds no records: `tilewright tune FILE` and tw.tune(program, database=...) add some."
 WRITTEN, HEURISTIC = "as written", "heuristic schedule"
 #: where a time comes from: all times that are compared are of one of these series
-FINALS = "timed in turn"
+FINALS = "timed alternately"
 SEARCH = "in the search"
 #: where no series has a time of the program as it was written
 ONE_CALL = "one call, before the search"
@@ -254,7 +254,7 @@ class TaskReport:
 
     def refusal_table(self) -> Table:
         """What was refused, most often first."""
-        return Table("draws that were refused, no trials", ("rule", "draws", "first message"), _by_count(self.refusals))
+        return Table("samples that were refused, no trials", ("rule", "samples", "first message"), _by_count(self.refusals))
 
     def texts(self) -> Iterable[tuple[str, str]]:
         """The best schedules, the program as it was written and its heuristic schedule, each text with its title."""

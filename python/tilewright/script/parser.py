@@ -362,7 +362,7 @@ class Parser:
         return did_you_mean(message.split("'")[1], names) or "it takes " + ", ".join(names)
 
     @contextmanager
-    def attempt(self, node: ast.AST | None = None, *unknown: ast.AST | None) -> Iterator[None]:
+    def reporting(self, node: ast.AST | None = None, *unknown: ast.AST | None) -> Iterator[None]:
         """A failure inside is reported, and the names in `unknown` are bound to an unknown quantity."""
         try:
             yield

@@ -118,7 +118,7 @@ class _Script:
         parser = self.parser
         for statement in parser.source.tree.body:
             targets = statement.targets if isinstance(statement, ast.Assign) else []
-            with parser.attempt(statement, *targets):
+            with parser.reporting(statement, *targets):
                 parser.at = statement
                 self._statement(statement)
         if self.found is None and not parser.problems:

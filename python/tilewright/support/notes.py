@@ -105,7 +105,7 @@ def warn_of_failed_heuristic(name: str, failed: str) -> None:
 
 def _failed_heuristic(failed: str) -> str:
     return (
-        f"it runs as it is written: its heuristic schedule failed with {failed}, "
+        f"it runs unscheduled: its heuristic schedule failed with {failed}, "
         "which is a defect of Tilewright; please report it with the program"
     )
 

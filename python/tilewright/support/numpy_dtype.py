@@ -25,8 +25,8 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
     if dtype.startswith(("bfloat", "float8", "float4")):
         import ml_dtypes
 
-        narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
-        return narrow
+        low_precision: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
+        return low_precision
     return np.dtype(dtype)
 
 

@@ -29,8 +29,8 @@ Index = tuple[tuple[int, int], ...]
 class TileProduct:
     """C[rows, columns] = sum of A[rows, reductions] * B[reductions, columns], one program for each choice.
 
-    The axes are numbered: those of rows, then that of columns, then those summed over, of which the last lies along
-    A's memory.
+    The axes are numbered: those of rows, then that of columns, then those summed over, of which the last is
+    contiguous in A.
 
     Attributes:
         types: of A, B and C.

@@ -1,4 +1,4 @@
-"""Skinny GEMM: a matrix of a few rows times one that exceeds L2. Each row of the large one is read contiguously, for
+"""Skinny GEMM: a small left operand times a matrix that exceeds L2. Each row of the large one is read contiguously, for
 some steps of the reduction at a time, and accumulators are added to the results.
 
     for k_0, j_0:                           k_0: parts of the reduction, of 64 to 128 steps

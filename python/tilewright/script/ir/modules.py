@@ -107,7 +107,7 @@ def define_module(parser: Parser, node: ast.ClassDef) -> None:
         parser.define("cls", names)
         for statement in node.body:
             if isinstance(statement, ast.FunctionDef):
-                with parser.attempt(statement):
+                with parser.reporting(statement):
                     _declare(parser, statement, functions)
         parser.body(node.body)
 

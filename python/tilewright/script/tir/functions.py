@@ -103,7 +103,7 @@ def define_function(parser: Parser, node: ast.FunctionDef, is_private: bool, ann
         _script.func_name(node.name)
         _parameters(parser, node, annotations)
         if node.returns is not None:
-            with parser.attempt(node.returns):
+            with parser.reporting(node.returns):
                 _returns(parser, node.returns)
         parser.whole_body(node.body)
         check_rebinding(parser, node.body)
@@ -113,11 +113,11 @@ def _parameters(parser: Parser, node: ast.FunctionDef, annotations: Mapping[str,
     args = node.args
     for extra in (args.vararg, args.kwarg, *args.kwonlyargs):
         if extra is not None:
-            with parser.attempt(extra):
+            with parser.reporting(extra):
                 raise ScriptProblem("script/parameter", f"'{extra.arg}' is not a plain parameter", "", extra)
     defaults = [each for each in (*args.defaults, *args.kw_defaults) if each is not None]
     if defaults:
-        with parser.attempt(defaults[0]):
+        with parser.reporting(defaults[0]):
             raise ScriptProblem(
                 "script/default-value",
                 "parameters of programs have no default values",

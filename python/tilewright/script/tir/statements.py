@@ -118,7 +118,7 @@ def _visit_for(parser: Parser, node: ast.For) -> None:
     kept: dict[str, Any] = {}
     with parser.scope("loop"):
         frame: Any = None
-        with parser.attempt(node.iter, node.target):
+        with parser.reporting(node.iter, node.target):
             iterated = _loop_frame(parser, node)
             frame = iterated if isinstance(iterated, Frame) else _host_items(iterated, node)
         if frame is None:
@@ -128,7 +128,7 @@ def _visit_for(parser: Parser, node: ast.For) -> None:
             with parser.frames(opened, node.iter):
                 value = frame.__enter__()
                 opened.append(frame)
-                with parser.attempt(node.target, node.target):
+                with parser.reporting(node.target, node.target):
                     parser.mark(node.target)
                     bind(parser, node.target, value, let=False)
                 parser.body(node.body)
@@ -186,7 +186,7 @@ def _host_loop(parser: Parser, node: ast.For, items: list[Any]) -> None:
     parser.repeated.add(node)
     for item in items:
         kept: dict[str, Any] = {}
-        with parser.scope(), parser.attempt(node.target, node.target):
+        with parser.scope(), parser.reporting(node.target, node.target):
             bind_python(parser, node.target, item)
             parser.body(node.body)
             kept = parser.own_names_known_outside()
@@ -208,7 +208,7 @@ def _visit_while(parser: Parser, node: ast.While) -> None:
         raise ScriptProblem("script/unsupported", "a loop with 'else' is not part of scripts", "", node.orelse[0])
     frame: Any = None
     with parser.scope():
-        with parser.attempt(node.test):
+        with parser.reporting(node.test):
             test = condition(parser, node.test)
             parser.mark(node.test)
             frame = _script.while_(test)
@@ -226,7 +226,7 @@ def _in_frame(parser: Parser, frame: Any, body: list[ast.stmt], node: ast.AST, k
 @register("tir", "If")
 def _visit_if(parser: Parser, node: ast.If) -> None:
     frame: Any = None
-    with parser.attempt(node.test):
+    with parser.reporting(node.test):
         test = condition(parser, node.test)
         if not isinstance(test, Expr):
             if not isinstance(test, bool | int | None) and type(test).__name__ not in ("bool_", "bool"):
@@ -262,7 +262,7 @@ def _visit_with(parser: Parser, node: ast.With) -> None:
         token = None
         for item in node.items:
             frame: Any = None
-            with parser.attempt(item.context_expr, item.optional_vars):
+            with parser.reporting(item.context_expr, item.optional_vars):
                 frame = parser.eval(item.context_expr)
                 parser.mark(item.context_expr)
                 if not hasattr(frame, "__enter__") or not hasattr(frame, "__exit__"):
