@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -113,6 +114,25 @@ def test_a_search_of_the_space_beside_others(broken: pytest.MonkeyPatch) -> None
     with pytest.warns(tw.PerformanceWarning, match="it runs unscheduled"):
         result = tw.tune(scale, space=ms.CpuRules(), trials=2, progress=None)
     assert result.record is not None
+
+
+def test_a_program_that_is_refused_is_no_failure_of_heuristics(broken: pytest.MonkeyPatch) -> None:
+    """Its own error is raised, and nothing is said of a defect."""
+
+    @T.prim_func(check_well_formed=False)
+    def lowered(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                T.reads(A[v])
+                T.writes(B[v + 1])
+                B[v] = A[v]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tw.PerformanceWarning)
+        with pytest.raises(tw.ScriptError) as caught:
+            tw.tune(lowered, trials=1, progress=None)
+    assert caught.value.code.startswith("verify/")
 
 
 def test_tests_see_such_failures(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,9 +99,7 @@ def test_what_no_rule_knows_may_be_fast_all_the_same():
     kernel = tw.compile(everyday.running_sums_down(64, 64))
     (note,) = [note for note in kernel.notes if note.code == "compile/no-rule"]
     assert re.search(r"<\d+ x float>", kernel.inspect("llvm"))
-    assert (
-        note.message == "no rule knows this kind of computation: its loops stay as they are, apart from vectors"
-    )
+    assert note.message == "no rule knows this kind of computation: its loops stay as they are, apart from vectors"
 
 
 def test_the_table_of_notes_has_every_code():

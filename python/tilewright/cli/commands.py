@@ -235,8 +235,8 @@ def tune(
 ) -> None:
     """Search every space of FILE for the fastest kernel; show, store and export what was found.
 
-    A program of FILE without a space gets the heuristic one; of a module of several functions, each of them. What a search
-    knows of a program is kept in the database, so the same command goes on where it stopped.
+    A program of FILE without a space gets the heuristic one; of a module of several functions, each of them. What a
+    search knows of a program is kept in the database, so the same command goes on where it stopped.
     """
     from tilewright import _core
     from tilewright.search import TuneResult, report, session
@@ -608,8 +608,8 @@ def report(
     top: Annotated[int, typer.Option(help="Schedules to show of each program and target.", min=1)] = 3,
 ) -> None:
     """Write a report on a database as one page of HTML: how the best time fell, how it compares with the
-    unscheduled program and its heuristic schedule, what failed, how far the best is from the limits of this machine, the best
-    schedules with their programs and assembly, and where the time went. The tables are printed, too. Of a server
+    unscheduled program and its heuristic schedule, what failed, how far the best is from the machine's limits, the
+    best schedules with their programs and assembly, and where the time went. The tables are printed, too. Of a server
     nothing is written without --out."""
     from tilewright.database.postgres_store import is_server
     from tilewright.report.database_report import EMPTY, report_on

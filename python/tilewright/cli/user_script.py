@@ -173,8 +173,8 @@ def check_program(file: Path, name: str, known: Iterable[str], spaces: Iterable[
 def spaces_of_script(
     script: ModuleType, file: Path, only: str | None, program: str | None, by_rules: Callable[[Any], Space]
 ) -> list[NamedSpace]:
-    """The spaces of a script, in the order of their definition; then the heuristic ones, of programs without a space: of
-    modules, each of their functions. Functions that are private get none.
+    """The spaces of a script, in the order of their definition; then the heuristic ones, of programs without a space:
+    of modules, each of their functions. Functions that are private get none.
 
     Args:
         script: what was loaded.

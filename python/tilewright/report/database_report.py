@@ -254,7 +254,9 @@ class TaskReport:
 
     def refusal_table(self) -> Table:
         """What was refused, most often first."""
-        return Table("samples that were refused, no trials", ("rule", "samples", "first message"), _by_count(self.refusals))
+        return Table(
+            "samples that were refused, no trials", ("rule", "samples", "first message"), _by_count(self.refusals)
+        )
 
     def texts(self) -> Iterable[tuple[str, str]]:
         """The best schedules, the program as it was written and its heuristic schedule, each text with its title."""

@@ -618,6 +618,7 @@ class _Search:
         except Error as error:
             if not self.space.is_heuristic or error.code == "space/deadline":
                 raise
+            failures.raise_where_refused(self.task.module, error)
             cause = error.__cause__ or error
         failures.raise_in_tests(cause)
         self.failed = failures.description(cause)

@@ -181,6 +181,7 @@ def best_for_cpu(schedule: Schedule, target: _core.Target, sizes: Mapping[str, f
     try:
         cpu.schedule_for_cpu(attempt, target, best=True, sizes=sizes)
     except Exception as error:
+        failures.raise_where_refused(schedule.mod, error)
         failures.raise_in_tests(error)
         functions = schedule.mod.functions.items()
         names = [str(getattr(function, "attrs", {}).get("global_symbol", name)) for name, function in functions]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import traceback
 
+from tilewright import _core
+from tilewright.errors import Error, ScriptError
+
 #: the variable of the environment with which failures are raised, as the tests ask for
 RAISE = "TILEWRIGHT_RAISE_HEURISTIC_FAILURES"
 
@@ -17,6 +20,19 @@ def raise_in_tests(error: BaseException) -> None:
     """
     if os.environ.get(RAISE, "") not in ("", "0"):
         raise error
+
+
+def raise_where_refused(program: _core.Module, error: Exception) -> None:
+    """Raise what is wrong with a program that is refused however it is scheduled: that is no failure of heuristics.
+
+    Args:
+        program: what a heuristic was to schedule.
+        error: what it raised instead.
+    """
+    try:
+        _core.verify(program)
+    except Error as refusal:
+        raise (error if isinstance(error, ScriptError) else refusal) from None
 
 
 def description(error: BaseException) -> str:
