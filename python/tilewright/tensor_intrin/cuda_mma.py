@@ -165,26 +165,20 @@ def get_mma_intrin(
     def at_b(k: Any, j: Any) -> tuple[Any, Any]:
         return layout_b(j, k) if b_transposed else layout_b(k, j)
 
-    @T.prim_func
-    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (32, local_a), a_dtype, align=64, offset_factor=16, scope="warp")
-        B = T.match_buffer(b, (32, local_b), b_dtype, align=64, offset_factor=16, scope="warp")
-        C = T.match_buffer(c, (32, local_c), out_dtype, align=64, offset_factor=16, scope="warp")
-        with T.block("root"):
-            T.reads(C[0:32, 0:local_c], A[0:32, 0:local_a], B[0:32, 0:local_b])
-            T.writes(C[0:32, 0:local_c])
-            for i, j, k in T.grid(16, 16, k_dim):
-                with T.block("C"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    T.reads(
-                        C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]],
-                        A[at_a(vi, vk)[0], at_a(vi, vk)[1]],
-                        B[at_b(vk, vj)[0], at_b(vk, vj)[1]],
-                    )
-                    T.writes(C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]])
-                    C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] = C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] + factor(
-                        A[at_a(vi, vk)[0], at_a(vi, vk)[1]], a_dtype
-                    ) * factor(B[at_b(vk, vj)[0], at_b(vk, vj)[1]], b_dtype)
+    @T.macro
+    def product(A: Any, B: Any, C: Any) -> None:
+        for i, j, k in T.grid(16, 16, k_dim):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                T.reads(
+                    C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]],
+                    A[at_a(vi, vk)[0], at_a(vi, vk)[1]],
+                    B[at_b(vk, vj)[0], at_b(vk, vj)[1]],
+                )
+                T.writes(C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]])
+                C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] = C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] + factor(
+                    A[at_a(vi, vk)[0], at_a(vi, vk)[1]], a_dtype
+                ) * factor(B[at_b(vk, vj)[0], at_b(vk, vj)[1]], b_dtype)
 
     def half(C: Any, A: Any, B: Any, tx: Any, which: int) -> Any:
         return T.ptx_mma(
@@ -204,19 +198,26 @@ def get_mma_intrin(
             dtype=out_dtype,
         )
 
-    @T.prim_func
-    def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (32, local_a), a_dtype, align=64, offset_factor=16, scope="warp")
-        B = T.match_buffer(b, (32, local_b), b_dtype, align=64, offset_factor=16, scope="warp")
-        C = T.match_buffer(c, (32, local_c), out_dtype, align=64, offset_factor=16, scope="warp")
-        with T.block("root"):
-            T.reads(C[0:32, 0:local_c], A[0:32, 0:local_a], B[0:32, 0:local_b])
-            T.writes(C[0:32, 0:local_c])
-            for tx in T.thread_binding(32, "threadIdx.x"):
-                T.evaluate(half(C, A, B, tx, 0))
-                T.evaluate(half(C, A, B, tx, 1))
+    @T.macro
+    def in_halves(A: Any, B: Any, C: Any) -> None:
+        for tx in T.thread_binding(32, "threadIdx.x"):
+            T.evaluate(half(C, A, B, tx, 0))
+            T.evaluate(half(C, A, B, tx, 1))
 
-    return desc, impl
+    def program(name: str, body: Any) -> Any:
+        @T.prim_func
+        def multiply(a: T.handle, b: T.handle, c: T.handle) -> None:
+            A = T.match_buffer(a, (32, local_a), a_dtype, align=64, offset_factor=16, scope="warp")
+            B = T.match_buffer(b, (32, local_b), b_dtype, align=64, offset_factor=16, scope="warp")
+            C = T.match_buffer(c, (32, local_c), out_dtype, align=64, offset_factor=16, scope="warp")
+            with T.block("root"):
+                T.reads(C[0:32, 0:local_c], A[0:32, 0:local_a], B[0:32, 0:local_b])
+                T.writes(C[0:32, 0:local_c])
+                body(A, B, C)
+
+        return multiply.with_attr("global_symbol", name)
+
+    return program("desc", product), program("impl", in_halves)
 
 
 def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
@@ -268,6 +269,16 @@ def get_mma_store_intrin(
                     T.writes(C[v0, v1])
                     C[v0, v1] = A[layout(v0, v1)[0], layout(v0, v1)[1]]
 
+    @T.macro
+    def store(tx: Any, A: Any, C: Any, stride: Any) -> None:
+        if use_mma_store_intrinic:
+            T.evaluate(
+                T.mma_store(16, 16, C.access_ptr("w"), A.data, A.elem_offset + local_size * tx, stride, dtype=dtype)
+            )
+        else:
+            for local_id in range(local_size):
+                C[back(tx, local_id)[0], back(tx, local_id)[1]] = A[tx, local_id]
+
     @T.prim_func
     def impl(a: T.handle, c: T.handle) -> None:
         s1, s0 = T.int32(), T.int32()
@@ -277,23 +288,9 @@ def get_mma_store_intrin(
             T.reads(A[0:32, 0:local_size])
             T.writes(C[0:16, 0:16])
             for tx in T.thread_binding(32, "threadIdx.x"):
-                T.evaluate(
-                    T.mma_store(16, 16, C.access_ptr("w"), A.data, A.elem_offset + local_size * tx, s1, dtype=dtype)
-                )
+                store(tx, A, C, s1)
 
-    @T.prim_func
-    def by_threads(a: T.handle, c: T.handle) -> None:
-        s1, s0 = T.int32(), T.int32()
-        A = T.match_buffer(a, (32, local_size), dtype, scope="warp", offset_factor=1)
-        C = T.match_buffer(c, (16, 16), dtype, scope=scope, offset_factor=1, strides=[s1, s0])
-        with T.block("root"):
-            T.reads(A[0:32, 0:local_size])
-            T.writes(C[0:16, 0:16])
-            for tx in T.thread_binding(32, "threadIdx.x"):
-                for local_id in range(local_size):
-                    C[back(tx, local_id)[0], back(tx, local_id)[1]] = A[tx, local_id]
-
-    return desc, impl if use_mma_store_intrinic else by_threads
+    return desc, impl if use_mma_store_intrinic else impl.with_attr("global_symbol", "by_threads")
 
 
 def _add(variable: str, name: str, pair: tuple[Any, Any], ending: str = "_INTRIN") -> None:

@@ -19,36 +19,40 @@ __all__ = [
 def dot_of_four(dtype_a: str, dtype_b: str, dtype_c: str) -> Any:
     """The description: C[0] plus four products."""
 
+    @T.macro
+    def products(A: Any, B: Any, C: Any) -> None:
+        for i in range(4):
+            with T.block("update"):
+                vi = T.axis.reduce(4, i)
+                C[0] = C[0] + T.Cast(dtype_c, A[vi]) * T.Cast(dtype_c, B[vi])
+
+    return on_four("desc", products, dtype_a, dtype_b, dtype_c)
+
+
+def on_four(name: str, body: Any, dtype_a: str, dtype_b: str, dtype_c: str) -> Any:
+    """Return a program over four elements of A and B in shared memory, and one of C."""
+
     @T.prim_func
-    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
+    def program(a: T.handle, b: T.handle, c: T.handle) -> None:
         A = T.match_buffer(a, (4,), dtype_a, align=4, offset_factor=1, scope="shared")
         B = T.match_buffer(b, (4,), dtype_b, align=4, offset_factor=1, scope="shared")
         C = T.match_buffer(c, (1,), dtype_c, align=4, offset_factor=1, scope="local")
         with T.block("root"):
             T.reads(C[0], A[0:4], B[0:4])
             T.writes(C[0])
-            for i in range(4):
-                with T.block("update"):
-                    vi = T.axis.reduce(4, i)
-                    C[0] = C[0] + T.Cast(dtype_c, A[vi]) * T.Cast(dtype_c, B[vi])
+            body(A, B, C)
 
-    return desc
+    return program.with_attr("global_symbol", name)
 
 
 def get_dp4a_intrin(dtype_a: str, dtype_b: str, dtype_c: str) -> tuple[Any, Any]:
     """Description and implementation by CUDA's __dp4a."""
 
-    @T.prim_func
-    def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (4,), dtype_a, align=4, offset_factor=1, scope="shared")
-        B = T.match_buffer(b, (4,), dtype_b, align=4, offset_factor=1, scope="shared")
-        C = T.match_buffer(c, (1,), dtype_c, align=4, offset_factor=1, scope="local")
-        with T.block("root"):
-            T.reads(C[0], A[0:4], B[0:4])
-            T.writes(C[0])
-            C[0] = C[0] + T.call_pure_extern(dtype_c, "__dp4a", A[0:4], B[0:4], T.Cast(dtype_c, 0))
+    @T.macro
+    def by_dp4a(A: Any, B: Any, C: Any) -> None:
+        C[0] = C[0] + T.call_pure_extern(dtype_c, "__dp4a", A[0:4], B[0:4], T.Cast(dtype_c, 0))
 
-    return dot_of_four(dtype_a, dtype_b, dtype_c), impl
+    return dot_of_four(dtype_a, dtype_b, dtype_c), on_four("impl", by_dp4a, dtype_a, dtype_b, dtype_c)
 
 
 DP4A_S8S8S32_INTRIN = "dp4a_s8s8s32"

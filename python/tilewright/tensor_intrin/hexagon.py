@@ -61,30 +61,30 @@ register_at_import(
 def get_dma_read_intrin(dtype: str, bytes_read: int = 128) -> tuple[Any, Any]:
     """Bytes from memory into the processor's own (VTCM), by its engine for copies."""
 
-    @T.prim_func
-    def desc(a: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (bytes_read,), dtype, offset_factor=1, scope="global")
-        C = T.match_buffer(c, (bytes_read,), dtype, offset_factor=1, scope="global.vtcm")
-        with T.block("root"):
-            T.reads(A[0:bytes_read])
-            T.writes(C[0:bytes_read])
-            for i in range(bytes_read):
-                with T.block("load"):
-                    vii = T.axis.remap("S", [i])
-                    C[vii] = A[vii]
+    @T.macro
+    def copy(A: Any, C: Any) -> None:
+        for i in range(bytes_read):
+            with T.block("load"):
+                vii = T.axis.remap("S", [i])
+                C[vii] = A[vii]
 
-    @T.prim_func
-    def impl(a: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (bytes_read,), dtype, offset_factor=1, scope="global")
-        C = T.match_buffer(c, (bytes_read,), dtype, offset_factor=1, scope="global.vtcm")
-        with T.block("root"):
-            T.reads(A[0:bytes_read])
-            T.writes(C[0:bytes_read])
-            T.evaluate(
-                T.call_extern("int32", "hexagon_user_dma_1d_sync", C.access_ptr("w"), A.access_ptr("r"), bytes_read)
-            )
+    @T.macro
+    def by_engine(A: Any, C: Any) -> None:
+        T.evaluate(T.call_extern("int32", "hexagon_user_dma_1d_sync", C.access_ptr("w"), A.access_ptr("r"), bytes_read))
 
-    return desc, impl
+    def program(name: str, body: Any) -> Any:
+        @T.prim_func
+        def read(a: T.handle, c: T.handle) -> None:
+            A = T.match_buffer(a, (bytes_read,), dtype, offset_factor=1, scope="global")
+            C = T.match_buffer(c, (bytes_read,), dtype, offset_factor=1, scope="global.vtcm")
+            with T.block("root"):
+                T.reads(A[0:bytes_read])
+                T.writes(C[0:bytes_read])
+                body(A, C)
+
+        return read.with_attr("global_symbol", name)
+
+    return program("desc", copy), program("impl", by_engine)
 
 
 DMA_READ_128_u8, DMA_READ_128_i8 = "dma_read_128_u8", "dma_read_128_i8"

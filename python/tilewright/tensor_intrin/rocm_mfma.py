@@ -185,46 +185,47 @@ def get_mfma_intrin(
     def registers(buffer: Any, tx: Any, count: int) -> Any:
         return buffer[tx, 0] if count == 1 else buffer[tx, T.ramp(0, 1, count)]
 
-    @T.prim_func
-    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (64, local_size), in_dtype, offset_factor=1, scope="warp")
-        B = T.match_buffer(b, (64, local_size), in_dtype, offset_factor=1, scope="warp")
-        C = T.match_buffer(c, (64, 4), out_dtype, offset_factor=1, scope="warp")
-        with T.block("root"):
-            T.reads(C[0:64, 0:4], A[0:64, 0:local_size], B[0:64, 0:local_size])
-            T.writes(C[0:64, 0:4])
-            for i, j, k in T.grid(16, 16, k_dim):
-                with T.block("C"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    T.reads(
-                        C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]],
-                        A[layout_a(vi, vk)[0], layout_a(vi, vk)[1]],
-                        B[at_b(vk, vj)[0], at_b(vk, vj)[1]],
-                    )
-                    T.writes(C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]])
-                    C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] = C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] + factor(
-                        A[layout_a(vi, vk)[0], layout_a(vi, vk)[1]]
-                    ) * factor(B[at_b(vk, vj)[0], at_b(vk, vj)[1]])
-
-    @T.prim_func
-    def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (64, local_size), in_dtype, offset_factor=1, scope="warp")
-        B = T.match_buffer(b, (64, local_size), in_dtype, offset_factor=1, scope="warp")
-        C = T.match_buffer(c, (64, 4), out_dtype, offset_factor=1, scope="warp")
-        with T.block("root"):
-            T.reads(C[0:64, 0:4], A[0:64, 0:local_size], B[0:64, 0:local_size])
-            T.writes(C[0:64, 0:4])
-            for tx in T.thread_binding(64, "threadIdx.x"):
-                C[tx, 0:4] = _mfma(
-                    k_dim,
-                    in_dtype,
-                    out_dtype,
-                    registers(A, tx, local_size),
-                    registers(B, tx, local_size),
-                    registers(C, tx, 4),
+    @T.macro
+    def product(A: Any, B: Any, C: Any) -> None:
+        for i, j, k in T.grid(16, 16, k_dim):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                T.reads(
+                    C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]],
+                    A[layout_a(vi, vk)[0], layout_a(vi, vk)[1]],
+                    B[at_b(vk, vj)[0], at_b(vk, vj)[1]],
                 )
+                T.writes(C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]])
+                C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] = C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] + factor(
+                    A[layout_a(vi, vk)[0], layout_a(vi, vk)[1]]
+                ) * factor(B[at_b(vk, vj)[0], at_b(vk, vj)[1]])
 
-    return desc, impl
+    @T.macro
+    def by_mfma(A: Any, B: Any, C: Any) -> None:
+        for tx in T.thread_binding(64, "threadIdx.x"):
+            C[tx, 0:4] = _mfma(
+                k_dim,
+                in_dtype,
+                out_dtype,
+                registers(A, tx, local_size),
+                registers(B, tx, local_size),
+                registers(C, tx, 4),
+            )
+
+    def program(name: str, body: Any) -> Any:
+        @T.prim_func
+        def multiply(a: T.handle, b: T.handle, c: T.handle) -> None:
+            A = T.match_buffer(a, (64, local_size), in_dtype, offset_factor=1, scope="warp")
+            B = T.match_buffer(b, (64, local_size), in_dtype, offset_factor=1, scope="warp")
+            C = T.match_buffer(c, (64, 4), out_dtype, offset_factor=1, scope="warp")
+            with T.block("root"):
+                T.reads(C[0:64, 0:4], A[0:64, 0:local_size], B[0:64, 0:local_size])
+                T.writes(C[0:64, 0:4])
+                body(A, B, C)
+
+        return multiply.with_attr("global_symbol", name)
+
+    return program("desc", product), program("impl", by_mfma)
 
 
 def get_mfma_store_intrin(

@@ -31,39 +31,41 @@ def dot_of_rows(
         scope_b: the memory scope of B.
         wide: the factors are made as wide as the sums, as scripts write it.
     """
-    dtype_a, dtype_b, dtype_c = dtypes
 
     def upcast(value: Any) -> Any:
-        return T.Cast(dtype_c, value) if wide else value
+        return T.Cast(dtypes[2], value) if wide else value
 
-    @T.prim_func
-    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (columns,), dtype_a, offset_factor=1)
-        B = T.match_buffer(b, (rows, columns), dtype_b, offset_factor=1, scope=scope_b)
-        C = T.match_buffer(c, (rows,), dtype_c, offset_factor=1)
-        with T.block("root"):
-            T.reads(C[0:rows], A[0:columns], B[0:rows, 0:columns])
-            T.writes(C[0:rows])
-            for i, k in T.grid(rows, columns):
-                with T.block("update"):
-                    vi, vk = T.axis.remap("SR", [i, k])
-                    C[vi] = C[vi] + upcast(A[vk]) * upcast(B[vi, vk])
+    @T.macro
+    def products(A: Any, B: Any, C: Any) -> None:
+        for i, k in T.grid(rows, columns):
+            with T.block("update"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                C[vi] = C[vi] + upcast(A[vk]) * upcast(B[vi, vk])
 
-    return desc
+    return _program("desc", products, rows, dtypes, columns, scope_b)
 
 
 def on_rows(rows: int, dtypes: tuple[str, str, str], compute: Any, columns: int = 4, scope_b: str = "global") -> Any:
     """The implementation that stores `compute(A, B, sums)`."""
+
+    @T.macro
+    def store(A: Any, B: Any, C: Any) -> None:
+        C[0:rows] = compute(A, B, C[0:rows])
+
+    return _program("impl", store, rows, dtypes, columns, scope_b)
+
+
+def _program(name: str, body: Any, rows: int, dtypes: tuple[str, str, str], columns: int, scope_b: str) -> Any:
     dtype_a, dtype_b, dtype_c = dtypes
 
     @T.prim_func
-    def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+    def program(a: T.handle, b: T.handle, c: T.handle) -> None:
         A = T.match_buffer(a, (columns,), dtype_a, offset_factor=1)
         B = T.match_buffer(b, (rows, columns), dtype_b, offset_factor=1, scope=scope_b)
         C = T.match_buffer(c, (rows,), dtype_c, offset_factor=1)
         with T.block("root"):
             T.reads(C[0:rows], A[0:columns], B[0:rows, 0:columns])
             T.writes(C[0:rows])
-            C[0:rows] = compute(A, B, C[0:rows])
+            body(A, B, C)
 
-    return impl
+    return program.with_attr("global_symbol", name)
