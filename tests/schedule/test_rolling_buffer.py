@@ -415,3 +415,36 @@ def test_windows_that_go_backwards_do_not_roll() -> None:
         sch.rolling_buffer("B", 0)
 
     check_refused(backwards, transform, "rolling_buffer/P6")
+
+
+def test_an_open_size() -> None:
+    """The condition of the last tile is about elements, whichever tile computes them."""
+
+    @T.prim_func
+    def stencil_of_any_length(a: T.handle, c: T.handle):
+        n = T.int32(is_size_var=True)
+        A = T.match_buffer(a, (n + 2,))
+        C = T.match_buffer(c, (n,))
+        B = T.alloc_buffer((n + 2,))
+        for i in range(n + 2):
+            with T.block("B"):
+                v = T.axis.spatial(n + 2, i)
+                B[v] = A[v] * T.float32(2)
+        for j in range(n):
+            with T.block("C"):
+                v = T.axis.spatial(n, j)
+                C[v] = B[v] + B[v + 2]
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("C")[0], [None, 4])
+        sch.compute_at("B", outer)
+        sch.rolling_buffer("B", 0)
+
+    sch = check(stencil_of_any_length, transform)
+    assert [int(extent) for extent in sch.get(sch.get_block("B")).writes[0].buffer.shape] == [6]
+    kernel = tw.compile(sch)
+    for size in range(1, 14):
+        a = np.random.default_rng(size).random(size + 2, "float32")
+        c = np.empty(size, "float32")
+        kernel(a, c)
+        np.testing.assert_array_equal(c, a[:-2] * 2 + a[2:] * 2)

@@ -10,7 +10,8 @@ import numpy as np
 from tilewright import ir
 from tilewright.errors import ArgumentError
 
-_BINARY: dict[type, Any] = {
+#: operators of indices, for arrays
+BINARY: dict[type, Any] = {
     ir.Add: np.add,
     ir.Sub: np.subtract,
     ir.Mul: np.multiply,
@@ -29,9 +30,9 @@ def _values(e: Any, known: dict[Any, Any]) -> Any:
         return _values(e.value, known)
     if e in known:
         return known[e]
-    if type(e) not in _BINARY:
+    if type(e) not in BINARY:
         raise ArgumentError.of("index-map/form", f"the index {e} is not known for the elements of an array")
-    return _BINARY[type(e)](_values(e.a, known), _values(e.b, known))
+    return BINARY[type(e)](_values(e.a, known), _values(e.b, known))
 
 
 def map_points(index_map: ir.IndexMap, points: Sequence[Any]) -> tuple[Any, ...]:

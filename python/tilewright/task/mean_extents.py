@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewright import _core, ir
+from tilewright.task.index_map import BINARY
 
 #: values of an extent that are looked at
 _MOST_VALUES = 1 << 24
-
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
-    ir.Add: np.add,
-    ir.Sub: np.subtract,
-    ir.Mul: np.multiply,
-    ir.FloorDiv: np.floor_divide,
-    ir.FloorMod: np.mod,
-    ir.Min: np.minimum,
-    ir.Max: np.maximum,
-}
 
 
 class _UnknownError(Exception):
@@ -116,7 +107,7 @@ def _value(expr: Any, known: Mapping[Any, Any], data: Mapping[Any, Any]) -> Any:
         ):
             raise _UnknownError
         return array[tuple(indices)].astype(np.int64)
-    operator = _OPERATORS.get(type(expr))
+    operator = BINARY.get(type(expr))
     if operator is None:
         raise _UnknownError
     return operator(_value(expr.a, known, data), _value(expr.b, known, data))

@@ -114,33 +114,39 @@ dot_product_16x4_u8i8i32_avxvnni = _in_halves(_in_groups)
 dot_product_16x4_u8i8i32_avx2 = _in_halves(_widened)
 
 
-@T.prim_func
-def gemm_6x16_f32_desc(
-    A: T.Buffer((6, 1), "float32", offset_factor=1),
-    B: T.Buffer((1, 16), "float32", offset_factor=1),
-    C: T.Buffer((6, 16), "float32", offset_factor=1),
-) -> None:
+@T.macro
+def _products(A: Any, B: Any, C: Any) -> None:
+    for i, j in T.grid(6, 16):
+        with T.block("update"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = C[vi, vj] + A[vi, 0] * B[0, vj]
+
+
+@T.macro
+def _by_fma(A: Any, B: Any, C: Any) -> None:
+    for i in T.unroll(6):
+        C[i, 0:16] = T.fma(T.broadcast(A[i, 0], 16), B[0, 0:16], C[i, 0:16])
+
+
+def _on_tile(name: str, body: Any) -> Any:
     """One step of a product on a tile of six rows and sixteen columns, which fits into registers."""
-    with T.block("root"):
-        T.reads(C[0:6, 0:16], A[0:6, 0:1], B[0:1, 0:16])
-        T.writes(C[0:6, 0:16])
-        for i, j in T.grid(6, 16):
-            with T.block("update"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = C[vi, vj] + A[vi, 0] * B[0, vj]
+
+    @T.prim_func
+    def step(
+        A: T.Buffer((6, 1), "float32", offset_factor=1),
+        B: T.Buffer((1, 16), "float32", offset_factor=1),
+        C: T.Buffer((6, 16), "float32", offset_factor=1),
+    ) -> None:
+        with T.block("root"):
+            T.reads(C[0:6, 0:16], A[0:6, 0:1], B[0:1, 0:16])
+            T.writes(C[0:6, 0:16])
+            body(A, B, C)
+
+    return step.with_attr("global_symbol", name)
 
 
-@T.prim_func
-def gemm_6x16_f32_fma(
-    A: T.Buffer((6, 1), "float32", offset_factor=1),
-    B: T.Buffer((1, 16), "float32", offset_factor=1),
-    C: T.Buffer((6, 16), "float32", offset_factor=1),
-) -> None:
-    with T.block("root"):
-        T.reads(C[0:6, 0:16], A[0:6, 0:1], B[0:1, 0:16])
-        T.writes(C[0:6, 0:16])
-        for i in T.unroll(6):
-            C[i, 0:16] = T.fma(T.broadcast(A[i, 0], 16), B[0, 0:16], C[i, 0:16])
+gemm_6x16_f32_desc = _on_tile("gemm_6x16_f32_desc", _products)
+gemm_6x16_f32_fma = _on_tile("gemm_6x16_f32_fma", _by_fma)
 
 
 VNNI_DOT_16x4_INTRIN = "dot_16x4_vnni"
