@@ -1,5 +1,5 @@
 # Layers of src/ that make up libtilewright.so, lowest first. tools/check_layers.py checks who may include whom.
-set(TILEWRIGHT_LIBRARY_LAYERS support target ir script arith analysis interpreter schedule lower runtime codegen search)
+set(TILEWRIGHT_LIBRARY_LAYERS support target ir script arith analysis sparse interpreter schedule lower runtime codegen search)
 
 # A target cannot be without sources: a layer whose folder has none gets one generated file.
 function(tilewright_or_placeholder variable kind)

@@ -137,16 +137,24 @@ class Detector {
     if (floats) set = arith::IntSet::of_range(range_of(extent));
   }
 
-  /// A size that a view in the block defines (its extents are taken from what it shows) is not known around the block.
-  bool speaks_of_sizes(const Ref<Range>& range) const {
-    return !sizes_.empty() && uses_any_var(range, [&](const Ref<Var>& v) { return sizes_.contains(v); });
+  /// A size that a view in the block defines (its extents are taken from what it shows) is not known around the block,
+  /// nor is what a buffer holds that the block allocates.
+  bool is_known_inside_only(const Ref<Range>& range) const {
+    if (!sizes_.empty() && uses_any_var(range, [&](const Ref<Var>& v) { return sizes_.contains(v); })) return true;
+    bool reads_own = false;
+    auto look = [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      reads_own |= own_.contains(load->buffer);
+      walk.descend(load);
+    };
+    if (!own_.empty()) visit(range, look);
+    return reads_own;
   }
 
   Ref<BufferRegion> region_of(const Touched& touched) {
     std::vector<Ref<Range>> region;
     for (size_t i = 0; i < touched.box.size(); ++i) {
       Ref<Range> range = range_as_said(touched.box[i]);
-      bool known = range.defined() && !speaks_of_sizes(range);
+      bool known = range.defined() && !is_known_inside_only(range);
       region.push_back(known ? range : range_of(touched.buffer->shape[i]));
     }
     return make<BufferRegion>({touched.buffer, std::move(region)});

@@ -183,6 +183,8 @@ class Compiler {
   void iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t next, const Stmt& body, const NodeRef& node);
   /// Fails with the message where a coordinate is outside of [0, length).
   void require_inside(int coordinate, const Expr& length, int outside);
+  void require_all_positions(const Axis& axis, const NodeRef& node);
+  void prefer_iterated(const Ref<Axis>& axis, const Expr& coordinate, int begin, int end, int at);
   /// Emits the search for the element at these coordinates: its indices in the array, and the jumps, still without a
   /// target, that are taken where the buffer does not hold it.
   std::vector<Expr> locate(const Ref<Buffer>& buffer, const std::vector<Expr>& coordinates, const NodeRef& node,

@@ -46,6 +46,7 @@ void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t nex
                             [&](const Position& known) { return known.axis == axis.parent; });
   if (above != positions_.rend()) parent = axis.attached.defined() ? position(above->coordinate) : above->position;
   auto [begin, end] = positions_below(axis, parent);
+  if (iter.fused && axis.is_variable()) require_all_positions(axis, iters[next]);
   scoped([&] {
     int last = take(1), ascends = take(1), stop = expr(end), start = expr(begin);
     emit({.op = Op::kMove, .dst = last, .a = constant(int64_t{-1})});
@@ -77,6 +78,25 @@ void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t nex
   });
 }
 
+/// One loop over all positions visits each of them.
+void Compiler::require_all_positions(const Axis& axis, const NodeRef& node) {
+  scoped([&] {
+    int holds = take(1), covers = take(1);
+    emit({.op = Op::kEqInt,
+          .dst = holds,
+          .a = expr(element_of(axis.indptr, zero(kPosition))),
+          .b = constant(int64_t{0})});
+    Expr end = element_of(axis.indptr, position(axis.parent->nnz));
+    emit({.op = Op::kEqInt, .dst = covers, .a = expr(end), .b = expr(position(axis.nnz))});
+    emit({.op = Op::kAnd, .dst = holds, .a = holds, .b = covers});
+    emit({.op = Op::kAssert,
+          .a = holds,
+          .extra = message("interpret/structure",
+                           "the indptr of axis '" + axis.name + "', which is fused, does not run from 0 to nnz", node,
+                           "an indptr begins with 0, and ends with the number of positions")});
+  });
+}
+
 void Compiler::require_inside(int coordinate, const Expr& length, int outside) {
   int inside = take(1), below = take(1);
   emit({.op = Op::kLeInt, .dst = inside, .a = constant(int64_t{0}), .b = coordinate});
@@ -92,6 +112,24 @@ void Compiler::sparse_iteration(const SparseIteration& iteration, const NodeRef&
     in_init_ = around;
   }
   iterate_axes(iteration.iter_vars, 0, iteration.body, node);
+}
+
+/// Coordinates that are not sorted may repeat: the variable of an iteration over the axis then stands for its own
+/// position, if that lies in [begin, end).
+void Compiler::prefer_iterated(const Ref<Axis>& axis, const Expr& coordinate, int begin, int end, int at) {
+  const Ref<Axis>& structure = axis->attached.defined() ? axis->attached : axis;
+  for (auto known = positions_.rbegin(); known != positions_.rend(); ++known) {
+    const Ref<Axis>& other = known->axis->attached.defined() ? known->axis->attached : known->axis;
+    if (other != structure || coordinate != Expr(known->coordinate)) continue;
+    int inside = take(1), below = take(1), where = expr(known->position);
+    emit({.op = Op::kLeInt, .dst = inside, .a = begin, .b = where});
+    emit({.op = Op::kLtInt, .dst = below, .a = where, .b = end});
+    emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
+    size_t skip = emit({.op = Op::kJumpIfZero, .dst = inside});
+    emit({.op = Op::kMove, .dst = at, .a = where});
+    (*code_)[skip].a = here();
+    return;
+  }
 }
 
 std::vector<Expr> Compiler::locate(const Ref<Buffer>& buffer, const std::vector<Expr>& coordinates, const NodeRef& node,
@@ -123,6 +161,7 @@ std::vector<Expr> Compiler::locate(const Ref<Buffer>& buffer, const std::vector<
             .b = expr(first),
             .c = stop,
             .extra = slots[i]});
+      if (!axis.sorted) prefer_iterated(axes[i], coordinates[i], expr(first), stop, at);
       emit({.op = Op::kLeInt, .dst = found, .a = constant(int64_t{0}), .b = at});
     } else {
       emit({.op = Op::kAddInt, .dst = at, .a = expr(first), .b = slots[i]});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/build.h"
 #include "ir/substitute.h"
 
 namespace tilewright {
@@ -49,6 +50,25 @@ std::vector<Ref<SpIterVar>> variables_of_init(const SparseIteration& iteration) 
   return result;
 }
 
+std::vector<BufferDomain> structure_domains(const PrimFunc& func) {
+  std::vector<BufferDomain> domains;
+  auto add = [&](BufferDomain domain) {
+    const bool is_known = std::any_of(domains.begin(), domains.end(),
+                                      [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
+    if (!is_known) domains.push_back(std::move(domain));
+  };
+  for (const Ref<Axis>& axis : func.axes) {
+    if (axis->is_variable()) {
+      add({axis->indptr, zero(axis->nnz.dtype()), axis->nnz + 1, ValueOrder::kNondecreasing, {}});
+    }
+    if (!axis->is_sparse()) continue;
+    const bool ascends = axis->sorted && axis->is_variable();
+    add({axis->indices, zero(axis->length.dtype()), axis->length, ascends ? ValueOrder::kIncreasing : ValueOrder::kNone,
+         ascends ? axis->indptr : Ref<Buffer>()});
+  }
+  return domains;
+}
+
 std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer) {
   for (size_t i = 0; i < buffer->axes.size(); ++i) {
     const Ref<Axis>& axis = buffer->axes[i];
@@ -67,7 +87,7 @@ SparseFault misplaced(const NodeRef& node, Stage stage) {
   bool sparse = !kind_allowed(node.kind(), Stage::kScheduled) && kind_allowed(node.kind(), Stage::kSparse);
   if (!sparse) return {"verify/stage", "a " + std::string(kind_name(node.kind())) + program, node};
   return {"verify/stage", "a sparse axis or iteration" + program, node,
-          "sparse programs are not lowered yet: run them with target=\"interpreter\""};
+          "lower the iterations first: sch.lower_sparse_iter()"};
 }
 
 std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std::vector<Ref<Axis>>& around,

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/stmt.h"
+#include "ir/buffer_domain.h"
 
 namespace tilewright {
 
@@ -30,6 +30,9 @@ std::vector<Expr> stored_shape(const std::vector<Ref<Axis>>& axes);
 /// Those that an init runs over: the spatial ones, but for those below an axis of the reduction, which exist during the
 /// reduction only.
 std::vector<Ref<SpIterVar>> variables_of_init(const SparseIteration& iteration);
+
+/// What the axes of a function say of the buffers that hold their structure: each buffer once.
+std::vector<BufferDomain> structure_domains(const PrimFunc& func);
 
 /// A rule that is broken (ir/verify.h).
 struct SparseFault {

@@ -11,6 +11,7 @@
 #include "ir/traverse.h"
 #include "ir/verify.h"
 #include "lower/passes.h"
+#include "sparse/lower_iterations.h"
 #include "support/interruption.h"
 #include "support/raised_codes.h"
 #include "target/memory_scope.h"
@@ -174,12 +175,13 @@ Diagnostic unknown_pass(std::span<const Row> rows, std::string_view name) {
 
 }  // namespace
 
-Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& module, const Target& target,
+Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& written, const Target& target,
                              const LowerOptions& options, LowerReport* report) {
   bool known = options.stop_after.empty();
   for (const Row& row : rows) known |= row.name == options.stop_after;
   if (!known) return unknown_pass(rows, options.stop_after);
   TW_RETURN_IF_ERROR(target.check_has_code());
+  TW_TRY(module, sparse::lower_iterations(written));
   TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
   if (options.check_accesses) {
     TW_RETURN_IF_ERROR(analysis::verify_accesses(module));

@@ -10,9 +10,15 @@
 #include "ir/substitute.h"
 #include "python/module.h"
 #include "python/node_caster.h"
+#include "sparse/lower_iterations.h"
 
 namespace tilewright::python {
 namespace {
+
+/// What is known of work and accesses is known of blocks: sparse iterations are lowered first.
+Ref<PrimFunc> over_arrays(const Ref<PrimFunc>& func) {
+  return sparse::is_sparse(func) ? unwrap(sparse::lower_iterations(func)) : func;
+}
 
 const char* role_name(const analysis::ParameterUse& use) {
   if (!use.written) return "input";
@@ -51,7 +57,7 @@ void put_work(const analysis::Workload& workload, nb::dict& facts) {
 }
 
 nb::dict workload_facts(const Ref<PrimFunc>& func) {
-  analysis::Workload workload = analysis::analyze_workload(func);
+  analysis::Workload workload = analysis::analyze_workload(over_arrays(func));
   nb::list params, partly_written;
   for (size_t position = 0; position < workload.params.size(); ++position) {
     const analysis::ParameterUse& use = workload.params[position];
@@ -69,7 +75,7 @@ nb::dict workload_facts(const Ref<PrimFunc>& func) {
 /// Role and reason of each parameter, in order.
 nb::list parameter_roles(const Ref<PrimFunc>& func, const Module* module) {
   nb::list roles;
-  for (const analysis::ParameterUse& use : analysis::analyze_workload(func, module).params) {
+  for (const analysis::ParameterUse& use : analysis::analyze_workload(over_arrays(func), module).params) {
     roles.append(nb::make_tuple(use.buffer.defined() ? role_name(use) : "scalar", use.reader));
   }
   return roles;
@@ -77,7 +83,7 @@ nb::list parameter_roles(const Ref<PrimFunc>& func, const Module* module) {
 
 nb::dict work_facts(const Ref<PrimFunc>& func, const std::vector<std::pair<Expr, double>>& means) {
   nb::dict facts;
-  put_work(analysis::analyze_workload(func, nullptr, means), facts);
+  put_work(analysis::analyze_workload(over_arrays(func), nullptr, means), facts);
   return facts;
 }
 

@@ -19,6 +19,7 @@
 #include "python/process_exit.h"
 #include "runtime/runtime.h"
 #include "script/printer.h"
+#include "sparse/lower_iterations.h"
 #include "support/interruption.h"
 #include "support/raised_codes.h"
 
@@ -85,6 +86,12 @@ auto interruptible(F&& work) {
   return unwrap(std::move(result));
 }
 
+Ref<Module> lower_sparse_module(const Ref<Module>& module) {
+  Result<Ref<Module>> result = sparse::lower_iterations(module);
+  if (!result.ok()) result.error() = script::with_excerpt(std::move(result.error()), module);
+  return unwrap(std::move(result));
+}
+
 nb::tuple lower_module(const Ref<Module>& module, const std::string& target_text, const std::string& after,
                        bool check_bounds) {
   Target target = unwrap(Target::parse(target_text));
@@ -131,6 +138,10 @@ const tw_export& find_export(const codegen::LoadedKernel& kernel, const std::str
 
 void bind_compile(nb::module_& m) {
   m.def("lower", &lower_module, "module"_a, "target"_a = "native", "after"_a = "", "check_bounds"_a = false);
+  m.def("lower_sparse_iterations", &lower_sparse_module, "module"_a,
+        "The module with blocks over arrays in place of iterations over sparse axes.\n\n"
+        "Raises:\n    ScriptError: it stores to coordinates that may be absent, or coordinates cannot be searched for "
+        "ahead of\n        the iteration.");
   m.def(
       "run_pass",
       [](const std::string& name, const Ref<Module>& module, const std::string& target) {

@@ -10,7 +10,10 @@
 #include "schedule/ownership.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/get_block.h"
+#include "schedule/primitives/get_sp_iters.h"
+#include "schedule/primitives/lower_sparse_iter.h"
 #include "schedule/sizes_by_name.h"
+#include "sparse/lower_iterations.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -38,9 +41,12 @@ Diagnostic at_step(Diagnostic diagnostic, size_t step, const Instruction& instru
 
 /// The only function of a module is looked into, whatever the one was called that the step was recorded on.
 Instruction in_only_function(const State& state, Instruction instruction) {
-  const GetBlock* get = instruction.as<GetBlock>();
-  if (!get || get->func_name.empty() || state.module()->functions.size() != 1) return instruction;
+  if (state.module()->functions.size() != 1) return instruction;
   const std::string& only = state.module()->functions[0].first;
+  if (instruction.is<LowerSparseIter>()) return LowerSparseIter{only};
+  if (const GetSpIters* iters = instruction.as<GetSpIters>()) return GetSpIters{iters->name, only};
+  const GetBlock* get = instruction.as<GetBlock>();
+  if (!get || get->func_name.empty()) return instruction;
   return get->func_name == only ? instruction : Instruction(GetBlock{get->name, only});
 }
 
@@ -137,7 +143,8 @@ Result<Schedule> Schedule::make(const Ref<Module>& module, uint64_t seed) {
   // Steps rely on what a program that was read or built node by node need not fulfill. Functions by themselves: one may
   // stand in a module under two names.
   for (const auto& [name, function] : state.module()->functions) {
-    TW_RETURN_IF_ERROR(verify(function, Stage::kScheduled, Rules::kLanguage));
+    const Stage stage = sparse::is_sparse(function) ? Stage::kSparse : Stage::kScheduled;
+    TW_RETURN_IF_ERROR(verify(function, stage, Rules::kLanguage));
   }
   return Schedule(std::move(state));
 }

@@ -129,6 +129,10 @@ Status State::work_on(std::string_view name) {
 Result<const Tree*> State::tree(uint32_t func) const {
   const PrimFunc* prim = function_at(func).as<PrimFunc>();
   const BlockRealize* realize = prim ? prim->body.as<BlockRealize>() : nullptr;
+  if (prim && !prim->axes.empty()) {
+    return schedule_error("schedule/sparse", "function '" + shown_name(func) + "' iterates over sparse axes",
+                          "make blocks and loops of its iterations first: sch.lower_sparse_iter()");
+  }
   if (!realize || !realize->block->iter_vars.empty()) {
     return schedule_error("schedule/no-root",
                           "function '" + shown_name(func) + "' cannot be scheduled: its body is not a root block",
@@ -144,6 +148,8 @@ Result<Place> State::find(const Handle& row) const {
     const Tree& tree = **found;
     int at = loop_var ? tree.loop(*loop_var) : tree.block(std::get<Handle::BlockId>(row.target).identity);
     if (at != Tree::kNone) return Place{row.func, &tree, at};
+  } else if (found.error().code == "schedule/sparse") {
+    return std::move(found.error());
   }
   if (row.is_inline_mark() || row.is_root_mark()) {
     return schedule_error("schedule/mark",

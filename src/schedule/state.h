@@ -97,7 +97,8 @@ class State {
   /// finds it by that name.
   const std::string& shown_name(uint32_t func) const;
   const Func& function_at(uint32_t func) const { return module_->functions[(*places_)[func]].second; }
-  /// ScheduleError "schedule/no-root" for a function that has no blocks (already lowered, or of another dialect).
+  /// ScheduleError "schedule/no-root" for a function that has no blocks (already lowered, or of another dialect),
+  /// "schedule/sparse" for one that still iterates over sparse axes.
   Result<const Tree*> tree(uint32_t func) const;
 
   /// The numbers of the new handles; LoopRV::kNone for outputs that are None.

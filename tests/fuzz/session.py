@@ -20,12 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fuzz import minimize, programs
+from fuzz import minimize, programs, sparse
 from fuzz.judge import Case, Finding, Judge, NoCase
 from fuzz.steps import Scheduling, Step
 
 #: Sequences for each program.
 SEQUENCES = 8
+#: One sparse program for so many others.
+SPARSE = 8
 #: Seconds of a processor after which a child that works on one program is taken to hang; ten times as long by the
 #: clock, as others may keep the machine busy.
 PATIENCE = 120.0
@@ -51,6 +53,9 @@ def run_program(number: int, without: Collection[str] = ()) -> dict[str, Any]:
             counts["sequences"] += 1
             report({"sequence": sequence})
             judge.sequence(number * 1000 + sequence, without=without)
+        if number % SPARSE == 0:
+            case = Case(sparse.draw(number).text, seed=number)
+            sparse.judge(number, counts)
     except NoCase as no_case:
         counts[f"no case: {no_case}"] += 1
     except Finding as found:
@@ -59,8 +64,12 @@ def run_program(number: int, without: Collection[str] = ()) -> dict[str, Any]:
 
 
 def run_case(case: Case) -> dict[str, Any]:
-    """Judges the program, then its steps."""
+    """Judges the program, then its steps; a sparse program only as it was drawn."""
     try:
+        if sparse.is_sparse(case.text):
+            if case.text == sparse.draw(case.seed).text:
+                sparse.judge(case.seed)
+            return {"kind": None}
         judge = Judge(case)
         judge.original()
         if case.steps:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from tests.sparse_programs import CSF, RAGGED, SDDMM, csf, function
 
 import tilewright as tw
-from tilewright import ir, script
+from tilewright import _core, ir, script
 from tilewright.script import tir as T
 
 
@@ -81,24 +82,6 @@ def test_texts_are_read_back() -> None:
     ir.assert_structural_equal(ir.load_json(ir.save_json(spmm)), spmm)
 
 
-def function(body: str, **names: Any) -> Any:
-    return script.from_source("@T.prim_func\n" + body, names or None)
-
-
-RAGGED = """
-def f(x: T.handle, y: T.handle, indptr: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
-    I = T.dense_fixed(m)
-    J = T.dense_variable(I, (n, nnz), indptr)
-    X = T.match_sparse_buffer(x, (I, J))
-    Y = T.match_sparse_buffer(y, (I,))
-    with T.sp_iter([I], "S", "rows") as [i]:
-        with T.sp_iter([J], "R", "sum") as [j]:
-            with T.init():
-                Y[i] = T.float32(0)
-            Y[i] = Y[i] + X[i, j] * T.Cast("float32", j + 1)
-"""
-
-
 def test_ragged_rows_inside_of_an_iteration_over_rows() -> None:
     lengths = [3, 0, 5, 1]
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype("int32")
@@ -155,42 +138,6 @@ def test_blocks_keep_their_dimensions() -> None:
     np.testing.assert_allclose(y, expected, rtol=1e-5)
 
 
-CSF = """
-def f(t: T.handle, b: T.handle, c: T.handle, d: T.handle, p1: T.handle, q1: T.handle, p2: T.handle, q2: T.handle,
-      n0: T.int32, n1: T.int32, n2: T.int32, z1: T.int32, z2: T.int32, r: T.int32):
-    I = T.sp.dense_fixed(n0)
-    J = T.sp.compressed_varied(I, (n1, z1), (p1, q1))
-    K = T.sp.compressed_varied(J, (n2, z2), (p2, q2))
-    J_all = T.sp.dense_fixed(n1)
-    K_all = T.sp.dense_fixed(n2)
-    R = T.sp.dense_fixed(r)
-    A = T.sp.match_buffer(t, (I, J, K), "float64")
-    B = T.sp.match_buffer(b, (J_all, R), "float64")
-    C = T.sp.match_buffer(c, (K_all, R), "float64")
-    D = T.sp.match_buffer(d, (I, R), "float64")
-    with T.sp.iteration([I, J, K, R], "SRRS", "mttkrp") as [i, j, k, s]:
-        with T.init():
-            D[i, s] = T.float64(0)
-        D[i, s] = D[i, s] + A[i, j, k] * B[j, s] * C[k, s]
-"""
-
-
-def csf(tensor: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Values and structure of a tensor of three dimensions, of which the first is dense."""
-    p1, q1, p2, q2, values = [0], [], [0], [], []
-    for plane in tensor:
-        for j, row in enumerate(plane):
-            if not row.any():
-                continue
-            q1.append(j)
-            (coordinates,) = row.nonzero()
-            q2.extend(coordinates)
-            values.extend(row[coordinates])
-            p2.append(len(q2))
-        p1.append(len(q1))
-    return np.array(values), *(np.array(list_, "int32") for list_ in (p1, q1, p2, q2))
-
-
 @pytest.mark.parametrize("density", [0.0, 0.2, 1.0])
 def test_a_tensor_of_three_dimensions_times_two_matrices(density: float) -> None:
     rng = np.random.default_rng(0)
@@ -199,24 +146,6 @@ def test_a_tensor_of_three_dimensions_times_two_matrices(density: float) -> None
     values, p1, q1, p2, q2 = csf(tensor)
     run(function(CSF), values, b, c, d, p1, q1, p2, q2, 3, 4, 5, len(q1), len(q2), 2)
     np.testing.assert_allclose(d, np.einsum("ijk,jr,kr->ir", tensor, b, c), atol=1e-12)
-
-
-SDDMM = """
-def f(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32, k: T.int32,
-      nnz: T.int32):
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
-    J_all = T.sp.dense_fixed(n)
-    K = T.sp.dense_fixed(k)
-    A = T.sp.match_buffer(a, (I, J), "float64")
-    X = T.sp.match_buffer(x, (I, K), "float64")
-    Y = T.sp.match_buffer(y, (J_all, K), "float64")
-    with T.sp.iteration([T.sp.fuse(I, J), K], "SSR", "sddmm") as [i, j, s]:
-        T.sp.iteration_attr({"note": 1})
-        with T.init():
-            A[i, j] = T.float64(0)
-        A[i, j] = A[i, j] + X[i, s] * Y[j, s]
-"""
 
 
 def test_fused_axes_write_each_element() -> None:
@@ -343,10 +272,10 @@ def test_mistakes_are_refused(change: tuple[str, str], code: str) -> None:
     assert "^" in str(caught.value)
 
 
-def test_what_is_not_lowered_is_not_scheduled_or_compiled() -> None:
-    for use in (tw.Schedule, tw.compile, tw.lower):
-        with pytest.raises(tw.Error, match="sparse"):
-            use(spmm)
+def test_axes_are_not_known_where_blocks_are_expected() -> None:
+    with pytest.raises(tw.Error, match="lower_sparse_iter") as caught:
+        _core.verify(_core.as_module(spmm), "scheduled")
+    assert caught.value.code == "verify/stage"
 
 
 def test_nodes_that_are_no_axes_are_refused() -> None:

@@ -508,6 +508,8 @@ def compile_quietly(
         _note_what_has_no_record(kernels, _as_module(program))
         return kernels
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
+    if resolved.kind != "interpreter":
+        module, written = map(_core.lower_sparse_iterations, (module, written))
     is_unscheduled = not isinstance(program, _core.Schedule) and not check_bounds
     if schedule == "by rules" or (schedule is None and is_unscheduled):
         return _compiled_by_rules(module, resolved, check_bounds, written, schedule is None)

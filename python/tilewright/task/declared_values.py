@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ class Declaration:
 
     Attributes:
         segments: the position of the buffer whose segments the order holds in; None for all of it.
+        width: instead, how long all segments are; 0 for one.
     """
 
     position: int
@@ -32,6 +33,7 @@ class Declaration:
     end: int
     order: str
     segments: int | None
+    width: int = 0
 
 
 def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declaration]:
@@ -41,6 +43,9 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
         func: a PrimFunc.
         shapes: of the parameters that are buffers, by position; they give the sizes that the program leaves open.
     """
+    widths = {axis.indices.data: axis.nnz_cols for axis in func.axes if axis.indices and axis.nnz_cols and axis.sorted}
+    if func.axes:
+        (func,) = _core.lower_sparse_iterations(_core.as_module(func)).functions.values()
     root = getattr(func.body, "block", None)
     found = root.annotations.get("buffer_domains") if root is not None and not root.iter_vars else None
     if found is None:
@@ -61,6 +66,9 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
         if segments and within is None:
             continue
         result.append(Declaration(position, ends[0], ends[1], str(getattr(order, "value", order)), within))
+        if region.buffer.data in widths:
+            width = _number(widths[region.buffer.data], analyzer) or 0
+            result[-1] = replace(result[-1], order="increasing", width=width)
     return result
 
 
@@ -100,8 +108,15 @@ def declared_arrays(
             )
         if each.segments is not None:
             values = _in_segments(each, buffer.name, shape[0], arrays[each.segments], generator)
+        elif each.width:
+            offsets = np.arange(0, shape[0] + 1, each.width)
+            values = _in_segments(each, buffer.name, shape[0], offsets, generator)
         elif each.order:
             values = _ordered(each, buffer.name, shape[0], longest.get(each.position), generator)
+            if func.axes and len(values) and values[-1] != each.end - 1:
+                raise ArgumentError.of(
+                    "tune/domain", f"no '{buffer.name}' of {shape[0]} offsets ends with {each.end - 1}"
+                )
         else:
             values = generator.integers(each.low, max(each.end, each.low + 1), shape)
         arrays[each.position] = np.asarray(values).astype(numpy_dtype(buffer.dtype))

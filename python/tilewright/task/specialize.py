@@ -34,7 +34,9 @@ def specialize(function: ir.PrimFunc, values: Mapping[ir.Var, Any]) -> ir.PrimFu
     params = [param for param in function.params if param not in fixed]
     body = _core.substitute(function, fixed)
     assert isinstance(body, ir.PrimFunc)
-    return ir.PrimFunc(params, {p: body.buffer_map[p] for p in body.buffer_map}, body.ret_type, body.attrs, body.body)
+    return ir.PrimFunc(
+        params, {p: body.buffer_map[p] for p in body.buffer_map}, body.ret_type, body.attrs, body.body, body.axes
+    )
 
 
 def _layout(buffer: ir.Buffer) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import ir
+from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.support import limits
 from tilewright.support.numpy_dtype import numpy_dtype
@@ -151,13 +151,21 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
         until = end - _left(end) * (len(changed) - at - 1) / (len(changed) - at)
         layouts = _layouts(schedule, name)
         agrees = is_known = False
+        unfit: ArgumentError | None = None
         for seed, task, scalars in _tasks(before, inputs):
             if agrees and time.monotonic() > until:
                 break
             labels = labels_of(before)
             given = {key: value for key, value in inputs.items() if key not in {labels[at] for at in scalars}}
             try:
-                instance = _run_original(task, make_arrays(task, given, seed=seed), scalars, until)
+                arrays = make_arrays(task, given, seed=seed)
+            except ArgumentError as error:
+                if not before.axes or inputs:
+                    raise
+                unfit = error  # no structure has these sizes
+                continue
+            try:
+                instance = _run_original(task, arrays, scalars, until)
             except ScriptError as error:
                 raise with_hint_on_inputs(error, task, given, "verify(...)") from error
             compared = _compare(instance, scheduled, name, until, layouts)
@@ -169,6 +177,8 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
                 instances += 1
                 elements += compared.elements
                 sampled |= not compared.is_full
+        if unfit is not None and not (agrees or is_known):
+            raise unfit
         if not agrees:
             raise ResourceError.of(
                 "schedule/not-verified",
@@ -239,6 +249,7 @@ def _tasks(program: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[in
         sizes = {v: choice[at % len(choice)] for at, v in enumerate(symbols)} | _given_sizes(program, inputs)
         named = enumerate(scalars.items(), len(symbols))
         values = {v: _scalar(v, name, choice[at % len(choice)], inputs) for at, (v, name) in named}
+        _fit_structure(program, sizes, values, {*inputs})
         if (sizes or values) and (key := (*sizes.values(), *values.values())) in seen:
             continue
         elif sizes or values:
@@ -246,6 +257,29 @@ def _tasks(program: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[in
         sized = specialize(function, {**sizes, **values})
         task = task_of(_public(sized), labels=array_labels_of(program))
         yield number, task, {at: values[p] for at, p in enumerate(program.params) if p in values}
+
+
+def _fit_structure(program: ir.PrimFunc, sizes: dict[ir.Var, int], values: dict[ir.Var, Any], given: set[str]) -> None:
+    """Axes have no more positions than coordinates below each position of their parents."""
+    bound = {**sizes, **values}
+
+    def number(size: ir.Expr) -> int | None:
+        analyzer = _core.Analyzer()
+        for variable, value in bound.items():
+            analyzer.bind(variable, _core.const(value, variable.dtype))
+        known = analyzer.simplify(size)
+        return int(known.value) if isinstance(known, ir.IntImm) else None
+
+    for axis in program.axes:
+        count = axis.nnz if axis.indptr is not None else axis.nnz_cols
+        if axis.parent is None or not isinstance(count, ir.Var) or count.name in given:
+            continue
+        parents, length = number(axis.parent.nnz), number(axis.length)
+        if parents is None or length is None or count not in bound:
+            continue
+        most = length * parents if axis.indptr is not None else length
+        bound[count] = min(bound[count], most)
+        (sizes if count in sizes else values)[count] = bound[count]
 
 
 def _scalar(variable: ir.Var, name: str, number: int, inputs: Mapping[str, Any]) -> int | float:
@@ -272,7 +306,9 @@ def _by_shapes(function: ir.PrimFunc) -> ir.PrimFunc:
     params = [param for param in function.params if not any(param.same_as(size) for size in sizes)]
     if len(params) == len(function.params):
         return function
-    return ir.PrimFunc(params, dict(function.buffer_map), function.ret_type, function.attrs, function.body)
+    return ir.PrimFunc(
+        params, dict(function.buffer_map), function.ret_type, function.attrs, function.body, function.axes
+    )
 
 
 def _public(function: ir.PrimFunc) -> ir.PrimFunc:

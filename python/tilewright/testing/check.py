@@ -28,7 +28,7 @@ def without_symbols(program: Program) -> ir.Module:
     for name, func in module.functions.items():
         if isinstance(func, ir.PrimFunc):
             attrs = {key: value for key, value in func.attrs.items() if key != "global_symbol"}
-            func = ir.PrimFunc(func.params, func.buffer_map, func.ret_type, attrs, func.body)
+            func = ir.PrimFunc(func.params, func.buffer_map, func.ret_type, attrs, func.body, func.axes)
         functions[name] = func
     return ir.Module(functions, module.attrs)
 

@@ -89,7 +89,7 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
     path: str = found[0]
     if path.startswith("<root>.attrs") and isinstance(lhs, _core.PrimFunc) and isinstance(rhs, _core.PrimFunc):
         # TVM looks at the body first.
-        same = _core.PrimFunc(rhs.params, rhs.buffer_map, rhs.ret_type, lhs.attrs, rhs.body)
+        same = _core.PrimFunc(rhs.params, rhs.buffer_map, rhs.ret_type, lhs.attrs, rhs.body, rhs.axes)
         found = Proofs.mismatch(lhs, same, map_free_vars) or found
         path = found[0]
     left, right = (ObjectPath.from_text(root, path) for root in (lhs, rhs))

@@ -1,0 +1,257 @@
+// From the coordinates of an access to the position of the element.
+//
+// The position is that of a loop where the coordinate is the variable of an iteration over the same axis, below the
+// same position of the parent. Elsewhere a dense axis has its coordinates in order, so that a comparison says which
+// exist, and those of a sparse axis are searched for. The search runs ahead of the outermost iteration around, in a
+// nest over those variables alone that it depends on, and leaves an array of positions: searches that are alike share
+// one, and loops that it does not depend on do not repeat it. Conditions around an access are those of its search, too.
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/sparse.h"
+#include "ir/structural.h"
+#include "ir/traverse.h"
+#include "sparse/lowering.h"
+
+namespace tilewright::sparse {
+namespace {
+
+bool same(const Expr& a, const Expr& b) {
+  return a.defined() == b.defined() && (!a.defined() || structural_equal(a, b));
+}
+
+/// Halves [low, high) until the first coordinate that is not less is found; of an axis that is not sorted, the first
+/// one that is equal is looked for one by one.
+Stmt search_loop(const Axis& axis, const Ref<Buffer>& low, const Ref<Buffer>& high, const Expr& coordinate) {
+  const Expr index = zero(DataType::int_(32)), begin = load(low, {index}), end = load(high, {index});
+  if (!axis.sorted) {
+    Expr differs = ne(load(axis.indices, {begin}), coordinate);
+    return make<While>({if_then_else(lt(begin, end), differs, bool_imm(false)), store(low, begin + 1, {index})});
+  }
+  Ref<Var> middle = var("middle", axis.idtype);
+  Stmt step = make<IfThenElse>({lt(load(axis.indices, {middle}), coordinate), store(low, Expr(middle) + 1, {index}),
+                                store(high, middle, {index})});
+  return make<While>({lt(begin, end), make<LetStmt>({middle, begin + floordiv(end - begin, 2), step})});
+}
+
+}  // namespace
+
+Expr both(const Expr& first, const Expr& then) {
+  if (!first.defined()) return then;
+  if (!then.defined()) return first;
+  return if_then_else(first, then, bool_imm(false));
+}
+
+Lowering::Element Lowering::locate(const Ref<Buffer>& buffer, const std::vector<Expr>& coordinates,
+                                   const NodeRef& where) {
+  const std::vector<Ref<Axis>>& axes = buffer->axes;
+  std::vector<Expr> positions, relatives, conditions;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Axis& axis = *axes[i];
+    Expr parent, present;
+    if (axis.parent.defined()) {
+      auto above = std::find(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i), axis.parent) - axes.begin();
+      parent = positions[static_cast<size_t>(above)];
+      present = conditions[static_cast<size_t>(above)];
+    }
+    const Frame* frame = coordinates[i].is<Var>() ? nest_.find(coordinates[i].cast<Var>()) : nullptr;
+    if (frame && axis.parent.defined() && structure_of(frame->iter->axis) == structure_of(axes[i]) &&
+        same(frame->parent, parent)) {
+      positions.push_back(frame->position);
+      relatives.push_back(frame->relative);
+      conditions.push_back(present);
+      continue;
+    }
+    const Expr coordinate = lower(coordinates[i]);
+    if (!axis.parent.defined()) {
+      positions.push_back(coordinate);
+      relatives.push_back(coordinate);
+      conditions.emplace_back();
+      continue;
+    }
+    auto [begin, end] = positions_below(axis, parent);
+    if (axis.is_sparse()) {
+      Expr found = search(axes[i], parent, present, coordinate, where);
+      if (failure) return {};
+      positions.push_back(found);
+      relatives.push_back(found - begin);
+      conditions.push_back(ge(found, zero(found.dtype())));
+    } else {
+      positions.push_back(begin + coordinate);
+      relatives.push_back(coordinate);
+      const Expr inside = both(frame ? Expr() : ge(coordinate, zero(coordinate.dtype())), lt(coordinate, end - begin));
+      conditions.push_back(both(present, inside));
+    }
+  }
+  Element element;
+  for (const StoredDimension& dimension : stored_dimensions(axes)) {
+    const bool is_flat = axes[dimension.axis]->is_variable();
+    element.indices.push_back(is_flat ? positions[dimension.axis] : relatives[dimension.axis]);
+  }
+  // An axis is looked for only where its parent was found.
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const bool has_child =
+        std::any_of(axes.begin(), axes.end(), [&](const Ref<Axis>& a) { return a->parent == axes[i]; });
+    if (!has_child) element.present = both(element.present, conditions[i]);
+  }
+  return element;
+}
+
+Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& present, const Expr& coordinate,
+                      const NodeRef& where) {
+  const std::string what = "coordinates of axis '" + of->name + "' are searched for ";
+  if (!in_iteration_) {
+    fail("sparse/search", what + "outside of all iterations", where, "access the buffer inside of T.sp.iteration");
+    return {};
+  }
+  Search search{structure_of(of), parent, coordinate, present, {}};
+  VarMap names;
+  for (const Frame& frame : nest_.frames) {
+    if (frame.condition.defined()) search.guard = both(frame.condition, search.guard);
+    if (frame.let.defined()) names[frame.let] = substitute(frame.coordinate, names);
+  }
+  for (Expr* e : {&search.parent, &search.coordinate, &search.guard}) {
+    if (e->defined()) *e = substitute(*e, names);
+  }
+  for (const Search& known : searches_) {
+    if (known.axis == search.axis && same(known.parent, search.parent) && same(known.coordinate, search.coordinate) &&
+        same(known.guard, search.guard)) {
+      return known.position;
+    }
+  }
+  std::string changed;
+  const std::vector<size_t> needed = frames_for(search, changed);
+  if (!changed.empty()) {
+    fail("sparse/search", what + "with values of '" + changed + "', which the iteration writes", where,
+         "write them in an iteration before this one");
+    return {};
+  }
+  for (size_t i : needed) {
+    const Frame& frame = nest_.frames[i];
+    if (frame.iter.defined() && frame.iter->axis->attached.defined()) {
+      fail("sparse/search", what + "for each variable of an attached axis, which has no array of positions", where,
+           "iterate over the axes that the buffer has");
+      return {};
+    }
+    const bool is_data =
+        frame.loop.defined() && uses_any_var(frame.loop->extent, [&](const Ref<Var>& v) {
+          return std::any_of(needed.begin(), needed.end(), [&](size_t k) {
+            const Frame& other = nest_.frames[k];
+            return other.axis.defined() ? other.axis->var == v : other.loop.defined() && other.loop->loop_var == v;
+          });
+        });
+    if (!is_data) continue;
+    fail("sparse/search", what + "in a loop whose extent depends on variables around it", where,
+         "iterate over an axis instead");
+    return {};
+  }
+  add_search_nest(search, needed);
+  searches_.push_back(search);
+  return search.position;
+}
+
+/// Those of the outermost iteration that the search depends on. `changed`: a buffer that it reads and the iteration
+/// writes.
+std::vector<size_t> Lowering::frames_for(const Search& search, std::string& changed) const {
+  std::unordered_set<const NodeBase*> used;
+  auto look = [&](const Expr& e) {
+    if (!e.defined()) return;
+    visit(
+        e, [&](const Ref<Var>& v) { used.insert(v.get()); },
+        [&](const Ref<BufferLoad>& load, Visitor& walk) {
+          if (written_.contains(load->buffer->data.get())) changed = load->buffer->name;
+          for (const Expr& index : load->indices) walk(index);
+        });
+  };
+  const std::vector<Frame>& frames = nest_.frames;
+  look(positions_below(*search.axis, search.parent).second);
+  look(search.coordinate);
+  look(search.guard);
+  std::vector<bool> needed(frames.size(), false);
+  for (size_t i = frames.size(); i-- > outermost_;) {
+    const Frame& frame = frames[i];
+    const bool is_used = (frame.axis.defined() && used.contains(frame.axis->var.get())) ||
+                         (frame.loop.defined() && used.contains(frame.loop->loop_var.get()));
+    if (!is_used && !needed[i]) continue;
+    needed[i] = true;
+    if (frame.in_group) needed[i - 1] = true;
+    if (frame.loop.defined()) {
+      look(frame.loop->min);
+      look(frame.loop->extent);
+      continue;
+    }
+    if (frame.axis.defined()) look(frame.axis->dom->extent);
+    // With its ancestors, positions of the axis are one dimension.
+    for (size_t k = outermost_; k < i; ++k) {
+      if (frames[k].iter.defined() && frames[k].iter->axis == frame.iter->axis->parent) needed[k] = true;
+    }
+  }
+  std::vector<size_t> result;
+  for (size_t i = outermost_; i < frames.size(); ++i) {
+    if (needed[i]) result.push_back(i);
+  }
+  return result;
+}
+
+/// A nest over the frames, which fills an array with the positions.
+void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed) {
+  const std::vector<Frame> around = nest_.frames;
+  std::vector<Ref<SpIterVar>> iters;
+  std::vector<const Frame*> here, there;
+  for (size_t i : needed) {
+    here.push_back(&around[i]);
+    if (around[i].iter.defined()) iters.push_back(around[i].iter);
+  }
+  nest_.frames.resize(outermost_);
+  std::vector<Level> levels = nest_.open(iters, true);
+  std::vector<Frame> copies(nest_.frames.begin() + static_cast<std::ptrdiff_t>(outermost_), nest_.frames.end());
+  nest_.frames = around;
+  std::vector<Frame> loops;
+  loops.reserve(here.size());
+  VarMap map;
+  size_t next = 0;
+  for (const Frame* frame : here) {
+    if (frame->iter.defined()) {
+      if (frame->axis.defined()) map[frame->axis->var] = copies[next].axis->var;
+      there.push_back(&copies[next++]);
+      continue;
+    }
+    For loop = *frame->loop;
+    const Ref<Var> counter = loop.loop_var, variable = var("v" + counter->name_hint, counter.dtype());
+    levels.back().axes.push_back(make<IterVar>({range_of(loop.extent), variable, IterType::kDataPar, ""}));
+    levels.back().loops.push_back(var(counter->name_hint, counter.dtype()));
+    map[counter] = loop.min + Expr(variable);
+    loop.loop_var = variable;
+    loop.min = zero(counter.dtype());
+    Frame copy;
+    copy.loop = make<For>(std::move(loop));
+    loops.push_back(std::move(copy));
+    there.push_back(&loops.back());
+  }
+  auto in_nest = [&](const Expr& e) { return e.defined() ? substitute(e, map) : e; };
+  const Axis& axis = *search.axis;
+  Placement use = place(here), definition = place(there);
+  if (use.shape.empty()) use = definition = {{i32(1)}, {i32(0)}};
+  const Ref<Buffer> found = decl_buffer(definition.shape, axis.idtype, axis.name + "_position");
+  const Ref<Buffer> low = decl_buffer({i32(1)}, axis.idtype, "low"), high = decl_buffer({i32(1)}, axis.idtype, "high");
+  auto [begin, end] = positions_below(axis, in_nest(search.parent));
+  const Expr first = load(low, {i32(0)}), key = in_nest(search.coordinate), absent = constant(axis.idtype, -1);
+  const Expr same_key = eq(load(axis.indices, {first}), key);
+  const Expr result = if_then_else(lt(first, end), if_then_else(same_key, first, absent), absent);
+  Stmt body = seq({store(low, begin, {i32(0)}), store(high, end, {i32(0)}), search_loop(axis, low, high, key),
+                   store(found, result, definition.indices)});
+  if (search.guard.defined()) {
+    body = make<IfThenElse>({in_nest(search.guard), body, store(found, absent, definition.indices)});
+  }
+  const std::string name = "binary_search_block_" + std::to_string(num_searches_++) + "_";
+  for (size_t i = levels.size(); i-- > 0;) {
+    std::vector<Def<Buffer>> own;
+    if (i + 1 == levels.size()) own = {low, high};
+    body = close(levels[i], name + std::to_string(i), {}, {}, body, std::move(own));
+  }
+  ahead_.push_back(std::move(body));
+  allocated_.emplace_back(found);
+  search.position = load(found, use.indices);
+}
+
+}  // namespace tilewright::sparse

@@ -1,0 +1,400 @@
+#include "sparse/lower_iterations.h"
+
+#include <algorithm>
+
+#include "analysis/block_access_region.h"
+#include "ir/buffer_domain.h"
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/sparse.h"
+#include "ir/structural.h"
+#include "ir/traverse.h"
+#include "ir/verify.h"
+#include "sparse/lowering.h"
+
+namespace tilewright::sparse {
+namespace {
+
+constexpr size_t kNone = static_cast<size_t>(-1);
+
+bool contains_block(const Stmt& stmt) {
+  bool found = false;
+  visit(stmt, [&](const Ref<Block>&, Visitor&) { found = true; });
+  return found;
+}
+
+/// Statements beside blocks become blocks without axes: what is scheduled is blocks.
+Stmt in_blocks(const Stmt& stmt, const std::string& name) {
+  if (!contains_block(stmt)) return close({}, name, {}, {}, stmt);
+  const SeqStmt* sequence = stmt.as<SeqStmt>();
+  if (sequence) {
+    std::vector<Stmt> result, plain;
+    auto flush = [&] {
+      if (!plain.empty()) result.push_back(close({}, name, {}, {}, seq(std::exchange(plain, {}))));
+    };
+    for (const Stmt& each : sequence->seq) {
+      if (contains_block(each)) {
+        flush();
+        result.push_back(in_blocks(each, name));
+      } else {
+        plain.push_back(each);
+      }
+    }
+    flush();
+    return seq(std::move(result));
+  }
+  return rewrite(
+      stmt, [&](const Ref<SeqStmt>& inner, Rewriter&) -> Stmt { return in_blocks(inner, name); },
+      [&](const Ref<BlockRealize>& inner, Rewriter&) -> Stmt { return inner; });
+}
+
+/// Reads and writes of all blocks, innermost first.
+Stmt with_regions(const Stmt& stmt) {
+  return rewrite(stmt, [&](const Ref<Block>& block, Rewriter& walk) -> Stmt {
+    Ref<Block> inner = walk.descend(block);
+    analysis::BlockAccess access = analysis::block_access_region(inner);
+    Block complete = *inner;
+    complete.reads = std::move(access.reads);
+    complete.writes = std::move(access.writes);
+    return make<Block>(std::move(complete), block.span());
+  });
+}
+
+bool reduces(const Ref<SpIterVar>& iter) { return iter->iter_type == IterType::kCommReduce; }
+
+/// Whether points that differ in the variables touch different elements of all that the init writes: each variable is
+/// an index, at the same dimension, in all accesses to such a buffer. Coordinates below one position differ, so by
+/// induction from the roots points do.
+bool points_are_apart(const SparseIteration& iteration, const std::vector<Ref<SpIterVar>>& iters) {
+  const std::unordered_set<const NodeBase*> written = written_in(iteration.init);
+  for (const Ref<SpIterVar>& iter : iters) {
+    if (iter->axis->is_sparse() && !iter->axis->sorted) return false;
+    std::unordered_map<const NodeBase*, std::vector<bool>> dimensions;  // by data, that may still be the one
+    auto look = [&](const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
+      if (!written.contains(buffer->data.get())) return;
+      auto [known, is_new] = dimensions.try_emplace(buffer->data.get(), indices.size(), true);
+      for (size_t i = 0; i < indices.size(); ++i) {
+        if (i >= known->second.size() || indices[i] != Expr(iter->var)) known->second[i] = false;
+      }
+    };
+    for (const Stmt& part : {iteration.init, iteration.body}) {
+      visit(
+          part, [&](const Ref<BufferLoad>& load) { look(load->buffer, load->indices); },
+          [&](const Ref<BufferStore>& store) { look(store->buffer, store->indices); });
+    }
+    for (const auto& [data, is_index] : dimensions) {
+      if (std::find(is_index.begin(), is_index.end(), true) == is_index.end()) return false;
+    }
+  }
+  return true;
+}
+
+/// Whether all is one block whose init runs before its first step of each point.
+bool has_init_of_block(const SparseIteration& iteration, const std::vector<Level>& levels) {
+  if (levels.size() != 1 || !points_are_apart(iteration, variables_of_init(iteration))) return false;
+  size_t spatial = 0;
+  for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
+    if (iter->fused || iter->axis->is_variable()) return false;
+    spatial += reduces(iter) ? 0 : 1;
+    const std::optional<int64_t> count = const_int(iter->axis->nnz_cols);
+    if (reduces(iter) && (!count || *count < 1)) return false;
+  }
+  return spatial == variables_of_init(iteration).size() && spatial < iteration.iter_vars.size();
+}
+
+}  // namespace
+
+std::unordered_set<const NodeBase*> written_in(const NodeRef& root) {
+  std::unordered_set<const NodeBase*> result;
+  if (!root.defined()) return result;
+  visit(
+      root, [&](const Ref<BufferStore>& store) { result.insert(store->buffer->data.get()); },
+      [&](const Ref<Block>& block) {
+        for (const Ref<BufferRegion>& region : block->writes) result.insert(region->buffer->data.get());
+      });
+  return result;
+}
+
+void Lowering::fail(const char* code, std::string message, const NodeRef& where, std::string hint) {
+  if (failure) return;
+  failure = script_error(code, std::move(message), std::move(hint));
+  failure->span = where.span();
+  failure->nodes.push_back(keep(where));
+}
+
+const Ref<Buffer>& Lowering::array_of(const Ref<Buffer>& buffer) {
+  Ref<Buffer>& array = arrays_[buffer];
+  if (array.defined()) return array;
+  Buffer plain = *buffer;
+  plain.axes.clear();
+  plain.default_value = {};
+  array = make<Buffer>(std::move(plain), buffer.span());
+  return array;
+}
+
+Expr Lowering::lower(const Expr& e) {
+  if (!e.defined()) return e;
+  return Expr(lower(make<Evaluate>({e})).as<Evaluate>()->value);
+}
+
+Expr Lowering::guarded(const Ref<Call>& call) {
+  std::vector<NodeRef> args{lower(Expr(call->args[0]))};
+  for (size_t i = 1; i < 3; ++i) {
+    const Expr condition(args[0]);
+    Frame frame;
+    frame.condition = i == 1 ? condition : logical_not(condition);
+    nest_.frames.push_back(std::move(frame));
+    args.push_back(lower(Expr(call->args[i])));
+    nest_.frames.pop_back();
+  }
+  return make<Call>({call->dtype, call->op, std::move(args)}, call.span());
+}
+
+Stmt Lowering::guarded(const Ref<IfThenElse>& node) {
+  const Expr condition = lower(node->condition);
+  auto branch = [&](const Stmt& stmt, Expr holds) {
+    if (!stmt.defined()) return stmt;
+    Frame frame;
+    frame.condition = std::move(holds);
+    nest_.frames.push_back(std::move(frame));
+    Stmt result = lower(stmt);
+    nest_.frames.pop_back();
+    return result;
+  };
+  Stmt then_case = branch(node->then_case, condition);
+  return make<IfThenElse>({condition, then_case, branch(node->else_case, logical_not(condition))}, node.span());
+}
+
+Stmt Lowering::lower(const Stmt& stmt) {
+  if (!stmt.defined() || failure) return stmt;
+  auto with_frame = [&](Frame frame, Rewriter& walk, const auto& node) {
+    nest_.frames.push_back(std::move(frame));
+    auto result = walk.descend(node);
+    nest_.frames.pop_back();
+    return result;
+  };
+  return rewrite(
+      stmt,
+      [&](const Ref<Var>& v, Rewriter&) -> Expr {
+        auto value = values_.find(v);
+        return value == values_.end() ? Expr(v) : value->second;
+      },
+      [&](const Ref<Buffer>& buffer, Rewriter& walk) -> NodeRef {
+        return buffer->axes.empty() ? NodeRef(walk.descend(buffer)) : NodeRef(array_of(buffer));
+      },
+      [&](const Ref<BufferLoad>& node, Rewriter& walk) -> Expr {
+        if (node->buffer->axes.empty()) return walk.descend(node);
+        if (failure) return node;
+        Element element = locate(node->buffer, node->indices, node);
+        if (failure) return node;
+        Expr value = make<BufferLoad>({array_of(node->buffer), std::move(element.indices), {}}, node.span());
+        if (!element.present.defined()) return value;
+        const Expr& given = node->buffer->default_value;
+        return if_then_else(element.present, value, given.defined() ? given : zero(node->buffer->dtype));
+      },
+      [&](const Ref<BufferStore>& node, Rewriter& walk) -> Stmt {
+        if (node->buffer->axes.empty()) return walk.descend(node);
+        if (failure) return node;
+        const Expr value = walk(node->value);
+        Element element = locate(node->buffer, node->indices, node);
+        if (failure) return node;
+        if (element.present.defined()) {
+          fail("sparse/store", "a value is stored to coordinates of '" + node->buffer->name + "' that it may not hold",
+               node, "iterate over the axes of the buffer that is written, and index it by their variables");
+          return node;
+        }
+        return make<BufferStore>({array_of(node->buffer), value, std::move(element.indices), {}}, node.span());
+      },
+      [&](const Ref<For>& loop, Rewriter& walk) -> Stmt {
+        For lowered = *loop;
+        lowered.min = walk(loop->min);
+        lowered.extent = walk(loop->extent);
+        Frame frame;
+        frame.loop = make<For>(For(lowered), loop.span());
+        nest_.frames.push_back(std::move(frame));
+        lowered.body = walk(loop->body);
+        nest_.frames.pop_back();
+        return make<For>(std::move(lowered), loop.span());
+      },
+      [&](const Ref<LetStmt>& let, Rewriter& walk) -> Stmt {
+        Frame frame;
+        frame.let = let->var;
+        frame.coordinate = walk(let->value);
+        return with_frame(std::move(frame), walk, let);
+      },
+      [&](const Ref<Let>& let, Rewriter& walk) -> Expr {
+        Frame frame;
+        frame.let = let->var;
+        frame.coordinate = walk(let->value);
+        return with_frame(std::move(frame), walk, let);
+      },
+      [&](const Ref<IfThenElse>& node, Rewriter&) -> Stmt { return guarded(node); },
+      [&](const Ref<Call>& call, Rewriter& walk) -> Expr {
+        return intrinsic_of(*call) == Intrinsic::k_if_then_else ? guarded(call) : Expr(walk.descend(call));
+      },
+      [&](const Ref<SparseIteration>& node, Rewriter&) -> Stmt { return iteration(node); });
+}
+
+Stmt Lowering::iteration(const Ref<SparseIteration>& node) {
+  if (in_iteration_) return nest_of(node, nest_.frames.size());
+  in_iteration_ = true;
+  outermost_ = nest_.frames.size();
+  written_ = written_in(node);
+  searches_.clear();
+  Stmt result = nest_of(node, outermost_);
+  in_iteration_ = false;
+  std::vector<Stmt> all = std::exchange(ahead_, {});
+  all.push_back(std::move(result));
+  return seq(std::move(all));
+}
+
+Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
+  const SparseIteration& iteration = *node;
+  const std::string& name = iteration.name_hint;
+  auto name_variables = [&](size_t first) {
+    for (size_t i = first; i < nest_.frames.size(); ++i)
+      values_[nest_.frames[i].iter->var] = nest_.frames[i].coordinate;
+  };
+  std::vector<Level> levels = nest_.open(iteration.iter_vars);
+  name_variables(around);
+  Stmt body = lower(iteration.body);
+  if (failure) return node;
+  if (contains_block(body)) body = in_blocks(body, name + "_step");
+  // The init runs in front of the first loop of the reduction, inside of blocks that are apart from one another.
+  size_t at = kNone;
+  Stmt init, init_of_block;
+  if (iteration.init.defined() && has_init_of_block(iteration, levels)) {
+    init_of_block = lower(iteration.init);
+  } else if (iteration.init.defined()) {
+    size_t first = nest_.frames.size();
+    for (size_t i = around; i < nest_.frames.size() && first == nest_.frames.size(); ++i) {
+      if (reduces(nest_.frames[i].iter)) first = i;
+    }
+    at = 0;
+    while (at + 1 < levels.size() && levels[at + 1].first <= first) ++at;
+    if (first == nest_.frames.size()) at = 0;
+    std::vector<Ref<SpIterVar>> outer, inner;
+    for (size_t i = around; i < levels[at].first; ++i) outer.push_back(nest_.frames[i].iter);
+    if (!points_are_apart(iteration, outer)) {
+      at = 0;
+      outer.clear();
+    }
+    for (const Ref<SpIterVar>& iter : variables_of_init(iteration)) {
+      if (std::find(outer.begin(), outer.end(), iter) == outer.end()) inner.push_back(iter);
+    }
+    std::vector<Frame> kept(nest_.frames);
+    nest_.frames.resize(levels[at].first);
+    init = init_nest(iteration, inner);
+    nest_.frames = std::move(kept);
+    name_variables(around);
+  }
+  for (size_t i = levels.size(); i-- > 0;) {
+    const bool is_last = i + 1 == levels.size();
+    body = close(levels[i], name + std::to_string(i), iteration.annotations, is_last ? init_of_block : Stmt(), body);
+    if (i == at) body = seq({init, body});
+  }
+  nest_.frames.resize(around);
+  return body;
+}
+
+Stmt Lowering::init_nest(const SparseIteration& iteration, const std::vector<Ref<SpIterVar>>& iters) {
+  const size_t around = nest_.frames.size();
+  std::vector<Level> levels = nest_.open(iters);
+  for (size_t i = around; i < nest_.frames.size(); ++i) {
+    values_[nest_.frames[i].iter->var] = nest_.frames[i].coordinate;
+  }
+  Stmt body = lower(iteration.init);
+  const std::string name = iteration.name_hint + "_init";
+  for (size_t i = levels.size(); i-- > 0;) {
+    body = close(levels[i], levels.size() > 1 ? name + std::to_string(i) : name, {}, {}, body);
+  }
+  return body;
+}
+
+/// Loops over all positions of the axis, in the order of its ancestors.
+Stmt Lowering::owner_nest(const Nest::Owner& owner) {
+  std::vector<Ref<SpIterVar>> iters;
+  for (Ref<Axis> axis = owner.child; axis.defined(); axis = axis->parent) {
+    iters.push_back(make<SpIterVar>({var("p", axis->idtype), IterType::kDataPar, axis, false}));
+  }
+  std::reverse(iters.begin(), iters.end());
+  Nest nest;
+  std::vector<Level> levels = nest.open(iters);
+  const Frame& last = nest.frames.back();
+  Stmt body = store(owner.parents, last.parent, {last.position});
+  for (size_t i = levels.size(); i-- > 0;) {
+    body = close(levels[i], owner.parents->name + std::to_string(i), {}, {}, body);
+  }
+  return body;
+}
+
+Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
+  const BlockRealize* realize = func->body.as<BlockRealize>();
+  const bool has_root = realize && realize->block->iter_vars.empty();
+  Block root;
+  root.name_hint = "root";
+  if (has_root) root = *realize->block;
+  Stmt body = lower(has_root ? root.body : func->body);
+  if (failure) return func;
+  if (contains_block(body)) body = in_blocks(body, "step");
+  std::vector<Stmt> all;
+  const std::unordered_set<const NodeBase*> written = written_in(func->body);
+  for (const Nest::Owner& owner : nest_.owners) {
+    bool is_used = false;
+    visit(body, [&](const Ref<BufferLoad>& load) { is_used |= load->buffer == owner.parents; });
+    if (!is_used) continue;
+    for (Ref<Axis> axis = owner.child; axis->parent.defined(); axis = axis->parent) {
+      if (!axis->is_variable() || !written.contains(axis->indptr->data.get())) continue;
+      fail("sparse/search", "axis '" + axis->name + "' is fused, and the function writes its indptr", func,
+           "write the structure in another function, or iterate over the axes one inside of the other");
+      return func;
+    }
+    all.push_back(owner_nest(owner));
+    allocated_.emplace_back(owner.parents);
+  }
+  all.push_back(std::move(body));
+  for (Def<Buffer>& buffer : root.alloc_buffers) {
+    if (!buffer->axes.empty()) buffer = array_of(buffer);
+  }
+  root.alloc_buffers.insert(root.alloc_buffers.end(), allocated_.begin(), allocated_.end());
+  root.body = with_regions(seq(std::move(all)));
+  auto declare_values = [&](const BufferDomain& domain) {
+    const std::vector<BufferDomain> known = buffer_domains(root);
+    const bool is_known = std::any_of(known.begin(), known.end(),
+                                      [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
+    if (!is_known && !written.contains(domain.buffer->data.get())) declare(root.annotations, domain);
+  };
+  for (const BufferDomain& domain : structure_domains(*func)) declare_values(domain);
+  PrimFunc lowered = *func;
+  lowered.axes.clear();
+  for (auto& [param, buffer] : lowered.buffer_map) {
+    if (!buffer->axes.empty()) buffer = array_of(buffer);
+  }
+  lowered.body = make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(root))}, func->body.span());
+  return make<PrimFunc>(std::move(lowered), func.span());
+}
+
+bool is_sparse(const Func& func) {
+  const PrimFunc* prim = func.as<PrimFunc>();
+  return prim && !prim->axes.empty();
+}
+
+Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func) {
+  TW_RETURN_IF_ERROR(verify(func, Stage::kSparse, Rules::kLanguage));
+  Lowering lowering;
+  Ref<PrimFunc> lowered = lowering.run(func);
+  if (lowering.failure) return std::move(*lowering.failure);
+  return lowered;
+}
+
+Result<Ref<Module>> lower_iterations(const Ref<Module>& module) {
+  Ref<Module> result = module;
+  for (const auto& [name, func] : module->functions) {
+    if (!is_sparse(func)) continue;
+    TW_TRY(lowered, lower_iterations(func.cast<PrimFunc>()));
+    result = with_function(result, name, lowered);
+  }
+  return result;
+}
+
+}  // namespace tilewright::sparse

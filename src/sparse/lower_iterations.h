@@ -1,0 +1,35 @@
+// From iterations over sparse axes to blocks and arrays.
+//
+//   with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:    for i in range(m):
+//     with T.init():                                          with T.block("spmv0"):
+//       y[i] = 0                                                vi = T.axis.spatial(m, i)
+//     y[i] += A[i, j] * x[j]                                    with T.block("spmv_init"):
+//                                                                 y[vi] = 0
+//                                                               for j in range(indptr[vi + 1] - indptr[vi]):
+//                                                                 with T.block("spmv1"):
+//                                                                   vj = T.axis.reduce(indptr[vi + 1] - indptr[vi], j)
+//                                                                   y[vi] += A[indptr[vi] + vj]
+//                                                                            * x[indices[indptr[vi] + vj]]
+//
+// Loops run over positions. A block begins wherever the extent of a loop is data that the axes before it select, so
+// that blocks are well nested. Sparse buffers become the arrays that hold their elements: an index becomes the position
+// of its coordinate, which is that of a loop where the program iterates over the axis, and is searched for elsewhere
+// (locate.cc). What axes say of their structure is declared by the root block (ir/buffer_domain.h).
+#pragma once
+
+#include "ir/stmt.h"
+#include "support/result.h"
+
+namespace tilewright::sparse {
+
+/// Whether the function has axes.
+bool is_sparse(const Func& func);
+
+/// The function with blocks in place of its sparse iterations. ScriptError "verify/..." where it is not well formed,
+/// "sparse/store" where it stores to
+/// coordinates that may be absent, "sparse/search" where a coordinate cannot be searched for ahead of the iteration.
+Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func);
+/// Each function that has axes.
+Result<Ref<Module>> lower_iterations(const Ref<Module>& module);
+
+}  // namespace tilewright::sparse

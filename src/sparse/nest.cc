@@ -1,0 +1,187 @@
+#include "sparse/nest.h"
+
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/sparse.h"
+
+namespace tilewright::sparse {
+namespace {
+
+Expr element(const Ref<Buffer>& structure, const Expr& index) { return load(structure, {index}); }
+
+/// Whether an axis of the level occurs in it.
+bool depends_on(const Expr& e, const Level& level) {
+  return e.defined() && uses_any_var(e, [&](const Ref<Var>& v) {
+           return std::any_of(level.axes.begin(), level.axes.end(),
+                              [&](const Ref<IterVar>& axis) { return axis->var == v; });
+         });
+}
+
+}  // namespace
+
+std::pair<Expr, Expr> positions_below(const Axis& axis, const Expr& parent) {
+  if (!axis.parent.defined()) return {zero(axis.idtype), cast(axis.idtype, axis.length)};
+  if (axis.is_variable()) {
+    return {cast(axis.idtype, element(axis.indptr, parent)), cast(axis.idtype, element(axis.indptr, parent + 1))};
+  }
+  const Expr count = cast(axis.idtype, axis.nnz_cols), begin = parent * count;
+  return {begin, begin + count};
+}
+
+const Ref<Axis>& structure_of(const Ref<Axis>& axis) { return axis->attached.defined() ? axis->attached : axis; }
+
+Expr Nest::parent_position(const Axis& axis) const {
+  if (!axis.parent.defined()) return {};
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (!frame->iter.defined() || frame->iter->axis != axis.parent) continue;
+    return axis.attached.defined() ? frame->coordinate : frame->position;
+  }
+  return {};
+}
+
+const Frame* Nest::find(const Ref<Var>& variable) const {
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (frame->iter.defined() && frame->iter->var == variable) return &*frame;
+  }
+  return nullptr;
+}
+
+Ref<IterVar> Nest::add_axis(const SpIterVar& iter, Expr extent, bool reduces, std::vector<Level>& levels) {
+  if (levels.empty() || depends_on(extent, levels.back())) levels.push_back({frames.size(), {}, {}});
+  const std::string& name = iter.var->name_hint;
+  const DataType type = iter.axis->idtype;
+  Ref<IterVar> axis = make<IterVar>({range_of(cast(type, std::move(extent))), var("v" + name, type),
+                                     reduces ? IterType::kCommReduce : IterType::kDataPar, ""});
+  levels.back().axes.push_back(axis);
+  levels.back().loops.push_back(var(name, type));
+  return axis;
+}
+
+void Nest::add(const Ref<SpIterVar>& iter, std::vector<Level>& levels, bool spatial) {
+  const Axis& axis = *iter->axis;
+  const Expr parent = parent_position(axis);
+  auto [begin, end] = positions_below(axis, parent);
+  Expr extent = axis.is_variable() ? end - begin : parent.defined() ? cast(axis.idtype, axis.nnz_cols) : end;
+  const bool reduces = !spatial && iter->iter_type == IterType::kCommReduce;
+  Frame frame{.iter = iter, .loop = {}, .condition = {}, .let = {}, .parent = parent, .position = {}, .relative = {}};
+  frame.axis = add_axis(*iter, extent, reduces, levels);
+  frame.relative = frame.axis->var;
+  frame.position = parent.defined() ? begin + frame.relative : frame.relative;
+  frame.coordinate =
+      axis.is_sparse() ? cast(axis.idtype, element(axis.indices, frame.position)) : cast(axis.idtype, frame.relative);
+  frames.push_back(std::move(frame));
+}
+
+Expr Nest::owner_of(const Ref<Axis>& child, const Expr& position) {
+  const bool is_first = is_const_int(child->parent->nnz, 1) || is_const_int(child->nnz_cols, 0);
+  if (is_first) return zero(child->parent->idtype);
+  if (!child->is_variable()) return floordiv(position, cast(child->idtype, child->nnz_cols));
+  auto known = std::find_if(owners.begin(), owners.end(), [&](const Owner& o) { return o.child == child; });
+  if (known == owners.end()) {
+    const Axis& parent = *child->parent;
+    owners.push_back({child, decl_buffer({child->nnz}, parent.idtype, child->name + "_" + parent.name)});
+    known = owners.end() - 1;
+  }
+  return element(known->parents, position);
+}
+
+/// One loop over the positions of the last one of them.
+void Nest::add_fused(const std::vector<Ref<SpIterVar>>& iters, size_t first, size_t last, std::vector<Level>& levels,
+                     bool spatial) {
+  const Axis& outer = *iters[first]->axis;
+  const Ref<SpIterVar>& inner = iters[last];
+  const Expr parent = parent_position(outer);
+  Expr begin = zero(inner->axis->idtype), end = inner->axis->nnz;
+  if (parent.defined()) {
+    std::tie(begin, end) = positions_below(outer, parent);
+    for (size_t i = first + 1; i <= last; ++i) {
+      const Axis& axis = *iters[i]->axis;
+      begin = positions_below(axis, begin).first;
+      end = positions_below(axis, end).first;
+    }
+  }
+  bool reduces = false;
+  for (size_t i = first; i <= last; ++i) reduces |= !spatial && iters[i]->iter_type == IterType::kCommReduce;
+  Ref<IterVar> axis = add_axis(*inner, parent.defined() ? end - begin : end, reduces, levels);
+  Expr position = parent.defined() ? begin + Expr(axis->var) : Expr(axis->var);
+  std::vector<Frame> group(last - first + 1);
+  for (size_t i = last + 1; i-- > first;) {
+    const Axis& of = *iters[i]->axis;
+    Frame& frame = group[i - first];
+    frame.iter = iters[i];
+    frame.position = position;
+    frame.parent = i > first ? owner_of(structure_of(iters[i]->axis), position) : parent;
+    const bool is_absolute = !frame.parent.defined();
+    frame.relative = is_absolute ? position : position - positions_below(of, frame.parent).first;
+    frame.coordinate =
+        of.is_sparse() ? cast(of.idtype, element(of.indices, position)) : cast(of.idtype, frame.relative);
+    frame.in_group = i > first;
+    position = frame.parent;
+  }
+  group.front().group = group.size();
+  group.back().axis = axis;
+  frames.insert(frames.end(), group.begin(), group.end());
+}
+
+std::vector<Level> Nest::open(const std::vector<Ref<SpIterVar>>& iters, bool spatial) {
+  std::vector<Level> levels;
+  for (size_t i = 0; i < iters.size(); ++i) {
+    size_t last = i;
+    while (last + 1 < iters.size() && iters[last + 1]->fused && iters[last + 1]->axis->parent == iters[last]->axis &&
+           !iters[last + 1]->axis->attached.defined()) {
+      ++last;
+    }
+    if (last > i) {
+      add_fused(iters, i, last, levels, spatial);
+    } else {
+      add(iters[i], levels, spatial);
+    }
+    i = last;
+  }
+  if (levels.empty()) levels.push_back({frames.size(), {}, {}});
+  return levels;
+}
+
+Stmt close(const Level& level, std::string name, Annotations annotations, Stmt init, Stmt body,
+           std::vector<Def<Buffer>> allocated) {
+  Ref<Block> block = make<Block>({.iter_vars = level.axes,
+                                  .reads = {},
+                                  .writes = {},
+                                  .name_hint = std::move(name),
+                                  .alloc_buffers = std::move(allocated),
+                                  .match_buffers = {},
+                                  .annotations = std::move(annotations),
+                                  .init = std::move(init),
+                                  .body = std::move(body),
+                                  .id = {}});
+  std::vector<Expr> values(level.loops.begin(), level.loops.end());
+  Stmt result = make<BlockRealize>({std::move(values), bool_imm(true), block});
+  for (size_t i = level.loops.size(); i-- > 0;) {
+    result = loop(level.loops[i], level.axes[i]->dom->extent, std::move(result));
+  }
+  return result;
+}
+
+Placement place(const std::vector<const Frame*>& frames) {
+  Placement result;
+  std::vector<Ref<Axis>> axes;
+  std::vector<const Frame*> of_axes;
+  for (const Frame* frame : frames) {
+    if (!frame->iter.defined()) {
+      result.shape.push_back(frame->loop->extent);
+      result.indices.push_back(Expr(frame->loop->loop_var) - frame->loop->min);
+      continue;
+    }
+    axes.push_back(frame->iter->axis);
+    of_axes.push_back(frame);
+  }
+  for (const StoredDimension& dimension : stored_dimensions(axes)) {
+    const Frame& frame = *of_axes[dimension.axis];
+    result.shape.push_back(dimension.extent);
+    result.indices.push_back(frame.iter->axis->is_variable() ? frame.position : frame.relative);
+  }
+  return result;
+}
+
+}  // namespace tilewright::sparse

@@ -1,0 +1,301 @@
+"""Random sparse programs: axes of every kind below one another, and iterations over them.
+
+The interpreter runs a program by coordinates. What is lowered has to compute the same, interpreted and compiled, and
+so has what steps on iterations made of it. Values are small integers, so that sums are exact in any order.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import tilewright as tw
+from fuzz.judge import Finding
+from tilewright import script
+
+
+@dataclass
+class Axis:
+    """An axis, and for each position below all of its parents' the coordinate."""
+
+    name: str
+    line: str
+    parent: Axis | None
+    length: int
+    coordinates: list[list[int]]  # below each position of the parent
+    is_variable: bool = False
+    is_sparse: bool = False
+    width: int = 0  # of a fixed axis: how many positions it has below each of its parent's
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.coordinates))
+
+    def path(self) -> list[Axis]:
+        return [*(self.parent.path() if self.parent else []), self]
+
+
+@dataclass
+class Tensor:
+    """A sparse buffer."""
+
+    name: str
+    axes: list[Axis]
+
+
+@dataclass
+class Drawn:
+    """A program: its text, and its arguments."""
+
+    text: str
+    arguments: list[Any]
+
+
+@dataclass
+class Drawing:
+    """A program of one number."""
+
+    number: int
+    params: list[str] = field(default_factory=list)
+    arguments: list[Any] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    axes: list[Axis] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.number)
+        self.values = np.random.default_rng(self.number)
+
+    def chance(self, share: float) -> bool:
+        return self.rng.random() < share
+
+    def parameter(self, name: str, kind: str, value: Any) -> str:
+        self.params.append(f"{name}: T.{kind}")
+        self.arguments.append(value)
+        return name
+
+    def size(self, number: int) -> str:
+        """The number itself, or a scalar parameter."""
+        return str(number) if self.chance(0.6) else self.parameter(f"n{len(self.params)}", "int32", number)
+
+    def structure(self, numbers: list[int]) -> str:
+        return self.parameter(f"s{len(self.params)}", "handle", np.array(numbers, "int32"))
+
+    def root(self) -> Axis:
+        length = self.rng.choice([0, 1, 1, 2, 3, 3, 4, 5])
+        name = f"A{len(self.axes)}"
+        line = f"{name} = T.sp.dense_fixed({self.size(length)})"
+        return self.add(Axis(name, line, None, length, [list(range(length))], width=length))
+
+    def child(self, parent: Axis) -> Axis:
+        name, length = f"A{len(self.axes)}", self.rng.choice([1, 2, 3, 4, 6])
+        kind = self.rng.choice(["dense_varied", "compressed_fixed", "compressed_varied", "compressed_varied"])
+        ascends, most = self.chance(0.8), length
+        same = self.rng.randint(0, min(most, 3))
+        rows: list[list[int]] = []
+        for _ in range(parent.count):
+            count = same if kind == "compressed_fixed" else self.rng.choice([0, self.rng.randint(0, most), most])
+            row = self.rng.sample(range(length), count)
+            rows.append(list(range(count)) if kind == "dense_varied" else sorted(row) if ascends else row)
+        total = sum(map(len, rows))
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(int).tolist()
+        indices = [coordinate for row in rows for coordinate in row]
+        parts = f"{parent.name}, ({self.size(length)}, {self.size(same if kind == 'compressed_fixed' else total)})"
+        if kind == "dense_varied":
+            line = f"{parts}, {self.structure(indptr)}"
+        elif kind == "compressed_fixed":
+            line = f"{parts}, {self.structure(indices)}"
+        else:
+            line = f"{parts}, ({self.structure(indptr)}, {self.structure(indices)})"
+        line += "" if ascends or kind == "dense_varied" else ", sorted=False"
+        variable, sparse = kind.endswith("varied"), kind != "dense_varied"
+        return self.add(Axis(name, f"{name} = T.sp.{kind}({line})", parent, length, rows, variable, sparse, same))
+
+    def add(self, axis: Axis) -> Axis:
+        self.axes.append(axis)
+        self.lines.append(axis.line)
+        return axis
+
+    def tensor(self, axes: list[Axis], name: str) -> Tensor:
+        shape, open_axes = [], list(axes)
+        while open_axes:  # chains that end in a variable axis are one dimension
+            first = open_axes.pop(0)
+            below = [a for a in open_axes if first in a.path() and a.is_variable]
+            if below:
+                open_axes = [a for a in open_axes if a not in below[-1].path()]
+            last = below[-1] if below else first
+            shape.append(last.count if last.is_variable else last.width)
+        array = self.values.integers(-3, 4, shape).astype("float64")
+        param = self.parameter(f"t{len(self.params)}", "handle", array)
+        default = ", default_value=2" if self.chance(0.2) else ""
+        names = ", ".join(axis.name for axis in axes)
+        self.lines.append(f'{name} = T.sp.match_buffer({param}, ({names},), "float64"{default})')
+        made = Tensor(name, axes)
+        self.tensors.append(made)
+        return made
+
+    def program(self) -> Drawn:
+        chain = [self.root()]
+        for _ in range(self.rng.choice([1, 1, 2, 2, 3])):
+            chain.append(self.child(chain[-1]))
+        others = [self.root() for _ in range(self.rng.choice([1, 1, 2]))]
+        if self.chance(0.4):
+            others.append(self.child(self.rng.choice([chain[0], others[0]])))
+        for number in range(self.rng.choice([1, 2, 3])):
+            axis = self.rng.choice([*chain, chain[-1], *others])
+            beside = [a for a in others if a.parent is None and a not in axis.path()]
+            extra = [self.rng.choice(beside)] if beside and self.chance(0.4) else []
+            axes = [*extra, *axis.path()] if self.chance(0.3) else [*axis.path(), *extra]
+            self.tensor(axes, f"B{number}")
+        body: list[str] = []
+        for number in range(self.rng.choice([1, 1, 2])):
+            body += self.iteration(number, chain, others)
+        text = f"def f({', '.join(self.params)}):\n" + "".join(f"    {line}\n" for line in [*self.lines, *body])
+        return Drawn(text, self.arguments)
+
+    def iteration(self, number: int, chain: list[Axis], others: list[Axis]) -> list[str]:
+        axes = chain[: self.rng.randint(1, len(chain))]
+        for other in others:
+            if self.chance(0.5) and all(a in axes or a.parent is None for a in other.path()):
+                axes += [a for a in other.path() if a not in axes]
+        order: list[Axis] = []
+        while len(order) < len(axes):  # parents first
+            ready = [a for a in axes if a not in order and (a.parent is None or a.parent in order)]
+            order.append(self.rng.choice(ready) if self.chance(0.4) else ready[0])
+        spatial = [a for a in order if self.chance(0.6)]
+        spatial = [a for a in order if any(a in s.path() for s in spatial)]
+        if not spatial:
+            spatial = order[:1]
+        output = self.tensor(spatial, f"C{number}")
+        variables = {axis.name: f"v{axis.name[1:]}" for axis in order}
+        target = f"{output.name}[{', '.join(variables[a.name] for a in spatial)}]"
+        value = " * ".join(self.load(order, variables) for _ in range(self.rng.choice([1, 1, 2])))
+        kinds = "".join("S" if axis in spatial else "R" for axis in order)
+        reduces = "R" in kinds
+        repeats = any(a.is_sparse and "sorted=False" in a.line for a in order)
+        has_init = reduces and self.chance(0.8)
+        update = reduces or self.chance(0.3) or repeats
+        cut = self.rng.randint(1, len(order)) if self.chance(0.25) and not has_init else len(order)
+        lines, depth = [], 0
+        for part, begin, end in (("a", 0, cut), ("b", cut, len(order))):
+            if begin == end:
+                continue
+            names = ", ".join(variables[a.name] for a in order[begin:end])
+            listed = self.listed(order[begin:end])
+            lines.append(
+                "    " * depth + f'with T.sp.iteration([{listed}], "{kinds[begin:end]}", "it{number}{part}") '
+                f"as [{names}]:"
+            )
+            depth += 1
+        if has_init:
+            lines += ["    " * depth + "with T.init():", "    " * (depth + 1) + f"{target} = T.float64(1)"]
+        if self.chance(0.15):
+            lines.append("    " * depth + f"if {variables[order[-1].name]} != 1:")
+            depth += 1
+        lines.append("    " * depth + f"{target} = {f'{target} + ' if update else ''}{value}")
+        return lines
+
+    def listed(self, axes: list[Axis]) -> str:
+        """The axes of an iteration, some of them fused with their parents."""
+        groups: list[list[str]] = []
+        for position, axis in enumerate(axes):
+            if position and axis.parent is axes[position - 1] and self.chance(0.3):
+                groups[-1].append(axis.name)
+            else:
+                groups.append([axis.name])
+        return ", ".join(g[0] if len(g) == 1 else f"T.sp.fuse({', '.join(g)})" for g in groups)
+
+    def load(self, order: list[Axis], variables: dict[str, str]) -> str:
+        """An element of a tensor: of the iteration's own axes mostly, else wherever the coordinates lead."""
+        tensor = self.rng.choice([t for t in self.tensors if t.name[0] == "B"])
+        indices = []
+        for axis in tensor.axes:
+            inside = [a for a in order if a.length <= axis.length]
+            if axis.name in variables and self.chance(0.9):
+                indices.append(variables[axis.name])
+            elif inside and self.chance(0.9):
+                name = variables[self.rng.choice(inside).name]
+                indices.append(name if self.chance(0.6) else f"T.min({name} + 1, {axis.length - 1})")
+            elif axis.length:
+                indices.append(str(self.rng.randrange(axis.length)))
+            else:
+                return "T.float64(3)"
+        return f"{tensor.name}[{', '.join(indices)}]"
+
+
+def is_sparse(text: str) -> bool:
+    """Whether the text is that of a program over axes."""
+    return "T.sp." in text
+
+
+def draw(number: int) -> Drawn:
+    """A program and its arguments."""
+    return Drawing(number).program()
+
+
+def outputs(program: Any, drawn: Drawn, target: str, threads: int = 0) -> list[Any]:
+    """All arguments after a call."""
+    arguments = copy.deepcopy(drawn.arguments)
+    kernel = tw.compile(program, target=target)
+    kernel.threads = threads
+    kernel(*arguments)
+    return arguments
+
+
+def judge(number: int, counts: Counter[str] | None = None) -> None:
+    """Compare all ways to run a program.
+
+    Raises:
+        Finding: two of them differ, or something fails that must not.
+    """
+    counts = Counter() if counts is None else counts
+    drawn = draw(number)
+    func = script.from_source("@T.prim_func\n" + drawn.text)
+    try:
+        want = outputs(func, drawn, "interpreter")
+    except tw.Error as error:
+        raise Finding("sparse: interpreter", f"{error}\n{drawn.text}") from error
+
+    def compare(what: str, program: Any, target: str, threads: int = 0) -> None:
+        try:
+            got = outputs(program, drawn, target, threads)
+        except Exception as error:
+            raise Finding(f"sparse: {what}", f"{error}\n{drawn.text}") from error
+        for have, wanted in zip(got, want, strict=True):
+            if not np.array_equal(have, wanted, equal_nan=True):
+                raise Finding(f"sparse: {what}", f"{have}\ninstead of\n{wanted}\n{drawn.text}")
+
+    rng = random.Random(number)
+    sch = tw.Schedule(func, seed=1)
+    for name in [f"it{n}{part}" for n in range(2) for part in "ab"]:
+        try:
+            iters = sch.get_sp_iters(name)
+            counts["sparse iterations"] += 1
+            if rng.random() < 0.5:
+                sch.sparse_reorder(*rng.sample(iters, len(iters)))
+                counts["sparse_reorder"] += 1
+            if len(iters) > 1 and rng.random() < 0.5:
+                at = rng.randrange(len(iters) - 1)
+                sch.sparse_fuse(*iters[at : at + 2])
+                counts["sparse_fuse"] += 1
+        except tw.ScheduleError:
+            counts["refused"] += 1
+    compare("steps on iterations", sch.mod, "interpreter")
+    for what, program in (("lowered", func), ("steps, lowered", sch.mod)):
+        lowering = tw.Schedule(program, seed=1)
+        try:
+            lowering.lower_sparse_iter()
+        except tw.ScriptError as error:
+            if error.code != "sparse/search":
+                raise Finding(f"sparse: {what}", f"{error}\n{drawn.text}") from error
+            counts["sparse/search"] += 1
+            return
+        compare(what, lowering.mod, "interpreter")
+    counts["sparse programs"] += 1
+    for threads in (1, 2):
+        compare("compiled", func, "native", threads)

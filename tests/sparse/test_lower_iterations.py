@@ -1,0 +1,170 @@
+"""Sparse programs lowered to blocks over arrays: compiled and interpreted, against NumPy."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.sparse_programs import CASES, MASKED, STRUCTURES, function
+
+import tilewright as tw
+from tilewright import _core, ir
+
+CASE_NAMES = sorted(CASES)
+
+
+def lowered(func: ir.PrimFunc) -> Any:
+    return _core.lower_sparse_iterations(_core.as_module(func))
+
+
+def run(kernel: Any, args: list[Any], output: int) -> np.ndarray[Any, Any]:
+    """Call with copies; what the output holds then."""
+    args = copy.deepcopy(args)
+    kernel(*args)
+    return args[output]
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("name", CASE_NAMES)
+def test_the_interpreter_runs_both_stages_alike(name: str, structure: str) -> None:
+    case = CASES[name]
+    func = function(case.text)
+    args, output, want = case.make(np.random.default_rng(1), structure)
+    for program in (func, lowered(func)):
+        got = run(tw.compile(program, target="interpreter"), args, output)
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", CASE_NAMES)
+def test_compiled_programs_equal_numpy(name: str) -> None:
+    case = CASES[name]
+    func = function(case.text)
+    for kernel in (tw.compile(func), tw.compile(func, schedule="as written"), tw.compile(func, check_bounds=True)):
+        for threads in (1, 2):
+            kernel.threads = threads
+            for number, structure in enumerate(STRUCTURES):
+                args, output, want = case.make(np.random.default_rng(number), structure)
+                np.testing.assert_allclose(run(kernel, args, output), want, rtol=1e-12, err_msg=structure)
+
+
+FREE_STORE = """
+def f(a: T.handle, y: T.Buffer((4, 5), "float64"), p: T.handle, q: T.handle, nnz: T.int32):
+    I = T.sp.dense_fixed(4)
+    J = T.sp.compressed_varied(I, (5, nnz), (p, q))
+    J_all = T.sp.dense_fixed(5)
+    A = T.sp.match_buffer(a, (I, J), "float64")
+    with T.sp.iteration([I, J_all], "SS", "store") as [i, j]:
+        A[i, j] = y[i, j]
+"""
+
+
+def test_a_store_that_may_miss_is_refused() -> None:
+    for use in (tw.compile, tw.lower, lambda func: tw.Schedule(func).lower_sparse_iter()):
+        with pytest.raises(tw.ScriptError, match="coordinates of 'A' that it may not hold") as caught:
+            use(function(FREE_STORE))
+        assert caught.value.code == "sparse/store" and "^" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("A[i, j] * B[i, j] + B[i, j]", "B[i, T.Cast('int32', C[i, j])]"), "with values of 'C', which the iteration"),
+        (("[I, J], ", "[I, T.sp.attach(J, I)], "), "for each variable of an attached axis"),
+        (("C[i, j] = A", "for d in range(j):\n            C[i, j] = B[i, d] + A"), "whose extent depends on"),
+    ],
+)
+def test_coordinates_that_are_not_known_ahead_are_refused(change: tuple[str, str], message: str) -> None:
+    text = MASKED.replace("SORTED", "True").replace(*change)
+    assert change[1] in text
+    with pytest.raises(tw.ScriptError, match=message) as caught:
+        tw.compile(function(text))
+    assert caught.value.code == "sparse/search"
+
+
+def test_searches_outside_of_iterations_are_refused() -> None:
+    text = FREE_STORE.replace(
+        '    with T.sp.iteration([I, J_all], "SS", "store") as [i, j]:\n        A[i, j] = y[i, j]',
+        "    for i, j in T.grid(4, 5):\n        y[i, j] = A[i, j]",
+    )
+    with pytest.raises(tw.ScriptError, match="outside of all iterations") as caught:
+        tw.compile(function(text))
+    assert caught.value.code == "sparse/search"
+
+
+FUSED_BY_WRITTEN = """
+def f(a: T.handle, y: T.handle, p: T.handle, m: T.int32, nnz: T.int32):
+    P = T.match_buffer(p, (m + 1,), "int32")
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, (5, nnz), P)
+    A = T.sp.match_buffer(a, (I, J), "float64")
+    Y = T.sp.match_buffer(y, (I,), "float64")
+    with T.sp.iteration([T.sp.fuse(I, J)], "SS", "scale") as [i, j]:
+        A[i, j] = A[i, j] * Y[i]
+    P[0] = 0
+"""
+
+
+def test_fused_axes_over_a_structure_that_is_written_are_refused() -> None:
+    with pytest.raises(tw.ScriptError, match="is fused, and the function writes its indptr") as caught:
+        tw.compile(function(FUSED_BY_WRITTEN))
+    assert caught.value.code == "sparse/search"
+    tw.compile(function(FUSED_BY_WRITTEN.replace("T.sp.fuse(I, J)", "I, J")))
+
+
+def searches(func: Any) -> int:
+    return str(lowered(func).script()).count("while ")
+
+
+def test_equal_searches_are_done_once_and_ahead_of_other_loops() -> None:
+    text = MASKED.replace("SORTED", "True")
+    assert searches(function(text)) == 1  # B[i, j] stands there twice
+    other = text.replace("+ B[i, j]", "+ B[i, T.max(j - 1, 0)]")
+    assert searches(function(other)) == 2
+    deeper = text.replace('[I, J], "SS"', '[I, J, K], "SSR"').replace("as [i, j]", "as [i, j, k]")
+    deeper = deeper.replace("    A = T.sp", "    K = T.sp.dense_fixed(8)\n    A = T.sp", 1)
+    module = lowered(function(deeper))
+    assert "L_position = T.alloc_buffer((za,)" in module.script()  # an element for each (i, j), none for k
+
+
+def test_what_runs_ahead_of_an_init_is_apart() -> None:
+    """An init that hits one element for all rows runs before all of them."""
+    text = """
+def f(a: T.handle, y: T.Buffer((1,), "float64"), p: T.handle, q: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    A = T.sp.match_buffer(a, (I, J), "float64")
+    with T.sp.iteration([I, J], "SR", "total") as [i, j]:
+        with T.init():
+            y[0] = T.float64(0)
+        y[0] = y[0] + A[i, j]
+"""
+    values, indptr = np.arange(6.0), np.array([0, 2, 2, 6], "int32")
+    for target in ("interpreter", "native"):
+        y = np.array([np.nan])
+        tw.compile(function(text), target=target)(values, y, indptr, np.array([0, 1, 0, 1, 2, 3], "int32"), 3, 4, 6)
+        assert y[0] == 15
+
+
+def test_an_indptr_of_fused_axes_covers_all_positions() -> None:
+    func = function(CASES["sddmm"].text)
+    args, _, _ = CASES["sddmm"].make(np.random.default_rng(0), "full")
+    args[3][0] = 1
+    with pytest.raises(tw.Error, match="does not run from 0 to nnz") as caught:
+        tw.compile(func, target="interpreter")(*args)
+    assert caught.value.code == "interpret/structure"
+
+
+def test_indices_of_64_bits() -> None:
+    text = CASES["masked"].text.replace("(p, q)", '(p, q), "int64"').replace("(r, s)", '(r, s), "int64"')
+    args, output, want = CASES["masked"].make(np.random.default_rng(3), "random")
+    args = [a.astype("int64") if isinstance(a, np.ndarray) and a.dtype == "int32" else a for a in args]
+    for target in ("interpreter", "native"):
+        np.testing.assert_array_equal(run(tw.compile(function(text), target=target), args, output), want)
+
+
+def test_a_function_without_axes_stays() -> None:
+    func = function("\ndef f(x: T.Buffer((4,))):\n    for i in range(4):\n        x[i] = x[i] + T.float32(1)\n")
+    module = _core.as_module(func)
+    assert _core.lower_sparse_iterations(module).same_as(module)
