@@ -1,8 +1,10 @@
-// The theorem: let s replace the loops that drive reduction axes by their first iterations. Where an iteration p runs,
-// s(p) is one of the same element. If s(p) lies inside of all loops, has all reduction axes at the beginnings of their
-// domains, and fulfills all conditions wherever p does, then the init runs for each element of which a step runs.
+// The theorem: let s replace the loops that drive reduction axes alone by their first iterations. Where an iteration p
+// runs, s(p) is one of the same element, and does not come after p: they differ first in a loop that s(p) begins. If
+// s(p) lies inside of all loops, has all reduction axes at the beginnings of their domains, and fulfills all conditions
+// wherever p does, then the init runs before the other steps of each element.
 //
-// Where that is not proved and all numbers are known, all iterations are tried.
+// Loops that drive axes of both kinds, as those of fuse(), are taken apart into digits instead (has_all_steps). Where
+// neither proves it and all numbers are known, all iterations are tried.
 #include "analysis/skipped_init.h"
 
 #include <algorithm>
@@ -26,23 +28,31 @@ namespace {
 
 /// Iterations that are tried for one block.
 constexpr int64_t kTries = 1 << 14;
+/// Terms of a condition of which each subset is tried.
+constexpr size_t kMostTerms = 6;
 
 struct Loop {
   Ref<Var> var;
   Expr min, extent;
+  bool is_bound;  ///< to threads, which work side by side
+};
+
+/// What an axis is bound to, and its domain, in terms of loops.
+struct Axis {
+  Expr value, min, extent;
 };
 
 /// A reduction in terms of the loops around it.
 struct Sum {
   const BlockRealize* realize;
-  std::vector<Expr> steps, starts;  ///< of its reduction axes: what they are bound to, where their domains begin
-  std::vector<Expr> elements;       ///< what its other axes are bound to
-  std::vector<Ref<Var>> drivers;    ///< loops that the steps follow, or the bounds of such loops
+  std::vector<Axis> steps, elements;  ///< its reduction axes; its other axes
+  std::vector<Ref<Var>> drivers;      ///< loops that the steps follow, or the bounds of such loops
+  size_t outside = 0;                 ///< loops around the outermost that the steps follow
 
   bool is_driven_by(const Ref<Var>& v) const { return std::find(drivers.begin(), drivers.end(), v) != drivers.end(); }
   bool is_selected_by(const Ref<Var>& v) const { return uses(elements, v); }
-  static bool uses(const std::vector<Expr>& values, const Ref<Var>& v) {
-    return std::any_of(values.begin(), values.end(), [&](const Expr& e) { return uses_var(e, v); });
+  static bool uses(const std::vector<Axis>& axes, const Ref<Var>& v) {
+    return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return uses_var(axis.value, v); });
   }
 };
 
@@ -77,6 +87,141 @@ void assume_shapes(const Block& block, arith::Analyzer& analyzer) {
   }
 }
 
+/// Calls `accept` with conjunctions of the terms and the terms that are left, until it does: all terms first, where
+/// they are few.
+template <class F>
+bool accepts_some(const std::vector<Expr>& terms, F&& accept) {
+  const uint32_t all = (1U << std::min(terms.size(), kMostTerms)) - 1U;
+  for (uint32_t used = all + 1; used-- > 0;) {
+    Expr condition = bool_imm(true);
+    std::vector<Expr> left;
+    for (size_t i = 0; i < terms.size(); ++i) {
+      if (i < kMostTerms && (used >> i & 1U)) {
+        condition = logical_and(condition, terms[i]);
+      } else {
+        left.push_back(terms[i]);
+      }
+    }
+    if (accept(condition, left)) return true;
+  }
+  return false;
+}
+
+/// The axis, or what counts it from its other end: that tells elements apart as well, and iteration maps know sums of
+/// digits only, no differences.
+Expr ascending(const Axis& axis, const arith::IterDomains& inputs, arith::Analyzer& analyzer) {
+  const auto read = arith::detect_iter_map({axis.value}, inputs, {}, arith::IterMapLevel::kNoCheck, analyzer).indices;
+  auto falls = [&](const arith::IterSplitExpr& digit) {
+    return analyzer.can_prove(lt(digit.scale, zero(digit.scale.dtype())));
+  };
+  if (read.empty() || !std::any_of(read[0].args.begin(), read[0].args.end(), falls)) return axis.value;
+  return analyzer.simplify(axis.min * 2 + axis.extent - 1 - axis.value);
+}
+
+/// The axes of a reduction as digits of the loops that drive them. Reduction axes come first.
+struct Digits {
+  arith::Analyzer analyzer;  ///< knows what stands around these loops
+  arith::IterDomains inputs;
+  std::vector<Axis> axes;
+  arith::IterMapResult map;
+
+  bool moves(const Expr& e) const {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return uses_var(e, input.first); });
+  }
+
+  /// Each point of a box is reached once where the condition holds.
+  bool find(const Expr& condition) {
+    std::vector<Expr> values;
+    for (const Axis& axis : axes) values.push_back(axis.value);
+    map = arith::detect_iter_map(values, inputs, condition, arith::IterMapLevel::kBijective, analyzer);
+    return map.ok();
+  }
+
+  /// Of the iterations that differ in the digits of the first `steps` axes alone, the first one has these at 0, and the
+  /// axes at their beginnings.
+  bool begin_with_loops(size_t steps) {
+    for (size_t i = 0; i < map.indices.size(); ++i) {
+      const arith::IterSumExpr& sum = map.indices[i];
+      if (i < steps && !analyzer.can_prove_equal(sum.base, axes[i].min)) return false;
+      for (const arith::IterSplitExpr& digit : sum.args) {
+        if (i < steps && !analyzer.can_prove(gt(digit.scale, zero(digit.scale.dtype())))) return false;
+        if (!is_whole(digit) && !grows(*digit.source)) return false;
+      }
+    }
+    return true;
+  }
+
+  /// Whether conditions hold in the first step of an element wherever they hold in one of its steps, seen in terms of
+  /// the axes. `known` makes numbers of what they read.
+  template <class Known>
+  bool hold_at_start(const std::vector<Expr>& terms, size_t steps, Known&& known) {
+    if (terms.empty()) return true;
+    VarMap first, loops = units_of(inputs);
+    std::vector<Expr> outputs;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      Ref<Var> output = var("axis", axes[i].value.dtype());
+      analyzer.bind(output, axes[i].min, axes[i].extent);
+      if (i < steps) first[output] = axes[i].min;
+      outputs.push_back(output);
+    }
+    for (const auto& [loop_var, value] : arith::inverse_affine_iter_map(map.indices, outputs, analyzer)) {
+      loops.insert_or_assign(loop_var, value);
+    }
+    std::vector<Expr> asked;
+    for (const Expr& term : terms) {
+      asked.push_back(analyzer.simplify(substitute(in_axes(term, outputs), loops)));
+      if (moves(asked.back())) return false;
+    }
+    for (const Expr& term : asked) analyzer.assume(known(term));
+    return std::all_of(asked.begin(), asked.end(),
+                       [&](const Expr& term) { return analyzer.can_prove(known(substitute(term, first))); });
+  }
+
+ private:
+  /// A condition that says of loops what the axes are bound to, as most do, says it of the axes.
+  Expr in_axes(const Expr& term, const std::vector<Expr>& outputs) const {
+    auto name = [&](const auto& value, Rewriter& walk) -> Expr {
+      for (size_t i = 0; i < axes.size(); ++i) {
+        if (same_expr(axes[i].value, value)) return outputs[i];
+      }
+      return walk.descend(value);
+    };
+    return rewrite(
+        term, [&](const Ref<FloorDiv>& value, Rewriter& walk) { return name(value, walk); },
+        [&](const Ref<FloorMod>& value, Rewriter& walk) { return name(value, walk); },
+        [&](const Ref<Add>& value, Rewriter& walk) { return name(value, walk); },
+        [&](const Ref<Sub>& value, Rewriter& walk) { return name(value, walk); });
+  }
+
+  bool is_whole(const arith::IterSplitExpr& digit) {
+    return is_const_int(digit.lower_factor, 1) && analyzer.can_prove_equal(digit.extent, digit.source->extent);
+  }
+
+  /// The sum gets larger from one iteration to the next: its terms are digits of loops, outermost first.
+  bool grows(const arith::IterMark& mark) {
+    size_t depth = 0;
+    Expr digit;
+    return grows(mark, depth, digit);
+  }
+  /// `depth`, `digit`: of the last term.
+  bool grows(const arith::IterMark& sum, size_t& depth, Expr& digit) {
+    if (!sum.sum) return true;
+    for (const arith::IterSplitExpr& term : sum.sum->args) {
+      if (term.source->sum) {
+        if (!is_whole(term) || !grows(*term.source, depth, digit)) return false;
+        continue;
+      }
+      auto is_source = [&](const auto& input) { return input.first == term.source->var; };
+      const auto at = static_cast<size_t>(std::find_if(inputs.begin(), inputs.end(), is_source) - inputs.begin());
+      const bool goes_on = digit.defined() && at == depth;
+      if (goes_on ? !analyzer.can_prove(lt(term.lower_factor, digit)) : digit.defined() && at < depth) return false;
+      depth = at;
+      digit = term.lower_factor;
+    }
+    return true;
+  }
+};
+
 class SkippedInitFinder {
  public:
   explicit SkippedInitFinder(const Block* only) : only_(only), is_outside_(only != nullptr) {}
@@ -84,7 +229,8 @@ class SkippedInitFinder {
   void walk(const Stmt& stmt) {
     if (found || !stmt.defined()) return;
     if (const For* loop = stmt.as<For>()) {
-      loops_.push_back({loop->loop_var, substitute(loop->min, values_), substitute(loop->extent, values_)});
+      loops_.push_back({loop->loop_var, substitute(loop->min, values_), substitute(loop->extent, values_),
+                        loop->kind == ForKind::kThreadBinding});
       walk(loop->body);
       loops_.pop_back();
     } else if (const IfThenElse* branch = stmt.as<IfThenElse>()) {
@@ -126,26 +272,53 @@ class SkippedInitFinder {
   void check(const BlockRealize& realize) {
     const Block& block = *realize.block;
     if (!block.init.defined() || is_nop(block.init)) return;
-    Sum sum{&realize, {}, {}, {}, {}};
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
-      Expr value = substitute(realize.iter_values[i], values_);
-      if (!is_reduction_axis(block.iter_vars[i])) {
-        sum.elements.push_back(std::move(value));
-        continue;
-      }
-      sum.steps.push_back(std::move(value));
-      sum.starts.push_back(substitute(block.iter_vars[i]->dom->min, values_));
-    }
+    Sum sum = reduction(realize);
     if (sum.steps.empty()) return;
+    std::optional<SkippedInit> obstacle = why_unproved(sum);
+    if (!obstacle || never_runs()) return;
+    const Trial trial = tried(sum);
+    if (trial.order == Order::kInitFirst) return;
+    if (trial.order == Order::kUnknown && has_all_steps(sum)) return;
+    if (trial.order == Order::kInitLate) obstacle = out_of_order(sum, trial);
+    found = std::move(obstacle);
+  }
+
+  bool never_runs() const {
+    arith::Analyzer analyzer;
+    return std::any_of(loops_.begin(), loops_.end(), [&](const Loop& loop) {
+      return analyzer.can_prove(le(loop.extent, zero(loop.extent.dtype())));
+    });
+  }
+
+  Sum reduction(const BlockRealize& realize) const {
+    const Block& block = *realize.block;
+    Sum sum{&realize, {}, {}, {}};
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      auto& axes = is_reduction_axis(block.iter_vars[i]) ? sum.steps : sum.elements;
+      const Range& domain = *block.iter_vars[i]->dom;
+      axes.push_back({substitute(realize.iter_values[i], values_), substitute(domain.min, values_),
+                      substitute(domain.extent, values_)});
+    }
+    for (const Loop& loop : loops_) {  // an element may be named without an axis
+      if (Sum::uses(sum.steps, loop.var)) continue;
+      auto is_index = [&](const Ref<Range>& r) { return uses_var(r->min, loop.var); };
+      for (const Ref<BufferRegion>& write : block.writes) {
+        if (!std::any_of(write->region.begin(), write->region.end(), is_index)) continue;
+        sum.elements.push_back({loop.var, loop.min, loop.extent});
+        break;
+      }
+    }
+    sum.outside = loops_.size();
     for (size_t i = loops_.size(); i-- > 0;) {
       const Ref<Var>& v = loops_[i].var;
       bool bounds = std::any_of(loops_.begin() + static_cast<std::ptrdiff_t>(i) + 1, loops_.end(), [&](const Loop& in) {
         return sum.is_driven_by(in.var) && (uses_var(in.min, v) || uses_var(in.extent, v));
       });
-      if (bounds || Sum::uses(sum.steps, v)) sum.drivers.push_back(v);
+      bool follows = Sum::uses(sum.steps, v);
+      if (bounds || follows) sum.drivers.push_back(v);
+      if (follows || (bounds && !sum.is_selected_by(v))) sum.outside = i;
     }
-    std::optional<SkippedInit> obstacle = why_unproved(sum);
-    if (obstacle && !begins_when_tried(sum) && !has_all_steps(sum)) found = std::move(obstacle);
+    return sum;
   }
 
   /// What is read is a number that nobody knows; the same one at the same place, unless the block changes it.
@@ -163,29 +336,38 @@ class SkippedInitFinder {
     });
   }
 
-  /// The theorem.
-  std::optional<SkippedInit> why_unproved(const Sum& sum) {
+  /// What holds of an iteration that runs.
+  void assume_step(const Sum& sum, arith::Analyzer& analyzer) {
     const Block& block = *sum.realize->block;
-    arith::Analyzer analyzer;
     assume_shapes(block, analyzer);
-    VarMap first;
     for (const Loop& loop : loops_) {
       const Expr min = known(loop.min, block), extent = known(loop.extent, block);
       analyzer.bind(loop.var, min, extent);
       if (!const_int(extent)) analyzer.assume(gt(extent, zero(extent.dtype())));
       assume_runs(extent, analyzer);
-      if (sum.is_driven_by(loop.var) && !sum.is_selected_by(loop.var)) first[loop.var] = substitute(loop.min, first);
     }
     for (const Expr& term : terms_) analyzer.assume(known(term, block));
+  }
+
+  /// The theorem.
+  std::optional<SkippedInit> why_unproved(const Sum& sum) {
+    const Block& block = *sum.realize->block;
+    arith::Analyzer analyzer;
+    VarMap first;
+    assume_step(sum, analyzer);
+    for (const Loop& loop : loops_) {
+      if (sum.is_driven_by(loop.var) && !sum.is_selected_by(loop.var)) first[loop.var] = substitute(loop.min, first);
+    }
     auto proved = [&](const Expr& e) { return analyzer.can_prove(known(e, block)); };
-    for (size_t i = 0; i < sum.steps.size(); ++i) {
-      if (proved(eq(substitute(sum.steps[i], first), substitute(sum.starts[i], first)))) continue;
-      return SkippedInit{sum.realize->block,
-                         "no step is proved to be its first one: an axis of the reduction is bound to " +
-                             brief(sum.steps[i]) + ", which need not reach the beginning " + brief(sum.starts[i]) +
-                             " of its domain",
-                         "let the domain begin where the loop does: T.axis.reduce((i, n), r) in a loop over "
-                         "range(i, n)"};
+    for (const Axis& step : sum.steps) {
+      if (proved(eq(substitute(step.value, first), substitute(step.min, first)))) continue;
+      return skipped(
+          sum,
+          "no step is proved to be its first one: an axis of the reduction is bound to " + brief(step.value) +
+              ", which need not be at the beginning " + brief(step.min) +
+              " of its domain in the first iteration of the loops",
+          "let the domain begin where the loop does, T.axis.reduce((i, n), r) in a loop over range(i, n), and "
+          "the axis ascend with the loop: vr = T.axis.reduce(n, r) and A[n - 1 - vr] instead of n - 1 - r");
     }
     for (const Loop& loop : loops_) {
       const Expr min = substitute(loop.min, first), extent = substitute(loop.extent, first);
@@ -202,129 +384,188 @@ class SkippedInitFinder {
     return std::nullopt;
   }
 
-  static SkippedInit skipped(const Sum& sum, std::string why) {
-    return {
-        sum.realize->block, std::move(why),
-        "let all steps run and choose what they add, T.if_then_else(r >= i, A[i, r], 0.0), or begin the loop and its "
-        "axis at the first step: T.axis.reduce((i, n), r) in a loop over range(i, n)"};
+  static SkippedInit skipped(const Sum& sum, std::string why, std::string hint = "") {
+    if (hint.empty()) {
+      hint =
+          "let all steps run and choose what they add, T.if_then_else(r >= i, A[i, r], 0.0), or begin the loop and its "
+          "axis at the first step: T.axis.reduce((i, n), r) in a loop over range(i, n)";
+    }
+    return {sum.realize->block,
+            "the init of block '" + sum.realize->block->name_hint +
+                "' may be skipped, and what it adds up would begin with what the memory held before",
+            std::move(why), std::move(hint)};
+  }
+
+  /// In which order a trial took the steps.
+  enum class Order : uint8_t { kUnknown, kInitFirst, kInitSkipped, kInitLate };
+  struct Trial {
+    Order order = Order::kUnknown;
+    std::string at;  ///< "r = 7": where the init came late
+  };
+
+  static SkippedInit out_of_order(const Sum& sum, const Trial& trial) {
+    return {sum.realize->block,
+            "the init of block '" + sum.realize->block->name_hint +
+                "' does not run first, and what earlier steps added up would be lost",
+            "its axes are at the beginnings of their domains at " + trial.at +
+                ", and other steps of the same element run before that",
+            "let the axis ascend with its loop, and reverse what is read: vr = T.axis.reduce(n, r) with A[n - 1 - vr] "
+            "instead of T.axis.reduce(n, n - 1 - r) with A[vr]"};
   }
 
   /// All iterations of the loops that have a say, where their number is small.
-  bool begins_when_tried(const Sum& sum) const {
-    std::vector<const Loop*> asked;
+  Trial tried(const Sum& sum) const {
+    std::vector<size_t> asked;
     for (size_t i = loops_.size(); i-- > 0;) {
       const Ref<Var>& v = loops_[i].var;
-      bool has_say = sum.is_driven_by(v) || sum.is_selected_by(v) || Sum::uses(terms_, v) || Sum::uses(sum.starts, v) ||
-                     std::any_of(asked.begin(), asked.end(), [&](const Loop* inner) {
-                       return uses_var(inner->min, v) || uses_var(inner->extent, v);
-                     });
-      if (has_say) asked.insert(asked.begin(), &loops_[i]);
+      bool has_say =
+          sum.is_driven_by(v) || sum.is_selected_by(v) ||
+          std::any_of(terms_.begin(), terms_.end(), [&](const Expr& term) { return uses_var(term, v); }) ||
+          std::any_of(sum.steps.begin(), sum.steps.end(), [&](const Axis& step) { return uses_var(step.min, v); }) ||
+          std::any_of(asked.begin(), asked.end(), [&](size_t inner) {
+            return uses_var(loops_[inner].min, v) || uses_var(loops_[inner].extent, v);
+          });
+      if (has_say) asked.insert(asked.begin(), i);
     }
-    Trial trial{sum, asked, terms_, {}, kTries};
-    if (!trial.run(0, Point())) return false;
-    return std::all_of(trial.elements.begin(), trial.elements.end(),
-                       [](const auto& element) { return element.second; });
+    Trier trier{*this, sum, asked, {}, {}, kTries};
+    if (!trier.run(0, Point())) return {};
+    if (trier.result.order != Order::kUnknown) return trier.result;
+    const bool begun =
+        std::all_of(trier.elements.begin(), trier.elements.end(), [](const auto& e) { return e.second; });
+    return {begun ? Order::kInitFirst : Order::kInitSkipped, ""};
   }
 
-  struct Trial {
+  struct Trier {
+    const SkippedInitFinder& finder;
     const Sum& sum;
-    const std::vector<const Loop*>& loops;
-    const std::vector<Expr>& terms;
-    std::map<std::vector<int64_t>, bool> elements;  ///< of which a step runs: whether the init does
+    const std::vector<size_t>& loops;
+    std::map<std::vector<int64_t>, bool> elements;  ///< of which a step has run: whether the init has
+    Trial result;                                   ///< the first init that came late
     int64_t left;
 
     /// False where a number is not known, or there are too many.
     bool run(size_t depth, const Point& at) {
       if (depth == loops.size()) return step(at);
-      auto min = evaluate(loops[depth]->min, at), extent = evaluate(loops[depth]->extent, at);
+      const Loop& loop = finder.loops_[loops[depth]];
+      auto min = evaluate(loop.min, at), extent = evaluate(loop.extent, at);
       if (!min || !extent || (left -= std::max<int64_t>(*extent, 0)) < 0) return false;
       for (int64_t i = 0; i < *extent; ++i) {
         Point next = at;
-        next.set(loops[depth]->var, *min + i);
+        next.set(loop.var, *min + i);
         if (!run(depth + 1, next)) return false;
       }
       return true;
     }
 
     bool step(const Point& at) {
-      for (const Expr& term : terms) {
+      for (const Expr& term : finder.terms_) {
         auto holds = evaluate(term, at);
         if (!holds) return false;
         if (*holds == 0) return true;
       }
       std::vector<int64_t> element;
-      for (const Loop* loop : loops) {
-        if (!sum.is_driven_by(loop->var)) element.push_back(*at.get(loop->var));
+      for (size_t i : loops) {
+        const Loop& loop = finder.loops_[i];
+        if (i < sum.outside || (loop.is_bound && !sum.is_driven_by(loop.var))) element.push_back(*at.get(loop.var));
       }
-      for (const Expr& value : sum.elements) {
-        auto number = evaluate(value, at);
+      for (const Axis& axis : sum.elements) {
+        auto number = evaluate(axis.value, at);
         if (!number) return false;
         element.push_back(*number);
       }
       bool begins = true;
-      for (size_t i = 0; i < sum.steps.size(); ++i) {
-        auto value = evaluate(sum.steps[i], at), start = evaluate(sum.starts[i], at);
+      for (const Axis& axis : sum.steps) {
+        auto value = evaluate(axis.value, at), start = evaluate(axis.min, at);
         if (!value || !start) return false;
         begins &= *value == *start;
       }
-      elements[std::move(element)] |= begins;
+      auto [before, is_new] = elements.emplace(std::move(element), begins);
+      if (!is_new && begins && !before->second && result.order == Order::kUnknown) {
+        result = {Order::kInitLate, place(at)};
+      }
       return true;
+    }
+
+    /// "r0 = 0, r1 = 7": the loops that the steps follow.
+    std::string place(const Point& at) const {
+      std::string text;
+      for (size_t i : loops) {
+        if (i < sum.outside) continue;
+        const Ref<Var>& v = finder.loops_[i].var;
+        text += (text.empty() ? "" : ", ") + v->name_hint + " = " + std::to_string(*at.get(v));
+      }
+      return text;
     }
   };
 
-  /// Whether loops drive the axes as digits that are independent of one another, as after fuse() and split(), and no
-  /// condition on the reduction does more than keep the last tiles inside of the domains. Then all steps of an element
-  /// run.
+  /// Whether the loops are digits of the axes that are independent of one another, as after fuse() and split(). Then
+  /// all steps of an element run but for those that conditions leave out, and the one with all digits of reduction axes
+  /// at 0 comes first: where an axis takes digits of a sum of loops, the sum grows with the iterations. Conditions that
+  /// only keep the last tiles inside of the domains hold there; others are asked in terms of the axes.
   bool has_all_steps(const Sum& sum) {
-    VarMap first;
-    arith::Analyzer analyzer;
-    arith::IterDomains inputs;
-    assume_instance(*sum.realize, analyzer);
-    for (const Loop& loop : loops_) {
-      assume_runs(loop.extent, analyzer);
-      if (sum.is_driven_by(loop.var)) {
-        first[loop.var] = substitute(loop.min, first);
-        inputs.emplace_back(loop.var, range(loop.min, loop.extent));
+    const Block& block = *sum.realize->block;
+    Digits digits;
+    assume_instance(*sum.realize, digits.analyzer);
+    const std::vector<bool> joined = joined_with_steps(sum);
+    for (size_t i = 0; i < loops_.size(); ++i) {
+      const Loop& loop = loops_[i];
+      assume_runs(loop.extent, digits.analyzer);
+      if (joined[i]) {
+        digits.inputs.emplace_back(loop.var, range(loop.min, loop.extent));
       } else {
-        analyzer.bind(loop.var, loop.min, loop.extent);
+        digits.analyzer.bind(loop.var, loop.min, loop.extent);
       }
     }
-    auto moves = [&](const Expr& e) { return !same_expr(substitute(e, first), e); };
     for (const Loop& loop : loops_) {
-      if (moves(loop.min) || moves(loop.extent)) return false;
+      if (digits.moves(loop.min) || digits.moves(loop.extent)) return false;
     }
-    // The others stay as they are.
-    std::vector<Expr> values = sum.steps;
-    std::copy_if(sum.elements.begin(), sum.elements.end(), std::back_inserter(values), moves);
-    const Expr own = substitute(sum.realize->predicate, values_);
-    std::vector<Expr> own_terms;
-    add_terms(own, own_terms);
-    for (size_t i = 0; i + own_terms.size() < terms_.size(); ++i) {
-      if (moves(terms_[i])) return false;
+    digits.axes = sum.steps;
+    std::copy_if(sum.elements.begin(), sum.elements.end(), std::back_inserter(digits.axes),
+                 [&](const Axis& axis) { return digits.moves(axis.value); });
+    for (size_t i = sum.steps.size(); i < digits.axes.size(); ++i) {
+      digits.axes[i].value = ascending(digits.axes[i], digits.inputs, digits.analyzer);
     }
-    for (size_t i = 0; i < sum.steps.size(); ++i) {
-      if (!analyzer.can_prove_equal(substitute(sum.steps[i], first), substitute(sum.starts[i], first))) return false;
-    }
-    if (!moves(substitute(condition_beyond_domains(*sum.realize), values_))) {
-      arith::IterMapResult map;
-      return is_one_to_one(values, inputs, own, analyzer, &map);
-    }
-    return fills_a_box(values, sum.starts, inputs, own, analyzer);
+    std::vector<Expr> own, beyond, around(terms_);
+    add_terms(substitute(sum.realize->predicate, values_), own);
+    around.resize(around.size() - own.size());
+    for (auto* terms : {&own, &around}) std::erase_if(*terms, [&](const Expr& term) { return !digits.moves(term); });
+    // A term that the domains of the axes imply holds in the first step as in any other one.
+    add_terms(substitute(condition_beyond_domains(*sum.realize), values_), beyond);
+    auto is_implied = [&](const Expr& term) {
+      return std::none_of(beyond.begin(), beyond.end(), [&](const Expr& other) { return same_expr(term, other); });
+    };
+    auto number = [&](const Expr& e) { return known(e, block); };
+    // Terms are of use to the map, as f < n * m is, or stand in its way, as f % m <= f // m does.
+    return accepts_some(own, [&](const Expr& condition, std::vector<Expr> left) {
+      std::erase_if(left, is_implied);
+      left.insert(left.end(), around.begin(), around.end());
+      const size_t steps = sum.steps.size();
+      return digits.find(condition) && digits.begin_with_loops(steps) && digits.hold_at_start(left, steps, number);
+    });
   }
 
-  /// A map that takes all of the condition into account reaches each point of its box, as the digits of f do where
-  /// f < n * m; those of the steps are to begin at `starts`.
-  static bool fills_a_box(const std::vector<Expr>& values, const std::vector<Expr>& starts,
-                          const arith::IterDomains& inputs, const Expr& condition, arith::Analyzer& analyzer) {
-    const auto map = arith::detect_iter_map(values, inputs, condition, arith::IterMapLevel::kBijective, analyzer);
-    if (!map.ok()) return false;
-    for (size_t i = 0; i < starts.size(); ++i) {
-      if (!analyzer.can_prove_equal(map.indices[i].base, starts[i])) return false;
-      for (const arith::IterSplitExpr& digit : map.indices[i].args) {
-        if (!analyzer.can_prove(gt(digit.scale, zero(digit.scale.dtype())))) return false;
+  /// Per loop, whether it drives the same axes as loops that the steps follow, or those that do.
+  std::vector<bool> joined_with_steps(const Sum& sum) const {
+    std::vector<bool> joined(loops_.size());
+    auto join = [&](const Axis& axis) {
+      bool grows = false;
+      for (size_t i = sum.outside; i < loops_.size(); ++i) {
+        if (joined[i] || !uses_var(axis.value, loops_[i].var)) continue;
+        joined[i] = grows = true;
+      }
+      return grows;
+    };
+    for (const Axis& step : sum.steps) join(step);
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (const Axis& element : sum.elements) {
+        bool shares = false;
+        for (size_t i = sum.outside; i < loops_.size(); ++i)
+          shares |= joined[i] && uses_var(element.value, loops_[i].var);
+        grows |= shares && join(element);
       }
     }
-    return true;
+    return joined;
   }
 
   /// Sizes are not negative, and the domains of a block that runs are not empty.
@@ -361,12 +602,8 @@ Status verify_inits(const NodeRef& node) {
   if (!func && node.sort() != Sort::kStmt) return Ok{};
   auto skipped = find_skipped_init(func ? func->body : Stmt(node));
   if (!skipped) return Ok{};
-  Diagnostic refusal = script_error("verify/init-skipped",
-                                    "the init of block '" + skipped->block->name_hint +
-                                        "' may be skipped, and what it adds up would begin with what "
-                                        "the memory held before: " +
-                                        skipped->why,
-                                    std::move(skipped->hint));
+  Diagnostic refusal =
+      script_error("verify/init-skipped", skipped->what + ": " + skipped->why, std::move(skipped->hint));
   refusal.span = skipped->block.span();
   refusal.nodes.push_back(keep(skipped->block));
   return refusal;

@@ -1,6 +1,6 @@
-// Inits that a condition may skip. The init of a reduction runs in the step in which all reduction axes are at the
-// beginnings of their domains; where a condition leaves that step out, but not all others, the sum goes on from what
-// the memory held before.
+// Inits that do not come first. The init of a reduction runs in the step in which all reduction axes are at the
+// beginnings of their domains. That has to be the first step of its element: where a condition skips it, but not all
+// others, the sum goes on from what the memory held before; where it comes after others, what they added up is lost.
 //
 //   for i, r in T.grid(4, 4):
 //     with T.block("C"):
@@ -11,6 +11,11 @@
 //
 // A condition is that of the block, of blocks around it, and of statements `if`. It holds at the beginning wherever it
 // holds at all: `r <= i`, `r0 * 4 + r1 < 13`, `i < 3`; a loop over range(i, 4) whose axis has that domain has none.
+//
+//   vr = T.axis.reduce(4, 3 - r)                   the init runs in the last iteration of the loop, and resets the sum
+//
+// Steps are those of one element in one iteration of the loops around the reduction's outermost one. A step that is
+// repeated begins the reduction again.
 #pragma once
 
 #include <optional>
@@ -23,11 +28,12 @@ namespace tilewright::analysis {
 
 struct SkippedInit {
   Ref<Block> block;
+  std::string what;  ///< "the init of block 'C' may be skipped"
   std::string why, hint;
 };
 
-/// The first block whose init is not proved to run wherever a step of its reduction does; of `only` and the blocks in
-/// it, where it is given.
+/// The first block whose init is not proved to run first wherever a step of its reduction runs; of `only` and the
+/// blocks in it, where it is given.
 std::optional<SkippedInit> find_skipped_init(const Stmt& body, const Block* only = nullptr);
 /// verify/init-skipped: of a module, function or statement.
 Status verify_inits(const NodeRef& node);

@@ -194,6 +194,8 @@ void verify_python(const NodeRef& node, const std::string& stage) {
 }  // namespace
 
 void bind_interpreter(nb::module_& m) {
+  m.def("verify_inits", &require_inits, "module"_a,
+        "Raises verify/init-skipped where the init of a reduction is not proved to run first.");
   m.def("interpret", &interpret_python, "module"_a, "name"_a, "args"_a, "max_steps"_a = 0, "timeout"_a = 0.0,
         "check_races"_a = true, "check_uninitialized"_a = true, "lanes_in_step"_a = false, "vscale"_a = 2,
         "Runs a function of the module in the reference interpreter, which checks every access.\n\n"

@@ -7,8 +7,7 @@ namespace tilewright::schedule {
 Status require_inits_run(const Place& block, const char* code) {
   auto skipped = analysis::find_skipped_init(block.tree->stmt(0), &block.block());
   if (!skipped) return Ok{};
-  return refuse(code, "the init of " + describe_block(*skipped->block) + " may be skipped: " + skipped->why,
-                {block.node(), skipped->block}, skipped->hint);
+  return refuse(code, skipped->what + ": " + skipped->why, {block.node(), skipped->block}, skipped->hint);
 }
 
 }  // namespace tilewright::schedule

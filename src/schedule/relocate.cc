@@ -683,7 +683,9 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
   Expr condition = bool_imm(true);
   if (!before && !may_run_all) {
     auto chosen = chosen_now(tree, move.block.at);
-    if (!chosen) {
+    // Loops without iterations choose nothing.
+    if (!chosen ||
+        !std::all_of(chosen->box.begin(), chosen->box.end(), [](const IntSet& s) { return s.is_bounded(); })) {
       return refuse(move.codes.instances,
                     "it cannot be proved which instances of " + describe(move.block) + " run where it stands now",
                     {move.block.node()}, "simplify the loops around it, or move it earlier in the schedule");

@@ -1,12 +1,13 @@
-"""A reduction whose init a condition may skip is refused by all who would run it; what begins is not.
+"""A reduction whose init may be skipped, or come after other steps, is refused by all who would run it.
 
 Python's loops say what each program means: the init runs in the step in which all reduction axes are at the beginnings
-of their domains, and each element of which a step runs has to have such a step.
+of their domains. That has to be the first step of each element of which steps run.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 from textwrap import dedent, indent
 
@@ -27,14 +28,16 @@ BODY = """
 """
 
 
-def masked(condition: str, loop: str = "range(5)", axis: str = "T.axis.reduce(5, r)", around: str = "") -> ir.PrimFunc:
+def masked(
+    condition: str, loop: str = "range(5)", axis: str = "T.axis.reduce(5, r)", around: str = "", read: str = "vr"
+) -> ir.PrimFunc:
     where = f"                T.where({condition})" if condition else ""
     head = f"            if {around}:\n" if around else ""
     text = f"""
             with T.block("C"):
                 vi = T.axis.spatial(4, i)
                 vr = {axis}
-{where}{BODY}"""
+{where}{BODY.replace("vi, vr", f"vi, {read}")}"""
     text = text.replace("\n", "\n    ") if around else text
     return from_source(f"""
 @T.prim_func
@@ -80,6 +83,18 @@ def main(A: T.Buffer((4, 5), "int32"), L: T.Buffer((4,), "int32"), C: T.Buffer((
 }
 
 
+OUT_OF_ORDER = {
+    "descending": (masked("", axis="T.axis.reduce(5, 4 - r)"), "does not run first", "r = 4"),
+    "rotated": (masked("", axis="T.axis.reduce(5, (r + 3) % 5)"), "does not run first", "r = 2"),
+    "descending where it runs": (masked("r > 1", axis="T.axis.reduce(5, 4 - r)"), "does not run first", "r = 4"),
+    "large and rotated": (
+        masked("", loop="range(50000)", axis="T.axis.reduce(50000, (r + 3) % 50000)", read="vr % 5"),
+        "may be skipped",
+        "(r + 3) % 50000",
+    ),
+}
+
+
 def arguments() -> list[np.ndarray]:
     given = np.arange(1, 21, dtype="int32").reshape(4, 5)
     return [given, np.array([0, 2, 5, 1], "int32"), np.full(4, 100, "int32")]
@@ -92,23 +107,38 @@ def runs(function: ir.PrimFunc) -> list[object]:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_may_not_begin_is_refused(name: str) -> None:
-    function = REFUSED[name]
+    for ask in asks(REFUSED[name]):
+        with pytest.raises(tw.Error, match="the init of block 'C' may be skipped") as error:
+            ask()
+        assert error.value.code == CODE and "T.axis.reduce((i, n), r)" in str(error.value)
+
+
+@pytest.mark.parametrize("name", OUT_OF_ORDER)
+def test_what_begins_late_is_refused(name: str) -> None:
+    function, what, where = OUT_OF_ORDER[name]
+    for ask in asks(function):
+        with pytest.raises(tw.Error, match=f"the init of block 'C' {what}") as error:
+            ask()
+        assert error.value.code == CODE
+        assert where in str(error.value) and "T.axis.reduce(n, r)" in str(error.value)
+
+
+def asks(function: ir.PrimFunc) -> list[Callable[[], object]]:
+    """All that would run the program, or say that it is right."""
 
     def split() -> None:
         sch = tw.Schedule(function)
         sch.split(sch.get_loops("C")[0], [None, 2])
         sch.verify()
 
-    asks = [
+    return [
         lambda: _core.verify(tw.Schedule(function).mod, "scheduled"),
+        lambda: tw.Schedule(function).verify(),
         split,
         lambda: tw.compile(function),
         lambda: tw.compile(function, "interpreter"),
+        *(partial(run, *arguments()) for run in runs(function)),
     ]
-    for ask in [*asks, *(partial(run, *arguments()) for run in runs(function))]:
-        with pytest.raises(tw.Error, match="the init of block 'C' may be skipped") as error:
-            ask()
-        assert error.value.code == CODE and "T.axis.reduce((i, n), r)" in str(error.value)
 
 
 @T.prim_func
@@ -146,14 +176,14 @@ STEPS = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("name", ["a triangle", "all but the first", "data", "a loop of data"])
+@pytest.mark.parametrize("name", ["a triangle", "all but the first", "data", "a loop of data", "descending", "rotated"])
 def test_no_step_is_taken_with_an_init_that_would_not_run(name: str, step: str) -> None:
-    sch = tw.Schedule(REFUSED[name])
+    sch = tw.Schedule(REFUSED[name] if name in REFUSED else OUT_OF_ORDER[name][0])
     code, take = STEPS[step]
-    with pytest.raises(tw.ScheduleError, match="the init of block 'C' may be skipped") as error:
+    with pytest.raises(tw.ScheduleError, match=r"the init of block 'C' (may be skipped|does not run first)") as error:
         take(sch, sch.get_loops("C"))
     assert error.value.code == (code if "/" in code else f"{step.split()[0]}/{code}")
-    assert "T.axis.reduce((i, n), r)" in error.value.hint
+    assert "T.axis.reduce(" in error.value.hint
 
 
 def test_no_intrinsic_takes_the_place_of_a_block_with_such_an_init_inside() -> None:
@@ -226,15 +256,22 @@ TERMS = (
 )
 
 
-def program(rng: random.Random) -> tuple[ir.PrimFunc, list[tuple[int, int, int]], tuple[int, int]]:
-    """A masked sum over C[i] += A[i, k], and the steps that run: element, step, whether it is the first."""
+def program(
+    rng: random.Random, orders: random.Random
+) -> tuple[ir.PrimFunc, list[tuple[int, int, int]], tuple[int, int]]:
+    """A masked sum over C[i] += A[i, k], and the steps that run: element, step, whether it is the first. The reduction
+    at times runs against its loops, from their middle, or comes to each step again."""
     rows, columns, tile = rng.randint(1, 5), rng.randint(1, 7), rng.randint(1, 4)
     begin = rng.choice([0, 0, 0, 1])
     outer = -(-columns // tile)
     fused = rng.random() < 0.25
     i, k = ("f // {n}", "f % {n}") if fused else ("i", "(k0 * {t} + k1)")
     i, k = (part.format(n=columns, t=tile) for part in (i, k))
-    terms = [] if fused else [f"{k} < {columns}"]
+    k = orders.choice(
+        [k] * 6
+        + [f"({columns - 1} - {k})", f"(({k} + 1) % {columns})", f"({k} // 2)", f"(({k}) * {columns - 1} % {columns})"]
+    )
+    terms = [] if fused else [f"k0 * {tile} + k1 < {columns}"]
     for _ in range(rng.choice([0, 1, 1, 2])):
         terms.append("(" + rng.choice(TERMS).format(i=f"({i})", k=f"({k})", c=rng.randint(0, 4)) + ")")
     loops = [("f", rows * columns)] if fused else [("i", rows), ("k0", outer), ("k1", tile)]
@@ -276,10 +313,12 @@ def main(A: T.Buffer(({rows}, {columns + begin}), "int32"), C: T.Buffer(({rows},
 @pytest.mark.parametrize("part", range(4))
 def test_random_masks(part: int) -> None:
     kept = refused = taken = 0
-    for seed in seeds(part, 60):
-        function, steps, shape = program(random.Random(seed))
-        begun = {element for element, _, first in steps if first}
-        is_skipped = any(element not in begun for element, _, _ in steps)
+    for seed in seeds(part, 90):
+        function, steps, shape = program(random.Random(seed), random.Random(f"order {seed}"))
+        firsts: dict[int, list[int]] = {}
+        for element, _, first in steps:
+            firsts.setdefault(element, []).append(first)
+        is_skipped = any(not order[0] for order in firsts.values())
         for run in runs(function):
             given, out = (
                 np.arange(1, 1 + shape[0] * shape[1], dtype="int32").reshape(shape),
