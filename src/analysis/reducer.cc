@@ -359,6 +359,18 @@ std::vector<Expr> Reducer::combine(const std::vector<Expr>& a, const std::vector
 
 FoundReducer find_reducer(const Block& block) { return Find(block).run(); }
 
+bool chooses_pairs(const NodeRef& program) {
+  bool found = false;
+  visit(program, [&](const Ref<Block>& block, Visitor& walk) {
+    found = found || [&] {
+      const FoundReducer reducer = find_reducer(*block);
+      return reducer.reducer && reducer.reducer->pairs;
+    }();
+    if (!found) walk.descend(block);
+  });
+  return found;
+}
+
 Stmt store_all(const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& values,
                const std::vector<Expr>& indices) {
   std::vector<Stmt> stores;

@@ -60,6 +60,10 @@ struct FoundReducer {
 /// Of a block with an init.
 FoundReducer find_reducer(const Block& block);
 
+/// Whether a block of the program chooses between pairs: which of equal values it finds depends on the order of its
+/// steps, unless the other parts decide.
+bool chooses_pairs(const NodeRef& program);
+
 /// The statement that combines `operands` into the elements of the buffers at these indices.
 Stmt combine_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& indices,
                   const std::vector<Expr>& operands);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "analysis/block_access_region.h"
+#include "analysis/reducer.h"
 #include "analysis/shrink.h"
 #include "analysis/workload.h"
 #include "arith/analyzer.h"
@@ -127,6 +128,8 @@ void bind_analysis(nb::module_& m) {
       "block"_a,
       "The regions that a block reads and those that it writes, by its body, and the pointers that it uses otherwise.",
       nb::sig("def block_access_region(block: Block) -> tuple[list[BufferRegion], list[BufferRegion], list[Var]]"));
+  m.def("chooses_pairs", &analysis::chooses_pairs, "program"_a,
+        "Whether a reduction finds an element and what belongs to it, as argmax does: equal elements show its order.");
   m.def("shrink", &analysis::shrink, "func"_a, "limit"_a = 16);
 }
 

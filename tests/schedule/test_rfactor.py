@@ -238,6 +238,9 @@ def test_the_first_of_equal_values_in_the_order_of_the_groups(sign):
     sch.split(sch.get_loops("arg")[1], [2, 4])
     sch.rfactor(sch.get_loops("arg")[2], 0)
     np.testing.assert_array_equal(run_in_interpreter(sch.mod)[3], run_in_interpreter(program)[3])
+    with pytest.raises(tw.ScheduleError, match=r"differs first after step .*rfactor") as caught:
+        sch.verify()
+    assert "factor the outermost loop of the reduction" in str(caught.value)
 
 
 def test_a_value_that_is_bound_first():

@@ -239,3 +239,29 @@ def test_a_helper_that_cannot_start_ends_the_search(monkeypatch: pytest.MonkeyPa
     result = CliRunner().invoke(app, [*TUNE, "--trials", "1", "--quiet", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert f"{tmp_path}/nothing" in result.stderr and "hint:" in result.stderr
+
+
+@T.prim_func
+def first_largest(A: T.Buffer((16, 64)), I: T.Buffer((16,), "int32"), V: T.Buffer((16,))):
+    for i, k in T.grid(16, 64):
+        with T.block("arg"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                I[vi] = -1
+                V[vi] = T.min_value("float32")
+            index: T.int32 = T.Select(V[vi] >= A[vi, vk], I[vi], vk)
+            value: T.float32 = T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])
+            I[vi] = index
+            V[vi] = value
+
+
+@pytest.mark.parametrize(("loop", "outcome"), [(1, "ok"), (2, "wrong_result")])
+def test_a_candidate_that_finds_another_of_equal_elements_is_wrong(loop: int, outcome: str) -> None:
+    """Along the outer loop of a reduction groups keep the order of its steps, along the inner one they do not."""
+
+    def space(sch: tw.Schedule) -> None:
+        sch.split(sch.get_loops("arg")[1], [4, 16])
+        sch.rfactor(sch.get_loops("arg")[loop], 0)
+
+    result = tw.tune(first_largest, space=space, trials=1, progress=None)
+    assert result.progress.outcomes == {outcome: 1}

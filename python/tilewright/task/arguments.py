@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright import _core
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.support.numpy_dtype import numpy_dtype
 from tilewright.task.declared_values import declared_arrays
@@ -22,13 +23,17 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
-def random_array(parameter: Parameter, generator: np.random.Generator) -> Array:
-    """Signed random values: floats in [-1, 1), integers small enough that sums of a few thousand fit."""
+def random_array(parameter: Parameter, generator: np.random.Generator, *, with_ties: bool = False) -> Array:
+    """Signed random values: floats in [-1, 1), integers small enough that sums of a few thousand fit.
+
+    Floats rarely repeat. `with_ties` takes multiples of 1/4: an argmax of equal elements shows which of them it takes.
+    """
     values: Any
     if parameter.dtype == "bool":
         values = generator.integers(0, 2, parameter.shape)
     elif "float" in parameter.dtype:
         values = generator.random(parameter.shape, dtype=np.float32) * 2 - 1
+        values = np.floor(values * 4) / 4 if with_ties else values
     else:
         low, high = (0, 8) if parameter.dtype.startswith("uint") else (-8, 8)
         values = generator.integers(low, high, parameter.shape)
@@ -120,6 +125,7 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
     generator = np.random.default_rng(seed)
     declared = _declared(task, inputs, seed)
     arrays: dict[str, Array] = {}
+    with_ties = _core.chooses_pairs(task.program)
     for parameter in task.parameters:
         dtype = numpy_dtype(parameter.dtype)
         if parameter.name in inputs:
@@ -137,8 +143,10 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
             arrays[parameter.name] = declared[parameter.name]
             continue
         try:
-            make = _unwritten if parameter.role == "output" else random_array
-            arrays[parameter.name] = make(parameter, generator)
+            if parameter.role == "output":
+                arrays[parameter.name] = _unwritten(parameter, generator)
+            else:
+                arrays[parameter.name] = random_array(parameter, generator, with_ties=with_ties)
         except MemoryError:
             size = math.prod(parameter.shape) * dtype.itemsize / 2**30
             raise ResourceError.of(

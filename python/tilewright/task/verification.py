@@ -130,8 +130,8 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
             the first step of the trace after which that is so.
         tilewright.ResourceError: nothing was compared: one of the programs cannot be interpreted in time, not even
             single elements of it.
-        tilewright.ScriptError: the original program does something undefined. It is not looked at where no step has
-            changed it.
+        tilewright.ScriptError: the original program does something undefined, or the init of one of its reductions is
+            not the first step (`verify/init-skipped`). It does not run where no step has changed it.
         tilewright.ArgumentError: `inputs` do not fit, or `seconds` is no number above 0.
     """
     seconds = limits.positive("seconds", seconds) or float("inf")
@@ -139,6 +139,7 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
     original, scheduled = schedule.original, schedule.mod
     inputs = by_buffer(original, inputs or {})
     check_inputs(original, inputs)
+    _core.verify_inits(original)
     changed: list[tuple[str, ir.PrimFunc]] = []
     for name, function in scheduled.functions.items():
         before = original.functions.get(name)
@@ -432,10 +433,10 @@ def _blamed(
             return _difference_error(problem, "which step did it was not found in time")
         if compared.problem is not None:
             line = schedule.trace.as_python()[count - 1]
-            by_intrinsic = schedule.trace.insts[count - 1].kind.name == "Tensorize"
-            return _difference_error(
-                problem, f"it differs first after step {count - 1} of the trace: {line}", _INTRINSIC * by_intrinsic
-            )
+            kind = schedule.trace.insts[count - 1].kind.name
+            finds_another = kind == "RFactor" and _core.chooses_pairs(previous)
+            why = _INTRINSIC if kind == "Tensorize" else _TIES if finds_another else ""
+            return _difference_error(problem, f"it differs first after step {count - 1} of the trace: {line}", why)
     return _difference_error(problem, "which step did it is not known")
 
 
@@ -445,6 +446,10 @@ def _decisions(schedule: Schedule, count: int) -> dict[Any, Any]:
 
 
 _INTRINSIC = "the implementation of that intrinsic does something else than its description, if it is one of your own"
+_TIES = (
+    "of equal elements, the first one in the new order of steps is found: factor the outermost loop of the reduction, "
+    "or let the smaller index decide between equal elements"
+)
 _STATED = "if that step states something (unsafe_..., assume_...), that does not hold"
 
 

@@ -14,8 +14,11 @@ struct RFactor {
   static constexpr std::string_view kDoc = R"(Reduce each iteration of a loop by itself, then reduce what they gave.
 
 A new block BLOCK_rf keeps one partial result for each iteration of the loop, in a buffer with one dimension more; the
-block itself combines them. Floating-point sums are added up in another order than before. Of an argmax or argmin that
-keeps the first of equal values (>=, <=), the first one in the new order is found; where values are NaN, any may be.
+block itself combines them. Floating-point sums are added up in another order than before.
+
+An argmax or argmin that keeps the first of equal values (>=, <=) finds the first one in the new order. That is the same
+one where the loop is the outermost one of the reduction; verify() reports others. Let the smaller index decide between
+equal values to factor any loop: `best > value or (best == value and index < k)`. Where values are NaN, any may be found.
 
 Args:
     loop: a serial loop that drives the reduction, and whose only block is the reduction block.
