@@ -80,7 +80,7 @@ TEST(Accesses, ViewsCountForTheirSource) {
   block.match_buffers = {make<MatchBufferRegion>({view, part(B, i * 4, i32(4))})};
   block.body = realize(nested);
   EXPECT_EQ(walk(realize(block)),
-            (Lines{"rw B[i * 4:i * 4 + 4]", "rw B[i * 4 + 2:i * 4 + 2 + 2]", "r A[j]", "w B[i * 4 + (2 + j)]"}));
+            (Lines{"rw B[i * 4:i * 4 + 4]", "rw B[i * 4 + 2:i * 4 + 4]", "r A[j]", "w B[i * 4 + (2 + j)]"}));
 }
 
 TEST(Accesses, AxesPredicatesInitsAndClosedBlocks) {
