@@ -52,8 +52,8 @@ FIELD_WORDS_ONLY = (
     *(
         f"python/tilewright/{name}"
         for name in (
-            *("cli", "cost_model", "database", "heuristics", "kernel", "report", "script", "support", "task"),
-            *("tensor_intrin", "testing", "arith.py", "auto_tensorize.py", "errors.py", "ir.py", "schedule.py"),
+            *("cli", "cost_model", "database", "heuristics", "kernel", "meta_schedule", "report", "script", "support"),
+            *("task", "tensor_intrin", "testing", "arith.py", "auto_tensorize.py", "errors.py", "ir.py", "schedule.py"),
             *("tables.py", "te.py", "timing.py"),
         )
     ),

@@ -38,13 +38,13 @@ class _Driver:
                 "database/driver", f"psycopg cannot be imported: {error}", "pip install tilewright[postgres]"
             ) from None
         self._error = psycopg.Error
-        with self._told():
+        with self._as_our_errors():
             # Parameters are numbered, as the core numbers them.
             self._connection = psycopg.connect(server, autocommit=True, cursor_factory=psycopg.RawCursor)
 
     def __call__(self, text: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """The rows of a statement."""
-        with self._told():
+        with self._as_our_errors():
             cursor = self._connection.execute(text, values or None)
             return cursor.fetchall() if cursor.description else []
 
@@ -53,7 +53,7 @@ class _Driver:
         self._connection.close()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_our_errors(self) -> Iterator[None]:
         """What goes wrong with the server is one of our errors."""
         try:
             yield

@@ -17,7 +17,7 @@ from tilewright.support import limits
 from tilewright.support.user_lines import last_raise, said_of
 
 __all__ = [
-    "Told",
+    "WrongAnswers",
     "candidates_of",
     "designs_of",
     "from_builder",
@@ -42,15 +42,15 @@ class _NotBuilt(BuilderResult):
 
 
 class _NotRun(RunnerResult):
-    """Likewise of a runner."""
+    """Check what a runner gave."""
 
     def __init__(self, message: str, wrong: ArgumentError) -> None:
         super().__init__(None, message)
         self.wrong = wrong
 
 
-class Told:
-    """What builders and runners of a session gave that they should not give: of each kind the first is told, and the
+class WrongAnswers:
+    """What builders and runners of a session gave that they should not give: of each kind the first is logged, and the
     rest stands in the log of its task."""
 
     def __init__(self) -> None:
@@ -78,14 +78,14 @@ class Told:
 
     def look_at_refusals(self, name: str, strategy: Any) -> None:
         """Warns where a part of the space, such as a mutator, has raised or answered something else than it should: of
-        each kind the first is told."""
+        each kind the first is logged."""
         refusals = getattr(strategy, "refusals", None)
         for code, count in sorted(refusals.items()) if isinstance(refusals, dict) else ():
             key = f"{name}: {code}"
             if code.endswith(("/exception", "/answer")) and key not in self._codes:
                 self._codes.add(key)
                 said = refused(code, count, strategy.first_refusals.get(code, ""))
-                _LOGGER.warning("%s: draws that fail are left out, up to now %s", name, said)
+                _LOGGER.warning("%s: samples that fail are omitted, up to now %s", name, said)
 
 
 def refused(code: str, count: int, message: str) -> str:

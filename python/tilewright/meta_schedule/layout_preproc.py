@@ -22,7 +22,7 @@ _MARK = "meta_schedule.layout_rewrite_preproc"
 
 
 def without_layout_rewrites(function: ir.PrimFunc) -> ir.PrimFunc:
-    """The function whose parameters have the layout that is read; a copy that cannot be left out stays."""
+    """The function whose parameters have the layout that is read; a copy that cannot be removed stays."""
     copies = _copies(function)
     if not copies:
         return function
@@ -59,7 +59,7 @@ def _with_alloc_buffers(block: Any, buffers: list[Any]) -> Any:
 
 
 def _copies(function: ir.PrimFunc) -> dict[Any, Any]:
-    """The blocks to leave out, by the data of the parameter that each copies and nobody else reads."""
+    """The blocks to remove, by the data of the parameter that each copies and nobody else reads."""
     found: list[Any] = []
     users: dict[Any, int] = {}
 

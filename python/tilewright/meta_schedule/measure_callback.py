@@ -27,7 +27,7 @@ FAILED = 1e10
 
 
 class MeasureCallback(ABC):
-    """Is told of each batch, after its results are there."""
+    """Is called for each batch, after its results are there."""
 
     @abstractmethod
     def apply(
@@ -125,7 +125,7 @@ class RemoveBuildArtifact(MeasureCallback):
 
 class UpdateCostModel(MeasureCallback):
     """Lets the cost model learn. What was not built, and times that cannot be, teach nothing. A model that raises is
-    told of once, and the session goes on without it."""
+    reported once, and the session goes on without it."""
 
     def apply(
         self,
@@ -165,14 +165,14 @@ def apply_all(
     logger: logging.Logger,
     raised_before: Counter[tuple[int, str]] | None = None,
 ) -> int:
-    """Calls each; one that raises does not keep the others from their turn, and is told of in the log.
+    """Calls each; one that raises does not keep the others from their turn, and is logged.
 
     Args:
         callbacks: what is called.
         task_scheduler: of the session.
         task_id: of the task that the batch is of.
         measured: candidates, what was built of them, and results.
-        logger: is told the first time that a callback raises an exception of some class.
+        logger: gets the first exception of each class that a callback raises.
         raised_before: how often each has, by its identity and the class; gets what is raised now.
 
     Returns:

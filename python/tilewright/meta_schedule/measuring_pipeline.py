@@ -24,12 +24,12 @@ __all__ = ["MeasuringPipeline"]
 _PREFIX = "pipeline:"
 #: seconds between two looks at what is done
 _LOOK = 0.02
-#: of candidates that were stopped, their times tell that they are slow
+#: of candidates that were stopped, their times show that they are slow
 _TIMED = ("ok", "slow_stopped")
 
 
 class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories named create
-    """Both of them for the programs that it is told of by :meth:`work_on`; those that it cannot call on its own, such
+    """Both of them for the programs that :meth:`work_on` names; those that it cannot call on its own, such
     as ones of symbolic sizes, go to a :class:`LocalBuilder` and a :class:`LocalRunner`.
 
     Args:
@@ -104,7 +104,7 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
             lane.close()
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
-        """Hands them on; what fails later is told by the runner's result."""
+        """Hands them on; what fails later is in the runner's result."""
         lane = self._current
         return self.plain[0].build(build_inputs) if lane is None else [lane.submit(each.mod) for each in build_inputs]
 
@@ -133,7 +133,7 @@ class _Lane:
         self.done: dict[int, RunnerResult] = {}
         self.failure = ""  #: why nothing more is measured
         self._beside: dict[str, float] = {}  #: of a pipeline that was closed
-        self.error: Error | None = None  #: likewise, where nobody has ended it
+        self.error: Error | None = None  #: why it ended, where nobody has ended it
 
     def submit(self, mod: ir.IRModule) -> BuilderResult:
         if self.failure:

@@ -1,4 +1,4 @@
-"""What sessions over tasks measured, in the order in which strategies were told: a session that was interrupted goes on
+"""What sessions over tasks measured, in the order in which strategies got the results: an interrupted session goes on
 with the same candidates, and nothing is measured twice.
 
 A file of lines for each task in ``WORK_DIR/sessions``: databases hold the records, these files their order and
@@ -87,7 +87,7 @@ class SessionJournal:
         return BuilderResult(None, build_error), RunnerResult(seconds, run_error)
 
     def note(self, candidates: Sequence[Any], built: Sequence[BuilderResult], results: Sequence[RunnerResult]) -> None:
-        """Writes down what was measured; before anybody is told of it, so that whatever a database has is here."""
+        """Writes down what was measured; before anybody gets it, so that whatever a database has is here."""
         lines = []
         for candidate, build, result in zip(candidates, built, results, strict=True):
             if id(candidate) in self._taken:
@@ -101,15 +101,15 @@ class SessionJournal:
             with self._path.open("a") as file:
                 file.write("".join(f"{line}\n" for line in lines))
 
-    def tell(self, candidates: Sequence[Any]) -> None:
-        """Strategy and callbacks were told of these."""
+    def note_reported(self, candidates: Sequence[Any]) -> None:
+        """Strategy and callbacks have got these."""
         for candidate in candidates:
             digest = self._taken.pop(id(candidate), None)
             if digest is not None:
                 self.pending[digest] -= 1
 
     def is_recorded(self, candidate: Any) -> bool:
-        """Whether it was measured before and the database has it; asked once, before it is told."""
+        """Whether it was measured before and the database has it; asked once, before it is reported."""
         digest = self._taken.get(id(candidate))
         if digest is None or not self._recorded[digest]:
             return False
@@ -118,7 +118,7 @@ class SessionJournal:
 
     @property
     def left(self) -> int:
-        """How many results of before are not told yet."""
+        """How many earlier results are not reported yet."""
         return sum(self.pending.values())
 
 
@@ -152,28 +152,28 @@ class Untold(Database):
         self._database.commit_tuning_record(record)
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
-        """The best of what is told."""
+        """The best of what is reported."""
         found = best_in(self._database, workload, top_k + self._journal.left)
-        return self._told(found)[:top_k]
+        return self._reported(found)[:top_k]
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
-        """What is told."""
-        return self._told(records_in(self._database))
+        """What is reported."""
+        return self._reported(records_in(self._database))
 
     def __len__(self) -> int:
         return len(self._database)
 
-    def _told(self, records: list[TuningRecord]) -> list[TuningRecord]:
+    def _reported(self, records: list[TuningRecord]) -> list[TuningRecord]:
         if not self._journal.left:
             return records
-        hidden, told = Counter(self._journal.pending), []
+        hidden, reported = Counter(self._journal.pending), []
         for record in records:
             digest = _digest(record.trace)
             if hidden[digest] > 0:
                 hidden[digest] -= 1
             else:
-                told.append(record)
-        return told
+                reported.append(record)
+        return reported
 
 
 def _key_of(programs: Any) -> str:
@@ -199,5 +199,5 @@ def begin_session(work_dir: Path, programs: Any, seed: int) -> None:
 
 
 def end_session(work_dir: Path) -> None:
-    """It was not interrupted: the next one draws a seed of its own."""
+    """It was not interrupted: the next one has a seed of its own."""
     (work_dir / _FOLDER / _UNFINISHED).unlink(missing_ok=True)

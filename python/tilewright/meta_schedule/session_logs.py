@@ -16,7 +16,7 @@ _FORMAT = "%(asctime)s [%(levelname)s] %(message)s"
 class SessionLogs:
     """The files in `work_dir`/logs, which are written in a ``with``.
 
-    The scheduler tells of all tasks, to ``tilewright.meta_schedule``; each task has a logger of its own, whose messages
+    The scheduler logs all tasks, to ``tilewright.meta_schedule``; each task has a logger of its own, whose messages
     go to its file alone.
     """
 

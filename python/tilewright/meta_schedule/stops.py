@@ -51,8 +51,8 @@ def stops_of(patience: Any, target_seconds: Any, at_roofline: Any, names: Sequen
 
     Args:
         patience: see :class:`Stops`.
-        target_seconds: likewise.
-        at_roofline: likewise.
+        target_seconds: a time at which a task ends.
+        at_roofline: end a task near the limits of the machine.
         names: of the tasks.
 
     Raises:

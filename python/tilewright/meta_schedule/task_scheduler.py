@@ -68,7 +68,7 @@ class TaskRecord:
         latency_ms: of each trial, 1e9 where it failed.
         measure_candidates: the batch that is under way; None without one.
         builder_results: of that batch.
-        runner_futures: likewise.
+        runner_futures: the results that are awaited.
     """
 
     ctx: Any
@@ -100,7 +100,7 @@ def operations_of(mod: ir.IRModule) -> float:
 
 
 class TaskScheduler(ABC):
-    """Gives each batch of trials to one task, and has them built, measured and told of.
+    """Gives each batch of trials to one task, and has them built, measured and reported.
 
     A session is one call of :meth:`tune`. What goes wrong with a candidate is one trial that failed; a task whose space
     or strategy fails ends, and the others go on. Ctrl-C ends the session; what was measured is kept.
@@ -108,8 +108,8 @@ class TaskScheduler(ABC):
     Attributes:
         tasks: of the session.
         database: that records are for; None without one.
-        cost_model: likewise; None too once it has failed.
-        measure_callbacks: told of each batch.
+        cost_model: of the session; None too once it has failed.
+        measure_callbacks: called for each batch.
         remaining_tasks: how many have not ended.
         stop_reason: "trials", "seconds", "finished" (all tasks have ended by themselves; their own `stop_reason` says
             why) or "canceled".
@@ -134,12 +134,12 @@ class TaskScheduler(ABC):
         self._ranking: Any = None  # the cost model, as strategies ask it
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
         self._progress: list[_core.TaskProgress] = []  # of each task
-        self._told = answers.Told()
+        self._wrong_answers = answers.WrongAnswers()
         self._raised: Counter[tuple[int, str]] = Counter()  # batches after which a callback has raised
         self._asked: set[int] = set()  # tasks whose strategy was asked for candidates
-        self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
+        self._begun: set[int] = set()  # tasks whose strategy has to be notified of the end
         self._journals: dict[int, SessionJournal] = {}
-        self._ahead: dict[int, Batch | None] = {}  # the next batch of a task, drawn before its turn; None: it is over
+        self._ahead: dict[int, Batch | None] = {}  # the next batch of a task, sampled early; None: it is over
         self._may_draw: Callable[[int], bool] = lambda task_id: False  # whether the next batch is surely of the task
         self._draw: Callable[[int], Batch | None] = lambda task_id: None
 
@@ -164,7 +164,7 @@ class TaskScheduler(ABC):
         work_dir: str | os.PathLike[str] | None = None,
         stops: Stops | None = None,
     ) -> None:
-        """One session. Where it can be no other task's turn, the next batch is drawn and built while the last quarter
+        """One session. Where it can be no other task's turn, the next batch is sampled and built while the last quarter
         of the one before is measured.
 
         Args:
@@ -175,9 +175,9 @@ class TaskScheduler(ABC):
             num_trials_per_iter: how many candidates a batch has.
             builder: builds them.
             runner: measures them.
-            measure_callbacks: told of each batch, in this order.
+            measure_callbacks: called for each batch, in this order.
             database: for strategies and callbacks; it is flushed at the end, also after an error.
-            cost_model: likewise.
+            cost_model: ranks candidates, or None.
             max_seconds: no batch begins later.
             work_dir: of the notes by which a session of the same seeds goes on with the same candidates; None for none.
             stops: when a task ends before its trials are used up.
@@ -280,7 +280,7 @@ class TaskScheduler(ABC):
                     self._begun.add(task_id)
 
     def go_on_without_model(self) -> None:
-        """To be called where the cost model has raised: that is told once, and it is not asked again."""
+        """To be called where the cost model has raised: that is reported once, and it is not asked again."""
         error = sys.exception()
         said = "it cannot be asked" if error is None else said_of(last_raise(error))
         _LOGGER.debug("%s", traceback.format_exc())
@@ -354,7 +354,7 @@ class TaskScheduler(ABC):
         if candidates is None:
             return None
         if candidates:
-            self._told.look_at_refusals(_name_of(task_id, task), strategy)
+            self._wrong_answers.look_at_refusals(_name_of(task_id, task), strategy)
         journal = self._journals.get(task_id)
         known = [None if journal is None else journal.take(candidate) for candidate in candidates]
         fresh = [candidate for candidate, before in zip(candidates, known, strict=True) if before is None]
@@ -388,7 +388,7 @@ class TaskScheduler(ABC):
                 task.stop_reason = self.stop_reason
                 self.terminate_task(task_id)
             if task.best_ms >= FAILED_MS:
-                self._told.tell_of_failures(_name_of(task_id, task))
+                self._wrong_answers.tell_of_failures(_name_of(task_id, task))
             if task_id not in self._begun:
                 continue
             try:
@@ -400,7 +400,7 @@ class TaskScheduler(ABC):
         tell_how_often(self._raised, self.measure_callbacks, _LOGGER)
 
     def join_running_task(self, task_id: int) -> list[RunnerResult]:
-        """Waits for the batch of a task, and tells strategy and callbacks of it.
+        """Waits for the batch of a task, and reports it to strategy and callbacks.
 
         Raises:
             tilewright.ArgumentError: the task has none under way.
@@ -420,7 +420,7 @@ class TaskScheduler(ABC):
         return results
 
     def _join_first(self, task_id: int, count: int | None) -> list[RunnerResult]:
-        """Waits for so many of the candidates that are under way, the first ones, or for all; tells of them."""
+        """Waits for so many of the candidates that are under way, the first ones, or for all; reports them."""
         futures, progress = self.tasks[task_id].runner_futures, self._progress[task_id]
         assert futures is not None
         with Profiler.timeit("JoinRunnerFutures"):
@@ -436,7 +436,7 @@ class TaskScheduler(ABC):
             return self._tell(task_id, count, results)
 
     def _tell(self, task_id: int, count: int | None, results: list[RunnerResult]) -> list[RunnerResult]:
-        """Takes the results of the first candidates under way, all where `count` is None, and tells of them."""
+        """Takes the results of the first candidates under way, all where `count` is None, and reports them."""
         task = self.tasks[task_id]
         candidates, built, futures = task.measure_candidates, task.builder_results, task.runner_futures
         assert candidates is not None and built is not None and futures is not None
@@ -455,17 +455,17 @@ class TaskScheduler(ABC):
             journal.note(candidates, built, results)
         self._note(task_id, candidates, built, results)
         if not task.is_terminated:
-            tell = functools.partial(task.ctx.notify_runner_results, candidates, results)
+            report = functools.partial(task.ctx.notify_runner_results, candidates, results)
             with Profiler.timeit("NotifyRunnerResults"):
-                self._attempt(task_id, "its strategy", tell)
+                self._attempt(task_id, "its strategy", report)
         fresh = [i for i, each in enumerate(candidates) if journal is None or not journal.is_recorded(each)]
         for callback in self.measure_callbacks:
-            told = (candidates, built, results)
+            reported = (candidates, built, results)
             if isinstance(callback, AddToDatabase):
-                told = tuple([each[i] for i in fresh] for each in told)  # type: ignore[assignment]
-            apply_all([callback], self, task_id, told, _LOGGER, self._raised)
+                reported = tuple([each[i] for i in fresh] for each in reported)  # type: ignore[assignment]
+            apply_all([callback], self, task_id, reported, _LOGGER, self._raised)
         if journal is not None:
-            journal.tell(candidates)
+            journal.note_reported(candidates)
         self._look_whether_to_stop(task_id)
         return results
 
@@ -489,7 +489,7 @@ class TaskScheduler(ABC):
         logger = task.ctx.logger
         for candidate, build, result in zip(candidates, built, results, strict=True):
             error = build.error_msg or result.error_msg
-            self._told.look_at(_name_of(task_id, task), build, result)
+            self._wrong_answers.look_at(_name_of(task_id, task), build, result)
             milliseconds = FAILED_MS if error is not None else _milliseconds(result)
             if build.error_msg is not None:
                 task.build_error_count += 1
@@ -658,7 +658,7 @@ def _future_of(result: RunnerResult) -> RunnerFuture:
 
 
 class RoundRobin(TaskScheduler):
-    """Each task in turn."""
+    """One task after the other."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -690,7 +690,7 @@ class GradientBased(TaskScheduler):
     Args:
         alpha: how much the past counts, between 0 and 1.
         window_size: how many batches the past is.
-        seed: of the draws where all tasks promise the same; -1 for a random one.
+        seed: of the choice where all tasks promise the same; -1 for a random one.
     """
 
     @keywords_told

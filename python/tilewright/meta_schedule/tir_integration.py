@@ -69,7 +69,7 @@ def tune_tir(
     Args:
         space: where schedules come from, of each function.
         strategy: which of them are tried.
-        num_tuning_cores: threads that draw candidates and processes that build: a number, "physical" or "logical".
+        num_tuning_cores: threads that sample candidates and processes that build: a number, "physical" or "logical".
         seed: the same gives the same candidates, and a session of the same seed in the same `work_dir` goes on where
             the last one ended; None for that of the session that was interrupted there, else a random one.
         special_space: another space for functions by name; None leaves the function out.

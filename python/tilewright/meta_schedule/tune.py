@@ -62,7 +62,7 @@ def tune_tasks(
         tasks: contexts, each with a program, a target, a space and a strategy.
         task_weights: how often each of the programs runs.
         work_dir: for the logs, for the database if it is a file, and for what a session of the same seeds goes on from:
-            what was measured before is told to the strategies and not measured again.
+            what was measured before is given to the strategies and not measured again.
         max_trials_global: of all tasks.
         max_trials_per_task: of each; by default as many as of all.
         num_trials_per_iter: how many candidates a batch has.
@@ -150,7 +150,7 @@ def _check_weights(tasks: Sequence[Any], task_weights: Sequence[float]) -> None:
 def check_parts(
     cost_model: Any, task_scheduler: Any, module_equality: Any, post_optimization: Any, stop_at_roofline: Any
 ) -> None:
-    """Likewise the other options that a session has."""
+    """Return the other options that a session has."""
     if not isinstance(cost_model, str | None) and not hasattr(cost_model, "predict"):
         what = 'the kind of a cost model ("xgb", "none", ...), or an object of a subclass of CostModel'
         raise limits.wrong_kind("cost_model", cost_model, what)
@@ -173,7 +173,7 @@ def check_asked(
     measure_callbacks: Any,
     max_seconds: Any,
 ) -> None:
-    """What would fail at the first batch, or at each, is told before anything is written; arguments as of
+    """What would fail at the first batch, or at each, is reported before anything is written; arguments as of
     :func:`tune_tasks`."""
     if not tasks:
         raise ArgumentError.of("tune/no-task", "there is no task to tune", "pass at least one context")

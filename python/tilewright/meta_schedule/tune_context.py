@@ -82,9 +82,9 @@ class TuneContext(_core.TuneContext):
             "cpu-rules" or "union".
         search_strategy: which ones are measured: an object, "evolutionary", "replay-trace" or "replay-func".
         task_name: what the task is called in logs.
-        rand_state: all that is drawn follows from it; -1 for a random one.
-        num_threads: how many threads draw candidates: a number, "physical" or "logical".
-        logger: what is told about the search.
+        rand_state: all that is sampled follows from it; -1 for a random one.
+        num_threads: how many threads sample candidates: a number, "physical" or "logical".
+        logger: gets the messages of the search.
     """
 
     @explained
@@ -151,7 +151,7 @@ class TuneContext(_core.TuneContext):
             num_trials_per_iter: how many candidates a batch has.
             design_spaces: where candidates come from; by default what the space generator gives.
             database: of measurements; one in memory where the strategy needs one.
-            cost_model: tells good candidates from bad ones; a random one where the strategy needs one.
+            cost_model: ranks candidates; a random one where the strategy needs one.
         """
         strategy = self._strategy()
         if design_spaces is None:
@@ -165,15 +165,15 @@ class TuneContext(_core.TuneContext):
 
     @explained
     def notify_runner_results(self, measure_candidates: Sequence[Any], results: Sequence[Any]) -> None:
-        """Tells the strategy what measurements gave.
+        """Gives the strategy the results of measurements.
 
         Args:
             measure_candidates: what was measured.
             results: a result for each, with `run_secs` and `error_msg`.
         """
         candidates = limits.items("measure_candidates", measure_candidates, "MeasureCandidates")
-        told = results_for(results, len(candidates))
-        self._strategy().notify_runner_results(candidates, told)
+        checked = results_for(results, len(candidates))
+        self._strategy().notify_runner_results(candidates, checked)
 
     def post_tuning(self) -> None:
         """Ends the search."""

@@ -129,7 +129,7 @@ class _Process:
         return value
 
     def interrupt(self) -> None:
-        """Ends the process and those that it started; who waits for an answer is told. Any thread may call it."""
+        """Ends the process and those that it started; who waits for an answer is notified. Any thread may call it."""
         with contextlib.suppress(ProcessLookupError):
             if self.life >= 0:
                 os.killpg(self.child.pid, signal.SIGKILL)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewright.support.other_names import Loader
 
-HOME = "tilewright.compat.tvm"
+PACKAGE = "tilewright.compat.tvm"
 
 #: Modules of TVM whose names all stand in the package around them here.
 IN_THEIR_PACKAGE = {
@@ -94,7 +94,7 @@ class Finder(importlib.abc.MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """The spec of the module behind the name; None for names of others."""
-        if fullname.startswith(HOME + "."):
+        if fullname.startswith(PACKAGE + "."):
             fullname = fullname.removeprefix("tilewright.compat.")
             if fullname not in SAME:
                 spec = importlib.machinery.PathFinder.find_spec(f"tilewright.compat.{fullname}", path)
@@ -125,7 +125,7 @@ def missing_module(name: str) -> ModuleNotFoundError:
 
 
 def missing(module: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of the module that stands for `module`: it knows the modules of ``SAME`` that lie in it."""
+    """The ``__getattr__`` of the module that stands for `module`: it knows the modules of ``SAME`` that it contains."""
 
     def getattr_(name: str) -> Any:
         if f"{module}.{name}" in SAME:
@@ -177,14 +177,14 @@ def install() -> None:
         ImportError: the real package is imported already; mixing both would end in confusion.
     """
     known = sys.modules.get("tvm")
-    if known is not None and known is not sys.modules[HOME]:
+    if known is not None and known is not sys.modules[PACKAGE]:
         where = getattr(known, "__file__", None) or "unknown place"
         raise ImportError(
-            f"another package 'tvm' is imported already (from {where}); import {HOME} before it, or use one of the two"
+            f"another package 'tvm' is imported (from {where}); import {PACKAGE} before it, or use one of the two"
         )
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())
-    sys.modules["tvm"] = sys.modules[HOME]
+    sys.modules["tvm"] = sys.modules[PACKAGE]
 
 
 class Renamed(type):

@@ -253,13 +253,13 @@ class Analyzer:
         return ConstIntBound(_end_of(found.min_value), _end_of(found.max_value))
 
     def _without_overflow(self, expr: Any) -> Any:
-        """The interval where variables that were told an open end have no largest or smallest value of their type."""
+        """The interval where variables that were given an open end have no largest or smallest value of their type."""
         wide: dict[Any, Any] = {}
         analyzer = native.Analyzer()
         made = _widened(expr, wide)
         for var, stand_in in wide.items():
-            told = [fact for kind, subject, fact in self._facts if kind == "bound" and subject.same_as(var)]
-            ends = told[-1] if told else self._of_type(var)
+            stated = [fact for kind, subject, fact in self._facts if kind == "bound" and subject.same_as(var)]
+            ends = stated[-1] if stated else self._of_type(var)
             if ends.min_value > ConstIntBound.NEG_INF:
                 analyzer.assume(stand_in >= _core.const(ends.min_value, "int64"))
             if ends.max_value < ConstIntBound.POS_INF:
@@ -267,12 +267,12 @@ class Analyzer:
         return analyzer.const_int_bound(made)
 
     def _of_type(self, var: Any) -> ConstIntBound:
-        """What is known of a variable without being told an end."""
+        """What is known of a variable whose ends nobody has stated."""
         found = self._native.const_int_bound(var)
         return ConstIntBound(_end_of(found.min_value), _end_of(found.max_value))
 
     def const_int_bound_is_bound(self, var: Any) -> bool:
-        """Whether a range of the variable has been told."""
+        """Whether a range of the variable has been stated."""
         return any(known.same_as(var) for known in self._bounds)
 
     def modular_set(self, expr: Any) -> ModularSet:
@@ -319,7 +319,7 @@ class Analyzer:
         return CompareResult(possible)
 
     def bind(self, var: Any, expr: Any, allow_override: bool = False) -> None:
-        """The variable lies in a Range, or stands for an expression."""
+        """Bind the variable to a Range, or to an expression that it stands for."""
         value = expr if isinstance(expr, _core.Range) else _expr(expr)
         self._bounds.append(var)
         self._facts.append(("bind", var, value))
@@ -341,9 +341,9 @@ class Analyzer:
                 self._start_again()
 
     def update(self, var: Any, info: Any, override: bool = False) -> None:
-        """Tell an interval or a residue class of a variable; with `override` in place of what was told before."""
+        """State an interval or a residue class of a variable; with `override` in place of what was stated before."""
         if not isinstance(info, ConstIntBound | ModularSet):
-            raise TypeError(f"a variable is told a ConstIntBound or a ModularSet, not a {type(info).__name__}")
+            raise TypeError(f"a variable is given a ConstIntBound or a ModularSet, not a {type(info).__name__}")
         kind = "bound" if isinstance(info, ConstIntBound) else "class"
         self._bounds.append(var)
         known = [fact for fact in self._facts if not (override and fact[0] == kind and fact[1].same_as(var))]
@@ -475,7 +475,7 @@ def detect_clip_bound(expr: Any, var_list: Sequence[Any]) -> list[Any]:
 def deduce_bound(var: Any, cond: Any, hint_map: Mapping[Any, Any], relax_map: Mapping[Any, Any]) -> IntervalSet:
     """The values of the variable for which the comparison holds whatever the variables of relax_map are.
 
-    Nothing, where that cannot be told.
+    Nothing, where that is not known.
     """
     nothing = IntervalSet(_POS_INF, _NEG_INF)
     analyzer = native.Analyzer()

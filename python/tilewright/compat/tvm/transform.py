@@ -51,7 +51,7 @@ class PassContext:
     """Options of what is built inside. ``tir.instrument_bound_checkers`` checks bounds; options that steer TVM's passes
     (``tir.disable_vectorize``, ``tir.UnrollLoop``) are kept and change nothing, as Tilewright's pipeline is one.
 
-    Passes that are called inside are told to the instruments; a :class:`Sequential` leaves out those that are disabled,
+    Instruments are notified of passes that are called inside; a :class:`Sequential` skips those that are disabled,
     or of a higher level than `opt_level`, unless they are required. Tilewright's own pipeline is none of them.
 
     Raises:
@@ -93,7 +93,7 @@ class PassContext:
         return self
 
     def _enter_instruments(self) -> None:
-        """All begin; where one fails, those before it end, and none is told anything more."""
+        """All begin; where one fails, those before it end, and none is called any more."""
         for count, instrument in enumerate(self.instruments):
             try:
                 instrument.enter_pass_ctx()

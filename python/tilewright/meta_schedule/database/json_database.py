@@ -8,7 +8,7 @@ versions it was measured, and is missing where nobody knows.
 
 Any number of processes may add to the same files: each line is written at once, with the file locked, and workloads
 that others have added are read before one is added. A line that was cut off, by a full disk or a killed process, is
-left out, and overwritten by the next one.
+ignored, and overwritten by the next one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Lines:
                 value = json.loads(line) if line.strip() else None
             except ValueError as error:
                 if not whole:
-                    text = f"{self.path}:{self.number + 1}: the last line was cut off and is left out"
+                    text = f"{self.path}:{self.number + 1}: the last line was cut off and is ignored"
                     warnings.warn(text, stacklevel=users_level())
                     return
                 raise self.bad(self.number + 1, error) from None
@@ -122,7 +122,7 @@ class _Lines:
         )
 
 
-def _told(record: TuningRecord) -> list[dict[str, Any]]:
+def _extra(record: TuningRecord) -> list[dict[str, Any]]:
     """What TVM's records do not say, as the fifth entry of a line."""
     row = row_of(record, "0" * 32)
     known = {name: getattr(row, name) for name in ("outcome", "error", "host", "versions")}
@@ -213,7 +213,7 @@ class JSONDatabase(MemoryDatabase):
         workload = self.commit_workload(record.workload.mod)
         index = next(number for number, known in enumerate(self._known) if known is workload)
         with self._record_lines.locked() as fd:
-            self._record_lines.append(fd, [index, [*record.as_json(), *_told(record)]])
+            self._record_lines.append(fd, [index, [*record.as_json(), *_extra(record)]])
         self.refresh()
 
     def _read_workloads(self) -> None:

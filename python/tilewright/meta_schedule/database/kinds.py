@@ -79,7 +79,7 @@ def database_in(folder: str | os.PathLike[str], *, module_equality: str = "struc
 
 
 def database_of_session(place: Any, work_dir: str | os.PathLike[str], module_equality: str) -> Database:
-    """Where a session keeps records; files of no name of their own lie in its folder."""
+    """Where a session keeps records; files of no name of their own are in its folder."""
     in_folder = {"work_dir": work_dir} if place in ("json", "sqlite") else {}
     return create(place, module_equality=module_equality, **in_folder)
 

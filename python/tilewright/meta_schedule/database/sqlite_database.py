@@ -38,7 +38,7 @@ class TablesDatabase(Database):
         super().__init__(module_equality)
         self._store: _core.Database = store
         self._workloads: dict[str, Workload] = {}  # by their keys in the tables
-        self._hashes: dict[str, str] = {}  # likewise, as this database compares programs
+        self._hashes: dict[str, str] = {}  # hashes by which this database compares programs
 
     def has_workload(self, mod: ir.IRModule) -> bool:
         """Whether the program was committed."""

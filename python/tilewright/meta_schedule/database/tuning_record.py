@@ -66,7 +66,7 @@ class TuningRecord:
         target: what it was measured for.
         args_info: what it was called with.
         error: why it failed; not part of the JSON form.
-        origin: which machine measured it with which versions; likewise.
+        origin: which machine measured it with which versions; not part of the JSON form either.
     """
 
     @explained
@@ -105,15 +105,15 @@ class TuningRecord:
         """
         match json_obj:
             case [trace, list() | None as seconds, target, infos, *more]:
-                told = more[0] if more and isinstance(more[0], dict) else {}
+                extra = more[0] if more and isinstance(more[0], dict) else {}
                 return TuningRecord(
                     Trace.from_json(trace if isinstance(trace, str) else json.dumps(trace)),
                     workload,
                     None if seconds is None else [float(s) for s in seconds],
                     target,
                     None if infos is None else [ArgInfo.from_json(info) for info in infos],
-                    error=str(told.get("error", "")),
-                    origin=Origin(*(_text(told.get(name, "")) for name in Origin._fields)),
+                    error=str(extra.get("error", "")),
+                    origin=Origin(*(_text(extra.get(name, "")) for name in Origin._fields)),
                 )
         raise ArgumentError.of(
             "database/record", f"{str(json_obj)[:80]} is no record", "it should be [trace, seconds, target, arguments]"
@@ -150,9 +150,9 @@ class TuningRecord:
         return f"TuningRecord({len(self.trace)} steps, {self.run_secs} s, {self.target})"
 
 
-def _text(told: Any) -> str:
+def _text(value: Any) -> str:
     """A JSON text that stands in JSON as a value."""
-    return told if isinstance(told, str) else json.dumps(told, separators=(",", ":"))
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def workload_in(database: Database, module: ir.IRModule) -> Workload:

@@ -230,7 +230,7 @@ def kernel_of(module: Any) -> Any:
 def default_run_evaluator(
     rt_mod: Any, device: devices.Device, evaluator_config: EvaluatorConfig, repeated_args: list[list[Any]]
 ) -> list[float]:
-    """Seconds per call of the kernel, the samples of all sets of arguments in turn."""
+    """Seconds per call of the kernel, the samples of one set of arguments after the other."""
     kernel = kernel_of(rt_mod)
     return [sample for args in repeated_args for sample in evaluate(kernel, args, evaluator_config)]
 

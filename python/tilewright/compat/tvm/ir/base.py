@@ -51,7 +51,7 @@ class Proofs:
 
     @classmethod
     def mismatch(cls, lhs: Any, rhs: Any, map_free_vars: bool) -> Any:
-        """Where two programs differ, as :func:`tilewright.ir.structural_mismatch` tells it; None where they do not.
+        """Where two programs differ, as :func:`tilewright.ir.structural_mismatch` says it; None where they do not.
 
         They are compared exactly first; where that fails, integer index expressions alone may differ, each proved equal
         under its loops.

@@ -1,4 +1,4 @@
-"""tvm.ir.instrument: what is told about passes while they run."""
+"""tvm.ir.instrument: callbacks about passes while they run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PassInstrument", "PassTimingInstrument", "PrintAfterAll", "PrintBefo
 
 
 class PassInstrument:
-    """What a context tells about its passes: nothing, until a subclass has methods of these names."""
+    """Callbacks of a context about its passes: none, until a subclass has methods of these names."""
 
     def enter_pass_ctx(self) -> None:
         """The context begins."""

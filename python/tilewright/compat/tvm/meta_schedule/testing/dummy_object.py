@@ -17,7 +17,7 @@ __all__ = ["DummyBuilder", "DummyMutator", "DummyRunner", "DummyRunnerFuture"]
 
 @derived_object
 class DummyMutator(PyMutator):
-    """Draws all decisions anew."""
+    """Samples all decisions anew."""
 
     def _initialize_with_tune_context(self, context: Any) -> None:
         pass
@@ -49,7 +49,7 @@ class DummyRunnerFuture(PyRunnerFuture):
         return True
 
     def result(self) -> RunnerResult:
-        """Seconds drawn at random."""
+        """Random seconds."""
         return RunnerResult([random.uniform(5, 30) for _ in range(random.randint(1, 10))], None)
 
 

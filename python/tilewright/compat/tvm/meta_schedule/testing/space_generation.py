@@ -45,7 +45,7 @@ def generate_design_space(
 
 
 def _with_decisions(mod: Any, sketch: Any, decisions: Decisions) -> Any:
-    """The sketch with these decisions; None where its draws are of other kinds."""
+    """The sketch with these decisions; None where its sampling instructions are of other kinds."""
     steps = [step for step in sketch.trace.insts if step.kind.name.startswith("Sample")]
     taken: dict[Any, Any] = {}
     expected = iter(decisions)
@@ -91,7 +91,7 @@ def check_sketches(
 
 
 def print_sketches(sketches: Sequence[Any]) -> None:
-    """Prints the programs, and what was drawn for them."""
+    """Prints the programs, and their sampling decisions."""
     for number, sketch in enumerate(sketches):
         print(f"###### {number}")
         print(sketch.mod.script())

@@ -464,7 +464,7 @@ def _by_line(lines: list[str], spans: list[tuple[int, int]]) -> dict[int, str]:
 
 
 def _close_gaps(shown: list[bool]) -> None:
-    """Shows gaps of a single line."""
+    """Shows single lines between marked ones."""
     start = None
     for number, here in enumerate([*shown, True]):
         if not here:

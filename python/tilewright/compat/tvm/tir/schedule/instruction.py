@@ -15,7 +15,7 @@ _values: dict[Any, Any] = {}
 
 
 def _handle(item: Any) -> Any:
-    """TVM's drawn values are variables; each stands for one of Tilewright's."""
+    """TVM's sampled values are variables; each stands for one of Tilewright's."""
     return _values.setdefault(item, _core.ExprRV()) if isinstance(item, _core.Var) else item
 
 

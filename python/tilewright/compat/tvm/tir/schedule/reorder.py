@@ -24,7 +24,7 @@ def _outermost(loops: list[Any]) -> Any:
 
 
 def _leaves_gaps(total: Any) -> bool:
-    """Whether a sum of splits passes over values between its least and its largest one, as far as numbers tell."""
+    """Whether a sum of splits passes over values between its least and its largest one, as far as constants show."""
     steps = [(term.scale, term.extent) for term in total.args]
     if len(steps) == 1:
         return not _core.structural_equal(steps[0][0], ir.IntImm(steps[0][0].dtype, 1))

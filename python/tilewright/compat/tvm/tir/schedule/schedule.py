@@ -98,7 +98,7 @@ class Schedule(metaclass=Renamed):
         error_render_level: str = "detail",
         enable_check: bool = True,
     ) -> Any:
-        """A schedule of a function or a module. What `enable_check` leaves out in TVM is checked all the same."""
+        """A schedule of a function or a module. What `enable_check` disables in TVM is checked all the same."""
         return _made(ScheduleAsTVM, mod, seed, debug_mask, error_render_level)
 
     @staticmethod

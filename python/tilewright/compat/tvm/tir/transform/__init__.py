@@ -132,7 +132,7 @@ def SkipAssert() -> Pass:
 
 
 def _without_calls(statement: type[Any], operation: str) -> Pass:
-    """The pass that leaves out statements of a class whose value is a call of an operation."""
+    """The pass that removes statements of a class whose value is a call of an operation."""
 
     def change(node: Any) -> Any:
         call = node.value if isinstance(node, statement) else None

@@ -101,7 +101,7 @@ def _as_expr(value: Any) -> Any:
 
 
 def _allocated_shape(buffer: Any) -> list[Any]:
-    """How much of each dimension is allocated: strides tell the padding of all but the first."""
+    """How much of each dimension is allocated: strides imply the padding of all but the first."""
     shape = list(buffer.shape)
     if buffer.strides:
         analyzer = _core.Analyzer()

@@ -29,7 +29,7 @@ def _uses(body: Any, var: Any) -> bool:
 
 
 class NoOps:
-    """Removes them bottom up; the ranges of loops tell which stores put back what they read."""
+    """Removes them bottom up; the ranges of loops show which stores put back what they read."""
 
     def __init__(self) -> None:
         self._analyzer = Analyzer()
