@@ -9,6 +9,7 @@
 #include "analysis/plain_store.h"
 #include "analysis/scope.h"
 #include "analysis/sure_writes.h"
+#include "arith/buffer_values.h"
 #include "arith/int_set.h"
 #include "arith/join_digits.h"
 #include "arith/region_bound.h"
@@ -36,6 +37,7 @@ class Examine {
       const Expr& extent = axis->dom->extent;
       if (!const_int(extent) && effect_of(extent) == Effect::kPure) analyzer_.assume(ge(extent, one(extent.dtype())));
     }
+    for (const BufferDomain& domain : buffer_domains(*block)) arith::assume(analyzer_, domain);
   }
 
   void run() {
@@ -458,7 +460,20 @@ class Examine {
       const auto& args = map.indices[i].args;
       disjoint = args.empty() || analyzer_.can_prove(le(extents[i], args.back().scale));
     }
-    return disjoint;
+    return disjoint || ascends(*write, axes);
+  }
+
+  /// Along some dimension an instance writes behind all that earlier ones write. Offsets say so: S[P[i]:P[i + 1]],
+  /// where the block declares that P does not descend.
+  bool ascends(const BufferRegion& write, const std::vector<Ref<IterVar>>& axes) {
+    if (axes.size() != 1) return false;
+    const Ref<Var>& axis = axes[0]->var;
+    const Ref<Var> step = var("step", axis.dtype());
+    analyzer_.bind(step, range(one(axis.dtype()), axes[0]->dom->extent));
+    return std::any_of(write.region.begin(), write.region.end(), [&](const Ref<Range>& r) {
+      Expr later = substitute(r->min, VarMap{{axis, axis + step}});
+      return later != r->min && analyzer_.can_prove(le(r->min + r->extent, later));
+    });
   }
 
   bool check_init() {

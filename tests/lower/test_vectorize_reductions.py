@@ -329,7 +329,7 @@ def test_short_vectors_take_several_steps_at_a_time() -> None:
         "C[0] = A[k] - C[0]",
         "C[0] = C[0] + A[k]; C[0] = T.max(C[0], 3)",  # two operations
         "C[0] = C[0] + C[1] * A[k]",
-        "C[I[0]] = C[I[0]] + A[k]",
+        "C[I[0]] = C[I[0]] + A[k]; I[0] = I[0] * A[k] * 0",  # writes where the result is
         "C[0] = C[0] + A[k]; I[0] = I[0] * A[k] + 1",
     ],
 )
@@ -443,3 +443,29 @@ def test_vectors_of_results_have_no_partial_results() -> None:
                 C[j] = C[j] + A[k, j]
 
     check_unchanged(rows, "vectorize_reductions")
+
+
+#: sums whose places are read from offsets
+PLACED = """@T.prim_func
+def placed(p: T.Buffer((44,), "int32"), x: T.Buffer((3, 40)), s: T.Buffer((9,))):
+    for i in range(3):
+        s[p[i] + 1] = T.float32(0)
+        for k in T.vectorized(40):
+            s[p[i] + 1] = s[p[i] + 1] + x[i, k]
+            {also}
+"""
+
+
+def test_the_index_of_a_result_may_be_data() -> None:
+    program = from_source(PLACED.format(also="pass"))
+    assert "s_lanes" in script_after(program, "vectorize_reductions")
+    x = np.random.default_rng(0).integers(-4, 5, (3, 40)).astype("float32")
+    offsets, s = np.arange(3, 47, dtype="int32"), np.zeros(9, "float32")
+    want = s.copy()
+    want[offsets[:3] + 1] = x.sum(1)
+    agrees(program, "vectorize_reductions", [offsets, x, s], [offsets, x, want])
+
+
+def test_an_index_that_the_loop_writes_is_no_place() -> None:
+    program = from_source(PLACED.format(also="p[k + 4] = k"))
+    assert "s_lanes" not in script_after(program, "vectorize_reductions")

@@ -432,3 +432,57 @@ def main(B: T.Buffer((4,), "int32")):
             B[v] += i
 """
     check_refused(from_source(text), lambda sch: getattr(sch, step)(sch.get_loops("add")[0]), f"{step}/P4")
+
+
+#: rows of a result that offsets divide
+ROWS = """@T.prim_func
+def rows(p: T.handle, x: T.handle, s: T.handle):
+    m, z = T.int32(is_size_var=True), T.int32(is_size_var=True)
+    X = T.match_buffer(x, (m,), "int32")
+    P = T.match_buffer(p, (m + 1,), "int32")
+    S = T.match_buffer(s, (z,), "int32")
+    {of_all}
+    for i in range(m):
+        with T.block("row"):
+            vi = T.axis.spatial(m, i)
+            {of_block}
+            for j in range({extent}):
+                with T.block("S"):
+                    vj = T.axis.spatial({extent}, j)
+                    S[P[vi] + vj] = X[vi]
+"""
+ASCENDS = 'T.assume_buffer_domain(P, [0, z + 1], order="nondecreasing")'
+LENGTH = "P[vi + 1] - P[vi]"
+
+
+def rows(extent: str = LENGTH, of_all: str = "pass", of_block: str = "pass") -> tw.ir.PrimFunc:
+    return from_source(ROWS.format(extent=extent, of_all=of_all, of_block=of_block))
+
+
+def parallel_rows(sch: tw.Schedule) -> None:
+    sch.parallel(loops_of(sch, "row")[0])
+
+
+def test_rows_that_offsets_divide() -> None:
+    """Where the block declares that offsets do not descend, its instances write behind one another."""
+    program = rows(of_all=ASCENDS, of_block=ASCENDS)
+    check(program, parallel_rows)
+    sch = tw.Schedule(program)
+    parallel_rows(sch)
+    offsets = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(0, 5, 300))]).astype("int32")
+    written = np.full(offsets[-1], -1, "int32")
+    tw.compile(sch)(offsets, np.arange(300, dtype="int32"), written)
+    np.testing.assert_array_equal(written, np.repeat(np.arange(300), np.diff(offsets)))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        rows(),
+        rows(of_block="T.assume_buffer_domain(P, [0, z + 1])"),
+        rows(of_block=ASCENDS, extent="P[vi + 1] - P[vi] + 1"),
+        rows(of_block=ASCENDS, extent="3"),
+    ],
+)
+def test_rows_that_may_overlap(program: tw.ir.PrimFunc) -> None:
+    check_refused(program, parallel_rows, "parallel/P2")

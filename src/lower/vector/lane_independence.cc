@@ -193,7 +193,6 @@ std::optional<ReductionStep> lane_step(const BufferStore& store, arith::Analyzer
   DataType type = store.buffer->dtype;
   bool number = type.is_bool() || (type.is_float() ? type.bits >= 16 : type.bits >= 8 && type.bits <= 64);
   if (store.indices.size() != 1 || !type.is_scalar() || !number || store.value.dtype() != type) return {};
-  if (effect_of(store.indices[0]) != Effect::kPure) return {};
   auto step = ReductionStep::of(store);
   if (step && analysis::may_fail_early(*step, analyzer)) return {};
   return step;

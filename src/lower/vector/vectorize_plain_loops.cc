@@ -392,7 +392,7 @@ class PlainLoopVectorizer {
     bool exact = true;
     visit(loop->body, [&](const Ref<BufferStore>& store) {
       if (store->indices.size() != 1 || uses_var(store->indices[0], loop->loop_var)) return;
-      auto step = lane_step(*store, analyzer_);
+      auto step = effect_of(store->indices[0]) == Effect::kPure ? lane_step(*store, analyzer_) : std::nullopt;
       exact = exact && step && step->is_exact() && is_alone(loop, *store, private_memory_);
       if (!exact) return;
       Ref<Buffer> partial = decl_buffer({loop->extent}, store->buffer->dtype, store->buffer->name);

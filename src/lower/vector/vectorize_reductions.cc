@@ -115,12 +115,35 @@ class LanesOfReductions : private LoopContext {
 
   // ---- what is reduced, and from where to where
 
+  /// Whether an index stays what it is while the statement runs: it may read what nothing there writes (offsets).
+  static bool is_settled(const Expr& index, const Stmt& within) {
+    if (effect_of(index) == Effect::kPure) return true;
+    if (effect_of(index) != Effect::kReadState) return false;
+    std::unordered_set<NodeRef> read;
+    visit(index, [&](const Ref<BufferLoad>& load, Visitor& v) {
+      read.insert(load->buffer->data);
+      v.descend(load);
+    });
+    bool settled = !read.empty();
+    visit(
+        within,
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          settled = settled && !read.count(store->buffer->data);
+          v.descend(store);
+        },
+        [&](const Ref<Call>& call, Visitor& v) {
+          settled = settled && effect_of(call) != Effect::kUpdateState;
+          v.descend(call);
+        });
+    return settled;
+  }
+
   /// The stores to one element; false where one of them is not a step of a reduction.
   bool collect(const Stmt& s, const Ref<For>& loop, std::vector<Stmt>& inside, std::vector<Reduction>& found) {
     bool good = true;
     if (const BufferStore* store = s.as<BufferStore>()) {
       bool same = store->indices.size() == 1 && store->indices[0].dtype().is_scalar() &&
-                  effect_of(store->indices[0]) == Effect::kPure && !uses_var(store->indices[0], loop->loop_var);
+                  !uses_var(store->indices[0], loop->loop_var) && is_settled(store->indices[0], loop->body);
       if (!same) return true;
       auto step = lane_step(*store, analyzer_);
       if (step) found.push_back({s.borrow<BufferStore>(), *step, inside, 0, {}, {}, 1, 1, 0, {}});
@@ -164,6 +187,7 @@ class LanesOfReductions : private LoopContext {
       if (!pass_through(chain[i], chain[i + 1], level + i + 1 == path_.size(), reduction, bound, atoms)) return false;
     }
     if (uses_any_var(index, [&](const Ref<Var>& v) { return bound.others.count(v) != 0; })) return false;
+    if (!is_settled(index, path_[level].stmt)) return false;
     return exists(reduction, bound, atoms);
   }
 

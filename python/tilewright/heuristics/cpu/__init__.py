@@ -238,6 +238,6 @@ def schedule_for_cpu(
         if info is not None:
             try_step(schedule_single_block, match(info))
         else:
-            try_step(schedule_ragged_rows, schedule, block, target)
+            try_step(schedule_ragged_rows, schedule, block, target, typical)
     if row_blocks is not None:
         try_step(row_blocks.parallelize)

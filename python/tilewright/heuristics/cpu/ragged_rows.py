@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu.block_info import constant, loops_of_axes
+from tilewright.heuristics.cpu.block_info import Sizes, constant, loops_of_axes
 from tilewright.heuristics.cpu.parameters import PREFETCHED_POSITIONS
 from tilewright.heuristics.cpu.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.numpy_dtype import numpy_dtype
 
 
-def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target) -> None:
+def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target, sizes: Sizes) -> None:
     """Schedule a block over rows with blocks inside, of which one at least loops over as many elements as data say.
 
     The columns of a row are unrolled vectors inside of that loop, so that they stay in registers. What its indices
@@ -30,7 +30,7 @@ def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target
     for block, loop in zip(inside, steps, strict=True):
         try_step(_vectorize_columns, schedule, block, loop, target)
         if loop is not None:
-            _prefetch(schedule, block, loop, target)
+            _prefetch(schedule, block, loop, target, sizes)
     if target.num_cores > 1 and try_step(_run_in_parallel, schedule, above[0]):
         reads = [region.buffer for region in schedule.get(rows).reads]
         for position, read in enumerate(reads):
@@ -74,7 +74,13 @@ def _vectorize_columns(schedule: Schedule, block: BlockRV, steps: LoopRV | None,
     columns = loops[-1]
     count, write = constant(schedule.get(columns).extent), node.writes[0]
     lanes = target.vector_bits // (8 * numpy_dtype(write.buffer.dtype).itemsize)
-    if len(node.writes) != 1 or count is None or count % lanes or not _lies_along(schedule, block, columns):
+    if len(node.writes) != 1 or count is None:
+        return
+    if _is_reduced(schedule, block, columns):
+        if count >= lanes:
+            schedule.vectorize(columns)  # partial sums in lanes
+        return
+    if count % lanes or not _lies_along(schedule, block, columns):
         return
     together = max((n for n in range(1, target.vector_registers // 2 + 1) if count // lanes % n == 0), default=1)
     panel, accumulators, vector = schedule.split(columns, [None, together, lanes])
@@ -82,6 +88,16 @@ def _vectorize_columns(schedule: Schedule, block: BlockRV, steps: LoopRV | None,
     schedule.unroll(accumulators)
     if steps is not None and count > together * lanes:
         schedule.reorder(panel, steps)
+
+
+def _is_reduced(schedule: Schedule, block: BlockRV, loop: LoopRV) -> bool:
+    """Whether the loop steps through a reduction: of the columns of two rows, the product of these."""
+    kinds = {
+        axis.iter_type
+        for axis, of_axis in zip(schedule.get(block).iter_vars, loops_of_axes(schedule, block), strict=False)
+        if schedule.get(of_axis).same_as(schedule.get(loop))
+    }
+    return kinds == {ir.IterType.COMM_REDUCE}
 
 
 def _lies_along(schedule: Schedule, block: BlockRV, columns: LoopRV) -> bool:
@@ -94,10 +110,11 @@ def _lies_along(schedule: Schedule, block: BlockRV, columns: LoopRV) -> bool:
     )
 
 
-def _prefetch(schedule: Schedule, block: BlockRV, loop: LoopRV, target: _core.Target) -> None:
+def _prefetch(schedule: Schedule, block: BlockRV, loop: LoopRV, target: _core.Target, sizes: Sizes) -> None:
     """Where the operand is known to exceed L2. From L2, the requests take longer than the loads that they save."""
+    value = sizes.value if sizes.key else constant
     for position, region in enumerate(schedule.get(block).reads):
-        extents = [constant(extent) for extent in region.buffer.shape]
+        extents = [value(extent) for extent in region.buffer.shape]
         size = math.prod(extent or 0 for extent in extents) * numpy_dtype(region.buffer.dtype).itemsize
         if size > target.l2_bytes and any(_buffers_in(side.min) for side in region.region):
             try_step(schedule.prefetch_indirect, loop, block, position, PREFETCHED_POSITIONS)
