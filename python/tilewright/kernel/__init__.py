@@ -1,8 +1,8 @@
 """Compiling programs, calling kernels, exporting and loading them."""
 
 from tilewright.kernel.compiler_flags import BuildFlags, build_flags
+from tilewright.kernel.exports import Exported
 from tilewright.kernel.kernel import (
-    Exported,
     Kernel,
     KernelModule,
     compile,

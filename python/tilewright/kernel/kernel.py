@@ -18,6 +18,7 @@ from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.kernel.compiler_flags import BuildFlags as BuildFlags
 from tilewright.kernel.compiler_flags import build_flags as build_flags
 from tilewright.kernel.dump import dump
+from tilewright.kernel.exports import VALIDATE, Exported, alone, export
 from tilewright.kernel.num_threads import get_num_threads as get_num_threads
 from tilewright.kernel.num_threads import set_num_threads as set_num_threads
 from tilewright.support import limits
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
 
 #: what can be compiled; of formulas a tensor, or the list of the parameters
 ProgramLike = _core.PrimFunc | _core.Module | _core.Schedule | te.Tensor | Sequence[te.Tensor | _core.Var]
-
-
-class Exported(NamedTuple):
-    """The files that an export wrote; no library where the kernel is for another platform than this one."""
-
-    library: Path | None
-    object: Path
-    header: Path
 
 
 class _Program(NamedTuple):
@@ -93,6 +86,7 @@ class Kernel(_core.KernelBase):
         self._program = program
         self._library = library
         self._call = call
+        self._validator: Kernel | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_") and not hasattr(type(self), name):
@@ -260,7 +254,23 @@ class Kernel(_core.KernelBase):
         """
         name = self.name if name is None else name
         limits.kind("name", name, str, "the name of the files and of the function")
-        return _export(_alone(self._need_program(), self.name, name), folder, name)
+        return export(alone(self._need_program(), self.name, name), folder, name, _call_of)
+
+    def validate(self, *args: Any) -> None:
+        """Check what the program declares of its arrays (``T.assume_buffer_domain``), which calls take for granted.
+
+        A program that declares nothing has nothing to check. An exported kernel has the function ``NAME_validate``.
+
+        Args:
+            args: as for a call.
+
+        Raises:
+            ArgumentError: An array breaks a declaration; the message says where it does first.
+        """
+        if self._validator is None and self._program is not None:
+            self._validator = _validator_of(self._program, self._function())
+        if self._validator is not None:
+            self._validator(*args)
 
     def benchmark(self, *args: Any, threads: int = 1, cold: bool = False) -> Timing:
         """Time the kernel on these arguments, against the limits of this machine.
@@ -348,7 +358,16 @@ class KernelModule(Mapping[str, Kernel]):
     def export(self, folder: str | os.PathLike[str], name: str) -> Exported:
         """Write all kernels as one library, as :meth:`Kernel.export` does; `name` is that of the files only."""
         limits.kind("name", name, str, "the name of the files")
-        return _export(next(iter(self._kernels.values()))._need_program(), folder, name)
+        return export(next(iter(self._kernels.values()))._need_program(), folder, name, _call_of)
+
+
+def _validator_of(program: _Program, function: Any) -> Kernel | None:
+    """The kernel that checks what a function declares of its arrays; None where it declares nothing."""
+    validator = _core.validator_of(function)
+    if validator is None:
+        return None
+    target = _core.Target(program.target)
+    return kernels_of(_compiled(_core.as_module(validator), target, {}, False, _core.as_module(validator)))[0]
 
 
 def _as_written(program: _Program, function: Any) -> Any:
@@ -701,8 +720,14 @@ def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
             return load_object_code(Path(place).read_bytes())
         except OSError as error:
             raise ResourceError.of("library/open", f"{place} cannot be loaded: {error.strerror}") from None
-    kernels, calls = _loaded(place)
-    return _one_or_many({name: Kernel(base, None, place, calls.get(name)) for name, base in kernels.items()})
+    found, calls = _loaded(place)
+    kernels = {name: Kernel(base, None, place, calls.get(name)) for name, base in found.items()}
+    # Of what checks arrays for another kernel, the library does not say how it is called.
+    checks = {name for name in found if name.endswith(VALIDATE) and name not in calls}
+    for name, kernel in kernels.items():
+        if f"{name}{VALIDATE}" in checks:
+            kernel._validator = kernels[f"{name}{VALIDATE}"]
+    return _one_or_many({name: kernel for name, kernel in kernels.items() if name not in checks})
 
 
 def object_code_of(compiled: Kernel | KernelModule) -> bytes:
@@ -752,46 +777,6 @@ def _compiled_again(
     kernel = _compiled(module, _core.Target(target), {name: schedule}, False, written, {name: trace})[name]
     kernel.threads, kernel.strides = threads, strides
     return kernel
-
-
-def _alone(program: _Program, own: str, name: str) -> _Program:
-    """The program with `own` as its only public function, under a new name, and with what that one calls."""
-    if program.code is None or (own == name and len(program.code.functions) == 1):
-        return program
-    every = dict(program.lowered.functions)
-    key = next(key for key, function in every.items() if function.attrs.get("global_symbol") == own)
-    kept = {key: every.pop(key).with_attr("global_symbol", name)}
-    todo = list(kept.values())
-
-    def keep(node: Any) -> None:
-        if isinstance(node, _core.GlobalVar) and node.name_hint in every:
-            kept[node.name_hint] = every.pop(node.name_hint).without_attr("global_symbol")
-            todo.append(kept[node.name_hint])
-
-    while todo:
-        _core.visit(todo.pop(), keep)
-    lowered = _core.Module(kept, dict(program.lowered.attrs))
-    return program._replace(lowered=lowered, code=_core.compile_object(lowered, program.target))
-
-
-def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exported:
-    place = path_for_core("folder", folder)
-    if program.code is None:
-        raise ArgumentError.of(
-            "kernel/interpreted", "an interpreted kernel cannot be exported: compile it for 'native'"
-        )
-    from tilewright.kernel.omitted_outputs import calls_text
-
-    functions = program.module.functions
-    calls = calls_text(
-        {
-            str(below.attrs["global_symbol"]): _call_of(program, functions[key])
-            for key, below in program.lowered.functions.items()
-            if "global_symbol" in below.attrs and key in functions
-        }
-    )
-    library, code, header = _core.export_files(program.lowered, program.code, place, name, calls)
-    return Exported(Path(library) if library else None, Path(code), Path(header))
 
 
 def _one_or_many(kernels: dict[str, Kernel]) -> Kernel | KernelModule:

@@ -1,0 +1,95 @@
+"""Kernels as libraries for C: the kernel alone, or all of a module, and functions that validate what they are given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+from tilewright.support.file_names import path_for_core
+
+if TYPE_CHECKING:
+    from tilewright.kernel.kernel import _Program
+    from tilewright.kernel.omitted_outputs import Call
+
+#: what the names of functions end in that check arrays for another one
+VALIDATE = "_validate"
+
+
+class Exported(NamedTuple):
+    """The files that an export wrote; no library where the kernel is for another platform than this one."""
+
+    library: Path | None
+    object: Path
+    header: Path
+
+
+def alone(program: _Program, own: str, name: str) -> _Program:
+    """Return the program with `own` as its only public function, under a new name, and with what that one calls."""
+    if program.code is None or (own == name and len(program.code.functions) == 1):
+        return program
+    every = dict(program.lowered.functions)
+    key = next(key for key, function in every.items() if function.attrs.get("global_symbol") == own)
+    kept = {key: every.pop(key).with_attr("global_symbol", name)}
+    todo = list(kept.values())
+
+    def keep(node: Any) -> None:
+        if isinstance(node, _core.GlobalVar) and node.name_hint in every:
+            kept[node.name_hint] = every.pop(node.name_hint).without_attr("global_symbol")
+            todo.append(kept[node.name_hint])
+
+    while todo:
+        _core.visit(todo.pop(), keep)
+    lowered = _core.Module(kept, dict(program.lowered.attrs))
+    return program._replace(lowered=lowered, code=_core.compile_object(lowered, program.target))
+
+
+def _with_validators(program: _Program) -> _Program:
+    """The program with a function beside each public one that checks what that one declares of its arrays."""
+    validators: dict[str, Any] = {}
+    taken = {f.attrs.get("global_symbol") for f in program.lowered.functions.values()}
+    for key, below in program.lowered.functions.items():
+        if key in program.module.functions and "global_symbol" in below.attrs:
+            written = program.module.functions[key].with_attr("global_symbol", below.attrs["global_symbol"])
+            validator = _core.validator_of(written)
+            if validator is not None and validator.attrs["global_symbol"] not in taken:
+                validators[f"{key}{VALIDATE}"] = validator
+    if not validators:
+        return program
+    checks = _core.lower(_core.Module(validators), program.target, "")[0]
+    lowered = _core.Module({**dict(program.lowered.functions), **dict(checks.functions)}, dict(program.lowered.attrs))
+    return program._replace(lowered=lowered, code=_core.compile_object(lowered, program.target))
+
+
+def export(
+    program: _Program, folder: str | os.PathLike[str], name: str, call_of: Callable[[_Program, Any], Call]
+) -> Exported:
+    """Write library, object and header.
+
+    Args:
+        program: whose public functions are exported, and one that validates arrays beside each that declares some.
+        folder: where to.
+        name: of the files.
+        call_of: how the kernel of a function is called.
+    """
+    place = path_for_core("folder", folder)
+    if program.code is None:
+        raise ArgumentError.of(
+            "kernel/interpreted", "an interpreted kernel cannot be exported: compile it for 'native'"
+        )
+    from tilewright.kernel.omitted_outputs import calls_text
+
+    program = _with_validators(program)
+    functions = program.module.functions
+    calls = calls_text(
+        {
+            str(below.attrs["global_symbol"]): call_of(program, functions[key])
+            for key, below in program.lowered.functions.items()
+            if "global_symbol" in below.attrs and key in functions
+        }
+    )
+    library, code, header = _core.export_files(program.lowered, program.code, place, name, calls)
+    return Exported(Path(library) if library else None, Path(code), Path(header))

@@ -1,0 +1,96 @@
+#include "analysis/validator.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "analysis/brief.h"
+#include "ir/buffer_domain.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+
+namespace tilewright::analysis {
+namespace {
+
+Expr wide(const Expr& e) { return cast(DataType::int_(64), e); }
+
+constexpr const char* kHint = "\n  hint: the program declares it by T.assume_buffer_domain, and relies on it";
+
+/// Reports "NAME[position] what follows" where the condition fails.
+Stmt check(Expr holds, const std::string& name, Expr position, const std::string& rule) {
+  Expr message = call(DataType::handle(), "tir.tvm_tuple",
+                      {string_imm(name + "["), wide(std::move(position)), string_imm("] " + rule + kHint)});
+  return make<AssertStmt>({std::move(holds), std::move(message), nop()});
+}
+
+/// Every element of an array of any number of dimensions; its position is counted in row-major order.
+Stmt check_domain(const BufferDomain& domain) {
+  std::vector<Ref<Var>> at;
+  std::vector<Expr> indices;
+  Expr position = i64(0);
+  for (const Expr& extent : domain.buffer->shape) {
+    at.push_back(var("i", extent.dtype()));
+    indices.emplace_back(at.back());
+    position = position * wide(extent) + wide(at.back());
+  }
+  const Expr value = wide(load(domain.buffer, indices));
+  Stmt body = check(logical_and(le(wide(domain.min), value), lt(value, wide(domain.end))), domain.buffer->name,
+                    position, "is not in [" + brief(domain.min) + ", " + brief(domain.end) + ")");
+  for (size_t i = at.size(); i-- > 0;) body = loop(at[i], domain.buffer->shape[i], body);
+  return body;
+}
+
+/// Neighbors from `begin` to before `end`; the first one has none before it.
+Stmt check_neighbors(const BufferDomain& domain, const Expr& begin, const Expr& end, const std::string& where) {
+  const Ref<Buffer>& buffer = domain.buffer;
+  const bool may_repeat = domain.order == ValueOrder::kNondecreasing;
+  const Ref<Var> step = var("i", end.dtype());
+  const Expr position = begin + 1 + step, value = load(buffer, {position}), before = load(buffer, {position - 1});
+  const std::string rule = may_repeat ? "is less than the value before it" : "does not exceed the value before it";
+  Stmt body = check(may_repeat ? le(before, value) : lt(before, value), buffer->name, position, rule + where);
+  return loop(step, max(end - begin - 1, zero(end.dtype())), body);
+}
+
+Stmt check_order(const BufferDomain& domain) {
+  const Expr count = domain.buffer->shape[0];
+  const Ref<Buffer>& segments = domain.segments;
+  if (!segments.defined()) return check_neighbors(domain, zero(count.dtype()), count, "");
+  const Ref<Var> segment = var("s", segments->shape[0].dtype());
+  auto offset = [&](const Expr& at) { return max(min(wide(load(segments, {at})), wide(count)), Expr(i64(0))); };
+  Stmt body = check_neighbors(domain, offset(segment), offset(Expr(segment) + 1),
+                              " in its segment of '" + segments->name + "'");
+  return loop(segment, max(segments->shape[0] - 1, zero(segments->shape[0].dtype())), body);
+}
+
+}  // namespace
+
+std::optional<Ref<PrimFunc>> validator_of(const Ref<PrimFunc>& func) {
+  const BlockRealize* root = func->body.as<BlockRealize>();
+  const NodeRef symbol = func->attrs.get("global_symbol");
+  if (!root || !root->block->iter_vars.empty() || !symbol.defined() || !symbol.is<StringImm>()) return std::nullopt;
+  std::vector<BufferDomain> domains;
+  for (const BufferDomain& domain : buffer_domains(*root->block)) {
+    auto is_given = [&](const Ref<Buffer>& buffer) {
+      return std::any_of(func->buffer_map.begin(), func->buffer_map.end(),
+                         [&](const auto& entry) { return Ref<Buffer>(entry.second) == buffer; });
+    };
+    if (is_given(domain.buffer) && (!domain.segments.defined() || is_given(domain.segments))) domains.push_back(domain);
+  }
+  if (domains.empty()) return std::nullopt;
+  std::vector<Ref<Buffer>> offsets;
+  for (const BufferDomain& domain : domains) offsets.push_back(domain.segments);
+  std::stable_partition(domains.begin(), domains.end(), [&](const BufferDomain& domain) {
+    return std::find(offsets.begin(), offsets.end(), domain.buffer) != offsets.end();
+  });
+  std::vector<Stmt> checks;
+  for (const BufferDomain& domain : domains) {
+    checks.push_back(check_domain(domain));
+    if (domain.order != ValueOrder::kNone) checks.push_back(check_order(domain));
+  }
+  PrimFunc validator = *func;
+  validator.attrs.set("global_symbol", string_imm(symbol.as<StringImm>()->value + kValidateSuffix));
+  validator.body = seq(std::move(checks));
+  return renew_defs(make<PrimFunc>(std::move(validator)));
+}
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,171 @@
+"""NAME_validate: functions that check what a program declares of its arrays, from Python and from C."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+
+
+def declaring(order: str, segments: bool) -> tw.ir.PrimFunc:
+    """A program over ragged rows of integers."""
+
+    @T.prim_func
+    def rows(p: T.handle, v: T.handle, m: T.int32, n: T.int32):
+        nnz = T.int32(is_size_var=True)
+        P = T.match_buffer(p, (m + 1,), "int32")
+        V = T.match_buffer(v, (nnz,), "int64")
+        T.assume_buffer_domain(V, [2, n], order=order, segments=P if segments else None)
+        T.assume_buffer_domain(P, [0, nnz + 1], order="nondecreasing")
+        T.evaluate(0)
+
+    return rows
+
+
+def broken(pointers: np.ndarray, values: np.ndarray, n: int, order: str, segments: bool) -> str:
+    """The first position that breaks a declaration, in the order of these, but offsets before what they are offsets
+    of; "" where none does."""
+    declared = [("P", pointers, 0, len(values) + 1, "nondecreasing"), ("V", values, 2, n, order)]
+    for name, array, least, end, how in declared if segments else declared[::-1]:
+        for at, value in enumerate(array):
+            if not least <= value < end:
+                return f"{name}[{at}] is not in ["
+        starts = {*map(int, pointers)} if name == "V" and segments else set()
+        for at in range(1, len(array)):
+            step = int(array[at]) - int(array[at - 1])
+            if how and at not in starts and (step < 0 or (step == 0 and how == "increasing")):
+                rule = "does not exceed" if how == "increasing" else "is less than"
+                return f"{name}[{at}] {rule} the value before it"
+    return ""
+
+
+@pytest.mark.parametrize("segments", [False, True])
+@pytest.mark.parametrize("order", ["", "nondecreasing", "increasing"])
+def test_first_positions(order: str, segments: bool) -> None:
+    if segments and not order:
+        return
+    kernel = tw.compile(declaring(order, segments))
+    random = np.random.default_rng(len(order))
+    found = set()
+    for _ in range(200):
+        lengths = random.integers(0, 4, 6)
+        pointers = np.concatenate([[0], np.cumsum(lengths)]).astype("int32")
+        parts = [np.sort(random.choice(np.arange(2, 60), size, replace=False)) for size in lengths]
+        values = np.concatenate(parts).astype("int64")
+        if not segments:
+            values.sort()
+        for array in (pointers, values):
+            if random.random() < 0.3 and len(array):
+                at = int(random.integers(len(array)))
+                array[at] = random.choice([-1, 1, 60, 5, 2**31 - 1, array[at - 1]])
+        want = broken(pointers, values, 60, order, segments)
+        found.add(want.split("[")[0])
+        if not want:
+            kernel.validate(pointers, values, 6, 60)
+            continue
+        with pytest.raises(tw.ArgumentError) as caught:
+            kernel.validate(pointers, values, 6, 60)
+        assert want in caught.value.message and "T.assume_buffer_domain" in caught.value.hint
+    assert found == {"", "P", "V"}
+
+
+def test_arrays_of_several_dimensions() -> None:
+    @T.prim_func
+    def cells(v: T.handle):
+        m = T.int32(is_size_var=True)
+        V = T.match_buffer(v, (m, 3), "int32")
+        T.assume_buffer_domain(V, [0, 10])
+        T.evaluate(0)
+
+    values = np.zeros((4, 3), "int32")
+    kernel = tw.compile(cells)
+    kernel.validate(values)
+    values[2, 1] = 10
+    with pytest.raises(tw.ArgumentError, match=r"V\[7\] is not in \[0, 10\)"):
+        kernel.validate(values)
+
+
+def test_programs_without_declarations_have_nothing_to_check(tmp_path: Path) -> None:
+    @T.prim_func
+    def double(x: T.Buffer((4,)), y: T.Buffer((4,))):
+        for i in range(4):
+            y[i] = x[i] * T.float32(2)
+
+    kernel = tw.compile(double)
+    kernel.validate("anything")
+    assert "validate" not in kernel.export(tmp_path).header.read_text()
+
+
+MAIN = r"""
+#include <stdio.h>
+#include "product.h"
+int main(void) {
+  int32_t indptr[4] = {0, 2, 2, 3}, indices[3] = {0, 3, 1}, damaged[3] = {0, 4, 1}, descends[4] = {0, 2, 1, 3};
+  float values[3] = {1, 2, 3}, b[16], c[12] = {0};
+  for (int i = 0; i < 16; ++i) b[i] = i;
+  if (product_validate_arrays(indptr, indices, values, b, c, 3, 4, 3) != TW_OK) return 1;
+  if (product_arrays(indptr, indices, values, b, c, 3, 4, 3) != TW_OK) return 2;
+  for (int i = 0; i < 12; ++i) printf("%g ", c[i]);
+  if (product_validate_arrays(indptr, damaged, values, b, c, 3, 4, 3) != TW_ERROR_ASSERTION) return 3;
+  printf("\n%s\n", product_validate_last_error());
+  if (product_validate_arrays(descends, indices, values, b, c, 3, 4, 3) != TW_ERROR_ASSERTION) return 4;
+  printf("%s\n", product_validate_last_error());
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    kernel = tw.compile(tw.sparse.programs.spmm(4))
+    return kernel.export(tmp_path_factory.mktemp("export"), name="product")
+
+
+def test_from_c(exported: Any, tmp_path: Path) -> None:
+    source = tmp_path / "main.c"
+    source.write_text(MAIN)
+    command = ["cc", "-Wall", "-Werror", f"-I{exported.header.parent}", str(source), str(exported.library)]
+    subprocess.run([*command, "-o", str(tmp_path / "main")], check=True)
+    environment = {"LD_LIBRARY_PATH": str(exported.library.parent)}
+    out = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, env=environment)
+    assert out.returncode == 0, out.stdout
+    lines = out.stdout.splitlines()
+    assert lines[0].split() == ["24", "27", "30", "33", "0", "0", "0", "0", "12", "15", "18", "21"]
+    assert lines[1].startswith("J[1] is not in [0, n)") and "P[2] is less than the value before it" in out.stdout
+
+
+def test_loaded_again(exported: Any) -> None:
+    kernel = tw.load(exported.library)
+    assert isinstance(kernel, tw.Kernel) and kernel.name == "product"
+    arrays = [np.zeros(shape, "float32") for shape in ((1,), (4, 4), (1, 4))]
+    indptr, indices = np.array([0, 1], "int32"), np.array([3], "int32")
+    kernel.validate(indptr, indices, *arrays)
+    with pytest.raises(tw.ArgumentError, match=r"J\[0\] is not in \[0, n\)"):
+        kernel.validate(indptr, indices + 1, *arrays)
+
+
+def test_own_functions_keep_their_names(tmp_path: Path) -> None:
+    """A function whose name ends so is what its program says."""
+
+    @T.prim_func
+    def f(p: T.Buffer((4,), "int32")):
+        T.func_attr({"global_symbol": "f"})
+        T.assume_buffer_domain(p, [0, 4])
+        T.evaluate(0)
+
+    @T.prim_func
+    def own(p: T.Buffer((4,), "int32"), q: T.Buffer((4,), "int32")):
+        T.func_attr({"global_symbol": "f_validate"})
+        for i in range(4):
+            q[i] = p[i] + 1
+
+    module = tw.ir.IRModule({"f": f, "f_validate": own})
+    loaded = tw.load(tw.compile(module).export(tmp_path, "both").library)
+    assert {*loaded} == {"f", "f_validate"}
+    p, q = np.arange(4, dtype="int32"), np.zeros(4, "int32")
+    loaded["f_validate"](p, q)
+    assert (q == p + 1).all()
