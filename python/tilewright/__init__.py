@@ -16,7 +16,7 @@ from tilewright.support.lazy_names import lazy
 from tilewright.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from tilewright import arith, ir, script, te, testing
+    from tilewright import arith, ir, script, sparse, te, testing
 
 #: public name -> the module of this package that defines it
 _NAMES: dict[str, str] = {
@@ -38,7 +38,7 @@ _NAMES: dict[str, str] = {
     "space": "search",
     "tune": "search",
 }
-_MODULES = {"arith", "ir", "script", "te", "tensor_intrin", "testing", "schedule", "kernel"}
+_MODULES = {"arith", "ir", "script", "te", "tensor_intrin", "testing", "schedule", "kernel", "sparse"}
 
 other_names.install()
 __getattr__ = lazy(__name__, _NAMES, {*_MODULES, *(name.removeprefix(f"{__name__}.") for name in other_names.MOVED)})
@@ -53,6 +53,7 @@ __all__ = [
     "arith",
     "ir",
     "script",
+    "sparse",
     "te",
     "testing",
     *_NAMES,

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "python/bind_structures.h"
 #include "python/node_caster.h"
 #include "python/process_exit.h"
 #include "python/search_components.h"
@@ -127,6 +128,7 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_search_components(m);
   tilewright::python::bind_analysis(m);
   tilewright::python::bind_tensor_intrin(m);
+  tilewright::python::bind_structures(m);
   tilewright::python::bind_process_exit(m);
   tilewright::python::explain_wrong_arguments(m);
 }

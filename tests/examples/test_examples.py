@@ -27,7 +27,7 @@ def python(*arguments: object, cwd: Path) -> str:
 
 def test_every_lesson_is_tested() -> None:
     numbers = [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))]
-    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13"]
+    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14"]
 
 
 @pytest.mark.parametrize(("lesson", "peer"), [("01_matmul.py", "NumPy"), ("04_softmax.py", "NumPy")])
@@ -189,3 +189,10 @@ def test_lesson_13_shares_a_database(examples: Path, tmp_path: Path) -> None:
     text = python(examples / "13_share_a_database.py", 5, cwd=tmp_path)
     assert text.count(" programs of ") == 2 and "records forgotten" in text and "team.db: 2 programs" in text
     assert text.splitlines()[-3:] == ["mary$ share use", "scores: recorded", "scaled: recorded"]
+
+
+def test_lesson_14_multiplies_by_a_graph(examples: Path, tmp_path: Path) -> None:
+    """It compares with SciPy and PyTorch itself."""
+    lines = python(examples / "14_graph_convolution.py", cwd=tmp_path).splitlines()
+    assert "198361 nonzeros" in lines[0]
+    assert [line.split()[0] for line in lines[-3:]] == ["Tilewright", "SciPy", "PyTorch"]

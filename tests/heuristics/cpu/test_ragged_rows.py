@@ -40,6 +40,25 @@ def test_a_large_operand_is_prefetched() -> None:
     assert "T.prefetch" not in small.mod.script()
 
 
+def test_sizes_of_typical_calls_say_what_is_large() -> None:
+    target = tw.Target("llvm -mcpu=skylake-avx512 -num-cores=4 -l2-bytes=1048576")
+    for n, is_large in ((100_000, True), (8000, False)):
+        sch = tw.Schedule(tw.sparse.programs.spmm(32))
+        cpu.schedule_for_cpu(sch, target, best=True, sizes={"n": n})
+        assert ("T.prefetch" in sch.mod.script()) == is_large
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_rows_are_partial_sums(dtype: str) -> None:
+    """SDDMM: the columns of two rows are lanes, and threads share rows by their lengths."""
+    sch = scheduled(tw.sparse.programs.sddmm(128, dtype))
+    assert [sch.get(loop).kind.name for loop in sch.get_loops("dot")] == ["SERIAL", "VECTORIZED"]
+    text = sch.mod.script()
+    assert 'T.parallel(m, annotations={"balanced_by": [P.data, m + 1]})' in text
+    check_schedule(sch, tw.sparse.programs.sddmm(128, dtype))
+    assert "float32x" in (asm := tw.compile(sch).inspect("tir")) or "float64x" in asm
+
+
 def test_more_columns_than_registers_are_panels_outside_of_the_row() -> None:
     sch = scheduled(sparse_product(128), "llvm -mcpu=haswell -num-cores=4")
     extents = [sch.get(loop).extent for loop in sch.get_loops("sum")]

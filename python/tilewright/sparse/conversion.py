@@ -1,0 +1,289 @@
+"""Conversions that follow from rules: the structure once, values whenever they change, and back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+from tilewright.sparse.fill import ByRows, LastNonzeros, NotByRows, fill, gather_kernel
+from tilewright.sparse.format_rule import FormatAxis, FormatRewriteRule, Nonzeros, distinct_ranks
+from tilewright.sparse.structure import offsets_of, read_only
+from tilewright.task.arguments import aligned_zeros
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredAxis:
+    """An axis of a converted structure.
+
+    Attributes:
+        axis: what the rule says of it.
+        count: positions below all of the parent's.
+        indptr: position p of the parent has those from indptr[p] to before indptr[p + 1]; None for a dense axis.
+        indices: the coordinate of each position, 0 for padding; None where the axis stores none.
+    """
+
+    axis: FormatAxis
+    count: int
+    indptr: Array | None
+    indices: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPart:
+    """What a rule has made of the nonzeros that it takes.
+
+    Attributes:
+        rule: the rule.
+        axes: by name, outermost first.
+        source: for each stored element the position of the nonzero that it is, -1 for padding.
+        coordinates: of all nonzeros, along each dimension of the tensor.
+    """
+
+    rule: FormatRewriteRule
+    axes: Mapping[str, StoredAxis]
+    source: Array
+    coordinates: tuple[Array, ...]
+
+    @property
+    def padding(self) -> float:
+        """Return the share of stored elements that are no nonzeros."""
+        return float(np.mean(self.source < 0)) if len(self.source) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ConvertedStructure:
+    """A structure in another format: one part for each rule.
+
+    Attributes:
+        parts: in the order of the rules.
+        nnz: of the original structure.
+        seconds: what the conversion has cost.
+    """
+
+    parts: tuple[StoredPart, ...]
+    nnz: int
+    seconds: float = field(default=0.0)
+
+    def convert_values(self, values: Array) -> list[Array]:
+        """Return the stored elements of each part: a gather, 0 for padding.
+
+        Args:
+            values: of the nonzeros in row-major order, (nnz,).
+        """
+        self._check(values, self.nnz)
+        return [_gather(values, part.source) for part in self.parts]
+
+    def values_back(self, stored: Sequence[Array]) -> Array:
+        """Return the values of the nonzeros in row-major order: the inverse of :meth:`convert_values`."""
+        if len(stored) != len(self.parts):
+            raise ArgumentError.of("sparse/values", f"{len(stored)} arrays", f"there are {len(self.parts)} parts")
+        result = np.zeros(self.nnz, stored[0].dtype if stored else "float32")
+        for part, values in zip(self.parts, stored, strict=True):
+            self._check(values, len(part.source))
+            kept = part.source >= 0
+            result[part.source[kept]] = values[kept]
+        return result
+
+    @staticmethod
+    def _check(values: Array, count: int) -> None:
+        if np.shape(values) != (count,):
+            raise ArgumentError.of("sparse/values", f"values of shape {np.shape(values)}", f"there are {count}")
+
+
+def _gather(values: Array, source: Array) -> Array:
+    stored = aligned_zeros((len(source),), values.dtype)
+    gather_kernel(str(values.dtype), str(source.dtype))(values, source, stored)
+    return stored
+
+
+def convert_structure(
+    rules: Sequence[FormatRewriteRule],
+    shape: Sequence[int],
+    coordinates: Sequence[Array],
+    indptr: Array | None = None,
+) -> ConvertedStructure:
+    """Convert a structure: rules divide its nonzeros among them.
+
+    Args:
+        rules: of one format, or of several that are composed.
+        shape: of the tensor.
+        coordinates: of the nonzeros, along each dimension, in row-major order.
+        indptr: of a matrix, where it is known: nonzeros of row i are at indptr[i] to before indptr[i + 1].
+
+    Raises:
+        tilewright.ArgumentError: Coordinates are out of range, or not in row-major order; a nonzero is dropped, taken
+            by several rules, does not fit an axis, or shares its position with another one.
+    """
+    start = time.perf_counter()
+    if indptr is None:
+        _check_coordinates(shape, coordinates)
+    if len(rules) == 1 and (part := _by_rows(rules[0], shape, coordinates, indptr)) is not None:
+        return ConvertedStructure((part,), len(coordinates[0]), time.perf_counter() - start)
+    count = len(coordinates[0])
+    rows = int(np.prod(shape[:-1], dtype="int64"))
+    wide = [np.asarray(along, "int64") for along in coordinates]
+    nonzeros = Nonzeros(shape, wide, np.arange(count), rows)
+    times = np.zeros(count, "int64")
+    parts = []
+    for rule in rules:
+        taken = rule.taken(nonzeros)
+        times[taken.position] += 1
+        parts.append(_stored(rule, taken, coordinates))
+    for wrong, what in ((times == 0, "no rule takes"), (times > 1, "several rules take")):
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            where = ", ".join(str(along[at]) for along in coordinates)
+            hint = "the conditions of rules divide all nonzeros among them"
+            raise ArgumentError.of("sparse/partition", f"{what} nonzero {at} at ({where})", hint)
+    return ConvertedStructure(tuple(parts), count, time.perf_counter() - start)
+
+
+def _check_coordinates(shape: Sequence[int], coordinates: Sequence[Array]) -> None:
+    if len(shape) != len(coordinates) or len({len(along) for along in coordinates}) != 1 or len(shape) < 2:
+        message = f"{len(coordinates)} arrays of coordinates for a tensor of shape {tuple(shape)}"
+        raise ArgumentError.of("sparse/arrays", message, "give arrays of one length, one for each dimension")
+    row = np.zeros(len(coordinates[0]), "int64")
+    for d, (extent, along) in enumerate(zip(shape, coordinates, strict=True)):
+        outside, _, _ = _core.examine_values(np.ascontiguousarray(along), 0, extent)
+        if outside >= 0:
+            message = f"coordinates[{d}][{outside}] is {along[outside]}, which is not in 0 to before {extent}"
+            raise ArgumentError.of("sparse/index", message, "the shape of the tensor says how far coordinates go")
+        if d + 1 < len(shape):
+            row = row * extent + along
+    _, descent, _ = _core.examine_values(row, 0, np.iinfo("int64").max)
+    if descent >= 0:
+        message = f"nonzero {descent} is in an earlier row than nonzero {descent - 1}"
+        raise ArgumentError.of("sparse/sorted", message, "sort nonzeros by rows: matrix.tocsr().tocoo()")
+
+
+def _by_rows(
+    rule: FormatRewriteRule, shape: Sequence[int], coordinates: Sequence[Array], indptr: Array | None
+) -> StoredPart | None:
+    """The part of a rule that takes all nonzeros, in one pass over the rows; None where the rule needs more."""
+    try:
+        by_rows = ByRows(rule, shape)
+    except NotByRows:
+        return None
+    columns = np.ascontiguousarray(coordinates[1])
+    if indptr is None:
+        indptr = np.zeros(shape[0] + 1, columns.dtype)
+        np.cumsum(np.bincount(coordinates[0], minlength=shape[0]), out=indptr[1:])
+    last = LastNonzeros(shape, indptr, columns)
+    before: tuple[Array, int] = (np.zeros(len(last.row), "int64"), 1)
+    axes: dict[str, StoredAxis] = {}
+    for axis, entry in zip(rule.axes, rule.index_map(last), strict=True):
+        key = np.broadcast_to(np.asarray(entry[0] if isinstance(entry, tuple) else entry, "int64"), last.row.shape)
+        positions, stored = _axis(rule, axis, key, before)
+        _check_count(stored.count, columns.dtype)
+        indptr_of = None if stored.indptr is None else read_only(stored.indptr.astype(columns.dtype))
+        axes[axis.name] = StoredAxis(axis, stored.count, indptr_of, None)
+        before = positions, stored.count
+    ranks = [last._ranks(*asked) for asked in by_rows.asked]
+    starts = [stored.indptr for stored in axes.values() if stored.indptr is not None]
+    source, stored_columns = fill(by_rows, indptr, columns, (ranks, starts), before[1])
+    _check_bijection(rule, source, len(columns))
+    if by_rows.stores_column:
+        name = rule.axes[-1].name
+        axes[name] = replace(axes[name], indices=read_only(stored_columns))
+    return StoredPart(rule, axes, read_only(source), tuple(coordinates))
+
+
+def _check_bijection(rule: FormatRewriteRule, source: Array, size: int) -> None:
+    if np.count_nonzero(source >= 0) != size:
+        _refuse_bijection(rule, int(np.setdiff1d(np.arange(size), source)[0]))
+
+
+def _refuse_bijection(rule: FormatRewriteRule, position: int) -> None:
+    message = f"rule {rule.name!r} gives the position of nonzero {position} to another one, too"
+    raise ArgumentError.of("sparse/bijection", message, "add a key in which they differ, such as the place")
+
+
+def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart:
+    """Positions axis after axis: of each, count what there is below each position of the parent, scan, and fill."""
+    keys, dtype = rule.index_map(taken), coordinates[0].dtype
+    if len(keys) != len(rule.axes):
+        message = f"the index map of {rule.name!r} gives {len(keys)} keys for {len(rule.axes)} axes"
+        raise ArgumentError.of("sparse/index-map", message, "it gives one for each axis")
+    size = len(taken.row)
+    slots, slot_count = np.zeros(size, "int64"), 1
+    before: tuple[Array, int] = (slots, 1)
+    known: dict[str, tuple[Array, int]] = {}
+    axes: dict[str, StoredAxis] = {}
+    for axis, entry in zip(rule.axes, keys, strict=True):
+        key, coordinate = entry if isinstance(entry, tuple) else (entry, None)
+        key = np.broadcast_to(np.asarray(key, "int64"), (size,))
+        parent = known[axis.parent] if axis.parent else before
+        positions, stored = _axis(rule, axis, key, parent)
+        _check_count(stored.count, dtype)
+        if axis.kind == "dense":
+            slots, slot_count = slots * axis.extent + key, slot_count * axis.extent
+        else:
+            slots, slot_count = positions, stored.count
+        if coordinate is None and axis.kind == "compressed":
+            coordinate = key
+        indices = None if coordinate is None else np.zeros(stored.count, dtype)
+        if indices is not None:
+            indices[positions] = coordinate
+        arrays = (None if array is None else read_only(array.astype(dtype)) for array in (stored.indptr, indices))
+        axes[axis.name] = StoredAxis(axis, stored.count, *arrays)
+        before = known[axis.name] = positions, stored.count
+    _check_count(slot_count, dtype)
+    source = np.full(slot_count, -1, dtype)
+    source[slots] = taken.position
+    if np.count_nonzero(source >= 0) != size:
+        at = int(np.flatnonzero(source[slots] != taken.position)[0])
+        _refuse_bijection(rule, int(taken.position[at]))
+    return StoredPart(rule, axes, read_only(source), tuple(coordinates))
+
+
+def _check_count(count: int, dtype: Any) -> None:
+    if count > np.iinfo(dtype).max:
+        raise ArgumentError.of("sparse/index-type", f"{count} stored elements with indices of {dtype}", "use int64")
+
+
+def _axis(rule: FormatRewriteRule, axis: FormatAxis, key: Array, parent: tuple[Array, int]) -> tuple[Array, StoredAxis]:
+    """The position of each nonzero along an axis; the axis itself, still without coordinates."""
+    above, count = parent
+    wrong = (key < 0) | (key >= axis.extent) if axis.kind == "dense" else key < 0
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        limit = f"in 0 to before {axis.extent}" if axis.kind == "dense" else "0 or more"
+        message = f"rule {rule.name!r}: the key of nonzero {at} along axis {axis.name!r} is {key[at]}, not {limit}"
+        raise ArgumentError.of("sparse/key", message, "the rule takes nonzeros that its axes do not hold")
+    if axis.kind == "dense":
+        return above * axis.extent + key, StoredAxis(axis, count * axis.extent, None, None)
+    if axis.kind == "varied":
+        ends = np.zeros(count, "int64")
+        np.maximum.at(ends, above, key + 1)
+        indptr = np.concatenate([[0], np.cumsum(ends)])
+        return indptr[above] + key, StoredAxis(axis, int(indptr[-1]), indptr, None)
+    order = _in_order(above, count, key)
+    ranks = np.empty(len(key), "int64")
+    ranks[order] = in_order = distinct_ranks(above[order], key[order])
+    firsts = np.flatnonzero(np.diff(in_order, prepend=-1))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(above[order][firsts], minlength=count))])
+    return ranks, StoredAxis(axis, int(indptr[-1]), indptr, None)
+
+
+def _in_order(above: Array, count: int, key: Array) -> Any:
+    """Positions by the parent's position, then by key; nothing is sorted that is in order."""
+    step, rise = np.diff(above), np.diff(key)
+    if not ((step < 0) | ((step == 0) & (rise < 0))).any():
+        return slice(None)
+    most = int(key.max(initial=0)) + 1
+    if most <= 4 * len(key) + 1024:
+        order = offsets_of(np.ascontiguousarray(key), most)[1]
+    else:  # too many keys to count
+        order = np.argsort(key, kind="stable")
+    return order[offsets_of(np.ascontiguousarray(above[order]), count)[1]]

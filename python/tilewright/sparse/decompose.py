@@ -1,0 +1,439 @@
+"""Sparse programs over the formats of a tensor: one iteration for each rule (SparseTIR, section 3.2).
+
+Axes of a format become dense ones: `dense_fixed`, or `dense_varied` below the axis in front. Along them, each stored
+element has coordinates of its own, also where a row is cut and where several elements are padding. The coordinates of
+the tensor are formulas of those, or are read from arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright import _core, ir
+from tilewright.errors import ArgumentError
+from tilewright.sparse.conversion import ConvertedStructure, StoredPart
+from tilewright.sparse.fill import RowNonzero
+from tilewright.sparse.format_rule import FormatRewriteRule
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+
+#: where the elements of parameters begin
+START = _core.IntImm("int32", 0)
+
+
+@dataclass(frozen=True, eq=False)
+class DecomposedProgram:
+    """A program over formats.
+
+    Attributes:
+        function: the program. Its parameters are those of the original one without the tensor, followed for each rule
+            by what :meth:`arguments` returns.
+        rules: that it was decomposed by.
+    """
+
+    function: ir.PrimFunc
+    rules: tuple[FormatRewriteRule, ...]
+    _formats: tuple[_Format, ...]
+
+    def arguments(self, converted: ConvertedStructure, stored: Sequence[Array]) -> list[Any]:
+        """Return the arguments for a structure: offsets of axes, coordinates, elements, and numbers of positions.
+
+        Args:
+            converted: the structure, by the same rules.
+            stored: the elements of each part, as ``converted.convert_values`` gives them. Where the program writes
+                the tensor, ``converted.values_back`` makes values of them afterwards.
+        """
+        given: list[Any] = []
+        for each, part, elements in zip(self._formats, converted.parts, stored, strict=True):
+            given += each.arguments(part, elements)
+        return given
+
+
+def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewriteRule]) -> DecomposedProgram:
+    """Rewrite a sparse program so that a tensor is stored in other formats.
+
+    Each iteration over the tensor becomes one for each rule, over the axes of that format. What the rules update
+    together is initialized once, by an iteration in front of them. Padding is skipped.
+
+    Args:
+        func: the program. Iterations access the tensor by their own variables, and are not nested.
+        name: of the tensor.
+        rules: which divide its nonzeros among them.
+
+    Raises:
+        tilewright.ArgumentError: The program has no such tensor, or accesses it in another way; or an axis of a rule
+            stands below several others.
+    """
+    found = [
+        (param, buffer)
+        for param, buffer in func.buffer_map.items()
+        if buffer.name == name and any(axis.indptr is not None or axis.indices is not None for axis in buffer.axes)
+    ]
+    if not found:
+        raise _refusal(f"the program has no sparse buffer {name!r}", "name one that has axes with offsets or indices")
+    (param, tensor), *_ = found
+    formats = tuple(_Format(rule, tensor) for rule in rules)
+    statements = list(func.body.seq) if isinstance(func.body, ir.SeqStmt) else [func.body]
+    rewritten = [part for statement in statements for part in _decomposed(statement, tensor, formats)]
+    buffers = {handle: buffer for handle, buffer in func.buffer_map.items() if handle is not param}
+    params, axes = [each for each in func.params if not each.same_as(param)], list(func.axes)
+    for each in formats:
+        params += each.params
+        buffers |= each.buffers
+        axes += each.axes
+    body = rewritten[0] if len(rewritten) == 1 else ir.SeqStmt(rewritten)
+    function = ir.PrimFunc(params, buffers, func.ret_type, func.attrs, body, axes)
+    _core.verify(_core.as_module(function), "sparse")
+    return DecomposedProgram(function, tuple(rules), formats)
+
+
+def _refusal(message: str, hint: str) -> ArgumentError:
+    return ArgumentError.of("sparse/decompose", message, hint)
+
+
+class _Coordinate:
+    """How a coordinate of the tensor follows from those of a format.
+
+    Attributes:
+        formula: from the keys along the axes, or None.
+        reads: the compressed axes among those that it is made of, whose keys are stored.
+        axis: the name of the axis that stores it, or None: there is an array for all stored elements.
+    """
+
+    def __init__(self, formula: Any = None, reads: Sequence[int] = (), axis: str | None = None) -> None:
+        self.formula, self.reads, self.axis = formula, reads, axis
+
+
+class _Format:
+    """The axes, buffers and parameters of a rule."""
+
+    def __init__(self, rule: FormatRewriteRule, tensor: ir.Buffer) -> None:
+        self.rule, self.tensor = rule, tensor
+        self.params: list[ir.Var] = []
+        self.buffers: dict[ir.Var, ir.Buffer] = {}
+        self.axes: list[Any] = []  # with a root of one position in front where the first axis is not dense
+        self.idtype = str(tensor.axes[-1].idtype)
+        self._counts: list[ir.Var] = []
+        self._numbers: dict[str, int] = {}
+        for number, axis in enumerate(rule.axes):
+            self._add_axis(number, axis)
+        self.variables = [ir.Var(axis.name.lower(), self.idtype) for axis in self.axes]
+        self._known = _coordinates(rule, len(tensor.axes))
+        whole = list(range(len(rule.axes)))
+        self._arrays = []
+        for d, coordinate in enumerate(self._known):
+            along = whole if coordinate.axis is None else self._chain(coordinate.axis)
+            self._arrays.append(None if coordinate.formula else self._buffer(f"{tensor.name}_{d}", self.idtype, along))
+        stored = {at for known in self._known for at in known.reads}
+        self._read = {
+            at: self._buffer(f"{rule.axes[at].name}_key", self.idtype, self._chain_at(at)) for at in sorted(stored)
+        }
+        #: says of each stored element whether it is none, where no array of coordinates does
+        self._marks = [d for d, array in enumerate(self._arrays) if array is not None and self._covers_all(d)]
+        self._present = None if self._marks else self._buffer(f"{tensor.name}_present", "int8", whole)
+        self.elements = self._buffer(tensor.name, tensor.dtype, whole)
+        self.params += self._counts
+
+    def _add_axis(self, number: int, axis: Any) -> None:
+        name, dtype = f"{axis.name}_{self.rule.name}", self.idtype
+        if axis.kind == "dense":
+            extent = _core.IntImm(dtype, axis.extent)
+            self._numbers[axis.name] = len(self.axes)
+            self.axes.append(ir.Axis(name, None, extent, extent, extent, idtype=dtype))
+            return
+        before = self.rule.axes[:number]
+        if any(each.kind == "dense" for each in before[1:]):
+            message = f"axis {axis.name!r} of rule {self.rule.name!r} stands below several dense axes"
+            raise _refusal(message, "merge these axes: axes of SparseTIR have one parent")
+        if not before:
+            one = _core.IntImm(dtype, 1)
+            self.axes.append(ir.Axis(f"{name}_root", None, one, one, one, idtype=dtype))
+        parent = self.axes[-1]
+        count = ir.Var(f"{name}_nnz", dtype)
+        self._counts.append(count)
+        data = ir.Var(f"{name}_indptr", ir.PointerType(ir.PrimType(dtype), "global"))
+        indptr = ir.Buffer(data, dtype, [parent.nnz + 1], elem_offset=START, name=f"{name}_indptr")
+        self._take(indptr)
+        self._numbers[axis.name] = len(self.axes)
+        longest = _core.max_value(dtype)
+        self.axes.append(ir.Axis(name, parent, longest, count, None, indptr, idtype=dtype))
+
+    def _take(self, buffer: ir.Buffer) -> ir.Buffer:
+        handle = ir.Var(f"{buffer.name}_handle", "handle")
+        self.params.append(handle)
+        self.buffers[handle] = buffer
+        return buffer
+
+    def _chain(self, name: str) -> list[int]:
+        return self._chain_at([axis.name for axis in self.rule.axes].index(name))
+
+    def _chain_at(self, at: int) -> list[int]:
+        """The axes that count the positions of one."""
+        parent = self.rule.axes[at].parent
+        return [*(range(at) if parent is None else self._chain(parent)), at]
+
+    def _covers_all(self, d: int) -> bool:
+        axis = self._known[d].axis
+        return axis is None or len(self._chain(axis)) == len(self.rule.axes)
+
+    def _shape(self, along: Sequence[int]) -> list[Any]:
+        """Of an array over these axes: the positions of the last one that is not dense, and the extents behind it."""
+        axes = [self.rule.axes[at] for at in along]
+        last = max((at for at, axis in enumerate(axes) if axis.kind != "dense"), default=-1)
+        counted = [self.axes[self._numbers[axes[last].name]].nnz] if last >= 0 else []
+        return counted + [_core.IntImm(self.idtype, axis.extent) for axis in axes[last + 1 :]]
+
+    def _of_axes(self, along: Sequence[int]) -> list[int]:
+        numbers = [self._numbers[self.rule.axes[at].name] for at in along]
+        return [0, *numbers] if numbers and self._numbers[self.rule.axes[0].name] == 1 else numbers
+
+    def _buffer(self, name: str, dtype: str, along: Sequence[int]) -> ir.Buffer:
+        name = f"{name}_{self.rule.name}"
+        data = ir.Var(f"{name}_data", ir.PointerType(ir.PrimType(dtype), "global"))
+        axes = [self.axes[number] for number in self._of_axes(along)]
+        return self._take(ir.Buffer(data, dtype, self._shape(along), elem_offset=START, name=name, axes=axes))
+
+    def _load(self, buffer: ir.Buffer, along: Sequence[int]) -> Any:
+        return ir.BufferLoad(buffer, [self.variables[number] for number in self._of_axes(along)])
+
+    def coordinates(self) -> list[Any]:
+        """Return the coordinates of the tensor as expressions."""
+        whole = list(range(len(self.rule.axes)))
+        variables = [
+            self._load(self._read[at], self._chain_at(at))
+            if at in self._read
+            else self.variables[self._numbers[axis.name]]
+            for at, axis in enumerate(self.rule.axes)
+        ]
+        result = []
+        for known, array in zip(self._known, self._arrays, strict=True):
+            along = whole if known.axis is None else self._chain(known.axis)
+            result.append(known.formula(variables) if array is None else self._load(array, along))
+        return result
+
+    def is_present(self) -> Any:
+        """Return the condition that a stored element is no padding."""
+        whole = list(range(len(self.rule.axes)))
+        if self._present is not None:
+            return self._load(self._present, whole) != _core.IntImm("int8", 0)
+        return self.coordinates()[self._marks[0]] >= 0
+
+    def arguments(self, part: StoredPart, elements: Array) -> list[Any]:
+        """Return the arguments of this format."""
+        dtype = part.source.dtype
+        counts = [axis.count for axis in part.axes.values() if axis.indptr is not None]
+        given: list[Any] = [axis.indptr for axis in part.axes.values() if axis.indptr is not None]
+        is_padding = part.source < 0
+        for d, (known, array) in enumerate(zip(self._known, self._arrays, strict=True)):
+            if array is None:
+                continue
+            if known.axis is not None:
+                along, stored = self._chain(known.axis), part.axes[known.axis].indices
+                assert stored is not None
+            else:
+                along = list(range(len(self.rule.axes)))
+                stored = np.zeros(len(part.source), dtype)
+                stored[~is_padding] = part.coordinates[d][part.source[~is_padding]]
+            if self._covers_all(d):
+                stored = np.where(is_padding, np.asarray(-1, dtype), stored.astype(dtype))
+            given.append(stored.reshape(self._sizes(part, along)))
+        for at in self._read:
+            keys = part.axes[self.rule.axes[at].name].indices
+            assert keys is not None
+            given.append(keys.reshape(self._sizes(part, self._chain_at(at))))
+        whole = self._sizes(part, range(len(self.rule.axes)))
+        if self._present is not None:
+            given.append((~is_padding).astype("int8").reshape(whole))
+        return [*given, elements.reshape(whole), *counts]
+
+    def _sizes(self, part: StoredPart, along: Sequence[int]) -> list[int]:
+        axes = [part.axes[self.rule.axes[at].name] for at in along]
+        last = max((at for at, each in enumerate(axes) if each.indptr is not None), default=-1)
+        return ([axes[last].count] if last >= 0 else []) + [each.axis.extent for each in axes[last + 1 :]]
+
+
+def _coordinates(rule: FormatRewriteRule, dimensions: int) -> list[_Coordinate]:
+    """What the index map says of the coordinates, applied to variables; where it asks for more than these, each axis is
+    looked at by itself."""
+    names = ["row", "column"] if dimensions == 2 else [f"x{d}" for d in range(dimensions)]
+    variables = [ir.Var(name, "int64") for name in names]
+    place, length, position = (ir.Var(name, "int64") for name in ("place", "length", "position"))
+    nonzero = _AnyNonzero(variables, place, length, position)
+    try:
+        entries = rule.index_map(nonzero)  # type: ignore[arg-type]
+    except Exception:  # a map of arrays alone: all coordinates are read
+        return [_Coordinate() for _ in variables]
+    # Along a compressed axis that stores another coordinate, nobody knows the key.
+    known: list[Any] = [
+        entry if not isinstance(entry, tuple) else None if axis.kind == "compressed" else entry[0]
+        for axis, entry in zip(rule.axes, entries, strict=True)
+    ]
+    result = []
+    for variable in variables:
+        formula, used = _formula(variable, known)
+        stored = [
+            axis.name
+            for axis, entry in zip(rule.axes, entries, strict=True)
+            if isinstance(entry, tuple) and entry[1] is variable
+        ]
+        reads = [at for at in used if rule.axes[at].kind == "compressed"]
+        result.append(_Coordinate(formula, reads, stored[0] if stored and formula is None else None))
+    for d, variable in enumerate(variables):
+        if result[d].formula is None and result[d].axis is None:
+            others = {v: r.formula for v, r in zip(variables, result, strict=True) if r.formula is not None}
+            result[d].formula = _difference(variable, known, others)
+    return result
+
+
+def _difference(variable: ir.Var, keys: Sequence[Any], others: dict[ir.Var, Any]) -> Any:
+    """A key less other coordinates, where it is their sum with this one: a diagonal and the row."""
+    analyzer = _core.Analyzer()
+    for at, key in enumerate(keys):
+        if not isinstance(key, ir.Expr):
+            continue
+        step: Any = _core.substitute(key, {variable: variable + 1})
+        used = {v for v in _variables(key) if not v.same_as(variable)}
+        if used <= {*others} and analyzer.can_prove_equal(step - key, _core.IntImm("int64", 1)):
+            rest: Any = _core.substitute(key, {variable: _core.IntImm("int64", 0)})
+
+            def formula(values: Sequence[Any], at: int = at, rest: Any = rest) -> Any:
+                known = {v: _core.cast("int64", of(values)) for v, of in others.items()}
+                others_here: Any = _core.substitute(rest, known)
+                return values[at] - _core.cast(values[at].dtype, others_here)
+
+            return formula
+    return None
+
+
+def _variables(key: Any) -> set[ir.Var]:
+    found: set[ir.Var] = set()
+    _core.visit(key, lambda node: found.add(node) if isinstance(node, ir.Var) else None)
+    return found
+
+
+class _AnyNonzero(RowNonzero):
+    """A nonzero of a tensor of any number of dimensions, whose other facts are variables."""
+
+    def __init__(self, coordinates: Sequence[Any], place: Any, length: Any, position: Any) -> None:
+        row = coordinates[0] if len(coordinates) == 2 else ir.Var("row", "int64")
+        super().__init__(row, coordinates[-1], place, length, position, lambda number: ir.Var("rank", "int64"))
+        self.coordinates = tuple(coordinates)
+        self.longest = ir.Var("longest", "int64")
+
+    def strip_rank(self, height: int) -> Any:
+        """Return any number."""
+        return ir.Var("strip_rank", "int64")
+
+
+def _formula(variable: ir.Var, keys: Sequence[Any]) -> tuple[Any, list[int]]:
+    """The key of an axis that is the coordinate itself, or quotient and remainder of it along two axes; and these."""
+    for at, key in enumerate(keys):
+        if isinstance(key, ir.Var) and key.same_as(variable):
+            return lambda values, at=at: values[at], [at]
+    parts: dict[int, dict[type, int]] = {}
+    for at, key in enumerate(keys):
+        if isinstance(key, ir.FloorDiv | ir.FloorMod) and isinstance(key.a, ir.Var) and key.a.same_as(variable):
+            size: Any = key.b
+            parts.setdefault(int(size.value), {})[type(key)] = at
+    for divisor, found in parts.items():
+        if len(found) == 2:
+            two = [found[ir.FloorDiv], found[ir.FloorMod]]
+            return lambda values, divisor=divisor, two=two: values[two[0]] * divisor + values[two[1]], two
+    return None, []
+
+
+def _decomposed(statement: Any, tensor: ir.Buffer, formats: Sequence[_Format]) -> list[Any]:
+    if not _accesses(statement, tensor):
+        return [statement]
+    if not isinstance(statement, ir.SparseIteration):
+        raise _refusal(f"'{tensor.name}' is accessed outside of an iteration", "access it in T.sp.iteration")
+    own = {axis: at for at, axis in enumerate(tensor.axes)}
+    mapped = [each for each in statement.iter_vars if each.axis in own]
+    if len(mapped) != len(own):
+        axes = ", ".join(axis.name for axis in tensor.axes)
+        raise _refusal(f"an iteration over '{tensor.name}' is not one over its axes {axes}", "iterate over all of them")
+    in_order = sorted(mapped, key=lambda each: own[each.axis])
+    _check_accesses(statement, tensor, [each.var for each in in_order])
+    writes = _writes(statement, tensor)
+    rewritten: list[Any] = []
+    init = statement.init
+    if init is not None and not writes:
+        kept = [each for each in statement.iter_vars if each.iter_type == ir.IterType.DATA_PAR]
+        rewritten.append(ir.SparseIteration(kept, f"{statement.name_hint}_init", {}, None, init))
+        init = None
+    for each in formats:
+        rewritten.append(_over(each, statement, in_order, init if writes else None, writes))
+    return rewritten
+
+
+def _over(each: _Format, statement: Any, mapped: Sequence[Any], init: Any, writes: bool) -> Any:
+    """The iteration over a format. Its axes take the place of the first of those of the tensor."""
+    kind = ir.IterType.DATA_PAR if writes else ir.IterType.COMM_REDUCE
+    new = [ir.SpIterVar(var, kind, axis) for var, axis in zip(each.variables, each.axes, strict=True)]
+    iter_vars: list[Any] = []
+    for old in statement.iter_vars:
+        if old not in mapped:
+            iter_vars.append(old)
+        elif new:
+            iter_vars += new
+            new = []
+    body = _at(each, statement.body, mapped)
+    body = ir.IfThenElse(each.is_present(), body)
+    if init is not None:
+        init = ir.IfThenElse(each.is_present(), _at(each, init, mapped))
+    name = f"{statement.name_hint}_{each.rule.name}"
+    made = ir.SparseIteration(iter_vars, name, statement.annotations, init, body)
+    # Each iteration has variables of its own.
+    fresh = {var: ir.Var(var.name, var.dtype) for var in (i.var for i in made.iter_vars)}
+    renamed = [ir.SpIterVar(fresh[i.var], i.iter_type, i.axis, i.fused) for i in made.iter_vars]
+    parts: list[Any] = [None if part is None else _core.substitute(part, fresh) for part in (init, body)]
+    return ir.SparseIteration(renamed, name, statement.annotations, *parts)
+
+
+def _at(each: _Format, body: Any, mapped: Sequence[Any]) -> Any:
+    """The statement for a stored element: accesses of the tensor are to that, other coordinates are looked up."""
+    tensor, elements = each.tensor, each.elements
+    indices = list(each.variables)
+
+    def replaced(node: Any) -> Any:
+        if isinstance(node, ir.BufferLoad) and node.buffer.same_as(tensor):
+            return ir.BufferLoad(elements, indices)
+        if isinstance(node, ir.BufferStore) and node.buffer.same_as(tensor):
+            return ir.BufferStore(elements, node.value, indices)
+        return None
+
+    coordinates = each.coordinates()
+    return _core.substitute(
+        _core.rewrite(body, replaced), {old.var: new for old, new in zip(mapped, coordinates, strict=True)}
+    )
+
+
+def _accesses(statement: Any, tensor: ir.Buffer) -> list[Any]:
+    found: list[Any] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, ir.BufferLoad | ir.BufferStore) and node.buffer.same_as(tensor):
+            found.append(node)
+
+    _core.visit(statement, look)
+    return found
+
+
+def _writes(statement: Any, tensor: ir.Buffer) -> bool:
+    return any(isinstance(access, ir.BufferStore) for access in _accesses(statement, tensor))
+
+
+def _check_accesses(statement: Any, tensor: ir.Buffer, variables: Sequence[ir.Var]) -> None:
+    for access in _accesses(statement, tensor):
+        own = [isinstance(i, ir.Var) and i.same_as(v) for i, v in zip(access.indices, variables, strict=True)]
+        if not all(own):
+            message = f"'{tensor.name}' is accessed at other coordinates than those of its iteration"
+            raise _refusal(message, "only elements that the iteration runs over are stored elsewhere")

@@ -1,0 +1,143 @@
+"""The formats that there are, each a list of rules for tensors of a shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.sparse.format_rule import FormatRewriteRule, Nonzeros, compressed, dense, varied
+
+#: rules that divide the nonzeros among them
+Rules = list[FormatRewriteRule]
+
+
+def csr(m: int, n: int) -> Rules:
+    """Return compressed sparse rows."""
+    return [FormatRewriteRule("csr", (dense("I", m), varied("J")), lambda z: (z.row, (z.place, z.column)))]
+
+
+def csc(m: int, n: int) -> Rules:
+    """Return compressed sparse columns. Of nonzeros that occur twice the first comes first."""
+    axes = (dense("J", n), compressed("I"))
+    return [FormatRewriteRule("csc", axes, lambda z: (z.column, (z.row * z.longest + z.place, z.row)))]
+
+
+def dcsr(m: int, n: int) -> Rules:
+    """Return compressed sparse rows of those that are not empty."""
+    return [FormatRewriteRule("dcsr", (compressed("I"), varied("J")), lambda z: (z.row, (z.place, z.column)))]
+
+
+def coo(m: int, n: int) -> Rules:
+    """Return row and column of each nonzero."""
+    axes = (compressed("I"), dense("J", 1))
+    return [FormatRewriteRule("coo", axes, lambda z: ((z.position, z.row), (0, z.column)))]
+
+
+def csf(*shape: int) -> Rules:
+    """Return compressed sparse fibers of a tensor of any number of dimensions (Smith and Karypis, IA3 2015)."""
+    axes = tuple(compressed(f"I{d}") for d in range(len(shape)))
+    return [FormatRewriteRule("csf", axes, lambda z: z.coordinates)]
+
+
+def bsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
+    """Return rows of dense blocks."""
+    width = height if width is None else width
+    axes = (dense("IO", math.ceil(m / height)), compressed("JO"), dense("II", height), dense("JI", width))
+    blocks = lambda z: (z.row // height, z.column // width, z.row % height, z.column % width)  # noqa: E731
+    return [FormatRewriteRule("bsr", axes, blocks)]
+
+
+def dbsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
+    """Return rows of dense blocks, without empty rows of blocks."""
+    (rule,) = bsr(m, n, height, width)
+    return [FormatRewriteRule("dbsr", (compressed("IO"), *rule.axes[1:]), rule.index_map)]
+
+
+def ell(m: int, n: int, width: int) -> Rules:
+    """Return rows of `width` nonzeros."""
+    return [FormatRewriteRule("ell", (dense("I", m), dense("J", width)), lambda z: (z.row, (z.place, z.column)))]
+
+
+def padded_csr(m: int, n: int, size: int) -> Rules:
+    """Return rows of chunks of `size` nonzeros."""
+    chunks = lambda z: (z.row, z.place // size, (z.place % size, z.column))  # noqa: E731
+    return [FormatRewriteRule("padded_csr", (dense("I", m), varied("JO"), dense("JI", size)), chunks)]
+
+
+def hyb(m: int, n: int, parts: int, widest: int) -> Rules:
+    """Return ELL in buckets (SparseTIR, section 4.1): columns in `parts` equal parts, rows by their length there,
+    rounded up to a power of two; rows longer than 2 ** `widest` are cut."""
+    rules, size = [], max(1, math.ceil(n / parts))
+    for part, bucket in ((part, bucket) for part in range(parts) for bucket in range(widest + 1)):
+        width = 1 << bucket
+        least = width // 2 if bucket else 0
+        most = width if bucket < widest else n
+
+        def chunks(z: Nonzeros, width: int = width) -> Any:
+            return (z.row * z.longest + z.place // width, z.coordinates[-2]), (z.place % width, z.column)
+
+        rule = FormatRewriteRule(f"hyb_{part}_{bucket}", (compressed("I"), dense("J", width)), chunks)
+
+        def in_part(z: Nonzeros, part: int = part) -> Any:
+            return z.column // size == part
+
+        def in_bucket(z: Nonzeros, least: int = least, most: int = most) -> Any:
+            return (z.length > least) & (z.length <= most)
+
+        rules.append(rule.when(in_part, in_bucket))
+    return rules
+
+
+def sell(m: int, n: int, rows: int = 16, window: int | None = None) -> Rules:
+    """Return SELL-C-sigma (Kreutzer et al., SISC 2014): slices of `rows` rows, sorted by descending length within
+    windows of so many rows; a slice is stored column after column."""
+    axes = (dense("S", math.ceil(m / rows)), varied("P"), dense("L", rows))
+
+    def slices(z: Nonzeros) -> Any:
+        rank = z.rank(lambda r: -r.length, window)
+        return rank // rows, z.place, (rank % rows, z.column)
+
+    return [FormatRewriteRule("sell", axes, slices)]
+
+
+def ragged(m: int, n: int) -> Rules:
+    """Return rows up to their last nonzero, dense."""
+    return [FormatRewriteRule("ragged", (dense("I", m), varied("J")), lambda z: (z.row, z.column))]
+
+
+def banded(m: int, n: int, below: int, above: int) -> Rules:
+    """Return diagonals, from `below` ones under the main one to `above` over it: implicit, without coordinates."""
+    axes = (dense("I", m), dense("D", below + above + 1))
+    return [FormatRewriteRule("banded", axes, lambda z: (z.row, z.column - z.row + below))]
+
+
+def strided(m: int, n: int, step: int) -> Rules:
+    """Return the columns that are multiples of `step`: implicit."""
+    axes = (dense("I", m), dense("J", math.ceil(n / step)))
+    return [
+        FormatRewriteRule("strided", axes, lambda z: (z.row, z.column // step)).when(lambda z: z.column % step == 0)
+    ]
+
+
+def sr_bcrs(m: int, n: int, height: int, group: int) -> Rules:
+    """Return strips of `height` rows, whose distinct columns are stored in groups (Chen et al., PPoPP 2021)."""
+    axes = (dense("IO", math.ceil(m / height)), varied("JO"), dense("II", height), dense("JI", group, parent="JO"))
+
+    def groups(z: Nonzeros) -> Any:
+        rank = z.strip_rank(height)
+        return z.row // height, rank // group, z.row % height, (rank % group, z.column)
+
+    return [FormatRewriteRule("sr_bcrs", axes, groups)]
+
+
+def relational(shape: Sequence[int], widest: int) -> Rules:
+    """Return for each relation of a tensor (relations, rows, columns) rows in buckets, as :func:`hyb` does."""
+    relations, _, n = shape
+    rules = []
+    for rule in hyb(0, n, 1, widest):
+        chunks = rule.index_map
+        both = lambda z, chunks=chunks: (z.coordinates[0], *chunks(z))  # noqa: E731
+        axes = (dense("R", relations), *rule.axes)
+        rules.append(FormatRewriteRule(rule.name.replace("hyb_0", "relational"), axes, both, rule.conditions))
+    return rules

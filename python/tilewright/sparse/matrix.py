@@ -1,0 +1,197 @@
+"""Sparse matrices: a validated structure with values, and the formats that it has been converted to."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentError, ArgumentTypeError
+from tilewright.sparse.structure import Structure, read_only
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+#: of values
+DTYPES = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What it has cost to convert the structure and the values of a matrix.
+
+    Attributes:
+        format: what to, such as ``"csr"``.
+        seconds: how long it took.
+        spmvs: how many products of the matrix in CSR with a vector take as long.
+    """
+
+    format: str
+    seconds: float
+    spmvs: float
+
+    def __str__(self) -> str:
+        return f"to {self.format} in {1e3 * self.seconds:.2f} ms, as long as {self.spmvs:.1f} SpMVs"
+
+
+@dataclass(eq=False)
+class Matrix:
+    """A sparse matrix: ``values[p]`` belongs to the nonzero at position ``p`` of its structure.
+
+    Attributes:
+        structure: where the nonzeros are.
+        values: float32 or float64, of shape (nnz,); of shape (blocks, height, width) for ``"bsr"``.
+    """
+
+    structure: Structure
+    values: Array
+    #: the formats that operators have converted it to, and the seconds that each has cost
+    _converted: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _costs: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+    #: products with vectors in CSR: how many there were, and how long one takes, 0 where none was timed
+    _products: int = field(default=0, init=False, repr=False)
+    _spmv_seconds: float = field(default=0.0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        values, structure = self.values, self.structure
+        if not isinstance(values, np.ndarray):
+            raise ArgumentTypeError.of("sparse/values", f"values are {type(values).__name__}", "give a NumPy array")
+        if str(values.dtype) not in DTYPES:
+            hint = f"values are {' or '.join(DTYPES)}: array.astype('float32')"
+            raise ArgumentError.of("sparse/values", f"values of {values.dtype}", hint)
+        blocks = structure.block if structure.kind == "bsr" else ()
+        if values.shape != (len(structure.indices), *blocks) or not values.flags.c_contiguous:
+            wanted = (len(structure.indices), *blocks)
+            hint = f"a structure of {len(structure.indices)} indices has contiguous values of shape {wanted}"
+            raise ArgumentError.of("sparse/values", f"values of shape {values.shape}", hint)
+        self.values = read_only(values)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return rows and columns."""
+        return self.structure.shape
+
+    @property
+    def nnz(self) -> int:
+        """Return the number of stored elements."""
+        return self.structure.nnz
+
+    @functools.cached_property
+    def dtype(self) -> str:
+        """Return the type of the values, ``"float32"`` or ``"float64"``."""
+        return str(self.values.dtype)
+
+    def with_values(self, values: Array) -> Matrix:
+        """Return a matrix of the same structure with other values; what the structure was converted to is kept.
+
+        Args:
+            values: of the shape and order of the values of this one.
+        """
+        return Matrix(self.structure, values)
+
+    def __repr__(self) -> str:
+        return f"<Matrix of {self.dtype}, {self.structure!r}>"
+
+    def to_scipy(self) -> Any:
+        """Return the matrix of SciPy of the same kind over the same arrays.
+
+        Raises:
+            tilewright.ArgumentError: SciPy is not installed.
+        """
+        scipy = _scipy()
+        s = self.structure
+        if s.kind == "coo":
+            return scipy.coo_array((self.values, (s.rows, s.indices)), shape=s.shape)
+        make = {"csr": scipy.csr_array, "csc": scipy.csc_array, "bsr": scipy.bsr_array}[s.kind]
+        return make((self.values, s.indices, s.indptr), shape=s.shape)
+
+
+def _scipy() -> Any:
+    try:
+        import scipy.sparse  # type: ignore[import-untyped]
+    except ImportError:
+        raise ArgumentError.of("sparse/import", "SciPy is not installed", "pip install scipy") from None
+    return scipy.sparse
+
+
+def from_scipy(matrix: Any, *, sorted: bool | None = None, unique: bool | None = None) -> Matrix:
+    """Take a matrix of SciPy over, without a copy where its arrays are contiguous.
+
+    Args:
+        matrix: in CSR, CSC, BSR or COO, of float32 or float64.
+        sorted: True demands that the indices of each row ascend; None observes it.
+        unique: True demands that no nonzero occurs twice; None observes it where indices are sorted.
+
+    Raises:
+        tilewright.ArgumentError: It has another format or type, or its arrays are damaged.
+    """
+    scipy = _scipy()
+    kind = getattr(matrix, "format", None) if scipy.issparse(matrix) else None
+    if kind not in ("csr", "csc", "bsr", "coo"):
+        given = f"a matrix in {kind}" if kind else f"a value of type {type(matrix).__name__}"
+        raise ArgumentTypeError.of("sparse/kind", given, "convert it to CSR first: scipy.sparse.csr_array(matrix)")
+    facts = (sorted, unique)
+    if kind == "coo":
+        rows, columns = _coordinates(matrix)
+        structure = Structure("coo", matrix.shape, columns, None, rows, (1, 1), *facts)
+        return Matrix(structure, np.ascontiguousarray(matrix.data))
+    block = matrix.blocksize if kind == "bsr" else (1, 1)
+    return _compressed(kind, matrix.shape, (matrix.indptr, matrix.indices, matrix.data), block, facts)
+
+
+def _coordinates(matrix: Any) -> tuple[Array, Array]:
+    if len(matrix.shape) != 2:
+        hint = "reshape it to one row: matrix.reshape(1, -1)"
+        raise ArgumentError.of("sparse/shape", f"an array of {len(matrix.shape)} dimensions", hint)
+    rows, columns = (np.ascontiguousarray(each) for each in (matrix.row, matrix.col))
+    return rows, columns
+
+
+def _compressed(
+    kind: Any, shape: Any, arrays: tuple[Any, Any, Any], block: Any, facts: tuple[bool | None, bool | None]
+) -> Matrix:
+    """The arrays behind the last offset are not used, which SciPy allows."""
+    indptr, indices, data = map(np.ascontiguousarray, arrays)
+    used = int(indptr[-1]) if len(indptr) else 0
+    if 0 <= used <= min(len(indices), len(data)):
+        indices, data = indices[:used], data[:used]
+    structure = Structure(kind, (int(shape[0]), int(shape[1])), indices, indptr, None, block, *facts)
+    return Matrix(structure, data)
+
+
+def from_torch(tensor: Any, *, sorted: bool | None = None, unique: bool | None = None) -> Matrix:
+    """Take a sparse tensor of PyTorch over, in memory of the CPU, without a copy.
+
+    Args:
+        tensor: of layout sparse_csr, sparse_csc, sparse_bsr or sparse_coo, of float32 or float64.
+        sorted: True demands that the indices of each row ascend; None observes it.
+        unique: True demands that no nonzero occurs twice; None observes it where indices are sorted.
+
+    Raises:
+        tilewright.ArgumentError: It has another layout, type or device, or its arrays are damaged.
+    """
+    layout = str(getattr(tensor, "layout", "")).removeprefix("torch.sparse_")
+    if layout not in ("csr", "csc", "bsr", "coo"):
+        hint = "convert it first: tensor.to_sparse_csr()"
+        raise ArgumentTypeError.of("sparse/kind", f"a value of type {type(tensor).__name__}", hint)
+    if tensor.device.type != "cpu":
+        raise ArgumentError.of("sparse/device", f"a tensor on {tensor.device}", "move it: tensor.cpu()")
+    if tensor.dim() != 2:
+        raise ArgumentError.of("sparse/shape", f"a tensor of {tensor.dim()} dimensions", "a matrix has two")
+    facts = (sorted, unique)
+    tensor = tensor.detach()
+    if layout == "coo":
+        rows, columns = (each.contiguous().numpy() for each in tensor._indices())
+        structure = Structure("coo", tuple(tensor.shape), columns, None, rows, (1, 1), *facts)
+        return Matrix(structure, tensor._values().contiguous().numpy())
+    by_columns = layout == "csc"
+    indptr = tensor.ccol_indices() if by_columns else tensor.crow_indices()
+    indices = tensor.row_indices() if by_columns else tensor.col_indices()
+    values = tensor.values()
+    block = tuple(values.shape[1:]) if layout == "bsr" else (1, 1)
+    arrays = (indptr.numpy(), indices.numpy(), values.contiguous().numpy())
+    return _compressed(layout, tensor.shape, arrays, block, facts)

@@ -1,0 +1,201 @@
+"""Products with sparse matrices. Kernels are compiled once for each kind of structure and type, by heuristics."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from tilewright import _core
+from tilewright.errors import ArgumentError, ArgumentTypeError
+from tilewright.heuristics.cpu import schedule_for_cpu
+from tilewright.kernel.kernel import Kernel, compile_quietly
+from tilewright.schedule import Schedule
+from tilewright.sparse import programs
+from tilewright.sparse.convert import LANES, to_csr, to_sell
+from tilewright.sparse.matrix import Conversion, Matrix
+from tilewright.task.arguments import aligned_zeros
+
+#: an array of NumPy or a tensor of PyTorch
+Dense = Any
+#: products on CSR before a matrix is converted for more: about what the conversion costs, so that it never costs more
+#: than twice what the better choice would have
+PRODUCTS_ON_CSR = 20
+#: below, a product takes less time than calling it
+MANY_NONZEROS = 2000
+#: rows of a dense operand that exceeds every cache
+LARGE_EXTENT = 1 << 24
+
+
+def spmm(a: Matrix, b: Dense, out: Dense | None = None) -> Any:
+    """Multiply a sparse matrix (m, n) by a dense one (n, k), on all threads.
+
+    The kernel works on CSR. A matrix of another kind is converted with the first product; :func:`conversions` says what
+    that has cost. A kernel is compiled for each number of columns k.
+
+    Args:
+        a: the sparse matrix.
+        b: contiguous, of the type of `a`: an array of NumPy, or a tensor of PyTorch.
+        out: where the result goes, (m, k); a new array, or a tensor where `b` is one, if None.
+
+    Returns:
+        The product, which is `out` where that is given.
+
+    Raises:
+        tilewright.ArgumentError: Shapes or types do not fit.
+    """
+    _check(a, "b", b, (a.shape[1], None) if isinstance(a, Matrix) else ())
+    csr = to_csr(a)
+    columns = int(b.shape[1])
+    out = _result(b, (a.shape[0], columns), out)
+    if not columns:
+        return out
+    size = a.shape[1] * columns * a.values.itemsize
+    is_large = size > _l2_bytes()
+    s = csr.structure
+    _kernel("spmm", columns, a.dtype, s.index_dtype, is_large)(s.indptr, s.indices, csr.values, b, out)
+    return out
+
+
+def spmv(a: Matrix, x: Dense, out: Dense | None = None) -> Any:
+    """Multiply a sparse matrix (m, n) by a vector (n,), on all threads.
+
+    The first products work on CSR. After so many of them that a conversion would have paid, the matrix is converted to
+    SELL, slices of rows of similar length, and the copy is kept. :func:`prepare_spmv` does so at once. Each row is
+    summed from its first nonzero to its last in both formats, so that results are the same.
+
+    Args:
+        a: the sparse matrix; one that is not in CSR is converted with the first product (:func:`conversions`).
+        x: contiguous, of the type of `a`: an array of NumPy, or a tensor of PyTorch.
+        out: where the result goes, (m,); a new array, or a tensor where `x` is one, if None.
+
+    Returns:
+        The product, which is `out` where that is given.
+
+    Raises:
+        tilewright.ArgumentError: Shapes or types do not fit.
+    """
+    _check(a, "x", x, (a.shape[1],) if isinstance(a, Matrix) else ())
+    out = _result(x, (a.shape[0],), out)
+    csr = to_csr(a)
+    if "sell" in csr._converted or (csr._products >= PRODUCTS_ON_CSR and a.nnz >= MANY_NONZEROS):
+        _spmv_sell(csr, x, out)
+    else:
+        csr._products += 1
+        _spmv_csr(csr, x, out)
+    return out
+
+
+def prepare_spmv(a: Matrix) -> Conversion:
+    """Convert a matrix to SELL, on which later calls of :func:`spmv` work, and return what that has cost.
+
+    Args:
+        a: the matrix, of which a copy is made and kept.
+    """
+    to_sell(to_csr(a))
+    return conversions(a)[-1]
+
+
+def conversions(a: Matrix) -> list[Conversion]:
+    """Return what the formats have cost that operators have converted a matrix to.
+
+    Kernels are compiled before, and are not counted. The first call measures a product of the matrix in CSR.
+
+    Args:
+        a: the matrix.
+    """
+    csr = to_csr(a)
+    costs = a._costs | csr._costs
+    if not csr._spmv_seconds and costs:
+        x, y = (aligned_zeros((extent,), a.dtype) for extent in reversed(a.shape))
+        csr._spmv_seconds = min(_seconds(_spmv_csr, csr, x, y) for _ in range(4))
+    return [Conversion(name, seconds, seconds / csr._spmv_seconds) for name, seconds in costs.items()]
+
+
+def _seconds(function: Any, *args: Any) -> float:
+    start = time.perf_counter()
+    function(*args)
+    return time.perf_counter() - start
+
+
+def _spmv_csr(csr: Matrix, x: Dense, out: Dense) -> None:
+    s = csr.structure
+    _kernel("spmv", 0, csr.dtype, s.index_dtype, False)(s.indptr, s.indices, csr.values, x, out)
+
+
+def _spmv_sell(csr: Matrix, x: Dense, out: Dense) -> None:
+    sell, values = to_sell(csr)
+    kernel_of = _kernel("spmv_sell", LANES, csr.dtype, csr.structure.index_dtype, False)
+    kernel_of(sell.starts, sell.indices, values, sell.lengths, sell.full, sell.order, x, out)
+
+
+def sddmm(a: Matrix, x: Dense, y: Dense) -> Matrix:
+    """Compute the elements of ``x @ y.T`` that a sparse matrix (m, n) holds, on all threads (sampled dense-dense matrix
+    multiplication). The values of `a` take no part.
+
+    Args:
+        a: whose structure says which elements; one that is not in CSR is converted first.
+        x: (m, k), contiguous, of the type of `a`.
+        y: (n, k), contiguous, of the type of `a`.
+
+    Returns:
+        A matrix of the structure of `a`, in CSR.
+
+    Raises:
+        tilewright.ArgumentError: Shapes or types do not fit.
+    """
+    _check(a, "x", x, (a.shape[0], None) if isinstance(a, Matrix) else ())
+    columns = int(x.shape[1])
+    _check(a, "y", y, (a.shape[1], columns))
+    s = to_csr(a).structure
+    values = aligned_zeros((len(s.indices),), a.dtype)
+    if not columns:
+        return Matrix(s, values)
+    _kernel("sddmm", columns, a.dtype, s.index_dtype, False)(s.indptr, s.indices, x, y, values)
+    return Matrix(s, values)
+
+
+def _check(a: Any, name: str, dense: Any, shape: tuple[int | None, ...]) -> None:
+    if not isinstance(a, Matrix):
+        hint = "make a matrix once, and keep it: tw.sparse.from_scipy(a), or from_torch"
+        raise ArgumentTypeError.of("sparse/matrix", f"a is of type {type(a).__name__}", hint)
+    given = getattr(dense, "shape", ())
+    if len(given) != len(shape) or any(s not in (None, g) for s, g in zip(shape, given, strict=True)):
+        wanted = ", ".join("k" if extent is None else str(extent) for extent in shape)
+        fits = f"a is {a.shape[0]} x {a.shape[1]}, so {name} has the shape ({wanted})"
+        raise ArgumentError.of("sparse/shape", f"{name} is of shape {tuple(given)}", fits)
+    if dense.dtype != a.values.dtype and (dtype := str(dense.dtype).removeprefix("torch.")) != a.dtype:
+        raise ArgumentError.of("sparse/dtype", f"{name} is of {dtype}, and a of {a.dtype}", "convert one of them")
+
+
+def _result(like: Any, shape: tuple[int, ...], out: Any) -> Any:
+    """The array for the result: a tensor of PyTorch where the operand is one."""
+    if out is not None:
+        if getattr(out, "shape", ()) != shape:
+            message = f"out is of shape {tuple(getattr(out, 'shape', ()))}"
+            raise ArgumentError.of("sparse/shape", message, f"the result has the shape {shape}")
+        return out
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(like, torch.Tensor):
+        return torch.empty(shape, dtype=like.dtype)
+    return aligned_zeros(shape, np.dtype(str(like.dtype)))
+
+
+@functools.cache
+def _l2_bytes() -> int:
+    return int(_core.Target("native").l2_bytes)
+
+
+@functools.lru_cache(maxsize=256)
+def _kernel(name: str, columns: int, dtype: str, index_dtype: str, is_large: bool) -> Kernel:
+    """The kernel of an operator; `is_large`: whether the dense operand exceeds L2."""
+    sizes = (columns,) if columns else ()
+    program = getattr(programs, name)(*sizes, dtype, index_dtype)
+    scheduled = Schedule(program)
+    schedule_for_cpu(scheduled, _core.Target("native"), best=True, sizes={"n": LARGE_EXTENT} if is_large else None)
+    compiled = compile_quietly(scheduled)
+    assert isinstance(compiled, Kernel)
+    return compiled

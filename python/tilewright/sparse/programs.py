@@ -1,0 +1,172 @@
+"""Programs over sparse matrices in CSR and SELL: what operators compile, and what users schedule and export."""
+
+from __future__ import annotations
+
+from tilewright import ir
+from tilewright.script import tir as T
+
+
+def spmm(columns: int, dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
+    """Return ``spmm(indptr, indices, values, b, c)``: C (m, columns) = A (m, n) in CSR times B (n, columns)."""
+
+    @T.prim_func
+    def spmm(indptr: T.handle, indices: T.handle, values: T.handle, b: T.handle, c: T.handle) -> None:
+        m, n, nnz = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        P = T.match_buffer(indptr, (m + 1,), index_dtype)
+        J = T.match_buffer(indices, (nnz,), index_dtype)
+        A = T.match_buffer(values, (nnz,), dtype)
+        B = T.match_buffer(b, (n, columns), dtype)
+        C = T.match_buffer(c, (m, columns), dtype)
+        T.assume_buffer_domain(P, [0, nnz + 1], order="nondecreasing")
+        T.assume_buffer_domain(J, [0, n])
+        for i in range(m):
+            with T.block("row"):
+                vi = T.axis.spatial(m, i)
+                for j in range(columns):
+                    with T.block("zero"):
+                        vj = T.axis.spatial(columns, j)
+                        C[vi, vj] = T.Cast(dtype, 0)
+                for p, j in T.grid(P[vi + 1] - P[vi], columns):
+                    with T.block("sum"):
+                        vp = T.axis.reduce(P[vi + 1] - P[vi], p)
+                        vj = T.axis.spatial(columns, j)
+                        C[vi, vj] += A[P[vi] + vp] * B[J[P[vi] + vp], vj]
+
+    return spmm
+
+
+def spmv(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
+    """Return ``spmv(indptr, indices, values, x, y)``: y (m) = A (m, n) in CSR times x (n)."""
+
+    @T.prim_func
+    def spmv(indptr: T.handle, indices: T.handle, values: T.handle, x: T.handle, y: T.handle) -> None:
+        m, n, nnz = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        P = T.match_buffer(indptr, (m + 1,), index_dtype)
+        J = T.match_buffer(indices, (nnz,), index_dtype)
+        A = T.match_buffer(values, (nnz,), dtype)
+        X = T.match_buffer(x, (n,), dtype)
+        Y = T.match_buffer(y, (m,), dtype)
+        T.assume_buffer_domain(P, [0, nnz + 1], order="nondecreasing")
+        T.assume_buffer_domain(J, [0, n])
+        for i in range(m):
+            with T.block("row"):
+                vi = T.axis.spatial(m, i)
+                with T.block("zero"):
+                    Y[vi] = T.Cast(dtype, 0)
+                for p in range(P[vi + 1] - P[vi]):
+                    with T.block("sum"):
+                        vp = T.axis.reduce(P[vi + 1] - P[vi], p)
+                        Y[vi] += A[P[vi] + vp] * X[J[P[vi] + vp]]
+
+    return spmv
+
+
+def spmv_sell(rows: int = 16, dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
+    """Return ``spmv_sell(starts, indices, values, lengths, full, order, x, y)``: y (m) = A (m, n) in SELL times x (n).
+
+    A slice is `rows` rows of similar length, which are lanes; ``order`` says which ones. Its nonzeros are columns from
+    ``starts[s]`` to before ``starts[s + 1]`` of ``indices`` and ``values``, of which each lane has so many as
+    ``lengths`` says: the others are padding, which takes no part. The first ``full[s]`` columns have none.
+    """
+
+    @T.prim_func
+    def spmv_sell(
+        starts: T.handle,
+        indices: T.handle,
+        values: T.handle,
+        lengths: T.handle,
+        full: T.handle,
+        order: T.handle,
+        x: T.handle,
+        y: T.handle,
+    ) -> None:
+        slices, total = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        m, n = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        P = T.match_buffer(starts, (slices + 1,), index_dtype)
+        J = T.match_buffer(indices, (total, rows), index_dtype)
+        A = T.match_buffer(values, (total, rows), dtype)
+        L = T.match_buffer(lengths, (slices, rows), index_dtype)
+        F = T.match_buffer(full, (slices,), index_dtype)
+        R = T.match_buffer(order, (m,), index_dtype)
+        X = T.match_buffer(x, (n,), dtype)
+        Y = T.match_buffer(y, (m,), dtype)
+        T.assume_buffer_domain(P, [0, total + 1], order="nondecreasing")
+        T.assume_buffer_domain(J, [0, n])
+        T.assume_buffer_domain(R, [0, m])
+        for s in range(slices):
+            with T.block("slice"):
+                vs = T.axis.spatial(slices, s)
+                sums = T.alloc_buffer((rows,), dtype, scope="local")
+                for lane in range(rows):
+                    with T.block("zero"):
+                        vl = T.axis.spatial(rows, lane)
+                        sums[vl] = T.Cast(dtype, 0)
+                for p, lane in T.grid(F[vs], rows):
+                    with T.block("sum"):
+                        vp = T.axis.reduce(F[vs], p)
+                        vl = T.axis.spatial(rows, lane)
+                        sums[vl] += A[P[vs] + vp, vl] * X[J[P[vs] + vp, vl]]
+                for p, lane in T.grid(P[vs + 1] - P[vs] - F[vs], rows):
+                    with T.block("masked_sum"):
+                        vp = T.axis.reduce(P[vs + 1] - P[vs] - F[vs], p)
+                        vl = T.axis.spatial(rows, lane)
+                        sums[vl] = T.Select(
+                            F[vs] + vp < L[vs, vl],
+                            sums[vl] + A[P[vs] + F[vs] + vp, vl] * X[J[P[vs] + F[vs] + vp, vl]],
+                            sums[vl],
+                        )
+                for lane in range(rows):
+                    with T.block("store"):
+                        vl = T.axis.spatial(rows, lane)
+                        T.where(s * rows + lane < m)
+                        Y[R[vs * rows + vl]] = sums[vl]
+
+    return spmv_sell
+
+
+def sddmm(columns: int, dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
+    """Return ``sddmm(indptr, indices, x, y, out)``: for each nonzero (i, j) of a structure in CSR, the product of row i
+    of X (m, columns) and row j of Y (n, columns)."""
+
+    @T.prim_func
+    def sddmm(indptr: T.handle, indices: T.handle, x: T.handle, y: T.handle, out: T.handle) -> None:
+        m, n, nnz = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        P = T.match_buffer(indptr, (m + 1,), index_dtype)
+        J = T.match_buffer(indices, (nnz,), index_dtype)
+        X = T.match_buffer(x, (m, columns), dtype)
+        Y = T.match_buffer(y, (n, columns), dtype)
+        S = T.match_buffer(out, (nnz,), dtype)
+        T.assume_buffer_domain(P, [0, nnz + 1], order="nondecreasing")
+        T.assume_buffer_domain(J, [0, n])
+        for i in range(m):
+            with T.block("row"):
+                vi = T.axis.spatial(m, i)
+                # Once more: that rows write apart is a fact of this block by itself.
+                T.assume_buffer_domain(P, [0, nnz + 1], order="nondecreasing")
+                for p, k in T.grid(P[vi + 1] - P[vi], columns):
+                    with T.block("dot"):
+                        vp = T.axis.spatial(P[vi + 1] - P[vi], p)
+                        vk = T.axis.reduce(columns, k)
+                        with T.init():
+                            S[P[vi] + vp] = T.Cast(dtype, 0)
+                        S[P[vi] + vp] += X[vi, vk] * Y[J[P[vi] + vp], vk]
+
+    return sddmm
+
+
+def gather(dtype: str = "float32", index_dtype: str = "int32") -> ir.PrimFunc:
+    """Return ``gather(values, source, stored)``: element source[i] of values, 0 where that is negative."""
+
+    @T.prim_func
+    def gather(values: T.handle, source: T.handle, stored: T.handle) -> None:
+        count, size = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        V = T.match_buffer(values, (count,), dtype)
+        Q = T.match_buffer(source, (size,), index_dtype)
+        S = T.match_buffer(stored, (size,), dtype)
+        T.assume_buffer_domain(Q, [-1, count])
+        for i in range(size):
+            with T.block("gather"):
+                vi = T.axis.spatial(size, i)
+                S[vi] = T.if_then_else(Q[vi] >= 0, V[Q[vi]], T.Cast(dtype, 0))
+
+    return gather

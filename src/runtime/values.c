@@ -1,0 +1,286 @@
+/* A chunk of values is examined in two passes. The first compares each value with the one before it, whatever the
+ * segments are: no branches, so that it is vectorized and as fast as memory. The second walks over the segments that
+ * begin in the chunk, and takes back what the first has counted there. Only a chunk in which something remains is
+ * searched for its first position. */
+#include "runtime/values.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+
+enum {
+  kChunk = 1 << 15, /* counters of 32 bits do not overflow, and the second pass finds the values in L2 */
+  kMostRanges = 64
+};
+
+static int64_t value_at(tw_integers integers, int64_t i) {
+  return integers.bits == 64 ? ((const int64_t*)integers.data)[i] : ((const int32_t*)integers.data)[i];
+}
+
+/* The first segment that begins at `position` or behind it. */
+static int64_t segment_from(tw_integers segments, int64_t position) {
+  int64_t low = 0, high = segments.count;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (value_at(segments, middle) < position) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+static void lower(atomic_llong* least, int64_t position) {
+  long long known = atomic_load_explicit(least, memory_order_relaxed);
+  while (position < known && !atomic_compare_exchange_weak(least, &known, position)) {
+  }
+}
+
+/* ---- Examining --------------------------------------------------------------------------------------------------- */
+
+typedef struct examination {
+  tw_integers values, segments;
+  int64_t low, end;
+  atomic_llong outside, descent, repeat;
+} examination;
+
+typedef struct counts {
+  int32_t outside, descents, repeats;
+} counts;
+
+/* The first pass, over [begin, end). A range is one comparison of unsigned numbers. */
+#define DEFINE_COUNT(T, U)                                                                \
+  static counts count_##T(const T* v, int64_t begin, int64_t end, int64_t low, U width) { \
+    counts found = {0, 0, 0};                                                             \
+    if (begin == 0 && end > 0) {                                                          \
+      found.outside += (U)((U)v[0] - (U)low) >= width;                                    \
+      begin = 1;                                                                          \
+    }                                                                                     \
+    for (int64_t p = begin; p < end; ++p) {                                               \
+      found.outside += (U)((U)v[p] - (U)low) >= width;                                    \
+      found.descents += v[p] < v[p - 1];                                                  \
+      found.repeats += v[p] == v[p - 1];                                                  \
+    }                                                                                     \
+    return found;                                                                         \
+  }
+DEFINE_COUNT(int32_t, uint32_t)
+DEFINE_COUNT(int64_t, uint64_t)
+
+static counts count_all(const examination* e, int64_t begin, int64_t end) {
+  if (e->values.bits == 64)
+    return count_int64_t(e->values.data, begin, end, e->low, (uint64_t)e->end - (uint64_t)e->low);
+  /* Clip the range to what 32 bits hold; an empty one has no width. */
+  int64_t low = e->low<INT32_MIN ? INT32_MIN : e->low, last = e->end>(1LL << 31) ? (1LL << 31) : e->end;
+  if (last - low == 1LL << 32) { /* all values: one more than the width can say */
+    counts found = count_int32_t(e->values.data, begin, end, low, UINT32_MAX);
+    found.outside = 0;
+    return found;
+  }
+  return count_int32_t(e->values.data, begin, end, low, last > low ? (uint32_t)(last - low) : 0);
+}
+
+/* The second pass: takes back what was counted at the beginnings of segments that hold values. */
+#define DEFINE_TAKE_BACK(T, S)                                                                              \
+  static void take_back_##T##_##S(const examination* e, int64_t begin, int64_t end, counts* found) {        \
+    const T* v = e->values.data;                                                                            \
+    const S* offsets = e->segments.data;                                                                    \
+    int64_t last = e->segments.count - 1;                                                                   \
+    for (int64_t s = segment_from(e->segments, begin > 0 ? begin : 1); s < last && offsets[s] < end; ++s) { \
+      int64_t p = offsets[s];                                                                               \
+      if (p <= 0 || p >= e->values.count) continue;                                                         \
+      int32_t is_first = offsets[s + 1] > p;                                                                \
+      found->descents -= is_first & (v[p] < v[p - 1]);                                                      \
+      found->repeats -= is_first & (v[p] == v[p - 1]);                                                      \
+    }                                                                                                       \
+  }
+DEFINE_TAKE_BACK(int32_t, int32_t)
+DEFINE_TAKE_BACK(int32_t, int64_t)
+DEFINE_TAKE_BACK(int64_t, int32_t)
+DEFINE_TAKE_BACK(int64_t, int64_t)
+
+static void take_back(const examination* e, int64_t begin, int64_t end, counts* found) {
+  if (e->segments.count < 2) return;
+  int wide = e->values.bits == 64, wide_offsets = e->segments.bits == 64;
+  if (wide && wide_offsets) {
+    take_back_int64_t_int64_t(e, begin, end, found);
+  } else if (wide) {
+    take_back_int64_t_int32_t(e, begin, end, found);
+  } else if (wide_offsets) {
+    take_back_int32_t_int64_t(e, begin, end, found);
+  } else {
+    take_back_int32_t_int32_t(e, begin, end, found);
+  }
+}
+
+/* The first positions of a chunk in which there are some. */
+static void search(examination* e, int64_t begin, int64_t end) {
+  int64_t s = segment_from(e->segments, begin), last = e->segments.count - 1;
+  for (int64_t p = begin; p < end; ++p) {
+    int64_t value = value_at(e->values, p);
+    if (value < e->low || value >= e->end) lower(&e->outside, p);
+    int is_first = p == 0;
+    for (; s <= last && value_at(e->segments, s) <= p; ++s) is_first |= value_at(e->segments, s) == p;
+    if (is_first) continue;
+    int64_t before = value_at(e->values, p - 1);
+    if (value < before) lower(&e->descent, p);
+    if (value == before) lower(&e->repeat, p);
+  }
+}
+
+static int32_t examine_chunks(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {
+  (void)ctx;
+  examination* e = closure;
+  for (int64_t chunk = first; chunk < last; ++chunk) {
+    int64_t begin = chunk * kChunk, end = begin + kChunk < e->values.count ? begin + kChunk : e->values.count;
+    counts found = count_all(e, begin, end);
+    if (found.descents || found.repeats) take_back(e, begin, end, &found);
+    if (found.outside || found.descents || found.repeats) search(e, begin, end);
+  }
+  return TW_OK;
+}
+
+static int64_t found_or_none(atomic_llong* least) {
+  int64_t position = atomic_load(least);
+  return position == INT64_MAX ? -1 : position;
+}
+
+int32_t tw_examine_values(tw_ctx* ctx, tw_integers values, int64_t low, int64_t end, tw_integers segments,
+                          tw_value_faults* faults) {
+  examination e = {.values = values, .segments = segments, .low = low, .end = end};
+  atomic_init(&e.outside, INT64_MAX);
+  atomic_init(&e.descent, INT64_MAX);
+  atomic_init(&e.repeat, INT64_MAX);
+  int64_t chunks = (values.count + kChunk - 1) / kChunk;
+  int32_t code = ctx->parallel_for(ctx, examine_chunks, &e, chunks, 4);
+  faults->outside = found_or_none(&e.outside);
+  faults->descent = found_or_none(&e.descent);
+  faults->repeat = found_or_none(&e.repeat);
+  return code;
+}
+
+/* ---- Duplicates -------------------------------------------------------------------------------------------------- */
+
+typedef struct duplicates {
+  tw_integers values, segments;
+  int64_t end;
+  int64_t ranges;
+  atomic_llong first;
+} duplicates;
+
+static int64_t clamp(int64_t position, int64_t count) { return position < 0 ? 0 : position > count ? count : position; }
+
+/* Marks each value with its segment's number, counted within the range so that 32 bits are enough. */
+static int32_t find_in_ranges(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {
+  duplicates* d = closure;
+  int64_t segments = d->segments.count - 1, per_range = (segments + d->ranges - 1) / d->ranges;
+  uint32_t* marks = ctx->workspace_acquire(ctx, d->end * (int64_t)sizeof(uint32_t));
+  if (!marks) return TW_ERROR_MEMORY;
+  for (int64_t range = first; range < last; ++range) {
+    memset(marks, 0, (size_t)d->end * sizeof(uint32_t));
+    int64_t begin = range * per_range, end = clamp(begin + per_range, segments);
+    for (int64_t s = begin; s < end; ++s) {
+      int64_t from = clamp(value_at(d->segments, s), d->values.count);
+      int64_t to = clamp(value_at(d->segments, s + 1), d->values.count);
+      uint32_t mark = (uint32_t)(s - begin + 1);
+      for (int64_t p = from; p < to; ++p) {
+        int64_t value = value_at(d->values, p);
+        if (value < 0 || value >= d->end) continue;
+        if (marks[value] == mark) lower(&d->first, p);
+        marks[value] = mark;
+      }
+    }
+  }
+  ctx->workspace_release(ctx, marks);
+  return TW_OK;
+}
+
+int32_t tw_find_duplicate(tw_ctx* ctx, tw_integers values, int64_t end, tw_integers segments, int64_t* position) {
+  int64_t count = segments.count - 1;
+  *position = -1;
+  if (count <= 0 || end <= 0) return TW_OK;
+  /* Each range clears the marks once: as few ranges as keep threads busy. */
+  int64_t ranges = tw_get_num_threads() < kMostRanges ? tw_get_num_threads() : kMostRanges;
+  duplicates d = {.values = values, .segments = segments, .end = end, .ranges = ranges < count ? ranges : count};
+  if (count / d.ranges >= INT32_MAX) d.ranges = count / INT32_MAX + 1;
+  atomic_init(&d.first, INT64_MAX);
+  int32_t code = ctx->parallel_for(ctx, find_in_ranges, &d, d.ranges, 1);
+  *position = found_or_none(&d.first);
+  return code;
+}
+
+/* ---- Sorting ----------------------------------------------------------------------------------------------------- */
+
+typedef struct sorting {
+  tw_integers keys;
+  int64_t num_keys, ranges;
+  int64_t* counters; /* [ranges][num_keys]: of each range, how many; then where its next one goes */
+  void* permutation;
+} sorting;
+
+static void range_of(const sorting* s, int64_t range, int64_t* begin, int64_t* end) {
+  int64_t size = (s->keys.count + s->ranges - 1) / s->ranges;
+  *begin = clamp(range * size, s->keys.count);
+  *end = clamp(*begin + size, s->keys.count);
+}
+
+#define DEFINE_SORT(T)                                                                     \
+  static int32_t count_keys_##T(tw_ctx* ctx, int64_t first, int64_t last, void* closure) { \
+    (void)ctx;                                                                             \
+    sorting* s = closure;                                                                  \
+    const T* keys = s->keys.data;                                                          \
+    for (int64_t range = first; range < last; ++range) {                                   \
+      int64_t begin, end, *counters = s->counters + range * s->num_keys;                   \
+      range_of(s, range, &begin, &end);                                                    \
+      memset(counters, 0, (size_t)s->num_keys * sizeof(int64_t));                          \
+      for (int64_t p = begin; p < end; ++p) ++counters[keys[p]];                           \
+    }                                                                                      \
+    return TW_OK;                                                                          \
+  }                                                                                        \
+  static int32_t place_##T(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {      \
+    (void)ctx;                                                                             \
+    sorting* s = closure;                                                                  \
+    const T* keys = s->keys.data;                                                          \
+    T* permutation = s->permutation;                                                       \
+    for (int64_t range = first; range < last; ++range) {                                   \
+      int64_t begin, end, *counters = s->counters + range * s->num_keys;                   \
+      range_of(s, range, &begin, &end);                                                    \
+      for (int64_t p = begin; p < end; ++p) permutation[counters[keys[p]]++] = (T)p;       \
+    }                                                                                      \
+    return TW_OK;                                                                          \
+  }                                                                                        \
+  static void scan_##T(sorting* s, T* offsets) {                                           \
+    int64_t total = 0;                                                                     \
+    for (int64_t key = 0; key < s->num_keys; ++key) {                                      \
+      offsets[key] = (T)total;                                                             \
+      for (int64_t range = 0; range < s->ranges; ++range) {                                \
+        int64_t *counter = s->counters + range * s->num_keys + key, count = *counter;      \
+        *counter = total;                                                                  \
+        total += count;                                                                    \
+      }                                                                                    \
+    }                                                                                      \
+    offsets[s->num_keys] = (T)total;                                                       \
+  }
+DEFINE_SORT(int32_t)
+DEFINE_SORT(int64_t)
+
+int32_t tw_sort_by_key(tw_ctx* ctx, tw_integers keys, int64_t num_keys, void* offsets, void* permutation) {
+  int64_t ranges = tw_get_num_threads() < kMostRanges ? tw_get_num_threads() : kMostRanges;
+  if (keys.count < kChunk) ranges = 1;
+  sorting s = {.keys = keys, .num_keys = num_keys, .ranges = ranges, .permutation = permutation};
+  s.counters = ctx->workspace_acquire(ctx, (ranges * num_keys + 1) * (int64_t)sizeof(int64_t));
+  if (!s.counters) return TW_ERROR_MEMORY;
+  int wide = keys.bits == 64;
+  int32_t code = ctx->parallel_for(ctx, wide ? count_keys_int64_t : count_keys_int32_t, &s, ranges, 1);
+  if (code == TW_OK) {
+    if (wide) {
+      scan_int64_t(&s, offsets);
+    } else {
+      scan_int32_t(&s, offsets);
+    }
+    code = ctx->parallel_for(ctx, wide ? place_int64_t : place_int32_t, &s, ranges, 1);
+  }
+  ctx->workspace_release(ctx, s.counters);
+  return code;
+}

@@ -1,0 +1,208 @@
+"""Sparse programs over formats, interpreted, against dense products: each format alone, and pairs of them."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.sparse.test_formats import random_rule
+
+import tilewright as tw
+from tilewright import script
+from tilewright.script import tir as T
+from tilewright.sparse import FormatRewriteRule, convert_structure, decompose_format, formats
+
+M, N, K = 12, 18, 3
+
+
+@T.prim_func
+def spmm(
+    a: T.handle,
+    b: T.handle,
+    c: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int32,
+    n: T.int32,
+    k: T.int32,
+    nnz: T.int32,
+):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    J_all = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(k)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (J_all, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "spmm") as [i, j, s]:
+        with T.init():
+            C[i, s] = T.float32(0)
+        C[i, s] += A[i, j] * B[j, s]
+
+
+@T.prim_func
+def sddmm(
+    a: T.handle,
+    x: T.handle,
+    y: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int32,
+    n: T.int32,
+    k: T.int32,
+    nnz: T.int32,
+):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    J_all = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(k)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (I, K), "float32")
+    Y = T.sp.match_buffer(y, (J_all, K), "float32")
+    with T.sp.iteration([I, J, K], "SSR", "sddmm") as [i, j, s]:
+        with T.init():
+            A[i, j] = T.float32(0)
+        A[i, j] += X[i, s] * Y[j, s]
+
+
+def mask_of(what: str) -> np.ndarray:
+    random = np.random.default_rng(len(what))
+    mask = random.random((M, N)) < 0.2
+    if what == "empty":
+        mask[:] = False
+    if what == "one dense row":
+        mask[:] = False
+        mask[M // 2] = True
+    mask[:, 0] = False
+    return mask
+
+
+FORMATS = {
+    "csr": formats.csr(M, N),
+    "csc": formats.csc(M, N),
+    "dcsr": formats.dcsr(M, N),
+    "coo": formats.coo(M, N),
+    "csf": formats.csf(M, N),
+    "bsr": formats.bsr(M, N, 3),
+    "dbsr": formats.dbsr(M, N, 2, 3),
+    "ell": formats.ell(M, N, N),
+    "padded_csr": formats.padded_csr(M, N, 4),
+    "hyb": formats.hyb(M, N, 2, 1),
+    "sell": formats.sell(M, N, 4),
+    "ragged": formats.ragged(M, N),
+    "banded": formats.banded(M, N, M, N),
+    "strided": formats.strided(M, N, 1),
+    "sr_bcrs": formats.sr_bcrs(M, N, 4, 2),
+}
+
+
+def operands(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values of small integers, and a dense operand with a NaN where padding points: no nonzero is in column 0."""
+    random = np.random.default_rng(1)
+    values = random.integers(-4, 5, int(mask.sum())).astype("float32")
+    b = random.integers(-4, 5, (N, K)).astype("float32")
+    b[0] = [np.nan, np.inf, -np.inf]
+    dense = np.zeros((M, N), "float32")
+    dense[mask] = values
+    return values, b, dense
+
+
+def run_spmm(rules: list[FormatRewriteRule], mask: np.ndarray, values: np.ndarray, b: np.ndarray) -> np.ndarray:
+    program = decompose_format(spmm, "A", rules)
+    converted = convert_structure(rules, mask.shape, tuple(along.astype("int32") for along in np.nonzero(mask)))
+    c = np.full((M, K), np.nan, "float32")
+    indptr = np.concatenate([[0], np.cumsum(mask.sum(1))]).astype("int32")
+    indices = np.nonzero(mask)[1].astype("int32")
+    more: list[Any] = program.arguments(converted, converted.convert_values(values))
+    kernel = tw.compile(program.function, target="interpreter")
+    kernel(b, c, indptr, indices, M, N, K, len(values), *more)
+    return c
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("what", ["random", "empty", "one dense row"])
+def test_product(name: str, what: str) -> None:
+    mask = mask_of(what)
+    values, b, dense = operands(mask)
+    np.testing.assert_array_equal(run_spmm(FORMATS[name], mask, values, b), dense[:, 1:] @ b[1:])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_sampled_product(name: str) -> None:
+    """A sparse output is written in the format, and converted back."""
+    mask = mask_of("random")
+    rules = FORMATS[name]
+    program = decompose_format(sddmm, "A", rules)
+    coordinates = tuple(along.astype("int32") for along in np.nonzero(mask))
+    converted = convert_structure(rules, mask.shape, coordinates)
+    random = np.random.default_rng(1)
+    x, y = (random.integers(-4, 5, (extent, K)).astype("float32") for extent in (M, N))
+    y[0] = np.nan
+    stored = [np.zeros(len(part.source), "float32") for part in converted.parts]
+    indptr = np.concatenate([[0], np.cumsum(mask.sum(1))]).astype("int32")
+    kernel = tw.compile(program.function, target="interpreter")
+    more = program.arguments(converted, stored)
+    kernel(x, y, indptr, coordinates[1], M, N, K, len(coordinates[0]), *more)
+    np.testing.assert_array_equal(converted.values_back(stored), (x @ y.T)[mask])
+
+
+def parity(odd: int) -> Any:
+    return lambda z: z.column % 2 == odd
+
+
+PAIRS = [*itertools.combinations(["csr", "coo", "bsr", "ell", "hyb", "sell", "csc", "padded_csr", "sr_bcrs"], 2)]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_pairs(pair: tuple[str, str]) -> None:
+    """Columns of even numbers in one format, odd ones in the other: both update all rows, which are set once."""
+    mask = mask_of("random")
+    values, b, dense = operands(mask)
+    rules = []
+    for odd, name in enumerate(pair):
+        for rule in FORMATS[name]:
+            half = FormatRewriteRule(
+                f"{rule.name}_{odd}",
+                rule.axes,
+                rule.index_map,
+                (lambda z, odd=odd: z.column % 2 == odd, *rule.conditions),
+            )
+            rules.append(half)
+    np.testing.assert_array_equal(run_spmm(rules, mask, values, b), dense[:, 1:] @ b[1:])
+
+
+def test_random_rules() -> None:
+    random = np.random.default_rng(9)
+    done = 0
+    while done < 30:
+        rules = [random_rule(random, M, N)]
+        mask = mask_of("random")
+        values, b, dense = operands(mask)
+        try:
+            c = run_spmm(rules, mask, values, b)
+        except tw.ArgumentError as error:
+            assert error.code == "sparse/decompose" and "stands below several dense axes" in str(error)
+            continue
+        np.testing.assert_array_equal(c, dense[:, 1:] @ b[1:])
+        done += 1
+
+
+def test_what_is_read_as_text() -> None:
+    program = decompose_format(spmm, "A", formats.bsr(M, N, 3)).function
+    text = program.script()
+    assert text.count("T.sp.iteration") == 2 and '"spmm_init"' in text and '"spmm_bsr"' in text
+    tw.ir.assert_structural_equal(script.from_source(text), program)
+
+
+def test_programs_that_cannot_be_decomposed() -> None:
+    def refused(text: str, func: Any, name: str = "A") -> None:
+        with pytest.raises(tw.ArgumentError, match=text) as caught:
+            decompose_format(func, name, formats.csr(M, N))
+        assert caught.value.code == "sparse/decompose" and caught.value.hint
+
+    refused("no sparse buffer 'Z'", spmm, "Z")
+    refused("no sparse buffer 'C'", spmm, "C")
+    rows = script.from_source(sddmm.script().replace("A[i, j] + X", "A[i, 0] + X"))
+    refused("at other coordinates", rows)
+    transposed = script.from_source(spmm.script().replace("A[i, j]", "A[j, i]"))
+    refused("at other coordinates", transposed)

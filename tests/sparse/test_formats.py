@@ -1,0 +1,318 @@
+"""Formats as rules: each nonzero is stored once, at the coordinates that the format says, and comes back bit by bit."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.sparse import formats
+from tilewright.sparse.conversion import StoredPart, convert_structure
+from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
+
+M, N = 24, 36
+
+
+def structure(kind: str, m: int = M, n: int = N) -> np.ndarray:
+    """A mask of nonzeros."""
+    random = np.random.default_rng(len(kind) + m)
+    mask = random.random((m, n)) < 0.15
+    if kind == "empty":
+        mask[:] = False
+    if kind == "full":
+        mask[:] = True
+    if kind == "one dense row" and m:
+        mask[:] = False
+        mask[m // 3] = True
+    if kind == "one dense column" and n:
+        mask[:] = False
+        mask[:, n // 3] = True
+    if kind == "empty rows":
+        mask[1::2] = False
+    if kind == "diagonal":
+        mask[:] = np.eye(m, n, dtype=bool)
+    return mask
+
+
+STRUCTURES = ["random", "empty", "full", "one dense row", "one dense column", "empty rows", "diagonal"]
+
+
+def special_values(count: int, dtype: str) -> np.ndarray:
+    """All different, with NaN, infinities and signed zeros."""
+    values = np.random.default_rng(count).standard_normal(count).astype(dtype)
+    values[: len(values) // 2][:4] = [np.nan, np.inf, -np.inf, -0.0][: len(values[: len(values) // 2][:4])]
+    return values
+
+
+def same_bits(one: np.ndarray, other: np.ndarray) -> None:
+    assert one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+def paths(part: StoredPart):
+    """For each stored element the coordinates along the axes that store some, else the keys; by walking over the axes
+    from the root, as a kernel does."""
+
+    def below(axes, position):
+        if not axes:
+            yield ()
+            return
+        axis, *rest = axes
+        stored = part.axes[axis.name]
+        if stored.indptr is None:
+            positions = range(position * axis.extent, (position + 1) * axis.extent)
+        else:
+            positions = range(stored.indptr[position], stored.indptr[position + 1])
+        for key, at in enumerate(positions):
+            own = key if stored.indices is None else int(stored.indices[at])
+            for others in below(rest, at):
+                yield (own, *others)
+
+    return list(below(list(part.rule.axes), 0))
+
+
+#: the format, and row and column from what is stored along its axes (`rows`: those of SELL in its order)
+FORMATS = {
+    "csr": (formats.csr(M, N), lambda i, j: (i, j)),
+    "csc": (formats.csc(M, N), lambda j, i: (i, j)),
+    "dcsr": (formats.dcsr(M, N), lambda i, j: (i, j)),
+    "coo": (formats.coo(M, N), lambda i, j: (i, j)),
+    "csf": (formats.csf(M, N), lambda i, j: (i, j)),
+    "bsr3": (formats.bsr(M, N, 3), lambda io, jo, ii, ji: (3 * io + ii, 3 * jo + ji)),
+    "bsr2x4": (formats.bsr(M, N, 2, 4), lambda io, jo, ii, ji: (2 * io + ii, 4 * jo + ji)),
+    "dbsr": (formats.dbsr(M, N, 3), lambda io, jo, ii, ji: (3 * io + ii, 3 * jo + ji)),
+    "ell": (formats.ell(M, N, N), lambda i, j: (i, j)),
+    "padded_csr": (formats.padded_csr(M, N, 4), lambda i, _, j: (i, j)),
+    "hyb": (formats.hyb(M, N, 1, 2), lambda i, j: (i, j)),
+    "hyb3": (formats.hyb(M, N, 3, 1), lambda i, j: (i, j)),
+    "sell": (formats.sell(M, N, 4), None),
+    "sell4x8": (formats.sell(M, N, 4, 8), None),
+    "ragged": (formats.ragged(M, N), lambda i, j: (i, j)),
+    "banded": (formats.banded(M, N, M, N), lambda i, d: (i, i + d - M)),
+    "strided": (formats.strided(M, N, 1), lambda i, j: (i, j)),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_stored_elements_are_the_nonzeros(name: str, kind: str) -> None:
+    """Rebuild the matrix from axes and elements alone."""
+    mask = structure(kind)
+    rules, place = FORMATS[name]
+    for dtype, index in (("float32", "int32"), ("float64", "int64")):
+        rows, columns = (along.astype(index) for along in np.nonzero(mask))
+        converted = convert_structure(rules, mask.shape, (rows, columns))
+        values = special_values(len(rows), dtype)
+        stored = converted.convert_values(values)
+        same_bits(converted.values_back(stored), values)
+        found: dict[tuple[int, int], bytes] = {}
+        for part, elements in zip(converted.parts, stored, strict=True):
+            assert len(elements) == len(part.source)
+            assert all(axis.indices is None or axis.indices.dtype == index for axis in part.axes.values())
+            for own, element, source in zip(paths(part), elements, part.source, strict=True):
+                if source < 0:
+                    assert element == 0
+                    continue
+                # Lanes of SELL are rows by their ranks.
+                where = (int(rows[source]), own[2]) if place is None else place(*own)
+                assert where not in found
+                found[where] = element.tobytes()
+        want = {(int(i), int(j)): value.tobytes() for i, j, value in zip(rows, columns, values, strict=True)}
+        assert found == want
+
+
+def test_sell_sorts_rows_within_windows() -> None:
+    mask = structure("random")
+    lengths = mask.sum(1)
+    for window in (None, 8):
+        (part,) = convert_structure(formats.sell(M, N, 4, window), mask.shape, np.nonzero(mask)).parts
+        indptr = part.axes["P"].indptr
+        size = window or M
+        in_order = [
+            row
+            for begin in range(0, M, size)
+            for row in sorted(range(begin, min(M, begin + size)), key=lambda r: -lengths[r])
+        ]
+        widths = [max(lengths[row] for row in in_order[s : s + 4]) for s in range(0, M, 4)]
+        np.testing.assert_array_equal(np.diff(indptr), widths)
+        rows = np.nonzero(mask)[0]
+        lanes = part.source.reshape(-1, 4)
+        for slice_number in range(M // 4):
+            for lane in range(4):
+                own = lanes[indptr[slice_number] : indptr[slice_number + 1], lane]
+                row = in_order[4 * slice_number + lane]
+                np.testing.assert_array_equal(own[own >= 0], np.flatnonzero(rows == row))
+
+
+def test_hyb_buckets() -> None:
+    """Rows of lengths 0 to 9 in buckets of widths 1, 2 and 4; longer ones are cut."""
+    mask = np.tril(np.ones((10, 10), bool), -1)
+    converted = convert_structure(formats.hyb(10, 10, 1, 2), mask.shape, np.nonzero(mask))
+    lists = [part.axes["I"].indices.tolist() for part in converted.parts]
+    assert lists == [[1], [2], [3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 9]]
+    assert [len(part.source) for part in converted.parts] == [1, 2, 52]
+    assert converted.parts[2].padding == pytest.approx(10 / 52)
+
+
+def test_strips_share_columns() -> None:
+    mask = structure("random")
+    (part,) = convert_structure(formats.sr_bcrs(M, N, 4, 3), mask.shape, np.nonzero(mask)).parts
+    groups = part.axes["JO"].indptr
+    columns = part.axes["JI"].indices.reshape(-1, 3)
+    tiles = part.source.reshape(-1, 4, 3)
+    rows, at = np.nonzero(mask)
+    for strip in range(M // 4):
+        distinct = np.flatnonzero(mask[4 * strip : 4 * strip + 4].any(0))
+        own = columns[groups[strip] : groups[strip + 1]].reshape(-1)
+        np.testing.assert_array_equal(own[: len(distinct)], distinct)
+        for group, row, slot in itertools.product(range(groups[strip], groups[strip + 1]), range(4), range(3)):
+            source = tiles[group, row, slot]
+            if source >= 0:
+                assert (rows[source], at[source]) == (4 * strip + row, columns[group, slot])
+    assert sorted(part.source[part.source >= 0]) == list(range(len(rows)))
+
+
+def test_tensors_of_three_dimensions() -> None:
+    random = np.random.default_rng(5)
+    mask = random.random((3, 8, 9)) < 0.2
+    mask[1, 2] = True
+    coordinates = np.nonzero(mask)
+    values = special_values(len(coordinates[0]), "float32")
+    for rules in (formats.csf(3, 8, 9), formats.relational((3, 8, 9), 2)):
+        converted = convert_structure(rules, mask.shape, coordinates)
+        stored = converted.convert_values(values)
+        same_bits(converted.values_back(stored), values)
+        found = sorted(
+            (own, int(source))
+            for part in converted.parts
+            for own, source in zip(paths(part), part.source, strict=True)
+            if source >= 0
+        )
+        want = sorted(
+            zip(zip(*(map(int, along) for along in coordinates), strict=True), range(len(values)), strict=True)
+        )
+        assert found == want
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0)])
+def test_empty_matrices(shape: tuple[int, int]) -> None:
+    none = np.zeros(0, "int32")
+    for rules in (formats.csr(*shape), formats.csc(*shape), formats.sell(*shape), formats.hyb(*shape, 2, 2)):
+        converted = convert_structure(rules, shape, (none, none))
+        same_bits(converted.values_back(converted.convert_values(none.astype("float32"))), none.astype("float32"))
+
+
+def random_rule(random: np.random.Generator, m: int, n: int) -> FormatRewriteRule:
+    """A bijection: row and column, perhaps in blocks, along axes of any kind and in any order."""
+    b, c = (int(random.integers(1, 5)) for _ in range(2))
+    keys = [
+        (lambda z: z.row // b, -(-m // b)),
+        (lambda z: z.row % b, b),
+        (lambda z: z.column // c, -(-n // c)),
+        (lambda z: z.column % c, c),
+    ]
+    if random.random() < 0.5:
+        keys[2:] = [(lambda z: z.place // c, n), (lambda z: z.place % c, c)]
+    if random.random() < 0.5:
+        window = int(random.integers(1, m + 1))
+        descending = bool(random.integers(2))
+
+        def rank(z):
+            return z.rank(lambda r: -r.length if descending else r.length % 3, window)
+
+        keys[:2] = [(lambda z: rank(z) // b, -(-m // b)), (lambda z: rank(z) % b, b)]
+    keys = [keys[at] for at in random.permutation(4)]
+    makers = [random.choice(["dense", "varied", "compressed"]) for _ in keys]
+    axes = tuple(
+        dense(f"A{d}", extent) if kind == "dense" else {"varied": varied, "compressed": compressed}[kind](f"A{d}")
+        for d, (kind, (_, extent)) in enumerate(zip(makers, keys, strict=True))
+    )
+    return FormatRewriteRule("random", axes, lambda z: [key(z) for key, _ in keys])
+
+
+def test_random_rules_keep_values_bit_by_bit() -> None:
+    random = np.random.default_rng(6)
+    for _ in range(150):
+        m, n = (int(random.integers(1, 20)) for _ in range(2))
+        coordinates = np.nonzero(random.random((m, n)) < random.choice([0.05, 0.3, 1]))
+        rules = [random_rule(random, m, n)]
+        if random.random() < 0.5:  # two formats, by the column
+            half, other = int(random.integers(n + 1)), random_rule(random, m, n)
+            rules = [
+                rules[0].when(lambda z, half=half: z.column < half),
+                other.when(lambda z, half=half: z.column >= half),
+            ]
+        converted = convert_structure(rules, (m, n), coordinates)
+        for dtype in ("float32", "float64"):
+            values = special_values(len(coordinates[0]), dtype)
+            same_bits(converted.values_back(converted.convert_values(values)), values)
+
+
+def refused(code: str, text: str, rules: list[FormatRewriteRule]) -> None:
+    with pytest.raises(tw.ArgumentError, match=text) as caught:
+        convert_structure(rules, (M, N), np.nonzero(structure("random")))
+    assert caught.value.code == code and caught.value.hint
+
+
+def test_dropped_and_doubled_nonzeros_are_noticed() -> None:
+    (csr,) = formats.csr(M, N)
+    (csc,) = formats.csc(M, N)
+    rows, columns = np.nonzero(structure("random"))
+    first = int(np.flatnonzero(columns == 7)[0])
+    place = rf"nonzero {first} at \({rows[first]}, 7\)"
+    refused("sparse/partition", f"no rule takes {place}", [csr.when(lambda z: z.column != 7)])
+    refused("sparse/partition", f"several rules take {place}", [csr, csc.when(lambda z: z.column == 7)])
+    shared = FormatRewriteRule("halves", (dense("I", M), varied("J")), lambda z: (z.row, z.place // 2))
+    refused("sparse/bijection", "'halves' gives the position of nonzero .* to another one", [shared])
+    refused("sparse/key", "of nonzero .* along axis 'J' is ., not in 0 to before 2", formats.ell(M, N, 2))
+    refused("sparse/key", "is -1, not 0 or more", [FormatRewriteRule("below", (varied("I"),), lambda z: (z.row - 1,))])
+    refused("sparse/index-map", "gives 1 keys for 2 axes", [FormatRewriteRule("short", csr.axes, lambda z: (z.row,))])
+
+
+def test_values_of_another_size() -> None:
+    coordinates = np.nonzero(structure("random"))
+    converted = convert_structure(formats.csr(M, N), (M, N), coordinates)
+    for wrong in (lambda: converted.convert_values(np.zeros(3)), lambda: converted.values_back([np.zeros(3)] * 1)):
+        with pytest.raises(tw.ArgumentError, match="values of shape") as caught:
+            wrong()
+        assert caught.value.code == "sparse/values"
+    with pytest.raises(tw.ArgumentError, match="there are 1 parts"):
+        converted.values_back([])
+
+
+def test_more_stored_elements_than_indices_count() -> None:
+    coordinates = tuple(along.astype("int32") for along in np.nonzero(np.ones((2, 2))))
+    with pytest.raises(tw.ArgumentError, match="2200000000 stored elements with indices of int32") as caught:
+        convert_structure(formats.ell(2, 2, 1_100_000_000), (2, 2), coordinates)
+    assert caught.value.code == "sparse/index-type"
+
+
+def test_coordinates_that_are_damaged() -> None:
+    rows, columns = (along.astype("int32") for along in np.nonzero(structure("random")))
+    csr = formats.csr(M, N)
+
+    def refused_with(code: str, text: str, *coordinates: np.ndarray) -> None:
+        with pytest.raises(tw.ArgumentError, match=text) as caught:
+            convert_structure(csr, (M, N), coordinates)
+        assert caught.value.code == code and caught.value.hint
+
+    refused_with("sparse/arrays", "1 arrays of coordinates", rows)
+    refused_with("sparse/arrays", "2 arrays of coordinates", rows, columns[1:])
+    refused_with("sparse/sorted", "is in an earlier row than nonzero", rows[::-1].copy(), columns)
+    wrong = columns.copy()
+    wrong[3] = N
+    refused_with("sparse/index", r"coordinates\[1\]\[3\] is 36", rows, wrong)
+
+
+def test_keys_below_zero_are_refused_wherever_they_are() -> None:
+    """The key of the last nonzero of a row says nothing of the first one."""
+    below = FormatRewriteRule("below", (dense("I", M), dense("J", 2 * N)), lambda z: (z.row, (z.place - 2, z.column)))
+    refused("sparse/key", "along axis 'J' is -2, not in 0", [below])
+
+
+def test_index_maps_of_arrays_alone() -> None:
+    rule = FormatRewriteRule(
+        "numpy", (dense("I", M), dense("J", N)), lambda z: (np.maximum(z.row, 0), (np.minimum(z.column, N), z.column))
+    )
+    mask = structure("random")
+    converted = convert_structure([rule], mask.shape, np.nonzero(mask))
+    np.testing.assert_array_equal(converted.parts[0].source.reshape(M, N) >= 0, mask)
