@@ -1,6 +1,5 @@
 // Lowering, code generation and loading. The GIL is released while they work.
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
@@ -8,7 +7,6 @@
 
 #include "analysis/buffer_homes.h"
 #include "analysis/skipped_init.h"
-#include "analysis/validator.h"
 #include "codegen/codegen.h"
 #include "codegen/export.h"
 #include "codegen/interpreted.h"
@@ -196,9 +194,6 @@ void bind_compile(nb::module_& m) {
             return nb::steal(callable);
           },
           nb::sig("def callable(self, name: str) -> KernelBase"));
-  m.def("validator_of", &analysis::validator_of, "func"_a,
-        "A function of the same parameters that checks what a function declares of its arrays; None: it declares "
-        "nothing.");
   m.def(
       "export_files",
       [](const Ref<Module>& lowered, const codegen::ObjectCode& code, const std::string& folder,

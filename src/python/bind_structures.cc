@@ -2,11 +2,12 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
-#include <algorithm>
 #include <optional>
 
+#include "analysis/validator.h"
 #include "python/bind_structures.h"
 #include "python/module.h"
+#include "python/node_caster.h"
 #include "python/process_exit.h"
 #include "runtime/values.h"
 #include "support/diagnostic.h"
@@ -63,6 +64,9 @@ void sort_by_key(const Integers& keys, Written offsets, Written permutation) {
 }  // namespace
 
 void bind_structures(nb::module_& m) {
+  m.def("validator_of", &analysis::validator_of, "func"_a,
+        "A function of the same parameters that checks what a function declares of its arrays; None: it declares "
+        "nothing.");
   m.def("examine_values", &examine_values, "values"_a, "low"_a, "end"_a, "segments"_a.none() = nb::none(),
         nb::sig("def examine_values(values: Any, low: int, end: int, segments: Any = None) -> tuple[int, int, int]"),
         "Find the first positions of an array of integers at which a value is not in [low, end), is less than the one\n"
