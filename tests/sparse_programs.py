@@ -510,6 +510,10 @@ CASES = {
     "mttkrp": Case(CSF, make_mttkrp),
     "sddmm": Case(SDDMM, make_sddmm),
     "sddmm by rows": Case(SDDMM.replace("T.sp.fuse(I, J), K", "I, J, K"), make_sddmm),
+    "sddmm of 3 columns": Case(SDDMM.replace("dense_fixed(k)", "dense_fixed(3)"), make_sddmm),
+    "sddmm of 3 columns by rows": Case(
+        SDDMM.replace("T.sp.fuse(I, J), K", "I, J, K").replace("dense_fixed(k)", "dense_fixed(3)"), make_sddmm
+    ),
     "dense reads": Case(DENSE_READS, make_dense_reads),
     "masked": Case(MASKED.replace("SORTED", "True"), make_masked),
     "masked, unsorted": Case(

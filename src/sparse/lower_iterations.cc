@@ -23,19 +23,20 @@ bool contains_block(const Stmt& stmt) {
   return found;
 }
 
-/// Statements beside blocks become blocks without axes: what is scheduled is blocks.
-Stmt in_blocks(const Stmt& stmt, const std::string& name) {
-  if (!contains_block(stmt)) return close({}, name, {}, {}, stmt);
+/// Statements beside blocks become blocks without axes: what is scheduled is blocks. They are numbered from `count` on.
+Stmt in_blocks(const Stmt& stmt, const std::string& name, int& count) {
+  auto block_of = [&](Stmt body) { return close({}, name + std::to_string(count++), {}, {}, std::move(body)); };
+  if (!contains_block(stmt)) return block_of(stmt);
   const SeqStmt* sequence = stmt.as<SeqStmt>();
   if (sequence) {
     std::vector<Stmt> result, plain;
     auto flush = [&] {
-      if (!plain.empty()) result.push_back(close({}, name, {}, {}, seq(std::exchange(plain, {}))));
+      if (!plain.empty()) result.push_back(block_of(seq(std::exchange(plain, {}))));
     };
     for (const Stmt& each : sequence->seq) {
       if (contains_block(each)) {
         flush();
-        result.push_back(in_blocks(each, name));
+        result.push_back(in_blocks(each, name, count));
       } else {
         plain.push_back(each);
       }
@@ -44,7 +45,7 @@ Stmt in_blocks(const Stmt& stmt, const std::string& name) {
     return seq(std::move(result));
   }
   return rewrite(
-      stmt, [&](const Ref<SeqStmt>& inner, Rewriter&) -> Stmt { return in_blocks(inner, name); },
+      stmt, [&](const Ref<SeqStmt>& inner, Rewriter&) -> Stmt { return in_blocks(inner, name, count); },
       [&](const Ref<BlockRealize>& inner, Rewriter&) -> Stmt { return inner; });
 }
 
@@ -89,17 +90,22 @@ bool points_are_apart(const SparseIteration& iteration, const std::vector<Ref<Sp
   return true;
 }
 
-/// Whether all is one block whose init runs before its first step of each point.
-bool has_init_of_block(const SparseIteration& iteration, const std::vector<Level>& levels) {
-  if (levels.size() != 1 || !points_are_apart(iteration, variables_of_init(iteration))) return false;
+/// Whether the reduction is that of the innermost block, and has a step at each point: its init is that of the block.
+/// `innermost`: the first variable of that block.
+bool has_init_of_block(const SparseIteration& iteration, size_t innermost) {
+  const std::vector<Ref<SpIterVar>>& iters = iteration.iter_vars;
+  const std::vector<Ref<SpIterVar>> initialized = variables_of_init(iteration);
   size_t spatial = 0;
-  for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
-    if (iter->fused || iter->axis->is_variable()) return false;
-    spatial += reduces(iter) ? 0 : 1;
-    const std::optional<int64_t> count = const_int(iter->axis->nnz_cols);
-    if (reduces(iter) && (!count || *count < 1)) return false;
+  for (size_t i = 0; i < iters.size(); ++i) {
+    if (!reduces(iters[i])) {
+      ++spatial;
+      if (iters[i]->fused && reduces(iters[i - 1])) return false;
+      continue;
+    }
+    const Expr& count = iters[i]->axis->nnz_cols;
+    if (i < innermost || iters[i]->fused || !count.defined() || const_int(count).value_or(0) < 1) return false;
   }
-  return spatial == variables_of_init(iteration).size() && spatial < iteration.iter_vars.size();
+  return spatial < iters.size() && spatial == initialized.size() && points_are_apart(iteration, initialized);
 }
 
 }  // namespace
@@ -259,11 +265,12 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
   name_variables(around);
   Stmt body = lower(iteration.body);
   if (failure) return node;
-  if (contains_block(body)) body = in_blocks(body, name + "_step");
+  int steps = 0;
+  if (contains_block(body)) body = in_blocks(body, name + "_step", steps);
   // The init runs in front of the first loop of the reduction, inside of blocks that are apart from one another.
   size_t at = kNone;
   Stmt init, init_of_block;
-  if (iteration.init.defined() && has_init_of_block(iteration, levels)) {
+  if (iteration.init.defined() && has_init_of_block(iteration, levels.back().first - around)) {
     init_of_block = lower(iteration.init);
   } else if (iteration.init.defined()) {
     size_t first = nest_.frames.size();
@@ -336,7 +343,8 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   if (has_root) root = *realize->block;
   Stmt body = lower(has_root ? root.body : func->body);
   if (failure) return func;
-  if (contains_block(body)) body = in_blocks(body, "step");
+  int steps = 0;
+  if (contains_block(body)) body = in_blocks(body, "step", steps);
   std::vector<Stmt> all;
   const std::unordered_set<const NodeBase*> written = written_in(func->body);
   for (const Nest::Owner& owner : nest_.owners) {

@@ -6,6 +6,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import ir, script
+from tilewright.script import tir as T
 from tilewright.testing import check, check_refused
 
 HEADER = "from tilewright.script import tir as T\n\n@T.prim_func\n"
@@ -376,3 +377,21 @@ def test_a_block_that_declares_more_than_it_writes_reads_what_other_instances_wr
     else:
         error = check_refused(before, parallel, "parallel/P2")
         assert "different elements" in str(error)
+
+
+def test_regions_do_not_speak_of_what_the_block_allocates() -> None:
+    """Around the block, nobody knows the value of an index that it keeps in a buffer of its own."""
+
+    @T.prim_func
+    def first(x: T.Buffer((8,), "int32"), y: T.Buffer((4,), "int32")):
+        for i in range(4):
+            with T.block("first"):
+                vi = T.axis.spatial(4, i)
+                at = T.alloc_buffer((1,), "int32")
+                at[0] = vi
+                while x[at[0]] < 0:
+                    at[0] = at[0] + 1
+                y[vi] = at[0]
+
+    block = (sch := tw.Schedule(first)).get(sch.get_block("first"))
+    assert [(r.buffer.name, str(r.region[0].min), str(r.region[0].extent)) for r in block.reads] == [("x", "0", "8")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -168,3 +169,29 @@ def test_a_function_without_axes_stays() -> None:
     func = function("\ndef f(x: T.Buffer((4,))):\n    for i in range(4):\n        x[i] = x[i] + T.float32(1)\n")
     module = _core.as_module(func)
     assert _core.lower_sparse_iterations(module).same_as(module)
+
+
+def test_a_sparse_program_is_tuned_and_found_in_a_database(tmp_path: Path) -> None:
+    func, database = function(CASES["spmm"].text), tmp_path / "records.db"
+    args, output, want = CASES["spmm"].make(np.random.default_rng(0), "dense row")
+    a, b, _, p, q, *_ = args
+    sizes = dict(zip(("m", "n", "nnz"), args[5:], strict=True))
+    tw.tune(func, trials=2, database=database, inputs={"A": a, "B": b, "p_data": p, "q_data": q}, sizes=sizes)
+    kernel = tw.compile(func, database=database)
+    assert kernel.schedule == "recorded"
+    np.testing.assert_array_equal(run(kernel, args, output), want)
+
+
+@pytest.mark.parametrize(
+    ("name", "inits"), [("sddmm", 0), ("sddmm of 3 columns", 1), ("sddmm of 3 columns by rows", 1), ("spmm", 0)]
+)
+def test_a_reduction_that_surely_has_steps_has_the_init_of_its_block(name: str, inits: int) -> None:
+    assert str(lowered(function(CASES[name].text)).script()).count("with T.init():") == inits
+
+
+def test_blocks_of_an_iteration_have_different_names() -> None:
+    text = CASES["softmax"].text.replace("B[i, j] = T.exp", "B[i, j] = 1.0 * T.exp") + "        M[i] = T.float64(0)\n"
+    sch = tw.Schedule(function(text))
+    sch.lower_sparse_iter()
+    for name in ("softmax0", "max_init", "max0", "softmax_step0", "sum0", "quotient0", "softmax_step1"):
+        sch.get_block(name)

@@ -520,6 +520,8 @@ def compile_quietly(
             "there are 'as written' and 'by rules'; None leaves it to the program",
         )
     resolved = _core.Target(target)
+    if resolved.kind != "interpreter" and getattr(program, "axes", None):
+        program = _core.lower_sparse_iterations(_as_module(program))
     if database is not None:
         module, schedules, traces, failed = _recorded(program, database, resolved)
         kernels = _compiled(module, resolved, schedules, check_bounds, _as_module(program), traces)

@@ -95,8 +95,8 @@ def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
 
 
 def module_of(program: ir.PrimFunc | ir.Module) -> ir.Module:
-    """A program as databases know it."""
-    return ir.Module({"main": program}) if isinstance(program, ir.PrimFunc) else program
+    """A program as databases know it: with blocks over arrays in place of iterations over sparse axes."""
+    return _core.lower_sparse_iterations(ir.Module({"main": program}) if isinstance(program, ir.PrimFunc) else program)
 
 
 def only_function(module: ir.Module) -> tuple[str, ir.PrimFunc] | None:

@@ -256,7 +256,10 @@ def _tasks(program: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[in
         elif sizes or values:
             seen.add(key)
         sized = specialize(function, {**sizes, **values})
-        task = task_of(_public(sized), labels=array_labels_of(program))
+        public = _public(sized)
+        task = task_of(public, labels=array_labels_of(program))
+        if public.axes:  # the interpreter runs it by coordinates
+            task = replace(task, module=ir.Module({task.function: public}))
         yield number, task, {at: values[p] for at, p in enumerate(program.params) if p in values}
 
 
