@@ -11,12 +11,6 @@
 namespace tilewright::analysis {
 namespace {
 
-bool uses_inputs(const Expr& e, const arith::IterDomains& inputs) {
-  return uses_any_var(e, [&](const Ref<Var>& v) {
-    return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == v; });
-  });
-}
-
 /// Of a conjunction, the terms that bound one start of a region are taken away from `predicate` and applied to the
 /// box: the iterations where `start < bound` holds reach the points of the box below the bound, all of them.
 class Clips {
@@ -77,7 +71,7 @@ class Clips {
   }
   /// The dimension that begins a constant behind `start`, and that constant; the limit must be one for all iterations.
   std::optional<std::pair<size_t, Expr>> find(const Expr& start, const Expr& limit) {
-    if (uses_inputs(limit, inputs_) || !uses_inputs(start, inputs_)) return std::nullopt;
+    if (arith::uses_inputs(limit, inputs_) || !arith::uses_inputs(start, inputs_)) return std::nullopt;
     for (size_t d = 0; d < region_.size(); ++d) {
       if (!is_const_int(region_[d]->extent, 1)) continue;
       Expr behind = analyzer_.simplify(region_[d]->min - start);
@@ -98,16 +92,16 @@ Expr without_idle_inputs(const Expr& predicate, const arith::IterDomains& inputs
   if (const And* both = predicate.as<And>()) {
     return logical_and(without_idle_inputs(both->a, inputs, analyzer), without_idle_inputs(both->b, inputs, analyzer));
   }
-  if (!uses_inputs(predicate, inputs)) return predicate;
+  if (!arith::uses_inputs(predicate, inputs)) return predicate;
   Expr simple = analyzer.simplify(predicate);
-  return uses_inputs(simple, inputs) ? predicate : simple;
+  return arith::uses_inputs(simple, inputs) ? predicate : simple;
 }
 
 /// No iteration of one input leaves another one without any, as that over i of `for j in range(max(1 - i, 0))` does.
 bool all_run(const arith::IterDomains& inputs, arith::Analyzer& analyzer) {
   arith::Domains domains;
   for (const auto& [v, range] : inputs) {
-    if (!const_int(range->extent) && uses_inputs(range->extent, inputs)) {
+    if (!const_int(range->extent) && arith::uses_inputs(range->extent, inputs)) {
       const arith::IntSet extents = arith::eval_set(range->extent, domains, analyzer);
       if (!extents.min.defined() || !analyzer.can_prove_greater_equal(extents.min, 1)) return false;
     }
@@ -150,7 +144,7 @@ Expr outer_condition(const Expr& predicate, const arith::IterDomains& inputs) {
   if (const And* both = predicate.as<And>()) {
     return logical_and(outer_condition(both->a, inputs), outer_condition(both->b, inputs));
   }
-  return uses_inputs(predicate, inputs) ? Expr(bool_imm(true)) : predicate;
+  return arith::uses_inputs(predicate, inputs) ? Expr(bool_imm(true)) : predicate;
 }
 
 std::optional<arith::Box> surely_reached(const arith::Region& region, const arith::IterDomains& inputs,
@@ -192,7 +186,8 @@ std::optional<arith::Box> surely_reached(const arith::Region& region, const arit
   // A bound that one loop sets to another is no box of all of them together.
   for (size_t d = 0; box && d < box->size(); ++d) {
     const arith::IntSet& set = (*box)[d];
-    if (set.is_bounded() && (uses_inputs(set.min, inputs) || uses_inputs(set.max, inputs))) return std::nullopt;
+    if (set.is_bounded() && (arith::uses_inputs(set.min, inputs) || arith::uses_inputs(set.max, inputs)))
+      return std::nullopt;
   }
   return box;
 }

@@ -8,13 +8,15 @@
 
 namespace tilewright::arith {
 
+bool uses_inputs(const Expr& e, const IterDomains& inputs) {
+  return uses_any_var(e, [&](const Ref<Var>& v) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == v; });
+  });
+}
+
 Expr mirrored(const Expr& index, const IterDomains& inputs) {
   const Sub* difference = index.as<Sub>();
-  auto moves = [&](const Expr& e) {
-    return uses_any_var(e, [&](const Ref<Var>& v) {
-      return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == v; });
-    });
-  };
+  auto moves = [&](const Expr& e) { return uses_inputs(e, inputs); };
   return difference && !moves(difference->a) && moves(difference->b) ? difference->b : Expr();
 }
 

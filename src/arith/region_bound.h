@@ -7,6 +7,9 @@
 
 namespace tilewright::arith {
 
+/// Whether an expression mentions one of the inputs.
+bool uses_inputs(const Expr& e, const IterDomains& inputs);
+
 /// e of an index c - e where only e moves with the inputs: what an iteration map, whose iterators grow, can understand.
 /// Null for any other index.
 Expr mirrored(const Expr& index, const IterDomains& inputs);

@@ -102,29 +102,25 @@ void bind_expr(nb::module_& m) {
   };
   static constexpr const char* kBinary[] = {"add", "sub", "mul", "floordiv", "mod", "truediv", "pow"};
   static constexpr const char* kCompare[] = {"eq", "ne", "lt", "le", "gt", "ge"};
-  for (const char* name : kBinary) {
-    nb::object function = op.attr(name);
-    std::string plainly = std::string("__") + name + "__", reflected = std::string("__r") + name + "__";
-    cls.def(
-        plainly.c_str(),
-        [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
-          return function(nb::int_(read(self)), plain(other));
-        },
-        nb::is_operator(), "other"_a.none());
-    cls.def(
-        reflected.c_str(),
-        [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
-          return function(plain(other), nb::int_(read(self)));
-        },
-        nb::is_operator(), "other"_a.none());
-  }
-  for (const char* name : kCompare) {
+  auto define = [&](const char* name) {
     nb::object function = op.attr(name);
     cls.def((std::string("__") + name + "__").c_str(),
             [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
               return function(nb::int_(read(self)), plain(other));
             },
             nb::is_operator(), "other"_a.none());
+    return function;
+  };
+  for (const char* name : kCompare) define(name);
+  for (const char* name : kBinary) {
+    nb::object function = define(name);
+    const std::string reflected = std::string("__r") + name + "__";
+    cls.def(
+        reflected.c_str(),
+        [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
+          return function(plain(other), nb::int_(read(self)));
+        },
+        nb::is_operator(), "other"_a.none());
   }
 }
 

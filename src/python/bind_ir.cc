@@ -183,15 +183,25 @@ void bind_expr_operators(nb::class_<ExprNode, NodeBase>& cls) {
 
 // ---- traversal for Python: one call per node, for a user's own passes
 
+std::vector<NodeRef> children_of(const NodeRef& node) {
+  std::vector<NodeRef> children;
+  for_each_child(node, [&](const NodeRef& child, Role) { children.push_back(child); });
+  return children;
+}
+
+/// The first child comes off the stack first.
+void push_children(const NodeRef& node, std::vector<NodeRef>& stack) {
+  std::vector<NodeRef> children = children_of(node);
+  stack.insert(stack.end(), std::make_move_iterator(children.rbegin()), std::make_move_iterator(children.rend()));
+}
+
 void visit_python(const NodeRef& root, nb::callable fn) {
   std::vector<NodeRef> stack{root};
   while (!stack.empty()) {
     NodeRef node = std::move(stack.back());
     stack.pop_back();
     fn(node);
-    std::vector<NodeRef> children;
-    for_each_child(node, [&](const NodeRef& child, Role) { children.push_back(child); });
-    stack.insert(stack.end(), std::make_move_iterator(children.rbegin()), std::make_move_iterator(children.rend()));
+    push_children(node, stack);
   }
 }
 
@@ -207,8 +217,7 @@ void post_order_visit_python(const NodeRef& root, nb::callable fn) {
       continue;
     }
     if (!seen.insert(node).second) continue;
-    std::vector<NodeRef> children;
-    for_each_child(node, [&](const NodeRef& child, Role) { children.push_back(child); });
+    std::vector<NodeRef> children = children_of(node);
     stack.emplace_back(std::move(node), true);
     for (auto it = children.rbegin(); it != children.rend(); ++it) stack.emplace_back(std::move(*it), false);
   }
@@ -222,9 +231,7 @@ void pre_order_visit_python(const NodeRef& root, nb::callable fn) {
     NodeRef node = std::move(stack.back());
     stack.pop_back();
     if (!seen.insert(node).second || !nb::cast<bool>(fn(node))) continue;
-    std::vector<NodeRef> children;
-    for_each_child(node, [&](const NodeRef& child, Role) { children.push_back(child); });
-    stack.insert(stack.end(), std::make_move_iterator(children.rbegin()), std::make_move_iterator(children.rend()));
+    push_children(node, stack);
   }
 }
 

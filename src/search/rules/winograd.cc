@@ -145,10 +145,7 @@ Status cuda_nhwc_data_pack(Schedule& schedule, BlockRV data_pack) {
 }
 
 Status cuda_nhwc_inverse(Schedule& schedule, BlockRV inverse) {
-  TW_TRY(products, producer_of_data(schedule, inverse));
-  (void)products;
-  TW_TRY(tiles, tile_and_unroll(schedule, inverse, {2, 3}, {0, 1, 4, 5}));
-  (void)tiles;
+  TW_RETURN_IF_ERROR(cpu_nhwc_inverse(schedule, inverse));
   TW_TRY(loops, schedule.apply(GetLoops{inverse}));
   return fuse_and_bind(schedule, {loops.begin(), loops.begin() + 4});
 }
