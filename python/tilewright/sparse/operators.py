@@ -53,10 +53,8 @@ def spmm(a: Matrix, b: Dense, out: Dense | None = None) -> Any:
     out = _result(b, (a.shape[0], columns), out)
     if not columns:
         return out
-    size = a.shape[1] * columns * a.values.itemsize
-    is_large = size > _l2_bytes()
     s = csr.structure
-    _kernel("spmm", columns, a.dtype, s.index_dtype, is_large)(s.indptr, s.indices, csr.values, b, out)
+    _kernel("spmm", columns, a.dtype, s.index_dtype, _is_large(a, columns))(s.indptr, s.indices, csr.values, b, out)
     return out
 
 
@@ -154,7 +152,7 @@ def sddmm(a: Matrix, x: Dense, y: Dense) -> Matrix:
     values = aligned_zeros((len(s.indices),), a.dtype)
     if not columns:
         return Matrix(s, values)
-    _kernel("sddmm", columns, a.dtype, s.index_dtype, False)(s.indptr, s.indices, x, y, values)
+    _kernel("sddmm", columns, a.dtype, s.index_dtype, _is_large(a, columns))(s.indptr, s.indices, x, y, values)
     return Matrix(s, values)
 
 
@@ -182,6 +180,11 @@ def _result(like: Any, shape: tuple[int, ...], out: Any) -> Any:
     if torch is not None and isinstance(like, torch.Tensor):
         return torch.empty(shape, dtype=like.dtype)
     return aligned_zeros(shape, np.dtype(str(like.dtype)))
+
+
+def _is_large(a: Matrix, columns: int) -> bool:
+    """Whether the dense operand whose rows are selected by indices exceeds L2."""
+    return a.shape[1] * columns * a.values.itemsize > _l2_bytes()
 
 
 @functools.cache

@@ -93,7 +93,8 @@ def spmv_sell(rows: int = 16, dtype: str = "float32", index_dtype: str = "int32"
         T.assume_buffer_domain(P, [0, total + 1], order="nondecreasing")
         T.assume_buffer_domain(J, [0, n])
         T.assume_buffer_domain(R, [0, m])
-        for s in range(slices):
+        # No analysis knows that rows in `order` are different ones.
+        for s in T.parallel(slices, annotations={"balanced_by": [P.data, slices + 1]}):
             with T.block("slice"):
                 vs = T.axis.spatial(slices, s)
                 sums = T.alloc_buffer((rows,), dtype, scope="local")
