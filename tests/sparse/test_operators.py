@@ -72,6 +72,24 @@ def test_against_dense(kind: str, dtype: str, index: str) -> None:
                 np.testing.assert_array_equal(sampled.to_scipy().toarray(), (left @ right.T) * stored.toarray())
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_nonzeros_that_occur_twice_add_up(kind: str) -> None:
+    rows, columns = np.array([3, 0, 3, 3, 1]), np.array([2, 1, 2, 0, 1])
+    matrix = scipy.sparse.coo_array((np.arange(1, 6, dtype="float32"), (rows, columns)), shape=(4, 3))
+    offsets, order = np.searchsorted(np.sort(rows), range(5)), np.argsort(rows, kind="stable")
+    if kind == "csr":
+        matrix = scipy.sparse.csr_array((matrix.data[order], columns[order], offsets), shape=(4, 3))
+    if kind == "csc":
+        offsets, order = np.searchsorted(np.sort(columns), range(4)), np.argsort(columns, kind="stable")
+        matrix = scipy.sparse.csc_array((matrix.data[order], rows[order], offsets), shape=(4, 3))
+    a, x = tw.sparse.from_scipy(matrix), np.array([1, 10, 100], "float32")
+    assert a.nnz == 5
+    want = [20, 50, 0, 404]
+    np.testing.assert_array_equal(tw.sparse.spmv(a, x), want)
+    tw.sparse.prepare_spmv(a)
+    np.testing.assert_array_equal(tw.sparse.spmv(a, x), want)
+
+
 def test_operands_of_zero_columns() -> None:
     a = tw.sparse.from_scipy(in_kind(dense_of((30, 24), "random"), "csr", "float32", "int32"))
     assert tw.sparse.spmm(a, np.zeros((24, 0), "float32")).shape == (30, 0)

@@ -1,0 +1,73 @@
+"""What it costs to convert a matrix in CSR to other formats (tw.sparse.convert_structure and convert_values).
+
+    python benchmarks/conversions.py                           all structures, on one thread
+    python benchmarks/conversions.py mdual rmat16 --threads 2
+
+Each line: for each format the time of structure and values, in products of the matrix in CSR with a vector (SpMVs), and
+which share of the memory bandwidth that is if columns and values are read and written once. Kernels exist before.
+The last line is the geometric mean over the structures.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from scipy.sparse import csr_array
+from sparse_products import geometric_mean, run
+
+import tilewright as tw
+from tilewright import timing
+from tilewright.sparse import convert_structure, formats
+from tilewright.support import machine
+
+FORMATS = {
+    "ELL": lambda m, n, longest: formats.ell(m, n, longest),
+    "padded CSR": lambda m, n, longest: formats.padded_csr(m, n, 4),
+    "SELL": lambda m, n, longest: formats.sell(m, n, 16),
+    "hyb": lambda m, n, longest: formats.hyb(m, n, 1, 3),
+    "CSC": lambda m, n, longest: formats.csc(m, n),
+    "BSR": lambda m, n, longest: formats.bsr(m, n, 4),
+}
+#: of a format that stores this many times the nonzeros nothing can be expected
+MOST_PADDING = 20
+
+
+def seconds(matrix: csr_array, rules: list[tw.sparse.FormatRewriteRule]) -> tuple[float, int]:
+    """The time of a conversion, the least of a few, and how many elements are stored."""
+    coordinates = matrix.tocoo().coords
+    times = []
+    for _ in range(4):
+        start = time.perf_counter()
+        converted = convert_structure(rules, matrix.shape, coordinates, matrix.indptr)
+        converted.convert_values(matrix.data)
+        times.append(time.perf_counter() - start)
+    return min(times), sum(len(part.source) for part in converted.parts)
+
+
+def table(made: list[tuple[str, csr_array]], _: int, dtype: str, threads: int) -> None:
+    print(f"{dtype}, threads: {threads}; SpMVs, and the share of the memory bandwidth")
+    bandwidth = machine.roofs(threads).levels[-1].bandwidth
+    kernel = tw.compile(tw.sparse.programs.spmv(dtype))
+    costs: dict[str, list[float]] = {}
+    for name, double in made:
+        matrix = csr_array((double.data.astype(dtype), double.indices, double.indptr), double.shape)
+        x, y = (np.ones(extent, dtype) for extent in reversed(matrix.shape))
+        args = (matrix.indptr, matrix.indices, matrix.data, x, y)
+        calls, work = timing.KernelCalls(kernel, args), timing.Work(2.0 * matrix.nnz, 0, dtype)
+        product = timing.compare({"": calls}, work, threads=threads, rounds=5)[""].median
+        longest, shown = int(np.diff(matrix.indptr).max()), []
+        for other, rules_of in FORMATS.items():
+            if other == "ELL" and longest * matrix.shape[0] > MOST_PADDING * matrix.nnz:
+                continue
+            taken, stored = seconds(matrix, rules_of(*matrix.shape, longest))
+            share = (matrix.nnz + stored) * (4 + matrix.data.itemsize) / bandwidth / taken
+            costs.setdefault(other, []).append(taken / product)
+            shown.append(f"{other} {taken / product:5.1f} ({share:4.0%})")
+        print(f"{name:10} {'   '.join(shown)}", flush=True)
+    means = "   ".join(f"{other} {geometric_mean(each):5.1f}" for other, each in costs.items())
+    print(f"{'geometric mean':14} {means}\n", flush=True)
+
+
+if __name__ == "__main__":
+    run(__doc__, (1,), table)
