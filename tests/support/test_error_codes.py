@@ -118,7 +118,7 @@ def test_refusals_have_codes(code: str, tmp_path: Path) -> None:
 
 
 def test_arrays_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **_options: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(arguments, "random_array", full)
