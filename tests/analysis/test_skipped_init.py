@@ -395,17 +395,22 @@ def main(A: T.Buffer((300, 400), "int32"), C: T.Buffer((300,), "int32")):
     assert error.value.code == CODE
 
 
+def open_sums(row: str, condition: str) -> ir.PrimFunc:
+    where = f"            T.where({condition})\n" if condition else ""
+    return from_source(f"""
 @T.prim_func
-def open_sums(a: T.handle, c: T.handle):
+def main(a: T.handle, c: T.handle):
     n, m = T.int32(), T.int32()
     A = T.match_buffer(a, (n, m), "int32")
     C = T.match_buffer(c, (n,), "int32")
     for i, k in T.grid(n, m):
         with T.block("C"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
+            vi = T.axis.spatial(n, {row})
+            vk = T.axis.reduce(m, k)
+{where}            with T.init():
                 C[vi] = 0
             C[vi] = C[vi] + A[vi, vk]
+""")
 
 
 @pytest.mark.parametrize(
@@ -417,14 +422,43 @@ def open_sums(a: T.handle, c: T.handle):
     ],
     ids=["fuse and split", "three loops", "tiles of columns"],
 )
-def test_fused_loops_of_open_sizes_that_are_split(tile: object) -> None:
-    sch = tw.Schedule(open_sums)
+@pytest.mark.parametrize("row", ["i", "n - 1 - i"])
+@pytest.mark.parametrize("condition", ["", "k <= i", "k % 2 <= i % 2 and i < 5"])
+def test_fused_loops_of_open_sizes_that_are_split(tile: Callable[..., object], row: str, condition: str) -> None:
+    sch = tw.Schedule(open_sums(row, condition))
     tile(sch, *sch.get_loops("C"))
     kernel = tw.compile(sch)
-    for shape in ((7, 131), (1, 1), (64, 3), (3, 64)):
-        given, out = np.arange(shape[0] * shape[1], dtype="int32").reshape(shape), np.full(shape[0], 100, "int32")
+    for n, m in ((7, 131), (1, 1), (64, 3), (3, 64)):
+        given, out = np.arange(n * m, dtype="int32").reshape(n, m), np.full(n, 100, "int32")
         kernel(given, out)
-        np.testing.assert_array_equal(out, given.sum(axis=1))
+        expected = np.full(n, 100)
+        for i in range(n):
+            steps = [k for k in range(m) if not condition or eval(condition, {"i": i, "k": k})]
+            at = eval(row, {"i": i, "n": n})
+            expected[at] = given[at, steps].sum() if steps else 100
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_a_sum_of_loops_in_the_wrong_order_does_not_grow() -> None:
+    """Row 1 of 100 columns begins at f0 = 1, f1 = 36, after f0 = 2, f1 = 0."""
+    function = from_source("""
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, (n, m), "int32")
+    C = T.match_buffer(c, (n,), "int32")
+    for f1, f0 in T.grid(64, (n * m + 63) // 64):
+        with T.block("C"):
+            vi = T.axis.spatial(n, (f0 * 64 + f1) // m)
+            vk = T.axis.reduce(m, (f0 * 64 + f1) % m)
+            T.where(f0 * 64 + f1 < n * m)
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vk]
+""")
+    with pytest.raises(tw.Error) as error:
+        tw.compile(function)
+    assert error.value.code == CODE
 
 
 @pytest.mark.parametrize(

@@ -523,3 +523,26 @@ def test_threads_inside_of_a_block_run_among_others_where_it_goes():
                     B[vi, vk] = C[vi + vk]
 
     check_refused(apart, lambda sch: sch.compute_at("outer", sch.get_loops("B")[0]), "compute_at/P9")
+
+
+def test_a_masked_sum_in_loops_without_iterations():
+    program = from_source("""
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    m = T.int32()
+    P = T.match_buffer(a, (0, m), "int32")
+    C = T.match_buffer(c, (0, m), "int32")
+    t = T.alloc_buffer((0, m), "int32")
+    for i, j, k in T.grid(0, m, m):
+        with T.block("S"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            T.where(k <= i + j)
+            with T.init():
+                t[vi, vj] = 5
+            t[vi, vj] = t[vi, vj] + P[vi, vk]
+    for i, j in T.grid(0, m):
+        with T.block("R"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = t[vi, vj] + 1
+""")
+    check_refused(program, lambda sch: sch.compute_at("S", sch.get_loops("R")[0]), "compute_at/P8")
