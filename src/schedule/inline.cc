@@ -7,7 +7,9 @@
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
 #include "arith/analyzer.h"
+#include "arith/fingerprint.h"
 #include "ir/build.h"
+#include "ir/op.h"
 #include "ir/traverse.h"
 
 namespace tilewright::schedule {
@@ -145,6 +147,76 @@ std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block)
     }
   }
   return std::nullopt;
+}
+
+namespace {
+
+/// Whether int32 or int64 arithmetic of data may leave its type.
+bool may_wrap(const Expr& value, arith::Analyzer& analyzer) {
+  bool wraps = false;
+  auto look = [&](const auto& node, Visitor& walk) {
+    walk.descend(node);
+    if (wraps || !arith::is_index(node.dtype()) || effect_of(node) == Effect::kPure) return;
+    const Expr e = node;
+    const BinaryOperands operands = binary_operands(e);
+    const arith::ConstIntBound a = analyzer.const_int_bound(*operands.a), b = analyzer.const_int_bound(*operands.b);
+    const arith::ConstIntBound type = arith::ConstIntBound::of_type(node.dtype());
+    for (__int128 x : {a.min_value, a.max_value}) {
+      for (__int128 y : {b.min_value, b.max_value}) {
+        const __int128 end = e.is<Add>() ? x + y : e.is<Sub>() ? x - y : x * y;
+        wraps |= end < type.min_value || end > type.max_value;
+      }
+    }
+  };
+  visit(
+      value, [&](const Ref<Add>& node, Visitor& walk) { look(node, walk); },
+      [&](const Ref<Sub>& node, Visitor& walk) { look(node, walk); },
+      [&](const Ref<Mul>& node, Visitor& walk) { look(node, walk); });
+  return wraps;
+}
+
+/// Whether the block loads the buffer to know where it reads, writes or how far its loops go.
+bool is_index_of(const BlockRealize& consumer, const Ref<Buffer>& buffer) {
+  bool found = false;
+  auto look = [&](const Expr& e) {
+    visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      found |= load->buffer == buffer;
+      walk.descend(load);
+    });
+  };
+  for (const Expr& value : consumer.iter_values) look(value);
+  visit(
+      consumer.block,
+      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        for (const Expr& index : load->indices) look(index);
+        walk.descend(load);
+      },
+      [&](const Ref<BufferStore>& store, Visitor& walk) {
+        for (const Expr& index : store->indices) look(index);
+        walk.descend(store);
+      },
+      [&](const Ref<For>& loop, Visitor& walk) {
+        look(loop->min);
+        look(loop->extent);
+        walk.descend(loop);
+      });
+  return found;
+}
+
+}  // namespace
+
+Status check_wraps_nowhere(const Place& producer, const Assignment& made, int consumer, const char* code) {
+  const Tree& tree = *producer.tree;
+  if (!arith::is_index(made.buffer->dtype) || !is_index_of(*tree.realize_at(consumer), made.buffer)) return Ok{};
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, producer.at);
+  if (!may_wrap(made.store->value, analyzer)) return Ok{};
+  return refuse(code,
+                describe_block(tree.block_at(consumer)) + " takes '" + made.buffer->name + "' as an index, and what " +
+                    describe(producer) +
+                    " computes of data may leave its type: stored, it wraps, in an index it must not",
+                {producer.node(), tree.stmt(consumer)},
+                "declare what the data are, T.assume_buffer_domain(I, [0, n]), or move the block with compute_at()");
 }
 
 Ref<Block> with_reads_of_indices(Block block) {

@@ -42,6 +42,10 @@ VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::ve
 /// where all blocks that write it, be they opaque, have run for good before.
 std::optional<analysis::Obstacle> why_inputs_change(const Tree& tree, int block);
 
+/// Refuses a value that comes into an index, a bound of a loop or a binding of the consumer and might leave its type
+/// there: where `made` stores it, data wrap; there, they must not (docs/meaning.md).
+Status check_wraps_nowhere(const Place& producer, const Assignment& made, int consumer, const char* code);
+
 /// The copying block, where data selects what is copied: that data is read too.
 Ref<Block> with_reads_of_indices(Block block);
 /// The block with its declared reads as its body has them now; those behind pointers stay as declared. `part`: of a

@@ -739,3 +739,55 @@ def test_into_loops_in_a_block_that_would_write_something_else():
     check_refused(larger, through_a_copy(2, 2), "reverse_compute_inline/P6")
     # Of the last iteration nothing is left.
     check_refused(cut_off, through_a_copy(8, 2), "reverse_compute_inline/P6")
+
+
+def gather(value, index, domain=""):
+    return from_source(f"""
+@T.prim_func
+def main(D: T.Buffer((8,), "int32"), X: T.Buffer((64,), "int32"), B: T.Buffer((8,), "int32")):
+    t = T.alloc_buffer((8,), "int32")
+    {domain}
+    for i in range(8):
+        with T.block("t"):
+            vi = T.axis.spatial(8, i)
+            t[vi] = {value}
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = {index}
+""")
+
+
+@pytest.mark.parametrize("code", ["compute_inline/P7", "reverse_compute_inline/P7"])
+@pytest.mark.parametrize(
+    ("value", "index", "domain", "accepted"),
+    [
+        ("D[vi] * 65536 + 5", "X[T.max(T.min(t[vi], 63), 0)]", "", False),
+        ("D[vi] + 1", "X[t[vi]]", "", False),
+        ("D[vi] + 1", "X[t[vi]]", "T.assume_buffer_domain(D, [0, 63])", True),
+        ("D[vi] % 8 * 4 + vi", "X[t[vi]]", "", True),
+        ("D[vi]", "X[t[vi] % 64]", "", True),
+        ("D[vi] * 65536 + 5", "X[vi] + t[vi]", "", True),
+    ],
+)
+def test_data_that_wrap_become_no_index(code, value, index, domain, accepted):
+    """A stored value wraps: 65536 * 65536 + 5 is 5. As an index it would be computed in 64 bits."""
+    sch = tw.Schedule(gather(value, index, domain))
+    step = code.partition("/")[0]
+    block = "t" if step == "compute_inline" else "B"
+    if not accepted:
+        with pytest.raises(tw.ScheduleError, match="as an index") as error:
+            getattr(sch, step)(block)
+        assert error.value.code == code and "assume_buffer_domain" in error.value.hint
+    else:
+        getattr(sch, step)(block)
+    d, x, b = np.array([0, 17, 1, 62, 3, 7, 5, 2], "int32"), np.arange(64, dtype="int32") * 10, np.zeros(8, "int32")
+    if "65536" in value:
+        d *= 65536
+    tw.compile(sch)(d, x, b)
+    expected = []
+    for vi, number in enumerate(d.tolist()):
+        t = (eval(value.replace("D[vi]", "number"), {"number": number, "vi": vi}) + 2**31) % 2**32 - 2**31
+        names = {"t": dict.fromkeys(range(8), t), "vi": vi, "X": x.tolist(), "max": max, "min": min}
+        expected.append((eval(index.replace("T.", ""), names) + 2**31) % 2**32 - 2**31)
+    assert b.tolist() == expected

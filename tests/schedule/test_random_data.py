@@ -86,7 +86,10 @@ def run(program: Any, target: str, schedule: str, seed: int) -> list[np.ndarray]
 def examine(seed: int, accepted: Counter[str]) -> None:
     rng = random.Random(seed)
     first = rng.choice("GB")
-    text = HEAD + block(rng, "S", first, "") + block(rng, "T", "C", f" + {first}[v]")
+    # As an index it would not wrap: what takes its place there has to be refused.
+    as_index = random.Random(f"index {seed}").random() < 0.3
+    more = f" + T.Cast('int32', A[T.max(T.min({first}[v], 15), 0)])" if as_index else f" + {first}[v]"
+    text = HEAD + block(rng, "S", first, "") + block(rng, "T", "C", more)
     program = from_source(text)
     expected = run(program, "interpreter", "as written", seed)
     schedules = [(program, "native", way, "") for way in ("as written", "by rules")]

@@ -17,6 +17,7 @@
 //           P4 its consumers read the buffer by loads only; without any it is dropped, unless nothing else is left
 //           P5 what it reads is complete where it stands and where its consumers stand, or has been left alone by then
 //           P6 the consumers read only what it has written
+//           P7 where a consumer takes it as an index, what it computes of data stays in its type
 //           P9 parallel loops around them stay independent
 #include "schedule/primitives/compute_inline.h"
 
@@ -169,6 +170,7 @@ Status check_producer(const Place& block, const analysis::Scope& scope, int self
     if (auto obstacle = analysis::why_not_covered(tree, block.at, consumer, assignment.buffer)) {
       return refuse("compute_inline/P6", *obstacle, "inline what is written once, before any of its readers");
     }
+    TW_RETURN_IF_ERROR(check_wraps_nowhere(block, assignment, consumer, "compute_inline/P7"));
   }
   return Ok{};
 }

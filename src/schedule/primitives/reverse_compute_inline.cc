@@ -20,6 +20,7 @@
 //           P5 all that it reads is complete where its producer stands, or has been left alone by then
 //           P6 the same is written as before, and the buffer does not say where or whether the block runs; where the
 //              producer computes more than is read, under a condition
+//           P7 where it takes what its producer computes of data as an index, that stays in its type
 //           P9 parallel loops around the producer stay independent
 #include <algorithm>
 
@@ -70,6 +71,7 @@ Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int sel
                   "'" + buffer->name + "' is used by other blocks too, or outside of the scope",
                   {producer.node(), block.node()}, "give other readers a copy of their own (cache_read) before");
   }
+  TW_RETURN_IF_ERROR(check_wraps_nowhere(producer, *inner, block.at, "reverse_compute_inline/P7"));
   return Pair{producer, *inner, outer};
 }
 
