@@ -153,6 +153,7 @@ class Compiler {
   }
   void block(const BlockRealize& realize, const NodeRef& node);
   /// What a block declares of a buffer holds (compile_domain.cc).
+  void declare_domain(const BufferDomain& domain, const NodeRef& node);
   void check_domain(const BufferDomain& domain, const NodeRef& node);
   void check_order(const BufferDomain& domain, const NodeRef& node);
   /// A loop over the positions from `begin` to before `end`.
@@ -193,8 +194,9 @@ class Compiler {
   void sparse_store(const BufferStore& store, int value, const NodeRef& node);
   /// A variable for the value, for expressions that the compiler makes.
   Expr named(int slot, DataType type);
-  std::vector<NodeRef> kept_;        // variables that slots are known by
-  std::vector<Position> positions_;  // of the variables of sparse iterations around
+  std::vector<NodeRef> kept_;           // variables that slots are known by
+  std::vector<BufferDomain> declared_;  // by blocks around
+  std::vector<Position> positions_;     // of the variables of sparse iterations around
 
   const Module& module_;
   Program& program_;

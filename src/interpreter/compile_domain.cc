@@ -1,9 +1,22 @@
 // Checks of what blocks declare of buffers, where they begin.
+#include <algorithm>
+
 #include "analysis/brief.h"
 #include "interpreter/compile.h"
 #include "ir/build.h"
+#include "ir/structural.h"
 
 namespace tilewright::interpreter {
+
+/// What a block around declares was checked there, and no block may write the buffer below.
+void Compiler::declare_domain(const BufferDomain& domain, const NodeRef& node) {
+  const bool is_checked = std::any_of(declared_.begin(), declared_.end(), [&](const BufferDomain& known) {
+    return known.buffer == domain.buffer && known.order == domain.order && known.segments == domain.segments &&
+           structural_equal(known.min, domain.min) && structural_equal(known.end, domain.end);
+  });
+  if (!is_checked) check_domain(domain, node);
+  declared_.push_back(domain);
+}
 
 /// Loads are compiled as those of a program: of indices that are variables, which the slots of counters stand for.
 void Compiler::check_domain(const BufferDomain& domain, const NodeRef& node) {

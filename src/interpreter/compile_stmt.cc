@@ -337,11 +337,13 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
     views_[buffer.get()] = declare(buffer, pointer, buffer);
   }
   for (const Ref<MatchBufferRegion>& match : block.match_buffers) match_buffer(*match, match);
-  for (const BufferDomain& domain : buffer_domains(block)) check_domain(domain, node);
+  const size_t declared_around = declared_.size();
+  for (const BufferDomain& domain : buffer_domains(block)) declare_domain(domain, node);
   under({realize.predicate}, [&] {
     if (block.init.defined()) init(block);
     stmt(block.body);
   });
+  declared_.resize(declared_around);
   for (auto& [pointer, site] : allocated) release(pointer, site);
   if (guarded) (*code_)[skip].a = here();
   // What the block defines ends with it.

@@ -49,14 +49,23 @@ Stmt in_blocks(const Stmt& stmt, const std::string& name, int& count) {
       [&](const Ref<BlockRealize>& inner, Rewriter&) -> Stmt { return inner; });
 }
 
-/// Reads and writes of all blocks, innermost first.
-Stmt with_regions(const Stmt& stmt) {
+/// Reads and writes of all blocks, innermost first. A block whose writes begin where an offset says declares what is
+/// known of the offsets, so that its instances are seen to write different elements.
+Stmt with_regions(const Stmt& stmt, const std::vector<BufferDomain>& known) {
   return rewrite(stmt, [&](const Ref<Block>& block, Rewriter& walk) -> Stmt {
     Ref<Block> inner = walk.descend(block);
     analysis::BlockAccess access = analysis::block_access_region(inner);
     Block complete = *inner;
     complete.reads = std::move(access.reads);
     complete.writes = std::move(access.writes);
+    for (const BufferDomain& domain : known) {
+      bool begins_there = false;
+      for (const Ref<BufferRegion>& write : complete.writes) {
+        visit(write, [&](const Ref<BufferLoad>& load) { begins_there |= load->buffer == domain.buffer; });
+      }
+      const bool ascends = domain.order != ValueOrder::kNone && !domain.segments.defined();
+      if (begins_there && ascends && contains_block(complete.body)) declare(complete.annotations, domain);
+    }
     return make<Block>(std::move(complete), block.span());
   });
 }
@@ -365,14 +374,15 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
     if (!buffer->axes.empty()) buffer = array_of(buffer);
   }
   root.alloc_buffers.insert(root.alloc_buffers.end(), allocated_.begin(), allocated_.end());
-  root.body = with_regions(seq(std::move(all)));
-  auto declare_values = [&](const BufferDomain& domain) {
-    const std::vector<BufferDomain> known = buffer_domains(root);
-    const bool is_known = std::any_of(known.begin(), known.end(),
-                                      [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
-    if (!is_known && !written.contains(domain.buffer->data.get())) declare(root.annotations, domain);
-  };
-  for (const BufferDomain& domain : structure_domains(*func)) declare_values(domain);
+  std::vector<BufferDomain> known = structure_domains(*func);
+  std::erase_if(known, [&](const BufferDomain& d) { return written.contains(d.buffer->data.get()); });
+  root.body = with_regions(seq(std::move(all)), known);
+  for (const BufferDomain& domain : known) {
+    const std::vector<BufferDomain> said = buffer_domains(root);
+    const bool is_said =
+        std::any_of(said.begin(), said.end(), [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
+    if (!is_said) declare(root.annotations, domain);
+  }
   PrimFunc lowered = *func;
   lowered.axes.clear();
   for (auto& [param, buffer] : lowered.buffer_map) {

@@ -395,3 +395,57 @@ def test_regions_do_not_speak_of_what_the_block_allocates() -> None:
 
     block = (sch := tw.Schedule(first)).get(sch.get_block("first"))
     assert [(r.buffer.name, str(r.region[0].min), str(r.region[0].extent)) for r in block.reads] == [("x", "0", "8")]
+
+
+SEGMENTS = """
+def f(P: T.Buffer((5,), "int32"), a: T.handle):
+    z = T.int32(is_size_var=True)
+    A = T.match_buffer(a, (z,), "int32")
+    for i in range(4):
+        with T.block("rows"):
+            vi = T.axis.spatial(4, i)
+            T.assume_buffer_domain(P, [0, z + 1], order="nondecreasing")
+            for j in range(P[vi + 1] - P[vi]):
+                with T.block("row"):
+                    vj = T.axis.spatial(P[vi + 1] - P[vi], j)
+                    A[P[vi] + vj] = A[P[vi] + vj] + vi
+"""
+
+
+def test_segments_between_ascending_offsets_are_apart() -> None:
+    sch = tw.Schedule(program(SEGMENTS))
+    sch.parallel(sch.get_loops("rows")[0])
+    arrays = np.array([0, 2, 2, 5, 6], "int32"), np.zeros(6, "int32")
+    tw.compile(sch.mod, target="interpreter")(*arrays)
+    assert arrays[1].tolist() == [0, 0, 2, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (', order="nondecreasing"', ""),
+        ("range(P[vi + 1] - P[vi])", "range(P[vi + 1] - P[vi] + 1)"),
+        ("A[P[vi] + vj]", "A[P[vi] - vj]"),
+        ("A[P[vi] + vj]", "A[P[3 - vi] + vj]"),
+    ],
+)
+def test_other_segments_may_overlap(change: tuple[str, str]) -> None:
+    text = SEGMENTS.replace(*change).replace("T.axis.spatial(P[vi + 1] - P[vi], j)", "T.axis.spatial(z + 1, j)")
+    assert text != SEGMENTS
+    sch = tw.Schedule(program(text))
+    with pytest.raises(tw.ScheduleError, match="may write the same elements"):
+        sch.parallel(sch.get_loops("rows")[0])
+
+
+def test_a_declaration_that_is_repeated_inside_is_checked_once() -> None:
+    """The interpreter reports the outer one; the inner one holds then, since nothing in between writes the buffer."""
+    text = SEGMENTS.replace(
+        "    for i in", '    T.assume_buffer_domain(P, [0, z + 1], order="nondecreasing")\n    for i in', 1
+    )
+    for offsets, fails in (([0, 2, 1, 5, 6], True), ([0, 2, 2, 5, 6], False)):
+        kernel = tw.compile(program(text), target="interpreter")
+        if not fails:
+            kernel(np.array(offsets, "int32"), np.zeros(6, "int32"))
+            continue
+        with pytest.raises(tw.Error, match="nondecreasing"):
+            kernel(np.array(offsets, "int32"), np.zeros(6, "int32"))

@@ -195,3 +195,12 @@ def test_blocks_of_an_iteration_have_different_names() -> None:
     sch.lower_sparse_iter()
     for name in ("softmax0", "max_init", "max0", "softmax_step0", "sum0", "quotient0", "softmax_step1"):
         sch.get_block(name)
+
+
+@pytest.mark.parametrize("name", ["sddmm of 3 columns by rows", "masked", "softmax"])
+def test_rows_that_write_their_own_elements_run_in_parallel(name: str) -> None:
+    sch = tw.Schedule(function(CASES[name].text))
+    sch.lower_sparse_iter()
+    block = {"masked": "masked0", "softmax": "softmax0"}.get(name, "sddmm0")
+    sch.parallel(sch.get_loops(block)[0])
+    sch.verify()
