@@ -202,23 +202,36 @@ class Find {
     return false;
   }
 
-  /// Stores, perhaps of values that are bound before. Names of parts of these, such as a condition that decides several
-  /// of them, are replaced by what they stand for.
+  /// Lets around stores of their variables, each once; or stores of which none changes what another one computes. Names
+  /// of parts of these values, such as a condition that decides several of them, are replaced by what they stand for.
   bool take_body() {
-    VarMap values;
     Stmt body = block_.body;
-    while (const LetStmt* let = body.as<LetStmt>()) {
+    std::vector<const LetStmt*> lets;
+    for (const LetStmt* let = body.as<LetStmt>(); let != nullptr; let = body.as<LetStmt>()) {
       if (effect_of(let->value) > Effect::kReadState) return say("it binds a value whose computation has effects");
-      values.emplace(let->var, substitute(let->value, values));
+      lets.push_back(let);
       body = let->body;
     }
-    auto stores = stores_of(body);
+    const auto stores = stores_of(body);
     if (!stores) return say("its body is not a store, or stores of values bound before");
-    bound_ = !reads_earlier_stores(*stores);
-    const Stmt whole = substitute(body, values);
-    stores = stores_of(whole);
     update_.indices = stores->front()->indices;
-    return std::all_of(stores->begin(), stores->end(), [&](const BufferStore* s) { return add(*s, s->value); });
+
+    VarMap names;
+    std::vector<const BufferStore*> bound;  // in the order of their lets
+    for (const LetStmt* let : lets) {
+      auto is_it = [&](const BufferStore* store) { return store->value == let->var; };
+      const auto times = std::count_if(stores->begin(), stores->end(), is_it);
+      if (times > 1) return say("it stores a value that it binds more than once");
+      names.emplace(let->var, substitute(let->value, names));
+      if (times == 1) bound.push_back(*std::find_if(stores->begin(), stores->end(), is_it));
+    }
+    if (!bound.empty() && bound.size() != stores->size()) {
+      return say("it stores some values that it binds, and others that it does not bind");
+    }
+    bound_ = !bound.empty() || !reads_earlier_stores(*stores);
+    const auto& ordered = bound.empty() ? *stores : bound;
+    return std::all_of(ordered.begin(), ordered.end(),
+                       [&](const BufferStore* s) { return add(*s, substitute(s->value, names)); });
   }
 
   bool add(const BufferStore& store, const Expr& value) {

@@ -81,6 +81,14 @@ def test_argmax(body, last):
         np.testing.assert_array_equal(v, value)
 
 
+def test_partial_results_stand_in_the_order_in_which_values_are_bound():
+    bound = "x: T.int32 = T.Select(better, J[vi, vk], I[vi])", "y: T.float32 = T.Select(better, A[vi, vk], V[vi])"
+    sch = tw.Schedule(largest("better: T.bool = A[vi, vk] > V[vi]", *bound, "V[vi] = y", "I[vi] = x"))
+    sch.split(sch.get_loops("arg")[1], [2, 4])
+    sch.rfactor(sch.get_loops("arg")[1], 0)
+    assert [b.name for b in sch.mod["main"].body.block.alloc_buffers] == ["I.rf", "V.rf"]
+
+
 def test_a_named_operand_of_a_sum():
     @T.prim_func
     def squares(A: T.Buffer((4, 8)), B: T.Buffer((4,))):
@@ -108,6 +116,13 @@ def test_a_named_operand_of_a_sum():
         ],
         # I adds up what V was before each step: no group of steps knows it.
         ["old: T.float32 = V[vi]", "V[vi] = old + A[vi, vk]", 'I[vi] = I[vi] + T.Cast("int32", old)'],
+        # A value that is bound is stored, and beside it one that is not.
+        [
+            "better: T.bool = A[vi, vk] > V[vi]",
+            "x: T.int32 = T.Select(better, J[vi, vk], I[vi])",
+            "I[vi] = x",
+            BETTER[1],
+        ],
     ],
 )
 def test_results_that_depend_on_one_another(body):
