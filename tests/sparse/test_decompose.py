@@ -1,4 +1,4 @@
-"""Sparse programs over formats, interpreted, against dense products: each format alone, and pairs of them."""
+"""Sparse programs over formats, interpreted and compiled, against dense products: each format alone, and pairs."""
 
 import itertools
 from typing import Any
@@ -107,28 +107,32 @@ def operands(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values, b, dense
 
 
-def run_spmm(rules: list[FormatRewriteRule], mask: np.ndarray, values: np.ndarray, b: np.ndarray) -> np.ndarray:
+def run_spmm(
+    rules: list[FormatRewriteRule], mask: np.ndarray, values: np.ndarray, b: np.ndarray, target: str = "interpreter"
+) -> np.ndarray:
     program = decompose_format(spmm, "A", rules)
     converted = convert_structure(rules, mask.shape, tuple(along.astype("int32") for along in np.nonzero(mask)))
     c = np.full((M, K), np.nan, "float32")
     indptr = np.concatenate([[0], np.cumsum(mask.sum(1))]).astype("int32")
     indices = np.nonzero(mask)[1].astype("int32")
     more: list[Any] = program.arguments(converted, converted.convert_values(values))
-    kernel = tw.compile(program.function, target="interpreter")
+    kernel = tw.compile(program.function, target)
     kernel(b, c, indptr, indices, M, N, K, len(values), *more)
     return c
 
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("what", ["random", "empty", "one dense row"])
-def test_product(name: str, what: str) -> None:
+@pytest.mark.parametrize("target", ["interpreter", "native"])
+def test_product(name: str, what: str, target: str) -> None:
     mask = mask_of(what)
     values, b, dense = operands(mask)
-    np.testing.assert_array_equal(run_spmm(FORMATS[name], mask, values, b), dense[:, 1:] @ b[1:])
+    np.testing.assert_array_equal(run_spmm(FORMATS[name], mask, values, b, target), dense[:, 1:] @ b[1:])
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_sampled_product(name: str) -> None:
+@pytest.mark.parametrize("target", ["interpreter", "native"])
+def test_sampled_product(name: str, target: str) -> None:
     """A sparse output is written in the format, and converted back."""
     mask = mask_of("random")
     rules = FORMATS[name]
@@ -140,7 +144,7 @@ def test_sampled_product(name: str) -> None:
     y[0] = np.nan
     stored = [np.zeros(len(part.source), "float32") for part in converted.parts]
     indptr = np.concatenate([[0], np.cumsum(mask.sum(1))]).astype("int32")
-    kernel = tw.compile(program.function, target="interpreter")
+    kernel = tw.compile(program.function, target)
     more = program.arguments(converted, stored)
     kernel(x, y, indptr, coordinates[1], M, N, K, len(coordinates[0]), *more)
     np.testing.assert_array_equal(converted.values_back(stored), (x @ y.T)[mask])
@@ -168,7 +172,8 @@ def test_pairs(pair: tuple[str, str]) -> None:
                 (lambda z, odd=odd: z.column % 2 == odd, *rule.conditions),
             )
             rules.append(half)
-    np.testing.assert_array_equal(run_spmm(rules, mask, values, b), dense[:, 1:] @ b[1:])
+    for target in ("interpreter", "native"):
+        np.testing.assert_array_equal(run_spmm(rules, mask, values, b, target), dense[:, 1:] @ b[1:])
 
 
 def test_random_rules() -> None:
