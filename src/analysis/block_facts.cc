@@ -30,7 +30,6 @@ using Regions = std::vector<Ref<BufferRegion>>;
 class Examine {
  public:
   Examine(const Ref<Block>& block, BlockFacts& facts) : block_(block), facts_(facts) {
-    for (const BufferDomain& domain : buffer_domains(*block)) arith::assume(analyzer_, domain);
     for (const Ref<IterVar>& axis : block->iter_vars) {
       if (!axis->dom.defined()) continue;
       analyzer_.bind(axis->var, axis->dom);
