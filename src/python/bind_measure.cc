@@ -88,6 +88,7 @@ class PyPipeline {
   PyPipeline(const Ref<Module>& written, std::string function, const nb::object& arguments, nb::callable judge,
              int64_t reduction_length, const Target& target, const PipelineOptions& options)
       : function_(std::move(function)), target_(target), judge_(std::move(judge)) {
+    unwrap(check_runs_here(target_));
     arguments_ = unwrap(make_arguments(arguments, reduction_length));
     GilReleased release;
     pipeline_ = unwrap(MeasurePipeline::start(arguments_, options));

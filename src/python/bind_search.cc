@@ -3,6 +3,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include "python/bind_cluster.h"
 #include "python/database_objects.h"
 #include "python/measured_arguments.h"
 #include "python/part.h"
@@ -37,6 +38,8 @@ template <>
 struct Option<MakeArguments, true> : ObjectOption<MakeArguments, make_arguments_by> {};
 template <>
 struct Option<JudgeReference, true> : ObjectOption<JudgeReference, judge_reference_by> {};
+template <>
+struct Option<MakeMeasurer> : ObjectOption<MakeMeasurer, measurer_by> {};
 
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "python/bind_cluster.h"
 #include "python/bind_structures.h"
 #include "python/node_caster.h"
 #include "python/process_exit.h"
@@ -125,6 +126,7 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_schedule(m);
   tilewright::python::bind_search(m);
   tilewright::python::bind_measure(m);
+  tilewright::python::bind_cluster(m);
   tilewright::python::bind_search_components(m);
   tilewright::python::bind_analysis(m);
   tilewright::python::bind_tensor_intrin(m);

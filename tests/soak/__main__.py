@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 
+from soak.cluster import ClusterSoak
 from soak.soak import Soak
 
 
@@ -14,10 +16,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/soak", description="Searches while everything around them fails.")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default: %(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("out/soak"), help="goes on there (default: %(default)s)")
+    parser.add_argument("--cluster", action="store_true", help="on workers that are killed, stopped, without a disk")
     options = parser.parse_args()
-    soak = Soak(options.folder)
+    soak = ClusterSoak(options.folder) if options.cluster else Soak(options.folder)
     first = soak.next_round
-    soak.run(options.seconds)
+    with contextlib.closing(soak):
+        soak.run(options.seconds)
     for name, count in sorted(soak.counts.items()):
         print(f"{count:8}  {name}")
     print(f"rounds {first} to {soak.next_round - 1}; {soak.records} records, {len(soak.findings)} findings")

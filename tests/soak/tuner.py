@@ -1,4 +1,4 @@
-"""One round in a process of its own, which the soak may kill: `python -m soak.tuner DATABASE ROUND`.
+"""One round in a process of its own, which the soak may kill: `python -m soak.tuner DATABASE ROUND [CLUSTER]`.
 
 A line with a number is printed for each trial that is in the database, and "done" at the end.
 """
@@ -102,9 +102,10 @@ def growth(seed: int) -> tuple[float, int]:
     return (sizes[-1] - sizes[3]) / (len(sizes) - 4), files[-1] - files[3]
 
 
-def run(database: str, number: int) -> dict[str, Any]:
-    names = ["faulty", *FAMILIES, "memory"]
+def run(database: str, number: int, cluster: str | None = None) -> dict[str, Any]:
+    names = ["faulty", *FAMILIES, *(["memory"] if cluster is None else [])]
     name, options = names[number % len(names)], {"database": database, "progress": tell, "seed": number}
+    options |= {"cluster": cluster, "batch": 8}
     strategy: Any = "guided"
     if name == "memory":
         grown, files = growth(number)
@@ -128,4 +129,4 @@ def run(database: str, number: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print("done " + json.dumps(run(sys.argv[1], int(sys.argv[2]))), flush=True)
+    print("done " + json.dumps(run(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])), flush=True)

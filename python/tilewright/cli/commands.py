@@ -1,4 +1,4 @@
-"""The command line: tune, show, compile, db, report, info."""
+"""The command line: tune, worker, show, compile, db, report, info."""
 
 from __future__ import annotations
 
@@ -110,6 +110,10 @@ Strategy = Annotated[
         help="Which candidates are measured: guided, draft-and-verify, descent, evolutionary, replay-trace, "
         "replay-func."
     ),
+]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(help="Build and measure on the workers of this Dask scheduler.", metavar="tcp://HOST:PORT"),
 ]
 CostModelName = Annotated[
     str, typer.Option(help="What ranks drafts: none (the estimate), xgb, residual, mlp, analytical, random.")
@@ -230,6 +234,8 @@ def tune(
     ] = None,
     space: Annotated[str | None, typer.Option(help="Only the space of this name.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what was measured before.")] = False,
+    cluster: ClusterAddress = None,
+    batch: Annotated[int | None, typer.Option(help="Candidates to sample at a time.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
@@ -239,7 +245,7 @@ def tune(
     search knows of a program is kept in the database, so the same command goes on where it stopped.
     """
     from tilewright import _core
-    from tilewright.search import TuneResult, report, session
+    from tilewright.search import TuneResult, session
     from tilewright.search.budget import share_of
     from tilewright.search.space import space_for_cpu
     from tilewright.task.task import open_sizes_of
@@ -251,7 +257,7 @@ def tune(
     asked = {
         **{"trials": trials, "seed": seed, "threads": threads, "target": target, "cold": cold, "fresh": fresh},
         **{"strategy": strategy, "cost_model": session.cost_model_called(cost_model, seed)},
-        **{"patience": patience, "target_seconds": target_seconds},
+        **{"patience": patience, "target_seconds": target_seconds, "cluster": cluster, "batch": batch},
     }
     more = command_for(
         file,
@@ -259,7 +265,7 @@ def tune(
         **{"sizes": ",".join(sizes or []), "threads": threads, "out": out},
         **{"database": without_password(database) if database else None, "patience": patience},
         **{"target_seconds": target_seconds, "target": target, "strategy": strategy, "cost_model": cost_model},
-        cold=cold,
+        **{"cold": cold, "cluster": cluster, "batch": batch},
     )
 
     def by_rules(found: Any) -> Space:
@@ -284,12 +290,8 @@ def tune(
         if result.stop_reason == "canceled":
             say_interrupted(result, kept_in)
             raise typer.Exit(INTERRUPTED)
-        summary = report.summarize(result, each.space, each.program, records)
         written = [kept_in, *(str(path) for path in result.kernel.export(out, name=each.name) if path)]
-        if as_json:
-            print(json.dumps(summary.as_json() | {"written": written}))
-        elif not quiet:
-            show_summary(each, summary, written, more=more)
+        tell_result(each, result, records, written, None if quiet else more, as_json=as_json)
 
     try:
         started = time.monotonic()  # what the user's file imports is not the search's
@@ -301,6 +303,54 @@ def tune(
         raise typer.Exit(INTERRUPTED) from None
     if failed.count:
         raise typer.Exit(1)
+
+
+def tell_result(
+    each: NamedSpace, result: TuneResult, records: str, written: list[str], more: str | None, *, as_json: bool
+) -> None:
+    """What was found, against what there was before; of a kernel for another processor, how fast it was there.
+
+    Args:
+        more: the command that goes on with more trials; None to say nothing.
+    """
+    from tilewright.search import report
+    from tilewright.timing import format_seconds
+
+    if not result.runs_here:
+        best = result.best_record()
+        if as_json:
+            print(json.dumps({"name": each.name, "target": best.target, "seconds": best.median, "written": written}))
+        elif more is not None:
+            print(f"{each.name}: {format_seconds(best.median)} on {best.target}, which is another processor than this")
+            print(f"written: {', '.join(written)}\n\n{result.hosts}")
+        return
+    summary = report.summarize(result, each.space, each.program, records)
+    if as_json:
+        print(json.dumps(summary.as_json() | {"written": written}))
+    elif more is not None:
+        show_summary(each, summary, written, more=more)
+
+
+@app.command()
+def worker(
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Of the scheduler, such as tcp://head:8786.")],
+    measure: Annotated[
+        int | None,
+        typer.Option(help="Kernels to measure at a time; default: 1 for the first worker of a host, 0 for others."),
+    ] = None,
+    build: Annotated[
+        int | None, typer.Option(help="Builds at a time; default: one for each processor that is left, at most 4.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What the cluster calls this worker.")] = None,
+) -> None:
+    """Build and measure for the searches of a Dask cluster, until Ctrl-C."""
+    from tilewright.cluster import worker as workers
+    from tilewright.support import limits
+
+    for option, number in (("--measure", measure), ("--build", build)):
+        if number is not None:
+            limits.whole(option, number, 0)
+    workers.run(address, measure, build, name)
 
 
 def ready_ones(chosen: list[NamedSpace], sizes_of: dict[str, dict[str, float]], failed: Failures) -> list[NamedSpace]:
@@ -397,6 +447,8 @@ def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) 
     for line in (*summary.checks, *refusals(summary.result.progress)):
         print(line)
     print("written: " + ", ".join(written))
+    if summary.result.hosts is not None:
+        print(f"\n{summary.result.hosts}")
     progress = summary.result.progress
     if summary.result.stop_reason == "seconds":
         print(f"the time was over after {progress.trials} of {progress.total} trials; the same command goes on")

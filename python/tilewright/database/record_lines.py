@@ -34,7 +34,7 @@ UNMEASURED = "not_measured"
 DAMAGED = "damaged"
 #: texts that hold JSON; and all that is said of a record in its fifth entry
 _JSON = ("decisions", "verification", "host", "versions")
-_MORE = ("outcome", "error", *_JSON, "seed", "round", "index", "created")
+_MORE = ("outcome", "error", *_JSON, "seed", "round", "index", "created", "incumbent_seconds", "incumbent_reference")
 
 
 def write_lines(store: _core.Database, folder: str | os.PathLike[str]) -> tuple[int, int]:

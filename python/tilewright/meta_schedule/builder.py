@@ -14,7 +14,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from tilewright import ir
+from tilewright import _core, ir
+from tilewright.cluster import tasks
+from tilewright.cluster.connection import Cluster
+from tilewright.cluster.messages import unpack
 from tilewright.errors import ArgumentError, Error
 from tilewright.meta_schedule import named_functions
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
@@ -22,7 +25,7 @@ from tilewright.support import limits
 from tilewright.support.machine import cpu_count
 from tilewright.support.wrong_arguments import keywords_told
 
-__all__ = ["Builder", "BuilderInput", "BuilderResult", "LocalBuilder", "PyBuilder"]
+__all__ = ["Builder", "BuilderInput", "BuilderResult", "DaskBuilder", "LocalBuilder", "PyBuilder"]
 
 #: What is called with (module, target, parameters) and builds; and with what that returned, and gives the file.
 BuildFunction = Callable[[ir.IRModule, Any, Any], Any]
@@ -55,14 +58,16 @@ class Builder(ABC):
 
     @staticmethod
     def create(kind: Builder | str = "local", *args: Any, **kwargs: Any) -> Builder:
-        """The builder of that kind: "local". One that is there already is given back.
+        """The builder of that kind: "local", or "dask". One that is there already is given back.
 
         Raises:
             tilewright.ArgumentError: there is no such kind.
         """
         if isinstance(kind, Builder):
             return kind
-        return limits.of_kind("builder", kind, {"local": LocalBuilder}, "builder/kind")(*args, **kwargs)
+        kinds: dict[str, Callable[..., Builder]] = {"local": LocalBuilder, "dask": DaskBuilder}
+        made: Builder = limits.of_kind("builder", kind, kinds, "builder/kind")(*args, **kwargs)
+        return made
 
 
 PyBuilder = Builder
@@ -152,6 +157,58 @@ class LocalBuilder(Builder):
 def _close(workers: list[Worker]) -> None:
     for worker in workers:
         worker.close()
+
+
+class DaskBuilder(Builder):
+    """Builds on the workers of a Dask cluster. With a :class:`~tilewright.meta_schedule.runner.DaskRunner`, a session
+    has objects built and measured there without seeing them.
+
+    Args:
+        cluster: the address of the scheduler, "tcp://host:8786", or a ``distributed.Client``.
+        timeout_sec: seconds that one build may take.
+
+    Raises:
+        tilewright.ResourceError: Dask is not installed, or no scheduler answers.
+    """
+
+    @keywords_told
+    def __init__(self, cluster: Any, *, timeout_sec: float = 30.0) -> None:
+        limits.positive("timeout_sec", timeout_sec)
+        self.timeout_sec = timeout_sec
+        self.cluster = Cluster(cluster)
+        #: whether nothing of the user's is called
+        self.is_plain = type(self).build is DaskBuilder.build
+        self._close = weakref.finalize(self, self.cluster.close)
+
+    def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
+        """One result for each input, in their order; objects come here."""
+        futures = [self._begin(each) for each in build_inputs]
+        return [future if isinstance(future, BuilderResult) else self._end(future) for future in futures]
+
+    def close(self) -> None:
+        """Leaves the cluster."""
+        self._close()
+
+    def _begin(self, each: BuilderInput) -> Any:
+        try:
+            target = _core.Target(each.target) if isinstance(each.target, str) else each.target
+            return tasks.submit_build(
+                self.cluster, *_core.candidate_parts(each.mod, target), target.num_cores, self.timeout_sec
+            )
+        except Error as error:
+            return BuilderResult(None, f"DaskBuilder: {error}")
+
+    def _end(self, future: Any) -> BuilderResult:
+        try:
+            answer = unpack(future.result())
+        except Exception as error:
+            return BuilderResult(None, f"DaskBuilder: the build was lost: {error}")
+        if answer.get("object") is None:
+            said = answer.get("error") or [_core.measured_facts(answer["result"])[name] for name in ("code", "message")]
+            return BuilderResult(None, f"DaskBuilder: {said[1]}")
+        path = Path(tempfile.mkdtemp(prefix="tilewright-build-")) / "kernel.o"
+        path.write_bytes(answer["object"])
+        return BuilderResult(str(path), None)
 
 
 def check_names(

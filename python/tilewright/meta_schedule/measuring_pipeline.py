@@ -13,7 +13,9 @@ from typing import Any
 from tilewright import _core, ir
 from tilewright.database.origins import Origin
 from tilewright.errors import Error
-from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
+from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, DaskBuilder, LocalBuilder
+from tilewright.meta_schedule.cluster_pipeline import ClusterPipeline
+from tilewright.meta_schedule.runner.dask_runner import DaskRunner
 from tilewright.meta_schedule.runner.local_runner import LocalRunner
 from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
@@ -26,6 +28,8 @@ _PREFIX = "pipeline:"
 _LOOK = 0.02
 #: of candidates that were stopped, their times show that they are slow
 _TIMED = ("ok", "slow_stopped")
+#: a builder and a runner that call nothing of the user's
+_Parts = tuple[LocalBuilder, LocalRunner] | tuple[DaskBuilder, DaskRunner]
 
 
 class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories named create
@@ -44,7 +48,7 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
         max_workers: int | None = None,
         *,
         seconds: float | None = None,
-        parts: tuple[LocalBuilder, LocalRunner] | None = None,
+        parts: _Parts | None = None,
     ) -> None:
         self._max_workers, self._seconds, self._parts = max_workers, seconds, parts
         self._lanes: dict[int, _Lane | None] = {}  # by the identity of their contexts
@@ -57,14 +61,15 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
     def over(cls, builder: Builder, runner: Runner, seconds: float | None) -> Iterator[tuple[Builder, Runner]]:
         """A builder and a runner, or the pipeline that does what they would do, which ends with the body."""
         parts: Any = builder, runner
-        if all(getattr(part, "is_plain", False) for part in parts):
+        is_pair = isinstance(builder, DaskBuilder) == isinstance(runner, DaskRunner)
+        if is_pair and all(getattr(part, "is_plain", False) for part in parts):
             with contextlib.closing(cls(seconds=seconds, parts=parts)) as both:
                 yield both, both
         else:
             yield builder, runner
 
     @property
-    def plain(self) -> tuple[LocalBuilder, LocalRunner]:
+    def plain(self) -> _Parts:
         """What the other programs are built and measured with."""
         if self._parts is not None:
             return self._parts
@@ -165,10 +170,11 @@ class _Lane:
             self.failure = str(error)
             self.close()
             return
-        for number, outcome, times, message in results:
+        for number, outcome, times, message, *host in results:
             timed = outcome in _TIMED and times
             answer = (times, None) if timed else (None, f"{outcome}: {message}")
-            self.done[number] = RunnerResult(*answer, origin=Origin.here())
+            origin = Origin.here()
+            self.done[number] = RunnerResult(*answer, origin=origin._replace(host=host[0]) if host else origin)
 
     def beside(self) -> dict[str, float]:
         return self.pipeline.beside or self._beside
@@ -179,9 +185,7 @@ class _Lane:
         self.pipeline.close()
 
 
-def _lane_of(
-    context: Any, seconds: float | None, parts: tuple[LocalBuilder, LocalRunner] | None = None
-) -> _Lane | None:
+def _lane_of(context: Any, seconds: float | None, parts: _Parts | None = None) -> _Lane | None:
     function = next(iter(context.mod.functions.values())) if len(context.mod.functions) == 1 else None
     # Programs whose parameters may get another layout are called otherwise than as they were written.
     kind = None if context.target is None else context.target.kind
@@ -191,6 +195,8 @@ def _lane_of(
         task = task_of(context.mod)
     except Error:
         return None
+    if parts is not None and isinstance(parts[1], DaskRunner):
+        return _Lane(ClusterPipeline(parts[1].cluster, task, context.target, _as_these(*parts), seconds=seconds))
     expectations = Expectations(task, {}, seed=0, seconds=seconds)
     pipeline = _core.MeasurePipeline(
         written=task.module,
@@ -202,19 +208,24 @@ def _lane_of(
         options=_core.PipelineOptions(
             threads=context.target.num_cores,
             reference_timeout=min(REFERENCE_DEADLINE, REFERENCE_DEADLINE if seconds is None else seconds),
-            **({} if parts is None else _as_these(*parts)),
+            **({} if parts is None else _options_of(_as_these(*parts))),
         ),
     )
     return _Lane(pipeline)
 
 
-def _as_these(builder: LocalBuilder, runner: LocalRunner) -> dict[str, Any]:
+def _as_these(builder: LocalBuilder | DaskBuilder, runner: LocalRunner | DaskRunner) -> dict[str, Any]:
     """How a pipeline measures as often and as long as a builder and a runner."""
     config, seconds = runner.evaluator_config, runner.timeout_sec
     return {
-        "builders": builder.max_workers,
+        **({"builders": builder.max_workers} if isinstance(builder, LocalBuilder) else {}),
         "build_timeout": builder.timeout_sec,
         "run_timeout": seconds,
         "cold": config.enable_cpu_cache_flush,
-        "race": _core.RaceRules.steady(config.repeat, config.number, config.min_repeat_ms * 1e-3, seconds / 2),
+        "steady": [config.repeat, config.number, config.min_repeat_ms * 1e-3, seconds / 2],
     }
+
+
+def _options_of(asked: dict[str, Any]) -> dict[str, Any]:
+    steady = asked.pop("steady")
+    return {**asked, "race": _core.RaceRules.steady(*steady)}

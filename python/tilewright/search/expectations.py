@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from typing import Any
 
 from tilewright.search import reference_check
 from tilewright.search.reference_check import ReferenceCheck, Verdict
-from tilewright.task.arguments import make_arrays
-from tilewright.task.task import Parameter, Task
+from tilewright.task.arguments import kernel_arguments, make_arrays
+from tilewright.task.task import Task
 
 #: seconds that one call of the program as it was written may take
 REFERENCE_DEADLINE = 300.0
@@ -44,24 +43,10 @@ class Expectations:
         initial = make_arrays(self.task, self.inputs, self.seed)
         self.check = ReferenceCheck(self.task.sized, self.inputs, initial, look_seconds=self.look_seconds)
         self.check.prepare()
-        return [
-            *((p.name, p.dtype, list(p.shape), _role(p), initial[p.name].tobytes()) for p in self.task.parameters),
-            *((name, dtype, [], "scalar", _bits(dtype, value)) for name, (dtype, value) in self.task.scalars.items()),
-        ]
+        return kernel_arguments(self.task, initial)
 
     def judge(self, outputs: dict[str, bytes]) -> tuple[str, dict[str, float]]:
         """Whether the program as it was written has computed what the interpreter says: how far that was checked, and
         by how much more, where roundings grow, results of candidates may differ."""
         assert self.check is not None
         return self.check.compare(outputs), self.check.rounding
-
-
-def _bits(dtype: str, value: float) -> bytes:
-    """Of a scalar, as kernels take it (`tw_scalar` in runtime/abi.h)."""
-    return struct.pack("<d", float(value)) if "float" in dtype else struct.pack("<Q", int(value) % 2**64)
-
-
-def _role(parameter: Parameter) -> str:
-    """Elements that are left alone have to show: a NaN tells them, integers have to be known before the call."""
-    is_told = parameter.dtype in ("float16", "bfloat16", "float32", "float64")
-    return "inout" if parameter.role == "output" and parameter.partly and not is_told else parameter.role

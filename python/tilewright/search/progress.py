@@ -96,6 +96,8 @@ class Describe:
 
     def left(self, progress: Progress) -> str:
         """ "12 s left", or what else keeps the user waiting; empty where that is unknown or past."""
+        if progress.waiting_for:
+            return f"waiting for {progress.waiting_for}"
         if progress.phase in WAITS:
             return WAITS[progress.phase]
         left = progress.time_left
@@ -117,12 +119,16 @@ class Describe:
 
 def _plain(describe: Describe) -> Reporter:
     last = {"time": 0.0, "trials": -1}
+    waited_for = [""]
 
     def report(progress: Progress) -> None:
         if not last["time"]:
             print(describe.beginning(progress), flush=True)
             last.update(time=time.monotonic(), trials=progress.trials)
             return
+        if progress.waiting_for != waited_for[0]:
+            waited_for[0] = progress.waiting_for
+            print(f"waiting for {progress.waiting_for}" if progress.waiting_for else "goes on", flush=True)
         now = time.monotonic()
         due = now - last["time"] >= LINE_SECONDS or progress.phase == "done"
         if due and progress.trials != last["trials"]:
@@ -133,10 +139,10 @@ def _plain(describe: Describe) -> Reporter:
 
 
 def _json_lines() -> Reporter:
-    last: list[tuple[int, str]] = []
+    last: list[tuple[int, str, str]] = []
 
     def report(progress: Progress) -> None:
-        state = (progress.trials, progress.phase)
+        state = (progress.trials, progress.phase, progress.waiting_for)
         if last and state == last[0]:
             return
         last[:] = [state]
@@ -151,6 +157,7 @@ def _json_lines() -> Reporter:
             "outcomes": progress.outcomes,
             "refusals": {code: n for code, (n, _) in progress.refusals.items()},
             "phase": progress.phase,
+            **({"waiting_for": progress.waiting_for} if progress.waiting_for else {}),
         }
         print(json.dumps(event), flush=True)
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tilewright import _core
 from tilewright._core import Record
+from tilewright.cluster.labels import native_key, target_key
 from tilewright.database.records import schedule_of
 from tilewright.errors import ResourceError
 from tilewright.kernel.kernel import compile_task
@@ -45,6 +47,7 @@ class Progress:
         phase: "preparing" (of a search that was canceled before it began), "reference" (that program runs), "search",
             "finals" (the best are timed against one another), "done".
         budget_left: of the seconds that the search may take; infinity where these are not limited.
+        waiting_for: on a cluster, what nothing goes on without: a worker that measures, the scheduler; else "".
     """
 
     trials: int
@@ -65,6 +68,7 @@ class Progress:
     phase: str
     beside: dict[str, float] = field(default_factory=dict)
     budget_left: float = float("inf")
+    waiting_for: str = ""
 
     @property
     def rate(self) -> float:
@@ -92,6 +96,7 @@ class TuneResult:
         seconds: where the time of the search went; see :attr:`Progress.seconds`. "preparing" is what came before the
             tuner, "showing" the progress, "other" the rest; these add up to all of it. What helper processes did
             meanwhile, of which only the waiting is among these, has names such as "beside/building".
+        hosts: of a search on a cluster, where the time of each worker went; else None.
     """
 
     task: Task
@@ -104,6 +109,7 @@ class TuneResult:
     seconds: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
     _object: bytes | None = field(default=None, repr=False, compare=False)
     _failed: str = field(default="", repr=False, compare=False)  # with what a heuristic failed, if it did
+    hosts: Table | None = field(default=None, repr=False, compare=False)
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -138,6 +144,13 @@ class TuneResult:
         runs = "; result.kernel runs on as many threads, kernels of tw.compile on all cores"
         return Table(f"{self.task.entry}, {threads}, {tried}{beside}{runs}", columns, tuple(rows))
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether the best kernel is for the processor of this machine; a cluster may measure for another one."""
+        if self.hosts is None or self.record is None:
+            return True
+        return target_key(_core.Target(self.record.target)) == native_key()
+
     def time_table(self) -> Table:
         """Where the time of the search went."""
         return time_table(f"where the time of the search of {self.task.entry} went", [self.seconds])
@@ -149,7 +162,7 @@ class TuneResult:
             times = {"as written": self.progress.reference_seconds}
             if self.record is not None:
                 times["best found"] = self.record.median
-                if 0 < times["as written"] < _LONG_CALL_SECONDS:
+                if self.runs_here and 0 < times["as written"] < _LONG_CALL_SECONDS:
                     times = self._timed(together=times["as written"] < _SHORT_CALL_SECONDS)
             self._cache["times"] = times
         known: dict[str, float] = self._cache["times"]

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tilewright import _core, ir, te
+from tilewright.cluster.connection import Cluster
+from tilewright.cluster.labels import target_key
+from tilewright.cluster.measurer import ClusterMeasurer, describe
 from tilewright.database.origins import library_versions, this_host
 from tilewright.database.records import (
     PLACES,
@@ -61,6 +64,8 @@ DIGESTED_DRAWS = 16
 _DIGEST_SHARE = 0.1
 #: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
 _STREAM = 4
+#: candidates that are sampled at a time (SessionOptions of session/session.h)
+DEFAULT_BATCH = 8
 #: searches of so many trials end near the limits of the machine
 LEAST_TRIALS_FOR_ROOFS = 32
 LEAST_SECONDS_FOR_ROOFS = 10.0
@@ -140,6 +145,8 @@ def tune(
     cold: bool = False,
     database: str | os.PathLike[str] | Database | None = None,
     target: str = "native",
+    cluster: Any = None,
+    batch: int | None = None,
     fresh: bool = False,
     strategy: _core.SearchStrategy | str = "guided",
     cost_model: _core.CostModel | str | None = None,
@@ -184,6 +191,10 @@ def tune(
         database: file of records, created if it does not exist, "postgresql://user@host/name", or a database of
             :mod:`tilewright.meta_schedule`; in memory by default. A search continues from existing records.
         target: "native", or a target that this machine can run, such as "llvm -mcpu=skylake-avx512".
+        cluster: the address of a Dask scheduler, "tcp://host:8786", or a ``distributed.Client``: builds and
+            measurements run on its workers, see docs/cluster.md. "native" has to be one target on all of them.
+        batch: candidates that are sampled at a time; 8 by default, with `cluster` twice the number of measuring
+            workers, or what the search had that is continued. Another batch gives other candidates.
         strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "replay-trace",
             "evolutionary", or a :class:`tilewright.meta_schedule.SearchStrategy`.
         cost_model: model that learns from measurements, also those of earlier searches, and ranks drafts: a
@@ -208,8 +219,7 @@ def tune(
     threads = 1 if threads is None else limits.whole("threads", threads, 1, "a kernel needs at least 1")
     seed = limits.seed(seed)
     seconds, target_seconds = limits.positive("seconds", seconds), limits.positive("target_seconds", target_seconds)
-    if patience is not None:
-        patience = limits.whole("patience", patience, 1, "it is a number above 0, or None for no limit")
+    patience, batch = _count("patience", patience, "no limit"), _count("batch", batch, "the default")
     _check_kinds(space, inputs, sizes, cold, fresh, strategy, cost_model, database)
     given = {**(space.inputs if isinstance(space, Space) else {}), **by_buffer(program, inputs or {})}
     if isinstance(cost_model, str):
@@ -217,9 +227,25 @@ def tune(
     notes.warn_of_threads(threads)
     asked = _Asked(
         *(space, trials, seconds, seed, threads, given, sizes or {}, cold, database, target, fresh, strategy),
-        *(cost_model, patience or 0, target_seconds or 0.0, progress),
+        *(cost_model, patience or 0, target_seconds or 0.0, progress, None, batch),
     )
-    return _tune_all(program, function, asked, started)
+    return _tune_on(cluster, program, function, asked, started)
+
+
+def _count(name: str, value: int | None, none: str) -> int | None:
+    return None if value is None else limits.whole(name, value, 1, f"it is a number above 0, or None for {none}")
+
+
+def _tune_on(
+    cluster: Any, program: ir.PrimFunc | ir.Module, function: str | None, asked: _Asked, started: float
+) -> TuneResult | ModuleResult:
+    """On the workers of a cluster; None: on this machine."""
+    if cluster is None:
+        return _tune_all(program, function, asked, started)
+    with contextlib.closing(Cluster(cluster)) as machines:
+        if asked.target == "native":
+            machines.check_native()
+        return _tune_all(program, function, dataclasses.replace(asked, cluster=machines), started)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,6 +268,8 @@ class _Asked:
     patience: int
     target_seconds: float
     progress: Callable[[Progress], None] | str | None
+    cluster: Cluster | None = None
+    batch: int | None = None
 
 
 def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
@@ -327,7 +355,8 @@ def _tune(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float) -> Tu
         result = search.run(prepared, report)
     if "tune/cost-model" in result.progress.failures:
         warnings.warn(result.progress.failures["tune/cost-model"][1], notes.CostModelWarning, users_level())
-    if space.reference is not None and result.record is not None and result.stop_reason != "canceled":
+    wanted = space.reference is not None and result.record is not None and result.stop_reason != "canceled"
+    if wanted and result.runs_here:
         _warn_of_peer(result, space)
     return result
 
@@ -439,7 +468,9 @@ class _Search:
         self.cost_model = asked.cost_model
         # A look at the limits of the machine takes a second, so short searches go without.
         is_short = asked.trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
-        bound = 0.0 if is_short else _bound(task, threads)
+        self.cluster, self.batch = asked.cluster, asked.batch
+        self.measurer: ClusterMeasurer | None = None
+        bound = 0.0 if is_short or asked.cluster is not None else _bound(task, threads)
         self.expectations = Expectations(task, {**space.inputs, **asked.inputs}, asked.seed, seconds=seconds)
         self.interrupts = interrupts
         self.generator = generator  # instead of the function of the space
@@ -460,7 +491,8 @@ class _Search:
             "target": self.target,
             "pipeline": _core.PipelineOptions(threads=threads, cold=task.cold, reference_timeout=REFERENCE_DEADLINE),
             "fresh": asked.fresh,
-            "host": this_host(),
+            # Other hosts say who they are; times of this one do not compare with theirs.
+            "host": "" if asked.cluster is not None else this_host(),
             "versions": library_versions(),
             "stops": _core.StopRules(patience=asked.patience, target_seconds=asked.target_seconds, bound_seconds=bound),
         }
@@ -471,8 +503,39 @@ class _Search:
         store = database if isinstance(database, _core.Database) else open_database(database)
         script = self.task.module.script()
         self.key = workload_key(self.task, store)
+        identity = self._with_batch(identity, store)
         relatives = traces_of_relatives(store, self.key, self.task.module, str(self.target))
         return _Prepared(context, identity, store, script, relatives, _heuristic_trace(self.task, self.target))
+
+    def _with_batch(self, identity: str, store: Any) -> str:
+        """How many candidates are sampled at a time decides which they are, so it is part of what tells a search from
+        others, and is kept: another number of workers goes on with the same candidates."""
+        name = f"batch {self.key} {self.target} {identity} {self.seed}"
+        if self.batch is None and self.cluster is not None:
+            kept = store.meta(name)
+            measuring = sum(worker.measure for worker in self.cluster.workers(now=True).values())
+            self.batch = int(kept) if kept else 2 * measuring or DEFAULT_BATCH
+        if self.batch is None or self.batch == DEFAULT_BATCH:
+            return identity
+        self.options["batch"] = self.batch
+        if self.cluster is not None:
+            store.set_meta(name, str(self.batch))
+        return hashlib.blake2b(f"{identity} {self.batch}".encode(), digest_size=16).hexdigest()
+
+    def _measurer(self) -> ClusterMeasurer:
+        """What measures on a cluster."""
+        assert self.cluster is not None
+        expectations, task = self.expectations, self.task
+        options = {"reference_timeout": REFERENCE_DEADLINE}
+        self.measurer = ClusterMeasurer(
+            self.cluster,
+            describe(task, expectations.inputs, expectations.seed, self.threads, options),
+            target_key(self.target),
+            [(p.name, p.dtype, p.shape) for p in task.parameters if p.role != "input"],
+            task.reduction_length,
+            lambda: expectations.check.rounding if expectations.check is not None else {},
+        )
+        return self.measurer
 
     def run(self, prepared: _Prepared, report: Callable[[Progress], None]) -> TuneResult:
         """The search itself."""
@@ -493,6 +556,7 @@ class _Search:
             judge_reference=self.expectations.judge,
             reduction_length=self.task.reduction_length,
             heuristic=prepared.heuristic,
+            measurer=None if self.cluster is None else self._measurer,
         )
         # What is left; 0 would be no limit.
         seconds = 0.0 if self.end == np.inf else max(self.end - time.monotonic(), 1e-3)
@@ -510,6 +574,8 @@ class _Search:
             with contextlib.suppress(ResourceError):
                 store.flush()  # who is told of an error keeps it, and with it the store
         store.tell_damage()
+        for remark in () if self.measurer is None else self.measurer.hosts.remarks():
+            warnings.warn(remark, notes.PerformanceWarning, users_level())
         spent = self._spent(tuner.progress())
         if (profiler := Profiler.current()) is not None:
             for name, seconds in spent.items():
@@ -527,13 +593,15 @@ class _Search:
             spent,
             result["object"],
             self.failed,
+            hosts=None if self.measurer is None else self.measurer.hosts.table(),
         )
 
     def _spent(self, facts: Mapping[str, Any]) -> dict[str, float]:
         """Where the time went so far."""
         parts = {**self.times, **facts["seconds"]}
         parts["other"] = max(time.monotonic() - self.started - sum(parts.values()), 0.0)
-        return parts | {f"{BESIDE}{name}": seconds for name, seconds in facts["beside"].items()}
+        beside = facts["beside"] if self.measurer is None else facts["beside"] | self.measurer.hosts.seconds()
+        return parts | {f"{BESIDE}{name}": seconds for name, seconds in beside.items()}
 
     def _keep_refusals(self, store: Any, progress: Progress) -> None:
         if progress.attempts:  # a session that was done before draws nothing
@@ -662,7 +730,8 @@ class _Search:
                 if "space/deadline" in reasons:
                     message = f"the space '{self.space.name}' did not return within {had} and was interrupted"
                     reasons["space/deadline"] = (reasons["space/deadline"][0], message)
-        return Progress(**facts, budget_left=self.end - time.monotonic())
+        waiting = "" if self.measurer is None else self.measurer.waiting_for
+        return Progress(**facts, budget_left=self.end - time.monotonic(), waiting_for=waiting)
 
     def _space_of_search(self) -> tuple[_core.TuneContext, str]:
         """The space as strategies take it: what it did to a schedule, or where it decides as it goes, itself; and what

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import struct
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -155,3 +156,23 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
                 "tune the program for smaller sizes",
             ) from None
     return arrays
+
+
+def kernel_arguments(task: Task, initial: Mapping[str, Array]) -> list[tuple[Any, ...]]:
+    """What the measuring pipeline calls kernels with: for each array what it is, and its initial bytes; then so of the
+    scalars."""
+    return [
+        *((p.name, p.dtype, list(p.shape), _role(p), initial[p.name].tobytes()) for p in task.parameters),
+        *((name, dtype, [], "scalar", _bits(dtype, value)) for name, (dtype, value) in task.scalars.items()),
+    ]
+
+
+def _bits(dtype: str, value: float) -> bytes:
+    """Of a scalar, as kernels take it (`tw_scalar` in runtime/abi.h)."""
+    return struct.pack("<d", float(value)) if "float" in dtype else struct.pack("<Q", int(value) % 2**64)
+
+
+def _role(parameter: Parameter) -> str:
+    """Elements that are left alone have to show: a NaN tells them, integers have to be known before the call."""
+    is_told = parameter.dtype in ("float16", "bfloat16", "float32", "float64")
+    return "inout" if parameter.role == "output" and parameter.partly and not is_told else parameter.role

@@ -81,7 +81,7 @@ double Record::median() const {
   std::vector<double> sorted = seconds;
   std::sort(sorted.begin(), sorted.end());
   const size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 ? sorted[middle] : 0.5 * (sorted[middle - 1] + sorted[middle]);
+  return host_factor() * (sorted.size() % 2 ? sorted[middle] : 0.5 * (sorted[middle - 1] + sorted[middle]));
 }
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, const DatabaseOptions& options) {

@@ -62,15 +62,24 @@ struct Record {
   std::string host;      ///< JSON: processor, cores, ... of the machine that measured; empty where nobody said
   std::string versions;  ///< JSON: of Tilewright, LLVM, Python, ... by name; likewise
   std::string created;   ///< UTC; set by commit() when empty
+  /// Of a session on several hosts: seconds of a call of the incumbent, in turn with this candidate on the same host,
+  /// and what that incumbent counts as, which is its time on one host for all. 0: timed alone.
+  double incumbent_seconds = 0, incumbent_reference = 0;
 
   friend bool operator==(const Record&, const Record&) = default;
   bool is_ok() const { return outcome == "ok" && !seconds.empty(); }
-  /// Of `seconds`; infinity when there are none.
+  /// Of `seconds`; infinity when there are none. With an incumbent: by the ratio to it, so that times of different
+  /// hosts compare.
   double median() const;
+  /// What `seconds` are multiplied with to that end.
+  double host_factor() const {
+    return incumbent_seconds > 0 && incumbent_reference > 0 ? incumbent_reference / incumbent_seconds : 1;
+  }
   /// A column each in database.cc; the tables and Python have what is here.
   using Members = Fields<&Record::id, &Record::workload, &Record::target, &Record::trace, &Record::decisions,
                          &Record::seconds, &Record::outcome, &Record::error, &Record::verification, &Record::seed,
-                         &Record::round, &Record::index, &Record::host, &Record::versions, &Record::created>;
+                         &Record::round, &Record::index, &Record::host, &Record::versions, &Record::created,
+                         &Record::incumbent_seconds, &Record::incumbent_reference>;
 };
 
 /// The best records, timed against one another in turn. Times of different minutes differ by more than good candidates

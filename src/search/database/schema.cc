@@ -103,6 +103,11 @@ DROP TABLE origin;
      R"sql(
 ALTER TABLE #record DROP COLUMN versions;
 )sql"},
+    // 4 -> 5: times of several hosts are compared by the ratio to an incumbent, timed on the same host.
+    {R"sql(
+ALTER TABLE #record ADD COLUMN incumbent_seconds REAL NOT NULL DEFAULT 0;
+ALTER TABLE #record ADD COLUMN incumbent_reference REAL NOT NULL DEFAULT 0;
+)sql"},
 };
 
 // Until schema 4, servers had tables of their own: programs by the hexadecimal digits of their hash, times as lists, no

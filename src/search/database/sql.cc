@@ -56,6 +56,12 @@ bool read(const Value& value, uint64_t& into) {
   return true;
 }
 
+bool read(const Value& value, double& into) {
+  if (const auto* number = std::get_if<int64_t>(&value)) into = static_cast<double>(*number);
+  if (const auto* number = std::get_if<double>(&value)) into = *number;
+  return std::holds_alternative<int64_t>(value) || std::holds_alternative<double>(value);
+}
+
 bool read(const Value& value, std::string& into) {
   if (const auto* text = std::get_if<std::string>(&value)) into = *text;
   if (const auto* blob = std::get_if<Blob>(&value)) into = blob->bytes;

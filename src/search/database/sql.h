@@ -38,6 +38,7 @@ Value to_value(const std::vector<double>& values);
 /// list of numbers.
 bool read(const Value& value, int64_t& into);
 bool read(const Value& value, uint64_t& into);
+bool read(const Value& value, double& into);
 bool read(const Value& value, std::string& into);
 bool read(const Value& value, Hash128& into);
 bool read(const Value& value, std::vector<double>& into);

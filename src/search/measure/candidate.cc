@@ -24,6 +24,14 @@ Result<Ref<Module>> lower_candidate(const Ref<Module>& scheduled, const Target& 
   return lower::lower(scheduled, target, lowering);
 }
 
+Status check_runs_here(const Target& target) {
+  if (target.runs_here()) return Ok{};
+  return resource_error("measure/platform",
+                        fmt::format("kernels for {} cannot be run on this machine", target.triple()),
+                        "tune on a machine of that kind, also as worker of a cluster (docs/cluster.md), or for this "
+                        "one (target=\"native\")");
+}
+
 Result<Candidate> reference_candidate(uint64_t id, const Ref<Module>& written, const Target& target,
                                       const std::string& entry) {
   TW_TRY(lowered, lower::lower(written, target));
@@ -63,11 +71,6 @@ Result<std::string> compile_candidate(std::string_view module, std::string_view 
   decoder(target_text);
   if (!decoder.ok()) return internal_error("measure/options", "the options of a build are not those of a candidate");
   TW_TRY(target, Target::parse(target_text));
-  if (!target.runs_here()) {
-    return resource_error("measure/platform",
-                          fmt::format("kernels for {} cannot be run on this machine", target.triple()),
-                          "tune on a machine of that kind, or for this one (target=\"native\")");
-  }
   TW_TRY(node, is_compact(module) ? from_compact(module) : from_json(module));
   const Ref<Module> lowered = node.cast<Module>();
   if (!lowered) return internal_error("measure/options", "a candidate is not a module");

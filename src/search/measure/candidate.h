@@ -18,6 +18,8 @@ Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& 
 /// A program of a search, lowered. That its steps keep to the rules was proved when they were done; what was meant for
 /// registers and does not fit is refused, "lower/not-in-registers": it is never the fastest, and takes long to build.
 Result<Ref<Module>> lower_candidate(const Ref<Module>& scheduled, const Target& target);
+/// An error where this machine cannot run what is compiled for the target.
+Status check_runs_here(const Target& target);
 /// The program as it was written, as the candidate that is `reference`.
 Result<Candidate> reference_candidate(uint64_t id, const Ref<Module>& written, const Target& target,
                                       const std::string& entry);

@@ -17,7 +17,7 @@
 
 namespace tilewright::search {
 
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 
 enum class MessageKind : uint32_t {
   kHello = 1,
@@ -104,10 +104,11 @@ struct MeasureRequest {
   uint64_t id = 0;
   std::string object, entry;
   bool cold = false;
+  std::string incumbent;  ///< object that is timed in turn with this one, by the same entry; empty: none
 
   template <class A>
   void fields(A& a) {
-    a(id, object, entry, cold);
+    a(id, object, entry, cold, incumbent);
   }
 };
 
@@ -150,10 +151,11 @@ struct MeasureReply {
   bool has_last_outputs = false;  ///< the shared memory holds what the last of the timed calls has written
   int32_t rejected = 0;
   double best_probe = 0;
+  double incumbent_seconds = 0;  ///< per call of the incumbent, beside those of the candidate; 0: not timed
 
   template <class A>
   void fields(A& a) {
-    a(id, outcome, message, seconds, contender, noisy, has_last_outputs, rejected, best_probe);
+    a(id, outcome, message, seconds, contender, noisy, has_last_outputs, rejected, best_probe, incumbent_seconds);
   }
 };
 

@@ -53,10 +53,11 @@ struct PipelineOptions {
   uint64_t build_memory = uint64_t{4} << 30;  ///< bytes for one build
   uint64_t run_memory = uint64_t{4} << 30;    ///< bytes for a kernel's workspaces
   RaceRules race;                             ///< with the incumbent of an earlier session, if there is one
+  bool builds_only = false;                   ///< nothing is ever measured
   std::string helper;                         ///< path of the executable; empty: find_helper()
   using Members = Fields<&PipelineOptions::threads, &PipelineOptions::cold, &PipelineOptions::reference_timeout,
                          &PipelineOptions::builders, &PipelineOptions::build_timeout, &PipelineOptions::run_timeout,
-                         &PipelineOptions::race>;
+                         &PipelineOptions::race, &PipelineOptions::builds_only>;
 };
 
 struct Candidate {
@@ -71,6 +72,13 @@ struct Candidate {
   bool check_only = false;
   /// Timed to the end, however much slower than the incumbent it seems: others are compared with it.
   bool is_baseline = false;
+  /// Of a kernel that an earlier session measured, its time: it is what others are compared with; 0: this is not one.
+  double known_seconds = 0;
+  /// The object code, where it was built elsewhere.
+  std::shared_ptr<const std::string> object{};
+  /// The kernel that it is timed in turn with, which has the same entry.
+  std::shared_ptr<const std::string> incumbent{};
+  bool build_only = false;  ///< comes back when it is built
 };
 
 struct Measured {
@@ -86,6 +94,20 @@ struct Measured {
   double build_seconds = 0;
   std::shared_ptr<const std::string> object;  ///< the object code, when it was built
   std::string entry;
+  /// Of another host: its description, as records have it; empty: this one.
+  std::string host;
+  /// Seconds of a call of the incumbent, timed in turn with this candidate on the same host; 0: there was none.
+  double incumbent_seconds = 0;
+  /// What that incumbent counts as in the session: its time on the host where the first candidate was measured.
+  double incumbent_reference = 0;
+  std::string note;  ///< what disturbed the host meanwhile; empty: nothing
+
+  /// How it travels between processes of one version, without the object; see Encoder.
+  template <class A>
+  void fields(A& a) {
+    a(outcome, seconds, contender, noisy, rejected, check.total, check.wrong, check.largest, error.code, error.message,
+      error.hint, build_seconds, incumbent_seconds);
+  }
 
   bool is_ok() const { return outcome == Outcome::kOk; }
   double median() const;  ///< infinity without times
@@ -135,47 +157,66 @@ struct FinalsResult {
   std::vector<std::vector<double>> seconds{};
   std::vector<std::vector<bool>> disturbed{};  ///< likewise
   std::optional<Diagnostic> error{};
+  std::string host{};  ///< as Measured has it
 };
 
-class MeasurePipeline {
+/// What a session has its candidates built and measured with: helper processes of this machine, or other machines.
+class Measurer {
+ public:
+  virtual ~Measurer() = default;
+
+  virtual void submit(Candidate candidate) = 0;
+  /// Candidates that were submitted and have not been returned by poll().
+  virtual size_t outstanding() const = 0;
+  /// What is done. Waits for the first result at most `timeout`, and not at all when nothing is outstanding.
+  virtual std::vector<Measured> poll(std::chrono::milliseconds timeout) = 0;
+  /// Runs when what is being built and measured is done; nothing else starts before. One request at a time.
+  virtual void begin_finals(FinalsRequest request) = 0;
+  virtual std::optional<FinalsResult> poll_finals(std::chrono::milliseconds timeout) = 0;
+  /// What has not come to its end comes back from poll() as kCanceled; the helpers that work on it are replaced.
+  virtual void drop() = 0;
+  /// Ends all that is under way. What was outstanding comes back from poll() as kCanceled.
+  virtual void cancel() = 0;
+  /// Why no candidate can be measured any more, if so; what was outstanding came back as kCanceled.
+  virtual std::optional<Diagnostic> failure() const = 0;
+  virtual Activities activities() const = 0;
+  /// Threads of the search that compute a lot should stay on `build`: what shares a processor with the kernel that is
+  /// being timed spoils its slices.
+  virtual const CpuPlan& cpu_plan() const = 0;
+};
+
+class MeasurePipeline final : public Measurer {
  public:
   static Result<std::unique_ptr<MeasurePipeline>> start(std::shared_ptr<Arguments> arguments,
                                                         const PipelineOptions& options = {});
   /// Cancels, and waits until no process is left.
-  ~MeasurePipeline();
+  ~MeasurePipeline() override;
   MeasurePipeline(const MeasurePipeline&) = delete;
   MeasurePipeline& operator=(const MeasurePipeline&) = delete;
 
-  void submit(Candidate candidate);
-  /// Candidates that were submitted and have not been returned by poll().
-  size_t outstanding() const;
-  /// What is done. Waits for the first result at most `timeout`, and not at all when nothing is outstanding.
-  std::vector<Measured> poll(std::chrono::milliseconds timeout);
+  void submit(Candidate candidate) override;
+  size_t outstanding() const override;
+  std::vector<Measured> poll(std::chrono::milliseconds timeout) override;
 
   /// The time that candidates race against: at first that of `race` in the options; results lower it.
   double incumbent() const;
 
-  /// Runs when what is being built and measured is done; nothing else starts before. One request at a time.
-  void begin_finals(FinalsRequest request);
-  std::optional<FinalsResult> poll_finals(std::chrono::milliseconds timeout);
+  void begin_finals(FinalsRequest request) override;
+  std::optional<FinalsResult> poll_finals(std::chrono::milliseconds timeout) override;
 
-  /// What has not come to its end comes back from poll() as kCanceled; the helpers that work on it are replaced.
-  void drop();
-  /// Kills all helpers. What was outstanding comes back from poll() as kCanceled. Returns within 200 ms.
-  void cancel();
+  void drop() override;
+  /// Kills all helpers. Returns within 200 ms.
+  void cancel() override;
   /// Cancels all pipelines of this process; whether all of their threads have ended, and with them the helpers, within
   /// that time.
   static bool cancel_all(std::chrono::milliseconds wait);
-  /// Why no candidate can be measured any more, if so; what was outstanding came back as kCanceled.
-  std::optional<Diagnostic> failure() const;
+  std::optional<Diagnostic> failure() const override;
 
   Counters counters() const;
-  Activities activities() const;
+  Activities activities() const override;
   /// Process numbers of the helpers that live now, the measuring one first.
   std::vector<int> helper_pids() const;
-  /// Threads of the search that compute a lot should stay on `build`: what shares a processor with the kernel that is
-  /// being timed spoils its slices.
-  const CpuPlan& cpu_plan() const;
+  const CpuPlan& cpu_plan() const override;
 
  private:
   class Loop;

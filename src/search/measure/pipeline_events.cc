@@ -140,7 +140,11 @@ bool MeasurePipeline::Loop::on_built(Worker& worker, const Frame& frame) {
   }
   job.result.object = std::make_shared<const std::string>(std::move(reply.object));
   job.candidate.module.clear();
-  to_measure_.push_back(std::move(job));
+  if (job.candidate.build_only) {
+    finish(std::move(job), Outcome::kOk);
+  } else {
+    to_measure_.push_back(std::move(job));
+  }
   return true;
 }
 
@@ -213,6 +217,8 @@ bool MeasurePipeline::Loop::on_measured(Worker& worker, const Frame& frame) {
   result.contender = reply.contender;
   result.noisy = reply.noisy;
   result.rejected = reply.rejected;
+  result.incumbent_seconds = reply.incumbent_seconds;
+  if (reply.incumbent_seconds > 0) set_incumbent(reply.incumbent_seconds);
   // A kernel may be right once and wrong later: threads that race, memory that it leaves dirty.
   CheckReport last;
   if (reply.outcome == Outcome::kOk && reply.has_last_outputs) last = arguments_->check_outputs(&cancel_);

@@ -137,6 +137,9 @@ void MeasurePipeline::Loop::take_inbox() {
     job.candidate = std::move(candidate);
     if (stopping_) {
       finish(std::move(job), Outcome::kCanceled, stop_reason());
+    } else if (job.candidate.object) {
+      job.result.object = job.candidate.object;
+      to_measure_.push_back(std::move(job));
     } else {
       to_build_.push_back(std::move(job));
     }
@@ -145,7 +148,7 @@ void MeasurePipeline::Loop::take_inbox() {
 }
 
 void MeasurePipeline::Loop::dispatch() {
-  ensure_process(workers_.front());
+  if (!options_.builds_only) ensure_process(workers_.front());
   if (finals_) {
     dispatch_finals();
     return;
@@ -212,8 +215,9 @@ void MeasurePipeline::Loop::dispatch_measurement() {
                           ? run_timeout_
                           : std::min(run_timeout_, options_.race.first_stop_ratio * best + options_.kill_grace));
   worker.process->clear_log();
-  worker.process->post(encode_message(
-      MeasureRequest{worker.request, *worker.job->result.object, worker.job->candidate.entry, options_.cold}));
+  worker.process->post(
+      encode_message(MeasureRequest{worker.request, *worker.job->result.object, candidate.entry, options_.cold,
+                                    candidate.incumbent ? *candidate.incumbent : std::string()}));
 }
 
 void MeasurePipeline::Loop::dispatch_finals() {

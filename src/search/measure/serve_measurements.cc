@@ -25,6 +25,9 @@ namespace {
 
 /// In one slice, of kernels that the clock cannot see.
 constexpr int64_t kMostCalls = 1'000'000;
+/// A slice of the incumbent comes after so many of a candidate, and has about so many seconds of calls.
+constexpr int64_t kSlicesPerIncumbent = 8;
+constexpr double kIncumbentSeconds = 1e-3;
 /// Kernels take turns at least so long where other work disturbs them all the time.
 constexpr double kBusySeconds = 1;
 /// Of the seconds of the finals, what each baseline may take.
@@ -86,14 +89,24 @@ class Server {
     MeasureReply reply;
     reply.id = request.id;
     best_probe_ = std::max(best_probe_, proceed.best_probe);
-    Race race(proceed.rules, setup_.threads);
+    const bool has_incumbent = take_incumbent(request);
+    std::vector<double> incumbent;
+    RaceRules rules = proceed.rules;
+    if (has_incumbent && arguments_->prepare_own()) {
+      // As fast as it is now: the time of an hour ago is that of another machine.
+      time_incumbent(request.cold, incumbent);
+      if (!incumbent.empty() && rules.incumbent < std::numeric_limits<double>::infinity())
+        rules.incumbent = incumbent.front();
+    }
+    Race race(rules, setup_.threads);
     race.observe(first);
     if (race.next_calls() > 0 && !arguments_->prepare_own()) {
       reply.outcome = Outcome::kOutOfMemory;
       reply.message = "no memory for a second set of arguments";
       return reply;
     }
-    while (const int64_t calls = race.next_calls()) {
+    for (int64_t slices = 1; const int64_t calls = race.next_calls(); ++slices) {
+      if (has_incumbent && slices % kSlicesPerIncumbent == 0) time_incumbent(request.cold, incumbent);
       Slice slice;
       if (!timed_slice(kernel, calls, request.cold, slice)) {
         reply.outcome = code_ == TW_ERROR_MEMORY ? Outcome::kOutOfMemory : Outcome::kRunError;
@@ -109,8 +122,44 @@ class Server {
     reply.noisy = race.is_noisy();
     reply.rejected = race.rejected();
     reply.best_probe = best_probe_;
+    if (!incumbent.empty()) {
+      const auto middle = incumbent.begin() + std::ssize(incumbent) / 2;
+      std::nth_element(incumbent.begin(), middle, incumbent.end());
+      reply.incumbent_seconds = *middle;
+    }
     if (reply.outcome == Outcome::kOk) reply.has_last_outputs = arguments_->show_own_outputs();
     return reply;
+  }
+
+  /// Loads the incumbent of a request unless it is that of the request before; whether there is one.
+  bool take_incumbent(const MeasureRequest& request) {
+    if (request.incumbent.empty()) return false;
+    if (request.incumbent == incumbent_.object && request.entry == incumbent_.entry) return incumbent_.calls > 0;
+    incumbent_ = {request.incumbent, request.entry, {}, 0, false};
+    Result<CallableKernel> kernel = load_(request.incumbent, request.entry);
+    if (!kernel.ok()) return false;
+    incumbent_.kernel = std::move(*kernel);
+    incumbent_.calls = 1;
+    return true;
+  }
+
+  /// Adds the seconds of a call in one more slice; a disturbed one only where there is no other.
+  void time_incumbent(bool cold, std::vector<double>& seconds) {
+    // What is called for the first time finds nothing in the caches, and is not known to fill a slice.
+    for (int more = incumbent_.is_warm ? 0 : 2; more >= 0 && incumbent_.calls > 0; --more) {
+      Slice slice;
+      if (!timed_slice(incumbent_.kernel, incumbent_.calls, cold, slice)) {
+        incumbent_.calls = 0;
+        return;
+      }
+      const auto calls = static_cast<double>(slice.calls);
+      const double each = std::max(slice.wall, 1e-9) / calls;
+      incumbent_.calls = std::clamp<int64_t>(static_cast<int64_t>(kIncumbentSeconds / each), 1, kMostCalls);
+      if (more > 0) continue;
+      const bool counts = is_undisturbed(slice, setup_.threads);
+      if (counts || seconds.empty()) seconds.push_back(counts || setup_.threads > 1 ? each : slice.cpu / calls);
+    }
+    incumbent_.is_warm = true;
   }
 
   /// Memory is often zero the first time, so a kernel that forgets to initialize its workspace would be right once. All
@@ -236,8 +285,17 @@ class Server {
     return false;
   }
 
+  /// What candidates are timed in turn with.
+  struct Incumbent {
+    std::string object, entry;
+    CallableKernel kernel;
+    int64_t calls = 0;  ///< of a slice; 0: it cannot be called
+    bool is_warm = false;
+  };
+
   const LoadFunction& load_;
   HelperSetup setup_;
+  Incumbent incumbent_;
   std::unique_ptr<MappedArguments> arguments_;
   std::unique_ptr<CacheFlusher> flusher_;
   tw_ctx context_;

@@ -145,6 +145,7 @@ Status FinalRound::end(const FinalsResult& result) {
       ratio_in_finals(result, winner, *written_place_).low > kClearlySlower) {
     winner = *written_place_;
     task_.written.seconds = finals.seconds = seconds_in_finals(result, winner);
+    if (!result.host.empty()) task_.written.host = result.host;
     TW_TRY(id, database_->commit(task_.written));
     finals.winner = id;
     finals.last_record = task_.last_record = std::max(task_.last_record, id);

@@ -43,7 +43,7 @@ struct FinalRoundTask {
 
 class FinalRound {
  public:
-  FinalRound(FinalRoundTask task, std::shared_ptr<Database> database, MeasurePipeline& pipeline,
+  FinalRound(FinalRoundTask task, std::shared_ptr<Database> database, Measurer& pipeline,
              std::function<void(const Diagnostic&)> note_failure)
       : task_(std::move(task)),
         database_(std::move(database)),
@@ -76,7 +76,7 @@ class FinalRound {
 
   FinalRoundTask task_;
   std::shared_ptr<Database> database_;
-  MeasurePipeline& pipeline_;
+  Measurer& pipeline_;
   std::function<void(const Diagnostic&)> note_failure_;
   std::vector<Finalist> finalists_;
   std::vector<int64_t> standing_;                          ///< records of what is known already

@@ -11,6 +11,7 @@ namespace tilewright::search {
 RunnerResult result_of(const Record& record) {
   RunnerResult result;
   if (record.outcome == "ok" || record.outcome == outcome_name(Outcome::kSlowStopped)) result.run_secs = record.seconds;
+  for (double& seconds : result.run_secs) seconds *= record.host_factor();
   if (result.run_secs.empty()) result.error_msg = record.outcome + ": " + record.error;
   return result;
 }

@@ -36,6 +36,8 @@ constexpr double kLeastFinalsSeconds = 0.2;
 constexpr size_t kRecordsToLearn = 512;
 /// A number that no candidate has.
 constexpr uint64_t kReferenceId = UINT64_MAX;
+/// Nor this one: the best of before, which is timed in turn with candidates on other hosts.
+constexpr uint64_t kIncumbentId = (uint64_t{1} << 63) - 1;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -71,7 +73,7 @@ struct RunningSession final : TuningSession {
   TaskProgress so_far;
   std::shared_ptr<KnownResults> known;  // which strategies ask, too
   std::shared_ptr<Arguments> arguments;
-  std::unique_ptr<MeasurePipeline> pipeline;
+  std::unique_ptr<Measurer> pipeline;
   Clock::time_point started = Clock::now();
 
   int64_t next_index = 0;
@@ -107,6 +109,8 @@ struct RunningSession final : TuningSession {
   const TuneResult& result() const override { return outcome; }
 
   Status open();
+  Status start_measuring();
+  Status submit_incumbent();
   Status resume();
   Result<bool> had_finals();
   template <class Poll>
@@ -128,7 +132,8 @@ struct RunningSession final : TuningSession {
   Status settle(const std::string& reason);
   Status begin_finals();
   Status end_finals(const FinalsResult& result);
-  Record record_of(const std::string& trace, const std::string& decisions, double largest) const;
+  Record record_of(const std::string& trace, const std::string& decisions, double largest,
+                   const std::string& note = {}) const;
   Status finish_search();
   void note_failure(const Diagnostic& error) { note(status.failures, error); }
   /// Until the finals have to begin; infinity without a limit.
@@ -153,12 +158,37 @@ Status RunningSession::open() {
     TW_TRY(made, task.arguments(task.reduction_length));
     arguments = made;
   }
-  if (status.best_seconds < kInfinity) options.pipeline.race.incumbent = status.best_seconds;
-  auto started_pipeline = MeasurePipeline::start(arguments, options.pipeline);
-  if (!started_pipeline.ok()) return std::move(started_pipeline.error());
-  pipeline = std::move(*started_pipeline);
+  TW_RETURN_IF_ERROR(start_measuring());
   TW_TRY(written, reference_candidate(kReferenceId, task.module, options.target, task.function));
   pipeline->submit(std::move(written));
+  return task.measurer ? submit_incumbent() : Status(Ok{});
+}
+
+Status RunningSession::start_measuring() {
+  if (task.measurer) {
+    TW_TRY(elsewhere, task.measurer(arguments));
+    pipeline = std::move(elsewhere);
+    return Ok{};
+  }
+  TW_RETURN_IF_ERROR(check_runs_here(options.target));
+  if (status.best_seconds < kInfinity) options.pipeline.race.incumbent = status.best_seconds;
+  TW_TRY(here, MeasurePipeline::start(arguments, options.pipeline));
+  pipeline = std::move(here);
+  return Ok{};
+}
+
+/// What cannot be made again is none; then the first candidate is compared with.
+Status RunningSession::submit_incumbent() {
+  const auto best = good.find(status.best_index);
+  if (best == good.end()) return Ok{};
+  auto again = replayed(task.module, best->second.trace);
+  if (!again.ok()) return Ok{};
+  auto made = lower_candidate(again->module(), options.target);
+  if (!made.ok()) return Ok{};
+  Candidate candidate = make_candidate(kIncumbentId, *made, options.target, task.function);
+  candidate.is_baseline = true;
+  candidate.known_seconds = best->second.seconds;
+  pipeline->submit(std::move(candidate));
   return Ok{};
 }
 
@@ -377,6 +407,7 @@ Status RunningSession::take_reference(const Measured& measured) {
 
 Status RunningSession::take(const Measured& measured) {
   if (measured.id == kReferenceId) return take_reference(measured);
+  if (measured.id == kIncumbentId) return Ok{};
   if (FinalRound::is_finalist(measured.id)) {
     TW_TRY(goes_on, finals->take(measured));
     return goes_on ? Status(Ok{}) : end_finals({});
@@ -389,8 +420,11 @@ Status RunningSession::take(const Measured& measured) {
     so_far.dropped();
     return Ok{};
   }
-  Record record = record_of(trial.trace, trial.decisions, measured.check.largest);
+  Record record = record_of(trial.trace, trial.decisions, measured.check.largest, measured.note);
   record.seconds = measured.seconds;
+  if (!measured.host.empty()) record.host = measured.host;
+  record.incumbent_seconds = measured.incumbent_seconds;
+  record.incumbent_reference = measured.incumbent_reference;
   record.outcome = std::string(outcome_name(measured.outcome));
   record.error = measured.error.message;
   record.index = trial.index;
@@ -414,7 +448,8 @@ Status RunningSession::take(const Measured& measured) {
   return Ok{};
 }
 
-Record RunningSession::record_of(const std::string& trace, const std::string& decisions, double largest) const {
+Record RunningSession::record_of(const std::string& trace, const std::string& decisions, double largest,
+                                 const std::string& note) const {
   Record record;
   record.workload = task.workload;
   record.target = target;
@@ -423,10 +458,11 @@ Record RunningSession::record_of(const std::string& trace, const std::string& de
   record.seed = options.seed;
   record.host = options.host;
   record.versions = options.versions;
-  record.verification = fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {}, "program": {}}})",
+  record.verification = fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {}, "program": {}{}}})",
                                     tolerances_json(*arguments),
                                     std::isfinite(largest) ? fmt::format("{:.6g}", largest) : "null",  // as JSON has it
-                                    nlohmann::json(program_check).dump());
+                                    nlohmann::json(program_check).dump(),
+                                    note.empty() ? "" : fmt::format(R"(, "host": {})", nlohmann::json(note).dump()));
   return record;
 }
 

@@ -52,12 +52,15 @@ struct TuneTask {
   /// Compares what the program as it was written has computed with what it should; says how much of it was compared
   /// ("full", "sampled", "unchecked"), for the records. An error ends the search: that program is wrong.
   std::function<Result<std::string>(Arguments&)> judge_reference;
+  /// What builds and measures, instead of the helper processes of this machine: other machines. Their times are
+  /// compared by way of an incumbent.
+  std::function<Result<std::unique_ptr<Measurer>>(std::shared_ptr<Arguments>)> measurer{};
   /// The trace (JSON) of the heuristic schedule, which the finals time as a baseline; empty: there is none.
   std::string heuristic{};
-  using Members =
-      Fields<&TuneTask::module, &TuneTask::function, &TuneTask::name, &TuneTask::script, &TuneTask::workload,
-             &TuneTask::sizes, &TuneTask::space, &TuneTask::context, &TuneTask::relatives, &TuneTask::reduction_length,
-             &TuneTask::arguments, &TuneTask::judge_reference, &TuneTask::heuristic, &TuneTask::cost_model>;
+  using Members = Fields<&TuneTask::module, &TuneTask::function, &TuneTask::name, &TuneTask::script,
+                         &TuneTask::workload, &TuneTask::sizes, &TuneTask::space, &TuneTask::context,
+                         &TuneTask::relatives, &TuneTask::reduction_length, &TuneTask::arguments,
+                         &TuneTask::judge_reference, &TuneTask::heuristic, &TuneTask::cost_model, &TuneTask::measurer>;
   static constexpr size_t kRequired = 13;
 };
 
@@ -72,9 +75,10 @@ struct SessionOptions {
   PipelineOptions pipeline;
   std::string host;      ///< JSON for the records
   std::string versions;  ///< likewise
-  using Members = Fields<&SessionOptions::target, &SessionOptions::pipeline, &SessionOptions::trials,
-                         &SessionOptions::stops, &SessionOptions::seconds, &SessionOptions::seed,
-                         &SessionOptions::fresh, &SessionOptions::host, &SessionOptions::versions>;
+  using Members =
+      Fields<&SessionOptions::target, &SessionOptions::pipeline, &SessionOptions::trials, &SessionOptions::stops,
+             &SessionOptions::seconds, &SessionOptions::seed, &SessionOptions::fresh, &SessionOptions::host,
+             &SessionOptions::versions, &SessionOptions::batch>;
   static constexpr size_t kRequired = 2;
 };
 

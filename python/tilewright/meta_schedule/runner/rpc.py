@@ -20,7 +20,9 @@ def refuse() -> NoReturn:
         tilewright.ResourceError: always.
     """
     raise ResourceError.of(
-        "runner/rpc", "Tilewright does not measure on other machines yet", 'measure on this one: runner="local"'
+        "runner/rpc",
+        "Tilewright has no tracker of RPC; it measures on other machines as workers of a Dask cluster",
+        'runner=ms.runner.DaskRunner("tcp://head:8786"), and see docs/cluster.md; or on this machine: runner="local"',
     )
 
 

@@ -1,0 +1,215 @@
+"""How many workers one session keeps busy: simulated workers that sleep instead of building and measuring.
+
+    python benchmarks/cluster.py --workers 1 4 16 64 --candidates 10
+
+For each number of workers: the share of their time that they measured, candidates per second, and the processor time
+of the session for each candidate. Workers are `distributed.Worker` objects in two processes of this machine, which has
+to carry them, too: the processor time of scheduler and workers is part of what bounds the curve. A candidate takes
+--seconds to measure (0.5 by default) and --build to build; its result is that of one real measurement. The rates at
+which this machine samples and builds candidates are printed first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import functools
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import tilewright as tw
+from tilewright import _core
+from tilewright.cluster import labels, tasks
+from tilewright.cluster.connection import Cluster
+from tilewright.cluster.measurer import ClusterMeasurer
+from tilewright.cluster.messages import pack, unpack
+from tilewright.cluster.worker import QUIET
+from tilewright.testing import workloads
+
+#: processes that hold the workers
+PROCESSES = 2
+#: builders for each worker that measures, beyond what the durations ask for
+SPARE = 1.5
+
+
+def simulated(result: bytes, seconds: float, build_seconds: float) -> None:
+    """Puts tasks that sleep in the place of those that build and measure."""
+
+    def build(specification: bytes, module: bytes, options: bytes) -> bytes:
+        run = tasks._Run(unpack(specification))
+        run.begins()
+        time.sleep(build_seconds)
+        run.lap("building")
+        return pack({"result": result, "object": module, "times": run.times})
+
+    def measure(specification: bytes, program: bytes, reference: bytes, built: bytes, incumbent: bytes) -> bytes:
+        run = tasks._Run(unpack(specification))
+        run.begins()
+        time.sleep(seconds)
+        run.lap("measuring")
+        answer = {"times": run.times, "host": labels.host_text(), "result": result}
+        return pack(answer if built else answer | {"reference": result, "outputs": [b""]})
+
+    for task in (build, measure):
+        task.__module__, task.__qualname__ = tasks.__name__, task.__name__
+        setattr(tasks, task.__name__, task)
+
+
+async def run_workers(address: str, measure: int, build: int) -> None:
+    import dask
+    import distributed
+
+    dask.config.set(QUIET)
+    made = []
+    for number in range(measure + build):
+        slots = (1, 0) if number < measure else (0, 1)
+        label = labels.label(*slots, probe=False) | {"host": {"host": f"simulated-{os.getpid()}-{number}"}}
+        worker = distributed.Worker(
+            address,
+            nthreads=2,
+            resources=labels.resources(*slots, labels.native_key()),
+            startup_information={labels.NAME: functools.partial(lambda told, _: told, label)},
+            memory_limit=0,
+            dashboard=False,
+        )
+        made.append(worker)
+    await asyncio.gather(*made)
+    print("ready", flush=True)
+    await asyncio.gather(*(worker.finished() for worker in made))
+
+
+async def run_scheduler() -> None:
+    import distributed
+
+    async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+
+
+def session(address: str, workers: int, candidates: int, seconds: float) -> dict[str, float]:
+    """Measures as a session does: batches of twice the workers, one of them ahead."""
+    cluster = Cluster(address)
+    while sum(each.measure for each in cluster.workers(now=True).values()) < workers:
+        time.sleep(0.1)
+    program = {"threads": 1, "options": {}}
+    measurer = ClusterMeasurer(cluster, program, labels.native_key(), [("Y", "float32", (0,))], 1, dict)
+    measurer.submit(2**64 - 1, b"reference", b"", "main", reference=True)
+    while not measurer.poll(1.0):
+        pass
+    batch, drawn, outstanding, done = 2 * workers, 0, 0, 0
+    first = spent = 0.0
+    begun = 0
+    while done < candidates:
+        while outstanding < 2 * batch and drawn < candidates:
+            for _ in range(batch):
+                measurer.submit(drawn, bytes(20_000), b"", "main")
+                drawn, outstanding = drawn + 1, outstanding + 1
+        results = len(measurer.poll(0.05))
+        done, outstanding = done + results, outstanding - results
+        if not first and done > workers:  # all of them have begun
+            first, begun, spent = time.monotonic(), done, time.process_time()
+    passed = time.monotonic() - first
+    measurer.close()
+    cluster.close()
+    return {
+        "workers": workers,
+        "busy": (done - begun) * seconds / (workers * passed),
+        "candidates/s": (done - begun) / passed,
+        "session ms/candidate": 1e3 * (time.process_time() - spent) / (done - begun),
+        "session MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def real_result() -> bytes:
+    """Of one kernel that is really measured."""
+    from tilewright.search.expectations import Expectations
+    from tilewright.task.task import task_of
+
+    task, target = task_of(workloads.matmul(32, 32, 32)), _core.Target("native").with_num_cores(1)
+    arguments = Expectations(task, {}, 0).arguments()
+    pipeline = _core.WorkerPipeline(
+        arguments=arguments, reduction_length=task.reduction_length, options=_core.PipelineOptions()
+    )
+    builder = _core.WorkerPipeline(
+        arguments=[], reduction_length=1, options=_core.PipelineOptions(builders=1, builds_only=True)
+    )
+    builder.build(*_core.candidate_parts(task.module, target, True))
+    while not (built := builder.poll(1.0)):
+        pass
+    code = built[0][2]
+    assert code is not None
+    for reference in (True, False):
+        pipeline.measure(code, task.entry, None, reference=reference)
+        while not (found := pipeline.poll(1.0)):
+            pass
+    pipeline.close()
+    builder.close()
+    return found[0][1]
+
+
+def rates() -> None:
+    """Prints how fast this machine samples and builds the candidates of a product."""
+    result = tw.tune(workloads.matmul(64, 64, 64), trials=32, progress=None, database="memory")
+    drawing = result.seconds.get("drawing", 0.0) + result.seconds.get("lowering", 0.0)
+    built = result.progress.median_build_seconds
+    print(f"sampling: {32 / drawing:.1f} candidates/s; building: {1 / built:.1f} candidates/s and processor")
+
+
+def simulate(workers: int, candidates: int, seconds: float, build: float) -> dict[str, float]:
+    """One point of the curve, in processes of its own."""
+    this = [sys.executable, __file__]
+    options = ["--seconds", str(seconds), "--build", str(build)]
+    processes = []
+    try:
+        scheduler = subprocess.Popen([*this, "scheduler"], stdout=subprocess.PIPE, text=True)
+        processes.append(scheduler)
+        assert scheduler.stdout is not None
+        address = scheduler.stdout.readline().strip()
+        parts = min(PROCESSES, workers)
+        builders = max(1, round(workers * build / seconds * SPARE / parts))
+        for part in range(parts):
+            share = workers // parts + (part < workers % parts)
+            command = [*this, "workers", address, str(share), str(builders), *options]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            processes.append(process)
+            assert process.stdout is not None
+            process.stdout.readline()
+        command = [*this, "session", address, str(workers), str(candidates * workers), *options]
+        answer: dict[str, float] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        return answer
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 4, 16, 64])
+    parser.add_argument("--candidates", type=int, default=10, help="for each worker")
+    parser.add_argument("--seconds", type=float, default=0.5, help="that a candidate is measured")
+    parser.add_argument("--build", type=float, default=0.05, help="seconds of a build")
+    options = parser.parse_args()
+    match options.part:
+        case ["scheduler"]:
+            asyncio.run(run_scheduler())
+        case ["workers", address, measure, build]:
+            simulated(real_result(), options.seconds, options.build)
+            asyncio.run(run_workers(address, int(measure), int(build)))
+        case ["session", address, workers, candidates]:
+            print(json.dumps(session(address, int(workers), int(candidates), options.seconds)))
+        case _:
+            rates()
+            for workers in options.workers:
+                point = simulate(workers, options.candidates, options.seconds, options.build)
+                print("; ".join(f"{name}: {value:.3g}" for name, value in point.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""Builds and measurements on the workers of a Dask cluster.
+
+| module | what it holds |
+|---|---|
+| `connection` | the client of a cluster, and who works there |
+| `labels` | what a worker says of itself |
+| `worker` | ``tilewright worker``: Dask's worker with labels and resources |
+| `processors` | who of the workers of a host may use its processors now |
+| `tasks` | what runs on a worker: build, measure, finals |
+| `stations` | the helper processes of a worker |
+| `measurer` | what a session measures with |
+"""

@@ -1,0 +1,699 @@
+"""What a session measures with, on the workers of a cluster: the methods of ``search::Measurer`` (measure/pipeline.h).
+
+    submit -> waiting -> build task -> built -> measure task -> poll
+                 ^                        |          |
+                 +------ a worker was lost, silent or wrong: elsewhere, with another task
+
+All decisions are made on the session's thread, in :meth:`ClusterMeasurer.poll`; what happens on threads of Dask only
+adds to a queue. Tasks in flight are bounded, so sessions that share workers take turns: Dask runs equal tasks in the
+order in which they came.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import math
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from queue import Empty
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.cluster import labels, tasks
+from tilewright.cluster.connection import Cluster, WorkerFacts
+from tilewright.cluster.hosts import Hosts
+from tilewright.cluster.messages import pack, unpack
+from tilewright.support.notes import PerformanceWarning
+from tilewright.task.task import Task
+
+#: of a worker's slots, so many tasks of a session may be under way or wait there: one that runs, and the next one
+_AHEAD = 2
+#: a candidate that so many workers were lost with is a failure
+MOST_LOST = 2
+#: seconds beyond what a task may take by its own limits, after which its worker is given up
+GRACE = 10.0
+#: seconds in which a scheduler that went away has to come back
+RECONNECT_SECONDS = 120.0
+#: seconds for a result to come from a worker that has it
+_FETCH_SECONDS = 20.0
+#: seconds between two looks at who is silent
+_LOOK = 1.0
+#: a task that has not begun for so long may wait on a worker that is stopped
+_UNSTARTED = 3.0
+
+#: in the order of search::Activity, then seconds of all builds together
+_NOTHING, _STARTING, _BUILDING, _REFERENCE, _CHECKING, _MEASURING, _FINALS = range(7)
+
+
+def describe(
+    task: Task, inputs: Mapping[str, Any], seed: int, threads: int, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All that a worker has to know to call kernels of a program: it makes the inputs that are random by itself.
+
+    Args:
+        task: the program.
+        inputs: arrays that are given.
+        seed: of the others.
+        threads: of kernels.
+        options: of :class:`_core.PipelineOptions`; `steady` has the arguments of :meth:`_core.RaceRules.steady`.
+    """
+    import numpy as np
+
+    arrays = {name: np.asarray(value, order="C") for name, value in inputs.items()}
+    return {
+        "module": ir.save_json(task.module),
+        "sizes": dict(task.sizes),
+        "cold": task.cold,
+        "entry": task.entry,
+        "inputs": {name: [str(a.dtype), list(a.shape), a.tobytes()] for name, a in arrays.items()},
+        "seed": seed,
+        "threads": threads,
+        "options": dict(options),
+    }
+
+
+@dataclasses.dataclass(eq=False)
+class _Job:
+    """A candidate, from submit() to poll()."""
+
+    number: int
+    module: bytes
+    options: bytes
+    reference: bool = False
+    check_only: bool = False
+    is_baseline: bool = False
+    known_seconds: float = 0.0
+    kernels: Any = None  #: of finals
+    name: str = ""  #: of its present task, which the worker tells when it begins
+    build: Any = None
+    run: Any = None
+    compared_with: float = 0.0  #: what the incumbent that it is timed with counts as
+    lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers
+    worker: str = ""  #: where its task runs
+    deadline: float = math.inf
+    since: float = 0.0  #: when its task was given to Dask
+
+
+class ClusterMeasurer:
+    """Builds and measures candidates of one program on a cluster.
+
+    Args:
+        cluster: where.
+        program: see :func:`describe`.
+        key: of the target.
+        outputs: name, dtype and shape of each output and in-out argument, in their order.
+        reduction_length: what the tolerance follows from.
+        rounding: by how much more results may differ, by output, once the reference was judged.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        program: dict[str, Any],
+        key: str,
+        outputs: list[tuple[str, str, tuple[int, ...]]],
+        reduction_length: int,
+        rounding: Callable[[], Mapping[str, float]],
+    ) -> None:
+        self.threads: int = program["threads"]
+        self._cluster, self._key, self._outputs = cluster, key, outputs
+        self._reduction_length, self._rounding = reduction_length, rounding
+        self._program = pack(program)
+        options = program["options"]
+        self._build_timeout: float = options.get("build_timeout", 10.0)
+        self._run_timeout: float = options.get("run_timeout", 10.0)
+        self._reference_timeout: float = options.get("reference_timeout", 300.0)
+        self._names = itertools.count()
+        self._fetchers = ThreadPoolExecutor(8, thread_name_prefix="tilewright-cluster")
+        self._jobs: dict[int, _Job] = {}  # outstanding, by number
+        self._by_name: dict[str, _Job] = {}
+        self._waiting: deque[_Job] = deque()  # for a build
+        self._built: deque[_Job] = deque()  # for a measurement
+        self._done: list[tuple[Any, ...]] = []
+        self._program_future: Any = None
+        self._program_name = f"tilewright-program-{cluster.topic[-12:]}-{id(self):x}"
+        self._reference: Any = None  # the build task of the program as it was written
+        self._reference_job: _Job | None = None
+        self._expected: list[bytes] | None = None
+        self._reference_seconds = 0.0
+        self._returned = self._judged = False  # the reference to the session, and by the session
+        self._incumbent: tuple[Any, float] | None = None  # the build task, and what its time counts as
+        self._incumbent_job: _Job | None = None
+        self._first: _Job | None = None  # what others will be compared with
+        self._finals: _Job | None = None
+        self._finals_answer: tuple[Any, ...] | None = None
+        self._failure: tuple[str, str, str] | None = None
+        self._lost_since: float | None = None  # the scheduler
+        self._looked = 0.0
+        self._closed = False
+        self.hosts = Hosts()
+        self.waiting_for = ""  #: what nothing goes on without, in words; "" where something does
+        self._seconds = [0.0] * 8
+        self._accounted = time.monotonic()
+        cluster.members.append(self)
+
+    # ---- the methods of search::Measurer
+
+    def submit(
+        self,
+        number: int,
+        module: bytes,
+        options: bytes,
+        entry: str,
+        reference: bool = False,
+        check_only: bool = False,
+        is_baseline: bool = False,
+        known_seconds: float = 0.0,
+    ) -> None:
+        """Takes a candidate on."""
+        del entry  # that of the program
+        job = _Job(number, module, options, reference, check_only, is_baseline, known_seconds)
+        self._jobs[number] = job
+        if reference:
+            self._reference_job = job
+        if known_seconds:
+            self._first = job
+            self._waiting.appendleft(job)
+        else:
+            self._waiting.append(job)
+
+    def poll(self, seconds: float) -> list[tuple[Any, ...]]:
+        """What is done: number, result, object code, host, what the incumbent counts as, note, outputs."""
+        self._judged = self._returned
+        self._turn(seconds, lambda: bool(self._done) or not self._jobs)
+        done, self._done = self._done, []
+        if self._reference_job is not None and self._reference_job.number not in self._jobs:
+            self._returned = True
+        return done
+
+    def begin_finals(
+        self,
+        objects: list[bytes],
+        entries: list[str],
+        baselines: int,
+        rounds: int,
+        slice_seconds: float,
+        budget_seconds: float,
+    ) -> None:
+        """Has kernels timed against one another, on one host."""
+        del entries
+        how = {
+            **{"baselines": baselines, "rounds": rounds},
+            **{"slice_seconds": slice_seconds, "budget_seconds": budget_seconds},
+        }
+        self._finals_answer = None
+        self._finals = _Job(-1, b"", b"", kernels=(list(objects), how))
+
+    def poll_finals(self, seconds: float) -> tuple[Any, ...] | None:
+        """Their times; None: not yet."""
+        self._turn(seconds, lambda: self._finals_answer is not None)
+        answer, self._finals_answer = self._finals_answer, None
+        return answer
+
+    def drop(self) -> None:
+        """What is under way comes back as canceled."""
+        self._cancel_all("the time of the search is over")
+
+    def cancel(self) -> None:
+        """Likewise, at the end."""
+        self._cancel_all("the measurement was canceled")
+
+    def failure(self) -> tuple[str, str, str] | None:
+        """Code, message and hint of what ends the search; None: nothing does."""
+        return self._failure
+
+    def activities(self) -> list[float]:
+        """Seconds by search::Activity, then those of all builds together."""
+        self._account()
+        return list(self._seconds)
+
+    def close(self) -> None:
+        """Leaves nothing at the cluster."""
+        if self._closed:
+            return
+        self._closed = True
+        self._cancel_all("the measurement was canceled")
+        self._incumbent = self._reference = self._program_future = None
+        self._cluster.members.remove(self)
+        self._fetchers.shutdown(wait=False, cancel_futures=True)
+
+    # ---- threads of Dask
+
+    def _on_done(self, job: _Job, name: str, future: Any) -> None:
+        status = future.status
+        if status == "finished" and job.run is future:
+            with contextlib.suppress(RuntimeError):  # closed meanwhile
+                self._fetchers.submit(self._fetch, job, name, future)
+            return
+        if status == "error":
+            with contextlib.suppress(Exception):
+                status = f"error: {future.exception(timeout=_FETCH_SECONDS)}"
+        self._cluster.events.put((self, ("ended", job, name, status, None)))
+
+    def _fetch(self, job: _Job, name: str, future: Any) -> None:
+        status, answer = "finished", None
+        try:
+            answer = future.result(timeout=_FETCH_SECONDS)
+        except BaseException as error:  # the worker is gone, or it sent what would have to be unpickled
+            status = "lost" if isinstance(error, OSError | TimeoutError) else f"refused: {error}"
+        self._cluster.events.put((self, ("ended", job, name, status, answer)))
+
+    # ---- the session's thread
+
+    def _turn(self, seconds: float, enough: Callable[[], bool]) -> None:
+        """Goes on with all that is measured on this cluster, so that no host is idle while another program waits."""
+        end = time.monotonic() + seconds
+        while True:
+            for member in list(self._cluster.members):
+                member._step()
+            left = end - time.monotonic()
+            if enough() or left <= 0 or self._failure:
+                return
+            with contextlib.suppress(Empty):
+                self._hand_out(self._cluster.events.get(timeout=min(left, 0.05)))
+                while True:
+                    self._hand_out(self._cluster.events.get_nowait())
+
+    def _hand_out(self, item: tuple[Any, tuple[Any, ...]]) -> None:
+        whom, event = item
+        for member in list(self._cluster.members):
+            if whom is None or member is whom:
+                member._take_event(event)
+
+    def _step(self) -> None:
+        self._account()
+        self._look()
+        self._give()
+
+    def _take_event(self, event: tuple[Any, ...]) -> None:
+        match event:
+            case ("began", name, worker):
+                begun = self._by_name.get(name)
+                if begun is not None:
+                    begun.worker, begun.deadline = worker, time.monotonic() + self._limit(begun, worker)
+                    self.hosts.heard(worker, self._cluster.workers())
+            case ("removed", worker):
+                for job in [each for each in self._by_name.values() if each.worker == worker]:
+                    self._lose(job, worker, again=False)
+                self.hosts.forget(worker)
+            case ("ended", job, name, status, answer):
+                if self._by_name.get(name) is job:  # else it was given up
+                    self._end(job, status, answer)
+
+    def _limit(self, job: _Job, worker: str) -> float:
+        """Seconds after which a worker that has begun with the present task of a job must have answered."""
+        if job.run is None:
+            return self._build_timeout + GRACE
+        first = self._reference_seconds or self._reference_timeout
+        prepare = 0.0 if self.hosts.is_ready(worker) else 30.0 + min(10 * first + 10.0, self._reference_timeout)
+        if job.kernels is not None:
+            budget: float = job.kernels[1]["budget_seconds"]
+            return prepare + 2 * budget + self._run_timeout + GRACE
+        return prepare + 2 * self._run_timeout + GRACE
+
+    def _end(self, job: _Job, status: str, answer: bytes | None) -> None:
+        """The present task of a job has ended."""
+        del self._by_name[job.name]
+        worker, job.worker, job.deadline = job.worker, "", math.inf
+        if status == "finished" and answer is None:  # its build, whose result stays where it is
+            if job.reference:
+                self._reference = job.build
+                self._built.appendleft(job)
+            else:
+                self._built.append(job)
+            return
+        if status != "finished":
+            if status.startswith("error"):  # Dask has given up: several workers died with it
+                self._fail(job, status)
+                return
+            if status.startswith("refused"):
+                job.lost.append(self.hosts.name(worker))
+                self._distrust(worker, status)
+            self._again(job)  # "cancelled" or "lost": the scheduler went away
+            return
+        self._take_answer(job, worker, answer or b"")
+
+    def _take_answer(self, job: _Job, worker: str, packed: bytes) -> None:
+        try:
+            answer = unpack(packed)
+            error, result, build = answer.get("error"), answer.get("result"), answer.get("build")
+        except Exception:
+            self._distrust(worker, "answered with bytes that are no result")
+            self._again(job)
+            return
+        if build is not None:  # the task of its build did not come to an end
+            job.lost.append("a worker that builds")
+            job.build = None
+            self._again(job)
+            return
+        if error is not None:
+            code, message, hint = error
+            if code == "cluster/canceled":  # as Dask told the worker, and not us
+                self._again(job)
+            elif code.startswith("cluster/"):
+                self._distrust(worker, message)
+                self._lose(job, worker, again=True)
+            elif job.kernels is not None:
+                self._end_finals("", [], [], (code, message, hint))
+            else:
+                self._finish(job, _core.failed_measurement("run_error", code, message, hint), answer)
+            return
+        if answer.get("outputs") is not None and not self._takes_outputs(job, worker, answer):
+            return
+        if job.kernels is not None:
+            factor = self.hosts.factor(worker)
+            seconds = [[each * factor for each in kernel] for kernel in answer["seconds"]]
+            failed = answer["failed"]
+            self._end_finals(answer["host"], seconds, answer["disturbed"], failed and tuple(failed))
+            return
+        if job.reference:
+            result = result or answer.get("reference")
+        elif result is None:  # its reference failed there, and not here
+            self._distrust(worker, "the program as it was written fails there")
+            self._lose(job, worker, again=True)
+            return
+        self._finish(job, result or b"", answer, worker)
+
+    def _takes_outputs(self, job: _Job, worker: str, answer: dict[str, Any]) -> bool:
+        """Whether a host computes the same as the first one; a wrong one would condemn good candidates, or worse."""
+        if self._expected is None:
+            self._expected = list(answer["outputs"])
+        for (name, dtype, shape), expected, got in zip(self._outputs, self._expected, answer["outputs"], strict=True):
+            if expected == got:
+                continue
+            problem = _core.compare_arrays(name, expected, got, dtype, list(shape), self._reduction_length)
+            rounding = self._rounding()
+            if problem and name not in rounding:
+                self._distrust(worker, f"computes something else than the first host: {problem}")
+                self._lose(job, worker, again=True)
+                return False
+        self.hosts.ready(worker)
+        return True
+
+    def _finish(self, job: _Job, result: bytes, answer: Mapping[str, Any], worker: str = "") -> None:
+        facts = _core.measured_facts(result)
+        note = ""
+        if worker:
+            note = self.hosts.measured(worker, facts, answer.get("times", {}), job.compared_with)
+        if job.reference and facts["outcome"] == "ok":
+            first = self._reference_seconds = facts["median"]
+            # As pipelines do (pipeline_events.cc).
+            self._run_timeout = min(max(self._run_timeout, 2 * first), max(1.0, 10 * first))
+        counts = facts["outcome"] == "ok" and not job.check_only and not job.reference
+        if counts:
+            self._consider(job, facts)
+        if job is self._first:
+            self._first = None
+        outputs = answer.get("outputs") if job.reference else None
+        del self._jobs[job.number]
+        code = answer.get("object")
+        if job.reference and facts["outcome"] == "ok":
+            code = answer.get("object") or self._fetch_object(job)
+        self._done.append((job.number, result, code, answer.get("host", ""), job.compared_with, note, outputs))
+        job.run = job.build = None
+
+    def _fetch_object(self, job: _Job) -> bytes | None:
+        with contextlib.suppress(Exception):
+            code: bytes | None = unpack(job.build.result(timeout=_FETCH_SECONDS)).get("object")
+            return code
+        return None
+
+    def _consider(self, job: _Job, facts: Mapping[str, Any]) -> None:
+        """The fastest so far is what the next ones are timed in turn with."""
+        seconds = facts["median"]
+        if job.known_seconds:
+            seconds = job.known_seconds
+        elif facts["incumbent_seconds"] > 0 and job.compared_with > 0:
+            seconds *= job.compared_with / facts["incumbent_seconds"]
+        if self._incumbent is None or seconds < self._incumbent[1]:
+            self._incumbent, self._incumbent_job = (job.build, seconds), job
+
+    # ---- giving tasks to Dask
+
+    def _give(self) -> None:
+        if self._closed or not self._cluster.is_connected:
+            return
+        workers = self._cluster.workers()
+        builders = [w for w in workers.values() if w.build and not w.is_silent]
+        measuring = self._able(workers)
+        self._note_what_is_missing(builders, measuring)
+        under_way = list(self._by_name.values())
+        builds = sum(job.run is None for job in under_way)
+        runs = len(under_way) - builds
+        room = _AHEAD * sum(w.build for w in builders) - builds
+        # What is built and waits need not be more than what is about to be measured.
+        room = min(room, 2 * _AHEAD * max(1, sum(w.measure for w in measuring)) - builds - len(self._built))
+        while room > 0 and self._waiting:
+            self._give_build(self._waiting.popleft())
+            room -= 1
+        room = _AHEAD * sum(w.measure for w in measuring) - runs
+        while room > 0 and (job := self._next_run()) is not None:
+            self._give_run(job, measuring)
+            room -= 1
+
+    def _able(self, workers: Mapping[str, WorkerFacts]) -> list[WorkerFacts]:
+        return [
+            w
+            for w in workers.values()
+            if w.measure and w.target == self._key and not w.is_silent and not self.hosts.is_distrusted(w.address)
+        ]
+
+    def _next_run(self) -> _Job | None:
+        """What is measured next: the reference before all others, then one that others are compared with."""
+        if self._reference is None:
+            return None
+        if self._finals is not None and self._finals.name not in self._by_name and not self._by_name:
+            return self._finals
+        if not self._built:
+            return None
+        if not self._judged:
+            written = next((job for job in self._built if job.reference), None)
+            if written is not None:
+                self._built.remove(written)
+            return written
+        if self._incumbent is not None or all(job.check_only for job in self._built):
+            return self._built.popleft()
+        if self._first is not None and self._first not in self._built:
+            return None
+        self._first = job = self._first or next(each for each in self._built if not each.check_only)
+        self._built.remove(job)
+        return job
+
+    def _specification(self, job: _Job) -> dict[str, Any]:
+        job.name = f"{self._cluster.topic}-{next(self._names)}"
+        job.since, job.worker, job.deadline = time.monotonic(), "", math.inf
+        self._by_name[job.name] = job
+        return {"job": job.name, "topic": self._cluster.topic, "threads": self.threads}
+
+    def _submit(self, job: _Job, function: Any, *arguments: Any, **how: Any) -> Any:
+        name = job.name
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of large arguments, which are sent once
+            future = self._cluster.client.submit(function, *arguments, key=name, pure=False, **how)
+        return future, lambda done: self._on_done(job, name, done)
+
+    def _give_build(self, job: _Job) -> None:
+        what = pack(self._specification(job) | {"timeout": self._build_timeout})
+        resources = {labels.builds(): 1}
+        job.run = None
+        job.build, on_done = self._submit(job, tasks.build, what, job.module, job.options, resources=resources)
+        job.build.add_done_callback(on_done)
+
+    def _give_run(self, job: _Job, measuring: list[WorkerFacts]) -> None:
+        if self._program_future is None:
+            self._program_future = self._cluster.client.submit(
+                tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
+            )
+        specification = self._specification(job) | {
+            "key": self._key,
+            "program": self._program_name,
+            "rounding": dict(self._rounding()) if self._judged else {},
+            "check_only": job.check_only,
+            "is_baseline": job.is_baseline,
+        }
+        how: dict[str, Any] = {"resources": {labels.measures(self._key): 1}}
+        if job.lost or self.hosts.distrusted:
+            others = [w.address for w in measuring if w.name not in job.lost] or [w.address for w in measuring]
+            how["workers"], how["allow_other_workers"] = others, False
+        if job.kernels is not None:
+            kernels, times = job.kernels
+            what = pack(specification | {"finals": times})
+            run = self._submit(job, tasks.finals, what, self._program_future, self._reference, kernels, **how)
+        else:
+            incumbent = self._incumbent
+            job.compared_with = 0.0 if incumbent is None or job.check_only else incumbent[1]
+            other = None if job.compared_with == 0.0 or incumbent is None else incumbent[0]
+            built = None if job.reference else job.build
+            what = pack(specification)
+            run = self._submit(job, tasks.measure, what, self._program_future, self._reference, built, other, **how)
+        job.run, on_done = run
+        job.run.add_done_callback(on_done)
+
+    # ---- what goes wrong
+
+    def _again(self, job: _Job) -> None:
+        """Its task is given up; another one takes its place, unless it has cost too many workers."""
+        self._by_name.pop(job.name, None)
+        job.worker, job.deadline = "", math.inf
+        if self._has_lost_enough(job):
+            self._fail(job)
+            return
+        with contextlib.suppress(Exception):
+            (job.run or job.build).cancel()
+        build_is_there = job.run is not None and job.build is not None and job.build.status == "finished"
+        job.run = None
+        if job.kernels is not None:
+            job.name = ""  # given again by _next_run()
+        elif build_is_there:
+            self._built.appendleft(job)
+        else:
+            job.build = None
+            self._waiting.appendleft(job)
+
+    def _lose(self, job: _Job, worker: str, *, again: bool) -> None:
+        """A worker was lost with a job; Dask gives its task to another one by itself where it knows of that."""
+        name = self.hosts.name(worker)
+        job.lost.append(name)
+        self.hosts.lost(worker)
+        if again or self._has_lost_enough(job):
+            self._again(job)
+        else:
+            job.worker, job.deadline = "", math.inf
+
+    def _has_lost_enough(self, job: _Job) -> bool:
+        """Whether it is the candidate's fault: two workers were lost with it, or one of them more often."""
+        return len(set(job.lost)) >= MOST_LOST or len(job.lost) > MOST_LOST
+
+    def _end_finals(self, host: str, seconds: Any, disturbed: Any, error: tuple[str, str, str] | None) -> None:
+        self._finals, self._finals_answer = None, (host, seconds, disturbed, error)
+
+    def _fail(self, job: _Job, why: str = "") -> None:
+        with contextlib.suppress(Exception):
+            (job.run or job.build).cancel()
+        lost = f"workers were lost with this candidate: {', '.join(job.lost)}"
+        message = lost if job.lost else f"its task failed on the workers: {why}"
+        if job.kernels is not None:
+            self._end_finals("", [], [], ("cluster/lost-workers", message, ""))
+        elif job.number in self._jobs:
+            failed = _core.failed_measurement(
+                "run_crash", "cluster/lost-workers", message, "see the logs of these workers"
+            )
+            self._finish(job, failed, {})
+
+    def _distrust(self, worker: str, why: str) -> None:
+        if self.hosts.distrust(worker, why):
+            text = f"worker {self.hosts.name(worker)} gets no more candidates of this search: {why}"
+            warnings.warn(text, PerformanceWarning, stacklevel=2)
+
+    def _look(self) -> None:
+        """At the clock, the workers, and the scheduler."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK / 4:
+            return
+        self._looked = now
+        self._look_at_scheduler(now)
+        for job in list(self._by_name.values()):
+            if now > job.deadline:
+                self._lose(job, job.worker, again=True)
+        workers = self._cluster.workers()
+        self.hosts.look(workers)
+        unstarted = [job for job in self._by_name.values() if not job.worker and now - job.since > _UNSTARTED]
+        silent = [w.address for w in workers.values() if w.is_silent]
+        if unstarted and silent:
+            self._move_from(silent, unstarted)
+
+    def _move_from(self, silent: list[str], unstarted: list[_Job]) -> None:
+        """What waits on workers that are not heard of any more goes elsewhere."""
+        with contextlib.suppress(OSError, TimeoutError):
+            there = self._cluster.client.processing(silent)
+            names = {str(key) for keys in there.values() for key in keys}
+            for job in unstarted:
+                if job.name in names:
+                    self._again(job)
+
+    def _look_at_scheduler(self, now: float) -> None:
+        if self._cluster.is_connected:
+            self._lost_since = None
+            return
+        if self._lost_since is None:
+            self._lost_since = now
+        self.waiting_for = f"the scheduler {self._cluster.address} to come back"
+        if self._cluster.reconnect():
+            self._begin_again()
+        elif now - self._lost_since > RECONNECT_SECONDS:
+            self._failure = (
+                "cluster/lost-scheduler",
+                f"the scheduler {self._cluster.address} went away and has not come back for {RECONNECT_SECONDS:.0f} s",
+                "start it again; what was measured is kept, and the same command goes on from it",
+            )
+            self._cancel_all("the scheduler went away")
+
+    def _begin_again(self) -> None:
+        """Nothing is left of what the scheduler knew before."""
+        jobs = sorted({*self._by_name.values(), *self._built, *self._waiting}, key=lambda job: job.number)
+        self._by_name.clear()
+        self._built.clear()
+        self._waiting = deque(job for job in jobs if job.kernels is None)
+        for job in jobs:
+            job.build = job.run = None
+            job.name = job.worker = ""
+            job.deadline = math.inf
+        self._program_future = None
+        written = self._reference_job
+        if written is not None and written.number not in self._jobs:
+            self._reference = self._build_of(written)
+        else:
+            self._reference = None
+        if self._incumbent is not None and self._incumbent_job is not None:
+            self._incumbent = (self._build_of(self._incumbent_job), self._incumbent[1])
+
+    def _build_of(self, job: _Job) -> Any:
+        """The build of a job that is done, once more; Dask waits for it where it is needed."""
+        return tasks.submit_build(self._cluster, job.module, job.options, self.threads, self._build_timeout)
+
+    def _note_what_is_missing(self, builders: list[WorkerFacts], measuring: list[WorkerFacts]) -> None:
+        missing = []
+        if not measuring and (self._jobs or self._finals):
+            missing.append(f"a worker that measures for {self._key!r}")
+        if not builders and self._waiting:
+            missing.append("a worker that builds")
+        self.waiting_for = " and ".join(missing)
+
+    def _cancel_all(self, why: str) -> None:
+        canceled = _core.failed_measurement("canceled", "measure/canceled", why)
+        for job in [*self._by_name.values()]:
+            with contextlib.suppress(Exception):
+                (job.run or job.build).cancel()
+        self._by_name.clear()
+        self._waiting.clear()
+        self._built.clear()
+        for number in self._jobs:
+            self._done.append((number, canceled, None, "", 0.0, "", None))
+        self._jobs.clear()
+        self._first = None
+        if self._finals is not None:
+            self._end_finals("", [], [], ("measure/canceled", why, ""))
+
+    def _account(self) -> None:
+        now = time.monotonic()
+        passed, self._accounted = now - self._accounted, now
+        running = [job for job in self._by_name.values() if job.worker]
+        builds = sum(job.run is None for job in running)
+        measures = [job for job in running if job.run is not None]
+        if any(job.kernels is not None for job in measures):
+            activity = _FINALS
+        elif any(job.reference for job in measures):
+            activity = _REFERENCE
+        elif measures:
+            activity = _MEASURING
+        elif builds:
+            activity = _BUILDING
+        else:
+            activity = _STARTING if self._by_name else _NOTHING
+        self._seconds[activity] += passed
+        self._seconds[7] += builds * passed

@@ -1,0 +1,166 @@
+"""The helper processes of a worker: for builds, and for each program that is measured here.
+
+A station holds the arguments of one program, the results that its reference left, and the measuring helper. It lives as
+long as the worker has the program's description in its memory, which Dask keeps while some session needs it.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tilewright import _core, ir
+from tilewright.cluster.messages import unpack
+from tilewright.cluster.processors import Canceled
+from tilewright.task.arguments import kernel_arguments, make_arrays
+from tilewright.task.task import task_of
+
+#: seconds between two looks at whether somebody still wants a result
+LOOK = 0.1
+#: programs that a slot keeps the arguments of at most
+MOST_STATIONS = 4
+#: seconds after which a helper that builds nothing ends
+IDLE_SECONDS = 5.0
+
+
+class Station:
+    """The arguments of one program and the helper that calls its kernels.
+
+    Args:
+        program: its description, see :func:`describe <tilewright.cluster.measurer.describe>`.
+    """
+
+    def __init__(self, program: Mapping[str, Any]) -> None:
+        module: Any = ir.load_json(program["module"])
+        task = task_of(module, program["sizes"], cold=program["cold"])
+        inputs = {name: _array(*array) for name, array in program["inputs"].items()}
+        initial = make_arrays(task, inputs, program["seed"])
+        options = dict(program["options"])
+        if steady := options.pop("steady", None):
+            options["race"] = _core.RaceRules.steady(*steady)
+        self.entry: str = program["entry"]
+        self.pipeline = _core.WorkerPipeline(
+            arguments=kernel_arguments(task, initial),
+            reduction_length=task.reduction_length,
+            options=_core.PipelineOptions(threads=program["threads"], cold=program["cold"], **options),
+        )
+        self.lock = threading.Lock()
+        self.outputs: list[bytes] | None = None  #: what the reference computed, once it was called here
+        self._loosened: set[str] = set()
+
+    def loosen(self, rounding: Mapping[str, float]) -> None:
+        """What the session found to be rounding is allowed."""
+        for name, absolute in rounding.items():
+            if name not in self._loosened:
+                self._loosened.add(name)
+                self.pipeline.loosen(name, absolute)
+
+    def close(self) -> None:
+        """Ends the helper; what it is at comes back as canceled."""
+        self.pipeline.close()
+
+
+def _array(dtype: str, shape: list[int], data: bytes) -> Any:
+    from tilewright.support.numpy_dtype import numpy_dtype
+
+    return np.frombuffer(data, numpy_dtype(dtype)).reshape(shape)
+
+
+class Stations:
+    """All stations of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stations: collections.OrderedDict[tuple[str, int], Station] = collections.OrderedDict()
+        self._builders: dict[int, list[tuple[float, Any]]] = {}  # free ones, and since when, by the threads of kernels
+
+    def get(self, key: str, slot: int, program: bytes) -> Station:
+        """The station of a program in a slot; the one that was not asked for longest makes place for a new one."""
+        with self._lock:
+            station = self._stations.pop((key, slot), None)
+            ending = []
+            if station is None:
+                while sum(other == slot for _, other in self._stations) >= MOST_STATIONS:
+                    oldest = next(name for name in self._stations if name[1] == slot)
+                    ending.append(self._stations.pop(oldest))
+        for each in ending:
+            each.close()
+        if station is None:
+            station = Station(unpack(program))  # takes long; a slot has one task at a time
+        with self._lock:
+            self._stations[key, slot] = station
+        return station
+
+    def forget(self, key: str, slot: int) -> None:
+        """Ends a station; the next task makes another one."""
+        with self._lock:
+            station = self._stations.pop((key, slot), None)
+        if station is not None:
+            station.close()
+
+    def sweep(self, is_needed: Callable[[str], bool]) -> None:
+        """Ends the stations of programs that no session needs any more, and what has built nothing for a while."""
+        with self._lock:
+            gone = [name for name in self._stations if not is_needed(name[0])]
+            ending: list[Any] = [self._stations.pop(name) for name in gone]
+            old = time.monotonic() - IDLE_SECONDS
+            for threads, free in self._builders.items():
+                ending += [pipeline for since, pipeline in free if since < old]
+                self._builders[threads] = [each for each in free if each[0] >= old]
+        for each in ending:
+            each.close()
+
+    @contextlib.contextmanager
+    def builder(self, threads: int, timeout: float) -> Iterator[Any]:
+        """A pipeline that builds, for the body alone."""
+        with self._lock:
+            free = self._builders.get(threads)
+            pipeline = free.pop()[1] if free else None
+        if pipeline is None:
+            pipeline = _core.WorkerPipeline(
+                arguments=[],
+                reduction_length=1,
+                options=_core.PipelineOptions(threads=threads, builders=1, builds_only=True, build_timeout=timeout),
+            )
+        try:
+            yield pipeline
+        except BaseException:
+            pipeline.close()
+            raise
+        with self._lock:
+            self._builders.setdefault(threads, []).append((time.monotonic(), pipeline))
+
+    def close(self) -> None:
+        """Ends all helper processes."""
+        with self._lock:
+            builders = [pipeline for free in self._builders.values() for _, pipeline in free]
+            ending: list[Any] = [*self._stations.values(), *builders]
+            self._stations.clear()
+            self._builders.clear()
+        for each in ending:
+            each.close()
+
+
+def result_of(pipeline: Any, number: int, wanted: Callable[[], bool]) -> tuple[bytes, bytes | None]:
+    """The result of what a pipeline was given, and the object code.
+
+    Raises:
+        Canceled: nobody waits for it any more; the pipeline was closed.
+    """
+    while True:
+        for done, result, code in pipeline.poll(LOOK):
+            if done == number:
+                return result, code
+        if not wanted():
+            pipeline.close()
+            raise Canceled
+
+
+#: those of this process
+STATIONS = Stations()

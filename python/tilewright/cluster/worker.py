@@ -1,0 +1,162 @@
+"""``tilewright worker``: Dask's own worker, with what sessions have to know of it as resources and a label."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import signal
+import sys
+from typing import Any
+
+from tilewright import _core
+from tilewright.cluster import labels
+from tilewright.cluster.engine import engine
+from tilewright.cluster.processors import Measures, stay_off_kernels
+from tilewright.cluster.stations import STATIONS
+from tilewright.errors import ArgumentError, ResourceError
+
+#: builds at a time by default at most
+MOST_BUILDS = 4
+#: seconds between two tries to find the scheduler
+_RETRY = 1.0
+#: What Dask does beside the tasks of a worker, a hundred times a second, would disturb what is measured there.
+QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.interval": "5s"}
+#: between two looks at which programs sessions still need
+_SWEEP = 1.0
+
+
+def say(text: str) -> None:
+    """To who has started the worker."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(address: str, measure: int | None = None, build: int | None = None, name: str | None = None) -> None:
+    """Works for the scheduler at an address until a signal ends it; waits for a scheduler that is away.
+
+    Args:
+        address: such as "tcp://host:8786", or "tls://host:8786" with the certificates of Dask's configuration.
+        measure: kernels that are measured at a time; by default one for the first worker of a host, else none.
+        build: builds at a time; by default one for each processor that is left, at most four.
+        name: of the worker; by default its address.
+
+    Raises:
+        tilewright.ArgumentError: it would do nothing.
+        tilewright.ResourceError: Dask is not installed; another version works there.
+    """
+    engine()
+    import dask
+
+    dask.config.set(QUIET)
+    first = Measures()
+    if measure is None:
+        measure = 1 if first.first else 0
+    if not measure:
+        first.close()  # another one may
+    if build is None:
+        build = min(MOST_BUILDS, len(_core.plan_processors(1)[1]))
+    if not measure and not build:
+        raise ArgumentError.of(
+            "cluster/idle-worker", "a worker with --measure 0 and --build 0 would do nothing", "leave one of them away"
+        )
+    told = labels.label(measure, build, probe=bool(measure))
+    say(f"target of this host: {labels.native_key()}")
+    say(f"measures {measure} and builds {build} at a time")
+    try:
+        asyncio.run(_work(address, measure, build, name, told))
+    finally:
+        STATIONS.close()
+
+
+async def _work(address: str, measure: int, build: int, name: str | None, told: dict[str, Any]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    while not stop.is_set():
+        if not await _found(address, stop):
+            return
+        await _work_until_lost(address, measure, build, name, told, stop)
+        if not stop.is_set():
+            say(f"the scheduler {address} is gone; waiting for it")
+
+
+async def _found(address: str, stop: asyncio.Event) -> bool:
+    """Waits until the scheduler is there; false where a signal came first.
+
+    Raises:
+        tilewright.ResourceError: workers of other versions are there.
+    """
+    waits = False
+    while not stop.is_set():
+        try:
+            async with engine().rpc(address, connection_args=_security().get_connection_args("worker")) as scheduler:
+                known = (await scheduler.identity())["workers"]
+            _check_versions(known)
+            return True
+        except (OSError, TimeoutError) as error:
+            if not waits:
+                say(f"no scheduler answers at {address} ({error}); waiting for it")
+            waits = True
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _RETRY)
+    return False
+
+
+def _security() -> Any:
+    return engine().Security()  # as Dask's configuration says
+
+
+def _check_versions(known: dict[str, Any]) -> None:
+    for address, worker in known.items():
+        other = labels.label_of(worker)
+        if other is not None and other["versions"] != labels.versions():
+            raise ResourceError.of(
+                "cluster/versions",
+                f"this worker has {labels.versions()}, and {labels.name_of(address, worker)} of the same cluster has "
+                f"{other['versions']}",
+                "install the same version of Tilewright on all hosts, then start the workers again",
+            )
+
+
+async def _work_until_lost(
+    address: str, measure: int, build: int, name: str | None, told: dict[str, Any], stop: asyncio.Event
+) -> None:
+    worker = engine().Worker(
+        address,
+        nthreads=measure + build + 1,  # one for what has no slot, such as descriptions of programs
+        name=name,
+        resources=labels.resources(measure, build, labels.native_key()),
+        startup_information={labels.NAME: functools.partial(_told, told)},
+        memory_limit=0,  # large inputs are in helper processes, which have limits of their own
+        dashboard=False,
+        security=_security(),
+    )
+    try:
+        await worker
+        stay_off_kernels()  # the loop of events, which wakes up often
+        say(f"works as {worker.address} for {address}")
+        sweeping = asyncio.create_task(_sweep(worker))
+        stopped = asyncio.create_task(stop.wait())
+        gone = asyncio.create_task(worker.finished())
+        await asyncio.wait({stopped, gone}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (sweeping, stopped, gone):
+            task.cancel()
+    except OSError as error:
+        say(f"the worker cannot join {address}: {error}")
+        await asyncio.sleep(_RETRY)
+    finally:
+        await asyncio.to_thread(STATIONS.close)  # what runs comes back as canceled
+        await worker.close(timeout=2, executor_wait=False)
+
+
+def _told(told: dict[str, Any], worker: Any) -> dict[str, Any]:
+    return told
+
+
+async def _sweep(worker: Any) -> None:
+    """Ends the helpers of programs that no session needs any more."""
+    while True:
+        await asyncio.sleep(_SWEEP)
+        needed = {str(key) for key in worker.data} | {str(key) for key in worker.state.tasks}
+        await asyncio.to_thread(STATIONS.sweep, needed.__contains__)

@@ -1,0 +1,108 @@
+"""The measuring pipeline of a session over several tasks, on a cluster."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.cluster.connection import Cluster
+from tilewright.cluster.labels import target_key
+from tilewright.cluster.measurer import ClusterMeasurer, describe
+from tilewright.errors import ResourceError
+from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
+from tilewright.task.task import Task
+
+__all__ = ["ClusterPipeline"]
+
+_LOGGER = logging.getLogger("tilewright.meta_schedule")
+#: the number of the program as it was written
+_REFERENCE = -1
+
+
+class ClusterPipeline:
+    """One program's candidates, as ``_core.MeasurePipeline``.
+
+    Args:
+        cluster: where they are built and measured.
+        task: the program.
+        target: what they are compiled for.
+        options: of ``_core.PipelineOptions``.
+        seconds: that the session may take.
+    """
+
+    def __init__(
+        self, cluster: Cluster, task: Task, target: _core.Target, options: dict[str, Any], *, seconds: float | None
+    ) -> None:
+        task = dataclasses.replace(task, cold=options.pop("cold", False))
+        self._task, self._target = task, target
+        self._expectations = expectations = Expectations(task, {}, seed=0, seconds=seconds)
+        expectations.arguments()  # looks at the program before anything is measured
+        longest = REFERENCE_DEADLINE if seconds is None else min(REFERENCE_DEADLINE, seconds)
+        program = describe(task, {}, 0, target.num_cores, options | {"reference_timeout": longest})
+        self._outputs = [(p.name, p.dtype, p.shape) for p in task.parameters if p.role != "input"]
+        self._measurer = ClusterMeasurer(
+            cluster,
+            program,
+            target_key(target),
+            self._outputs,
+            task.reduction_length,
+            lambda: expectations.check.rounding if expectations.check is not None else {},
+        )
+        self._next = 0
+        self._told = ""
+        self.pids: list[int] = []  #: of helper processes on this machine: there are none
+        module, build = _core.candidate_parts(task.module, target, as_written=True)
+        self._measurer.submit(_REFERENCE, module, build, task.entry, reference=True)
+
+    def submit(self, scheduled: ir.IRModule) -> int:
+        """Takes a candidate on; gives its number."""
+        module, options = _core.candidate_parts(scheduled, self._target)
+        number, self._next = self._next, self._next + 1
+        self._measurer.submit(number, module, options, self._task.entry, is_baseline=number == 0)
+        return number
+
+    def poll(self, seconds: float) -> list[tuple[int, str, list[float], str, str]]:
+        """(number, outcome, seconds, error, host) of what is done; times of all hosts are those of the first one.
+
+        Raises:
+            tilewright.Error: nothing can be measured any more.
+        """
+        results = []
+        for number, result, _, host, reference, _, outputs in self._measurer.poll(seconds):
+            facts = _core.measured_facts(result)
+            if number == _REFERENCE:
+                self._judge(facts, outputs)
+                continue
+            factor = reference / facts["incumbent_seconds"] if reference and facts["incumbent_seconds"] else 1.0
+            times = [each * factor for each in facts["seconds"]]
+            results.append((number, facts["outcome"], times, facts["message"], host))
+        if (failure := self._measurer.failure()) is not None:
+            raise ResourceError.of(*failure)
+        if self._measurer.waiting_for != self._told:
+            self._told = self._measurer.waiting_for
+            _LOGGER.warning("%s: %s", self._task.entry, f"waiting for {self._told}" if self._told else "goes on")
+        return results
+
+    def _judge(self, facts: dict[str, Any], outputs: list[bytes] | None) -> None:
+        if facts["outcome"] == "canceled":
+            return
+        if facts["outcome"] != "ok" or outputs is None:
+            raise ResourceError.of(
+                "tune/reference",
+                f"'{self._task.entry}' as it was written, which results are compared with, failed: {facts['message']}",
+                facts["hint"],
+            )
+        names = [name for name, _, _ in self._outputs]
+        self._expectations.judge(dict(zip(names, outputs, strict=True)))
+
+    @property
+    def beside(self) -> dict[str, float]:
+        """Seconds that workers were building, checking and measuring."""
+        seconds = self._measurer.activities()
+        return {"building": seconds[7], "checking": seconds[3] + seconds[4], "measuring": seconds[5] + seconds[6]}
+
+    def close(self) -> None:
+        """Leaves nothing at the cluster."""
+        self._measurer.close()

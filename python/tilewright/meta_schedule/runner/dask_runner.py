@@ -1,0 +1,108 @@
+"""The runner that measures on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright import _core
+from tilewright.cluster import labels, processors
+from tilewright.cluster.connection import Cluster
+from tilewright.cluster.messages import pack, unpack
+from tilewright.database.origins import Origin, library_versions
+from tilewright.meta_schedule.evaluator import EvaluatorConfig
+from tilewright.meta_schedule.runner.local_runner import LocalRunner
+from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.support import limits
+from tilewright.support.wrong_arguments import keywords_told
+
+__all__ = ["DaskRunner"]
+
+
+class DaskRunner(Runner):
+    """Measures on the workers of a Dask cluster whose processor is that of the target. In a session with a
+    :class:`~tilewright.meta_schedule.builder.DaskBuilder`, kernels are compared with the program as it was written, and
+    times of different hosts by way of the fastest kernel so far.
+
+    Args:
+        cluster: the address of the scheduler, "tcp://host:8786", or a ``distributed.Client``.
+        timeout_sec: seconds that one kernel may take, all its calls together.
+        evaluator_config: how often it is called.
+        target: of the kernels, where no session says it; "native" by default.
+
+    Raises:
+        tilewright.ResourceError: Dask is not installed, or no scheduler answers.
+    """
+
+    @keywords_told
+    def __init__(
+        self,
+        cluster: Any,
+        *,
+        timeout_sec: float = 30.0,
+        evaluator_config: EvaluatorConfig | None = None,
+        target: str | _core.Target = "native",
+    ) -> None:
+        limits.positive("timeout_sec", timeout_sec)
+        what = "an EvaluatorConfig, or None for the default"
+        limits.kind("evaluator_config", evaluator_config, EvaluatorConfig | None, what)
+        self.timeout_sec, self.evaluator_config = timeout_sec, evaluator_config or EvaluatorConfig()
+        self.target = _core.Target(target) if isinstance(target, str) else target
+        self.cluster = Cluster(cluster)
+        #: whether nothing of the user's is called
+        self.is_plain = type(self).run is DaskRunner.run
+        self._close = weakref.finalize(self, self.cluster.close)
+
+    def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
+        """One future for each; what they compute is not compared with anything."""
+        return [self._run_one(each) for each in runner_inputs]
+
+    def close(self) -> None:
+        """Leaves the cluster."""
+        self._close()
+
+    def _run_one(self, each: RunnerInput) -> RunnerFuture:
+        config = self.evaluator_config
+        what = {
+            "object": Path(each.artifact_path).read_bytes(),
+            "device": each.device_type,
+            "arguments": [info.as_json() for info in each.args_info],
+            "config": [config.number, config.repeat, config.min_repeat_ms, config.enable_cpu_cache_flush],
+            "seconds": self.timeout_sec,
+            "threads": self.target.num_cores,
+        }
+        resources = {labels.measures(labels.target_key(self.target)): 1}
+        future = self.cluster.client.submit(run_alone, pack(what), pure=False, resources=resources)
+
+        def result() -> RunnerResult:
+            try:
+                seconds, why, host = unpack(future.result())
+            except Exception as error:
+                return RunnerResult(None, f"DaskRunner: the measurement was lost: {error}")
+            return RunnerResult(seconds, why, origin=Origin(host, library_versions()))
+
+        return RunnerFuture(future.done, result)
+
+
+def run_alone(packed: bytes) -> bytes:
+    """On a worker: measures one kernel as a LocalRunner there, alone on its host."""
+    from tilewright.meta_schedule.arg_info import ArgInfo
+
+    what = unpack(packed)
+    try:
+        wait = processors.waiting(what["seconds"] + 120.0, lambda: True)
+        with tempfile.TemporaryDirectory() as folder, processors.measuring(what["threads"], 1, wait):
+            path = Path(folder) / "kernel.o"
+            path.write_bytes(what["object"])
+            runner = LocalRunner(what["seconds"], EvaluatorConfig(*what["config"]))
+            try:
+                infos = [ArgInfo.from_json(info) for info in what["arguments"]]
+                result = runner.run([RunnerInput(str(path), what["device"], infos)])[0].result()
+            finally:
+                runner.close()
+        return pack([result.run_secs, result.error_msg, labels.host_text()])
+    except Exception as error:
+        return pack([None, f"DaskRunner: {type(error).__name__}: {error}", labels.host_text()])

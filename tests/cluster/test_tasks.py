@@ -1,0 +1,187 @@
+"""What runs on a worker, in this process: bytes in, bytes out, whatever happens."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.search.programs import scale
+
+import tilewright as tw
+from tilewright import _core
+from tilewright.cluster import labels, processors, tasks
+from tilewright.cluster.measurer import describe
+from tilewright.cluster.messages import pack, unpack
+from tilewright.cluster.stations import STATIONS
+from tilewright.script import tir as T
+from tilewright.task.task import task_of
+
+TASK = task_of(scale)
+TARGET = _core.Target("native").with_num_cores(1)
+BUILD = {"job": "b", "topic": "t", "threads": 1, "timeout": 10.0}
+
+
+def thrice() -> Any:
+    """A program of the same name that computes something else."""
+
+    @T.prim_func
+    def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
+        for i, j in T.grid(64, 96):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = X[vi, vj] * T.float32(3)
+
+    return scale
+
+
+class FakeWorker:
+    """As much of Dask's worker as tasks see."""
+
+    address = "tcp://here"
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        running = types.SimpleNamespace(state="executing")
+        self.state = types.SimpleNamespace(tasks={"key": running}, total_resources={})
+
+    def get_current_task(self) -> str:
+        return "key"
+
+    def log_event(self, topic: str, message: Any) -> None:
+        self.events.append((topic, message))
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWorker]:
+    made = FakeWorker()
+    monkeypatch.setattr(tasks, "engine", lambda: types.SimpleNamespace(get_worker=lambda: made))
+    yield made
+    STATIONS.close()
+
+
+def built(program: Any, *, as_written: bool = False) -> bytes:
+    return tasks.build(pack(BUILD), *_core.candidate_parts(task_of(program).module, TARGET, as_written))
+
+
+def measured(candidate: bytes | None, incumbent: bytes | None = None, **more: Any) -> dict[str, Any]:
+    what = {
+        **{"job": "m", "topic": "t", "threads": 1, "key": labels.native_key(), "program": "scale", "rounding": {}},
+        **{"check_only": False, "is_baseline": False},
+    }
+    program = pack(describe(TASK, {}, 0, 1, {}))
+    answer: dict[str, Any] = unpack(
+        tasks.measure(pack(what | more), program, built(scale, as_written=True), candidate, incumbent)
+    )
+    return answer
+
+
+def test_a_kernel_is_built_and_measured(worker: FakeWorker) -> None:
+    kernel = built(scale)
+    assert unpack(kernel)["object"][:4] == b"\x7fELF"
+    first = measured(None)
+    assert _core.measured_facts(first["reference"])["outcome"] == "ok"
+    (y,) = first["outputs"]
+    x = np.frombuffer(describe_inputs()["X"], "float32")
+    np.testing.assert_array_equal(np.frombuffer(y, "float32"), 2 * x)
+    answer = measured(kernel, incumbent=kernel)
+    facts = _core.measured_facts(answer["result"])
+    assert facts["outcome"] == "ok" and facts["median"] > 0 and facts["incumbent_seconds"] > 0
+    assert "outputs" not in answer and "object" not in answer
+    assert answer["host"] == labels.host_text()
+    assert {"job": "m", "worker": "tcp://here"} in [message for _, message in worker.events]
+
+
+def describe_inputs() -> dict[str, bytes]:
+    from tilewright.task.arguments import make_arrays
+
+    return {name: array.tobytes() for name, array in make_arrays(TASK, {}, 0).items()}
+
+
+def test_a_wrong_kernel_is_noticed(worker: FakeWorker) -> None:
+    facts = _core.measured_facts(measured(built(thrice()))["result"])
+    assert facts["outcome"] == "wrong_result" and "expected" in facts["message"]
+
+
+def test_finals(worker: FakeWorker) -> None:
+    kernel = unpack(built(scale))["object"]
+    how = {"baselines": 0, "rounds": 3, "slice_seconds": 1e-4, "budget_seconds": 0.5}
+    what = {**{"job": "f", "topic": "t", "threads": 1, "key": labels.native_key()}, "finals": how}
+    program = pack(describe(TASK, {}, 0, 1, {}))
+    answer = unpack(
+        tasks.finals(
+            pack(what | {"program": "scale", "rounding": {}}), program, built(scale, as_written=True), [kernel, kernel]
+        )
+    )
+    assert answer["failed"] is None
+    assert [len(times) for times in answer["seconds"]] == [len(times) for times in answer["disturbed"]]
+    assert min(min(times) for times in answer["seconds"]) > 0
+
+
+def test_a_build_that_fails_is_a_result(worker: FakeWorker) -> None:
+    answer = unpack(tasks.build(pack(BUILD), b"no module", _core.candidate_parts(TASK.module, TARGET)[1]))
+    facts = _core.measured_facts(answer["result"])
+    assert answer["object"] is None and facts["outcome"] == "build_error"
+    # A runner hands it on.
+    assert _core.measured_facts(measured(pack(answer))["result"])["outcome"] == "build_error"
+
+
+def test_builders_build_for_other_processors(worker: FakeWorker) -> None:
+    parts = _core.candidate_parts(TASK.module, _core.Target("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1"))
+    code = unpack(tasks.build(pack(BUILD), *parts))["object"]
+    assert code[:4] == b"\x7fELF" and int.from_bytes(code[18:20], "little") == 183  # EM_AARCH64
+
+
+def test_what_goes_wrong_on_a_worker_is_told(worker: FakeWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = built(scale)
+    assert measured(kernel, key="llvm -mcpu=other")["error"][0] == "cluster/wrong-host"
+    assert unpack(tasks.build(pack({"job": 1}), b"", b""))["error"][0] == "cluster/task"
+    worker.state.tasks["key"].state = "cancelled"
+    with processors.measuring(1, 1, processors.waiting(60.0, lambda: True)):
+        assert measured(kernel)["error"][0] == "cluster/canceled"
+    monkeypatch.setattr(tasks, "MOST_WAITING", 0.1)
+    worker.state.tasks["key"].state = "executing"
+    with processors.measuring(1, 1, processors.waiting(60.0, lambda: True)):
+        assert measured(kernel)["error"][0] == "cluster/busy-host"
+
+
+def test_given_inputs_travel(worker: FakeWorker) -> None:
+    x = np.arange(64 * 96, dtype=np.float32).reshape(64, 96)
+    program = pack(describe(TASK, {"X": x}, 0, 1, {}))
+    what = {**{"job": "m", "topic": "t", "threads": 1, "key": labels.native_key(), "program": "given"}, "rounding": {}}
+    answer = unpack(
+        tasks.measure(
+            pack(what | {"check_only": True, "is_baseline": False}), program, built(scale, as_written=True), None, None
+        )
+    )
+    np.testing.assert_array_equal(np.frombuffer(answer["outputs"][0], "float32").reshape(64, 96), 2 * x)
+
+
+def test_programs_with_sizes_travel(worker: FakeWorker) -> None:
+    @T.prim_func
+    def double(x: T.handle, y: T.handle):
+        n = T.int32()
+        X = T.match_buffer(x, (n,), "float32")
+        Y = T.match_buffer(y, (n,), "float32")
+        for i in range(n):
+            with T.block("Y"):
+                vi = T.axis.spatial(n, i)
+                Y[vi] = X[vi] * T.float32(2)
+
+    task = task_of(double, {"n": 100})
+    reference = tasks.build(pack(BUILD), *_core.candidate_parts(task.module, TARGET, True))
+    what = {**{"job": "m", "topic": "t", "threads": 1, "key": labels.native_key(), "program": "open"}, "rounding": {}}
+    answer = unpack(tasks.measure(pack(what), pack(describe(task, {}, 0, 1, {})), reference, None, None))
+    assert _core.measured_facts(answer["reference"])["outcome"] == "ok"
+    assert len(answer["outputs"][0]) == 400
+
+
+def test_labels_say_what_a_worker_is() -> None:
+    told = labels.label(1, 2, probe=False)
+    assert told["target"] == labels.native_key() == str(_core.Target("native").with_num_cores(1))
+    assert labels.label_of({labels.NAME: told}) == told and labels.label_of({}) is None
+    assert labels.name_of("tcp://x", {labels.NAME: told}).startswith(told["host"]["host"])
+    assert set(labels.resources(1, 0, "k")) == {labels.present(), labels.measures("k")}
+    assert tw.__version__ in labels.versions()

@@ -1,0 +1,104 @@
+"""Searches on a cluster: the same candidates as without one, and records that say where they come from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.search.programs import scale, tiles
+from typer.testing import CliRunner
+
+import tilewright as tw
+from tilewright import _core
+from tilewright import meta_schedule as ms
+from tilewright.cli.commands import app
+from tilewright.cluster import labels
+
+from .machines import Machines
+
+
+def records(path: Path) -> list[Any]:
+    store = _core.Database.open(str(path), read_only=True)
+    (workload,) = store.workloads()
+    return [each for each in store.records(workload.hash, "") if each.index >= 0]
+
+
+def test_a_search_gives_the_candidates_of_one_without_a_cluster(machines: Machines, tmp_path: Path) -> None:
+    machines.worker("--measure", "1", "--build", "1")
+    asked: dict[str, Any] = {"space": tiles, "trials": 12, "progress": None, "batch": 4, "strategy": "draft-and-verify"}
+    here = tw.tune(scale, **asked, database=tmp_path / "here.db")
+    there = tw.tune(scale, **asked, database=tmp_path / "there.db", cluster=machines.address)
+    assert there.progress.trials == 12 and there.stop_reason == "trials"
+    assert there.record is not None and here.record is not None
+    traces = [{each.index: each.trace for each in records(tmp_path / name)} for name in ("here.db", "there.db")]
+    assert traces[0] == traces[1] and sorted(traces[0]) == list(range(12))
+    x = np.random.default_rng(0).random((64, 96), dtype=np.float32)
+    y = np.empty_like(x)
+    there.kernel(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+
+    own = json.loads(labels.host_text())["host"]
+    found = records(tmp_path / "there.db")
+    assert {json.loads(each.host)["host"] for each in found if each.outcome == "ok"} == {own}
+    # The first one was timed alone, each later one beside the fastest before it.
+    timed = sorted((each.index, each) for each in found if each.outcome == "ok")
+    assert timed[0][1].incumbent_seconds == 0
+    assert all(each.incumbent_seconds > 0 and each.incumbent_reference > 0 for _, each in timed[1:])
+    for _, each in timed[1:]:
+        ratio = np.median(each.seconds) / each.incumbent_seconds
+        assert each.median == pytest.approx(ratio * each.incumbent_reference)
+    assert there.hosts is not None and sum(int(row[1]) for row in there.hosts.rows) >= 12
+
+    # It goes on where it stopped, with the batch that it had, and its best kernel is measured again first.
+    del asked["batch"]
+    more = tw.tune(scale, **{**asked, "trials": 16}, database=tmp_path / "there.db", cluster=machines.address)
+    assert (more.progress.earlier, more.progress.trials) == (12, 16)
+    later = [each for each in records(tmp_path / "there.db") if each.index >= 12 and each.outcome == "ok"]
+    assert later and all(each.incumbent_seconds > 0 for each in later)
+
+
+def test_the_command_line(machines: Machines, tmp_path: Path) -> None:
+    machines.worker("--measure", "1", "--build", "0")
+    machines.worker("--measure", "0", "--build", "1")
+    file = tmp_path / "program.py"
+    file.write_text(
+        "from tilewright.script import tir as T\n\n@T.prim_func\n"
+        "def double(X: T.Buffer((64, 96), 'float32'), Y: T.Buffer((64, 96), 'float32')):\n"
+        "    for i, j in T.grid(64, 96):\n        with T.block('Y'):\n"
+        "            vi, vj = T.axis.remap('SS', [i, j])\n            Y[vi, vj] = X[vi, vj] * T.float32(2)\n"
+    )
+    command = ["tune", str(file), "--trials", "4", "--out", str(tmp_path), "--cluster", machines.address]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "where the time of the workers went" in done.output
+    (found,) = {each.host for each in records(tmp_path / "tilewright.db")}
+    assert found == labels.host_text()
+
+
+def test_tune_tir(machines: Machines, tmp_path: Path) -> None:
+    machines.worker("--measure", "1", "--build", "1")
+    database = ms.tune_tir(
+        tw.ir.IRModule({"main": scale}),
+        str(_core.Target("native").with_num_cores(1)),
+        work_dir=str(tmp_path),
+        max_trials_global=6,
+        num_trials_per_iter=3,
+        builder=ms.builder.DaskBuilder(machines.address),
+        runner=ms.runner.DaskRunner(machines.address, evaluator_config=ms.runner.EvaluatorConfig(1, 1, 1)),
+        cost_model="random",
+        space=ms.space_generator.ScheduleFn(tiles),
+    )
+    rows = database.get_all_tuning_records()
+    assert len(rows) == 6 and all(row.run_secs for row in rows)
+
+
+def test_native_means_one_processor(machines: Machines) -> None:
+    patch = "from tilewright.cluster import labels\nlabels.native_key = lambda: 'llvm -mcpu=haswell -num-cores=1'"
+    machines.worker("--measure", "1", "--build", "1", patch=patch)
+    with pytest.raises(tw.ArgumentError) as error:
+        tw.tune(scale, space=tiles, trials=2, progress=None, cluster=machines.address)
+    assert error.value.code == "cluster/native"
+    assert "haswell" in str(error.value) and labels.native_key() in str(error.value)
