@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
 import sys
-import textwrap
-import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +14,10 @@ from tilewright import _core
 from tilewright.cluster import connection, labels, measurer, worker
 from tilewright.cluster.connection import Cluster
 
-from .machines import Machines, until
+from .machines import Machines
 from .test_tune import records
 
 SEARCH: dict[str, Any] = {"space": tiles, "trials": 16, "progress": None, "batch": 4}
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measurer, "GRACE", 2.0)
-    monkeypatch.setattr(connection, "SILENT_SECONDS", 3.0)
 
 
 class At:
@@ -52,153 +39,13 @@ def is_whole(path: Path, trials: int = 16) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_candidates_of_a_lost_worker_go_elsewhere(machines: Machines, tmp_path: Path, number: int) -> None:
-    # A worker that is stopped keeps the locks of its host.
+def test_candidates_of_a_lost_worker_go_elsewhere(machines: Machines, tmp_path: Path) -> None:
     victim = machines.worker("--measure", "1", "--build", "1", wait=False, host="another")
     machines.worker("--measure", "1", "--build", "1")
-    at = At(5, lambda: os.kill(victim.pid, number))
+    at = At(5, victim.kill)
     result = tw.tune(scale, **{**SEARCH, "progress": at}, database=tmp_path / "t.db", cluster=machines.address)
     assert at.done and result.stop_reason == "trials"
     assert {each.outcome for each in is_whole(tmp_path / "t.db")} <= {"ok", "slow_stopped"}
-
-
-def test_a_candidate_that_kills_two_workers_is_a_failure(machines: Machines, tmp_path: Path) -> None:
-    # The fourth object that a worker measures kills it, and whoever measures that one later.
-    patch = f"""
-import hashlib, os, signal
-from pathlib import Path
-from tilewright.cluster import tasks
-honest, seen, marker = tasks.measure, [], Path({str(tmp_path / "deadly")!r})
-def measure(specification, program, reference, built, incumbent):
-    code = hashlib.sha256(tasks.unpack(built)["object"]).hexdigest() if built else ""
-    seen.append(code)
-    if len(seen) == 5 and not marker.exists():
-        marker.write_text(code)
-    if marker.exists() and marker.read_text() == code:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return honest(specification, program, reference, built, incumbent)
-tasks.measure = measure
-"""
-    for _ in range(3):
-        machines.worker("--measure", "1", "--build", "0", patch=patch, wait=False)
-    machines.worker("--measure", "0", "--build", "1")
-    machines.wait()
-    result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
-    assert result.progress.failures["cluster/lost-workers"][0] == 1
-    outcomes = [each.outcome for each in is_whole(tmp_path / "t.db")]
-    assert outcomes.count("run_crash") == 1
-    (failed,) = (each for each in records(tmp_path / "t.db") if each.outcome == "run_crash")
-    assert "workers were lost with this candidate" in failed.error
-
-
-def deceiving(machines: Machines, patch: str, tmp_path: Path) -> list[str]:
-    """A search with an honest worker, and one that has this patch; the warnings."""
-    machines.worker("--measure", "1", "--build", "0", patch=textwrap.dedent(patch), wait=False)
-    machines.worker("--measure", "1", "--build", "1")
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
-    assert result.record is not None
-    assert {each.outcome for each in is_whole(tmp_path / "t.db")} <= {"ok", "slow_stopped"}
-    return [str(each.message) for each in told]
-
-
-def test_a_worker_of_another_target_than_it_says(machines: Machines, tmp_path: Path) -> None:
-    patch = """
-        import types
-        from tilewright.cluster import tasks
-        other = {"native_key": lambda: "llvm -mcpu=haswell -num-cores=1"}
-        tasks.labels = types.SimpleNamespace(**{**vars(labels), **other})
-    """
-    told = deceiving(machines, patch, tmp_path)
-    assert any("gets no more candidates" in text and "haswell" in text for text in told)
-
-
-def test_a_worker_that_computes_something_else(machines: Machines, tmp_path: Path) -> None:
-    patch = """
-        from tilewright.cluster import tasks
-        honest = tasks._station
-        def station(*arguments, **how):
-            found, fresh = honest(*arguments, **how)
-            if found.outputs:
-                found.outputs = [bytes(len(each)) for each in found.outputs]
-            return found, fresh
-        tasks._station = station
-        import time
-        time.sleep(1)
-    """
-    told = deceiving(machines, patch, tmp_path)
-    assert not told or any("gets no more candidates" in text for text in told)
-
-
-def test_a_worker_that_answers_with_something_else(machines: Machines, tmp_path: Path) -> None:
-    told = deceiving(machines, "from tilewright.cluster import tasks\ntasks.pack = lambda value: b'nothing'", tmp_path)
-    assert any("gets no more candidates" in text and "bytes that are no result" in text for text in told)
-
-
-def test_a_search_waits_for_workers(machines: Machines, tmp_path: Path) -> None:
-    waits: list[str] = []
-
-    def progress(now: Any) -> None:
-        if now.waiting_for and not waits:
-            waits.append(now.waiting_for)
-            threading.Thread(target=machines.worker, args=("--measure", "1", "--build", "1")).start()
-
-    asked = {**SEARCH, "progress": progress}
-    assert tw.tune(scale, **asked, database=tmp_path / "t.db", cluster=machines.address).record is not None
-    assert waits and labels.native_key() in waits[0] and "builds" in waits[0]
-    is_whole(tmp_path / "t.db")
-
-
-def test_the_scheduler_comes_back(machines: Machines, tmp_path: Path) -> None:
-    scheduler = machines.processes[0]
-    machines.worker("--measure", "1", "--build", "1")
-
-    def again() -> None:
-        scheduler.kill()
-        scheduler.wait()
-        machines.scheduler()
-
-    at = At(5, again)
-    result = tw.tune(scale, **{**SEARCH, "progress": at}, database=tmp_path / "t.db", cluster=machines.address)
-    assert at.done and result.stop_reason == "trials"
-    is_whole(tmp_path / "t.db")
-
-
-def children(process: subprocess.Popen[str]) -> list[int]:
-    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    found = []
-    for task in Path(f"/proc/{process.pid}/task").glob("*/children"):
-        found += [int(each) for each in task.read_text().split()]
-    return found if path.exists() else []
-
-
-def test_an_interrupt_leaves_no_helper(machines: Machines, tmp_path: Path) -> None:
-    worker = machines.worker("--measure", "1", "--build", "1")
-    program = f"""
-        import sys
-        sys.path.insert(0, {os.getcwd()!r})
-        import tilewright as tw
-        from tests.search.programs import scale, tiles
-        result = tw.tune(scale, space=tiles, trials=4000, cluster={machines.address!r}, progress="json",
-                         database={str(tmp_path / "t.db")!r})
-        print("ended:", result.stop_reason, flush=True)
-    """
-    searching = machines._start([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE)
-    assert searching.stdout is not None
-    for line in searching.stdout:
-        if line.startswith("{") and json.loads(line)["trials"] >= 3:
-            break
-    helpers = children(worker)
-    assert helpers
-    searching.send_signal(signal.SIGINT)
-    assert "ended: canceled" in searching.communicate(timeout=60)[0]
-    until(lambda: not children(worker))
-    assert not any(Path(f"/proc/{each}").exists() for each in helpers)
-    # The same search goes on where it was.
-    before = len(records(tmp_path / "t.db"))
-    assert before >= 3
 
 
 def test_other_versions_are_refused_by_name(machines: Machines) -> None:
@@ -257,15 +104,3 @@ def test_a_defect_of_the_session_ends_the_search(machines: Machines, monkeypatch
     monkeypatch.setattr(measurer.ClusterMeasurer, "poll", poll)
     with pytest.raises(RuntimeError, match="broken"):
         tw.tune(scale, **SEARCH, cluster=machines.address)
-
-
-def test_a_scheduler_that_stays_away_ends_the_search(
-    machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measurer, "RECONNECT_SECONDS", 0.5)
-    at = At(3, machines.processes[0].kill)
-    machines.worker("--measure", "1", "--build", "1")
-    with pytest.raises(tw.ResourceError, match="the same command goes on") as error:
-        tw.tune(scale, **{**SEARCH, "progress": at}, database=tmp_path / "t.db", cluster=machines.address)
-    assert error.value.code == "cluster/lost-scheduler"
-    assert len(records(tmp_path / "t.db")) >= 3

@@ -1,0 +1,99 @@
+"""What a session decides where workers are lost, without any: its cluster is made up."""
+
+from __future__ import annotations
+
+import types
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from tilewright import _core
+from tilewright.cluster import measurer
+from tilewright.cluster.measurer import ClusterMeasurer
+
+
+def made_up(*, connected: bool = True) -> Any:
+    return types.SimpleNamespace(
+        **{"topic": "topic-of-a-test", "members": [], "events": SimpleQueue(), "address": "tcp://nowhere:1"},
+        **{"is_connected": connected, "reconnect": lambda: False, "workers": dict},
+    )
+
+
+def measuring(cluster: Any) -> ClusterMeasurer:
+    return ClusterMeasurer(cluster, {"threads": 1, "options": {}}, "llvm", [("Y", "float32", (1,))], 1, dict)
+
+
+def running(session: ClusterMeasurer, number: int, worker: str) -> Any:
+    """The task of a candidate has begun there."""
+    job = session._jobs[number]
+    session._waiting.clear()
+    job.name = f"task-{number}-{worker}"
+    session._by_name[job.name] = job
+    session._take_event(("began", job.name, worker))
+    return job
+
+
+def test_a_candidate_that_two_workers_are_lost_with_is_a_failure() -> None:
+    session = measuring(made_up())
+    session.submit(7, b"module", b"options", "main")
+    running(session, 7, "first")
+    session._take_event(("removed", "first"))
+    assert session.poll(0.0) == []  # Dask gives it to another one
+    running(session, 7, "second")
+    session._take_event(("removed", "second"))
+    ((number, result, *_),) = session.poll(0.0)
+    facts = _core.measured_facts(result)
+    assert (number, facts["outcome"], facts["code"]) == (7, "run_crash", "cluster/lost-workers")
+    assert "first, second" in facts["message"]
+
+
+def test_a_silent_worker_is_given_up_at_the_deadline_of_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = measuring(made_up())
+    session.submit(7, b"module", b"options", "main")
+    job = running(session, 7, "silent")
+    assert job.deadline < float("inf")
+    late = job.name
+    job.deadline = 0.0
+    monkeypatch.setattr(measurer, "_LOOK", 0.0)
+    session.poll(0.0)
+    assert job in session._waiting and job.lost == ["silent"]
+    # What it answers later is not heard.
+    session._take_event(("ended", job, late, "finished", b"anything"))
+    assert session.poll(0.0) == []
+
+
+def test_a_scheduler_that_stays_away_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurer, "RECONNECT_SECONDS", 0.0)
+    monkeypatch.setattr(measurer, "_LOOK", 0.0)
+    session = measuring(made_up(connected=False))
+    session.submit(7, b"module", b"options", "main")
+    (canceled,) = session.poll(0.5)
+    assert _core.measured_facts(canceled[1])["outcome"] == "canceled"
+    failure = session.failure()
+    assert failure is not None and failure[0] == "cluster/lost-scheduler" and "the same command" in failure[2]
+    assert "to come back" in session.waiting_for
+
+
+def test_a_search_says_what_it_waits_for() -> None:
+    session = measuring(made_up())
+    session.submit(7, b"module", b"options", "main")
+    session.poll(0.0)
+    assert session.waiting_for == "a worker that measures for 'llvm' and a worker that builds"
+
+
+def test_what_is_dropped_comes_back_as_canceled() -> None:
+    cluster = made_up()
+    session = measuring(cluster)
+    for number in range(3):
+        session.submit(number, b"module", b"options", "main")
+    session.drop()
+    assert [(each[0], _core.measured_facts(each[1])["outcome"]) for each in session.poll(0.0)] == [
+        (number, "canceled") for number in range(3)
+    ]
+    session.begin_finals([b"object"], ["main"], 0, 1, 1e-3, 1.0)
+    session.cancel()
+    answer = session.poll_finals(0.0)
+    assert answer is not None and answer[3][0] == "measure/canceled"
+    session.close()
+    assert cluster.members == []
