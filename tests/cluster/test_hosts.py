@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tilewright.cluster.hosts import Hosts
 
 
@@ -17,7 +15,7 @@ def test_a_host_that_is_half_as_fast_is_no_drift() -> None:
     hosts = Hosts()
     assert hosts.measured("slow", facts(2e-3), {}, 1e-3) == ""
     assert hosts.measured("slow", facts(2.1e-3), {}, 1e-3) == ""
-    assert hosts.factor("slow") == pytest.approx(1 / 2.1)
+    assert hosts.factor("slow") == 0.5  # fixed at the first one
     assert hosts.remarks() == []
     # Another incumbent begins again.
     assert hosts.measured("slow", facts(1e-3), {}, 0.5e-3) == ""

@@ -97,3 +97,29 @@ def test_what_is_dropped_comes_back_as_canceled() -> None:
     assert answer is not None and answer[3][0] == "measure/canceled"
     session.close()
     assert cluster.members == []
+
+
+def test_errors_of_ratios_are_not_carried_on() -> None:
+    # All kernels take 1 ms, and the incumbent beside each seems to take twice as long, as on a busy host.
+    session = measuring(made_up())
+    facts = {"median": 1e-3, "incumbent_seconds": 2e-3}
+    for number in range(20):
+        session.submit(number, b"module", b"options", "main")
+        job = session._jobs[number]
+        job.compared_with = session._incumbent[1] if session._incumbent else 0.0
+        session._consider(job, facts, "busy")
+    assert session._incumbent is not None and session._incumbent[1] == 1e-3
+    # A host twice as slow as the first: what takes 1 ms there would take 0.5 ms on the first one.
+    session.hosts.measured("slow", facts | {"noisy": False}, {}, 1e-3)
+    assert session.hosts.factor("slow") == 0.5 and session.hosts.factor("busy") == 1.0
+    job.compared_with = 1e-3
+    session._consider(job, facts, "slow")
+    assert session._incumbent[1] == 0.5e-3
+
+
+def test_the_best_of_an_earlier_session_counts_as_it_did() -> None:
+    session = measuring(made_up())
+    session.submit(0, b"module", b"options", "main", known_seconds=2e-3)
+    session._consider(session._jobs[0], {"median": 1e-3, "incumbent_seconds": 0.0}, "faster now")
+    assert session._incumbent is not None and session._incumbent[1] == 2e-3
+    assert session.hosts.factor("faster now") == 2.0

@@ -26,7 +26,7 @@ class _Host:
     measured: int = 0
     disturbed: int = 0
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)  #: where its time went
-    factor: float = 1.0  #: from its times to those of the host that was first
+    factor: float = 0.0  #: from its times to those of the host that was first; 0: it has not timed an incumbent yet
     incumbent: tuple[float, float] = (0.0, 0.0)  #: what it counts as, and its time here at first
     slowest: float = 1.0  #: by which its speed differed at most
 
@@ -94,7 +94,11 @@ class Hosts:
 
     def factor(self, worker: str) -> float:
         """What its times are multiplied with to be those of the host that was first."""
-        return self._hosts[worker].factor if worker in self._hosts else 1.0
+        return (self._hosts[worker].factor if worker in self._hosts else 0.0) or 1.0
+
+    def begin(self, worker: str, factor: float) -> None:
+        """It is the first one; its factor is 1, or what makes a kernel of an earlier session count as it did."""
+        self._of(worker).factor = factor
 
     def measured(self, worker: str, facts: Mapping[str, Any], times: Mapping[str, float], compared_with: float) -> str:
         """It has answered; what disturbed it, in words, "" for nothing.
@@ -115,7 +119,8 @@ class Hosts:
             notes.append("busy: no measurement was undisturbed")
         here = facts["incumbent_seconds"]
         if here > 0 and compared_with > 0:
-            host.factor = compared_with / here
+            # Once: a factor that followed each comparison would carry their errors on from incumbent to incumbent.
+            host.factor = host.factor or compared_with / here
             if host.incumbent[0] != compared_with:
                 host.incumbent = (compared_with, here)
             drift = here / host.incumbent[1]
@@ -149,7 +154,7 @@ class Hosts:
                 str(host.measured),
                 str(host.lost),
                 *(f"{host.seconds.get(name, 0.0):.2f}" for name in names),
-                f"{host.factor:.3f}",
+                f"{host.factor or 1.0:.3f}",
             )
             for host in self._hosts.values()
         ]

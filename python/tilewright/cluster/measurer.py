@@ -406,7 +406,7 @@ class ClusterMeasurer:
             self._run_timeout = min(max(self._run_timeout, 2 * first), max(1.0, 10 * first))
         counts = facts["outcome"] == "ok" and not job.check_only and not job.reference
         if counts:
-            self._consider(job, facts)
+            self._consider(job, facts, worker)
         if job is self._first:
             self._first = None
         outputs = answer.get("outputs") if job.reference else None
@@ -423,15 +423,22 @@ class ClusterMeasurer:
             return code
         return None
 
-    def _consider(self, job: _Job, facts: Mapping[str, Any]) -> None:
-        """The fastest so far is what the next ones are timed in turn with."""
+    def _consider(self, job: _Job, facts: Mapping[str, Any], worker: str) -> None:
+        """The fastest so far is what the next ones are timed in turn with.
+
+        The fastest of many noisy ratios is one that errs low, and the next ones are compared with it: to be carried on,
+        a time has to be less both by the ratio and by the clock of its host.
+        """
         seconds = facts["median"]
-        if job.known_seconds:
-            seconds = job.known_seconds
-        elif facts["incumbent_seconds"] > 0 and job.compared_with > 0:
-            seconds *= job.compared_with / facts["incumbent_seconds"]
-        if self._incumbent is None or seconds < self._incumbent[1]:
-            self._incumbent, self._incumbent_job = (job.build, seconds), job
+        if self._incumbent is None:
+            counts = job.known_seconds or seconds
+            self.hosts.begin(worker, counts / seconds)
+        else:
+            counts = seconds * self.hosts.factor(worker)
+            if facts["incumbent_seconds"] > 0 and job.compared_with > 0:
+                counts = max(counts, seconds * job.compared_with / facts["incumbent_seconds"])
+        if self._incumbent is None or counts < self._incumbent[1]:
+            self._incumbent, self._incumbent_job = (job.build, counts), job
 
     # ---- giving tasks to Dask
 
