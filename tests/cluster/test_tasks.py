@@ -138,7 +138,7 @@ def test_what_goes_wrong_on_a_worker_is_told(worker: FakeWorker, monkeypatch: py
     kernel = built(scale)
     assert measured(kernel, key="llvm -mcpu=other")["error"][0] == "cluster/wrong-host"
     assert unpack(tasks.build(pack({"job": 1}), b"", b""))["error"][0] == "cluster/task"
-    worker.state.tasks["key"].state = "cancelled"
+    worker.state.tasks["key"].state = "released"
     with processors.measuring(1, 1, processors.waiting(60.0, lambda: True)):
         assert measured(kernel)["error"][0] == "cluster/canceled"
     monkeypatch.setattr(tasks, "MOST_WAITING", 0.1)

@@ -334,7 +334,7 @@ class ClusterMeasurer:
             if status.startswith("refused"):
                 job.lost.append(self.hosts.name(worker))
                 self._distrust(worker, status)
-            self._again(job)  # "cancelled" or "lost": the scheduler went away
+            self._again(job)  # canceled or lost: the scheduler went away
             return
         self._take_answer(job, worker, answer or b"")
 

@@ -58,7 +58,8 @@ class _Run:
         """Whether somebody waits for the result: Dask tells a worker of canceled tasks, and of clients that are gone,
         but does not interrupt what runs."""
         state = self._worker.state.tasks.get(self._key)
-        return state is not None and state.state not in ("cancelled", "released", "forgotten")
+        alive = state is not None and state.state not in ("released", "forgotten")
+        return alive and not state.state.startswith("cancel")
 
     def wait(self) -> Callable[[], None]:
         """Called between two looks at a lock."""

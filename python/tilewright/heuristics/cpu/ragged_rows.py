@@ -78,7 +78,7 @@ def _vectorize_columns(schedule: Schedule, block: BlockRV, steps: LoopRV | None,
         return
     if _is_reduced(schedule, block, columns):
         if count >= lanes:
-            schedule.vectorize(columns)  # partial sums in lanes
+            schedule.vectorize(columns)  # partial sums in vector accumulators
         return
     if count % lanes or not _lies_along(schedule, block, columns):
         return
