@@ -112,7 +112,7 @@ PROGRAMS = {
         refused(ValueError, "no space", lambda: tune(MyModule, "llvm", "/tmp", 4, space="outer"))
         refused(ValueError, "no space", lambda: tune(MyModule, "llvm", "/tmp", 4, space="outer", task_name="main"))
         elsewhere = lambda: tune(MyModule, "llvm", "/tmp", 4, runner="rpc", database="memory")
-        refused(RuntimeError, "does not measure on other machines yet", elsewhere)
+        refused(RuntimeError, "no tracker of RPC", elsewhere)
         refused(RuntimeError, "cannot be a host", lambda: tvm.target.Target("llvm", host="interpreter"))
     """,
     "accesses without indices": """

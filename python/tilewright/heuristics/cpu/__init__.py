@@ -35,7 +35,7 @@ from tilewright.schedule import BlockRV, Schedule
 
 #: of the schedules: another one where traces change. Searches of earlier versions are not continued; what they measured
 #: is kept. tests/heuristics/cpu/versions.txt has the traces of each version.
-VERSION = 2
+VERSION = 3
 
 #: how annotations of blocks begin that ask for something
 _SCHEDULE_ANNOTATIONS = (
