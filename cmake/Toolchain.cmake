@@ -33,6 +33,9 @@ target_compile_options(tilewright_options INTERFACE
   $<$<BOOL:${TILEWRIGHT_WERROR}>:-Werror>
   # Internal errors and debug information name files as the repository does.
   $<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>
+  # g++ 12 leaves some parts of functions that run rarely empty. Linked before another one, an empty part has the same
+  # address in .eh_frame_hdr, where the unwinder may find it instead: then an exception ends the process.
+  $<$<CONFIG:Release>:-fno-reorder-blocks-and-partition>
   # The library binds its own calls (-Bsymbolic-functions), so the compiler may inline them.
   $<$<CONFIG:Release>:-fno-semantic-interposition>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
