@@ -1,61 +1,19 @@
 // SpMM over CSR as an expert writes it: the columns of one row of the result are vector accumulators.
 //
-//   for each row i:  acc[0..K) = 0;  for p in indptr[i]..indptr[i + 1]:  acc += values[p] * B[indices[p], :];  C[i] =
-//   acc
+//   for each row i:  acc[0..K) = 0;  for p in indptr[i]..indptr[i + 1]:  acc += values[p] * B[indices[p], :]
+//                    C[i] = acc
 //
 // A panel of columns that does not fit the registers is computed in several passes over the row. While row indices[p]
 // of B is multiplied, row indices[p + distance] is prefetched, across the ends of rows. Several threads take chunks of
 // rows with about as many nonzeros each.
 //
 // benchmarks/spmm.py compiles this file twice: for AVX-512, and for AVX2 with -DVECTOR_BITS=256.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdint>
 
-namespace {
+#include "vector_registers.h"
 
-#if VECTOR_BITS == 512
-constexpr int kRegisters = 32;
-struct Float32 {
-  using Element = float;
-  using Register = __m512;
-  static Register zero() { return _mm512_setzero_ps(); }
-  static Register load(const float* p) { return _mm512_loadu_ps(p); }
-  static Register all(float x) { return _mm512_set1_ps(x); }
-  static Register multiply_add(Register a, Register b, Register c) { return _mm512_fmadd_ps(a, b, c); }
-  static void store(float* p, Register x) { _mm512_storeu_ps(p, x); }
-};
-struct Float64 {
-  using Element = double;
-  using Register = __m512d;
-  static Register zero() { return _mm512_setzero_pd(); }
-  static Register load(const double* p) { return _mm512_loadu_pd(p); }
-  static Register all(double x) { return _mm512_set1_pd(x); }
-  static Register multiply_add(Register a, Register b, Register c) { return _mm512_fmadd_pd(a, b, c); }
-  static void store(double* p, Register x) { _mm512_storeu_pd(p, x); }
-};
-#else
-constexpr int kRegisters = 16;
-struct Float32 {
-  using Element = float;
-  using Register = __m256;
-  static Register zero() { return _mm256_setzero_ps(); }
-  static Register load(const float* p) { return _mm256_loadu_ps(p); }
-  static Register all(float x) { return _mm256_set1_ps(x); }
-  static Register multiply_add(Register a, Register b, Register c) { return _mm256_fmadd_ps(a, b, c); }
-  static void store(float* p, Register x) { _mm256_storeu_ps(p, x); }
-};
-struct Float64 {
-  using Element = double;
-  using Register = __m256d;
-  static Register zero() { return _mm256_setzero_pd(); }
-  static Register load(const double* p) { return _mm256_loadu_pd(p); }
-  static Register all(double x) { return _mm256_set1_pd(x); }
-  static Register multiply_add(Register a, Register b, Register c) { return _mm256_fmadd_pd(a, b, c); }
-  static void store(double* p, Register x) { _mm256_storeu_pd(p, x); }
-};
-#endif
+namespace {
 
 template <class T>
 struct Csr {

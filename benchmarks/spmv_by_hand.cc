@@ -8,62 +8,14 @@
 // 0, so a NaN in x[0] would spread: kernels for real use need a mask.
 //
 // benchmarks/spmv.py compiles this file twice: for AVX-512, and for AVX2 with -DVECTOR_BITS=256.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdint>
+
+#include "vector_registers.h"
 
 namespace {
 
 constexpr int kRows = 16;
-
-#if VECTOR_BITS == 512
-struct Float32 {
-  using Element = float;
-  using Register = __m512;
-  static Register zero() { return _mm512_setzero_ps(); }
-  static Register load(const float* p) { return _mm512_loadu_ps(p); }
-  static Register gather(const float* x, const int32_t* at) {
-    return _mm512_i32gather_ps(_mm512_loadu_si512(at), x, sizeof(float));
-  }
-  static Register multiply_add(Register a, Register b, Register c) { return _mm512_fmadd_ps(a, b, c); }
-  static void store(float* p, Register x) { _mm512_storeu_ps(p, x); }
-};
-struct Float64 {
-  using Element = double;
-  using Register = __m512d;
-  static Register zero() { return _mm512_setzero_pd(); }
-  static Register load(const double* p) { return _mm512_loadu_pd(p); }
-  static Register gather(const double* x, const int32_t* at) {
-    return _mm512_i32gather_pd(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)), x, sizeof(double));
-  }
-  static Register multiply_add(Register a, Register b, Register c) { return _mm512_fmadd_pd(a, b, c); }
-  static void store(double* p, Register x) { _mm512_storeu_pd(p, x); }
-};
-#else
-struct Float32 {
-  using Element = float;
-  using Register = __m256;
-  static Register zero() { return _mm256_setzero_ps(); }
-  static Register load(const float* p) { return _mm256_loadu_ps(p); }
-  static Register gather(const float* x, const int32_t* at) {
-    return _mm256_i32gather_ps(x, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)), sizeof(float));
-  }
-  static Register multiply_add(Register a, Register b, Register c) { return _mm256_fmadd_ps(a, b, c); }
-  static void store(float* p, Register x) { _mm256_storeu_ps(p, x); }
-};
-struct Float64 {
-  using Element = double;
-  using Register = __m256d;
-  static Register zero() { return _mm256_setzero_pd(); }
-  static Register load(const double* p) { return _mm256_loadu_pd(p); }
-  static Register gather(const double* x, const int32_t* at) {
-    return _mm256_i32gather_pd(x, _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)), sizeof(double));
-  }
-  static Register multiply_add(Register a, Register b, Register c) { return _mm256_fmadd_pd(a, b, c); }
-  static void store(double* p, Register x) { _mm256_storeu_pd(p, x); }
-};
-#endif
 
 template <class T>
 struct Sell {
