@@ -59,7 +59,7 @@ def random_operand(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray:
 
 
 class Product(abc.ABC):
-    """A product with a sparse matrix in CSR, and everybody's way to compute it into `out`."""
+    """A product with a sparse matrix in CSR, and the implementations that are compared; each writes to `out`."""
 
     def __init__(self, matrix: csr_array, dtype: str, threads: int) -> None:
         self.matrix = csr_array((aligned(matrix.data.astype(dtype)), matrix.indices, matrix.indptr), matrix.shape)
@@ -96,7 +96,7 @@ class Product(abc.ABC):
             return torch.sparse_csr_tensor(*parts, size=self.matrix.shape, check_invariants=False)
 
     def mkl(self, hint: Callable[[MklMatrix], int], call: Callable[[MklMatrix], int]) -> Calls:
-        """MKL's inspector-executor interface, which is given a hint of the calls to come."""
+        """MKL's inspector-executor interface, with hints about the number and kind of the calls."""
         files = sorted(MKL.rglob("libmkl_rt.so*"))
         if not files:
             return {}

@@ -45,7 +45,7 @@ def mask(rng: np.random.Generator, structure: str, m: int = 7, n: int = 6) -> Ar
 
 
 def csr(chosen: Array, rng: np.random.Generator, dtype: str = "float64") -> Any:
-    """A matrix in CSR with these elements, small integers: sums are exact in any order."""
+    """Return a matrix in CSR whose nonzeros are small integers, so floating-point sums are exact in any order."""
     rows, columns = chosen.nonzero()
     values = rng.integers(1, 5, len(rows)).astype(dtype)
     indptr = np.concatenate([[0], np.cumsum(chosen.sum(1))]).astype("int32")

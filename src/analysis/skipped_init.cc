@@ -1,10 +1,11 @@
-// The theorem: let s replace the loops that drive reduction axes alone by their first iterations. Where an iteration p
-// runs, s(p) is one of the same element, and does not come after p: they differ first in a loop that s(p) begins. If
-// s(p) lies inside of all loops, has all reduction axes at the beginnings of their domains, and fulfills all conditions
-// wherever p does, then the init runs before the other steps of each element.
+// What is proved: for an iteration p, let s(p) be the iteration in which every loop that drives only reduction axes is
+// at its first iteration, and all other loops are as in p. s(p) computes the same element as p, and is not executed
+// after p, because the outermost loop in which they differ is at its beginning in s(p). Suppose that whenever p is
+// executed, s(p) is inside the bounds of all loops, fulfills all conditions, and has all reduction axes at the minima
+// of their domains. Then the init of each element is executed before its other steps.
 //
-// Loops that drive axes of both kinds, as those of fuse(), are taken apart into digits instead (has_all_steps). Where
-// neither proves it and all numbers are known, all iterations are tried.
+// Loops that drive reduction axes and other axes, such as those of fuse(), are split into digits first (has_all_steps).
+// If neither succeeds and all bounds are constant, all iterations are enumerated.
 #include "analysis/skipped_init.h"
 
 #include <algorithm>
@@ -26,15 +27,15 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Iterations that are tried for one block.
+/// The most iterations that are enumerated for one block.
 constexpr int64_t kTries = 1 << 14;
-/// Terms of a condition of which each subset is tried.
+/// The most terms of a condition of which every subset is tried.
 constexpr size_t kMostTerms = 6;
 
 struct Loop {
   Ref<Var> var;
   Expr min, extent;
-  bool is_bound;  ///< to threads, which work side by side
+  bool is_bound;  ///< to threads, which run concurrently
 };
 
 /// What an axis is bound to, and its domain, in terms of loops.
@@ -65,7 +66,7 @@ void add_terms(const Expr& condition, std::vector<Expr>& terms) {
   }
 }
 
-/// A loop that runs has no extent of 0, nor a factor of one.
+/// The extent of a loop that is executed is not 0, and so is none of its factors.
 void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
   if (const_int(extent)) return;
   if (const Mul* product = extent.as<Mul>()) {
@@ -76,7 +77,7 @@ void assume_runs(const Expr& extent, arith::Analyzer& analyzer) {
   }
 }
 
-/// Open sizes of the block's buffers are not negative.
+/// Symbolic sizes of the block's buffers are not negative.
 void assume_shapes(const Block& block, arith::Analyzer& analyzer) {
   for (const auto* regions : {&block.reads, &block.writes}) {
     for (const Ref<BufferRegion>& region : *regions) {
@@ -87,8 +88,8 @@ void assume_shapes(const Block& block, arith::Analyzer& analyzer) {
   }
 }
 
-/// Calls `accept` with conjunctions of the terms and the terms that are left, until it does: all terms first, where
-/// they are few.
+/// Calls `accept` with the conjunction of a subset of the terms, and with the remaining terms, until it returns true.
+/// Large subsets come first.
 template <class F>
 bool accepts_some(const std::vector<Expr>& terms, F&& accept) {
   const uint32_t all = (1U << std::min(terms.size(), kMostTerms)) - 1U;
@@ -107,8 +108,8 @@ bool accepts_some(const std::vector<Expr>& terms, F&& accept) {
   return false;
 }
 
-/// The axis, or what counts it from its other end: that tells elements apart as well, and iteration maps know sums of
-/// digits only, no differences.
+/// The value of the axis; of a descending axis its mirror image, which identifies elements as well: iteration maps have
+/// no negative scales.
 Expr ascending(const Axis& axis, const arith::IterDomains& inputs, arith::Analyzer& analyzer) {
   const auto read = arith::detect_iter_map({axis.value}, inputs, {}, arith::IterMapLevel::kNoCheck, analyzer).indices;
   auto falls = [&](const arith::IterSplitExpr& digit) {
@@ -120,7 +121,7 @@ Expr ascending(const Axis& axis, const arith::IterDomains& inputs, arith::Analyz
 
 /// The axes of a reduction as digits of the loops that drive them. Reduction axes come first.
 struct Digits {
-  arith::Analyzer analyzer;  ///< knows what stands around these loops
+  arith::Analyzer analyzer;  ///< knows the enclosing loops and conditions
   arith::IterDomains inputs;
   std::vector<Axis> axes;
   arith::IterMapResult map;
@@ -129,7 +130,7 @@ struct Digits {
     return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return uses_var(e, input.first); });
   }
 
-  /// Each point of a box is reached once where the condition holds.
+  /// Detects an iteration map under the condition: each point of a box is reached exactly once.
   bool find(const Expr& condition) {
     std::vector<Expr> values;
     for (const Axis& axis : axes) values.push_back(axis.value);
@@ -137,8 +138,9 @@ struct Digits {
     return map.ok();
   }
 
-  /// Of the iterations that differ in the digits of the first `steps` axes alone, the first one has these at 0, and the
-  /// axes at their beginnings.
+  /// Consider the iterations that compute one element: they differ only in the digits of the first `steps` axes, which
+  /// are the reduction axes. Returns whether in the first of these iterations all of those digits are 0, and the axes
+  /// at their minima.
   bool begin_with_loops(size_t steps) {
     for (size_t i = 0; i < map.indices.size(); ++i) {
       const arith::IterSumExpr& sum = map.indices[i];
@@ -151,8 +153,8 @@ struct Digits {
     return true;
   }
 
-  /// Whether conditions hold in the first step of an element wherever they hold in one of its steps, seen in terms of
-  /// the axes. `known` makes numbers of what they read.
+  /// Whether the conditions hold in the first step of an element whenever they hold in one of its steps. They are
+  /// expressed in terms of the axes; `known` replaces loads in them by variables.
   template <class Known>
   bool hold_at_start(const std::vector<Expr>& terms, size_t steps, Known&& known) {
     if (terms.empty()) return true;
@@ -178,7 +180,7 @@ struct Digits {
   }
 
  private:
-  /// A condition that says of loops what the axes are bound to, as most do, says it of the axes.
+  /// Replaces the binding of each axis, where the condition contains it, by the axis.
   Expr in_axes(const Expr& term, const std::vector<Expr>& outputs) const {
     auto name = [&](const auto& value, Rewriter& walk) -> Expr {
       for (size_t i = 0; i < axes.size(); ++i) {
@@ -197,7 +199,7 @@ struct Digits {
     return is_const_int(digit.lower_factor, 1) && analyzer.can_prove_equal(digit.extent, digit.source->extent);
   }
 
-  /// The sum gets larger from one iteration to the next: its terms are digits of loops, outermost first.
+  /// Whether the sum increases from each iteration to the next: its terms are digits of loops, outermost first.
   bool grows(const arith::IterMark& mark) {
     size_t depth = 0;
     Expr digit;
@@ -321,7 +323,7 @@ class SkippedInitFinder {
     return sum;
   }
 
-  /// What is read is a number that nobody knows; the same one at the same place, unless the block changes it.
+  /// Replaces loads by variables: the same one for equal loads, unless the block writes the buffer.
   Expr known(const Expr& e, const Block& block) {
     return rewrite(e, [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
       bool changes = std::any_of(block.writes.begin(), block.writes.end(), [&](const Ref<BufferRegion>& write) {
@@ -336,7 +338,7 @@ class SkippedInitFinder {
     });
   }
 
-  /// What holds of an iteration that runs.
+  /// Assumes what holds in an iteration that is executed.
   void assume_step(const Sum& sum, arith::Analyzer& analyzer) {
     const Block& block = *sum.realize->block;
     assume_shapes(block, analyzer);
@@ -349,7 +351,7 @@ class SkippedInitFinder {
     for (const Expr& term : terms_) analyzer.assume(known(term, block));
   }
 
-  /// The theorem.
+  /// Applies the proof at the head of this file. Returns why it fails, if it does.
   std::optional<SkippedInit> why_unproved(const Sum& sum) {
     const Block& block = *sum.realize->block;
     arith::Analyzer analyzer;
@@ -396,11 +398,11 @@ class SkippedInitFinder {
             std::move(why), std::move(hint)};
   }
 
-  /// In which order a trial took the steps.
+  /// In which order the enumeration visits the steps.
   enum class Order : uint8_t { kUnknown, kInitFirst, kInitSkipped, kInitLate };
   struct Trial {
     Order order = Order::kUnknown;
-    std::string at;  ///< "r = 7": where the init came late
+    std::string at;  ///< "r = 7": where the init is executed too late
   };
 
   static SkippedInit out_of_order(const Sum& sum, const Trial& trial) {
@@ -413,7 +415,7 @@ class SkippedInitFinder {
             "instead of T.axis.reduce(n, n - 1 - r) with A[vr]"};
   }
 
-  /// All iterations of the loops that have a say, where their number is small.
+  /// Enumerates the iterations of the relevant loops, if there are few.
   Trial tried(const Sum& sum) const {
     std::vector<size_t> asked;
     for (size_t i = loops_.size(); i-- > 0;) {
@@ -439,11 +441,11 @@ class SkippedInitFinder {
     const SkippedInitFinder& finder;
     const Sum& sum;
     const std::vector<size_t>& loops;
-    std::map<std::vector<int64_t>, bool> elements;  ///< of which a step has run: whether the init has
+    std::map<std::vector<int64_t>, bool> elements;  ///< that have had a step: whether their init was executed
     Trial result;                                   ///< the first init that came late
     int64_t left;
 
-    /// False where a number is not known, or there are too many.
+    /// Returns false if a bound is not constant, or there are too many iterations.
     bool run(size_t depth, const Point& at) {
       if (depth == loops.size()) return step(at);
       const Loop& loop = finder.loops_[loops[depth]];
@@ -498,10 +500,11 @@ class SkippedInitFinder {
     }
   };
 
-  /// Whether the loops are digits of the axes that are independent of one another, as after fuse() and split(). Then
-  /// all steps of an element run but for those that conditions leave out, and the one with all digits of reduction axes
-  /// at 0 comes first: where an axis takes digits of a sum of loops, the sum grows with the iterations. Conditions that
-  /// only keep the last tiles inside of the domains hold there; others are asked in terms of the axes.
+  /// Whether the loops are independent digits of the axes, as after fuse() and split(). Then
+  /// all steps of an element are executed except those that conditions exclude, and the one with all digits of
+  /// reduction axes at 0 is the first: if an axis takes digits of a sum of loops, the sum increases from iteration to
+  /// iteration. Conditions that only keep the last tiles inside of the domains hold in it; others are proved in terms
+  /// of the axes.
   bool has_all_steps(const Sum& sum) {
     const Block& block = *sum.realize->block;
     Digits digits;
@@ -529,13 +532,13 @@ class SkippedInitFinder {
     add_terms(substitute(sum.realize->predicate, values_), own);
     around.resize(around.size() - own.size());
     for (auto* terms : {&own, &around}) std::erase_if(*terms, [&](const Expr& term) { return !digits.moves(term); });
-    // A term that the domains of the axes imply holds in the first step as in any other one.
+    // A term that follows from the domains of the axes holds in every step.
     add_terms(substitute(condition_beyond_domains(*sum.realize), values_), beyond);
     auto is_implied = [&](const Expr& term) {
       return std::none_of(beyond.begin(), beyond.end(), [&](const Expr& other) { return same_expr(term, other); });
     };
     auto number = [&](const Expr& e) { return known(e, block); };
-    // Terms are of use to the map, as f < n * m is, or stand in its way, as f % m <= f // m does.
+    // Some terms, such as f < n * m, are needed to detect the map; others, such as f % m <= f // m, prevent it.
     return accepts_some(own, [&](const Expr& condition, std::vector<Expr> left) {
       std::erase_if(left, is_implied);
       left.insert(left.end(), around.begin(), around.end());

@@ -38,7 +38,7 @@ nb::bytes encoded(const Measured& measured) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-/// What a worker sent is not believed: bytes that are no result are a failure of the candidate.
+/// Bytes from a worker are untrusted: if they cannot be decoded, the candidate is recorded as a failure.
 Measured decoded(const nb::bytes& bytes) {
   Measured measured;
   Decoder decoder({bytes.c_str(), bytes.size()});
@@ -57,7 +57,7 @@ Diagnostic diagnostic_from(const nb::tuple& parts) {
 
 int64_t milliseconds(double seconds) { return static_cast<int64_t>(seconds * 1000); }
 
-/// The session's side: hands everything to an object of Python.
+/// The session's side: forwards each call to a Python object.
 class PythonMeasurer final : public Measurer {
  public:
   PythonMeasurer(nb::object object, std::shared_ptr<Arguments> arguments, int threads)
@@ -152,7 +152,7 @@ class PythonMeasurer final : public Measurer {
   const CpuPlan& cpu_plan() const override { return plan_; }
 
  private:
-  /// With the lock of Python. What the body raises is the failure that ends the search; false then.
+  /// Runs the body with the GIL held. An exception becomes the failure that ends the search; returns false then.
   template <class Body>
   bool call(const Body& body) const {
     const Status status = in_python(kFailed, [&]() -> Status {
@@ -163,7 +163,7 @@ class PythonMeasurer final : public Measurer {
     return status.ok();
   }
 
-  /// (id, result as bytes, object, host, what the incumbent counts as, note, what a reference left in its outputs)
+  /// `item`: (id, encoded result, object code, host, time of the incumbent, note, outputs of the reference or None)
   Measured taken(nb::handle item) const {
     Measured measured = decoded(nb::cast<nb::bytes>(item[1]));
     measured.id = nb::cast<uint64_t>(item[0]);

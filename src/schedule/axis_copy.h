@@ -51,7 +51,7 @@ Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, cons
 Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& cache, bool into_cache, const char* code,
                             Ref<Block>* made);
 
-/// The step that puts the copy at its place, and lets the block work on the cache.
+/// Inserts the copy into the program, and redirects the accesses of the block to the cache.
 Plan insert_axis_copy(const Place& block, const CopyPlace& place, const AxisCache& cache, const Stmt& nest);
 
 }  // namespace tilewright::schedule

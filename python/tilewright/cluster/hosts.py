@@ -1,4 +1,4 @@
-"""What a session knows of each worker: whether it is trusted, how fast it is now, and where its time went."""
+"""Per-worker state of a session: whether its results are accepted, its relative speed, and where its time went."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Any
 from tilewright.cluster.connection import WorkerFacts
 from tilewright.tables import Table
 
-#: an incumbent that takes so much longer or shorter than at first says that the host has another speed now
+#: ratio of two timings of the same incumbent from which the host is reported to drift
 _DRIFT = 1.1
-#: of measurements, where so many were disturbed, the host is called busy
+#: share of disturbed measurements from which the host is reported to be busy
 _BUSY_SHARE = 0.5
-#: measurements before a host is called busy
+#: measurements needed before a host can be reported to be busy
 _LEAST_MEASURED = 4
 
 
 @dataclasses.dataclass
 class _Host:
     name: str
-    is_ready: bool = False  #: it has called the reference
-    distrusted: str = ""  #: why it gets nothing more
-    lost: int = 0  #: tasks that it did not finish
+    is_ready: bool = False  #: it has run the reference, with the expected results
+    distrusted: str = ""  #: why it gets no more tasks; "" if it does
+    lost: int = 0  #: tasks that it was given and did not finish
     measured: int = 0
     disturbed: int = 0
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)  #: where its time went
-    factor: float = 0.0  #: from its times to those of the host that was first; 0: it has not timed an incumbent yet
-    incumbent: tuple[float, float] = (0.0, 0.0)  #: what it counts as, and its time here at first
-    slowest: float = 1.0  #: by which its speed differed at most
+    factor: float = 0.0  #: converts its times to those of the first host; 0: it has not timed an incumbent yet
+    incumbent: tuple[float, float] = (0.0, 0.0)  #: its time on the first host, and its first time on this one
+    slowest: float = 1.0  #: the largest ratio of two timings of the same incumbent
 
 
 class Hosts:
-    """Workers by their addresses; those that are gone stay in the report."""
+    """All workers of a session, by address. Workers that have left stay in the report."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Host] = {}
@@ -41,73 +41,73 @@ class Hosts:
         return self._hosts.setdefault(worker, _Host(worker))
 
     def heard(self, worker: str, known: Mapping[str, WorkerFacts]) -> None:
-        """It has begun with a task."""
+        """Record that a worker has started a task."""
         host = self._of(worker)
         if worker in known:
             host.name = known[worker].name
 
     def look(self, known: Mapping[str, WorkerFacts]) -> None:
-        """Takes over the names of new ones."""
+        """Update the names of workers from what the scheduler knows."""
         for address, worker in known.items():
             if address in self._hosts:
                 self._hosts[address].name = worker.name
 
     def name(self, worker: str) -> str:
-        """How messages call it."""
+        """Return the name of a worker for messages."""
         return self._hosts[worker].name if worker in self._hosts else worker or "a worker"
 
     def is_ready(self, worker: str) -> bool:
-        """Whether it has called the reference."""
+        """Return whether a worker has run the reference."""
         return worker in self._hosts and self._hosts[worker].is_ready
 
     def ready(self, worker: str) -> None:
-        """It has, and computed the right results."""
+        """Record that a worker has run the reference, with the expected results."""
         self._of(worker).is_ready = True
 
     def lost(self, worker: str) -> None:
-        """It did not finish a task; its helpers may be new ones."""
+        """Record that a worker did not finish a task. It has to run the reference again."""
         host = self._of(worker)
         host.lost += 1
         host.is_ready = False
 
     def forget(self, worker: str) -> None:
-        """It is gone; another process may come back at its address."""
+        """Record that a worker has left. A new process may use its address later."""
         if worker in self._hosts:
             self._hosts[worker].is_ready = False
             self._hosts[worker].distrusted = ""
 
     def distrust(self, worker: str, why: str) -> bool:
-        """It gets nothing more; whether that is new."""
+        """Give no more tasks to a worker. Returns whether it got tasks until now."""
         host = self._of(worker)
         is_new = not host.distrusted
         host.distrusted = host.distrusted or why
         return is_new
 
     def is_distrusted(self, worker: str) -> bool:
-        """Whether it gets nothing more."""
+        """Return whether a worker gets no more tasks."""
         return worker in self._hosts and bool(self._hosts[worker].distrusted)
 
     @property
     def distrusted(self) -> bool:
-        """Whether there is such a one."""
+        """Return whether some worker gets no more tasks."""
         return any(host.distrusted for host in self._hosts.values())
 
     def factor(self, worker: str) -> float:
-        """What its times are multiplied with to be those of the host that was first."""
+        """Return the factor that converts times of a worker to those of the first host."""
         return (self._hosts[worker].factor if worker in self._hosts else 0.0) or 1.0
 
     def begin(self, worker: str, factor: float) -> None:
-        """It is the first one; its factor is 1, or what makes a kernel of an earlier session count as it did."""
+        """Record the first host: its factor is 1, or keeps the recorded time of a kernel of an earlier session."""
         self._of(worker).factor = factor
 
     def measured(self, worker: str, facts: Mapping[str, Any], times: Mapping[str, float], compared_with: float) -> str:
-        """It has answered; what disturbed it, in words, "" for nothing.
+        """Record a result. Returns what disturbed the measurement, as text; "" if nothing did.
 
         Args:
             worker: its address.
             facts: of the result.
             times: where its time went.
-            compared_with: what the incumbent counts as that the candidate was timed with; 0: none.
+            compared_with: time on the first host of the incumbent that was timed alternately; 0 if there was none.
         """
         host = self._of(worker)
         for name, seconds in times.items():
@@ -130,7 +130,7 @@ class Hosts:
         return "; ".join(notes)
 
     def remarks(self) -> list[str]:
-        """What users should know of hosts, a sentence each."""
+        """Return warnings about hosts, one sentence each."""
         found = []
         for host in self._hosts.values():
             if host.measured >= _LEAST_MEASURED and host.disturbed > _BUSY_SHARE * host.measured:
@@ -142,11 +142,11 @@ class Hosts:
         return found
 
     def seconds(self) -> dict[str, float]:
-        """Where the time of each worker went, by "worker: what"."""
+        """Return seconds by "worker: activity"."""
         return {f"{host.name}: {name}": spent for host in self._hosts.values() for name, spent in host.seconds.items()}
 
     def table(self) -> Table:
-        """Where the time of each worker went."""
+        """Return a table of where the time of each worker went."""
         names = ("waiting", "preparing", "reference", "measuring", "building")
         rows = [
             (

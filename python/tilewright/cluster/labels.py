@@ -1,4 +1,4 @@
-"""What a worker says of itself: its versions, its target, its host, and what it offers.
+"""The label of a worker: its versions, its target, its host, and its resources.
 
 Dask places tasks by resources, which have names and amounts. The names say for which versions and which target a
 worker builds or measures, so Dask itself keeps tasks away from workers of other versions and processors.
@@ -18,26 +18,26 @@ from tilewright.database.origins import library_versions, this_host
 from tilewright.support import machine
 from tilewright.version import __version__
 
-#: where Dask keeps the label of a worker, among what it says at its start
+#: key of the label in the data that Dask keeps of a worker
 NAME = "tilewright"
-#: of workers of one version; each can hold many small tasks at a time
+#: amount of the resource of :func:`present`: small tasks are not limited
 _MANY = 1000.0
 
 
 @functools.cache
 def versions() -> str:
-    """What sessions and workers must have in common: objects and results are bytes that others must understand."""
+    """Return the versions that a session and its workers must share: objects and results travel as bytes."""
     return f"tilewright {__version__}, LLVM {_core.llvm_version()}, ABI {_core.ABI_VERSION}"
 
 
 @functools.cache
 def native_key() -> str:
-    """The key of this machine's processor."""
+    """Return the target key of this machine."""
     return target_key(_core.Target("native"))
 
 
 def target_key(target: _core.Target) -> str:
-    """What a target and the hosts that measure for it have in common: its text for one core."""
+    """Return the key by which targets and measuring hosts are matched: the target's text for one core."""
     return str(target.with_num_cores(1))
 
 
@@ -57,7 +57,7 @@ def measures(key: str) -> str:
 
 
 def resources(measure: int, build: int, key: str) -> dict[str, float]:
-    """What a worker offers to Dask."""
+    """Return the resources of a worker, for Dask."""
     offered = {present(): _MANY}
     if measure:
         offered[measures(key)] = float(measure)
@@ -68,7 +68,7 @@ def resources(measure: int, build: int, key: str) -> dict[str, float]:
 
 @functools.cache
 def host_text() -> str:
-    """This host, as records hold it: the machine, its name, and its caches."""
+    """Return the description of this host for records: the machine, its name, and its caches."""
     native = _core.Target("native")
     caches = [native.l1_bytes, native.l2_bytes, native.l3_bytes]
     facts = json.loads(this_host()) | {"host": socket.gethostname(), "caches": caches}
@@ -76,7 +76,7 @@ def host_text() -> str:
 
 
 def label(measure: int, build: int, *, probe: bool) -> dict[str, Any]:
-    """All that a worker says of itself; `probe` measures the limits of the machine, which takes two seconds."""
+    """Return the label of this worker; `probe` also measures the limits of the machine, for two seconds."""
     told: dict[str, Any] = {
         "versions": versions(),
         "libraries": json.loads(library_versions()),
@@ -93,13 +93,13 @@ def label(measure: int, build: int, *, probe: bool) -> dict[str, Any]:
 
 
 def label_of(worker: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The label of a worker as the scheduler knows it; None where it is none of ours."""
+    """Return the label of a worker as the scheduler knows it; None for workers of other software."""
     found = worker.get(NAME)
     return dict(found) if isinstance(found, Mapping) and "versions" in found else None
 
 
 def name_of(address: str, worker: Mapping[str, Any]) -> str:
-    """How messages call a worker."""
+    """Return the name of a worker for messages."""
     told = label_of(worker)
     host = told["host"].get("host", "") if told else ""
     return f"{host} ({address})" if host else address

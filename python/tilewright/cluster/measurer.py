@@ -1,11 +1,11 @@
-"""What a session measures with, on the workers of a cluster: the methods of ``search::Measurer`` (measure/pipeline.h).
+"""Implements ``search::Measurer`` (measure/pipeline.h) with the workers of a cluster.
 
     submit -> waiting -> build task -> built -> measure task -> poll
                  ^                        |          |
                  +------ a worker was lost, silent or wrong: elsewhere, with another task
 
-All decisions are made on the session's thread, in :meth:`ClusterMeasurer.poll`; what happens on threads of Dask only
-adds to a queue. Tasks in flight are bounded, so sessions that share workers take turns: Dask runs equal tasks in the
+All decisions are made on the session's thread, in :meth:`ClusterMeasurer.poll`. Callbacks on Dask's threads only add
+events to a queue. Tasks in flight are bounded, so sessions that share workers take turns: Dask runs equal tasks in the
 order in which they came.
 """
 
@@ -31,19 +31,19 @@ from tilewright.cluster.messages import pack, unpack
 from tilewright.support.notes import PerformanceWarning
 from tilewright.task.task import Task
 
-#: of a worker's slots, so many tasks of a session may be under way or wait there: one that runs, and the next one
+#: tasks of a session per slot of a worker: one that runs, and the next one
 _AHEAD = 2
-#: a candidate that so many workers were lost with is a failure
+#: lost workers after which a candidate is recorded as a failure
 MOST_LOST = 2
-#: seconds beyond what a task may take by its own limits, after which its worker is given up
+#: seconds added to the time limit of a task before its worker is considered lost
 GRACE = 10.0
-#: seconds in which a scheduler that went away has to come back
+#: seconds to wait for a scheduler that is not reachable
 RECONNECT_SECONDS = 120.0
-#: seconds for a result to come from a worker that has it
+#: time limit in seconds for fetching a result from a worker
 _FETCH_SECONDS = 20.0
-#: seconds between two looks at who is silent
+#: seconds between two checks for silent workers
 _LOOK = 1.0
-#: a task that has not begun for so long may wait on a worker that is stopped
+#: seconds after which a task that has not started may be queued on a stopped worker
 _UNSTARTED = 3.0
 
 #: in the order of search::Activity, then seconds of all builds together
@@ -53,13 +53,13 @@ _NOTHING, _STARTING, _BUILDING, _REFERENCE, _CHECKING, _MEASURING, _FINALS = ran
 def describe(
     task: Task, inputs: Mapping[str, Any], seed: int, threads: int, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All that a worker has to know to call kernels of a program: it makes the inputs that are random by itself.
+    """Return what a worker needs to call kernels of a program. Random inputs are generated there.
 
     Args:
         task: the program.
-        inputs: arrays that are given.
-        seed: of the others.
-        threads: of kernels.
+        inputs: arrays given by the user.
+        seed: of the random inputs.
+        threads: number of threads of kernels.
         options: of :class:`_core.PipelineOptions`; `steady` has the arguments of :meth:`_core.RaceRules.steady`.
     """
     import numpy as np
@@ -79,7 +79,7 @@ def describe(
 
 @dataclasses.dataclass(eq=False)
 class _Job:
-    """A candidate, from submit() to poll()."""
+    """A candidate between submit() and poll()."""
 
     number: int
     module: bytes
@@ -89,11 +89,11 @@ class _Job:
     is_baseline: bool = False
     known_seconds: float = 0.0
     kernels: Any = None  #: of finals
-    name: str = ""  #: of its present task, which the worker tells when it begins
+    name: str = ""  #: of its current task; the worker reports it when the task starts
     build: Any = None
     run: Any = None
-    compared_with: float = 0.0  #: what the incumbent that it is timed with counts as
-    lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers
+    compared_with: float = 0.0  #: time on the first host of the incumbent that it is timed with
+    lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers that were lost with it
     worker: str = ""  #: where its task runs
     deadline: float = math.inf
     since: float = 0.0  #: when its task was given to Dask
@@ -170,7 +170,7 @@ class ClusterMeasurer:
         is_baseline: bool = False,
         known_seconds: float = 0.0,
     ) -> None:
-        """Takes a candidate on."""
+        """Accept a candidate."""
         del entry  # that of the program
         job = _Job(number, module, options, reference, check_only, is_baseline, known_seconds)
         self._jobs[number] = job
@@ -183,7 +183,7 @@ class ClusterMeasurer:
             self._waiting.append(job)
 
     def poll(self, seconds: float) -> list[tuple[Any, ...]]:
-        """What is done: number, result, object code, host, what the incumbent counts as, note, outputs."""
+        """Return finished candidates: number, result, object code, host, time of the incumbent, note, outputs."""
         self._judged = self._returned
         self._turn(seconds, lambda: bool(self._done) or not self._jobs)
         done, self._done = self._done, []
@@ -200,7 +200,7 @@ class ClusterMeasurer:
         slice_seconds: float,
         budget_seconds: float,
     ) -> None:
-        """Has kernels timed against one another, on one host."""
+        """Start to time kernels alternately, on one host."""
         del entries
         how = {
             **{"baselines": baselines, "rounds": rounds},
@@ -210,30 +210,30 @@ class ClusterMeasurer:
         self._finals = _Job(-1, b"", b"", kernels=(list(objects), how))
 
     def poll_finals(self, seconds: float) -> tuple[Any, ...] | None:
-        """Their times; None: not yet."""
+        """Return their times; None while they run."""
         self._turn(seconds, lambda: self._finals_answer is not None)
         answer, self._finals_answer = self._finals_answer, None
         return answer
 
     def drop(self) -> None:
-        """What is under way comes back as canceled."""
+        """Cancel what runs or waits; it is returned as canceled."""
         self._cancel_all("the time of the search is over")
 
     def cancel(self) -> None:
-        """Likewise, at the end."""
+        """Cancel what runs or waits, at the end of the session."""
         self._cancel_all("the measurement was canceled")
 
     def failure(self) -> tuple[str, str, str] | None:
-        """Code, message and hint of what ends the search; None: nothing does."""
+        """Return code, message and hint of the error that ends the search, if there is one."""
         return self._failure
 
     def activities(self) -> list[float]:
-        """Seconds by search::Activity, then those of all builds together."""
+        """Return seconds by search::Activity, then the sum over all builds."""
         self._account()
         return list(self._seconds)
 
     def close(self) -> None:
-        """Leaves nothing at the cluster."""
+        """Release all futures of this session."""
         if self._closed:
             return
         self._closed = True
@@ -266,7 +266,7 @@ class ClusterMeasurer:
     # ---- the session's thread
 
     def _turn(self, seconds: float, enough: Callable[[], bool]) -> None:
-        """Goes on with all that is measured on this cluster, so that no host is idle while another program waits."""
+        """Advance all sessions of this cluster connection, so that no host is idle while another program waits."""
         end = time.monotonic() + seconds
         while True:
             for member in list(self._cluster.members):
@@ -306,7 +306,7 @@ class ClusterMeasurer:
                     self._end(job, status, answer)
 
     def _limit(self, job: _Job, worker: str) -> float:
-        """Seconds after which a worker that has begun with the present task of a job must have answered."""
+        """Return the time limit in seconds of the current task of a job, from its start."""
         if job.run is None:
             return self._build_timeout + GRACE
         first = self._reference_seconds or self._reference_timeout
@@ -317,7 +317,7 @@ class ClusterMeasurer:
         return prepare + 2 * self._run_timeout + GRACE
 
     def _end(self, job: _Job, status: str, answer: bytes | None) -> None:
-        """The present task of a job has ended."""
+        """Process the end of the current task of a job."""
         del self._by_name[job.name]
         worker, job.worker, job.deadline = job.worker, "", math.inf
         if status == "finished" and answer is None:  # its build, whose result stays where it is
@@ -380,7 +380,8 @@ class ClusterMeasurer:
         self._finish(job, result or b"", answer, worker)
 
     def _takes_outputs(self, job: _Job, worker: str, answer: dict[str, Any]) -> bool:
-        """Whether a host computes the same as the first one; a wrong one would condemn good candidates, or worse."""
+        """Check the outputs of the reference against those of the first host. A host with other results is not used:
+        it would reject correct candidates."""
         if self._expected is None:
             self._expected = list(answer["outputs"])
         for (name, dtype, shape), expected, got in zip(self._outputs, self._expected, answer["outputs"], strict=True):
@@ -424,7 +425,7 @@ class ClusterMeasurer:
         return None
 
     def _consider(self, job: _Job, facts: Mapping[str, Any], worker: str) -> None:
-        """The fastest so far is what the next ones are timed in turn with.
+        """Update the incumbent: the fastest candidate so far, with which others are timed alternately.
 
         The fastest of many noisy ratios is one that errs low, and the next ones are compared with it: to be carried on,
         a time has to be less both by the ratio and by the clock of its host.
@@ -471,7 +472,7 @@ class ClusterMeasurer:
         ]
 
     def _next_run(self) -> _Job | None:
-        """What is measured next: the reference before all others, then one that others are compared with."""
+        """Return the job that is measured next: the reference first, then the candidate that becomes the incumbent."""
         if self._reference is None:
             return None
         if self._finals is not None and self._finals.name not in self._by_name and not self._by_name:
@@ -544,7 +545,7 @@ class ClusterMeasurer:
     # ---- what goes wrong
 
     def _again(self, job: _Job) -> None:
-        """Its task is given up; another one takes its place, unless it has cost too many workers."""
+        """Cancel the task of a job and queue the job again, unless too many workers were lost with it."""
         self._by_name.pop(job.name, None)
         job.worker, job.deadline = "", math.inf
         if self._has_lost_enough(job):
@@ -563,7 +564,7 @@ class ClusterMeasurer:
             self._waiting.appendleft(job)
 
     def _lose(self, job: _Job, worker: str, *, again: bool) -> None:
-        """A worker was lost with a job; Dask gives its task to another one by itself where it knows of that."""
+        """Record that a worker was lost with a job. If Dask knows that, it reassigns the task by itself."""
         name = self.hosts.name(worker)
         job.lost.append(name)
         self.hosts.lost(worker)
@@ -573,7 +574,7 @@ class ClusterMeasurer:
             job.worker, job.deadline = "", math.inf
 
     def _has_lost_enough(self, job: _Job) -> bool:
-        """Whether it is the candidate's fault: two workers were lost with it, or one of them more often."""
+        """Return whether the candidate is to blame: several workers were lost with it, or one repeatedly."""
         return len(set(job.lost)) >= MOST_LOST or len(job.lost) > MOST_LOST
 
     def _end_finals(self, host: str, seconds: Any, disturbed: Any, error: tuple[str, str, str] | None) -> None:
@@ -598,7 +599,7 @@ class ClusterMeasurer:
             warnings.warn(text, PerformanceWarning, stacklevel=2)
 
     def _look(self) -> None:
-        """At the clock, the workers, and the scheduler."""
+        """Check deadlines, workers and the scheduler."""
         now = time.monotonic()
         if now - self._looked < _LOOK / 4:
             return
@@ -615,7 +616,7 @@ class ClusterMeasurer:
             self._move_from(silent, unstarted)
 
     def _move_from(self, silent: list[str], unstarted: list[_Job]) -> None:
-        """What waits on workers that are not heard of any more goes elsewhere."""
+        """Reassign tasks that are queued on silent workers."""
         with contextlib.suppress(OSError, TimeoutError):
             there = self._cluster.client.processing(silent)
             names = {str(key) for keys in there.values() for key in keys}
@@ -641,7 +642,7 @@ class ClusterMeasurer:
             self._cancel_all("the scheduler went away")
 
     def _begin_again(self) -> None:
-        """Nothing is left of what the scheduler knew before."""
+        """Submit everything again: the scheduler has lost its state."""
         jobs = sorted({*self._by_name.values(), *self._built, *self._waiting}, key=lambda job: job.number)
         self._by_name.clear()
         self._built.clear()
@@ -660,7 +661,7 @@ class ClusterMeasurer:
             self._incumbent = (self._build_of(self._incumbent_job), self._incumbent[1])
 
     def _build_of(self, job: _Job) -> Any:
-        """The build of a job that is done, once more; Dask waits for it where it is needed."""
+        """Build a finished job again. Dask waits for the result where a task depends on it."""
         return tasks.submit_build(self._cluster, job.module, job.options, self.threads, self._build_timeout)
 
     def _note_what_is_missing(self, builders: list[WorkerFacts], measuring: list[WorkerFacts]) -> None:

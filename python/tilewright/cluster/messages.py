@@ -8,7 +8,7 @@ from tilewright.cluster.engine import engine
 
 
 def pack(value: Any) -> bytes:
-    """A map, list, text, number or bytes as bytes."""
+    """Encode a map, list, text, number or bytes."""
     engine()
     import msgpack
 
@@ -17,10 +17,10 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(packed: bytes) -> Any:
-    """What :func:`pack` was given.
+    """Decode the result of :func:`pack`.
 
     Raises:
-        ValueError: these bytes are none of its.
+        ValueError: the bytes are not a valid encoding.
     """
     engine()
     import msgpack

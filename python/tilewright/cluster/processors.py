@@ -1,4 +1,4 @@
-"""Who of the workers of a host may use its processors now.
+"""Locks that decide which worker of a host uses its processors.
 
 The host is the unit: all workers on it share a folder of lock files, one for each slot that measures and one for each
 processor. Locks are those of the system (``flock``), so a worker that is killed gives its locks back.
@@ -23,18 +23,18 @@ from tilewright.errors import ResourceError
 
 #: where another folder for locks is wanted, such as for several workers in containers of one host
 FOLDER_VARIABLE = "TILEWRIGHT_HOST_FOLDER"
-#: those of this process; its threads may be kept on some of them
+#: processors of this process; single threads may be pinned to some of them
 _ALL = os.sched_getaffinity(0)
 #: seconds between two tries
 _TRY, _LONGEST_TRY = 0.002, 0.02
 
 
 class Canceled(Exception):
-    """Nobody waits for the result of a task any more."""
+    """A task was canceled."""
 
 
 def folder() -> Path:
-    """Where the locks of this host are."""
+    """Return the folder of the lock files of this host."""
     path = Path(os.environ.get(FOLDER_VARIABLE) or Path(tempfile.gettempdir()) / f"tilewright-host-{os.getuid()}")
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
@@ -54,7 +54,7 @@ def _try(file: int, how: int) -> bool:
 
 @contextlib.contextmanager
 def held(name: str, how: int, wait: Callable[[], None]) -> Iterator[None]:
-    """Holds a lock; `wait` is called between tries, and raises where the time is over."""
+    """Hold a lock. `wait` is called between attempts, and raises an error at the deadline."""
     file = _open(name)
     try:
         while not _try(file, how):
@@ -65,7 +65,7 @@ def held(name: str, how: int, wait: Callable[[], None]) -> Iterator[None]:
 
 
 def waiting(seconds: float, wanted: Callable[[], bool]) -> Callable[[], None]:
-    """Waits a little; raises where that has taken so many seconds, or nobody wants the result."""
+    """Return a function that sleeps briefly. It raises an error after `seconds`, or if the task is canceled."""
     end = time.monotonic() + seconds
     pause = _TRY
 
@@ -87,7 +87,7 @@ def waiting(seconds: float, wanted: Callable[[], bool]) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def _on_all() -> Iterator[None]:
-    """Plans are made of what the calling thread may use."""
+    """Allow the calling thread all processors for a while: plans use those that it may run on."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, _ALL)
     try:
@@ -97,7 +97,7 @@ def _on_all() -> Iterator[None]:
 
 
 def stay_off_kernels() -> None:
-    """Keeps the calling thread, and those that it starts, off the processors of kernels of one thread."""
+    """Pin the calling thread, and threads that it starts, to processors that single-threaded kernels do not use."""
     measure, build, exclusive = _core.plan_processors(1)
     if not exclusive and measure != build:
         os.sched_setaffinity(0, build)
@@ -105,9 +105,9 @@ def stay_off_kernels() -> None:
 
 @contextlib.contextmanager
 def measuring(threads: int, slots: int, wait: Callable[[], None]) -> Iterator[int]:
-    """Holds a slot and the processors of a kernel of so many threads; gives the number of the slot.
+    """Hold a slot and the processors of a kernel with `threads` threads. Yields the number of the slot.
 
-    The calling thread is kept on what the slots before leave, so that plans made on it have other processors.
+    The calling thread is pinned to processors that lower slots do not use, so plans made on it are disjoint.
     """
     with contextlib.ExitStack() as locks:
         slot = _free_slot(slots, wait, locks)
@@ -116,7 +116,7 @@ def measuring(threads: int, slots: int, wait: Callable[[], None]) -> Iterator[in
             left = os.sched_getaffinity(0) - {*_core.plan_processors(threads)[0]}
             os.sched_setaffinity(0, left or _ALL)
         for cpu in sorted(_core.plan_processors(threads)[0]):
-            # Builds that come later wait at the gate, so a measurement is not put off by one build after the other.
+            # Later builds block on the gate, so a stream of builds cannot starve the measurement.
             with held(f"gate-{cpu}", fcntl.LOCK_EX, wait):
                 locks.enter_context(held(f"processor-{cpu}", fcntl.LOCK_EX, wait))
         yield slot
@@ -135,7 +135,7 @@ def _free_slot(slots: int, wait: Callable[[], None], locks: contextlib.ExitStack
 
 @contextlib.contextmanager
 def building(threads: int, wait: Callable[[], None]) -> Iterator[None]:
-    """Shares the processors that kernels of so many threads leave to builds."""
+    """Share the processors that kernels with `threads` threads leave to builds."""
     with contextlib.ExitStack() as locks:
         locks.enter_context(_on_all())
         for cpu in sorted(_core.plan_processors(threads)[1]):
@@ -145,12 +145,12 @@ def building(threads: int, wait: Callable[[], None]) -> Iterator[None]:
 
 
 class Measures:
-    """Whether this process is the one that measures on this host; it is until it ends."""
+    """Whether this process was the first on its host to claim measurements; it keeps the claim until it ends."""
 
     def __init__(self) -> None:
         self._file = _open("measures")
         self.first = _try(self._file, fcntl.LOCK_EX)
 
     def close(self) -> None:
-        """Another one may."""
+        """Release the claim."""
         os.close(self._file)

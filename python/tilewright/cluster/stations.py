@@ -21,11 +21,11 @@ from tilewright.cluster.processors import Canceled
 from tilewright.task.arguments import kernel_arguments, make_arrays
 from tilewright.task.task import task_of
 
-#: seconds between two looks at whether somebody still wants a result
+#: seconds between two checks whether a task was canceled
 LOOK = 0.1
-#: programs that a slot keeps the arguments of at most
+#: the most programs whose arguments are kept per slot
 MOST_STATIONS = 4
-#: seconds after which a helper that builds nothing ends
+#: idle seconds after which a helper process for builds is ended
 IDLE_SECONDS = 5.0
 
 
@@ -51,18 +51,18 @@ class Station:
             options=_core.PipelineOptions(threads=program["threads"], cold=program["cold"], **options),
         )
         self.lock = threading.Lock()
-        self.outputs: list[bytes] | None = None  #: what the reference computed, once it was called here
+        self.outputs: list[bytes] | None = None  #: results of the reference, once it has run here
         self._loosened: set[str] = set()
 
     def loosen(self, rounding: Mapping[str, float]) -> None:
-        """What the session found to be rounding is allowed."""
+        """Widen the tolerance of outputs whose differences the session attributes to rounding."""
         for name, absolute in rounding.items():
             if name not in self._loosened:
                 self._loosened.add(name)
                 self.pipeline.loosen(name, absolute)
 
     def close(self) -> None:
-        """Ends the helper; what it is at comes back as canceled."""
+        """End the helper process. A task that runs is reported as canceled."""
         self.pipeline.close()
 
 
@@ -73,15 +73,15 @@ def _array(dtype: str, shape: list[int], data: bytes) -> Any:
 
 
 class Stations:
-    """All stations of this process."""
+    """The stations of this process, and idle helper processes for builds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stations: collections.OrderedDict[tuple[str, int], Station] = collections.OrderedDict()
-        self._builders: dict[int, list[tuple[float, Any]]] = {}  # free ones, and since when, by the threads of kernels
+        self._builders: dict[int, list[tuple[float, Any]]] = {}  # idle since, by threads of kernels
 
     def get(self, key: str, slot: int, program: bytes) -> Station:
-        """The station of a program in a slot; the one that was not asked for longest makes place for a new one."""
+        """Return the station of a program in a slot. The least recently used one is ended if there are too many."""
         with self._lock:
             station = self._stations.pop((key, slot), None)
             ending = []
@@ -92,20 +92,20 @@ class Stations:
         for each in ending:
             each.close()
         if station is None:
-            station = Station(unpack(program))  # takes long; a slot has one task at a time
+            station = Station(unpack(program))  # slow, so without the lock; a slot has one task at a time
         with self._lock:
             self._stations[key, slot] = station
         return station
 
     def forget(self, key: str, slot: int) -> None:
-        """Ends a station; the next task makes another one."""
+        """End a station; the next task of the program creates it again."""
         with self._lock:
             station = self._stations.pop((key, slot), None)
         if station is not None:
             station.close()
 
     def sweep(self, is_needed: Callable[[str], bool]) -> None:
-        """Ends the stations of programs that no session needs any more, and what has built nothing for a while."""
+        """End stations of programs that no session needs, and helper processes for builds that are idle."""
         with self._lock:
             gone = [name for name in self._stations if not is_needed(name[0])]
             ending: list[Any] = [self._stations.pop(name) for name in gone]
@@ -118,7 +118,7 @@ class Stations:
 
     @contextlib.contextmanager
     def builder(self, threads: int, timeout: float) -> Iterator[Any]:
-        """A pipeline that builds, for the body alone."""
+        """Lend a pipeline for builds; nothing else uses it meanwhile."""
         with self._lock:
             free = self._builders.get(threads)
             pipeline = free.pop()[1] if free else None
@@ -137,7 +137,7 @@ class Stations:
             self._builders.setdefault(threads, []).append((time.monotonic(), pipeline))
 
     def close(self) -> None:
-        """Ends all helper processes."""
+        """End all helper processes."""
         with self._lock:
             builders = [pipeline for free in self._builders.values() for _, pipeline in free]
             ending: list[Any] = [*self._stations.values(), *builders]
@@ -148,10 +148,10 @@ class Stations:
 
 
 def result_of(pipeline: Any, number: int, wanted: Callable[[], bool]) -> tuple[bytes, bytes | None]:
-    """The result of what a pipeline was given, and the object code.
+    """Wait for a result of a pipeline. Returns it with the object code.
 
     Raises:
-        Canceled: nobody waits for it any more; the pipeline was closed.
+        Canceled: the task was canceled; the pipeline was closed.
     """
     while True:
         for done, result, code in pipeline.poll(LOOK):
@@ -162,5 +162,5 @@ def result_of(pipeline: Any, number: int, wanted: Callable[[], bool]) -> tuple[b
             raise Canceled
 
 
-#: those of this process
+#: the stations of this process
 STATIONS = Stations()

@@ -1,4 +1,4 @@
-"""``tilewright worker``: Dask's own worker, with what sessions have to know of it as resources and a label."""
+"""``tilewright worker``: a Dask worker whose resources and label tell sessions what it builds and measures."""
 
 from __future__ import annotations
 
