@@ -20,8 +20,8 @@ bool same(const Expr& a, const Expr& b) {
   return a.defined() == b.defined() && (!a.defined() || structural_equal(a, b));
 }
 
-/// Halves [low, high) until the first coordinate that is not less is found; of an axis that is not sorted, the first
-/// one that is equal is looked for one by one.
+/// Binary search in [low, high) for the first coordinate that is not less; linear search for an equal one if the axis
+/// is not sorted.
 Stmt search_loop(const Axis& axis, const Ref<Buffer>& low, const Ref<Buffer>& high, const Expr& coordinate) {
   const Expr index = zero(DataType::int_(32)), begin = load(low, {index}), end = load(high, {index});
   if (!axis.sorted) {
@@ -150,8 +150,8 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
   return search.position;
 }
 
-/// Those of the outermost iteration that the search depends on. `changed`: a buffer that it reads and the iteration
-/// writes.
+/// The frames of the outermost iteration that the search depends on. `changed`: set to the name of a buffer that the
+/// search reads and the iteration writes.
 std::vector<size_t> Lowering::frames_for(const Search& search, std::string& changed) const {
   std::unordered_set<const NodeBase*> used;
   auto look = [&](const Expr& e) {
@@ -193,7 +193,7 @@ std::vector<size_t> Lowering::frames_for(const Search& search, std::string& chan
   return result;
 }
 
-/// A nest over the frames, which fills an array with the positions.
+/// Emits a loop nest over the frames that stores the positions found to an array.
 void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed) {
   const std::vector<Frame> around = nest_.frames;
   std::vector<Ref<SpIterVar>> iters;

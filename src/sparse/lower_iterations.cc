@@ -23,7 +23,8 @@ bool contains_block(const Stmt& stmt) {
   return found;
 }
 
-/// Statements beside blocks become blocks without axes: what is scheduled is blocks. They are numbered from `count` on.
+/// Wraps statements that stand beside blocks in blocks without axes, so that they can be scheduled. `count` numbers
+/// them.
 Stmt in_blocks(const Stmt& stmt, const std::string& name, int& count) {
   auto block_of = [&](Stmt body) { return close({}, name + std::to_string(count++), {}, {}, std::move(body)); };
   if (!contains_block(stmt)) return block_of(stmt);
@@ -49,8 +50,8 @@ Stmt in_blocks(const Stmt& stmt, const std::string& name, int& count) {
       [&](const Ref<BlockRealize>& inner, Rewriter&) -> Stmt { return inner; });
 }
 
-/// Reads and writes of all blocks, innermost first. A block whose writes begin where an offset says declares what is
-/// known of the offsets, so that its instances are seen to write different elements.
+/// Completes the regions of all blocks, innermost first. A block whose written regions begin at an offset that is read
+/// also declares the domain of the offsets, from which its instances are proved to write different elements.
 Stmt with_regions(const Stmt& stmt, const std::vector<BufferDomain>& known) {
   return rewrite(stmt, [&](const Ref<Block>& block, Rewriter& walk) -> Stmt {
     Ref<Block> inner = walk.descend(block);
@@ -72,9 +73,9 @@ Stmt with_regions(const Stmt& stmt, const std::vector<BufferDomain>& known) {
 
 bool reduces(const Ref<SpIterVar>& iter) { return iter->iter_type == IterType::kCommReduce; }
 
-/// Whether points that differ in the variables touch different elements of all that the init writes: each variable is
-/// an index, at the same dimension, in all accesses to such a buffer. Coordinates below one position differ, so by
-/// induction from the roots points do.
+/// Whether different values of the variables access different elements of each buffer that the init writes. That holds
+/// if each variable is an index, in the same dimension, of all accesses to the buffer: coordinates below one position
+/// are distinct, so by induction from the roots tuples of coordinates are.
 bool points_are_apart(const SparseIteration& iteration, const std::vector<Ref<SpIterVar>>& iters) {
   const std::unordered_set<const NodeBase*> written = written_in(iteration.init);
   for (const Ref<SpIterVar>& iter : iters) {
@@ -99,8 +100,8 @@ bool points_are_apart(const SparseIteration& iteration, const std::vector<Ref<Sp
   return true;
 }
 
-/// Whether the reduction is that of the innermost block, and has a step at each point: its init is that of the block.
-/// `innermost`: the first variable of that block.
+/// Whether the init can be that of the innermost block: all reduction variables are axes of this block, and none of
+/// their loops is empty. `innermost`: index of the first variable of the block.
 bool has_init_of_block(const SparseIteration& iteration, size_t innermost) {
   const std::vector<Ref<SpIterVar>>& iters = iteration.iter_vars;
   const std::vector<Ref<SpIterVar>> initialized = variables_of_init(iteration);
@@ -263,15 +264,15 @@ Stmt Lowering::iteration(const Ref<SparseIteration>& node) {
   return seq(std::move(all));
 }
 
+void Lowering::bind_variables(size_t first) {
+  for (size_t i = first; i < nest_.frames.size(); ++i) values_[nest_.frames[i].iter->var] = nest_.frames[i].coordinate;
+}
+
 Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
   const SparseIteration& iteration = *node;
   const std::string& name = iteration.name_hint;
-  auto name_variables = [&](size_t first) {
-    for (size_t i = first; i < nest_.frames.size(); ++i)
-      values_[nest_.frames[i].iter->var] = nest_.frames[i].coordinate;
-  };
   std::vector<Level> levels = nest_.open(iteration.iter_vars);
-  name_variables(around);
+  bind_variables(around);
   Stmt body = lower(iteration.body);
   if (failure) return node;
   int steps = 0;
@@ -302,7 +303,7 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
     nest_.frames.resize(levels[at].first);
     init = init_nest(iteration, inner);
     nest_.frames = std::move(kept);
-    name_variables(around);
+    bind_variables(around);
   }
   for (size_t i = levels.size(); i-- > 0;) {
     const bool is_last = i + 1 == levels.size();
@@ -316,9 +317,7 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
 Stmt Lowering::init_nest(const SparseIteration& iteration, const std::vector<Ref<SpIterVar>>& iters) {
   const size_t around = nest_.frames.size();
   std::vector<Level> levels = nest_.open(iters);
-  for (size_t i = around; i < nest_.frames.size(); ++i) {
-    values_[nest_.frames[i].iter->var] = nest_.frames[i].coordinate;
-  }
+  bind_variables(around);
   Stmt body = lower(iteration.init);
   const std::string name = iteration.name_hint + "_init";
   for (size_t i = levels.size(); i-- > 0;) {
@@ -327,7 +326,7 @@ Stmt Lowering::init_nest(const SparseIteration& iteration, const std::vector<Ref
   return body;
 }
 
-/// Loops over all positions of the axis, in the order of its ancestors.
+/// The nest that fills the array of parent positions of a fused axis.
 Stmt Lowering::owner_nest(const Nest::Owner& owner) {
   std::vector<Ref<SpIterVar>> iters;
   for (Ref<Axis> axis = owner.child; axis.defined(); axis = axis->parent) {

@@ -25,11 +25,11 @@ namespace tilewright::sparse {
 /// Whether the function has axes.
 bool is_sparse(const Func& func);
 
-/// The function with blocks in place of its sparse iterations. ScriptError "verify/..." where it is not well formed,
-/// "sparse/store" where it stores to
-/// coordinates that may be absent, "sparse/search" where a coordinate cannot be searched for ahead of the iteration.
+/// Replaces the sparse iterations of the function by loops and blocks over arrays. ScriptError: "verify/..." if it is
+/// not well formed, "sparse/store" if it stores to coordinates that may be absent, "sparse/search" if the position of a
+/// coordinate is needed before it can be computed.
 Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func);
-/// Each function that has axes.
+/// Likewise for each function that has axes.
 Result<Ref<Module>> lower_iterations(const Ref<Module>& module);
 
 }  // namespace tilewright::sparse

@@ -12,7 +12,7 @@ namespace tilewright::sparse {
 class Lowering {
  public:
   Ref<PrimFunc> run(const Ref<PrimFunc>& func);
-  /// Why there is no result.
+  /// The error of run(), if there is one.
   std::optional<Diagnostic> failure;
 
  private:
@@ -21,7 +21,9 @@ class Lowering {
   Expr lower(const Expr& e);
   Stmt iteration(const Ref<SparseIteration>& node);
   Stmt nest_of(const Ref<SparseIteration>& node, size_t around);
-  /// The init by itself, for each point of these variables.
+  /// Lowered statements refer to variables of the frames from `first` on by their coordinates.
+  void bind_variables(size_t first);
+  /// A loop nest of its own for the init, over these variables.
   Stmt init_nest(const SparseIteration& iteration, const std::vector<Ref<SpIterVar>>& iters);
   Stmt guarded(const Ref<IfThenElse>& node);
   Expr guarded(const Ref<Call>& call);
@@ -30,13 +32,13 @@ class Lowering {
   void fail(const char* code, std::string message, const NodeRef& where, std::string hint);
 
   // locate.cc
-  /// Where an element is: indices into the array, and the condition that it exists (null: it does).
+  /// The location of an element: indices into the array, and the condition that it is stored (null: always).
   struct Element {
     std::vector<Expr> indices;
     Expr present;
   };
   Element locate(const Ref<Buffer>& buffer, const std::vector<Expr>& coordinates, const NodeRef& where);
-  /// Where a coordinate of a sparse axis is searched for: its position, -1 where it is absent.
+  /// The position of a coordinate of a sparse axis, -1 if it is absent. Emits a search ahead of the iteration.
   Expr search(const Ref<Axis>& axis, const Expr& parent, const Expr& present, const Expr& coordinate,
               const NodeRef& where);
   struct Search {
@@ -47,21 +49,20 @@ class Lowering {
   void add_search_nest(Search& search, const std::vector<size_t>& needed);
 
   Nest nest_;
-  size_t outermost_ = 0;                                  ///< frames outside of the outermost iteration
-  bool in_iteration_ = false;                             ///< inside of one
-  std::unordered_set<const NodeBase*> written_;           ///< data of buffers that the outermost iteration writes
-  std::unordered_set<const NodeBase*> written_anywhere_;  ///< data of those that the function writes
-  std::unordered_map<NodeRef, Ref<Buffer>> arrays_;       ///< by sparse buffers
-  VarMap values_;                                         ///< of variables of iterations around
-  std::vector<Search> searches_;                          ///< of the outermost iteration
-  std::vector<Stmt> ahead_;                               ///< what runs before it
+  size_t outermost_ = 0;                             ///< number of frames outside of the outermost iteration
+  bool in_iteration_ = false;                        ///< whether lowering is inside of one
+  std::unordered_set<const NodeBase*> written_;      ///< data variables of buffers that the outermost iteration writes
+  std::unordered_map<NodeRef, Ref<Buffer>> arrays_;  ///< arrays that replace sparse buffers
+  VarMap values_;                                    ///< coordinates of variables of enclosing iterations
+  std::vector<Search> searches_;                     ///< the searches that the outermost iteration needs
+  std::vector<Stmt> ahead_;                          ///< their loop nests, which run before it
   std::vector<Def<Buffer>> allocated_;
   int num_searches_ = 0;
 };
 
-/// Data variables of the buffers that are stored to.
+/// Data variables of the buffers that are written.
 std::unordered_set<const NodeBase*> written_in(const NodeRef& root);
-/// Both hold; either may be null.
+/// The conjunction of conditions, of which either may be null.
 Expr both(const Expr& first, const Expr& then);
 
 }  // namespace tilewright::sparse

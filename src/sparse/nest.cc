@@ -86,7 +86,7 @@ Expr Nest::owner_of(const Ref<Axis>& child, const Expr& position) {
   return element(known->parents, position);
 }
 
-/// One loop over the positions of the last one of them.
+/// Adds one loop over all positions of the last axis.
 void Nest::add_fused(const std::vector<Ref<SpIterVar>>& iters, size_t first, size_t last, std::vector<Level>& levels,
                      bool spatial) {
   const Axis& outer = *iters[first]->axis;
@@ -119,7 +119,6 @@ void Nest::add_fused(const std::vector<Ref<SpIterVar>>& iters, size_t first, siz
     frame.in_group = i > first;
     position = frame.parent;
   }
-  group.front().group = group.size();
   group.back().axis = axis;
   frames.insert(frames.end(), group.begin(), group.end());
 }

@@ -10,42 +10,42 @@
 
 namespace tilewright::sparse {
 
-/// A variable of an iteration around, a loop, a condition that holds, or a value that has a name.
+/// Something that encloses the statement that is lowered: a variable of an iteration, a loop, a condition, or a let.
 struct Frame {
   Ref<SpIterVar> iter;  ///< of an iteration
-  Ref<For> loop;        ///< or a loop of the program
+  Ref<For> loop;        ///< or a loop of the source program
   Expr condition;       ///< or a condition
-  Ref<Var> let;         ///< or a name, of `coordinate`
+  Ref<Var> let;         ///< or the variable of a let, whose value is `coordinate`
   // Of an iteration's variable:
-  Expr parent;             ///< position of the parent; null for a root
-  Expr position;           ///< among all positions of the axis
-  Expr relative;           ///< among those below the parent's
-  Expr coordinate = {};    ///< its value
-  Ref<IterVar> axis = {};  ///< of the block; null for what is fused with the next variable
-  size_t group = 1;        ///< of the first of several fused variables: how many they are
-  bool in_group = false;   ///< fused with the one before
+  Expr parent;             ///< position along the parent axis; null for a root
+  Expr position;           ///< along the whole axis
+  Expr relative;           ///< counted from the first position below `parent`
+  Expr coordinate = {};    ///< value of the variable
+  Ref<IterVar> axis = {};  ///< block axis; null if fused with the next variable
+  bool in_group = false;   ///< fused with the variable of the frame before
 };
 
-/// The loops of one block.
+/// The axes of one block, and the loops around it.
 struct Level {
   size_t first = 0;  ///< its first frame
   std::vector<Ref<IterVar>> axes;
   std::vector<Ref<Var>> loops;
 };
 
-/// The frames around, and arrays that say which position of an axis those of its children belong to.
+/// The enclosing frames, and the arrays of parent positions that fused axes need.
 class Nest {
  public:
   std::vector<Frame> frames;
 
-  /// Adds frames for the variables, and says in which blocks they are. `spatial`: also those of reductions.
+  /// Adds frames for the variables, and returns the blocks that they are divided into. `spatial`: reduction variables
+  /// become spatial axes, too.
   std::vector<Level> open(const std::vector<Ref<SpIterVar>>& iters, bool spatial = false);
-  /// The frame of the innermost variable with these coordinates; null.
+  /// The frame of a variable of an enclosing iteration; null if there is none.
   const Frame* find(const Ref<Var>& variable) const;
-  /// Position of the parent of an axis.
+  /// The current position along the parent of an axis; null if there is none.
   Expr parent_position(const Axis& axis) const;
 
-  /// parents[p]: to which position of the parent position p of `child` belongs.
+  /// `parents[p]` is the position along the parent axis that position p of `child` belongs to.
   struct Owner {
     Ref<Axis> child;
     Ref<Buffer> parents;
@@ -60,11 +60,11 @@ class Nest {
   Expr owner_of(const Ref<Axis>& child, const Expr& position);
 };
 
-/// From where to where the positions below one of the parent's run.
+/// The half-open range of positions of an axis below a position of its parent.
 std::pair<Expr, Expr> positions_below(const Axis& axis, const Expr& parent);
-/// The axis whose structure it is: another one of an attached axis.
+/// The axis that owns the structure: for an attached axis the one that it is attached to.
 const Ref<Axis>& structure_of(const Ref<Axis>& axis);
-/// Loops around the block with this body.
+/// The block with this body, in its loops.
 Stmt close(const Level& level, std::string name, Annotations annotations, Stmt init, Stmt body,
            std::vector<Def<Buffer>> allocated = {});
 /// Indices into an array with an element for each combination of positions of these frames: ir/sparse.h.
