@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.script import tir as T
+from tilewright.tensor_intrin.fragments import oriented, product_of_tiles
 from tilewright.tensor_intrin.table import TensorIntrin, register_at_import
 
 __all__ = [
@@ -152,33 +153,11 @@ def get_mma_intrin(
     """Tiles in registers: C plus the product of A and B."""
     shape_a, layout_a = _layout_of(k_dim, "A", a_transposed)
     shape_b, layout_b = _layout_of(k_dim, "B", b_transposed)
-    layout_c = shared_16x16_to_ldmatrix_32x8_layout
     local_a, local_b, local_c = shape_a[0] * shape_a[1] // 32, shape_b[0] * shape_b[1] // 32, 8
     shape = f"m16n8k{k_dim}"
 
-    def factor(value: Any, dtype: str) -> Any:
-        return value if dtype == out_dtype else T.Cast(out_dtype, value)
-
-    def at_a(i: Any, k: Any) -> tuple[Any, Any]:
-        return layout_a(k, i) if a_transposed else layout_a(i, k)
-
-    def at_b(k: Any, j: Any) -> tuple[Any, Any]:
-        return layout_b(j, k) if b_transposed else layout_b(k, j)
-
-    @T.macro
-    def product(A: Any, B: Any, C: Any) -> None:
-        for i, j, k in T.grid(16, 16, k_dim):
-            with T.block("C"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                T.reads(
-                    C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]],
-                    A[at_a(vi, vk)[0], at_a(vi, vk)[1]],
-                    B[at_b(vk, vj)[0], at_b(vk, vj)[1]],
-                )
-                T.writes(C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]])
-                C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] = C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] + factor(
-                    A[at_a(vi, vk)[0], at_a(vi, vk)[1]], a_dtype
-                ) * factor(B[at_b(vk, vj)[0], at_b(vk, vj)[1]], b_dtype)
+    at = oriented(layout_a, a_transposed), oriented(layout_b, b_transposed), shared_16x16_to_ldmatrix_32x8_layout
+    product = product_of_tiles(k_dim, at, (a_dtype, b_dtype, out_dtype))
 
     def half(C: Any, A: Any, B: Any, tx: Any, which: int) -> Any:
         return T.ptx_mma(

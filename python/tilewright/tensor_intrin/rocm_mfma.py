@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.script import tir as T
+from tilewright.tensor_intrin.fragments import oriented, product_of_tiles
 from tilewright.tensor_intrin.table import register_at_import
 
 __all__ = [
@@ -173,32 +174,13 @@ def get_mfma_intrin(
     """Tiles in registers: C plus the product of A and B."""
     (_, _), layout_a, _ = _operand(k_dim, False)
     (_, _), layout_b, _ = _operand(k_dim, True)
-    layout_c = shared_16x16_to_local_64x4_layout_C
     local_size = k_dim * 16 // 64
 
-    def at_b(k: Any, j: Any) -> tuple[Any, Any]:
-        return layout_b(j, k) if b_transposed else layout_b(k, j)
-
-    def factor(value: Any) -> Any:
-        return value if in_dtype == out_dtype else T.Cast(out_dtype, value)
+    at = layout_a, oriented(layout_b, b_transposed), shared_16x16_to_local_64x4_layout_C
+    product = product_of_tiles(k_dim, at, (in_dtype, in_dtype, out_dtype))
 
     def registers(buffer: Any, tx: Any, count: int) -> Any:
         return buffer[tx, 0] if count == 1 else buffer[tx, T.ramp(0, 1, count)]
-
-    @T.macro
-    def product(A: Any, B: Any, C: Any) -> None:
-        for i, j, k in T.grid(16, 16, k_dim):
-            with T.block("C"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                T.reads(
-                    C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]],
-                    A[layout_a(vi, vk)[0], layout_a(vi, vk)[1]],
-                    B[at_b(vk, vj)[0], at_b(vk, vj)[1]],
-                )
-                T.writes(C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]])
-                C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] = C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] + factor(
-                    A[layout_a(vi, vk)[0], layout_a(vi, vk)[1]]
-                ) * factor(B[at_b(vk, vj)[0], at_b(vk, vj)[1]])
 
     @T.macro
     def by_mfma(A: Any, B: Any, C: Any) -> None:
