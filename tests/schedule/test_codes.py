@@ -11,7 +11,7 @@ def test_every_code_has_a_test():
     for path in [*(ROOT / "src/schedule").rglob("*.cc"), *(ROOT / "src/schedule").rglob("*.h")]:
         if not path.name.endswith("_test.cc"):
             raised |= set(re.findall(r'"([a-z_]+/(?:P\d+|[a-z-]+))"', path.read_text()))
-    folders = ROOT / "tests/schedule", ROOT / "tests/support"
+    folders = ROOT / "tests/schedule", ROOT / "tests/support", ROOT / "tests/sparse"
     tests = "".join(path.read_text() for folder in folders for path in folder.glob("*.py"))
     tests += (ROOT / "src/schedule/schedule_test.cc").read_text()
     # What the IR says is given another code.

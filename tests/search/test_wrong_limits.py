@@ -118,7 +118,7 @@ def test_what_was_perhaps_meant() -> None:
         (lambda: ms.MemoryDatabase().commit_tuning_record(3), "record is 3; it is a TuningRecord"),
         (lambda: ms.SQLiteDatabase().commit_tuning_record(3), "record is 3; it is a TuningRecord"),
         (lambda: ms.SQLiteDatabase().get_top_k(3, 1), "get_top_k cannot take (int, int)"),
-        (lambda: ms.MemoryDatabase().best_schedule(3, "native"), "best_schedule cannot take (int, str)"),
+        (lambda: ms.MemoryDatabase().best_schedule(3, "native"), "knows functions and modules, not int"),
         (lambda: ms.MemoryDatabase().query(PROGRAM, None, kind=ARRAY), "no query of the kind array([1, 2])"),
         (lambda: ms.Runner.create({}), "there is no runner of the kind {}"),
         (lambda: ms.Builder.create(ARRAY), "there is no builder of the kind array([1, 2])"),

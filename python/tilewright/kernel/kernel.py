@@ -173,7 +173,7 @@ class Kernel(_core.KernelBase):
             return
         message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
         hint = "the library does not say which outputs are optional: export the kernel again"
-        raise ArgumentError.of("call/count", f"[call/count] {message}", hint)
+        raise ArgumentError.of("call/count", message, hint)
 
     def _call_of(self) -> Call | None:
         """How it is called; None of a library that does not say."""

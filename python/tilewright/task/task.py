@@ -11,6 +11,7 @@ import numpy as np
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.support import limits
+from tilewright.support.wrong_arguments import no_program
 from tilewright.task.arguments import given_array
 from tilewright.task.mean_extents import mean_extents
 from tilewright.task.parameter_names import by_label, extents_of, labels_of, scalars_of
@@ -96,7 +97,11 @@ def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
 
 def module_of(program: ir.PrimFunc | ir.Module) -> ir.Module:
     """A program as databases know it: with blocks over arrays in place of iterations over sparse axes."""
-    return _core.lower_sparse_iterations(ir.Module({"main": program}) if isinstance(program, ir.PrimFunc) else program)
+    if isinstance(program, ir.PrimFunc):
+        program = ir.Module({"main": program})
+    if not isinstance(program, ir.Module):
+        raise no_program("a database knows functions and modules", program)
+    return _core.lower_sparse_iterations(program)
 
 
 def only_function(module: ir.Module) -> tuple[str, ir.PrimFunc] | None:
