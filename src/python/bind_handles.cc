@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "python/schedule_objects.h"
+#include "schedule/sparse_nest.h"
 #include "script/printer.h"
 
 namespace tilewright::python {
@@ -23,7 +24,8 @@ bool same_row(const Handle& a, const Handle& b) {
   if (a.target.index() != b.target.index()) return false;
   if (auto* loop = std::get_if<Ref<Var>>(&a.target)) return *loop == std::get<Ref<Var>>(b.target);
   if (auto* block = std::get_if<Handle::BlockId>(&a.target)) {
-    return block->identity == std::get<Handle::BlockId>(b.target).identity;
+    const auto& other = std::get<Handle::BlockId>(b.target);
+    return block->identity == other.identity && block->variable == other.variable;
   }
   return a.value_number() == b.value_number();
 }
@@ -47,7 +49,12 @@ std::string show_handle(const PyLoop& loop) {
   if (!loop.owner) return "Loop(of no schedule)";
   if (loop.row().is_inline_mark()) return "Loop(inline the block)";
   if (loop.row().is_root_mark()) return "Loop(leave the block in place)";
-  auto place = loop.owner->schedule.state().find(loop.rv);
+  const schedule::State& state = loop.owner->schedule.state();
+  if (auto nest = find_nest(state, {loop.rv}, ""); nest.ok()) {
+    return "Loop(" + nest->iteration->iter_vars[nest->at[0]]->var->name_hint + " of iteration " +
+           nest->iteration->name_hint + ")";
+  }
+  auto place = state.find(loop.rv);
   const std::string& name = std::get<Ref<Var>>(loop.row().target)->name_hint;
   if (!place.ok()) return "Loop(" + name + ", expired)";
   std::string extent = script::print(place->loop().extent);
@@ -55,7 +62,10 @@ std::string show_handle(const PyLoop& loop) {
 }
 std::string show_handle(const PyBlock& block) {
   if (!block.owner) return "Block(of no schedule)";
-  auto place = block.owner->schedule.state().find(block.rv);
+  const schedule::State& state = block.owner->schedule.state();
+  if (auto nest = find_iteration(state, block.rv, ""); nest.ok())
+    return "Iteration(" + nest->iteration->name_hint + ")";
+  auto place = state.find(block.rv);
   if (!place.ok()) return "Block(" + std::get<Handle::BlockId>(block.row().target).name + ", expired)";
   return "Block(" + place->block().name_hint + ")";
 }

@@ -18,10 +18,12 @@
 #include "schedule/primitive.h"
 #include "schedule/primitives/decompose_padding.h"
 #include "schedule/primitives/get_block.h"
+#include "schedule/primitives/get_sparse_iteration.h"
 #include "schedule/primitives/set_axis_separator.h"
 #include "schedule/primitives/transform_layout.h"
 #include "schedule/sizes_by_name.h"
 #include "script/printer.h"
+#include "sparse/lower_iterations.h"
 
 namespace tilewright::python {
 
@@ -185,9 +187,13 @@ class ScheduleArguments {
            (PyUnicode_Check(item.ptr()) && lacks("str") && lacks("Block"));
   }
 
-  /// A name stands for the block it names.
+  /// A name stands for the block it names, in a sparse program for the iteration.
   Value text(std::string text, const Param& param) {
     if (!param.takes_blocks) return {std::move(text)};
+    const State& state = self_->schedule.state();
+    if (state.working_function() && sparse::is_sparse(state.function_at(*state.working_function()))) {
+      return {unwrap_in(*self_, self_->schedule.apply(GetSparseIteration{std::move(text), ""}))};
+    }
     return {unwrap_in(*self_, self_->schedule.apply(GetBlock{std::move(text), ""}))};
   }
 

@@ -2,6 +2,7 @@
 
 #include "ir/build.h"
 #include "schedule/edit.h"
+#include "schedule/primitive.h"
 
 namespace tilewright::schedule {
 
@@ -19,6 +20,41 @@ Ref<Block> with_annotations(const Place& place, Annotations annotations) {
     edit.change_block(place.at, [&](Block& block) { block.annotations = annotations; });
   }
   return edit.finish();
+}
+
+const Annotations& Annotated::annotations() const {
+  const SparseNest* nest = std::get_if<SparseNest>(&where_);
+  return nest ? nest->iteration->annotations : annotations_of(std::get<Place>(where_));
+}
+
+NodeRef Annotated::node() const {
+  const SparseNest* nest = std::get_if<SparseNest>(&where_);
+  return nest ? NodeRef(nest->iteration) : std::get<Place>(where_).node();
+}
+
+std::string Annotated::describe() const {
+  const SparseNest* nest = std::get_if<SparseNest>(&where_);
+  return nest ? "the iteration '" + nest->iteration->name_hint + "'" : schedule::describe(std::get<Place>(where_));
+}
+
+Plan Annotated::with(const State& state, Annotations annotations) const {
+  if (const SparseNest* nest = std::get_if<SparseNest>(&where_)) {
+    SparseIteration changed = *nest->iteration;
+    changed.annotations = std::move(annotations);
+    return give_iteration(state, *nest, std::move(changed));
+  }
+  const Place& place = std::get<Place>(where_);
+  return give_loops(place.func, with_annotations(place, std::move(annotations)), {});
+}
+
+Result<Annotated> find_annotated(const State& state, const BlockOrLoop& rv) {
+  const BlockRV* block = std::get_if<BlockRV>(&rv);
+  if (block && is_iteration(state, *block)) {
+    TW_TRY(nest, find_iteration(state, *block, "schedule/expired"));
+    return Annotated(std::move(nest));
+  }
+  TW_TRY(place, state.find(rv));
+  return Annotated(place);
 }
 
 std::optional<NodeRef> annotation_value(const State& state, const Value& value) {

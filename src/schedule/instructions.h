@@ -26,6 +26,7 @@
 #include "schedule/primitives/get_output_blocks.h"
 #include "schedule/primitives/get_producers.h"
 #include "schedule/primitives/get_sp_iters.h"
+#include "schedule/primitives/get_sparse_iteration.h"
 #include "schedule/primitives/loop_partition.h"
 #include "schedule/primitives/lower_sparse_iter.h"
 #include "schedule/primitives/merge.h"

@@ -10,7 +10,7 @@
 #include "schedule/ownership.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/get_block.h"
-#include "schedule/primitives/get_sp_iters.h"
+#include "schedule/primitives/get_sparse_iteration.h"
 #include "schedule/primitives/lower_sparse_iter.h"
 #include "schedule/sizes_by_name.h"
 #include "sparse/lower_iterations.h"
@@ -44,7 +44,7 @@ Instruction in_only_function(const State& state, Instruction instruction) {
   if (state.module()->functions.size() != 1) return instruction;
   const std::string& only = state.module()->functions[0].first;
   if (instruction.is<LowerSparseIter>()) return LowerSparseIter{only};
-  if (const GetSpIters* iters = instruction.as<GetSpIters>()) return GetSpIters{iters->name, only};
+  if (const GetSparseIteration* get = instruction.as<GetSparseIteration>()) return GetSparseIteration{get->name, only};
   const GetBlock* get = instruction.as<GetBlock>();
   if (!get || get->func_name.empty()) return instruction;
   return get->func_name == only ? instruction : Instruction(GetBlock{get->name, only});

@@ -6,6 +6,43 @@
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {
+namespace {
+
+/// The iteration that has the variable, and its number among those.
+SparseNest find_variable(const State& state, uint32_t func, const Ref<Var>& variable) {
+  SparseNest found{func, {}, {}};
+  visit(state.function_at(func), [&](const Ref<SparseIteration>& iteration) {
+    for (size_t i = 0; i < iteration->iter_vars.size(); ++i) {
+      if (iteration->iter_vars[i]->var != variable) continue;
+      found.iteration = iteration;
+      found.at = {i};
+    }
+  });
+  return found;
+}
+
+const Handle::BlockId& row_of(const State& state, BlockRV rv) {
+  return std::get<Handle::BlockId>(state.handle(rv.index).target);
+}
+
+}  // namespace
+
+bool is_iteration(const State& state, BlockRV rv) { return row_of(state, rv).variable.defined(); }
+
+Result<SparseNest> find_iteration(const State& state, BlockRV rv, const char* code) {
+  const Handle::BlockId& row = row_of(state, rv);
+  if (!row.variable.defined()) {
+    return refuse(code, "block '" + row.name + "' is no iteration over sparse axes", {},
+                  "pass what get_sparse_iteration gives");
+  }
+  SparseNest found = find_variable(state, state.handle(rv.index).func, row.variable);
+  if (!found.iteration.defined()) {
+    return refuse(code, "the iteration '" + row.name + "' is no longer in the program", {},
+                  "a step since has lowered it, or has divided it by formats");
+  }
+  found.at.clear();
+  return found;
+}
 
 Result<SparseNest> find_nest(const State& state, const std::vector<LoopRV>& variables, const char* code) {
   if (variables.empty())
@@ -14,35 +51,25 @@ Result<SparseNest> find_nest(const State& state, const std::vector<LoopRV>& vari
   for (const LoopRV& rv : variables) {
     const Handle& handle = state.handle(rv.index);
     const auto& variable = std::get<Ref<Var>>(handle.target);
-    SparseNest found{handle.func, {}, {}};
-    size_t at = 0;
-    visit(state.function_at(handle.func), [&](const Ref<SparseIteration>& iteration) {
-      for (size_t i = 0; i < iteration->iter_vars.size(); ++i) {
-        if (iteration->iter_vars[i]->var != variable) continue;
-        found.iteration = iteration;
-        at = i;
-      }
-    });
+    const SparseNest found = find_variable(state, handle.func, variable);
     if (!found.iteration.defined()) {
       return refuse(code, "'" + variable->name_hint + "' is no variable of an iteration over sparse axes", {variable},
                     "pass what get_sp_iters gives, before the iteration is lowered");
     }
-    if (!nest) nest = found;
+    if (!nest) nest = SparseNest{found.func, found.iteration, {}};
     if (nest->func != handle.func || nest->iteration != found.iteration) {
       return refuse(code, "'" + variable->name_hint + "' belongs to another iteration", {nest->iteration},
                     "pass variables of one iteration");
     }
-    if (std::find(nest->at.begin(), nest->at.end(), at) != nest->at.end()) {
+    if (std::find(nest->at.begin(), nest->at.end(), found.at[0]) != nest->at.end()) {
       return refuse(code, "'" + variable->name_hint + "' is named twice", {nest->iteration}, "pass each variable once");
     }
-    nest->at.push_back(at);
+    nest->at.push_back(found.at[0]);
   }
   return std::move(*nest);
 }
 
-Plan give_nest(const State& state, const SparseNest& nest, std::vector<Ref<SpIterVar>> variables) {
-  SparseIteration changed = *nest.iteration;
-  changed.iter_vars = std::move(variables);
+Plan give_iteration(const State& state, const SparseNest& nest, SparseIteration changed) {
   const Ref<SparseIteration> replacement = make<SparseIteration>(std::move(changed), nest.iteration.span());
   Plan plan;
   plan.func = nest.func;
@@ -52,6 +79,12 @@ Plan give_nest(const State& state, const SparseNest& nest, std::vector<Ref<SpIte
         return iteration == nest.iteration ? Stmt(replacement) : Stmt(walk.descend(iteration));
       }));
   return plan;
+}
+
+Plan give_nest(const State& state, const SparseNest& nest, std::vector<Ref<SpIterVar>> variables) {
+  SparseIteration changed = *nest.iteration;
+  changed.iter_vars = std::move(variables);
+  return give_iteration(state, nest, std::move(changed));
 }
 
 }  // namespace tilewright::schedule

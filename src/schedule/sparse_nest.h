@@ -17,6 +17,12 @@ struct SparseNest {
 
 /// The iteration that has all of these variables, each of which is named once; refused under this code otherwise.
 Result<SparseNest> find_nest(const State& state, const std::vector<LoopRV>& variables, const char* code);
+/// Whether the handle is one of an iteration, which may be gone.
+bool is_iteration(const State& state, BlockRV rv);
+/// The iteration of a handle, without variables that were asked for; refused under this code otherwise.
+Result<SparseNest> find_iteration(const State& state, BlockRV rv, const char* code);
+/// The function with another iteration in its place.
+Plan give_iteration(const State& state, const SparseNest& nest, SparseIteration changed);
 /// The function with other variables of the iteration.
 Plan give_nest(const State& state, const SparseNest& nest, std::vector<Ref<SpIterVar>> variables);
 

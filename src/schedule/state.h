@@ -18,18 +18,24 @@ namespace tilewright::schedule {
 
 using analysis::Tree;
 
-/// A row of the table of handles. A loop is known by its variable, a block by its identity, so handles survive whatever
-/// happens around and below what they point at.
+/// A row of the table of handles. A loop is known by its variable, a block by its identity, an iteration over sparse
+/// axes by one of its variables, so handles survive whatever happens around and below what they point at.
 struct Handle {
   struct BlockId {
     uint64_t identity;
     std::string name;  ///< for messages, when the block is gone
+    /// Of an iteration over sparse axes, which becomes blocks, a variable; of a block null.
+    Ref<Var> variable = {};
   };
   uint32_t func = 0;  ///< number of the function, which it keeps whatever is added to the module
   std::variant<Ref<Var>, BlockId, int64_t> target;
 
   static Handle loop(uint32_t func, Ref<Var> loop_var) { return {func, std::move(loop_var)}; }
   static Handle block(uint32_t func, const Block& block) { return {func, BlockId{block.id.value, block.name_hint}}; }
+  /// `iteration` has variables.
+  static Handle iteration(uint32_t func, const SparseIteration& iteration) {
+    return {func, BlockId{0, iteration.name_hint, iteration.iter_vars[0]->var}};
+  }
   static Handle value(int64_t value) { return {0, value}; }
   /// Loops that no program has: what sample_compute_location() gives for "inline the block" and "leave it in place".
   static Handle inline_mark(uint32_t func);

@@ -1,4 +1,4 @@
-// Attach a value to a block or a loop.
+// Attach a value to a block, a loop, or an iteration over sparse axes.
 //
 //   Before                                After  sch.annotate(i, "pragma_unroll", 4)
 //   for i in range(8):                    for i in T.serial(8, annotations={"pragma_unroll": 4}):
@@ -17,20 +17,20 @@
 namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const Annotate& annotate) {
-  TW_TRY(place, state.find(annotate.block_or_loop));
+  TW_TRY(where, find_annotated(state, annotate.block_or_loop));
   std::optional<NodeRef> value = annotation_value(state, annotate.ann_val);
   if (!value) {
     return refuse("annotate/P2", "an annotation cannot hold " + annotate.ann_val.kind(), {},
                   "pass strings, integers, floats, sampled values, or lists and dicts of these");
   }
-  if (NodeRef present = annotations_of(place).get(annotate.ann_key); present.defined()) {
+  if (NodeRef present = where.annotations().get(annotate.ann_key); present.defined()) {
     if (structural_equal(present, *value)) return Plan{};
-    return refuse("annotate/P1", describe(place) + " already has an annotation '" + annotate.ann_key + "'",
-                  {place.node()}, "remove it first: sch.unannotate(..., \"" + annotate.ann_key + "\")");
+    return refuse("annotate/P1", where.describe() + " already has an annotation '" + annotate.ann_key + "'",
+                  {where.node()}, "remove it first: sch.unannotate(..., \"" + annotate.ann_key + "\")");
   }
-  Annotations annotations = annotations_of(place);
+  Annotations annotations = where.annotations();
   annotations.set(annotate.ann_key, *value);
-  return give_loops(place.func, with_annotations(place, std::move(annotations)), {});
+  return where.with(state, std::move(annotations));
 }
 
 }  // namespace tilewright::schedule

@@ -15,7 +15,7 @@ struct Annotate {
   static constexpr std::string_view kDoc = R"(Attach a value to a block or a loop.
 
 Args:
-    block_or_loop: what to annotate.
+    block_or_loop: what to annotate; of a sparse program an iteration, whose blocks will have the annotation.
     ann_key: the key; it must be free.
     ann_val: a string, an integer, a float, a sampled value, a list or a dict of these.)";
 };

@@ -15,16 +15,16 @@
 namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const Unannotate& unannotate) {
-  TW_TRY(place, state.find(unannotate.block_or_loop));
-  Annotations annotations = annotations_of(place);
+  TW_TRY(where, find_annotated(state, unannotate.block_or_loop));
+  Annotations annotations = where.annotations();
   if (!annotations.has(unannotate.ann_key)) {
     std::string keys;
     for (const auto& [key, value] : annotations.entries()) keys += (keys.empty() ? "" : ", ") + key;
-    return refuse("unannotate/P1", describe(place) + " has no annotation '" + unannotate.ann_key + "'", {place.node()},
+    return refuse("unannotate/P1", where.describe() + " has no annotation '" + unannotate.ann_key + "'", {where.node()},
                   keys.empty() ? "it has none at all" : "its annotations are: " + keys);
   }
   annotations.erase(unannotate.ann_key);
-  return give_loops(place.func, with_annotations(place, std::move(annotations)), {});
+  return where.with(state, std::move(annotations));
 }
 
 }  // namespace tilewright::schedule

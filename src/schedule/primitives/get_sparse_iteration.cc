@@ -1,0 +1,47 @@
+// Find the iteration over sparse axes with a name, anywhere in a function.
+//
+// Requires  P1 a function to look in
+//           P2 exactly one iteration of that name, which has variables
+#include "schedule/primitives/get_sparse_iteration.h"
+
+#include "ir/traverse.h"
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+
+Result<Plan> plan(const State& state, const GetSparseIteration& get) {
+  std::optional<uint32_t> func = state.working_function();
+  if (!get.func_name.empty()) {
+    TW_TRY(named, state.function(get.func_name));
+    func = named;
+  }
+  if (!func) {
+    return refuse("get_sparse_iteration/P1",
+                  "the schedule does not know which function to look in: none is named 'main'", {},
+                  "say which one is meant: get_sparse_iteration(name, func_name=...) or work_on(func_name)");
+  }
+  std::vector<Ref<SparseIteration>> found;
+  std::string names;
+  visit(state.function_at(*func), [&](const Ref<SparseIteration>& iteration) {
+    names += (names.empty() ? "" : ", ") + iteration->name_hint;
+    if (iteration->name_hint == get.name) found.push_back(iteration);
+  });
+  if (found.size() != 1) {
+    return refuse("get_sparse_iteration/P2",
+                  "'" + state.shown_name(*func) + "' has " + std::to_string(found.size()) +
+                      " iterations over sparse axes with the name " + get.name,
+                  {},
+                  names.empty() ? "it has none at all, or they are lowered already" : "its iterations are: " + names);
+  }
+  if (found[0]->iter_vars.empty()) {
+    return refuse("get_sparse_iteration/P2", "the iteration '" + get.name + "' has no variables", {found[0]},
+                  "its body runs once: no step changes it before it is lowered");
+  }
+  Plan plan;
+  plan.func = *func;
+  plan.outputs.push_back(Handle::iteration(*func, *found[0]));
+  plan.recorded = GetSparseIteration{get.name, state.function_name(*func)};
+  return plan;
+}
+
+}  // namespace tilewright::schedule
