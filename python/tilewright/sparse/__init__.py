@@ -10,6 +10,8 @@ from tilewright.sparse.decompose import DecomposedProgram, decompose_format
 from tilewright.sparse.format_rule import FormatAxis, FormatRewriteRule, Nonzeros, Rows, compressed, dense, varied
 from tilewright.sparse.matrix import Conversion, Matrix, from_scipy, from_torch
 from tilewright.sparse.operators import conversions, prepare_spmv, sddmm, spmm, spmv
+from tilewright.sparse.preprocess import extract_preprocess, remove_preprocess, remove_unused_arguments
+from tilewright.sparse.specialize import specialize_buffer
 from tilewright.sparse.structure import Structure
 
 __all__ = [
@@ -29,12 +31,16 @@ __all__ = [
     "convert_structure",
     "decompose_format",
     "dense",
+    "extract_preprocess",
     "formats",
     "from_scipy",
     "from_torch",
     "prepare_spmv",
     "programs",
+    "remove_preprocess",
+    "remove_unused_arguments",
     "sddmm",
+    "specialize_buffer",
     "spmm",
     "spmv",
     "varied",

@@ -66,7 +66,28 @@ def set_axis_separator(self: Any, block: Any, buffer: Any, axis_separators: list
     _core.Schedule.set_axis_separator(self, block, buffer, axis_separators or [])
 
 
+def get_sparse_iteration(self: Any, name: str, func_name: str = "main") -> Any:
+    """The iteration of that name; the only function of a module is looked into whatever it is called."""
+    only = len(self.mod.functions) == 1
+    return _core.Schedule.get_sparse_iteration(self, name, "" if only else func_name)
+
+
+def sparse_reorder(self: Any, sparse_iteration: Any, new_order: Any, *more: Any) -> None:
+    """Puts the variables of an iteration into another order."""
+    order = new_order if isinstance(sparse_iteration, BlockRV) else [sparse_iteration, new_order, *more]
+    _core.Schedule.sparse_reorder(self, *order)
+
+
+def sparse_fuse(self: Any, sparse_iteration: Any, iters_to_fuse: Any, *more: Any) -> None:
+    """Runs variables of an iteration in one loop."""
+    iters = iters_to_fuse if isinstance(sparse_iteration, BlockRV) else [sparse_iteration, iters_to_fuse, *more]
+    _core.Schedule.sparse_fuse(self, *iters)
+
+
 _OWN: dict[str, Any] = {
+    "get_sparse_iteration": get_sparse_iteration,
+    "sparse_fuse": sparse_fuse,
+    "sparse_reorder": sparse_reorder,
     "reorder": reorder,
     "rfactor": rfactor,
     "set_axis_separator": set_axis_separator,

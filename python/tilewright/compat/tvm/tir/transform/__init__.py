@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import _core, ir
+from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.target import current
 from tilewright.compat.tvm.tir.analysis import verify_memory
 from tilewright.compat.tvm.tir.transform.default_gpu_schedule import with_threads
@@ -20,6 +22,7 @@ from tilewright.compat.tvm.tir.transform.simplify import simplified
 from tilewright.compat.tvm.tir.transform.statements import body_pass, function_pass
 from tilewright.compat.tvm.tir.transform.unify_threads import Threads
 from tilewright.compat.tvm.transform import Pass, PassInfo
+from tilewright.sparse import extract_preprocess, remove_preprocess, remove_unused_arguments
 
 __all__ = [
     "AnnotateEntryFunc",
@@ -30,6 +33,7 @@ __all__ = [
     "ConvertForLoopsToSerial",
     "ConvertSSA",
     "DefaultGPUSchedule",
+    "ExtractPreprocess",
     "Filter",
     "FlattenBuffer",
     "ForceNarrowIndexToInt32",
@@ -42,7 +46,9 @@ __all__ = [
     "PrimFuncPass",
     "RemoveAssume",
     "RemoveNoOp",
+    "RemovePreprocess",
     "RemoveStoreUndef",
+    "RemoveUnusedArgs",
     "RewriteUnsafeSelect",
     "Simplify",
     "SkipAssert",
@@ -121,9 +127,39 @@ def DefaultGPUSchedule() -> Pass:
     return Pass(lambda mod, context: with_threads(mod, current()), PassInfo(0, "tir.DefaultGPUSchedule"))
 
 
+def ExtractPreprocess() -> Pass:
+    """What of sparse programs is annotated as preprocessing, alone."""
+    return function_pass("ExtractPreprocess", extract_preprocess)
+
+
+def RemovePreprocess() -> Pass:
+    """Sparse programs without what is annotated as preprocessing."""
+    return function_pass("RemovePreprocess", remove_preprocess)
+
+
+def RemoveUnusedArgs() -> Pass:
+    """Functions without parameters that they do not use."""
+    return function_pass("RemoveUnusedArgs", remove_unused_arguments)
+
+
 def _rewritten(change: Callable[[Any], Any]) -> Pass:
     """The pass that puts what `change` gives in the place of each node of a function's body; None leaves it."""
     return Apply(lambda function: function.with_body(_core.rewrite(function.body, change)))
+
+
+_SPARSE = {
+    "LowerSparseBuffer": "tilewright.compat.tvm.sparse.lower",
+    "LowerSparseIter": "tilewright.compat.tvm.sparse.lower",
+    "SpecializeBuffer": "tilewright.compat.tvm.sparse.specialize",
+    "SparseFormatDecompose": "tilewright.compat.tvm.sparse.format",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Passes of tvm.sparse, which imports this module."""
+    if name in _SPARSE:
+        return getattr(importlib.import_module(_SPARSE[name]), name)
+    return missing("tvm.tir.transform")(name)
 
 
 def SkipAssert() -> Pass:

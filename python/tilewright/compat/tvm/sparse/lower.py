@@ -1,0 +1,110 @@
+"""tvm.sparse.lower: from iterations to blocks, and from arrays of several dimensions to those of one."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.compat.tvm.tir.transform.statements import function_pass
+from tilewright.compat.tvm.transform import Pass
+
+#: an attribute of functions: which parameters were sparse buffers
+ARRAYS = "sparse_arrays"
+LEVEL = "sparse_tir_level"
+
+
+def lower_sparse_iter(mod: Any, check_invalid_binary_search: bool = False) -> Any:
+    """The module in which iterations are blocks over arrays.
+
+    Coordinates that are absent yield the default value, whether or not searches are to be checked.
+    """
+    _require_module(mod)
+    return LowerSparseIter(check_invalid_binary_search)(mod)
+
+
+def lower_sparse_buffer(mod: Any) -> Any:
+    """The module in which the arguments of sparse buffers have one dimension, as published."""
+    _require_module(mod)
+    return LowerSparseBuffer()(mod)
+
+
+def _require_module(mod: Any) -> None:
+    if not isinstance(mod, ir.Module):
+        raise TypeError(f"Expected IRModule, but got {type(mod)}")
+
+
+def LowerSparseIter(check_invalid_binary_search: bool = False) -> Pass:
+    """The pass of :func:`lower_sparse_iter`."""
+    return function_pass("LowerSparseIter", _lowered)
+
+
+def LowerSparseBuffer() -> Pass:
+    """The pass of :func:`lower_sparse_buffer`."""
+    return function_pass("LowerSparseBuffer", _flattened)
+
+
+def _lowered(func: ir.PrimFunc) -> Any:
+    if not func.axes:
+        return func
+    sparse = [at for at, param in enumerate(func.params) if param in func.buffer_map and func.buffer_map[param].axes]
+    names: dict[ir.Buffer, str] = {}
+    for axis in func.axes:
+        for array, kind in ((axis.indptr, "indptr"), (axis.indices, "indices")):
+            if array is not None:
+                names.setdefault(array, f"{axis.name}_{kind}")
+    (lowered,) = _core.lower_sparse_iterations(_core.as_module(func)).functions.values()
+    named: Any = _replaced(lowered, {old: _like(old, name=name) for old, name in names.items()})
+    return named.with_attr({LEVEL: 1, ARRAYS: sparse})
+
+
+def _like(buffer: ir.Buffer, **changed: Any) -> ir.Buffer:
+    fields = {name: getattr(buffer, name) for name in type(buffer).__match_args__}
+    return ir.Buffer(**(fields | changed))
+
+
+def _replaced(func: Any, buffers: dict[ir.Buffer, ir.Buffer]) -> Any:
+    return _core.rewrite(func, lambda node: buffers.get(node) if isinstance(node, ir.Buffer) else None)
+
+
+def _flattened(func: ir.PrimFunc) -> Any:
+    if ARRAYS not in func.attrs:
+        return func
+    positions = [int(at) for at in func.attrs[ARRAYS]]
+    flat: dict[ir.Buffer, ir.Buffer] = {}
+    for at in positions:
+        old = func.buffer_map.get(func.params[at]) if at < len(func.params) else None
+        if old is not None and len(old.shape) > 1:
+            flat[old] = _like(old, shape=[_product(old.shape)], name=f"{old.name}_data")
+
+    def changed(node: Any) -> Any:
+        if isinstance(node, ir.MatchBufferRegion) and node.source.buffer in flat.values():
+            raise TypeError(f"Tilewright flattens no buffer that T.match_buffer views: {node.source.buffer.name}")
+        buffer = getattr(node, "buffer", None)
+        if not isinstance(node, ir.BufferLoad | ir.BufferStore | ir.BufferRegion) or buffer not in flat:
+            return None
+        if isinstance(node, ir.BufferLoad):
+            return ir.BufferLoad(flat[buffer], [_offset(buffer, node.indices)])
+        if isinstance(node, ir.BufferStore):
+            return ir.BufferStore(flat[buffer], node.value, [_offset(buffer, node.indices)])
+        if all(isinstance(dim.extent, ir.IntImm) and int(dim.extent.value) == 1 for dim in node.region):
+            point = _offset(buffer, [dim.min for dim in node.region])
+            return ir.BufferRegion(flat[buffer], [ir.Range(point, 1)])
+        return ir.BufferRegion(flat[buffer], [ir.Range(0, flat[buffer].shape[0])])
+
+    body: Any = _core.rewrite(func.body, changed)
+    buffers = {param: flat.get(buffer, buffer) for param, buffer in func.buffer_map.items()}
+    made = ir.PrimFunc(func.params, buffers, func.ret_type, func.attrs, body)
+    return made.without_attr(ARRAYS).with_attr(LEVEL, 0)
+
+
+def _product(extents: Any) -> Any:
+    return _core.Analyzer().simplify(functools.reduce(operator.mul, extents))
+
+
+def _offset(buffer: ir.Buffer, indices: Any) -> Any:
+    at, *rest = indices
+    for extent, index in zip(buffer.shape[1:], rest, strict=True):
+        at = at * extent + index
+    return _core.Analyzer().simplify(at)

@@ -1,0 +1,99 @@
+"""Indices that follow from formulas: no array of indices is loaded (SparseTIR, section 3.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.errors import ArgumentError
+from tilewright.script.tir.index_maps import index_map
+
+DOMAINS = "buffer_domains"
+
+
+def specialize_buffer(
+    func: ir.PrimFunc, name: str, formula: Callable[..., Any] | ir.IndexMap, inner: Any = None
+) -> ir.PrimFunc:
+    """Return a program that computes the elements of a buffer by a formula, instead of reading them.
+
+    The buffer is no parameter any more. So banded, strided and butterfly matrices need no indices.
+
+    Args:
+        func: a program over arrays: iterations are lowered.
+        name: of a buffer behind a parameter, which the program only reads.
+        formula: from the indices of an element to its value, such as ``lambda p: (p * 2,)``. Nothing checks that the
+            elements were these.
+        inner: of an array of one dimension that stores rows of so many elements: the formula takes the row and the
+            position in it, ``lambda i, j: (i + j,)``.
+
+    Raises:
+        tilewright.ArgumentError: The program has axes, no such parameter, or writes it; the formula takes another
+            number of indices ("sparse/specialize").
+    """
+    if func.axes:
+        raise _refusal("the program has axes, which refer to their indices", "lower it first: sch.lower_sparse_iter()")
+    found = [(param, buffer) for param, buffer in func.buffer_map.items() if buffer.name == name]
+    if not found:
+        names = ", ".join(buffer.name for buffer in func.buffer_map.values())
+        raise _refusal(f"the program has no buffer {name!r} behind a parameter", f"its buffers are {names}")
+    (param, buffer), *_ = found
+    dimensions = len(buffer.shape)
+    if inner is not None:
+        if dimensions != 1:
+            raise _refusal(f"'{name}' has {dimensions} dimensions", "`inner` is for arrays of one")
+        dimensions = 2
+    made = formula if isinstance(formula, ir.IndexMap) else index_map(formula, ndim=dimensions)
+    if len(made.initial_indices) != dimensions or len(made.final_indices) != 1:
+        message = f"the formula takes {len(made.initial_indices)} indices and gives {len(made.final_indices)} values"
+        raise _refusal(message, f"'{name}' has {dimensions} dimensions: lambda i, ...: (value,)")
+    analyzer = _core.Analyzer()
+
+    def value(node: Any) -> Any:
+        indices: list[Any] = list(node.indices)
+        if inner is not None:
+            width = _core.cast(indices[0].dtype, inner)
+            indices = [analyzer.simplify(part(indices[0], width)) for part in (_core.floordiv, _core.floormod)]
+        (result,) = made.final_indices
+        known = {old: _core.cast(old.dtype, new) for old, new in zip(made.initial_indices, indices, strict=True)}
+        number: Any = _core.substitute(result, known)
+        return _core.cast(buffer.dtype, number)
+
+    def changed(node: Any) -> Any:
+        if isinstance(node, ir.BufferStore) and node.buffer.same_as(buffer):
+            raise _refusal(f"the program writes '{name}'", "only what it reads can follow from a formula")
+        if isinstance(node, ir.BufferLoad) and node.buffer.same_as(buffer):
+            return value(node)
+        if isinstance(node, ir.Block):
+            return _without(node, buffer)
+        return None
+
+    body: Any = _core.rewrite(func.body, changed)
+    buffers = {handle: each for handle, each in func.buffer_map.items() if not each.same_as(buffer)}
+    params = [each for each in func.params if not each.same_as(param)]
+    result = ir.PrimFunc(params, buffers, func.ret_type, func.attrs, body)
+    _core.verify(_core.as_module(result), "scheduled")
+    return result
+
+
+def _without(block: ir.Block, buffer: ir.Buffer) -> Any:
+    """The block, whose regions and declarations do not mention the buffer; None where they do not."""
+    declared = block.annotations.get(DOMAINS, ())
+    kept = [
+        each
+        for each in declared
+        if not any(isinstance(part, ir.BufferRegion) and part.buffer.same_as(buffer) for part in each)
+    ]
+    reads = [region for region in block.reads if not region.buffer.same_as(buffer)]
+    if len(kept) == len(declared) and len(reads) == len(block.reads):
+        return None
+    fields: dict[str, Any] = {name: getattr(block, name) for name in type(block).__match_args__}
+    fields["reads"] = reads
+    fields["annotations"] = {key: each for key, each in block.annotations.items() if key != DOMAINS}
+    if kept:
+        fields["annotations"][DOMAINS] = kept
+    return ir.Block(**fields)
+
+
+def _refusal(message: str, hint: str) -> ArgumentError:
+    return ArgumentError.of("sparse/specialize", message, hint)
