@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ from tilewright import _core
 from tilewright.cluster import connection, labels, measurer, worker
 from tilewright.cluster.connection import Cluster
 
-from .machines import Machines
+from .machines import Machines, until
 from .test_tune import records
 
 SEARCH: dict[str, Any] = {"space": tiles, "trials": 16, "progress": None, "batch": 4}
@@ -45,6 +49,155 @@ def test_candidates_of_a_lost_worker_go_elsewhere(machines: Machines, tmp_path: 
     at = At(5, victim.kill)
     result = tw.tune(scale, **{**SEARCH, "progress": at}, database=tmp_path / "t.db", cluster=machines.address)
     assert at.done and result.stop_reason == "trials"
+    assert {each.outcome for each in is_whole(tmp_path / "t.db")} <= {"ok", "slow_stopped"}
+
+
+def test_a_search_goes_on_when_the_scheduler_is_started_again(machines: Machines, tmp_path: Path) -> None:
+    machines.worker("--measure", "1", "--build", "1")
+
+    def restart() -> None:
+        scheduler = machines.processes[0]
+        scheduler.kill()
+        scheduler.wait()
+        machines.scheduler()
+
+    at = At(5, restart)
+    result = tw.tune(scale, **{**SEARCH, "progress": at}, database=tmp_path / "t.db", cluster=machines.address)
+    assert at.done and result.stop_reason == "trials" and result.record is not None
+    assert {each.outcome for each in is_whole(tmp_path / "t.db")} <= {"ok", "slow_stopped"}
+
+
+def test_objects_that_a_stopped_worker_holds_are_built_elsewhere(
+    machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "SILENT_SECONDS", 3.0)
+    victim = machines.worker("--measure", "0", "--build", "1")
+    machines.worker("--measure", "1", "--build", "0")
+
+    def stop() -> None:
+        os.kill(victim.pid, signal.SIGSTOP)
+        machines.worker("--measure", "0", "--build", "1", wait=False)
+
+    at = At(5, stop)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        result = tw.tune(scale, **{**SEARCH, "progress": at}, database=tmp_path / "t.db", cluster=machines.address)
+    assert at.done and result.stop_reason == "trials"
+    assert {each.outcome for each in is_whole(tmp_path / "t.db")} <= {"ok", "slow_stopped"}
+    assert any("has been silent" in str(each.message) for each in told)
+    # It goes on, and joins again.
+    os.kill(victim.pid, signal.SIGCONT)
+    until(lambda: machines.logs[0].read_text().count("works as") == 2)
+
+
+#: The first candidate that is built anywhere ends each worker that builds it, before the worker reports that it began.
+KILLER = """
+import fcntl, hashlib, os, tempfile
+from pathlib import Path
+from tilewright.cluster import tasks
+build = tasks.build
+def wrapped(specification, module, options):
+    name, file = hashlib.sha256(module).hexdigest(), Path(tempfile.gettempdir()) / "builds"
+    with file.open("a+") as known:
+        fcntl.flock(known, fcntl.LOCK_EX)
+        known.seek(0)
+        names = known.read().split()
+        if len(names) < 2 and name not in names:  # the first one is the reference
+            known.write(name + "\\n")
+            names.append(name)
+    if names[1:] == [name]:
+        os._exit(1)
+    return build(specification, module, options)
+wrapped.__module__, wrapped.__qualname__ = tasks.__name__, "build"
+tasks.build = wrapped
+"""
+
+
+def test_a_candidate_that_kills_workers_at_once_is_a_failure(machines: Machines, tmp_path: Path) -> None:
+    machines.worker("--measure", "1", "--build", "0")
+    for _ in range(4):
+        machines.worker("--measure", "0", "--build", "1", patch=KILLER, wait=False)
+    machines.wait()
+    result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
+    assert result.stop_reason == "trials"
+    is_whole(tmp_path / "t.db")
+    # Another one that ran on two of these workers when they ended is a failure, too.
+    count, message = result.progress.failures["cluster/lost-workers"]
+    assert count in (1, 2) and "workers were lost with this candidate" in message
+    assert [process.poll() for process in machines.processes[2:]].count(1) in (2, 3)
+
+
+#: A worker that answers each task otherwise than it should: `change` has the answer, a map.
+LIAR = """
+from tilewright.cluster import tasks
+from tilewright.cluster.messages import pack, unpack
+measure = tasks.measure
+def wrapped(*arguments):
+    return pack(change(unpack(measure(*arguments))))
+wrapped.__module__, wrapped.__qualname__ = tasks.__name__, "measure"
+tasks.measure = wrapped
+"""
+
+
+def test_a_worker_of_another_target_than_it_says_is_left_out(machines: Machines, tmp_path: Path) -> None:
+    patch = """
+import types
+from tilewright.cluster import labels, tasks
+tasks.labels = types.SimpleNamespace(**{**vars(labels), "native_key": lambda: "llvm -mcpu=haswell -num-cores=1"})
+"""
+    machines.worker("--measure", "1", "--build", "1", patch=patch)
+    joined = threading.Timer(2.0, lambda: machines.worker("--measure", "1", "--build", "1", wait=False, host="another"))
+    joined.start()
+    with pytest.warns(UserWarning, match="gets no more candidates of this search: this worker measures for"):
+        result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
+    joined.join()
+    assert result.stop_reason == "trials"
+    assert {each.outcome for each in is_whole(tmp_path / "t.db")} <= {"ok", "slow_stopped"}
+
+
+def test_a_worker_that_is_wrong_about_the_reference_is_left_out(machines: Machines, tmp_path: Path) -> None:
+    called, joined = tmp_path / "called", tmp_path / "joined"
+    patch = f"""
+import time
+from pathlib import Path
+def change(answer):
+    if "outputs" in answer:
+        Path({str(called)!r}).touch()
+        while not Path({str(joined)!r}).exists():
+            time.sleep(0.05)
+        answer["outputs"] = [bytes(len(each)) for each in answer["outputs"]]
+    return answer
+{LIAR}
+"""
+    machines.worker("--measure", "1", "--build", "1", patch=patch)
+
+    def join() -> None:
+        until(called.exists)
+        machines.worker("--measure", "1", "--build", "1", host="another")
+        joined.touch()
+
+    other = threading.Thread(target=join)
+    other.start()
+    with pytest.warns(UserWarning, match="gets no more candidates of this search: the program as it was written is wr"):
+        result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
+    other.join()
+    assert result.stop_reason == "trials"
+    assert {each.outcome for each in is_whole(tmp_path / "t.db")} <= {"ok", "slow_stopped"}
+    assert result.hosts is not None and [int(row[1]) > 0 for row in result.hosts.rows] == [False, True]
+
+
+def test_a_worker_that_answers_garbage_is_left_out(machines: Machines, tmp_path: Path) -> None:
+    patch = """
+from tilewright.cluster import tasks
+def wrapped(*arguments):
+    return b"garbage"
+wrapped.__module__, wrapped.__qualname__ = tasks.__name__, "measure"
+tasks.measure = wrapped
+"""
+    machines.worker("--measure", "1", "--build", "1", patch=patch, wait=False)
+    machines.worker("--measure", "1", "--build", "1", host="another")
+    result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
+    assert result.stop_reason == "trials"
     assert {each.outcome for each in is_whole(tmp_path / "t.db")} <= {"ok", "slow_stopped"}
 
 

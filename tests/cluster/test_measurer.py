@@ -16,7 +16,8 @@ from tilewright.cluster.measurer import ClusterMeasurer
 def made_up(*, connected: bool = True) -> Any:
     return types.SimpleNamespace(
         **{"topic": "topic-of-a-test", "members": [], "events": SimpleQueue(), "address": "tcp://nowhere:1"},
-        **{"is_connected": connected, "reconnect": lambda: False, "workers": dict},
+        **{"is_connected": connected, "reconnect": lambda: False, "connection": 1},
+        **{"workers": lambda now=False: {}, "slots": lambda worker: (1, 1)},
     )
 
 
@@ -38,10 +39,10 @@ def test_a_candidate_that_two_workers_are_lost_with_is_a_failure() -> None:
     session = measuring(made_up())
     session.submit(7, b"module", b"options", "main")
     running(session, 7, "first")
-    session._take_event(("removed", "first"))
+    session._take_event(("removed", "first", []))
     assert session.poll(0.0) == []  # Dask gives it to another one
     running(session, 7, "second")
-    session._take_event(("removed", "second"))
+    session._take_event(("removed", "second", []))
     ((number, result, *_),) = session.poll(0.0)
     facts = _core.measured_facts(result)
     assert (number, facts["outcome"], facts["code"]) == (7, "run_crash", "cluster/lost-workers")
@@ -59,7 +60,7 @@ def test_a_silent_worker_is_given_up_at_the_deadline_of_its_task(monkeypatch: py
     session.poll(0.0)
     assert job in session._waiting and job.lost == ["silent"]
     # What it answers later is not heard.
-    session._take_event(("ended", job, late, "finished", b"anything"))
+    session._take_event(("ended", job, late, "finished", {"result": b"anything"}, ""))
     assert session.poll(0.0) == []
 
 
@@ -123,3 +124,38 @@ def test_the_best_of_an_earlier_session_counts_as_it_did() -> None:
     session._consider(session._jobs[0], {"median": 1e-3, "incumbent_seconds": 0.0}, "faster now")
     assert session._incumbent is not None and session._incumbent[1] == 2e-3
     assert session.hosts.factor("faster now") == 2.0
+
+
+def test_a_candidate_that_ends_workers_before_it_reports_its_start_is_a_failure() -> None:
+    session = measuring(made_up())
+    for number in range(3):
+        session.submit(number, b"module", b"options", "main")
+        job = session._jobs[number]
+        job.name, job.since = f"task-{number}", float(number)
+        session._by_name[job.name] = job
+    session._waiting.clear()
+    # A worker builds one at a time, in the order in which tasks were given: the others were only queued there.
+    for worker in ("first", "second"):
+        session._take_event(("removed", worker, ["task-2", "task-0", "task-1", "task of another session"]))
+    ((number, result, *_),) = session.poll(0.0)
+    assert (number, _core.measured_facts(result)["code"]) == (0, "cluster/lost-workers")
+    assert [session._jobs[each].lost for each in (1, 2)] == [[], []]
+    # A task that has begun there may have ended: the next one may have run.
+    session._take_event(("began", "task-2", "third"))
+    session._take_event(("removed", "third", ["task-1", "task-2"]))
+    assert session._jobs[1].lost == [] and session._jobs[2].lost == ["third"]
+    assert session._jobs[1].near == ["third"] and sorted(session._jobs) == [1, 2]
+    # With a loss that is certain, it has killed two.
+    session._take_event(("removed", "fourth", ["task-1"]))
+    assert sorted(session._jobs) == [2]
+
+
+def test_tasks_that_only_lost_workers_may_run_are_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurer, "_LOOK", 0.0)
+    session = measuring(made_up())
+    session.submit(7, b"module", b"options", "main")
+    job = session._waiting.popleft()
+    job.name, job.allowed = "task", frozenset({"gone"})
+    session._by_name["task"] = job
+    session.poll(0.0)
+    assert list(session._waiting) == [job] and not job.allowed and job.lost == []

@@ -13,7 +13,7 @@ from tests.search.programs import scale
 import tilewright as tw
 from tilewright import _core
 from tilewright.cluster import labels, processors, tasks
-from tilewright.cluster.measurer import describe
+from tilewright.cluster.job import describe
 from tilewright.cluster.messages import pack, unpack
 from tilewright.cluster.stations import STATIONS
 from tilewright.script import tir as T

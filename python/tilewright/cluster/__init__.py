@@ -8,5 +8,6 @@
 | `processors` | who of the workers of a host may use its processors now |
 | `tasks` | what runs on a worker: build, measure, finals |
 | `stations` | the helper processes of a worker |
+| `job` | a candidate on its way, and the description of its program |
 | `measurer` | what a session measures with |
 """

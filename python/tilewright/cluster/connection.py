@@ -7,6 +7,7 @@ import dataclasses
 import threading
 import time
 import uuid
+import weakref
 from queue import SimpleQueue
 from typing import Any
 
@@ -16,10 +17,18 @@ from tilewright.errors import ArgumentError, ResourceError
 
 #: seconds until a scheduler has to answer
 CONNECT_SECONDS = 10.0
+#: seconds of one try to connect again
+_RECONNECT_SECONDS = 2.0
+#: seconds until a scheduler that is connected has to answer
+_ANSWER_SECONDS = 10.0
 #: a worker whose heartbeat the scheduler has not seen for so many seconds is silent
-SILENT_SECONDS = 10.0
+SILENT_SECONDS = 15.0
 #: seconds between two looks at the workers
 _LOOK = 1.0
+#: topic of Dask's events about workers that join and leave
+_ALL = "all"
+#: who listens to that topic of a client, which has one handler for each topic
+_LISTENERS: weakref.WeakKeyDictionary[Any, weakref.WeakSet[Cluster]] = weakref.WeakKeyDictionary()
 
 
 @dataclasses.dataclass
@@ -32,7 +41,8 @@ class WorkerFacts:
         target: the key of its processor.
         measure, build: its slots; 0 where its versions are others.
         last_seen: the scheduler's time of its last heartbeat.
-        changed: our time when that was seen to change.
+        quiet: seconds for which that did not change. Only time in which the scheduler answered counts: while this
+            process or the scheduler is suspended, no worker is silent.
     """
 
     address: str
@@ -43,12 +53,12 @@ class WorkerFacts:
     measure: int
     build: int
     last_seen: float
-    changed: float
+    quiet: float = 0.0
 
     @property
     def is_silent(self) -> bool:
-        """Whether it has not been heard of for long."""
-        return time.monotonic() - self.changed > SILENT_SECONDS
+        """Whether its heartbeats have stopped: it is stopped, or its network is gone."""
+        return self.quiet > SILENT_SECONDS
 
 
 class Cluster:
@@ -79,21 +89,24 @@ class Cluster:
         #: what happened on threads of Dask: for whom, None for all, and what
         self.events: SimpleQueue[tuple[Any, tuple[Any, ...]]] = SimpleQueue()
         self._workers: dict[str, WorkerFacts] = {}
-        self._looked = float("-inf")
+        self._slots: dict[str, tuple[int, int]] = {}  # that measure and build, also of workers that have left
+        self._looked = self._answered = float("-inf")
         self._lock = threading.RLock()
+        self._stream: Any = None  # to the scheduler
+        self._connections = 0
         self.client: Any = None
         if self._own:
-            self._connect()
+            self._connect(CONNECT_SECONDS)
         else:
             self._take(given)
 
-    def _connect(self) -> None:
+    def _connect(self, seconds: float) -> None:
         distributed = engine()
         try:
             # Results are bytes: whoever sends something that would have to be unpickled is refused.
             client = distributed.Client(
                 self.address,
-                timeout=CONNECT_SECONDS,
+                timeout=seconds,
                 deserializers=["msgpack"],
                 set_as_default=False,
                 **({} if self._security is None else {"security": self._security}),
@@ -108,17 +121,44 @@ class Cluster:
 
     def _take(self, client: Any) -> None:
         self.client = client
-        for topic in (self.topic, "all"):
-            client.subscribe_topic(topic, self._on_event)
+        _ = self.connection
 
-    def _on_event(self, event: tuple[float, Any]) -> None:
-        _, message = event
-        if not isinstance(message, dict):
-            return
-        if "job" in message:
+    @property
+    def connection(self) -> int:
+        """The number of the connection to the scheduler.
+
+        Dask's client connects again by itself, and then has lost all futures and subscriptions: the scheduler releases
+        the tasks of a client whose connection ends, whether or not it was itself started again.
+        """
+        with self._lock:
+            stream = self.client.scheduler_comm
+            if self.is_connected and stream is not None and stream is not self._stream:
+                self._stream = stream
+                self._connections += 1
+                self._looked = self._answered = float("-inf")
+                self._subscribe()
+            return self._connections
+
+    def _subscribe(self) -> None:
+        self.client.subscribe_topic(self.topic, self._on_start)
+        _LISTENERS.setdefault(self.client, weakref.WeakSet()).add(self)
+        client = weakref.ref(self.client)
+
+        def on_worker(event: tuple[float, Any]) -> None:
+            for cluster in list(_LISTENERS.get(client(), ())):
+                cluster._on_worker(event[1])
+
+        self.client.subscribe_topic(_ALL, on_worker)
+
+    def _on_start(self, event: tuple[float, Any]) -> None:
+        message = event[1]
+        if isinstance(message, dict) and "job" in message:
             self.events.put((None, ("began", message["job"], message["worker"])))
-        elif message.get("action") == "remove-worker":
-            self.events.put((None, ("removed", message["worker"])))
+
+    def _on_worker(self, message: Any) -> None:
+        if isinstance(message, dict) and message.get("action") == "remove-worker":
+            tasks = [str(key) for key in message.get("processing-tasks") or ()]
+            self.events.put((None, ("removed", message["worker"], tasks)))
 
     @property
     def is_connected(self) -> bool:
@@ -126,30 +166,35 @@ class Cluster:
         return bool(self.client.status == "running")
 
     def reconnect(self) -> bool:
-        """Tries to find the scheduler again where it was; whether it is there."""
+        """Try to find the scheduler again where it was. Returns whether it is there."""
         with self._lock:
             if self.is_connected:
                 return True
             if self.client.status == "connecting":
                 return False  # Dask is at it
             with contextlib.suppress(ResourceError):
-                self._connect()
+                self._connect(_RECONNECT_SECONDS)
                 self._own = True
-                self._workers.clear()
                 return True
         return False
 
     def workers(self, *, now: bool = False) -> dict[str, WorkerFacts]:
-        """Those that have a label, by address; looked up at most once a second, unless `now`."""
+        """Return the workers that have a label, by address; looked up at most once a second, unless `now`."""
         with self._lock:
             if self.is_connected and (now or time.monotonic() - self._looked > _LOOK):
+                self._looked = time.monotonic()
                 with contextlib.suppress(OSError, TimeoutError, ValueError):
                     self._look()
             return dict(self._workers)
 
+    def slots(self, worker: str) -> tuple[int, int]:
+        """Return how many tasks a worker measures and builds at a time, also of a worker that has left."""
+        return self._slots.get(worker, (1, 1))
+
     def _look(self) -> None:
-        known = self.client.scheduler_info()["workers"]
-        self._looked = time.monotonic()
+        known = self._asked(self.client.scheduler.identity, n_workers=-1)["workers"]
+        now = time.monotonic()
+        passed, self._answered = min(now - self._answered, 2 * _LOOK), now
         found = {}
         for address, worker in known.items():
             told = labels.label_of(worker)
@@ -168,12 +213,40 @@ class Cluster:
                 measure=int(offers.get(labels.measures(target), 0)),
                 build=int(offers.get(labels.builds(), 0)),
                 last_seen=seen,
-                changed=before.changed if before is not None and before.last_seen == seen else self._looked,
+                quiet=before.quiet + passed if before is not None and before.last_seen == seen else 0.0,
             )
+            self._slots[address] = (found[address].measure, found[address].build)
         self._workers = found
 
+    def _asked(self, method: Any, **arguments: Any) -> Any:
+        """Return the scheduler's answer.
+
+        Raises:
+            OSError: it does not answer.
+        """
+        return self.client.sync(method, callback_timeout=_ANSWER_SECONDS, **arguments)
+
+    def processing(self, workers: list[str]) -> set[str]:
+        """Return the names of the tasks that workers were given and have not finished.
+
+        Raises:
+            OSError: the scheduler does not answer.
+        """
+        there = self._asked(self.client.scheduler.processing, workers=workers)
+        return {str(key) for keys in there.values() for key in keys}
+
+    def unregister(self, worker: str) -> bool:
+        """Remove a worker from the scheduler: what it holds is computed again elsewhere. A worker that goes on later
+        joins again. Returns whether the scheduler has done so."""
+        with contextlib.suppress(OSError, TimeoutError):
+            self._asked(self.client.scheduler.unregister, address=worker, stimulus_id=f"silent-{time.time()}")
+            with self._lock:
+                self._workers.pop(worker, None)
+            return True
+        return False
+
     def check_native(self) -> None:
-        """That "native" means one processor for this session and all who measure.
+        """Check that "native" means one processor for this session and all measuring workers.
 
         Raises:
             tilewright.ArgumentError: it does not.
@@ -190,9 +263,11 @@ class Cluster:
             )
 
     def close(self) -> None:
-        """Leaves the cluster; a client that was given stays."""
+        """Leave the cluster; a client that was given stays."""
+        others = _LISTENERS.get(self.client, weakref.WeakSet())
+        others.discard(self)
         with contextlib.suppress(Exception):
-            for topic in (self.topic, "all"):
+            for topic in (self.topic, *([] if others else [_ALL])):
                 self.client.unsubscribe_topic(topic)
         if self._own:
             with contextlib.suppress(Exception):

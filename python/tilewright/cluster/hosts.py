@@ -76,6 +76,11 @@ class Hosts:
             self._hosts[worker].is_ready = False
             self._hosts[worker].distrusted = ""
 
+    def forget_all(self) -> None:
+        """Record that all workers have left, with the scheduler."""
+        for worker in self._hosts:
+            self.forget(worker)
+
     def distrust(self, worker: str, why: str) -> bool:
         """Give no more tasks to a worker. Returns whether it got tasks until now."""
         host = self._of(worker)

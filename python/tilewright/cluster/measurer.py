@@ -12,7 +12,6 @@ order in which they came.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import math
 import time
@@ -23,18 +22,19 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import Empty
 from typing import Any
 
-from tilewright import _core, ir
+from tilewright import _core
 from tilewright.cluster import labels, tasks
-from tilewright.cluster.connection import Cluster, WorkerFacts
+from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
 from tilewright.cluster.hosts import Hosts
+from tilewright.cluster.job import Job
 from tilewright.cluster.messages import pack, unpack
+from tilewright.errors import Error
 from tilewright.support.notes import PerformanceWarning
-from tilewright.task.task import Task
 
 #: tasks of a session per slot of a worker: one that runs, and the next one
 _AHEAD = 2
-#: lost workers after which a candidate is recorded as a failure
-MOST_LOST = 2
+#: workers whose reference is wrong or fails after which the program itself is to blame
+MOST_REFERENCES = 3
 #: seconds added to the time limit of a task before its worker is considered lost
 GRACE = 10.0
 #: seconds to wait for a scheduler that is not reachable
@@ -43,60 +43,9 @@ RECONNECT_SECONDS = 120.0
 _FETCH_SECONDS = 20.0
 #: seconds between two checks for silent workers
 _LOOK = 1.0
-#: seconds after which a task that has not started may be queued on a stopped worker
-_UNSTARTED = 3.0
 
 #: in the order of search::Activity, then seconds of all builds together
 _NOTHING, _STARTING, _BUILDING, _REFERENCE, _CHECKING, _MEASURING, _FINALS = range(7)
-
-
-def describe(
-    task: Task, inputs: Mapping[str, Any], seed: int, threads: int, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return what a worker needs to call kernels of a program. Random inputs are generated there.
-
-    Args:
-        task: the program.
-        inputs: arrays given by the user.
-        seed: of the random inputs.
-        threads: number of threads of kernels.
-        options: of :class:`_core.PipelineOptions`; `steady` has the arguments of :meth:`_core.RaceRules.steady`.
-    """
-    import numpy as np
-
-    arrays = {name: np.asarray(value, order="C") for name, value in inputs.items()}
-    return {
-        "module": ir.save_json(task.module),
-        "sizes": dict(task.sizes),
-        "cold": task.cold,
-        "entry": task.entry,
-        "inputs": {name: [str(a.dtype), list(a.shape), a.tobytes()] for name, a in arrays.items()},
-        "seed": seed,
-        "threads": threads,
-        "options": dict(options),
-    }
-
-
-@dataclasses.dataclass(eq=False)
-class _Job:
-    """A candidate between submit() and poll()."""
-
-    number: int
-    module: bytes
-    options: bytes
-    reference: bool = False
-    check_only: bool = False
-    is_baseline: bool = False
-    known_seconds: float = 0.0
-    kernels: Any = None  #: of finals
-    name: str = ""  #: of its current task; the worker reports it when the task starts
-    build: Any = None
-    run: Any = None
-    compared_with: float = 0.0  #: time on the first host of the incumbent that it is timed with
-    lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers that were lost with it
-    worker: str = ""  #: where its task runs
-    deadline: float = math.inf
-    since: float = 0.0  #: when its task was given to Dask
 
 
 class ClusterMeasurer:
@@ -109,6 +58,7 @@ class ClusterMeasurer:
         outputs: name, dtype and shape of each output and in-out argument, in their order.
         reduction_length: what the tolerance follows from.
         rounding: by how much more results may differ, by output, once the reference was judged.
+        judge: raises an error if these are not the outputs of the program, by name.
     """
 
     def __init__(
@@ -119,10 +69,11 @@ class ClusterMeasurer:
         outputs: list[tuple[str, str, tuple[int, ...]]],
         reduction_length: int,
         rounding: Callable[[], Mapping[str, float]],
+        judge: Callable[[dict[str, bytes]], object] = lambda outputs: None,
     ) -> None:
         self.threads: int = program["threads"]
         self._cluster, self._key, self._outputs = cluster, key, outputs
-        self._reduction_length, self._rounding = reduction_length, rounding
+        self._reduction_length, self._rounding, self._judge = reduction_length, rounding, judge
         self._program = pack(program)
         options = program["options"]
         self._build_timeout: float = options.get("build_timeout", 10.0)
@@ -130,25 +81,27 @@ class ClusterMeasurer:
         self._reference_timeout: float = options.get("reference_timeout", 300.0)
         self._names = itertools.count()
         self._fetchers = ThreadPoolExecutor(8, thread_name_prefix="tilewright-cluster")
-        self._jobs: dict[int, _Job] = {}  # outstanding, by number
-        self._by_name: dict[str, _Job] = {}
-        self._waiting: deque[_Job] = deque()  # for a build
-        self._built: deque[_Job] = deque()  # for a measurement
+        self._jobs: dict[int, Job] = {}  # outstanding, by number
+        self._by_name: dict[str, Job] = {}
+        self._waiting: deque[Job] = deque()  # for a build
+        self._built: deque[Job] = deque()  # for a measurement
         self._done: list[tuple[Any, ...]] = []
         self._program_future: Any = None
-        self._program_name = f"tilewright-program-{cluster.topic[-12:]}-{id(self):x}"
+        self._program_name = ""
         self._reference: Any = None  # the build task of the program as it was written
-        self._reference_job: _Job | None = None
+        self._reference_job: Job | None = None
         self._expected: list[bytes] | None = None
+        self._wrong_references: list[str] = []
         self._reference_seconds = 0.0
         self._returned = self._judged = False  # the reference to the session, and by the session
         self._incumbent: tuple[Any, float] | None = None  # the build task, and what its time counts as
-        self._incumbent_job: _Job | None = None
-        self._first: _Job | None = None  # what others will be compared with
-        self._finals: _Job | None = None
+        self._incumbent_job: Job | None = None
+        self._first: Job | None = None  # what others will be compared with
+        self._finals: Job | None = None
         self._finals_answer: tuple[Any, ...] | None = None
         self._failure: tuple[str, str, str] | None = None
         self._lost_since: float | None = None  # the scheduler
+        self._connection = cluster.connection
         self._looked = 0.0
         self._closed = False
         self.hosts = Hosts()
@@ -172,7 +125,7 @@ class ClusterMeasurer:
     ) -> None:
         """Accept a candidate."""
         del entry  # that of the program
-        job = _Job(number, module, options, reference, check_only, is_baseline, known_seconds)
+        job = Job(number, module, options, reference, check_only, is_baseline, known_seconds)
         self._jobs[number] = job
         if reference:
             self._reference_job = job
@@ -207,7 +160,7 @@ class ClusterMeasurer:
             **{"slice_seconds": slice_seconds, "budget_seconds": budget_seconds},
         }
         self._finals_answer = None
-        self._finals = _Job(-1, b"", b"", kernels=(list(objects), how))
+        self._finals = Job(-1, b"", b"", kernels=(list(objects), how))
 
     def poll_finals(self, seconds: float) -> tuple[Any, ...] | None:
         """Return their times; None while they run."""
@@ -244,7 +197,7 @@ class ClusterMeasurer:
 
     # ---- threads of Dask
 
-    def _on_done(self, job: _Job, name: str, future: Any) -> None:
+    def _on_done(self, job: Job, name: str, future: Any) -> None:
         status = future.status
         if status == "finished" and job.run is future:
             with contextlib.suppress(RuntimeError):  # closed meanwhile
@@ -253,15 +206,23 @@ class ClusterMeasurer:
         if status == "error":
             with contextlib.suppress(Exception):
                 status = f"error: {future.exception(timeout=_FETCH_SECONDS)}"
-        self._cluster.events.put((self, ("ended", job, name, status, None)))
+        self._cluster.events.put((self, ("ended", job, name, status, None, "")))
 
-    def _fetch(self, job: _Job, name: str, future: Any) -> None:
-        status, answer = "finished", None
+    def _fetch(self, job: Job, name: str, future: Any) -> None:
+        status, answer, worker = "finished", None, ""
         try:
-            answer = future.result(timeout=_FETCH_SECONDS)
-        except BaseException as error:  # the worker is gone, or it sent what would have to be unpickled
-            status = "lost" if isinstance(error, OSError | TimeoutError) else f"refused: {error}"
-        self._cluster.events.put((self, ("ended", job, name, status, answer)))
+            packed = future.result(timeout=_FETCH_SECONDS)
+            status = "refused: answered with bytes that are no result"
+            answer = dict(unpack(packed))
+            status, worker = "finished", str(answer.get("worker", ""))
+        except (OSError, TimeoutError):
+            status = "lost"  # the worker is gone
+        except BaseException as error:
+            if answer is None and not status.startswith("refused"):  # it sent what would have to be unpickled
+                status = f"refused: {error}"
+            with contextlib.suppress(Exception):
+                (worker,) = self._cluster.client.who_has([future])[name]
+        self._cluster.events.put((self, ("ended", job, name, status, answer, worker)))
 
     # ---- the session's thread
 
@@ -297,15 +258,35 @@ class ClusterMeasurer:
                 if begun is not None:
                     begun.worker, begun.deadline = worker, time.monotonic() + self._limit(begun, worker)
                     self.hosts.heard(worker, self._cluster.workers())
-            case ("removed", worker):
-                for job in [each for each in self._by_name.values() if each.worker == worker]:
+            case ("removed", worker, names):
+                certain, near = self._lost_with(worker, names)
+                for job in certain:
                     self._lose(job, worker, again=False)
+                for job in near:
+                    self._lose(job, worker, again=False, is_certain=False)
                 self.hosts.forget(worker)
-            case ("ended", job, name, status, answer):
+            case ("ended", job, name, status, answer, worker):
                 if self._by_name.get(name) is job:  # else it was given up
-                    self._end(job, status, answer)
+                    self._end(job, status, answer, worker)
 
-    def _limit(self, job: _Job, worker: str) -> float:
+    def _lost_with(self, worker: str, names: list[str]) -> tuple[list[Job], list[Job]]:
+        """Return the jobs whose tasks ran on a worker that is gone, and those that may have.
+
+        A task that takes its worker with it at once does not report that it began, and what ended just before is not
+        reported either. Workers begin tasks in the order in which they were given, so the first ones that have not
+        begun count, as many as the worker runs at a time: for certain, where fewer than that have begun.
+        """
+        certain = [job for job in self._by_name.values() if job.worker == worker]
+        near: list[Job] = []
+        waiting = [job for name in names if (job := self._by_name.get(name)) is not None and not job.worker]
+        for slots, builds in zip(self._cluster.slots(worker), (False, True), strict=True):
+            free = max(slots - sum((job.run is None) == builds for job in certain), 0)
+            those = sorted((job for job in waiting if (job.run is None) == builds), key=lambda job: job.since)
+            certain += those[:free]
+            near += those[free:slots]
+        return certain, near
+
+    def _limit(self, job: Job, worker: str) -> float:
         """Return the time limit in seconds of the current task of a job, from its start."""
         if job.run is None:
             return self._build_timeout + GRACE
@@ -316,44 +297,38 @@ class ClusterMeasurer:
             return prepare + 2 * budget + self._run_timeout + GRACE
         return prepare + 2 * self._run_timeout + GRACE
 
-    def _end(self, job: _Job, status: str, answer: bytes | None) -> None:
+    def _end(self, job: Job, status: str, answer: dict[str, Any] | None, worker: str) -> None:
         """Process the end of the current task of a job."""
         del self._by_name[job.name]
-        worker, job.worker, job.deadline = job.worker, "", math.inf
+        worker = worker or job.worker
+        job.leave()
         if status == "finished" and answer is None:  # its build, whose result stays where it is
             if job.reference:
                 self._reference = job.build
                 self._built.appendleft(job)
             else:
                 self._built.append(job)
-            return
-        if status != "finished":
-            if status.startswith("error"):  # Dask has given up: several workers died with it
-                self._fail(job, status)
-                return
+        elif answer is not None:
+            self._take_answer(job, worker, answer)
+        elif status.startswith("error"):  # Dask has given up: several workers died with it
+            self._fail(job, status)
+        else:
             if status.startswith("refused"):
                 job.lost.append(self.hosts.name(worker))
                 self._distrust(worker, status)
-            self._again(job)  # canceled or lost: the scheduler went away
-            return
-        self._take_answer(job, worker, answer or b"")
+            self._again(job)  # or canceled or lost: the scheduler went away
 
-    def _take_answer(self, job: _Job, worker: str, packed: bytes) -> None:
-        try:
-            answer = unpack(packed)
-            error, result, build = answer.get("error"), answer.get("result"), answer.get("build")
-        except Exception:
-            self._distrust(worker, "answered with bytes that are no result")
-            self._again(job)
-            return
-        if build is not None:  # the task of its build did not come to an end
-            job.lost.append("a worker that builds")
-            job.build = None
-            self._again(job)
+    def _take_answer(self, job: Job, worker: str, answer: dict[str, Any]) -> None:
+        error, result = answer.get("error"), answer.get("result")
+        if lost := answer.get("lost_build"):  # the task of a build did not come to an end
+            self._build_again(job, *lost)
             return
         if error is not None:
             code, message, hint = error
-            if code == "cluster/canceled":  # as Dask told the worker, and not us
+            if code in ("cluster/canceled", "cluster/busy-host"):
+                self._again(job)  # Dask has told the worker so, and not us; another process has the processors
+            elif code == "cluster/wrong-host":  # the candidate was not touched
+                self._distrust(worker, message)
                 self._again(job)
             elif code.startswith("cluster/"):
                 self._distrust(worker, message)
@@ -362,6 +337,8 @@ class ClusterMeasurer:
                 self._end_finals("", [], [], (code, message, hint))
             else:
                 self._finish(job, _core.failed_measurement("run_error", code, message, hint), answer)
+            return
+        if job.reference and self._goes_elsewhere(job, worker, answer):
             return
         if answer.get("outputs") is not None and not self._takes_outputs(job, worker, answer):
             return
@@ -375,11 +352,35 @@ class ClusterMeasurer:
             result = result or answer.get("reference")
         elif result is None:  # its reference failed there, and not here
             self._distrust(worker, "the program as it was written fails there")
-            self._lose(job, worker, again=True)
+            self._again(job)
             return
         self._finish(job, result or b"", answer, worker)
 
-    def _takes_outputs(self, job: _Job, worker: str, answer: dict[str, Any]) -> bool:
+    def _goes_elsewhere(self, job: Job, worker: str, answer: dict[str, Any]) -> bool:
+        """Have another worker call the reference, if it fails or is wrong on this one. The program itself is to blame
+        only if that is so on several workers, or if there is no other one."""
+        why = ""
+        facts = _core.measured_facts(answer.get("reference") or b"")
+        if facts["outcome"].startswith("build"):
+            return False
+        if facts["outcome"] != "ok":
+            why = f"the program as it was written fails there: {facts['message']}"
+        else:
+            try:
+                self._judge({name: got for (name, *_), got in zip(self._outputs, answer["outputs"], strict=True)})
+            except Error as error:
+                why = f"the program as it was written is wrong there: {error.message or error}"
+        if not why:
+            return False
+        others = [each for each in self._able(self._cluster.workers(now=True)) if each.address != worker]
+        if not others or len(self._wrong_references) + 1 >= MOST_REFERENCES:
+            return False
+        self._wrong_references.append(worker)
+        self._distrust(worker, why)
+        self._again(job)
+        return True
+
+    def _takes_outputs(self, job: Job, worker: str, answer: dict[str, Any]) -> bool:
         """Check the outputs of the reference against those of the first host. A host with other results is not used:
         it would reject correct candidates."""
         if self._expected is None:
@@ -391,12 +392,12 @@ class ClusterMeasurer:
             rounding = self._rounding()
             if problem and name not in rounding:
                 self._distrust(worker, f"computes something else than the first host: {problem}")
-                self._lose(job, worker, again=True)
+                self._again(job)  # the candidate is not to blame
                 return False
         self.hosts.ready(worker)
         return True
 
-    def _finish(self, job: _Job, result: bytes, answer: Mapping[str, Any], worker: str = "") -> None:
+    def _finish(self, job: Job, result: bytes, answer: Mapping[str, Any], worker: str = "") -> None:
         facts = _core.measured_facts(result)
         note = ""
         if worker:
@@ -413,18 +414,10 @@ class ClusterMeasurer:
         outputs = answer.get("outputs") if job.reference else None
         del self._jobs[job.number]
         code = answer.get("object")
-        if job.reference and facts["outcome"] == "ok":
-            code = answer.get("object") or self._fetch_object(job)
         self._done.append((job.number, result, code, answer.get("host", ""), job.compared_with, note, outputs))
         job.run = job.build = None
 
-    def _fetch_object(self, job: _Job) -> bytes | None:
-        with contextlib.suppress(Exception):
-            code: bytes | None = unpack(job.build.result(timeout=_FETCH_SECONDS)).get("object")
-            return code
-        return None
-
-    def _consider(self, job: _Job, facts: Mapping[str, Any], worker: str) -> None:
+    def _consider(self, job: Job, facts: Mapping[str, Any], worker: str) -> None:
         """Update the incumbent: the fastest candidate so far, with which others are timed alternately.
 
         The fastest of many noisy ratios is one that errs low, and the next ones are compared with it: to be carried on,
@@ -471,7 +464,7 @@ class ClusterMeasurer:
             if w.measure and w.target == self._key and not w.is_silent and not self.hosts.is_distrusted(w.address)
         ]
 
-    def _next_run(self) -> _Job | None:
+    def _next_run(self) -> Job | None:
         """Return the job that is measured next: the reference first, then the candidate that becomes the incumbent."""
         if self._reference is None:
             return None
@@ -492,28 +485,30 @@ class ClusterMeasurer:
         self._built.remove(job)
         return job
 
-    def _specification(self, job: _Job) -> dict[str, Any]:
+    def _specification(self, job: Job) -> dict[str, Any]:
+        job.leave()
         job.name = f"{self._cluster.topic}-{next(self._names)}"
-        job.since, job.worker, job.deadline = time.monotonic(), "", math.inf
+        job.since = time.monotonic()
         self._by_name[job.name] = job
         return {"job": job.name, "topic": self._cluster.topic, "threads": self.threads}
 
-    def _submit(self, job: _Job, function: Any, *arguments: Any, **how: Any) -> Any:
+    def _submit(self, job: Job, function: Any, *arguments: Any, **how: Any) -> Any:
         name = job.name
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of large arguments, which are sent once
             future = self._cluster.client.submit(function, *arguments, key=name, pure=False, **how)
         return future, lambda done: self._on_done(job, name, done)
 
-    def _give_build(self, job: _Job) -> None:
+    def _give_build(self, job: Job) -> None:
         what = pack(self._specification(job) | {"timeout": self._build_timeout})
         resources = {labels.builds(): 1}
         job.run = None
         job.build, on_done = self._submit(job, tasks.build, what, job.module, job.options, resources=resources)
         job.build.add_done_callback(on_done)
 
-    def _give_run(self, job: _Job, measuring: list[WorkerFacts]) -> None:
+    def _give_run(self, job: Job, measuring: list[WorkerFacts]) -> None:
         if self._program_future is None:
+            self._program_name = f"{self._cluster.topic}-program-{next(self._names)}"
             self._program_future = self._cluster.client.submit(
                 tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
             )
@@ -528,6 +523,7 @@ class ClusterMeasurer:
         if job.lost or self.hosts.distrusted:
             others = [w.address for w in measuring if w.name not in job.lost] or [w.address for w in measuring]
             how["workers"], how["allow_other_workers"] = others, False
+            job.allowed = frozenset(others)
         if job.kernels is not None:
             kernels, times = job.kernels
             what = pack(specification | {"finals": times})
@@ -544,11 +540,11 @@ class ClusterMeasurer:
 
     # ---- what goes wrong
 
-    def _again(self, job: _Job) -> None:
+    def _again(self, job: Job) -> None:
         """Cancel the task of a job and queue the job again, unless too many workers were lost with it."""
         self._by_name.pop(job.name, None)
-        job.worker, job.deadline = "", math.inf
-        if self._has_lost_enough(job):
+        job.leave()
+        if job.has_lost_enough:
             self._fail(job)
             return
         with contextlib.suppress(Exception):
@@ -556,35 +552,41 @@ class ClusterMeasurer:
         build_is_there = job.run is not None and job.build is not None and job.build.status == "finished"
         job.run = None
         if job.kernels is not None:
-            job.name = ""  # given again by _next_run()
-        elif build_is_there:
+            return  # given again by _next_run()
+        if build_is_there:
             self._built.appendleft(job)
         else:
             job.build = None
             self._waiting.appendleft(job)
 
-    def _lose(self, job: _Job, worker: str, *, again: bool) -> None:
+    def _build_again(self, job: Job, whose: str, code: str) -> None:
+        """Queue a job again whose task found that a build had not come to its end: its own, or the reference's."""
+        if code != "cluster/canceled":
+            job.lost.append("a worker that builds")
+        if whose == "reference" and not job.reference and self._reference_job is not None:
+            self._reference = self._build_of(self._reference_job)
+        else:
+            job.build = None
+        self._again(job)
+
+    def _lose(self, job: Job, worker: str, *, again: bool, is_certain: bool = True) -> None:
         """Record that a worker was lost with a job. If Dask knows that, it reassigns the task by itself."""
-        name = self.hosts.name(worker)
-        job.lost.append(name)
-        self.hosts.lost(worker)
-        if again or self._has_lost_enough(job):
+        (job.lost if is_certain else job.near).append(self.hosts.name(worker))
+        if is_certain:
+            self.hosts.lost(worker)
+        if again or job.has_lost_enough:
             self._again(job)
         else:
             job.worker, job.deadline = "", math.inf
 
-    def _has_lost_enough(self, job: _Job) -> bool:
-        """Return whether the candidate is to blame: several workers were lost with it, or one repeatedly."""
-        return len(set(job.lost)) >= MOST_LOST or len(job.lost) > MOST_LOST
-
     def _end_finals(self, host: str, seconds: Any, disturbed: Any, error: tuple[str, str, str] | None) -> None:
         self._finals, self._finals_answer = None, (host, seconds, disturbed, error)
 
-    def _fail(self, job: _Job, why: str = "") -> None:
+    def _fail(self, job: Job, why: str = "") -> None:
         with contextlib.suppress(Exception):
             (job.run or job.build).cancel()
-        lost = f"workers were lost with this candidate: {', '.join(job.lost)}"
-        message = lost if job.lost else f"its task failed on the workers: {why}"
+        lost = f"workers were lost with this candidate: {', '.join([*job.lost, *job.near])}"
+        message = lost if job.lost or job.near else f"its task failed on the workers: {why}"
         if job.kernels is not None:
             self._end_finals("", [], [], ("cluster/lost-workers", message, ""))
         elif job.number in self._jobs:
@@ -594,6 +596,7 @@ class ClusterMeasurer:
             self._finish(job, failed, {})
 
     def _distrust(self, worker: str, why: str) -> None:
+        self.hosts.heard(worker, self._cluster.workers())
         if self.hosts.distrust(worker, why):
             text = f"worker {self.hosts.name(worker)} gets no more candidates of this search: {why}"
             warnings.warn(text, PerformanceWarning, stacklevel=2)
@@ -610,30 +613,31 @@ class ClusterMeasurer:
                 self._lose(job, job.worker, again=True)
         workers = self._cluster.workers()
         self.hosts.look(workers)
-        unstarted = [job for job in self._by_name.values() if not job.worker and now - job.since > _UNSTARTED]
-        silent = [w.address for w in workers.values() if w.is_silent]
-        if unstarted and silent:
-            self._move_from(silent, unstarted)
+        if self._by_name:
+            for silent in [each for each in workers.values() if each.is_silent]:
+                self._remove(silent)
+        for job in list(self._by_name.values()):
+            if job.allowed and not job.worker and job.allowed.isdisjoint(workers):
+                self._again(job)  # those that it was meant for have left, and Dask would wait for them
 
-    def _move_from(self, silent: list[str], unstarted: list[_Job]) -> None:
-        """Reassign tasks that are queued on silent workers."""
-        with contextlib.suppress(OSError, TimeoutError):
-            there = self._cluster.client.processing(silent)
-            names = {str(key) for keys in there.values() for key in keys}
-            for job in unstarted:
-                if job.name in names:
-                    self._again(job)
+    def _remove(self, silent: WorkerFacts) -> None:
+        """Remove a silent worker from the scheduler. Dask itself waits for minutes, and others wait for what it holds:
+        tasks that are queued there, and objects that it has built."""
+        if self._cluster.unregister(silent.address):
+            text = f"worker {silent.name} has been silent for {SILENT_SECONDS:.0f} s and was removed from the cluster"
+            warnings.warn(text, PerformanceWarning, stacklevel=2)
 
     def _look_at_scheduler(self, now: float) -> None:
-        if self._cluster.is_connected:
+        if self._cluster.is_connected or self._cluster.reconnect():
             self._lost_since = None
+            if self._connection != self._cluster.connection:
+                self._connection = self._cluster.connection
+                self._begin_again()
             return
         if self._lost_since is None:
             self._lost_since = now
         self.waiting_for = f"the scheduler {self._cluster.address} to come back"
-        if self._cluster.reconnect():
-            self._begin_again()
-        elif now - self._lost_since > RECONNECT_SECONDS:
+        if now - self._lost_since > RECONNECT_SECONDS:
             self._failure = (
                 "cluster/lost-scheduler",
                 f"the scheduler {self._cluster.address} went away and has not come back for {RECONNECT_SECONDS:.0f} s",
@@ -642,16 +646,18 @@ class ClusterMeasurer:
             self._cancel_all("the scheduler went away")
 
     def _begin_again(self) -> None:
-        """Submit everything again: the scheduler has lost its state."""
-        jobs = sorted({*self._by_name.values(), *self._built, *self._waiting}, key=lambda job: job.number)
+        """Submit everything again: all futures are lost."""
+        jobs = sorted(
+            {*self._by_name.values(), *self._built, *self._waiting}, key=lambda job: (not job.reference, job.number)
+        )
         self._by_name.clear()
         self._built.clear()
         self._waiting = deque(job for job in jobs if job.kernels is None)
         for job in jobs:
             job.build = job.run = None
-            job.name = job.worker = ""
-            job.deadline = math.inf
+            job.leave()
         self._program_future = None
+        self.hosts.forget_all()
         written = self._reference_job
         if written is not None and written.number not in self._jobs:
             self._reference = self._build_of(written)
@@ -660,7 +666,7 @@ class ClusterMeasurer:
         if self._incumbent is not None and self._incumbent_job is not None:
             self._incumbent = (self._build_of(self._incumbent_job), self._incumbent[1])
 
-    def _build_of(self, job: _Job) -> Any:
+    def _build_of(self, job: Job) -> Any:
         """Build a finished job again. Dask waits for the result where a task depends on it."""
         return tasks.submit_build(self._cluster, job.module, job.options, self.threads, self._build_timeout)
 

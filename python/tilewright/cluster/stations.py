@@ -33,7 +33,7 @@ class Station:
     """The arguments of one program and the helper that calls its kernels.
 
     Args:
-        program: its description, see :func:`describe <tilewright.cluster.measurer.describe>`.
+        program: its description, see :func:`describe <tilewright.cluster.job.describe>`.
     """
 
     def __init__(self, program: Mapping[str, Any]) -> None:
@@ -148,7 +148,7 @@ class Stations:
 
 
 def result_of(pipeline: Any, number: int, wanted: Callable[[], bool]) -> tuple[bytes, bytes | None]:
-    """Wait for a result of a pipeline. Returns it with the object code.
+    """Wait for a result of a pipeline. Return it with the object code.
 
     Raises:
         Canceled: the task was canceled; the pipeline was closed.
@@ -156,6 +156,8 @@ def result_of(pipeline: Any, number: int, wanted: Callable[[], bool]) -> tuple[b
     while True:
         for done, result, code in pipeline.poll(LOOK):
             if done == number:
+                if _core.measured_facts(result)["outcome"] == "canceled":  # this worker ends
+                    raise Canceled
                 return result, code
         if not wanted():
             pipeline.close()

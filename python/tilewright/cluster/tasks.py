@@ -39,7 +39,7 @@ def _answers(function: Callable[..., dict[str, Any]]) -> Callable[..., bytes]:
             answer = {"error": [error.code, error.message or str(error), error.hint or ""]}
         except Exception as error:
             answer = {"error": ["cluster/task", f"{type(error).__name__}: {error}", ""]}
-        return pack(answer | {"host": labels.host_text()})
+        return pack(answer | {"host": labels.host_text(), "worker": engine().get_worker().address})
 
     return task
 
@@ -118,8 +118,10 @@ def measure(
         incumbent: likewise.
     """
     candidate = unpack(built) if built else None
+    if lost := _lost_build(reference, candidate):
+        return lost
     if candidate is not None and candidate.get("object") is None:
-        return {"result": candidate.get("result"), "build": candidate.get("error"), "times": {}}
+        return {"result": candidate.get("result"), "times": {}}
     run = _Run(specification)
     with _slot(run, specification) as slot:
         run.begins()
@@ -128,6 +130,8 @@ def measure(
         if fresh is not None:
             answer["reference"] = fresh
             answer["outputs"] = station.outputs
+        if candidate is None:
+            answer["object"] = unpack(reference).get("object")
         if candidate is None or ("outputs" in answer and answer["outputs"] is None):
             return answer
         number = station.pipeline.measure(
@@ -147,6 +151,8 @@ def measure(
 @_answers
 def finals(specification: dict[str, Any], program: bytes, reference: bytes, kernels: Sequence[bytes]) -> dict[str, Any]:
     """Times kernels against one another."""
+    if lost := _lost_build(reference, None):
+        return lost
     run = _Run(specification)
     with _slot(run, specification) as slot:
         run.begins()
@@ -158,7 +164,17 @@ def finals(specification: dict[str, Any], program: bytes, reference: bytes, kern
                 raise Canceled
         run.lap("measuring")
     seconds, disturbed, error = result
+    if error is not None and error[0] == "measure/canceled":  # this worker ends
+        raise Canceled
     return {"seconds": seconds, "disturbed": disturbed, "failed": error, "times": run.times}
+
+
+def _lost_build(reference: bytes, candidate: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the answer of a task one of whose builds did not come to its end, as where its worker ended; else None."""
+    for whose, built in (("reference", unpack(reference)), ("candidate", candidate or {})):
+        if built.get("error") is not None:
+            return {"lost_build": [whose, built["error"][0]], "times": {}}
+    return None
 
 
 def _slot(run: _Run, specification: dict[str, Any]) -> Any:

@@ -8,8 +8,9 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.cluster.connection import Cluster
+from tilewright.cluster.job import describe
 from tilewright.cluster.labels import target_key
-from tilewright.cluster.measurer import ClusterMeasurer, describe
+from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.errors import ResourceError
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.task.task import Task
@@ -49,6 +50,7 @@ class ClusterPipeline:
             self._outputs,
             task.reduction_length,
             lambda: expectations.check.rounding if expectations.check is not None else {},
+            expectations.judge,
         )
         self._next = 0
         self._told = ""

@@ -16,8 +16,9 @@ import numpy as np
 
 from tilewright import _core, ir, te
 from tilewright.cluster.connection import Cluster
+from tilewright.cluster.job import describe
 from tilewright.cluster.labels import target_key
-from tilewright.cluster.measurer import ClusterMeasurer, describe
+from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.database.origins import library_versions, this_host
 from tilewright.database.records import (
     PLACES,
@@ -534,6 +535,7 @@ class _Search:
             [(p.name, p.dtype, p.shape) for p in task.parameters if p.role != "input"],
             task.reduction_length,
             lambda: expectations.check.rounding if expectations.check is not None else {},
+            expectations.judge,
         )
         return self.measurer
 
