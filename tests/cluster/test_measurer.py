@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import threading
 import types
-from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from tilewright import _core
 from tilewright.cluster import measurer
+from tilewright.cluster.connection import WorkerFacts
 from tilewright.cluster.measurer import ClusterMeasurer
+from tilewright.cluster.pump import Pump
+
+
+class NoThread(Pump):
+    """Advances only where a test polls."""
+
+    def join(self, member: Any) -> None:
+        self.members.append(member)
 
 
 def made_up(*, connected: bool = True) -> Any:
     return types.SimpleNamespace(
-        **{"topic": "topic-of-a-test", "members": [], "events": SimpleQueue(), "address": "tcp://nowhere:1"},
+        **{"topic": "topic-of-a-test", "pump": NoThread(), "address": "tcp://nowhere:1"},
         **{"is_connected": connected, "reconnect": lambda: False, "connection": 1},
         **{"workers": lambda now=False: {}, "slots": lambda worker: (1, 1)},
     )
@@ -97,7 +106,7 @@ def test_what_is_dropped_comes_back_as_canceled() -> None:
     answer = session.poll_finals(0.0)
     assert answer is not None and answer[3][0] == "measure/canceled"
     session.close()
-    assert cluster.members == []
+    assert cluster.pump.members == []
 
 
 def test_errors_of_ratios_are_not_carried_on() -> None:
@@ -159,3 +168,34 @@ def test_tasks_that_only_lost_workers_may_run_are_given_again(monkeypatch: pytes
     session._by_name["task"] = job
     session.poll(0.0)
     assert list(session._waiting) == [job] and not job.allowed and job.lost == []
+
+
+def test_a_defect_on_the_thread_of_the_pump_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Any:
+        raise ValueError("broken")
+
+    cluster = made_up()
+    session = measuring(cluster)
+    session.submit(7, b"module", b"options", "main")
+    cluster.workers = broken
+    with pytest.raises(ValueError, match="broken"):
+        session.poll(0.0)
+
+
+def test_tasks_are_given_while_nobody_polls() -> None:
+    cluster = made_up()
+    cluster.pump = Pump()
+    given = threading.Event()
+
+    def submit(*_: Any, **how: Any) -> Any:
+        given.set()
+        return types.SimpleNamespace(add_done_callback=lambda done: None, cancel=lambda: None, status="pending")
+
+    cluster.client = types.SimpleNamespace(submit=submit)
+    builder = WorkerFacts("tcp://1", "name", "host", "llvm", "versions", 0, 1, 0.0)
+    cluster.workers = lambda now=False: {"tcp://1": builder}
+    session = measuring(cluster)
+    session.submit(7, b"module", b"options", "main")
+    assert given.wait(60)
+    session.close()
+    assert cluster.pump._thread is None

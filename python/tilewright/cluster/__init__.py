@@ -9,5 +9,6 @@
 | `tasks` | what runs on a worker: build, measure, finals |
 | `stations` | the helper processes of a worker |
 | `job` | a candidate on its way, and the description of its program |
+| `pump` | the thread that advances the searches of a connection |
 | `measurer` | what a session measures with |
 """

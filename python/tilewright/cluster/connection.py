@@ -8,11 +8,11 @@ import threading
 import time
 import uuid
 import weakref
-from queue import SimpleQueue
 from typing import Any
 
 from tilewright.cluster import labels
 from tilewright.cluster.engine import engine
+from tilewright.cluster.pump import Pump
 from tilewright.errors import ArgumentError, ResourceError
 
 #: seconds until a scheduler has to answer
@@ -84,10 +84,8 @@ class Cluster:
             )
         self.address: str = given if self._own else given.scheduler.address
         self._security = None if self._own else given.security
-        #: those who measure here; one thread turns them all (measurer.py)
-        self.members: list[Any] = []
-        #: what happened on threads of Dask: for whom, None for all, and what
-        self.events: SimpleQueue[tuple[Any, tuple[Any, ...]]] = SimpleQueue()
+        #: advances those who measure here
+        self.pump = Pump()
         self._workers: dict[str, WorkerFacts] = {}
         self._slots: dict[str, tuple[int, int]] = {}  # that measure and build, also of workers that have left
         self._looked = self._answered = float("-inf")
@@ -153,12 +151,12 @@ class Cluster:
     def _on_start(self, event: tuple[float, Any]) -> None:
         message = event[1]
         if isinstance(message, dict) and "job" in message:
-            self.events.put((None, ("began", message["job"], message["worker"])))
+            self.pump.events.put((None, ("began", message["job"], message["worker"])))
 
     def _on_worker(self, message: Any) -> None:
         if isinstance(message, dict) and message.get("action") == "remove-worker":
             tasks = [str(key) for key in message.get("processing-tasks") or ()]
-            self.events.put((None, ("removed", message["worker"], tasks)))
+            self.pump.events.put((None, ("removed", message["worker"], tasks)))
 
     @property
     def is_connected(self) -> bool:

@@ -4,9 +4,9 @@
                  ^                        |          |
                  +------ a worker was lost, silent or wrong: elsewhere, with another task
 
-All decisions are made on the session's thread, in :meth:`ClusterMeasurer.poll`. Callbacks on Dask's threads only add
-events to a queue. Tasks in flight are bounded, so sessions that share workers take turns: Dask runs equal tasks in the
-order in which they came.
+All decisions are made under the lock of the connection, by its pump (pump.py) at each event. Callbacks on Dask's
+threads only add events to a queue. Tasks in flight are bounded, so sessions that share workers take turns: Dask runs
+equal tasks in the order in which they came.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from queue import Empty
 from typing import Any
 
 from tilewright import _core
@@ -100,6 +99,7 @@ class ClusterMeasurer:
         self._finals: Job | None = None
         self._finals_answer: tuple[Any, ...] | None = None
         self._failure: tuple[str, str, str] | None = None
+        self._defect: Exception | None = None  # raised by the next poll(); as on the thread of the pump
         self._lost_since: float | None = None  # the scheduler
         self._connection = cluster.connection
         self._looked = 0.0
@@ -108,7 +108,8 @@ class ClusterMeasurer:
         self.waiting_for = ""  #: what nothing goes on without, in words; "" where something does
         self._seconds = [0.0] * 8
         self._accounted = time.monotonic()
-        cluster.members.append(self)
+        self._lock = cluster.pump.changed
+        cluster.pump.join(self)
 
     # ---- the methods of search::Measurer
 
@@ -126,23 +127,26 @@ class ClusterMeasurer:
         """Accept a candidate."""
         del entry  # that of the program
         job = Job(number, module, options, reference, check_only, is_baseline, known_seconds)
-        self._jobs[number] = job
-        if reference:
-            self._reference_job = job
-        if known_seconds:
-            self._first = job
-            self._waiting.appendleft(job)
-        else:
-            self._waiting.append(job)
+        with self._lock:
+            self._jobs[number] = job
+            if reference:
+                self._reference_job = job
+            if known_seconds:
+                self._first = job
+                self._waiting.appendleft(job)
+            else:
+                self._waiting.append(job)
+        self._cluster.pump.events.put((self, ("submitted",)))
 
     def poll(self, seconds: float) -> list[tuple[Any, ...]]:
         """Return finished candidates: number, result, object code, host, time of the incumbent, note, outputs."""
-        self._judged = self._returned
-        self._turn(seconds, lambda: bool(self._done) or not self._jobs)
-        done, self._done = self._done, []
-        if self._reference_job is not None and self._reference_job.number not in self._jobs:
-            self._returned = True
-        return done
+        with self._lock:
+            self._judged = self._returned
+            self._wait(seconds, lambda: bool(self._done) or not self._jobs)
+            done, self._done = self._done, []
+            if self._reference_job is not None and self._reference_job.number not in self._jobs:
+                self._returned = True
+            return done
 
     def begin_finals(
         self,
@@ -159,22 +163,26 @@ class ClusterMeasurer:
             **{"baselines": baselines, "rounds": rounds},
             **{"slice_seconds": slice_seconds, "budget_seconds": budget_seconds},
         }
-        self._finals_answer = None
-        self._finals = Job(-1, b"", b"", kernels=(list(objects), how))
+        with self._lock:
+            self._finals_answer = None
+            self._finals = Job(-1, b"", b"", kernels=(list(objects), how))
 
     def poll_finals(self, seconds: float) -> tuple[Any, ...] | None:
         """Return their times; None while they run."""
-        self._turn(seconds, lambda: self._finals_answer is not None)
-        answer, self._finals_answer = self._finals_answer, None
-        return answer
+        with self._lock:
+            self._wait(seconds, lambda: self._finals_answer is not None)
+            answer, self._finals_answer = self._finals_answer, None
+            return answer
 
     def drop(self) -> None:
         """Cancel what runs or waits; it is returned as canceled."""
-        self._cancel_all("the time of the search is over")
+        with self._lock:
+            self._cancel_all("the time of the search is over")
 
     def cancel(self) -> None:
         """Cancel what runs or waits, at the end of the session."""
-        self._cancel_all("the measurement was canceled")
+        with self._lock:
+            self._cancel_all("the measurement was canceled")
 
     def failure(self) -> tuple[str, str, str] | None:
         """Return code, message and hint of the error that ends the search, if there is one."""
@@ -182,17 +190,19 @@ class ClusterMeasurer:
 
     def activities(self) -> list[float]:
         """Return seconds by search::Activity, then the sum over all builds."""
-        self._account()
-        return list(self._seconds)
+        with self._lock:
+            self._account()
+            return list(self._seconds)
 
     def close(self) -> None:
         """Release all futures of this session."""
-        if self._closed:
-            return
-        self._closed = True
-        self._cancel_all("the measurement was canceled")
-        self._incumbent = self._reference = self._program_future = None
-        self._cluster.members.remove(self)
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._cancel_all("the measurement was canceled")
+            self._incumbent = self._reference = self._program_future = None
+        self._cluster.pump.leave(self)
         self._fetchers.shutdown(wait=False, cancel_futures=True)
 
     # ---- threads of Dask
@@ -206,7 +216,7 @@ class ClusterMeasurer:
         if status == "error":
             with contextlib.suppress(Exception):
                 status = f"error: {future.exception(timeout=_FETCH_SECONDS)}"
-        self._cluster.events.put((self, ("ended", job, name, status, None, "")))
+        self._cluster.pump.events.put((self, ("ended", job, name, status, None, "")))
 
     def _fetch(self, job: Job, name: str, future: Any) -> None:
         status, answer, worker = "finished", None, ""
@@ -222,34 +232,38 @@ class ClusterMeasurer:
                 status = f"refused: {error}"
             with contextlib.suppress(Exception):
                 (worker,) = self._cluster.client.who_has([future])[name]
-        self._cluster.events.put((self, ("ended", job, name, status, answer, worker)))
+        self._cluster.pump.events.put((self, ("ended", job, name, status, answer, worker)))
 
-    # ---- the session's thread
+    # ---- under the lock
 
-    def _turn(self, seconds: float, enough: Callable[[], bool]) -> None:
-        """Advance all sessions of this cluster connection, so that no host is idle while another program waits."""
+    def _wait(self, seconds: float, enough: Callable[[], bool]) -> None:
         end = time.monotonic() + seconds
         while True:
-            for member in list(self._cluster.members):
-                member._step()
+            self._cluster.pump.advance()
+            if self._defect is not None:
+                raise self._defect
             left = end - time.monotonic()
             if enough() or left <= 0 or self._failure:
                 return
-            with contextlib.suppress(Empty):
-                self._hand_out(self._cluster.events.get(timeout=min(left, 0.05)))
-                while True:
-                    self._hand_out(self._cluster.events.get_nowait())
+            self._lock.wait(min(left, 0.05))
 
-    def _hand_out(self, item: tuple[Any, tuple[Any, ...]]) -> None:
-        whom, event = item
-        for member in list(self._cluster.members):
-            if whom is None or member is whom:
-                member._take_event(event)
+    def step(self) -> None:
+        """Look what has changed, and give tasks to workers."""
+        if self._defect is None:
+            try:
+                self._account()
+                self._look()
+                self._give()
+            except Exception as error:
+                self._defect = error
 
-    def _step(self) -> None:
-        self._account()
-        self._look()
-        self._give()
+    def take_event(self, event: tuple[Any, ...]) -> None:
+        """Process an event."""
+        if self._defect is None:
+            try:
+                self._take_event(event)
+            except Exception as error:
+                self._defect = error
 
     def _take_event(self, event: tuple[Any, ...]) -> None:
         match event:

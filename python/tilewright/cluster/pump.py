@@ -1,0 +1,82 @@
+"""The thread that advances the searches of a cluster connection, so that workers get tasks while a search samples."""
+
+from __future__ import annotations
+
+import threading
+from queue import Empty, SimpleQueue
+from typing import Any
+
+#: seconds between two steps without an event
+_LOOK = 0.25
+
+
+class Pump:
+    """Searches that share a connection, and the events from the threads of Dask.
+
+    All of their decisions are made under one lock: by the thread of the pump at each event, and by a search that waits
+    for its results.
+    """
+
+    def __init__(self) -> None:
+        #: held while searches decide; notified when that has changed something
+        self.changed = threading.Condition(threading.RLock())
+        #: what happened: for which search, None for all, and what
+        self.events: SimpleQueue[tuple[Any, tuple[Any, ...]] | None] = SimpleQueue()
+        self.members: list[Any] = []
+        self._thread: threading.Thread | None = None
+
+    def join(self, member: Any) -> None:
+        """Advance a search from now on."""
+        with self.changed:
+            self.members.append(member)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="tilewright-cluster-pump", daemon=True)
+                self._thread.start()
+
+    def leave(self, member: Any) -> None:
+        """Advance a search no more. The thread ends with the last one."""
+        ending = None
+        with self.changed:
+            self.members.remove(member)
+            if not self.members:
+                ending, self._thread = self._thread, None
+        if ending is not None:
+            self.events.put(None)
+            ending.join()
+
+    def advance(self) -> None:
+        """Process all events, and let each search give tasks to workers."""
+        with self.changed:
+            while True:
+                try:
+                    item = self.events.get_nowait()
+                except Empty:
+                    break
+                if item is None:  # for the thread
+                    self.events.put(None)
+                    break
+                self._hand_out(item)
+            for member in list(self.members):
+                member.step()
+            self.changed.notify_all()
+
+    def _hand_out(self, item: tuple[Any, tuple[Any, ...]]) -> None:
+        whom, event = item
+        for member in list(self.members):
+            if whom is None or member is whom:
+                member.take_event(event)
+
+    def _run(self) -> None:
+        while True:
+            item = None
+            try:
+                item = self.events.get(timeout=_LOOK)
+            except Empty:
+                pass
+            else:
+                if item is None:
+                    return
+            with self.changed:
+                if item is not None:
+                    self._hand_out(item)
+                self.advance()
