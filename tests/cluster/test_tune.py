@@ -80,17 +80,21 @@ def test_the_command_line(machines: Machines, tmp_path: Path) -> None:
 
 def test_tune_tir(machines: Machines, tmp_path: Path) -> None:
     machines.worker("--measure", "1", "--build", "1")
+    builder = ms.builder.DaskBuilder(machines.address)
+    runner = ms.runner.DaskRunner(machines.address, evaluator_config=ms.runner.EvaluatorConfig(1, 1, 1))
     database = ms.tune_tir(
         tw.ir.IRModule({"main": scale}),
         str(_core.Target("native").with_num_cores(1)),
         work_dir=str(tmp_path),
         max_trials_global=6,
         num_trials_per_iter=3,
-        builder=ms.builder.DaskBuilder(machines.address),
-        runner=ms.runner.DaskRunner(machines.address, evaluator_config=ms.runner.EvaluatorConfig(1, 1, 1)),
+        builder=builder,
+        runner=runner,
         cost_model="random",
         space=ms.space_generator.ScheduleFn(tiles),
     )
+    builder.close()  # before the scheduler goes, which they would look for
+    runner.close()
     rows = database.get_all_tuning_records()
     assert len(rows) == 6 and all(row.run_secs for row in rows)
 

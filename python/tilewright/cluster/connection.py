@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import threading
 import time
 import uuid
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from tilewright.cluster import labels
@@ -268,5 +270,17 @@ class Cluster:
             for topic in (self.topic, *([] if others else [_ALL])):
                 self.client.unsubscribe_topic(topic)
         if self._own:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception), _without_errors_of_clients():
                 self.client.close(timeout=2)
+
+
+@contextlib.contextmanager
+def _without_errors_of_clients() -> Iterator[None]:
+    """Keep Dask's log quiet while a client is closed: if it was about to connect again, Dask logs the end of that as an
+    error with a traceback."""
+    logger = logging.getLogger("distributed.client")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
