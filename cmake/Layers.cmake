@@ -35,6 +35,11 @@ function(tilewright_compile_in_batches target)
   endif()
 endfunction()
 
+# Sources whose own code takes little of any running time: at -O1 they compile in four fifths of the time.
+function(tilewright_optimize_less target)
+  target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+endfunction()
+
 function(tilewright_add_layer layer)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test(_main)?\\.cc$")
@@ -46,6 +51,8 @@ function(tilewright_add_layer layer)
     target_compile_definitions(layer_codegen PRIVATE TILEWRIGHT_VERSION="${PROJECT_VERSION}")
     separate_arguments(definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
     target_compile_options(layer_${layer} PRIVATE ${definitions})
+    # What it calls in LLVM takes the time of a compilation.
+    tilewright_optimize_less(layer_codegen)
   elseif(layer STREQUAL search)
     target_link_libraries(layer_${layer} PRIVATE SQLite::SQLite3)
   endif()

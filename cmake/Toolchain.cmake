@@ -48,6 +48,10 @@ endif()
 if(TILEWRIGHT_PCH)
   target_compile_options(tilewright_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
 endif()
+if(TILEWRIGHT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # A fourth of the time of a batch went into collecting garbage: collection begins at 1 GB, which few batches reach.
+  target_compile_options(tilewright_options INTERFACE "SHELL:--param ggc-min-heapsize=1000000")
+endif()
 
 if(TILEWRIGHT_SANITIZE)
   # Everything of ours and nanobind's, so that no uninstrumented inline function is chosen by the linker. LLVM's

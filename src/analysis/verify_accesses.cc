@@ -297,10 +297,13 @@ class AccessVerifier {
   void check_init(const Ref<BlockRealize>& realize) {
     const Block& block = *realize->block;
     if (!block.init.defined() || block.writes.empty() || failure) return;
+    // Of arrays without elements every index is 0, whatever axes it was made of.
+    auto is_empty = [](const Ref<IterVar>& axis) { return axis->dom.defined() && is_const_int(axis->dom->extent, 0); };
+    if (std::any_of(block.iter_vars.begin(), block.iter_vars.end(), is_empty)) return;
     for (size_t i = 0; i < block.iter_vars.size(); ++i) {
       const Ref<IterVar>& axis = block.iter_vars[i];
-      auto extent = axis->dom.defined() ? const_int(axis->dom->extent) : std::nullopt;
-      if (!is_data_parallel(axis) || !extent || *extent <= 1 || const_int(realize->iter_values[i])) continue;
+      const int64_t extent = axis->dom.defined() ? const_int(axis->dom->extent).value_or(0) : 0;
+      if (!is_data_parallel(axis) || extent <= 1 || const_int(realize->iter_values[i])) continue;
       bool used = false;
       for (const Ref<BufferRegion>& write : block.writes) {
         for (const Ref<Range>& r : write->region) used |= uses_var(r, axis->var);
@@ -312,7 +315,7 @@ class AccessVerifier {
       if (used) continue;
       return fail("verify/init",
                   "block " + quoted(block.name_hint) + " has an init and the spatial axis " +
-                      quoted(axis->var->name_hint) + " of extent " + std::to_string(*extent) +
+                      quoted(axis->var->name_hint) + " of extent " + std::to_string(extent) +
                       ", which selects nothing that it writes: each value of the axis starts the same elements again",
                   realize->block, "make it a reduction axis: \"R\" instead of \"S\" in T.axis.remap, or T.axis.reduce");
     }

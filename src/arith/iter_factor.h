@@ -35,7 +35,8 @@ class Factors {
   /// a is a multiple of b.
   bool divides(const Expr& b, const Expr& a) {
     auto x = const_int(a), y = const_int(b);
-    if (x && y) return *y != 0 && *x % *y == 0;
+    if (y && *y == 0) return false;
+    if (x && y) return *x % *y == 0;
     return equal(a, b) || is_const_int(mod(a, b), 0);
   }
   bool less(const Expr& a, const Expr& b) {

@@ -154,6 +154,14 @@ TEST_F(IterMapTest, Refusals) {
   refuse({load(A, {i})}, IterMapLevel::kSurjective, "no sum of splits");
 }
 
+// As loops leave them that run over extents of 0, where a variable of one value stands in a divisor.
+TEST_F(IterMapTest, DivisorsOfZero) {
+  for (const Expr& index : {Expr(make<FloorDiv>({i, i32(0)})), Expr(make<FloorMod>({i * 4 + j, i32(0)}))}) {
+    refuse({index}, IterMapLevel::kSurjective, "no sum of splits");
+    EXPECT_FALSE(detect({index}, IterMapLevel::kNoCheck).ok());
+  }
+}
+
 TEST_F(IterMapTest, SurjectiveMayDropDigits) {
   accept({floordiv(i, 4), j}, IterMapLevel::kSurjective);
   accept({floormod(floordiv(i, 2), 4)}, IterMapLevel::kSurjective);

@@ -85,7 +85,8 @@ std::optional<IterSumExpr> IterReader::read(const Expr& e) {
 }
 
 std::optional<IterSumExpr> IterReader::divide(IterSumExpr sum, const Expr& divisor, bool quotient) {
-  if (!factors_.non_negative(divisor)) return std::nullopt;  // and not 0, since it divides
+  // A divisor of loops that do not run may be 0; of others it is not, since it divides.
+  if (factors_.is_zero(divisor) || !factors_.non_negative(divisor)) return std::nullopt;
   use_constraints(sum);
   sums_.join_digits(sum);
   divides_sums_ |= sum.args.size() > 1;

@@ -132,6 +132,18 @@ def test_an_init_with_a_spatial_axis_that_selects_nothing(kinds):
         assert b.tolist() == [4, 4, 4, 4]
 
 
+def test_an_init_of_an_array_without_elements():
+    func = script.from_source(f"""{HEADER}def main(A: T.Buffer((4, 4)), B: T.Buffer((0,))):
+    for e, i, j in T.grid(0, 4, 4):
+        with T.block("S"):
+            ve, vi, vj = T.axis.remap("SSR", [e, i, j])
+            with T.init():
+                B[0] = T.float32(0)
+            B[0] = B[0] + A[vi, vj]
+""")
+    tw.compile(func, schedule="as written")(np.ones((4, 4), "float32"), np.zeros(0, "float32"))
+
+
 # ---- declared regions ------------------------------------------------------------------------------------------------
 
 DECLARED = {
