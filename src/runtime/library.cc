@@ -3,9 +3,13 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
+#include <tuple>
 
 #include "runtime/runtime.h"
 
@@ -33,6 +37,60 @@ bool is_cut_off(const std::string& path) {
   return false;
 }
 
+/// The loader gives what is loaded under a name again, whatever the file of that name holds now. So a file that was
+/// exported again, while its former self is in use, is loaded under another name of the same path.
+class LoadedFiles {
+ public:
+  /// The name to load `path` by; `release` it when the library is closed.
+  std::string name_for(const std::filesystem::path& path) {
+    struct stat status{};
+    if (stat(path.c_str(), &status) != 0) return path.string();
+    const Contents contents{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                            status.st_mtim.tv_nsec};
+    std::scoped_lock lock(mutex_);
+    std::string folder = path.parent_path().string() + "/";
+    for (;; folder += "./") {
+      std::string name = folder + path.filename().string();
+      auto it = files_.find(name);
+      if (it == files_.end()) {
+        if (is_loaded(name)) continue;  // by somebody else, and with unknown contents
+        it = files_.emplace(name, File{contents, 0}).first;
+      }
+      if (it->second.contents != contents) continue;
+      ++it->second.users;
+      return name;
+    }
+  }
+
+  void release(const std::string& name) {
+    std::scoped_lock lock(mutex_);
+    auto it = files_.find(name);
+    if (it == files_.end() || --it->second.users > 0) return;
+    if (!is_loaded(name)) files_.erase(it);  // a library whose threads run stays
+  }
+
+ private:
+  using Contents = std::tuple<dev_t, ino_t, off_t, time_t, long>;
+  struct File {
+    Contents contents;
+    int users;
+  };
+
+  static bool is_loaded(const std::string& name) {
+    void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (handle) dlclose(handle);
+    return handle != nullptr;
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, File> files_;
+};
+
+LoadedFiles& loaded_files() {
+  static auto* files = new LoadedFiles;  // libraries may be closed while the process ends
+  return *files;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Library>> Library::open(const std::string& path) {
@@ -43,15 +101,17 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string& path) {
     return resource_error("library/open", fmt::format("{} is cut off: there is less of it than its headers say", path),
                           "copy or export it again");
   }
-  void* handle = error ? nullptr : dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string name = error ? absolute : loaded_files().name_for(absolute);
+  void* handle = error ? nullptr : dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* reason = error ? nullptr : dlerror();
+    loaded_files().release(name);
     return resource_error("library/open",
                           fmt::format("{} cannot be loaded: {}", path, reason ? reason : error.message()),
                           "give the path of a shared library that kernel.export() wrote");
   }
   const auto* module = static_cast<const tw_module*>(dlsym(handle, TW_MODULE_SYMBOL));
-  std::shared_ptr<const Library> library(new Library(handle, module));
+  std::shared_ptr<const Library> library(new Library(handle, name, module));
   if (!module)
     return resource_error("library/module",
                           fmt::format("{} holds no kernels: it has no symbol {}", path, TW_MODULE_SYMBOL),
@@ -71,7 +131,10 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string& path) {
   return library;
 }
 
-Library::~Library() { dlclose(handle_); }
+Library::~Library() {
+  dlclose(handle_);
+  loaded_files().release(name_);
+}
 
 std::string Library::calls() const {
   const auto* text = static_cast<const char*>(dlsym(handle_, kCallsSymbol));

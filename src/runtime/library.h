@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "runtime/abi.h"
 #include "support/result.h"
@@ -30,8 +31,10 @@ class Library {
   std::string calls() const;
 
  private:
-  Library(void* handle, const tw_module* module) : handle_(handle), module_(module) {}
+  Library(void* handle, std::string name, const tw_module* module)
+      : handle_(handle), name_(std::move(name)), module_(module) {}
   void* handle_;
+  std::string name_;  // what the loader knows it by
   const tw_module* module_;
 };
 

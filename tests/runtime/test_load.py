@@ -96,3 +96,23 @@ def test_needs_neither_python_nor_the_compiler(library_path):
     needed = subprocess.run(["ldd", library_path], capture_output=True, text=True, check=True, env=environment).stdout
     for library in ("libstdc++", "libtilewright", "libpython", "libLLVM"):
         assert library not in needed
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_library_that_was_exported_again(tmp_path, parallel):
+    """With kernels of its former selves in use, and with a pool of threads that keeps one loaded."""
+    loop = "T.parallel" if parallel else "range"
+    x, loaded = np.arange(4096, dtype="float32"), []
+    for factor in (2, 3, 5, 3):
+        source = f"""@T.prim_func
+def scale(A: T.Buffer((4096,)), B: T.Buffer((4096,))):
+    for i in {loop}(4096):
+        B[i] = A[i] * {factor}
+"""
+        tw.compile(tw.script.from_source(source), schedule="as written").export(tmp_path, name="scale")
+        loaded.append((factor, tw.load(tmp_path / "scale.so")))
+        for expected, kernel in loaded:
+            np.testing.assert_array_equal(kernel(x), x * expected)
+    loaded.clear()
+    gc.collect()
+    np.testing.assert_array_equal(tw.load(tmp_path / "scale.so")(x), x * 3)
