@@ -89,11 +89,19 @@ class Detector {
     if (!domains.empty()) keep_starts(box, region->region, domains);
     for (Touched& touched : list) {
       if (touched.buffer != region->buffer) continue;
-      touched.box = arith::unite(touched.box, box, analyzer_);
-      for (size_t i = 0; i < touched.box.size(); ++i) widen(touched.box[i], region->buffer->shape[i]);
+      const Box before = touched.box;
+      touched.box = arith::unite(before, box, analyzer_);
+      for (size_t i = 0; i < touched.box.size(); ++i) {
+        if (!is_same(before[i], touched.box[i])) widen(touched.box[i], region->buffer->shape[i]);
+      }
       return;
     }
     list.push_back({region->buffer, std::move(box)});
+  }
+
+  bool is_same(const arith::IntSet& a, const arith::IntSet& b) {
+    return a.is_bounded() && b.is_bounded() && analyzer_.can_prove_equal(a.min, b.min) &&
+           analyzer_.can_prove_equal(a.max, b.max);
   }
 
   /// Where data select the first element, it is kept as the block says it: what is rewritten alike can be compared,

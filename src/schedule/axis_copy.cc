@@ -114,7 +114,7 @@ arith::Box box_of_axes(const Block& block, const std::vector<Expr>& indices) {
 
 Ref<Block> at_element(const Ref<Block>& block, const Ref<Buffer>& original, const Ref<Buffer>& cache,
                       const std::vector<Expr>& indices) {
-  return rewrite(
+  Ref<Block> changed = rewrite(
       block,
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
         if (old->buffer != original) return walk.descend(old);
@@ -125,6 +125,8 @@ Ref<Block> at_element(const Ref<Block>& block, const Ref<Buffer>& original, cons
         if (old->buffer != original) return inner;
         return make<BufferStore>({cache, inner->value, indices, {}}, old.span());
       },
+      // Data in shapes are read where the buffer is declared, perhaps outside: another shape would be another buffer.
+      [](const Ref<Buffer>& old, Rewriter&) -> NodeRef { return old; },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         Block moved = *walk.descend(old);
         for (auto* regions : {&moved.reads, &moved.writes}) {
@@ -134,6 +136,7 @@ Ref<Block> at_element(const Ref<Block>& block, const Ref<Buffer>& original, cons
         }
         return make<Block>(std::move(moved), old.span());
       });
+  return with_axes_of(block, changed);
 }
 
 Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element to, std::string name) {

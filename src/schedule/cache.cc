@@ -296,6 +296,13 @@ std::optional<analysis::Obstacle> why_not_all_written(const State& state, const 
   return std::nullopt;
 }
 
+Ref<Block> with_axes_of(const Ref<Block>& before, const Ref<Block>& changed) {
+  if (changed->iter_vars == before->iter_vars) return changed;
+  Block result = *changed;
+  result.iter_vars = before->iter_vars;
+  return make<Block>(std::move(result), changed.span());
+}
+
 Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool writes) {
   bool same_scope = copy.cache->scope() == copy.original->scope();
   Ref<Block> block = same_scope ? before : with_views_in(copy.cache->scope(), before, copy.original);
@@ -320,6 +327,8 @@ Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool
       [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
         return writes ? moved_access(old, walk, copy.original, copy.cache, shifted) : walk.descend(old);
       },
+      // Data in shapes are read where the buffer is declared, perhaps outside: another shape would be another buffer.
+      [](const Ref<Buffer>& old, Rewriter&) -> NodeRef { return old; },
       [&](const Ref<MatchBufferRegion>& old, Rewriter& walk) -> NodeRef {
         MatchBufferRegion moved = *walk.descend(old);
         moved.source = region(moved.source);

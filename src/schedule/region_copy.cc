@@ -329,8 +329,11 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   int near = at.statements[choice.near];
   place_copy(edit, {at.scope, near, !reads}, copy, std::move(copying));
   for (int block : choice.touched) {
-    edit.change_realize(block,
-                        [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, !reads); });
+    edit.change_realize(block, [&](BlockRealize& realize) {
+      const Ref<Block> before = realize.block;
+      realize.block = redirect(before, copy, true, !reads);
+      if (reads) realize.block = with_axes_of(before, realize.block);
+    });
   }
   Plan plan = give_loops(at.block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);

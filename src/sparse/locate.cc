@@ -247,7 +247,7 @@ void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed
   for (size_t i = levels.size(); i-- > 0;) {
     std::vector<Def<Buffer>> own;
     if (i + 1 == levels.size()) own = {low, high};
-    body = close(levels[i], name + std::to_string(i), {}, {}, body, std::move(own));
+    body = close(levels[i], name + std::to_string(i), preprocess(), {}, body, std::move(own));
   }
   ahead_.push_back(std::move(body));
   allocated_.emplace_back(found);

@@ -120,6 +120,12 @@ bool has_init_of_block(const SparseIteration& iteration, size_t innermost) {
 
 }  // namespace
 
+Annotations preprocess() {
+  Annotations result;
+  result.set("preprocess", bool_imm(true));
+  return result;
+}
+
 std::unordered_set<const NodeBase*> written_in(const NodeRef& root) {
   std::unordered_set<const NodeBase*> result;
   if (!root.defined()) return result;
@@ -338,7 +344,7 @@ Stmt Lowering::owner_nest(const Nest::Owner& owner) {
   const Frame& last = nest.frames.back();
   Stmt body = store(owner.parents, last.parent, {last.position});
   for (size_t i = levels.size(); i-- > 0;) {
-    body = close(levels[i], owner.parents->name + std::to_string(i), {}, {}, body);
+    body = close(levels[i], owner.parents->name + std::to_string(i), preprocess(), {}, body);
   }
   return body;
 }

@@ -28,7 +28,7 @@ def python(*arguments: object, cwd: Path) -> str:
 
 def test_every_lesson_is_tested() -> None:
     numbers = [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))]
-    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14", "15"]
+    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14", "15", "16"]
 
 
 @pytest.mark.parametrize(("lesson", "peer"), [("01_matmul.py", "NumPy"), ("04_softmax.py", "NumPy")])
@@ -209,3 +209,15 @@ def test_lesson_15_runs_a_layer_over_axes(examples: Path, tmp_path: Path) -> Non
     names = runpy.run_path(str(examples / "15_graph_layer_over_axes.py"))
     assert len(filled) == 5 * names["graph"](24, 60).nnz < len(drawn)
     assert (ROOT / "docs/pictures/sparse-formats.svg").read_text() == (tmp_path / "formats.svg").read_text()
+
+
+def reaches(length: int) -> int:
+    """How many pairs of positions are at most 8 apart, or have one of the first four among them."""
+    return sum(abs(i - j) <= 8 or min(i, j) < 4 for i in range(length) for j in range(length))
+
+
+def test_lesson_16_attends_over_a_mask(examples: Path, tmp_path: Path) -> None:
+    """It compares with NumPy and PyTorch itself."""
+    lines = python(examples / "16_attention_over_a_mask.py", tmp_path, cwd=tmp_path).splitlines()
+    assert lines[-2] == f"{reaches(512)} scores instead of 262144, the same result"
+    assert lines[-1].startswith("validated: ") and "indices_data[100]" in lines[-1]

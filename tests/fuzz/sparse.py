@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 import tilewright as tw
-from fuzz.judge import Finding
-from tilewright import script
+from fuzz import steps
+from fuzz.judge import Finding, has_threads
+from tilewright import ir, script
 
 
 @dataclass
@@ -297,5 +298,19 @@ def judge(number: int, counts: Counter[str] | None = None) -> None:
             return
         compare(what, lowering.mod, "interpreter")
     counts["sparse programs"] += 1
+    for sequence in range(3):
+        done = steps.Scheduling(lowering.mod["main"], steps.block_names(lowering.mod), number)
+        for _ in range(rng.randint(1, 8)):
+            name, code = done.draw(rng)
+            if code != steps.IMPOSSIBLE:
+                counts[f"{name} {'refused' if code else 'accepted'}"] += 1
+        what = f"{[step.name for step in done.done]} on the lowered program"
+        try:
+            ir.verify(done.sch.mod)
+            compare(what, done.sch.mod, "interpreter")
+        except (tw.Error, Finding) as error:
+            raise Finding(f"sparse: {what}", f"{error}\n{drawn.text}\n{done.sch.trace}") from error
+        if sequence == 0 and not has_threads(done.sch.mod):
+            compare(f"{what}, compiled", done.sch.mod, "native", 2)
     for threads in (1, 2):
         compare("compiled", func, "native", threads)

@@ -204,3 +204,31 @@ def test_rows_that_write_their_own_elements_run_in_parallel(name: str) -> None:
     block = {"masked": "masked0", "softmax": "softmax0"}.get(name, "sddmm0")
     sch.parallel(sch.get_loops(block)[0])
     sch.verify()
+
+
+TWICE = """
+def f(a: T.handle, s: T.handle, p: T.handle, q: T.handle, n: T.int32, nnz: T.int32):
+    I = T.sp.dense_fixed(n)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    S = T.sp.match_buffer(s, (I, J), "float32")
+    with T.sp.iteration([I], "S", "row") as [i]:
+        with T.sp.iteration([J], "S", "first") as [j]:
+            S[i, j] = A[i, j] + T.float32(1)
+        with T.sp.iteration([J], "S", "then") as [j]:
+            S[i, j] = S[i, j] * A[i, j]
+"""
+
+
+def test_rows_that_are_written_twice_are_apart() -> None:
+    """The union of two regions that are the same is that region, so rows run in parallel."""
+    sch = tw.Schedule(function(TWICE))
+    sch.lower_sparse_iter()
+    row = sch.get(sch.get_block("row0"))
+    assert [str(region) for region in row.writes] == ["S[p_data[vi]:p_data[vi + 1]]"]
+    assert "A[p_data[vi]:p_data[vi + 1]]" in [str(region) for region in row.reads]
+    sch.parallel(sch.get_loops("row0")[0])
+    a, s = np.arange(5, dtype="float32"), np.zeros(5, "float32")
+    offsets, columns = np.array([0, 2, 2, 5], "int32"), np.array([0, 2, 0, 1, 2], "int32")
+    tw.compile(sch)(a, s, offsets, columns, 3, 5)
+    np.testing.assert_array_equal(s, (a + 1) * a)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import numpy as np
 import pytest
-from tests.sparse_programs import SPMM, function
+from tests.sparse_programs import CASES, SPMM, STRUCTURES, function
 
 import tilewright as tw
-from tilewright import ir
+from tilewright import _core, ir
 from tilewright.sparse import extract_preprocess, remove_preprocess, remove_unused_arguments
 from tilewright.testing import check_same
 
@@ -17,6 +20,34 @@ def lowered(text: str) -> ir.PrimFunc:
     sch.lower_sparse_iter()
     made: ir.PrimFunc = sch.mod["main"]
     return made
+
+
+@pytest.mark.parametrize("target", ["interpreter", "native"])
+@pytest.mark.parametrize("name", ["dense reads", "masked", "masked, unsorted", "shifted"])
+def test_positions_are_searched_for_once(name: str, target: str) -> None:
+    func = lowered(CASES[name].text)
+    first, then = extract_preprocess(func), remove_preprocess(func)
+    for part in (first, then):
+        _core.verify(_core.as_module(part), "scheduled")
+    assert "binary_search" in first.script() and "binary_search" not in then.script()
+    added = [buffer for param, buffer in then.buffer_map.items() if param not in {*func.params}]
+    assert added and [param.name for param in then.params] == [param.name for param in first.params]
+    for structure in STRUCTURES:
+        args, output, want = CASES[name].make(np.random.default_rng(3), structure)
+        sizes = {p.name: arg for p, arg in zip(func.params, args, strict=True) if isinstance(arg, int)}
+        kept = [np.full([value(extent, sizes) for extent in buffer.shape], -7, buffer.dtype) for buffer in added]
+        args = copy.deepcopy(args)
+        tw.compile(first, target)(*args, *kept)
+        for _ in range(2):
+            tw.compile(then, target)(*args, *kept)
+        np.testing.assert_array_equal(args[output], want)
+
+
+def value(extent: Any, sizes: dict[str, int]) -> int:
+    if isinstance(extent, int):
+        return extent
+    named = {v: sizes[v.name] for v in _core.undefined_vars(extent)}
+    return int(_core.Analyzer().simplify(_core.substitute(extent, named)).value)  # type: ignore[attr-defined]
 
 
 COPIED = """

@@ -239,8 +239,9 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   TreeEdit edit(tree);
   place_copy(edit, place, copy, copy_nest(copy, true, &made));
   for (int reader : request.readers) {
-    edit.change_realize(reader,
-                        [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, false); });
+    edit.change_realize(reader, [&](BlockRealize& realize) {
+      realize.block = with_axes_of(realize.block, redirect(realize.block, copy, true, false));
+    });
   }
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
