@@ -20,6 +20,7 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import tilewright as tw
 from tilewright import _core
@@ -27,7 +28,7 @@ from tilewright.cluster import labels, tasks
 from tilewright.cluster.connection import Cluster
 from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.cluster.messages import pack, unpack
-from tilewright.cluster.worker import QUIET
+from tilewright.cluster.worker import be_quiet
 from tilewright.testing import workloads
 
 #: processes that hold the workers
@@ -44,7 +45,7 @@ def simulated(result: bytes, seconds: float, build_seconds: float) -> None:
         run.begins()
         time.sleep(build_seconds)
         run.lap("building")
-        return pack({"result": result, "object": module, "times": run.times})
+        return pack({"result": result, "object": module, "times": run.times, "worker": run._worker.address})
 
     def measure(specification: bytes, program: bytes, reference: bytes, built: bytes, incumbent: bytes) -> bytes:
         run = tasks._Run(unpack(specification))
@@ -60,10 +61,9 @@ def simulated(result: bytes, seconds: float, build_seconds: float) -> None:
 
 
 async def run_workers(address: str, measure: int, build: int) -> None:
-    import dask
+    be_quiet()
     import distributed
 
-    dask.config.set(QUIET)
     made = []
     for number in range(measure + build):
         slots = (1, 0) if number < measure else (0, 1)
@@ -178,14 +178,24 @@ def simulate(workers: int, candidates: int, seconds: float, build: float) -> dic
             processes.append(process)
             assert process.stdout is not None
             process.stdout.readline()
-        command = [*this, "session", address, str(workers), str(candidates * workers), *options]
+        count = candidates * workers
+        before = [processor_seconds(process) for process in processes]
+        command = [*this, "session", address, str(workers), str(count), *options]
         answer: dict[str, float] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-        return answer
+        spent = [processor_seconds(process) - begin for process, begin in zip(processes, before, strict=True)]
+        each = {"scheduler ms/candidate": spent[0], "workers ms/candidate": sum(spent[1:])}
+        return answer | {name: 1e3 * seconds / count for name, seconds in each.items()}
     finally:
         for process in processes:
             process.terminate()
         for process in processes:
             process.wait()
+
+
+def processor_seconds(process: subprocess.Popen[str]) -> float:
+    """Return the processor time that a process has used so far."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:

@@ -51,6 +51,8 @@ def test_a_search_gives_the_candidates_of_one_without_a_cluster(machines: Machin
         ratio = np.median(each.seconds) / each.incumbent_seconds
         assert each.median == pytest.approx(ratio * each.incumbent_reference)
     assert there.hosts is not None and sum(int(row[1]) for row in there.hosts.rows) >= 12
+    columns = there.hosts.columns
+    assert all(float(there.hosts.rows[0][columns.index(name)]) > 0 for name in ("measuring (s)", "building (s)"))
 
     # It goes on where it stopped, with the batch that it had, and its best kernel is measured again first.
     del asked["batch"]

@@ -134,6 +134,12 @@ class Hosts:
                 notes.append(f"drifted: the incumbent takes {drift:.2f} times as long as at first")
         return "; ".join(notes)
 
+    def built(self, worker: str, times: Mapping[str, float], known: Mapping[str, WorkerFacts]) -> None:
+        """Record where the time of a build went."""
+        self.heard(worker, known)
+        spent = self._of(worker).seconds
+        spent["building"] = spent.get("building", 0.0) + times.get("building", 0.0)
+
     def remarks(self) -> list[str]:
         """Return warnings about hosts, one sentence each."""
         found = []

@@ -120,13 +120,14 @@ def measure(
     candidate = unpack(built) if built else None
     if lost := _lost_build(reference, candidate):
         return lost
+    made = {"built_by": [candidate["worker"], candidate["times"]]} if candidate is not None else {}
     if candidate is not None and candidate.get("object") is None:
-        return {"result": candidate.get("result"), "times": {}}
+        return {"result": candidate.get("result"), "times": {}} | made
     run = _Run(specification)
     with _slot(run, specification) as slot:
         run.begins()
         station, fresh = _station(run, specification, slot, program, reference, again=candidate is None)
-        answer: dict[str, Any] = {"times": run.times}
+        answer: dict[str, Any] = {"times": run.times} | made
         if fresh is not None:
             answer["reference"] = fresh
             answer["outputs"] = station.outputs
