@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.search.conftest import _far_from_the_limits  # noqa: F401
+from tests.search.conftest import _far_from_the_limits, server  # noqa: F401
 
 from .machines import Machines
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.cli.commands import app
 from tilewright.cluster import labels
+from tilewright.database.records import open_database
 
 from .machines import Machines
 
@@ -62,22 +65,46 @@ def test_a_search_gives_the_candidates_of_one_without_a_cluster(machines: Machin
     assert later and all(each.incumbent_seconds > 0 for each in later)
 
 
+def program_file(folder: Path) -> Path:
+    file = folder / "program.py"
+    A, B, C = (f"{name}: T.Buffer((64, 64), 'float32')" for name in "ABC")
+    file.write_text(
+        f"from tilewright.script import tir as T\n\n@T.prim_func\ndef product({A}, {B}, {C}):\n"
+        "    for i, j, k in T.grid(64, 64, 64):\n        with T.block('C'):\n"
+        "            vi, vj, vk = T.axis.remap('SSR', [i, j, k])\n"
+        "            with T.init():\n                C[vi, vj] = T.float32(0)\n"
+        "            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n"
+    )
+    return file
+
+
 def test_the_command_line(machines: Machines, tmp_path: Path) -> None:
     machines.worker("--measure", "1", "--build", "0")
     machines.worker("--measure", "0", "--build", "1")
-    file = tmp_path / "program.py"
-    file.write_text(
-        "from tilewright.script import tir as T\n\n@T.prim_func\n"
-        "def double(X: T.Buffer((64, 96), 'float32'), Y: T.Buffer((64, 96), 'float32')):\n"
-        "    for i, j in T.grid(64, 96):\n        with T.block('Y'):\n"
-        "            vi, vj = T.axis.remap('SS', [i, j])\n            Y[vi, vj] = X[vi, vj] * T.float32(2)\n"
-    )
+    file = program_file(tmp_path)
     command = ["tune", str(file), "--trials", "4", "--out", str(tmp_path), "--cluster", machines.address]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     assert "where the time of the workers went" in done.output
     (found,) = {each.host for each in records(tmp_path / "tilewright.db")}
     assert found == labels.host_text()
+
+
+def test_two_searches_share_workers_and_a_server(machines: Machines, tmp_path: Path, server: str) -> None:
+    machines.worker("--measure", "1", "--build", "1")
+    command = [sys.executable, "-m", "tilewright", "tune", str(program_file(tmp_path)), "--trials", "6"]
+    command += ["--cluster", machines.address, "--database", server]
+    both = [
+        subprocess.Popen([*command, "--seed", str(seed), "--out", str(tmp_path / str(seed))], stderr=subprocess.PIPE)
+        for seed in (0, 1)
+    ]
+    for search in both:
+        errors = search.communicate(timeout=120)[1]
+        assert search.returncode == 0, errors
+    store = open_database(server)
+    (workload,) = store.workloads()
+    found = sorted((each.seed, each.index) for each in store.records(workload.hash, "") if each.index >= 0)
+    assert found == [(seed, index) for seed in (0, 1) for index in range(6)]
 
 
 def test_tune_tir(machines: Machines, tmp_path: Path) -> None:

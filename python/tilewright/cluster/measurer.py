@@ -417,7 +417,8 @@ class ClusterMeasurer:
         if worker:
             note = self.hosts.measured(worker, facts, answer.get("times", {}), job.compared_with)
         if built_by := answer.get("built_by"):
-            self.hosts.built(*built_by, self._cluster.workers())
+            builder, times = built_by
+            self.hosts.built(builder, times, self._cluster.workers())
         if job.reference and facts["outcome"] == "ok":
             first = self._reference_seconds = facts["median"]
             # As pipelines do (pipeline_events.cc).
