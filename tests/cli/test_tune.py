@@ -471,6 +471,14 @@ def test_sizes_that_nobody_says_are_asked_for_as_the_command_takes_them(run: Run
     assert "--sizes m=8,n=4" in last.stdout
 
 
+def test_two_sizes_of_one_name(run: Run, folder: Path) -> None:
+    source = OPEN.replace("m = T.int32()", 'm = T.Var("n", "int32")')
+    (folder / "same.py").write_text(source)
+    result = run("tune", "same.py", "--trials", "1")
+    assert "leaves n#0.0, n#0.1 open" in result.stderr
+    assert "trial 1/1" in run("tune", "same.py", "--trials", "1", "--sizes", "n#0.0=4,n#0.1=8").stdout
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

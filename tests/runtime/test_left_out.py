@@ -384,6 +384,20 @@ class Adding:
             B[i] = B[i] + A[i]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (None, "got None"),
+        (np.float32(3), r"got one of shape \(\)"),
+        (np.ones((2, 2), "float32"), r"got one of shape \(2, 2\)"),
+    ],
+)
+def test_an_argument_that_gives_no_size_is_named(given: object, said: str) -> None:
+    with pytest.raises(tw.ArgumentError, match="argument A: expected an array of 1 dimensions, " + said) as caught:
+        tw.compile(open_twice)(given)
+    assert caught.value.code == "call/argument"
+
+
 def test_what_is_written_first_may_be_left_out() -> None:
     a, square_of_8 = np.arange(8, dtype="float32"), np.arange(64, dtype="float32").reshape(8, 8)
     np.testing.assert_array_equal(tw.compile(powers)(a, steps=3), 8 * a)

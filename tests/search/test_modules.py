@@ -135,6 +135,8 @@ def test_names_that_no_function_has():
     with pytest.raises(tw.ArgumentError, match="called m") as error:
         tw.tune(Layers, trials=1, sizes={"m": 8}, progress=None)
     assert error.value.code == "tune/sizes"
+    with pytest.raises(tw.ArgumentError, match="sizes has 0, but"):
+        tw.tune(Layers["double"], trials=1, sizes={0: 8}, progress=None)
     with pytest.raises(tw.ArgumentError, match="inputs has Q"):
         tw.tune(Layers, trials=1, sizes={"n": 8}, inputs={"Q": np.zeros(3)}, progress=None)
 

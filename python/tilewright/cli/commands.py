@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -128,7 +129,7 @@ def console() -> Console:
 
 
 def parse_sizes(texts: list[str]) -> dict[str, float]:
-    """ "n=1000", "n=1000,alpha=1.5": numbers by name."""
+    """ "n=1000", "n=1000,alpha=1.5": numbers by name, or by the label of one of several sizes of a name ("n#0.1")."""
     sizes: dict[str, float] = {}
     for part in (part.strip() for text in texts for part in text.split(",")):
         name, _, value = part.partition("=")
@@ -136,7 +137,8 @@ def parse_sizes(texts: list[str]) -> dict[str, float]:
             sizes[name] = int(value) if value.lstrip("-").isdecimal() else float(value)
         except ValueError:
             name = ""
-        if not name.isidentifier():
+        of_name, *places = name.split("#")
+        if not of_name.isidentifier() or not all(re.fullmatch(r"\d+(\.\d+)?", place) for place in places):
             raise ArgumentError.of(
                 "command/sizes", f"--sizes {part}: a size has a name and a number", "such as --sizes n=1000,m=20"
             )

@@ -223,22 +223,36 @@ def _lane_extents(buffer: Any) -> list[int]:
 
 
 def _sizes(call: Call, values: Mapping[int, Any]) -> dict[Any, Any]:
-    """What the sizes are, by the shapes of the arguments and by the numbers among them."""
+    """What the sizes are, by the shapes of the arguments and by the numbers among them.
+
+    Raises:
+        tilewright.ArgumentError: an argument has another number of dimensions than its parameter.
+    """
     sizes: dict[Any, Any] = {}
     for position, param in enumerate(call.function.params):
-        value = values.get(position)
-        buffer = call.buffer(position)
-        if value is None:
+        if position not in values:
             continue
+        value, buffer = values[position], call.buffer(position)
         if buffer is None:
             if isinstance(value, int | np.integer):
                 sizes[param] = _core.const(int(value), param.dtype)
             continue
         shape = value.shape if hasattr(value, "shape") else np.shape(value)
+        rank = len(buffer.shape) + len(_lane_extents(buffer))
+        if len(shape) != rank:
+            raise ArgumentError.of(
+                "call/argument",
+                f"argument {call.labels[position]}: expected an array of {rank} dimensions, got {_shown(value, shape)}",
+                "the sizes of omitted outputs follow from its shape",
+            )
         for extent, size in zip(buffer.shape, shape, strict=False):
             if isinstance(extent, _core.Var):
                 sizes[extent] = _core.const(int(size), extent.dtype)
     return sizes
+
+
+def _shown(value: Any, shape: Sequence[int]) -> str:
+    return f"one of shape {tuple(shape)}" if hasattr(value, "ndim") else repr(value)
 
 
 def _number(extent: Any, sizes: dict[Any, Any], name: str) -> int:

@@ -293,7 +293,8 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
     if unknown := set(sizes) - set(everything):
         known = f"are {', '.join(sorted(everything))}" if everything else "are none"
         raise ArgumentError.of(
-            "tune/sizes", f"sizes has {', '.join(sorted(unknown))}, but the sizes that the program leaves open {known}"
+            "tune/sizes",
+            f"sizes has {', '.join(sorted(map(str, unknown)))}, but the sizes that the program leaves open {known}",
         )
     for name, value in sizes.items():
         check_value(name, value, everything[name], is_size=name in extents)
