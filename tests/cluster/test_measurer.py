@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import types
 from typing import Any
@@ -25,6 +26,7 @@ class NoThread(Pump):
 def made_up(*, connected: bool = True) -> Any:
     return types.SimpleNamespace(
         **{"topic": "topic-of-a-test", "pump": NoThread(), "address": "tcp://nowhere:1"},
+        **{"new_name": map(str, itertools.count()).__next__},
         **{"is_connected": connected, "reconnect": lambda: False, "connection": 1},
         **{"workers": lambda now=False: {}, "slots": lambda worker: (1, 1)},
     )

@@ -19,6 +19,7 @@ from tilewright import meta_schedule as ms
 from tilewright.cli.commands import app
 from tilewright.cluster import labels
 from tilewright.database.records import open_database
+from tilewright.testing import workloads
 
 from .machines import Machines
 
@@ -126,6 +127,28 @@ def test_tune_tir(machines: Machines, tmp_path: Path) -> None:
     runner.close()
     rows = database.get_all_tuning_records()
     assert len(rows) == 6 and all(row.run_secs for row in rows)
+
+
+def test_tasks_of_a_module_are_measured_side_by_side(machines: Machines, tmp_path: Path) -> None:
+    machines.worker("--measure", "1", "--build", "1")
+    builder, runner = ms.builder.DaskBuilder(machines.address), ms.runner.DaskRunner(machines.address)
+    shapes = {"a": (64, 64, 64), "b": (32, 64, 96), "c": (96, 32, 64)}
+    database = ms.tune_tir(
+        tw.ir.IRModule({name: workloads.matmul(*shape) for name, shape in shapes.items()}),
+        str(_core.Target("native").with_num_cores(1)),
+        work_dir=str(tmp_path),
+        max_trials_global=18,
+        num_trials_per_iter=3,
+        builder=builder,
+        runner=runner,
+        cost_model="random",
+    )
+    builder.close()
+    runner.close()
+    rows = database.get_all_tuning_records()
+    # Each kernel was compared with its own program, so each program has some that are right.
+    measured = [row for row in rows if row.run_secs and max(row.run_secs) < 1.0]
+    assert len({str(row.workload.mod.script()) for row in measured}) == 3
 
 
 def test_native_means_one_processor(machines: Machines) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import logging
 import threading
 import time
@@ -88,6 +89,7 @@ class Cluster:
         self._security = None if self._own else given.security
         #: advances those who measure here
         self.pump = Pump()
+        self._names = itertools.count()
         self._workers: dict[str, WorkerFacts] = {}
         self._slots: dict[str, tuple[int, int]] = {}  # that measure and build, also of workers that have left
         self._looked = self._answered = float("-inf")
@@ -99,6 +101,10 @@ class Cluster:
             self._connect(CONNECT_SECONDS)
         else:
             self._take(given)
+
+    def new_name(self) -> str:
+        """Return a name for a task. Dask takes tasks of one name for the same one, also those of other programs."""
+        return f"{self.topic}-{next(self._names)}"
 
     def _connect(self, seconds: float) -> None:
         distributed = engine()

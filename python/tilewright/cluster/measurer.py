@@ -12,7 +12,6 @@ equal tasks in the order in which they came.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import time
 import warnings
@@ -78,7 +77,6 @@ class ClusterMeasurer:
         self._build_timeout: float = options.get("build_timeout", 10.0)
         self._run_timeout: float = options.get("run_timeout", 10.0)
         self._reference_timeout: float = options.get("reference_timeout", 300.0)
-        self._names = itertools.count()
         self._fetchers = ThreadPoolExecutor(8, thread_name_prefix="tilewright-cluster")
         self._jobs: dict[int, Job] = {}  # outstanding, by number
         self._by_name: dict[str, Job] = {}
@@ -504,7 +502,7 @@ class ClusterMeasurer:
 
     def _specification(self, job: Job) -> dict[str, Any]:
         job.leave()
-        job.name = f"{self._cluster.topic}-{next(self._names)}"
+        job.name = self._cluster.new_name()
         job.since = time.monotonic()
         self._by_name[job.name] = job
         return {"job": job.name, "topic": self._cluster.topic, "threads": self.threads}
@@ -525,7 +523,7 @@ class ClusterMeasurer:
 
     def _give_run(self, job: Job, measuring: list[WorkerFacts]) -> None:
         if self._program_future is None:
-            self._program_name = f"{self._cluster.topic}-program-{next(self._names)}"
+            self._program_name = self._cluster.new_name()
             self._program_future = self._cluster.client.submit(
                 tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
             )
