@@ -90,7 +90,7 @@ class ClusterMeasurer:
         self._expected: list[bytes] | None = None
         self._wrong_references: list[str] = []
         self._reference_seconds = 0.0
-        self._returned = self._judged = False  # the reference to the session, and by the session
+        self._judged = False  # whether the reference is right, and how far results may differ from it is known
         self._incumbent: tuple[Any, float] | None = None  # the build task, and what its time counts as
         self._incumbent_job: Job | None = None
         self._first: Job | None = None  # what others will be compared with
@@ -139,11 +139,8 @@ class ClusterMeasurer:
     def poll(self, seconds: float) -> list[tuple[Any, ...]]:
         """Return finished candidates: number, result, object code, host, time of the incumbent, note, outputs."""
         with self._lock:
-            self._judged = self._returned
             self._wait(seconds, lambda: bool(self._done) or not self._jobs)
             done, self._done = self._done, []
-            if self._reference_job is not None and self._reference_job.number not in self._jobs:
-                self._returned = True
             return done
 
     def begin_finals(
@@ -418,6 +415,7 @@ class ClusterMeasurer:
             builder, times = built_by
             self.hosts.built(builder, times, self._cluster.workers())
         if job.reference and facts["outcome"] == "ok":
+            self._judged = True
             first = self._reference_seconds = facts["median"]
             # As pipelines do (pipeline_events.cc).
             self._run_timeout = min(max(self._run_timeout, 2 * first), max(1.0, 10 * first))
