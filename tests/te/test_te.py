@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import ir, te
+from tilewright.compat import tvm
 from tilewright.script import tir as T
 from tilewright.testing import check_same
 
@@ -352,12 +353,38 @@ def test_constants_that_their_type_does_not_hold(value, dtype):
     assert error.value.code == "te/constant"
 
 
+@pytest.mark.parametrize(
+    ("number", "dtype"), [(3, "int32"), (3000000000, "int64"), (2**63, "uint64"), (0.5, "float32"), (True, "bool")]
+)
+def test_a_number_alone_has_the_first_type_that_holds_it(number, dtype):
+    made = te.compute((2,), lambda i: number)
+    assert made.dtype == dtype
+    assert tw.compile([made])().tolist() == [number] * 2
+    with pytest.raises(tw.Error, match=r"ir/literal.*beyond the range of float32"):
+        te.compute((2,), lambda i: 1e300)
+
+
+@pytest.mark.parametrize("reduce", [te.sum, te.prod, tvm.te.sum, tvm.te.prod])
+def test_arithmetic_reductions_of_bools_are_refused(reduce):
+    flags, k = te.placeholder((4,), "bool", "flags"), te.reduce_axis((0, 4), "k")
+    with pytest.raises(tw.ArgumentError, match=r"modulo 2\n  hint: .*astype\(\"int32\"\)") as error:
+        te.compute((1,), lambda i: reduce(flags[k], axis=k))
+    assert error.value.code == "te/bool-reduction"
+    numbers = np.array([True, True, False, True])
+    count = te.compute((1,), lambda i: te.sum(flags[k].astype("int32"), axis=k))
+    assert tw.compile([flags, count])(numbers).tolist() == [numbers.sum()]
+    some = te.compute((1,), lambda i: te.max(flags[k], axis=k))
+    every = te.compute((1,), lambda i: te.min(flags[k], axis=k))
+    found = tw.compile([flags, some, every])(numbers)
+    assert [array.tolist() for array in found] == [[numbers.any()], [numbers.all()]]
+
+
 def test_formulas_that_are_no_formulas():
     A = te.placeholder((8, 4), "float32", name="A")
     k = te.reduce_axis((0, 4), "k")
     with pytest.raises(tw.ArgumentError, match="an axis stands twice"):
         te.compute((8,), lambda i: te.sum(A[i, k], axis=[k, k]))
-    with pytest.raises(tw.ArgumentError, match="is no int32"):
+    with pytest.raises(tw.Error, match="ir/literal"):
         te.compute((8,), lambda i: 2**70)
     pairs = te.comm_reducer(lambda x, y: (x[0] + y[0], x[1] + y[1]), lambda a, b: (te.const(0, a), te.const(0, b)))
     with pytest.raises(tw.ArgumentError, match=r"(?s)'reduce' does not combine two values.*a tuple of two"):

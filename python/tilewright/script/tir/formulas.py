@@ -140,19 +140,18 @@ def reduce_axis(dom: Domain, name: str = "rv") -> _core.IterVar:
 
 
 def constant(value: Any, dtype: str | None) -> _core.Expr:
-    """The expression of a number.
+    """The expression of a number, without a type that of docs/types.md for a number alone.
 
     Raises:
         tilewright.ArgumentError: the type does not hold it.
     """
     number = value.item() if hasattr(value, "item") else value
-    kind = re.match(r"(u?int)(\d*)$", dtype or ("int32" if isinstance(number, int) else "float32"))
+    kind = re.match(r"(u?int)(\d*)$", dtype or "")
     if kind is not None and not isinstance(number, bool) and (isinstance(number, int) or not math.isfinite(number)):
         bits = int(kind[2] or 32)
         low, high = (0, 2**bits - 1) if kind[1] == "uint" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         if not low <= number <= high:
-            name = dtype or "int32"
-            raise ArgumentError.of("te/constant", f"{number} is no {name}", f"these are from {low} to {high}")
+            raise ArgumentError.of("te/constant", f"{number} is no {dtype}", f"these are from {low} to {high}")
     return _core.const(value, dtype)
 
 
@@ -271,8 +270,24 @@ def comm_reducer(
     return checked
 
 
-sum = comm_reducer(lambda x, y: x + y, lambda dtype: _core.const(0, dtype), "sum")
-prod = comm_reducer(lambda x, y: x * y, lambda dtype: _core.const(1, dtype), "prod")
+def _start(number: int, name: str) -> Callable[[str], _core.Expr]:
+    """What a sum or a product of values of a type starts from."""
+
+    def identity(dtype: str) -> _core.Expr:
+        if dtype.startswith("bool"):
+            raise ArgumentError.of(
+                "te/bool-reduction",
+                f"te.{name} over values of type bool, whose arithmetic is modulo 2",
+                f'cast them: te.{name}(value.astype("int32"), axis=k); te.max says whether one of them holds, te.min '
+                "whether all do",
+            )
+        return _core.const(number, dtype)
+
+    return identity
+
+
+sum = comm_reducer(lambda x, y: x + y, _start(0, "sum"), "sum")
+prod = comm_reducer(lambda x, y: x * y, _start(1, "prod"), "prod")
 max = comm_reducer(_core.max, _core.min_value, "max")
 min = comm_reducer(_core.min, _core.max_value, "min")
 
