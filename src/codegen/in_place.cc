@@ -37,6 +37,7 @@ class StoredOnce {
     if (const For* loop = stmt.as<For>()) return of_loop(*loop);
     if (const SeqStmt* seq = stmt.as<SeqStmt>()) return of_sequence(*seq);
     if (const AttrStmt* attr = stmt.as<AttrStmt>()) return of(attr->body);
+    if (const AssertStmt* asserted = stmt.as<AssertStmt>()) return of(asserted->body);
     if (const DeclBuffer* view = stmt.as<DeclBuffer>()) return of(view->body);
     if (const IfThenElse* branch = stmt.as<IfThenElse>()) {
       if (!branch->else_case.defined()) return of(branch->then_case);
@@ -51,18 +52,21 @@ class StoredOnce {
     const Ramp* ramp = index.as<Ramp>();
     const Expr& low = ramp ? ramp->base : index;
     if (!low.dtype().is_scalar() || (ramp && !is_const_int(ramp->stride, 1))) return std::nullopt;
-    const int64_t lanes = ramp ? lanes_stored(store, index.dtype().lanes) : 1;
-    return Elements{low, low + constant(low.dtype(), lanes)};
+    if (!ramp) return Elements{low, low + constant(low.dtype(), int64_t{1})};
+    return Elements{low, low + lanes_stored(store, low.dtype(), index.dtype().lanes)};
   }
 
   /// Under a mask Ramp(base, 1, lanes) < end, those below the end.
-  int64_t lanes_stored(const BufferStore& store, int64_t lanes) {
+  Expr lanes_stored(const BufferStore& store, DataType type, int64_t lanes) {
+    const Expr all = constant(type, lanes);
     const LT* mask = store.predicate.defined() ? store.predicate.as<LT>() : nullptr;
     const Ramp* ramp = mask ? mask->a.as<Ramp>() : nullptr;
     const Broadcast* end = mask ? mask->b.as<Broadcast>() : nullptr;
-    if (!ramp || !end || !is_const_int(ramp->stride, 1)) return lanes;
-    const auto below = const_int(analyzer_.simplify(end->value - ramp->base));
-    return below ? std::clamp<int64_t>(*below, 0, lanes) : lanes;
+    if (!ramp || !end || !is_const_int(ramp->stride, 1)) return all;
+    const Expr below = analyzer_.simplify(cast(type, end->value - ramp->base));
+    if (const auto count = const_int(below)) return constant(type, std::clamp<int64_t>(*count, 0, lanes));
+    const bool fits = analyzer_.can_prove_greater_equal(below, 0) && analyzer_.can_prove_less_equal(below, all);
+    return fits ? below : all;
   }
 
   /// A loop whose last iterations do something else is two of them.
@@ -108,6 +112,7 @@ class StoredOnce {
   /// Both, where the second one begins behind the first one.
   std::optional<Elements> behind(const std::optional<Elements>& one, const std::optional<Elements>& other) {
     if (!one || !other || !analyzer_.can_prove_less_equal(one->high, other->low)) return std::nullopt;
+    if (analyzer_.can_prove_less_equal(one->high, other->high)) return Elements{one->low, other->high};
     // A loop that may have no iterations ends where it begins, or before.
     return Elements{one->low, analyzer_.simplify(max(one->high, other->high))};
   }

@@ -85,6 +85,21 @@ def test_open_size(size: int) -> None:
     np.testing.assert_array_equal(x, want)
 
 
+@pytest.mark.parametrize("schedule", ["as written", "by rules"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("shape", ["n", "n, m", "8, n", "n, n", "n, n + 1", "n, 8", "n, m, 3"])
+def test_open_sizes(shape: str, dtype: str, schedule: str) -> None:
+    """Rows end in masked vectors, and programs whose sizes may be too large begin with an assertion."""
+    extents = eval(f"({shape},)", {"n": te.var("n", dtype), "m": te.var("m", dtype)})
+    kernel = tw.compile(elementwise(extents), schedule=schedule)
+    for n, m in ((1, 1), (37, 5), (64, 33), (0, 3)):
+        a = values(eval(f"({shape},)", {"n": n, "m": m}), "float32", 1)
+        b = a + 1
+        expected = a * a - b * 3
+        kernel(a, b, a)
+        np.testing.assert_array_equal(a, expected)
+
+
 def test_a_schedule_with_tails_threads_and_vectors(tmp_path: Path) -> None:
     sch = tw.Schedule(elementwise((1003,)))
     outer, middle, inner = sch.split(sch.get_loops(sch.get_block("C"))[0], [None, 4, 8])
