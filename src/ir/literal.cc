@@ -3,7 +3,9 @@
 #include <charconv>
 #include <cmath>
 #include <string>
+#include <vector>
 
+#include "ir/integer_range.h"
 #include "ir/numeric.h"
 #include "support/diagnostic.h"
 
@@ -21,6 +23,15 @@ constexpr DataType kFloat64 = DataType::float_(64);
 std::string text_of(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+std::string text_of(WideInteger value) {
+  std::string digits;
+  for (WideInteger rest = value; rest != 0 || digits.empty(); rest /= 10) {
+    const int digit = static_cast<int>(rest % 10);
+    digits.insert(digits.begin(), static_cast<char>('0' + (digit < 0 ? -digit : digit)));
+  }
+  return value < 0 ? "-" + digits : digits;
 }
 
 std::string text_of(const Operand& number) {
@@ -57,6 +68,28 @@ Expr untyped(double value) {
 }
 
 bool is_untyped(const NodeRef& node) { return node.is<FloatImm>() && node.get()->operations == 0; }
+bool is_untyped_integer(const NodeRef& node) { return node.is<IntImm>() && node.get()->operations == 0; }
+
+/// An IntImm that has met no operand: a leaf of a tree, of the type that all values in the tree fit.
+Expr untyped_integer(DataType type, int64_t value) {
+  auto* node = new NodeOf<IntImm>(IntImm{type, value});
+  node->dtype = type;
+  node->operations = 0;
+  node->span = current_span();
+  return Expr(node);
+}
+
+/// The operators of integers that are calls.
+bool is_bit_operation(Intrinsic intrinsic) {
+  return intrinsic == Intrinsic::k_shift_left || intrinsic == Intrinsic::k_shift_right ||
+         intrinsic == Intrinsic::k_bitwise_and || intrinsic == Intrinsic::k_bitwise_or ||
+         intrinsic == Intrinsic::k_bitwise_xor;
+}
+
+Intrinsic called_by(const NodeRef& node) {
+  const Call* call = node.as<Call>();
+  return call ? intrinsic_of(*call) : Intrinsic::kUnknown;
+}
 
 bool is_choice(const NodeRef& node) {
   return node.is<Select>() || node.is<Broadcast>() || node.is<Min>() || node.is<Max>() ||
@@ -80,7 +113,11 @@ struct Parts {
 Parts parts_of(const NodeRef& node) {
   if (const Select* v = node.as<Select>()) return {&v->true_value, &v->false_value};
   if (const Broadcast* v = node.as<Broadcast>()) return {&v->value, nullptr};
-  if (is_choice(node) && node.is<Call>()) return {&node.as<Call>()->args[1], &node.as<Call>()->args[2]};
+  if (const Call* v = node.as<Call>()) {
+    if (is_choice(node)) return {&v->args[1], &v->args[2]};
+    if (is_bit_operation(intrinsic_of(*v))) return {&v->args[0], &v->args[1]};
+    return {};
+  }
   if (!is_choice(node) && !is_arithmetic(node.kind())) return {};
   BinaryOperands operands = binary_operands(static_cast<const Expr&>(node));
   return {operands.a, operands.b};
@@ -101,11 +138,55 @@ bool is_tree_of(const NodeRef& node, F&& is_leaf) {
   }
 }
 
-/// A choice between integers, or arithmetic of such choices.
+/// An integer of Python that is a node, a choice between such integers, or arithmetic of them.
 bool is_integer_tree(const NodeRef& node) {
-  if (!node.defined() || node.sort() != Sort::kExpr || node.is<IntImm>()) return false;
+  if (!node.defined() || node.sort() != Sort::kExpr) return false;
   const DataType type = node.get()->dtype;
-  return type.is_integral() && !type.is_bool() && is_tree_of(node, [](const NodeRef& e) { return e.is<IntImm>(); });
+  return type.is_integral() && !type.is_bool() && is_tree_of(node, is_untyped_integer);
+}
+
+bool has_choice(const NodeRef& tree) {
+  const Parts parts = parts_of(tree);
+  return is_choice(tree) || (parts.a && has_choice(*parts.a)) || (parts.b && has_choice(*parts.b));
+}
+
+/// What a tree of integers may be. Two choices with one condition count as independent.
+struct IntegerRanges {
+  IntegerRange values;  ///< of the tree itself
+  IntegerRange all;     ///< of whatever is computed on the way, too
+};
+
+IntegerRange range_of_constant(const IntImm& number) {
+  const bool is_big = number.dtype.is_uint() && number.value < 0;
+  const WideInteger value = is_big ? static_cast<uint64_t>(number.value) : WideInteger{number.value};
+  return {value, value};
+}
+
+IntegerRange hull(const IntegerRange& a, const IntegerRange& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+}
+
+/// Nothing where a value has more than 126 bits.
+std::optional<IntegerRanges> ranges_of(const NodeRef& tree) {
+  if (const IntImm* v = tree.as<IntImm>()) return IntegerRanges{range_of_constant(*v), range_of_constant(*v)};
+  const Parts parts = parts_of(tree);
+  auto a = ranges_of(*parts.a);
+  if (!a || !parts.b) return a;
+  auto b = ranges_of(*parts.b);
+  if (!b) return {};
+  const bool is_alternative = tree.is<Select>() || called_by(tree) == Intrinsic::k_if_then_else;
+  auto values = is_alternative ? std::optional(hull(a->values, b->values))
+                               : range_of_operation(tree.kind(), called_by(tree), a->values, b->values);
+  if (!values) return {};
+  return IntegerRanges{*values, hull(*values, hull(a->all, b->all))};
+}
+
+/// The first of int32, int64 and uint64 that holds the range.
+std::optional<DataType> type_of_range(const IntegerRange& range) {
+  for (DataType type : {DataType::int_(32), DataType::int_(64), DataType::uint(64)}) {
+    if (holds(type, range)) return type;
+  }
+  return {};
 }
 
 /// The expression with `type` as the type of its values; calls `convert` for each part.
@@ -116,8 +197,10 @@ Expr convert_parts(const Expr& e, F&& convert) {
   }
   if (const Broadcast* v = e.as<Broadcast>()) return make<Broadcast>({convert(v->value), v->lanes}, e.span());
   if (const Call* v = e.as<Call>()) {
-    Expr yes = convert(Expr(v->args[1])), no = convert(Expr(v->args[2]));
+    const bool is_bits = v->args.size() == 2;
+    Expr yes = convert(Expr(v->args[is_bits ? 0 : 1])), no = convert(Expr(v->args[is_bits ? 1 : 2]));
     DataType type = yes.dtype();
+    if (is_bits) return make<Call>({type, v->op, {std::move(yes), std::move(no)}}, e.span());
     return make<Call>({type, v->op, {v->args[0], std::move(yes), std::move(no)}}, e.span());
   }
   BinaryOperands operands = binary_operands(e);
@@ -141,9 +224,39 @@ Expr convert_parts(const Expr& e, F&& convert) {
   }
 }
 
+/// A tree of integers with leaves of `type`.
+template <class F>
+Expr integers_as(DataType type, const Expr& e, F&& leaf) {
+  if (const IntImm* v = e.as<IntImm>()) return leaf(type, v->value);
+  return convert_parts(e, [&](const Expr& part) { return integers_as(type, part, leaf); });
+}
+
+/// The tree as the rest of the compiler knows it; its type holds whatever is computed in it.
+Expr typed_integers(const Expr& e) {
+  return integers_as(e.dtype().element(), e, [](DataType type, int64_t value) { return Expr(int_imm(type, value)); });
+}
+
+/// A part of a tree of floats that is an integer: a cast which nothing else makes, since other casts are of typed ones.
+bool is_integer_part(const NodeRef& node) {
+  const Cast* v = node.as<Cast>();
+  return v && v->dtype.element() == kFloat32 && is_integer_tree(v->value);
+}
+/// One that no integer type holds.
+bool is_huge_part(const NodeRef& node) {
+  const Cast* v = node.as<Cast>();
+  return v && v->dtype.element() == kFloat32 && (is_untyped(v->value) || is_integer_part(v->value));
+}
+
+bool has_huge_part(const NodeRef& tree) {
+  if (is_huge_part(tree)) return true;
+  const Parts parts = parts_of(tree);
+  return (parts.a && has_huge_part(*parts.a)) || (parts.b && has_huge_part(*parts.b));
+}
+
 Expr as_float(DataType type, const Expr& e) {
   if (const FloatImm* v = e.as<FloatImm>()) return rounded(type, v->value);
-  if (const Cast* v = e.as<Cast>(); v && is_integer_tree(v->value)) return cast(e.dtype().with_element(type), v->value);
+  if (is_huge_part(e)) return as_float(type, e.as<Cast>()->value);
+  if (is_integer_part(e)) return cast(e.dtype().with_element(type), typed_integers(e.as<Cast>()->value));
   if (keeps_digits(e)) {
     return convert_parts(e, [&](const Expr& value) { return as_float(type, value); });
   }
@@ -152,12 +265,14 @@ Expr as_float(DataType type, const Expr& e) {
 
 /// A number as a part of a tree.
 Expr as_part(const Operand& number) {
-  if (const IntImm* v = number.node.as<IntImm>()) return untyped(int_to_float(v->dtype, kFloat64, v->value));
-  if (is_integer_tree(number.node)) {
-    const Expr e(number.node);
-    return make<Cast>({e.dtype().with_element(kFloat32), e});
-  }
-  return Expr(number.node);
+  const IntImm* v = number.node.as<IntImm>();
+  if (v) return untyped(int_to_float(v->dtype, kFloat64, v->value));
+  const Expr e(number.node);
+  return is_integer_tree(e) ? Expr(make<Cast>({e.dtype().with_element(kFloat32), e})) : e;
+}
+Expr as_huge_part(const Operand& number) {
+  const Expr part = as_part(number);
+  return make<Cast>({part.dtype(), part});
 }
 
 bool fits(DataType type, const IntImm& number) {
@@ -180,14 +295,39 @@ bool fits(DataType type, const IntImm& number) {
          "write T.Cast(\"" + type.str() + "\", T.uint64(" + text + ")) for its bits, or cast the operand to uint64");
 }
 
+[[noreturn, gnu::cold]] void refuse_huge_tree() {
+  refuse("no integer type holds all values of this choice between integers",
+         "make it a choice between floats, or say the type of its parts, as in T.uint64(1)");
+}
+
+/// The element type in which a tree of integers and an integer operand of type `other` meet.
+DataType type_of_tree_beside(const NodeRef& tree, DataType other) {
+  const auto ranges = ranges_of(tree);
+  if (!ranges) refuse_huge_tree();
+  std::vector<DataType> usable{DataType::int_(32), DataType::int_(64)};
+  if (other.bits >= 32) usable = {other};
+  if (other == DataType::int_(32)) usable.push_back(DataType::int_(64));
+  for (DataType type : usable) {
+    if (holds(type, ranges->values)) return type;
+  }
+  refuse(
+      "a choice between integers from " + text_of(ranges->values.low) + " to " + text_of(ranges->values.high) +
+          " meets an operand of type " + other.str() + ", which " +
+          (other.is_uint() && ranges->values.low < 0 ? "has no negative numbers" : "does not hold all of them"),
+      "cast the operand to a signed or wider type, as in T.Cast(\"int64\", ...), or say the type of the choice, as in "
+      "T.int64(1)");
+}
+
 /// The element type in which a number and an operand of type `other` meet.
 DataType type_beside(const Operand& number, DataType other) {
   DataType own = Expr(number.node).dtype().element();
   if (other.is_float()) {
-    bool choice = !number.node.is<IntImm>() && !number.node.is<FloatImm>();
+    bool choice = !number.node.is<IntImm>() && !number.node.is<FloatImm>() && own.is_float();
     return choice && other.bits < 32 ? kFloat32 : other;
   }
   if (number.is_huge) refuse_integer(number, other);
+  if (own.is_float() && has_huge_part(number.node)) refuse_huge_tree();
+  if (own.is_integral() && !number.node.is<IntImm>()) return type_of_tree_beside(number.node, other);
   const IntImm* integer = number.node.as<IntImm>();
   if (!integer) return own;
   if (other.bits >= 32) {
@@ -204,7 +344,40 @@ DataType type_beside(const Operand& number, DataType other) {
 /// The number in the type that type_beside() says.
 Expr number_in(DataType type, const Operand& number) {
   if (type.is_float()) return number_as(type, number);
-  return int_imm(type, number.node.as<IntImm>()->value);
+  if (const IntImm* v = number.node.as<IntImm>()) return int_imm(type, v->value);
+  const Expr tree = settled(number);
+  return cast(tree.dtype().with_element(type), tree);
+}
+
+/// The leaves of both in one type that holds whatever is computed of them; nothing where they are no integers of
+/// Python, or only such as Python adds up itself.
+std::optional<std::pair<Expr, Expr>> meet_integers(Kind kind, Intrinsic intrinsic, const Operand& a, const Operand& b) {
+  auto is_integer = [](const Operand& operand) {
+    return operand.is_number && Expr(operand.node).dtype().is_integral();
+  };
+  if (kind == Kind::kDiv) return {};  // the node rounds towards zero, and `/` divides floats
+  const bool is_huge = a.is_huge || b.is_huge;
+  if (!(is_integer(a) || a.is_huge) || !(is_integer(b) || b.is_huge)) return {};
+  const bool is_alternative = kind == Kind::kSelect || kind == Kind::kMin || kind == Kind::kMax;
+  if (!is_alternative && !is_integer_tree(a.node) && !is_integer_tree(b.node)) return {};
+  std::optional<DataType> type;
+  if (!is_huge) {
+    const auto left = ranges_of(a.node), right = ranges_of(b.node);
+    if (left && right) {
+      const auto values = kind == Kind::kSelect || is_comparison(kind)
+                              ? std::optional(hull(left->values, right->values))
+                              : range_of_operation(kind, intrinsic, left->values, right->values);
+      if (values) type = type_of_range(hull(*values, hull(left->all, right->all)));
+    }
+  }
+  if (!type) {
+    if (is_comparison(kind) || kind == Kind::kCall) refuse_huge_tree();
+    return std::pair(as_huge_part(a), as_part(b));
+  }
+  Expr left = integers_as(*type, Expr(a.node), untyped_integer),
+       right = integers_as(*type, Expr(b.node), untyped_integer);
+  promote(left, right);  // of a vector and a scalar
+  return std::pair(std::move(left), std::move(right));
 }
 
 }  // namespace
@@ -218,13 +391,39 @@ Operand number_of_python(double value) {
 }
 
 bool keeps_digits(const NodeRef& node) {
-  if (!node.defined() || node.sort() != Sort::kExpr || node.get()->dtype.element() != kFloat32) return false;
-  bool has_float = false;
-  const bool is_tree = is_tree_of(node, [&](const NodeRef& e) {
-    has_float = has_float || is_untyped(e);
-    return is_untyped(e) || (e.is<Cast>() && is_integer_tree(e.as<Cast>()->value));
-  });
-  return is_tree && has_float;
+  if (!node.defined() || node.sort() != Sort::kExpr) return false;
+  if (node.get()->dtype.element() != kFloat32) return is_integer_tree(node);
+  return is_tree_of(node, [](const NodeRef& e) { return is_untyped(e) || is_integer_part(e) || is_huge_part(e); });
+}
+
+bool is_integers(const Operand& operand) {
+  return operand.is_number && !operand.is_huge && Expr(operand.node).dtype().is_integral();
+}
+
+std::optional<IntegerRange> integers_of(const Operand& operand) {
+  if (!is_integers(operand)) return {};
+  const auto ranges = ranges_of(operand.node);
+  return ranges ? std::optional(ranges->values) : std::nullopt;
+}
+
+bool overflows_as_numbers(const Expr& tree) {
+  if (tree.dtype().element() != DataType::int_(32) || !parts_of(tree).a) return false;
+  if (!is_tree_of(tree, [](const NodeRef& e) { return e.is<IntImm>(); }) || !has_choice(tree)) return false;
+  const auto ranges = ranges_of(tree);
+  return !ranges || !holds(DataType::int_(32), ranges->all);
+}
+
+Operand float_of(const Operand& integers) { return as_part(integers); }
+
+Operand integer_of_python(int value) {
+  Operand number(untyped_integer(DataType::int_(32), value));
+  number.odd = value;
+  return number;
+}
+
+Expr still_number(Expr result, const Expr& part) {
+  const IntImm* v = result.as<IntImm>();
+  return v && is_integer_tree(part) && !v->dtype.is_bool() ? untyped_integer(v->dtype, v->value) : result;
 }
 
 bool fits_float32(const NodeRef& node) {
@@ -234,7 +433,10 @@ bool fits_float32(const NodeRef& node) {
 
 NodeRef settle(NodeRef node) {
   if (!keeps_digits(node)) return node;
-  return as_float(kFloat32, Expr(node));
+  const Expr e(node);
+  if (e.dtype().is_integral()) return typed_integers(e);
+  if (has_huge_part(node)) refuse_huge_tree();
+  return as_float(kFloat32, e);
 }
 
 Expr settled(const Operand& operand) {
@@ -248,10 +450,33 @@ Expr number_as(DataType type, const Operand& number) {
   }
   if (number.node.is<FloatImm>() && !number.is_huge) return as_float(type, Expr(number.node));
   const IntImm* integer = number.node.as<IntImm>();
+  if (is_integer_tree(number.node)) {
+    const auto ranges = ranges_of(number.node);
+    if (ranges) {
+      rounded(type, static_cast<double>(ranges->values.low));
+      rounded(type, static_cast<double>(ranges->values.high));
+    }
+    const Expr tree = typed_integers(Expr(number.node));
+    return cast(tree.dtype().with_element(type), tree);
+  }
   if (!integer && !number.is_huge) return as_float(type, Expr(number.node));
   if (type.bits < 64) return rounded(type, number.odd, &number);
   if (number.is_huge) return rounded(type, number.node.as<FloatImm>()->value);
   return float_imm(type, int_to_float(integer->dtype, type, integer->value));
+}
+
+/// A constant of a type is no number of Python: a negative one is not among the values of an unsigned operand.
+static void check_sign(const Expr& constant, DataType other) {
+  const IntImm* v = constant.as<IntImm>();
+  if (!v || v->value >= 0 || !v->dtype.is_int() || !other.is_uint() || other.bits < v->dtype.bits) return;
+  refuse_integer(Operand(constant), other);
+}
+/// promote() gives a constant the type of the other side; here it is the wider one that counts.
+static void widen_beside(const Expr& constant, Expr& other) {
+  const FloatImm* v = constant.as<FloatImm>();
+  const DataType type = other.dtype();
+  if (!v || other.is<FloatImm>() || !type.is_float() || type.bits >= v->dtype.bits) return;
+  other = cast(type.with_element(v->dtype), other);
 }
 
 std::pair<Expr, Expr> meet(const Operand& a, const Operand& b) {
@@ -270,22 +495,33 @@ std::pair<Expr, Expr> meet(const Operand& a, const Operand& b) {
   }
   if (a.is_number) left = settled(a);
   if (b.is_number) right = settled(b);
+  if (!a.is_number && !b.is_number && left.defined() && right.defined()) {
+    check_sign(left, right.dtype().element());
+    check_sign(right, left.dtype().element());
+    widen_beside(left, right);
+    widen_beside(right, left);
+  }
   promote(left, right);
   return {std::move(left), std::move(right)};
 }
 
 std::pair<Expr, Expr> meet_alternatives(const Operand& a, const Operand& b) {
-  auto parts = meet_numbers(Kind::kMin, a, b);
+  auto parts = meet_numbers(Kind::kSelect, a, b);
   return parts ? *std::move(parts) : meet(a, b);
 }
 
-std::optional<std::pair<Expr, Expr>> meet_numbers(Kind kind, const Operand& a, const Operand& b) {
+std::optional<std::pair<Expr, Expr>> meet_numbers(Kind kind, const Operand& a, const Operand& b, Intrinsic intrinsic) {
   auto is_part = [](const Operand& operand) {
-    return !(operand.is_huge && std::isinf(operand.odd)) && (operand.is_number || is_integer_tree(operand.node));
+    return operand.is_number && !(operand.is_huge && std::isinf(operand.odd)) &&
+           operand.node.get()->operations <= kMostOperationsOfTree;
   };
-  const bool is_choice = kind == Kind::kMin || kind == Kind::kMax;
-  if (!is_choice && !is_arithmetic(kind) && !is_comparison(kind)) return {};
-  if (!is_part(a) || !is_part(b) || !(keeps_digits(a.node) || keeps_digits(b.node))) return {};
+  const bool is_choice = kind == Kind::kSelect || kind == Kind::kMin || kind == Kind::kMax;
+  const bool is_of_floats = is_choice || is_arithmetic(kind) || is_comparison(kind);
+  if (!is_of_floats && !is_bit_operation(intrinsic)) return {};
+  if (!is_part(a) || !is_part(b)) return {};
+  if (auto integers = meet_integers(kind, intrinsic, a, b)) return integers;
+  auto is_float = [](const Operand& operand) { return Expr(operand.node).dtype().is_float(); };
+  if (!is_of_floats || !(is_float(a) || is_float(b))) return {};
   Expr left = as_part(a), right = as_part(b);
   if (is_comparison(kind)) {
     left = as_float(kFloat64, left);
@@ -298,16 +534,20 @@ std::optional<std::pair<Expr, Expr>> meet_numbers(Kind kind, const Operand& a, c
 Expr exact(const Operand& value) {
   if (value.is_huge) refuse_integer(value, DataType::int_(64));
   Expr e(value.node);
-  return keeps_digits(e) ? as_float(fits_float32(e) ? kFloat32 : kFloat64, e) : e;
+  if (!keeps_digits(e)) return e;
+  if (e.dtype().is_integral() || has_huge_part(e)) return settled(value);
+  return as_float(fits_float32(e) ? kFloat32 : kFloat64, e);
 }
 
 Expr least(const Operand& a, const Operand& b, bool is_max) {
-  auto [left, right] = meet_alternatives(a, b);
+  auto numbers = meet_numbers(is_max ? Kind::kMax : Kind::kMin, a, b);
+  auto [left, right] = numbers ? *std::move(numbers) : meet(a, b);
   const FloatImm *x = left.as<FloatImm>(), *y = right.as<FloatImm>();
   if (x && y && (keeps_digits(left) || keeps_digits(right)) && !std::isnan(x->value) && !std::isnan(y->value)) {
     return (x->value < y->value) != is_max ? left : right;
   }
-  return is_max ? max(std::move(left), std::move(right)) : min(std::move(left), std::move(right));
+  const Expr part = left;
+  return still_number(is_max ? max(std::move(left), std::move(right)) : min(std::move(left), std::move(right)), part);
 }
 
 Expr cast(DataType type, const Operand& value) {

@@ -6,16 +6,20 @@
 //   1.0 / T.if_then_else(c, 3.0, 7.0) * x64 // a tree of numbers: computed in float64
 //
 // A float of Python is a FloatImm of type float32 whose value is not rounded yet: an untyped number, which counts no
-// operations. Choices between such numbers and arithmetic of them are trees of numbers; they exist between the calls
-// that build an expression only: whatever becomes part of a statement is settled.
+// operations; so is an IntImm in a tree. Choices between such numbers and arithmetic of them are trees of numbers; they
+// exist between the calls that build an expression only: whatever becomes part of a statement is settled.
 #pragma once
 
 #include <optional>
 #include <utility>
 
 #include "ir/build.h"
+#include "ir/integer_range.h"
 
 namespace tilewright {
+
+/// A larger tree, or one that stands in many places of itself, is computed in the type that it has alone.
+constexpr uint32_t kMostOperationsOfTree = 4096;
 
 /// An argument from Python.
 struct Operand {
@@ -31,6 +35,16 @@ struct Operand {
 
 /// A float of Python.
 Operand number_of_python(double value);
+/// An integer of Python as a node.
+Operand integer_of_python(int value);
+/// Whether it is an integer of Python, or a tree of such integers.
+bool is_integers(const Operand& operand);
+/// What an integer of Python or a tree of them may be; nothing where the operand is none.
+std::optional<IntegerRange> integers_of(const Operand& operand);
+/// Integers of Python as a tree of floats: what `/` divides.
+Operand float_of(const Operand& integers);
+/// The result of an operation on a part of a tree, as meet_numbers() gives it: a folded integer is a number still.
+Expr still_number(Expr result, const Expr& part);
 /// Whether the expression is a float of Python, or a tree of numbers: what is computed of it may have more digits than
 /// its type holds.
 bool keeps_digits(const NodeRef& node);
@@ -47,9 +61,13 @@ Expr number_as(DataType type, const Operand& number);
 std::pair<Expr, Expr> meet(const Operand& a, const Operand& b);
 /// As meet(), but a choice between two numbers keeps their digits: the operands of Select, Min and the like.
 std::pair<Expr, Expr> meet_alternatives(const Operand& a, const Operand& b);
-/// The operands of an operator where both are numbers and one of them a float: of arithmetic as parts of a tree, of a
-/// comparison in float64. Nothing elsewhere.
-std::optional<std::pair<Expr, Expr>> meet_numbers(Kind kind, const Operand& a, const Operand& b);
+/// The operands of an operator where both are numbers and one of them a float or a tree: of arithmetic as parts of a
+/// tree, of a comparison in float64, or, of integers, in a type that holds them. Nothing elsewhere. Kind::kSelect is a
+/// choice; Kind::kCall is an operator of bits, the `intrinsic`.
+std::optional<std::pair<Expr, Expr>> meet_numbers(Kind kind, const Operand& a, const Operand& b,
+                                                  Intrinsic intrinsic = Intrinsic::kUnknown);
+/// Whether a tree of constants of int32 overflows, so that the same tree of integers of Python is int64.
+bool overflows_as_numbers(const Expr& tree);
 /// The smaller (or the larger) value.
 Expr least(const Operand& a, const Operand& b, bool is_max);
 /// A value that is given a type: by a cast, a declared variable or a buffer.

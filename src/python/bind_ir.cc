@@ -59,7 +59,7 @@ void bind_fields(Class& cls, Fields<M...>) {
   }
   if constexpr (std::is_same_v<T, Select>) {
     cls.def(nb::new_([](Expr condition, const Operand& true_value, const Operand& false_value) {
-              auto [yes, no] = values_of_node(Kind::kMin, true_value, false_value);
+              auto [yes, no] = values_of_node(Kind::kSelect, true_value, false_value);
               return make<T>({std::move(condition), std::move(yes), std::move(no)});
             }),
             "condition"_a.none() = nb::none(), "true_value"_a.none() = nb::none(), "false_value"_a.none() = nb::none());
@@ -83,33 +83,34 @@ void bind_node(nb::module_& m, const char* name) {
 
 // ---- operators
 
-/// `K` is the kind of node that F makes, where numbers are parts of it (ir/literal.h).
-template <Expr (*F)(Expr, Expr), Kind K>
+/// `K` is the kind of node that F makes, where numbers are parts of it (ir/literal.h); `I` the intrinsic that it calls.
+template <Expr (*F)(Expr, Expr), Kind K, Intrinsic I = Intrinsic::kUnknown>
 Expr apply(const Operand& a, const Operand& b) {
-  if (!a.is_number && !b.is_number) return F(Expr(a.node), Expr(b.node));
-  if (auto parts = meet_numbers(K, a, b)) {
+  if (K == Kind::kDiv && is_integers(a) && is_integers(b)) return apply<F, K, I>(float_of(a), float_of(b));
+  if (auto parts = meet_numbers(K, a, b, I)) {
     if (parts->first.is<FloatImm>() && parts->second.is<FloatImm>()) {
       Expr folded = F(exact(parts->first), exact(parts->second));
       if (auto number = const_float(folded)) return Expr(number_of_python(*number).node);
     }
-    return F(std::move(parts->first), std::move(parts->second));
+    const Expr part = parts->first;
+    return still_number(F(std::move(parts->first), std::move(parts->second)), part);
   }
   auto [left, right] = meet(a, b);
   return F(std::move(left), std::move(right));
 }
 
-template <Expr (*F)(Expr, Expr), Kind K = Kind::kCall>
+template <Expr (*F)(Expr, Expr), Kind K = Kind::kCall, Intrinsic I = Intrinsic::kUnknown>
 void bind_operator(nb::class_<ExprNode, NodeBase>& cls, const char* name, const char* reflected) {
   cls.def(name, [](const Operand& self, nb::handle other) -> nb::object {
     Operand b;
     if (!operand_from_python(other, b) || !b.is_expr()) return nb::borrow(Py_NotImplemented);
-    return node_to_python(apply<F, K>(self, b));
+    return node_to_python(apply<F, K, I>(self, b));
   });
   if (!reflected) return;
   cls.def(reflected, [](const Operand& self, nb::handle other) -> nb::object {
     Operand b;
     if (!operand_from_python(other, b) || !b.is_expr()) return nb::borrow(Py_NotImplemented);
-    return node_to_python(apply<F, K>(b, self));
+    return node_to_python(apply<F, K, I>(b, self));
   });
 }
 
@@ -121,6 +122,10 @@ Expr integer_call(Expr a, Expr b) {
   promote(a, b);
   if (auto folded = fold_call(I, a.dtype(), {a, b})) return *folded;
   return call(I, {std::move(a), std::move(b)});
+}
+template <Intrinsic I>
+void bind_bit_operator(nb::class_<ExprNode, NodeBase>& cls, const char* name, const char* reflected) {
+  bind_operator<integer_call<I>, Kind::kCall, I>(cls, name, reflected);
 }
 Expr power(Expr a, Expr b) {
   promote(a, b);
@@ -154,11 +159,11 @@ void bind_expr_operators(nb::class_<ExprNode, NodeBase>& cls) {
   bind_operator<floordiv, Kind::kFloorDiv>(cls, "__floordiv__", "__rfloordiv__");
   bind_operator<floormod, Kind::kFloorMod>(cls, "__mod__", "__rmod__");
   bind_operator<power>(cls, "__pow__", "__rpow__");
-  bind_operator<bit_and>(cls, "__and__", "__rand__");
-  bind_operator<bit_or>(cls, "__or__", "__ror__");
-  bind_operator<integer_call<Intrinsic::k_bitwise_xor>>(cls, "__xor__", "__rxor__");
-  bind_operator<integer_call<Intrinsic::k_shift_left>>(cls, "__lshift__", "__rlshift__");
-  bind_operator<integer_call<Intrinsic::k_shift_right>>(cls, "__rshift__", "__rrshift__");
+  bind_operator<bit_and, Kind::kCall, Intrinsic::k_bitwise_and>(cls, "__and__", "__rand__");
+  bind_operator<bit_or, Kind::kCall, Intrinsic::k_bitwise_or>(cls, "__or__", "__ror__");
+  bind_bit_operator<Intrinsic::k_bitwise_xor>(cls, "__xor__", "__rxor__");
+  bind_bit_operator<Intrinsic::k_shift_left>(cls, "__lshift__", "__rlshift__");
+  bind_bit_operator<Intrinsic::k_shift_right>(cls, "__rshift__", "__rrshift__");
   bind_operator<eq, Kind::kEQ>(cls, "__eq__", nullptr);
   bind_operator<ne, Kind::kNE>(cls, "__ne__", nullptr);
   bind_operator<lt, Kind::kLT>(cls, "__lt__", nullptr);
@@ -167,18 +172,24 @@ void bind_expr_operators(nb::class_<ExprNode, NodeBase>& cls) {
   bind_operator<ge, Kind::kGE>(cls, "__ge__", nullptr);
   // As TVM's Python does; for floats 0 - x would lose the sign of zero.
   cls.def("__neg__", [](const Operand& self) {
-    if (self.is_number) return apply<mul, Kind::kMul>(self, number_of_python(-1));
+    if (self.is_number)
+      return apply<mul, Kind::kMul>(self, is_integers(self) ? integer_of_python(-1) : number_of_python(-1));
     const Expr value(self.node);
     return value.dtype().is_uint() ? -value : value * constant(value.dtype(), int64_t{-1});
   });
   cls.def("__pos__", [](const Operand& self) { return Expr(self.node); });
-  cls.def("__invert__", [](const Expr& self) {
+  cls.def("__invert__", [](const Operand& number) {
+    constexpr Intrinsic kXor = Intrinsic::k_bitwise_xor;
+    if (is_integers(number)) return apply<integer_call<kXor>, Kind::kCall, kXor>(number, integer_of_python(-1));
+    const Expr self = settled(number);
     return self.dtype().is_bool() ? logical_not(self) : call(Intrinsic::k_bitwise_not, {self});
   });
   cls.def("__hash__", [](const ExprNode& self) { return reinterpret_cast<uintptr_t>(&self) >> 4; });
   cls.def("__bool__", &truth);
   cls.def("astype", [](const Operand& self, DataType dtype) { return cast(dtype, self); }, "dtype"_a);
   cls.def_ro("dtype", &ExprNode::dtype);
+  // NumPy's scalars have the priority -1e6 and would compute with what they hold, which has no type; its arrays have 0.
+  cls.attr("__array_priority__") = -1.0;
 }
 
 // ---- traversal for Python: one call per node, for a user's own passes
@@ -280,6 +291,7 @@ void bind_iter_var_operators() {
   for (const char* method : {"__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__pos__", "__invert__", "astype"}) {
     nb::setattr(axis, method, nb::getattr(expr, method));
   }
+  nb::setattr(axis, "__array_priority__", nb::getattr(expr, "__array_priority__"));
 }
 
 void bind_functions(nb::module_& m) {

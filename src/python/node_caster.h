@@ -13,6 +13,7 @@
 
 #include "ir/build.h"
 #include "ir/literal.h"
+#include "support/diagnostic.h"
 #include "support/result.h"
 
 namespace tilewright::python {
@@ -77,7 +78,13 @@ struct node_caster {
       }
     }
     if constexpr (std::is_same_v<Handle, tilewright::Expr>) node = as_expression(std::move(node));
-    if constexpr (Constants) node = tilewright::settle(std::move(node));
+    if constexpr (Constants) {
+      try {
+        node = tilewright::settle(std::move(node));
+      } catch (const tilewright::Exception&) {
+        return false;  // no type holds the number: the error for arguments that do not fit says so
+      }
+    }
     if (!node.defined() || !Accept(node)) return false;
     value = static_cast<const Handle&>(node);
     return true;

@@ -313,6 +313,15 @@ void check_fits(const Expr& value, DataType type, const Buffer& buffer) {
              "(...)) for the bits that are left");
 }
 
+/// A tree of numbers with such a value.
+void check_range(const Operand& value, DataType type, const Buffer& buffer) {
+  const auto range = integers_of(value);
+  if (!range || !type.is_integral() || type.is_bool() || holds(type, *range)) return;
+  refuse("builder/constant",
+         "values of this choice between integers do not fit into '" + buffer.name + "', which holds " + type.str(),
+         "give the buffer a wider type, or write T.Cast(\"" + type.str() + "\", ...) for the bits that are left");
+}
+
 }  // namespace
 
 Stmt store_node(const Ref<Buffer>& buffer, const Operand& given, std::vector<Expr> indices, Expr predicate) {
@@ -338,6 +347,7 @@ Stmt store_node(const Ref<Buffer>& buffer, const Operand& given, std::vector<Exp
                  : "cast the value: x.astype(dtype); a vector has as many lanes as the index");
     }
     check_fits(value, type.element(), *buffer);
+    check_range(given, type.element(), *buffer);
     value = cast(type, std::move(value));
   }
   return make<BufferStore>({buffer, std::move(value), std::move(indices), std::move(predicate)});

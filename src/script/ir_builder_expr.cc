@@ -16,7 +16,7 @@ std::vector<Expr> meet_all(const IntrinsicRow& row, std::vector<Operand> args) {
   auto is_float = [](const Operand& arg) { return !arg.is_number && Expr(arg.node).dtype().is_float(); };
   bool any_float = std::any_of(args.begin(), args.end(), is_float);
   for (Operand& arg : args) {  // T.exp(0), T.pow(i, 2)
-    if (row.typing != Typing::kSameFloat || !arg.node.is<IntImm>() || (arg.is_number && any_float)) continue;
+    if (row.typing != Typing::kSameFloat || !arg.node.is<IntImm>() || any_float) continue;
     arg = cast(DataType::float_(32), arg);
   }
   bool is_ldexp = row.name == "ldexp";
@@ -74,6 +74,10 @@ Expr intrinsic(std::string_view name, std::vector<Operand> args) {
     auto [yes, no] = meet_alternatives(args[1], args[2]);
     return if_then_else(as_condition(settled(args[0])), std::move(yes), std::move(no));
   }
+  if (args.size() == 2) {
+    if (auto parts = meet_numbers(Kind::kCall, args[0], args[1], intrinsic))
+      return call(intrinsic, {std::move(parts->first), std::move(parts->second)});
+  }
   return call(intrinsic, meet_all(row, std::move(args)));
 }
 
@@ -122,6 +126,7 @@ Expr select_node(Expr condition, const Operand& true_value, const Operand& false
 Expr cast_node(DataType type, const Operand& value) {
   if (!value.is_number) return make<Cast>({type, Expr(value.node)});
   if (!type.is_float()) return make<Cast>({type, exact(value)});
+  if (is_integers(value) && !value.node.is<IntImm>()) return make<Cast>({type, settled(value)});
   // The node keeps a constant whose cast, when the program runs, gives the number rounded once. Of integers it may be
   // infinite, too: T.Cast says that it is meant.
   if (keeps_digits(value.node) && !fits_float32(value.node)) return cast(type, number_as(type.element(), value));

@@ -3,9 +3,12 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "ir/build.h"
 #include "ir/kind_cases.h"
+#include "ir/literal.h"
 #include "ir/structural.h"
 #include "script/interval.h"
 #include "script/printer_state.h"
@@ -204,6 +207,12 @@ void Printer::comm_reducer(const CommReducer& reducer) {
 
 void Printer::expr(const Expr& e, int min_precedence) {
   if (!e.defined()) return text("None");
+  if (int_dtype_ && e.get()->operations <= kMostOperationsOfTree && overflows_as_numbers(e)) {
+    const std::optional<DataType> bare = std::exchange(int_dtype_, std::nullopt);
+    expr(e, min_precedence);
+    int_dtype_ = bare;
+    return;
+  }
   Marking mark(*this, e);
   switch (e.kind()) {
     case Kind::kVar:

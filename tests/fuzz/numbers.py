@@ -86,6 +86,11 @@ def text_of(number: Number) -> str:
     return f"({number!r})" if number < 0 else repr(number)
 
 
+def inside(number: int, dtype: str) -> bool:
+    low, high = limits(dtype)
+    return low <= number <= high
+
+
 @dataclass
 class Step:
     """A buffer that is computed: from which other one, and how."""
@@ -141,9 +146,11 @@ class Numbers:
         source, dtype = self.rng.choice(self.inputs)
         number = draw_number(self.rng, dtype)
         meeting = beside(number, dtype)
-        how = self.rng.randrange(6)
+        how = self.rng.randrange(7)
         if how == 0:
             return self.choice(name, source, dtype)
+        if how == 6:
+            return self.choice_of_integers(name, source, dtype)
         if meeting is None:
             return None
         return (
@@ -161,6 +168,42 @@ class Numbers:
         a, b = text_of(yes), text_of(no)
         value = self.rng.choice([f"T.if_then_else({source}[v] > 0, {a}, {b})", f"{a} if {source}[v] > 0 else {b}"])
         return Step(name, target, source, value, lambda item: rounded(yes if item > 0 else no, target))
+
+    def choice_of_integers(self, name: str, source: str, dtype: str) -> Step | None:
+        """Two integers, and arithmetic with a third one, that meet an operand."""
+        yes, no, third = (int(draw_number(self.rng, dtype)) for _ in "ynt")
+        symbol = self.rng.choice(["+", "-", "*", "^", "none"])
+
+        def tree(number: int) -> int:
+            values = {"+": number + third, "-": number - third, "*": number * third, "^": number ^ third}
+            return values.get(symbol, number)
+
+        spread = [tree(yes), tree(no)]
+        if symbol == "^":  # its range is that of its bits
+            mask = (1 << max((n if n >= 0 else ~n).bit_length() for n in (yes, no, third))) - 1
+            spread += [mask, 0 if min(yes, no, third) >= 0 else ~mask]
+        own = [kind for kind in ("int32", "int64") if all(inside(n, kind) for n in (*spread, yes, no, third))]
+        types = {beside(number, dtype) for number in spread}
+        if not own or None in types or yes == no or dtype in ("float16", "bfloat16"):
+            return None
+        meeting = "int64" if "int64" in types else str(types.pop())
+        condition = f"{source}[v] > 0"
+        chosen = self.rng.choice(["T.Select({}, {}, {})", "({1} if {0} else {2})"])
+        text = chosen.format(condition, text_of(yes), text_of(no))
+        text = text if symbol == "none" else f"({text} {symbol} {text_of(third)})"
+
+        def compute(item: Any) -> Any:
+            value = tree(yes if item > 0 else no)
+            if meeting not in FLOATS:
+                return integer(item + value, meeting)
+            one, held = rounded(item, meeting), rounded(value, meeting)
+            if meeting == "float64":
+                return one + held
+            if not (math.isfinite(one) and math.isfinite(held)):
+                return one + held
+            return finite_or_infinite(Fraction(one) + Fraction(held), meeting)
+
+        return Step(name, meeting, source, f"{source}[v] + {text}", compute)
 
     def comparison(self, name: str, source: str, dtype: str, number: Number, meeting: str) -> Step:
         held = rounded(number, meeting) if meeting in FLOATS else number

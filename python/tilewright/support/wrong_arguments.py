@@ -31,7 +31,7 @@ _NUMBERS: dict[Any, type] = {int: numbers.Integral, float: numbers.Real, complex
 _PACKAGES = re.compile(r"\b(tilewright\.(_core|ir|schedule)(\.script)?|collections\.abc|typing)\.")
 
 
-def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> ArgumentTypeError:
+def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Error:
     """The error for a call that no signature fits.
 
     Args:
@@ -39,6 +39,12 @@ def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Argu
         args: the positional arguments, `self` included.
         keywords: the others.
     """
+    for value in [*args, *keywords.values()]:
+        if isinstance(value, _core.Expr):
+            try:
+                _core.const(value)
+            except Error as error:  # a tree of numbers that no type holds
+                return error
     called = text.split("(", 1)[0]
     signatures = [line.split(". ", 1)[1].strip() for line in text.splitlines() if line.startswith("    ")]
     parameters = [_shortened(s[s.find("(") : s.rfind(" -> ")]) for s in signatures]
