@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/part.h"
+#include "schedule/format_templates.h"
 #include "search/rules/add_rfactor.h"
 #include "search/rules/apply_custom_rule.h"
 #include "search/rules/auto_bind.h"
@@ -203,6 +204,22 @@ Status register_python_rule(const std::string& name, nb::callable function, bool
   return search::register_custom_rule(name, std::move(rule), replace);
 }
 
+/// Formats that decompose_format knows by name are functions of Python.
+void set_python_formats(nb::callable function) {
+  auto held = std::make_shared<HeldCallable>(std::move(function));
+  schedule::set_format_templates([held](const schedule::FormatRequest& request) {
+    return in_python("sparse/decompose", [&]() -> Result<schedule::FormatDecomposition> {
+      nb::tuple made(held->callable(node_to_python(request.func), request.buffer, request.format, request.parameters,
+                                    request.count));
+      NodeRef node;
+      if (!nb::try_cast(made[0], node) || !node.is<PrimFunc>()) {
+        return argument_error("sparse/decompose", "the format gave no program", "return a PrimFunc");
+      }
+      return schedule::FormatDecomposition{node.cast<PrimFunc>(), nb::cast<std::vector<std::string>>(made[1])};
+    });
+  });
+}
+
 }  // namespace
 
 void bind_rules(nb::module_& m) {
@@ -227,6 +244,9 @@ void bind_rules(nb::module_& m) {
   bind_simple_rules(m);
   bind_tilings(m);
   bind_tensor_core_tiling(m);
+  m.def("set_format_templates", &set_python_formats, "function"_a,
+        "Register the function that rewrites programs by formats with names.",
+        nb::sig("def set_format_templates(function: Callable[..., tuple[PrimFunc, list[str]]]) -> None"));
   m.def("register_custom_rule", &register_python_rule, "name"_a, "function"_a, "replace"_a = false,
         "Register a function as the rule for blocks with an annotation.\n\nArgs:\n"
         "    name: \"meta_schedule.KEY.NAME\": for targets with KEY, blocks annotated {\"schedule_rule\": NAME}.\n"

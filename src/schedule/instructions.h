@@ -14,6 +14,7 @@
 #include "schedule/primitives/cache_write.h"
 #include "schedule/primitives/compute_at.h"
 #include "schedule/primitives/compute_inline.h"
+#include "schedule/primitives/decompose_format.h"
 #include "schedule/primitives/decompose_padding.h"
 #include "schedule/primitives/decompose_reduction.h"
 #include "schedule/primitives/enter_postproc.h"

@@ -9,6 +9,7 @@
 #include "schedule/declarations.h"
 #include "schedule/ownership.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/decompose_format.h"
 #include "schedule/primitives/get_block.h"
 #include "schedule/primitives/get_sparse_iteration.h"
 #include "schedule/primitives/lower_sparse_iter.h"
@@ -44,6 +45,11 @@ Instruction in_only_function(const State& state, Instruction instruction) {
   if (state.module()->functions.size() != 1) return instruction;
   const std::string& only = state.module()->functions[0].first;
   if (instruction.is<LowerSparseIter>()) return LowerSparseIter{only};
+  if (const DecomposeFormat* decompose = instruction.as<DecomposeFormat>()) {
+    DecomposeFormat here = *decompose;
+    here.func_name = only;
+    return here;
+  }
   if (const GetSparseIteration* get = instruction.as<GetSparseIteration>()) return GetSparseIteration{get->name, only};
   const GetBlock* get = instruction.as<GetBlock>();
   if (!get || get->func_name.empty()) return instruction;

@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parents[2] / "src/schedule/primitives"
 #: Lookups, draws and marks change no program.
 WITHOUT = {path.stem for path in FOLDER.glob("*.cc") if path.stem.startswith(("get_", "sample_", "enter_"))}
 #: Their examples are over sparse axes, which the programs made here do not have; test_<primitive>.py compares programs.
-WITHOUT |= {"lower_sparse_iter", "sparse_fuse", "sparse_reorder"}
+WITHOUT |= {"decompose_format", "lower_sparse_iter", "sparse_fuse", "sparse_reorder"}
 
 
 #: parameters of examples whose buffers hold integers, or are indexed by more than axes

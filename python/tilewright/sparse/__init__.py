@@ -13,6 +13,7 @@ from tilewright.sparse.operators import conversions, prepare_spmv, sddmm, spmm, 
 from tilewright.sparse.preprocess import extract_preprocess, remove_preprocess, remove_unused_arguments
 from tilewright.sparse.specialize import specialize_buffer
 from tilewright.sparse.structure import Structure
+from tilewright.sparse.templates import decomposition_of, template_rules
 
 __all__ = [
     "Conversion",
@@ -30,6 +31,7 @@ __all__ = [
     "conversions",
     "convert_structure",
     "decompose_format",
+    "decomposition_of",
     "dense",
     "extract_preprocess",
     "formats",
@@ -43,5 +45,6 @@ __all__ = [
     "specialize_buffer",
     "spmm",
     "spmv",
+    "template_rules",
     "varied",
 ]

@@ -1,0 +1,86 @@
+"""Formats by name, as steps of schedules: ``sch.decompose_format("A", "hyb", [m, n, parts, widest], count=8)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.errors import ArgumentError
+from tilewright.sparse import formats
+from tilewright.sparse.decompose import DecomposedProgram, decompose_format
+from tilewright.sparse.format_rule import FormatRewriteRule
+
+NAMES = (
+    *("banded", "bsr", "coo", "csc", "csf", "csr", "dbsr", "dcsr", "ell", "hyb", "padded_csr", "ragged", "sell"),
+    *("sr_bcrs", "strided"),
+)
+
+
+def template_rules(name: str, parameters: Sequence[int], count: int = 0) -> list[FormatRewriteRule]:
+    """Return the rules of a format by its name.
+
+    Args:
+        name: a function of :mod:`tilewright.sparse.formats`.
+        parameters: its arguments, the shape of the tensor first.
+        count: how many rules to return, 0 for those of the format. Those beyond take no nonzero.
+
+    Raises:
+        tilewright.ArgumentError: There is no such format, it takes other arguments, or has more rules
+            ("sparse/template").
+    """
+    if name not in NAMES:
+        raise _refusal(f"no format is called {name!r}", f"there are {', '.join(NAMES)}")
+    try:
+        rules: list[FormatRewriteRule] = getattr(formats, name)(*parameters)
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        message = f"format {name!r} does not take {list(parameters)}: {error}"
+        raise _refusal(message, "see tilewright.sparse.formats") from error
+    if count and len(rules) > count:
+        raise _refusal(f"format {name!r} has {len(rules)} rules, and {count} are asked for", "raise `count`")
+    for number in range(len(rules), count):
+        rules.append(replace(rules[0], name=f"{rules[0].name}_none_{number}").when(lambda z: z.column < 0))
+    return rules
+
+
+def decomposition_of(sch: _core.Schedule, func: ir.PrimFunc) -> DecomposedProgram:
+    """Return the decomposition that a step of a schedule has made: its rules, and what makes arguments.
+
+    Args:
+        sch: a schedule of the function, with one step ``decompose_format``.
+        func: the function as it was before.
+
+    Raises:
+        tilewright.ArgumentError: The schedule does not have one such step ("sparse/template").
+    """
+    steps = [step for step in sch.trace.insts if step.kind.name == "DecomposeFormat"]
+    if len(steps) != 1:
+        raise _refusal(f"the schedule has {len(steps)} steps decompose_format", "it takes one")
+    (given,), (buffer, name, count, _) = steps[0].inputs, steps[0].attrs
+    parameters = [each if isinstance(each, int) else sch.get(each) for each in given]
+    return decompose_format(func, str(buffer), template_rules(str(name), parameters, int(count)))
+
+
+def _decompose(
+    func: ir.PrimFunc, buffer: str, name: str, parameters: list[int], count: int
+) -> tuple[ir.PrimFunc, list[str]]:
+    rules = template_rules(name, parameters, count)
+    made = decompose_format(func, buffer, rules).function
+    known = {each.name_hint for each in _iterations(func)}
+    names = [each.name_hint for each in _iterations(made) if each.name_hint not in known]
+    endings = tuple(f"_{rule.name}" for rule in rules)
+    return made, [each for each in names if each.endswith(endings)]
+
+
+def _iterations(func: ir.PrimFunc) -> list[Any]:
+    found: list[Any] = []
+    _core.visit(func.body, lambda node: found.append(node) if isinstance(node, ir.SparseIteration) else None)
+    return found
+
+
+def _refusal(message: str, hint: str) -> ArgumentError:
+    return ArgumentError.of("sparse/template", message, hint)
+
+
+_core.set_format_templates(_decompose)
