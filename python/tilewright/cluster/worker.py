@@ -26,6 +26,7 @@ QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.comm.offload": False,
+    "logging.distributed": "warning",
 }
 #: between two looks at which programs sessions still need
 _SWEEP = 1.0
