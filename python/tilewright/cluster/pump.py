@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from queue import Empty, SimpleQueue
 from typing import Any
 
 #: seconds between two steps without an event
 _LOOK = 0.25
+#: seconds after a step, so that events of many workers are processed together
+_PAUSE = 0.002
 
 
 class Pump:
@@ -80,3 +83,4 @@ class Pump:
                 if item is not None:
                     self._hand_out(item)
                 self.advance()
+            time.sleep(_PAUSE)
