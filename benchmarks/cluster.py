@@ -101,8 +101,8 @@ def session(address: str, workers: int, candidates: int, seconds: float) -> dict
     while not measurer.poll(1.0):
         pass
     batch, drawn, outstanding, done = 2 * workers, 0, 0, 0
-    first = spent = 0.0
-    begun = 0
+    first = spent = passed = used = 0.0
+    begun = finished = 0
     while done < candidates:
         while outstanding < 2 * batch and drawn < candidates:
             for _ in range(batch):
@@ -112,14 +112,15 @@ def session(address: str, workers: int, candidates: int, seconds: float) -> dict
         done, outstanding = done + results, outstanding - results
         if not first and done > workers:  # all of them have begun
             first, begun, spent = time.monotonic(), done, time.process_time()
-    passed = time.monotonic() - first
+        if done < candidates - 2 * workers:  # later, some have nothing left to do
+            passed, finished, used = time.monotonic() - first, done, time.process_time() - spent
     measurer.close()
     cluster.close()
     return {
         "workers": workers,
-        "busy": (done - begun) * seconds / (workers * passed),
-        "candidates/s": (done - begun) / passed,
-        "session ms/candidate": 1e3 * (time.process_time() - spent) / (done - begun),
+        "busy": (finished - begun) * seconds / (workers * passed),
+        "candidates/s": (finished - begun) / passed,
+        "session ms/candidate": 1e3 * used / (finished - begun),
         "session MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
