@@ -34,6 +34,7 @@ struct ObjectCode {
   std::vector<std::string> functions;  ///< names of the entries
   std::string llvm_ir;                 ///< after optimization
   std::string assembly;
+  std::string device_source;  ///< of the kernels, for targets that are devices
   std::vector<CodeNote> notes;
   std::string platform;  ///< "aarch64-linux-gnu" where this process cannot run it; else empty
 };

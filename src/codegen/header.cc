@@ -222,7 +222,7 @@ Result<std::string> write_header(const Ref<Module>& lowered, const std::string& 
     const PrimFunc* prim = func.as<PrimFunc>();
     const NodeRef symbol = prim ? prim->attrs.get("global_symbol") : NodeRef();
     if (!symbol.is<StringImm>()) continue;
-    TW_TRY(signature, signature_of(func.cast<PrimFunc>(), symbol.as<StringImm>()->value));
+    TW_TRY(signature, signature_of(func.cast<PrimFunc>(), symbol.as<StringImm>()->value, lowered));
     KernelHeader(signature, names.at(signature.name), out).write();
   }
   out << "#ifdef __cplusplus\n}\n#endif\n\n#endif /* " << guard << " */\n";

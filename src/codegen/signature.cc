@@ -5,14 +5,22 @@
 
 #include "codegen/in_place.h"
 #include "codegen/tile_loads.h"
+#include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 
 namespace tilewright::codegen {
 namespace {
 
+/// The kernel that the call launches, if it does.
+const PrimFunc* launched(const Call& call, const Ref<Module>& module) {
+  const GlobalVar* name = call.op.as<GlobalVar>();
+  const PrimFunc* func = name && module.defined() ? module->get(name->name_hint).as<PrimFunc>() : nullptr;
+  return func && func->attrs.has(kKernelLaunch) ? func : nullptr;
+}
+
 /// Data pointers of buffers that the function may write: stores, and pointers that leave our sight.
-std::unordered_set<NodeRef> written_pointers(const Stmt& body) {
+std::unordered_set<NodeRef> written_pointers(const Stmt& body, const Ref<Module>& module) {
   std::unordered_set<NodeRef> written;
   std::vector<std::pair<NodeRef, NodeRef>> views;  // of a view and of its source; those inside come later
   auto note_pointers = [&](const NodeRef& node) {
@@ -39,8 +47,16 @@ std::unordered_set<NodeRef> written_pointers(const Stmt& body) {
             if (!mask || *mask & 2) note_pointers(call->args[1]);
             break;
           }
-          case Intrinsic::k_call_extern:
           case Intrinsic::kUnknown:
+            if (const PrimFunc* kernel = launched(*call, module)) {
+              const auto stored = written_pointers(kernel->body, module);
+              for (size_t i = 0; i < kernel->params.size() && i < call->args.size(); ++i) {
+                if (stored.contains(kernel->params[i])) note_pointers(call->args[i]);
+              }
+              break;
+            }
+            [[fallthrough]];
+          case Intrinsic::k_call_extern:
             for (const NodeRef& arg : call->args) note_pointers(arg);
             break;
           default:
@@ -62,7 +78,7 @@ std::unordered_set<NodeRef> written_pointers(const Stmt& body) {
 
 class SignatureBuilder {
  public:
-  explicit SignatureBuilder(const std::string& name) { result_.name = name; }
+  SignatureBuilder(const std::string& name, const Ref<Module>& module) : module_(module) { result_.name = name; }
 
   Status add(const Ref<PrimFunc>& func) {
     for (const Ref<Var>& v : func->params) {
@@ -80,7 +96,7 @@ class SignatureBuilder {
       }
       result_.params.push_back(std::move(param));
     }
-    std::unordered_set<NodeRef> written = written_pointers(func->body);
+    std::unordered_set<NodeRef> written = written_pointers(func->body, module_);
     std::unordered_map<NodeRef, double> loaded = bytes_of_tile_loads(func->body);
     std::unordered_set<NodeRef> in_place = parameters_in_place(func);
     for (Signature::Param& param : result_.params) {
@@ -150,6 +166,7 @@ class SignatureBuilder {
     return Ok{};
   }
 
+  const Ref<Module>& module_;
   Signature result_;
   std::unordered_map<NodeRef, int> slots_;
 };
@@ -166,8 +183,8 @@ std::vector<int> Signature::shape_slots() const {
   return slots;
 }
 
-Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& name) {
-  SignatureBuilder builder(name);
+Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& name, const Ref<Module>& module) {
+  SignatureBuilder builder(name, module);
   TW_RETURN_IF_ERROR(builder.add(func));
   return builder.take();
 }

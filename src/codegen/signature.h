@@ -52,8 +52,9 @@ struct Signature {
   std::vector<int> shape_slots() const;
 };
 
-/// ScriptError "codegen/..." for parameters that no caller could pass.
-Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& name);
+/// ScriptError "codegen/..." for parameters that no caller could pass. `module`: where kernels are that the function
+/// launches; they write only what they store to.
+Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& name, const Ref<Module>& module = {});
 
 /// Index arithmetic as C writes it: "n + 1". Quotients are those of numbers that are not negative, as sizes are.
 /// Nothing for what is not index arithmetic.

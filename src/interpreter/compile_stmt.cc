@@ -3,8 +3,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "analysis/team.h"
 #include "interpreter/compile.h"
-#include "interpreter/team.h"
 #include "ir/build.h"
 #include "ir/ceildiv.h"
 #include "ir/kind_cases.h"
@@ -13,6 +13,11 @@
 #include "ir/traverse.h"
 
 namespace tilewright::interpreter {
+
+using analysis::has_blocks;
+using analysis::has_waits;
+using analysis::Touched;
+
 // ---- loops -----------------------------------------------------------------------------------------------------
 
 void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site, const Stmt& body) {

@@ -11,4 +11,8 @@ inline constexpr const char* kUnrollHint = "unroll_hint";
 /// of about the same total cost.
 inline constexpr const char* kBalancedBy = "balanced_by";
 
+/// Of a function: a kernel, launched on a grid of blocks of threads. A List of the axes of its loops over them,
+/// outermost first: "blockIdx.x", "threadIdx.x".
+inline constexpr const char* kKernelLaunch = "tir.kernel_launch_params";
+
 }  // namespace tilewright

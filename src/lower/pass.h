@@ -42,8 +42,9 @@ struct PassContext {
 
 using PassResult = Result<Ref<PrimFunc>>;
 
-/// What all vector registers hold together.
+/// What all vector registers hold together; of a GPU, those that one thread can name.
 inline int64_t register_bytes(const Target& target) {
+  if (target.is_in(TargetSet::kGpu)) return int64_t{255} * 4;
   return int64_t{target.vector_bits} / 8 * target.vector_registers;
 }
 /// Memory of one thread: registers, on a CPU.

@@ -33,6 +33,13 @@ PassResult unroll_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult promote_registers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult plan_workspaces(const Ref<PrimFunc>& func, PassContext& context);
 PassResult carry_values(const Ref<PrimFunc>& func, PassContext& context);
+PassResult lower_thread_reductions(const Ref<PrimFunc>& func, PassContext& context);
+PassResult wait_between_blocks(const Ref<PrimFunc>& func, PassContext& context);
+PassResult inject_virtual_threads(const Ref<PrimFunc>& func, PassContext& context);
+PassResult unify_threads(const Ref<PrimFunc>& func, PassContext& context);
+Result<Ref<Module>> split_host_device(const Ref<Module>& module, PassContext& context);
+PassResult plan_shared_memory(const Ref<PrimFunc>& func, PassContext& context);
+PassResult scalarize_vectors(const Ref<PrimFunc>& func, PassContext& context);
 PassResult check_sizes(const Ref<PrimFunc>& func, PassContext& context);
 
 }  // namespace tilewright::lower

@@ -175,7 +175,8 @@ void bind_compile(nb::module_& m) {
                      return notes;
                    })
       .def_ro("llvm_ir", &codegen::ObjectCode::llvm_ir)
-      .def_ro("assembly", &codegen::ObjectCode::assembly);
+      .def_ro("assembly", &codegen::ObjectCode::assembly)
+      .def_ro("device_source", &codegen::ObjectCode::device_source);
   m.def("compile_object", &compile_object, "lowered"_a, "target"_a = "native", "keep_llvm"_a = false,
         "keep_assembly"_a = false);
   nb::class_<codegen::LoadedKernel>(m, "LoadedKernel")
@@ -230,9 +231,8 @@ void bind_compile(nb::module_& m) {
       nb::sig("def interpreted_callable(module: Module, name: str, platform: str = '') -> KernelBase"));
   m.def("llvm_version", &codegen::llvm_version);
   m.def("load_object", [](nb::bytes bytes) {
-    std::string_view view(bytes.c_str(), bytes.size());
     GilReleased release;
-    return codegen::load_object(view);
+    return codegen::load_object(std::string_view(bytes.c_str(), bytes.size()));
   });
 }
 

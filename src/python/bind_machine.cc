@@ -8,6 +8,7 @@
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "python/process_exit.h"
+#include "runtime/device.h"
 #include "runtime/roofs.h"
 #include "support/host_cpu.h"
 #include "target/target.h"
@@ -135,6 +136,15 @@ void bind_machine(nb::module_& m) {
         "Measures peak rates per second: floating-point operations by instruction set, integer operations, bytes read "
         "from\n"
         "each cache and from memory, with so many threads (0: one per core). Takes a few tenths of a second.");
+  m.def(
+      "opencl_devices",
+      [] {
+        std::vector<std::string> devices;
+        char text[1024];
+        for (int32_t i = 0; tw_opencl_describe(i, text, sizeof text); ++i) devices.emplace_back(text);
+        return devices;
+      },
+      "Devices of OpenCL: name, version and platform, on a line each; none where OpenCL is not installed.");
 }
 
 }  // namespace tilewright::python

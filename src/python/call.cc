@@ -14,6 +14,7 @@
 #include "python/call_arguments.h"
 #include "python/interrupts.h"
 #include "python/module.h"
+#include "runtime/device.h"
 #include "runtime/library.h"
 #include "support/diagnostic.h"
 
@@ -37,7 +38,8 @@ constexpr CodeName kCodeNames[] = {
     {TW_ERROR_COUNT, "call/count"},         {TW_ERROR_OTHER_ARGUMENT, "call/argument"},
     {TW_ERROR_ABI, "call/version"},         {TW_ERROR_CPU_FEATURE, "call/cpu-feature"},
     {TW_ERROR_MEMORY, "call/memory"},       {TW_ERROR_ASSERTION, "call/assertion"},
-    {TW_ERROR_EXTENT, "call/extent"},
+    {TW_ERROR_EXTENT, "call/extent"},       {TW_ERROR_NO_DEVICE, "call/no-device"},
+    {TW_ERROR_LAUNCH, "call/launch"},
 };
 
 Diagnostic diagnostic_of(int32_t code, std::string message, std::string hint) {
@@ -46,7 +48,8 @@ Diagnostic diagnostic_of(int32_t code, std::string message, std::string hint) {
     if (entry.code == code) name = entry.name;
   }
   if (tw_is_argument_error(code) || code == TW_ERROR_ASSERTION) return argument_error(name, message, hint);
-  if (code == TW_ERROR_CPU_FEATURE || code == TW_ERROR_MEMORY || code == TW_ERROR_ABI)
+  if (code == TW_ERROR_CPU_FEATURE || code == TW_ERROR_MEMORY || code == TW_ERROR_ABI || code == TW_ERROR_NO_DEVICE ||
+      code == TW_ERROR_LAUNCH)
     return resource_error(name, message, hint);
   return internal_error(name, fmt::format("a kernel returned code {}: {}", code, message), hint);
 }

@@ -104,7 +104,7 @@ constexpr Field kCpuFields[] = {
     {"l1-bytes", &Target::l1_bytes, 1024, kMostBytes}, {"l2-bytes", &Target::l2_bytes, 0, kMostBytes},
     {"l3-bytes", &Target::l3_bytes, 0, kMostBytes},
 };
-constexpr Field kCudaFields[] = {
+constexpr Field kGpuFields[] = {
     {"arch", &Target::arch},
     {"max_threads_per_block", &Target::max_threads_per_block, 0, 1 << 16},
     {"max_num_threads", &Target::max_num_threads, 1, 1 << 16},
@@ -134,15 +134,16 @@ const KindRow& row_of(TargetKind kind) {
       {"llvm", kCpuFields, TargetSet::kCpu, true, true, {"cpu"}},
       {"interpreter", {}, TargetSet::kInterpreter, false, true, {"cpu"}},
       {"c", kCpuFields, TargetSet::kCpu, true, false, {"cpu"}},
-      {"cuda", kCudaFields, TargetSet::kGpu, false, false, {"cuda", "gpu"}},
+      {"cuda", kGpuFields, TargetSet::kGpu, false, false, {"cuda", "gpu"}},
       {"hexagon", kHexagonFields, TargetSet::kCpu, false, false, {"hexagon", "cpu"}},
+      {"opencl", kGpuFields, TargetSet::kGpu, false, true, {"opencl", "gpu"}},
   };
   return rows[static_cast<int>(kind)];
 }
-constexpr TargetKind kKinds[] = {TargetKind::kCpu, TargetKind::kInterpreter, TargetKind::kC, TargetKind::kCuda,
-                                 TargetKind::kHexagon};
+constexpr TargetKind kKinds[] = {TargetKind::kCpu,  TargetKind::kInterpreter, TargetKind::kC,
+                                 TargetKind::kCuda, TargetKind::kHexagon,     TargetKind::kOpenCl};
 
-constexpr std::span<const Field> kFieldLists[] = {kCpuFields, kCudaFields, kHexagonFields};
+constexpr std::span<const Field> kFieldLists[] = {kCpuFields, kGpuFields, kHexagonFields};
 
 struct Tag {
   std::string_view name, text;
@@ -240,7 +241,8 @@ Diagnostic unknown_cpu(const std::string& cpu) {
 Diagnostic unknown_kind(const std::string& kind) {
   return argument_error(
       "target/kind", fmt::format("target kind {} is unknown", kind.empty() ? "(empty)" : kind),
-      "write \"native\", \"llvm -mcpu=NAME\", \"interpreter\", \"cuda -arch=sm_80\" or a tag (nvidia/nvidia-a100)");
+      "write \"native\", \"llvm -mcpu=NAME\", \"interpreter\", \"opencl\", \"cuda -arch=sm_80\" or a tag "
+      "(nvidia/nvidia-a100)");
 }
 
 /// The options of a kind with nothing said yet; nothing for a name that no kind has.
@@ -518,10 +520,13 @@ bool Target::is_in(TargetSet set) const {
 
 std::vector<std::string> Target::keys() const { return named_keys.empty() ? row_of(kind).keys : named_keys; }
 
+Target Target::host_target() const { return launcher ? *launcher : host(); }
+
 Status Target::check_has_code() const {
   if (row_of(kind).has_code) return Ok{};
-  return argument_error("target/no-code", fmt::format("programs cannot be compiled for {}", kind_name()),
-                        "compile for \"native\" or another target of kind llvm; schedules may name any target");
+  return argument_error(
+      "target/no-code", fmt::format("programs cannot be compiled for {}", kind_name()),
+      "compile for \"native\", another target of kind llvm, or \"opencl\"; schedules may name any target");
 }
 
 Result<Target> Target::with_host(const Target& host) const {

@@ -27,6 +27,7 @@ enum class TargetKind : uint8_t {
   kC,            ///< "c": a processor by way of C source
   kCuda,
   kHexagon,
+  kOpenCl,
 };
 
 /// Kinds of targets by what runs the program.
@@ -85,6 +86,8 @@ struct Target : CpuPart, GpuPart {
   /// What families the target belongs to, the nearest first: "cuda", "gpu". Those that "-keys=" and "-device=" name
   /// come before those of its kind.
   std::vector<std::string> keys() const;
+  /// The processor that runs the code around kernels: the one that is named, else this machine.
+  Target host_target() const;
   /// An error (target/no-code) where there is no way from a program to code of this kind.
   Status check_has_code() const;
   bool has(std::string_view feature) const;

@@ -724,6 +724,8 @@ def info(
     host, cpu = _core.Target("native"), _core.host_cpu()
     versions = {"tilewright": tilewright.__version__, "llvm": _core.llvm_version(), "python": sys.version.split()[0]}
     limits = [machine.roofs(threads) for threads in dict.fromkeys([1, host.num_cores])]
+    described = (text.split("\n") for text in _core.opencl_devices())
+    devices = [{"name": name, "version": version, "platform": platform} for name, version, platform in described]
     if as_json:
         processor = {**cpu, "target": str(host), "vector_bits": host.vector_bits, "features": host.features}
         rows = [
@@ -734,11 +736,15 @@ def info(
             }
             for roofs in limits
         ]
-        print(json.dumps({"versions": versions, "processor": processor, "limits": rows}))
+        print(json.dumps({"versions": versions, "processor": processor, "opencl": devices, "limits": rows}))
         return
     print(f"tilewright {versions['tilewright']}, LLVM {versions['llvm']}, Python {versions['python']}")
     print(f"processor: {cpu['brand'].strip()} ({host.cpu}), {host.num_cores} cores, {host.vector_bits}-bit vectors")
     print(f"features: {' '.join(host.features)}")
+    for device in devices:
+        print(f"OpenCL device: {device['name']}, {device['version']}")
+    if not devices:
+        print("OpenCL device: none")
     for roofs in limits:
         title = f"measured limits, {roofs.threads} thread{'s' if roofs.threads > 1 else ''}"
         listing = Table(title=title, title_justify="left")

@@ -191,17 +191,18 @@ class Kernel(_core.KernelBase):
         return _as_written(self._need_program(), self._function())
 
     @explained
-    def inspect(self, what: Literal["tir", "llvm", "asm", "schedule"], after: str = "") -> str:
+    def inspect(self, what: Literal["tir", "llvm", "asm", "opencl", "schedule"], after: str = "") -> str:
         """The program as the code generator gets it, the optimized LLVM IR, the assembly, or the steps of its schedule.
 
         Args:
-            what: One of ``"tir"``, ``"llvm"``, ``"asm"``, and ``"schedule"`` for what the rules, a search or a
-                :class:`Schedule` did, as a script that takes the same steps on ``sch``; ``""`` for a program that was
-                compiled as it was written.
+            what: One of ``"tir"``, ``"llvm"``, ``"asm"``, ``"opencl"`` (kernels of a device; ``"llvm"`` is then that
+                of the host), and ``"schedule"`` for what the rules, a search or a :class:`Schedule` did, as a script
+                that takes the same steps on ``sch``; ``""`` for a program that was compiled as it was written.
             after: With ``"tir"``: the lowering pass after which to look, as :func:`tilewright.lower` takes it.
         """
-        if what not in ("tir", "llvm", "asm", "schedule"):
-            raise ArgumentError.of("kernel/inspect", f"inspect takes 'tir', 'llvm', 'asm' or 'schedule', not {what!r}")
+        if what not in ("tir", "llvm", "asm", "opencl", "schedule"):
+            message = f"inspect takes 'tir', 'llvm', 'asm', 'opencl' or 'schedule', not {what!r}"
+            raise ArgumentError.of("kernel/inspect", message)
         program = self._need_program()
         if what == "schedule":
             return self._steps_by_rules() if program.trace is None else str(program.trace.simplified())
@@ -213,6 +214,11 @@ class Kernel(_core.KernelBase):
             return str(program.module.script())
         if what == "tir":
             return str((lower(program.module, after, program.target) if after else program.lowered).script())
+        if what == "opencl":
+            if not program.code.device_source:
+                message = f"kernel {self.name} is compiled for {program.target}, and has no text in OpenCL C"
+                raise ArgumentError.of("kernel/inspect", message, 'compile it for "opencl"')
+            return str(program.code.device_source)
         code = _core.compile_object(program.lowered, program.target, what == "llvm", what == "asm")
         return code.llvm_ir if what == "llvm" else code.assembly
 
@@ -347,7 +353,7 @@ class KernelModule(Mapping[str, Kernel]):
         return f"KernelModule({', '.join(self._kernels)})"
 
     @explained
-    def inspect(self, what: Literal["tir", "llvm", "asm", "schedule"], after: str = "") -> str:
+    def inspect(self, what: Literal["tir", "llvm", "asm", "opencl", "schedule"], after: str = "") -> str:
         """All kernels and what they call, as :meth:`Kernel.inspect` shows them."""
         if what == "schedule":
             steps = {name: kernel.inspect(what) for name, kernel in self._kernels.items()}
@@ -366,8 +372,13 @@ def _validator_of(program: _Program, function: Any) -> Kernel | None:
     validator = _core.validator_of(function)
     if validator is None:
         return None
-    target = _core.Target(program.target)
+    target = _core.Target("native" if _is_device(_core.Target(program.target)) else program.target)
     return kernels_of(_compiled(_core.as_module(validator), target, {}, False, _core.as_module(validator)))[0]
+
+
+def _is_device(target: _core.Target) -> bool:
+    """Whether kernels run on a device, launched by code of the host."""
+    return "gpu" in target.keys
 
 
 def _as_written(program: _Program, function: Any) -> Any:
@@ -453,8 +464,8 @@ def compile(
         program: What to compile. With :mod:`tilewright.te`: an output tensor, whose inputs become the parameters before
             it, or the list of all parameters.
         target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``,
-            a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that
-            many threads at most.
+            ``"opencl"`` (of schedules with bound loops), a dict as TVM writes it, or a :class:`Target`. With fewer
+            cores than this machine has, the kernel uses that many threads at most.
         schedule: ``"by rules"`` applies a heuristic schedule, without measurements, to functions that have none: all
             loops are serial and without annotations. Sums of floats are reassociated into vector accumulators.
             :func:`tilewright.tune` starts from this schedule. ``"as written"`` compiles the loops of the program. By
@@ -531,7 +542,10 @@ def compile_quietly(
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
     if resolved.kind != "interpreter":
         module, written = map(_core.lower_sparse_iterations, (module, written))
-    is_unscheduled = not isinstance(program, _core.Schedule) and not check_bounds
+    if _is_device(resolved) and schedule == "by rules":
+        message = f"heuristic schedules are for processors, not for {resolved.kind}"
+        raise ArgumentError.of("compile/schedule", message, "bind loops to blockIdx and threadIdx with a Schedule")
+    is_unscheduled = not isinstance(program, _core.Schedule) and not check_bounds and not _is_device(resolved)
     if schedule == "by rules" or (schedule is None and is_unscheduled):
         return _compiled_by_rules(module, resolved, check_bounds, written, schedule is None)
     traces = dict.fromkeys(_public(module), program.trace) if isinstance(program, _core.Schedule) else {}
@@ -653,7 +667,7 @@ def _compiled(
         )
     loaded = _core.load_object(code.bytes)
     kernels = {name: Kernel(loaded.callable(name), sources.get(name, source)) for name in loaded.names}
-    if target.num_cores < _core.Target("native").num_cores:
+    if not _is_device(target) and target.num_cores < _core.Target("native").num_cores:
         for kernel in kernels.values():
             kernel.threads = target.num_cores
     return _one_or_many(kernels)

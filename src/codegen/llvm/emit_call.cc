@@ -379,6 +379,10 @@ llvm::Value* FunctionEmitter::emit_extern(const Call& call) {
 }
 
 llvm::Value* FunctionEmitter::emit_module_call(const Call& call, const std::string& name) {
+  if (auto kernel = state_.kernels.find(name); kernel != state_.kernels.end()) {
+    emit_launch(call, name, *kernel->second);
+    return nullptr;
+  }
   auto it = state_.bodies.find(name);
   if (it == state_.bodies.end()) {
     return unsupported(call.dtype, "the module has no function '" + name + "' to call");

@@ -141,6 +141,8 @@ void FunctionEmitter::emit_entry(const Signature& signature, llvm::GlobalVariabl
     builder_.SetInsertPoint(after);
   }
 
+  if (state_.image) return_if_failed(call_device("tw_device_enter", i32, {table, tensors, data}));
+
   std::vector<Value*> arguments{ctx_}, copies;
   for (const Signature::Param& param : signature.params) {
     uint64_t position = static_cast<uint64_t>(param.position);
@@ -167,6 +169,7 @@ void FunctionEmitter::emit_entry(const Signature& signature, llvm::GlobalVariabl
   }
   for (int slot : signature.shape_slots()) arguments.push_back(symbol(slot));
   Value* code = builder_.CreateCall(body, arguments);
+  if (state_.image) code = call_device("tw_device_leave", i32, {table, tensors, data, code});
   for (size_t i = copies.size(); i-- > 0;) {
     llvm::BasicBlock *release = new_block("release"), *after = new_block("after");
     builder_.CreateCondBr(builder_.CreateIsNull(copies[i]), after, release);

@@ -366,6 +366,13 @@ void FunctionEmitter::emit_allocate(const Allocate& allocate, llvm::function_ref
   llvm::Type* element = storage_type(type.element());
   Expr count = element_count(allocate.extents) * type.lanes;
   auto known = const_int(count);
+  if (state_.image) {
+    // Only kernels access it.
+    Value* overflows = builder_.getFalse();
+    Value* size = emit_size(count * i64(type.bytes()), overflows);
+    size = builder_.CreateSelect(overflows, builder_.getInt64(INT64_MAX), size);
+    return emit_device_memory(allocate.buffer_var, size, inside);
+  }
   auto bind_memory = [&](Value* memory) { bind_pointer(allocate.buffer_var, memory, 64, true); };
   bool one_value = known && type.is_vector() && *known == type.lanes;
   if (one_value || (known && stack_bytes_ + *known * type.bytes() <= kMostStackBytes)) {
@@ -411,6 +418,11 @@ llvm::CallInst* FunctionEmitter::emit_acquire(Value* bytes) {
 
 void FunctionEmitter::emit_release(Value* memory) {
   llvm::Type* pointer = builder_.getPtrTy();
+  if (state_.image) {
+    auto* release = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer}, false);
+    builder_.CreateCall(state_.external("tw_device_release", release), {ctx_, memory});
+    return;
+  }
   Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_release));
   auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer}, false);
   builder_.CreateCall(type, builder_.CreateLoad(pointer, slot), {ctx_, memory});

@@ -39,6 +39,8 @@ struct ModuleState {
   std::set<const llvm::Function*> deep;                              ///< with many loops in one another
   std::string compiled;                                              ///< name of the function being compiled
   std::map<std::pair<std::string, std::string>, int> library_calls;  ///< by function of the module and of libm
+  std::map<std::string, Ref<PrimFunc>> kernels = {};                 ///< of a device, by name
+  llvm::GlobalVariable* image = nullptr;                             ///< their program; null: there is no device
 
   llvm::LLVMContext& context() { return module.getContext(); }
   void fail(Diagnostic diagnostic) {
@@ -124,6 +126,11 @@ class FunctionEmitter {
   void emit_prefetch(const Call& call);
   void emit_print(const Call& call);
 
+  // ---- emit_device.cc
+  Value* call_device(const char* name, llvm::Type* result, std::vector<Value*> args);
+  void emit_launch(const Call& call, const std::string& name, const PrimFunc& kernel);
+  void emit_device_memory(const Ref<Var>& pointer, Value* bytes, llvm::function_ref<void()> inside);
+
   // ---- emit_instruction.cc
   Value* emit_instruction(const Call& call);
 
@@ -180,6 +187,9 @@ class FunctionEmitter {
   int asking_ = 0;  ///< loops around that ask whether to go on
   bool in_parallel_ = false;
 };
+
+// ---- emit_device.cc
+llvm::GlobalVariable* emit_image(ModuleState& state, const std::string& source);
 
 // ---- emit_entry.cc
 llvm::GlobalVariable* emit_signature(ModuleState& state, const Signature& signature, const std::string& features);

@@ -9,8 +9,10 @@
 #include <set>
 
 #include "codegen/c_names.h"
+#include "codegen/c_writer/c_writer.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
+#include "ir/annotations.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 #include "support/interruption.h"
@@ -55,10 +57,12 @@ class ModuleEmitter {
 
   Result<std::vector<std::string>> run() {
     for (const auto& [name, func] : lowered_->functions) {
-      if (const PrimFunc* prim = func.as<PrimFunc>()) {
+      if (const PrimFunc* prim = func.as<PrimFunc>(); prim && prim->attrs.has(kKernelLaunch)) {
+        state_.kernels.emplace(name, func.cast<PrimFunc>());
+      } else if (prim) {
         Compiled item{name, func.cast<PrimFunc>(), {}, {}, nullptr};
         if (const StringImm* symbol = prim->attrs.get("global_symbol").as<StringImm>()) item.symbol = symbol->value;
-        TW_TRY(signature, signature_of(item.func, item.symbol.empty() ? name : item.symbol));
+        TW_TRY(signature, signature_of(item.func, item.symbol.empty() ? name : item.symbol, lowered_));
         item.signature = std::move(signature);
         if (!item.symbol.empty() && !returns_nothing(*prim)) {
           return script_error("codegen/return-value", "function '" + item.symbol + "' returns a value",
@@ -236,16 +240,33 @@ class ModuleEmitter {
 
 }  // namespace
 
-Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, const CompileOptions& options) {
-  TW_RETURN_IF_ERROR(target.check_has_code());
+Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& compiled_for, const CompileOptions& options) {
+  TW_RETURN_IF_ERROR(compiled_for.check_has_code());
+  const bool has_device = compiled_for.is_in(TargetSet::kGpu);
+  const Target target = has_device ? compiled_for.host_target() : compiled_for;
+  std::string device_source;
+  if (has_device) {
+    TW_TRY(source, write_kernels(lowered, opencl_dialect()));
+    device_source = std::move(source);
+  }
   llvm::TargetMachine& machine = machine_for(target);
   llvm::LLVMContext context;
   llvm::Module module("tilewright", context);
   module.setTargetTriple(machine.getTargetTriple().str());
   module.setDataLayout(machine.createDataLayout());
-  ModuleState state{
-      module, target, target.has("fma") || target.is_arm(), target.has("f16c") || target.is_arm(), {}, {}, {}, {},
-      {},     {}};
+  ModuleState state{module,
+                    target,
+                    target.has("fma") || target.is_arm(),
+                    target.has("f16c") || target.is_arm(),
+                    {},
+                    {},
+                    {},
+                    {},
+                    {},
+                    {},
+                    {},
+                    nullptr};
+  if (has_device) state.image = emit_image(state, device_source);
   TW_TRY(names, ModuleEmitter(state, lowered).run());
   std::string problem;
   llvm::raw_string_ostream problems(problem);
@@ -254,6 +275,7 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, con
   bool complete = optimize(module, machine, state.deep);
   if (!complete) return interruption_error();
   ObjectCode code;
+  code.device_source = std::move(device_source);
   if (!target.runs_here()) code.platform = target.triple();
   for (const auto& [where, count] : state.library_calls) {
     note_raised("codegen/scalar-call");

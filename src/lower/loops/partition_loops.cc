@@ -119,6 +119,9 @@ class Partitioner : private LoopCutter {
     auto moves = [](const Expr& border) { return border.defined() && !const_int(border); };
     if (loop->kind == ForKind::kUnrolled && const_int(extent) && (moves(split.low) || moves(split.high))) split = {};
     if (of_threads && (split.low.defined() || split.high.defined())) split = {};
+    // Threads in lockstep run the same iterations: a condition costs them less than two loops of different lengths, and
+    // those that wait for one another in a loop must not leave it at different iterations.
+    if (target_.is_in(TargetSet::kGpu) && (moves(split.low) || moves(split.high))) split = {};
     if (split.atoms.empty()) return rebuild(loop, loop->min, extent, loop->body, r);
     Stmt clean = drop_atoms(loop->body, split.atoms);
     if (!split.low.defined() && !split.high.defined()) return rebuild(loop, loop->min, extent, clean, r);

@@ -152,6 +152,7 @@ std::string rule_kind(const Target& target) {
     case TargetKind::kC:
       return "c";
     case TargetKind::kCuda:
+    case TargetKind::kOpenCl:
       return cuda_generation(target.arch) >= 75 ? "cuda-tensorcore" : "cuda";
     case TargetKind::kHexagon:
       return "hexagon";

@@ -1,4 +1,4 @@
-#include "interpreter/team.h"
+#include "analysis/team.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "ir/traverse.h"
 #include "target/memory_scope.h"
 
-namespace tilewright::interpreter {
+namespace tilewright::analysis {
 namespace {
 
 /// Neighbors may share the memory behind the pointer.
@@ -96,4 +96,4 @@ bool has_waits(const Stmt& s) {
   return found;
 }
 
-}  // namespace tilewright::interpreter
+}  // namespace tilewright::analysis

@@ -8,7 +8,7 @@
 
 #include "ir/stmt.h"
 
-namespace tilewright::interpreter {
+namespace tilewright::analysis {
 
 /// Pointers to memory that threads share, by what a statement does to it. Those of views count as what they show.
 struct Touched {
@@ -24,4 +24,4 @@ bool has_blocks(const Stmt& s);
 /// Somewhere in the statement, the threads that run it wait for one another.
 bool has_waits(const Stmt& s);
 
-}  // namespace tilewright::interpreter
+}  // namespace tilewright::analysis

@@ -1,0 +1,690 @@
+#include "codegen/c_writer/c_writer.h"
+
+#include <fmt/format.h>
+#include <array>
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/c_writer/functions.h"
+#include "ir/annotations.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "target/thread_axis.h"
+
+namespace tilewright::codegen {
+namespace {
+
+bool is_narrow(DataType type) { return type.is_float() && type.bits < 32; }
+bool fits_int(const Interval& interval) { return interval.low >= INT32_MIN && interval.high <= INT32_MAX; }
+
+class KernelWriter {
+ public:
+  KernelWriter(const Dialect& dialect, Functions& functions) : dialect_(dialect), functions_(functions) {}
+
+  std::string write(const std::string& symbol, const PrimFunc& kernel) {
+    symbol_ = symbol;
+    find_written(kernel.body);
+    std::vector<std::string> parameters;
+    for (const Ref<Var>& param : kernel.params) {
+      const std::string name = name_of(param);
+      if (param.dtype().is_handle()) {
+        const PrimType* element = pointee(param);
+        const DataType type = element ? element->dtype.element() : DataType::uint(8);
+        pointers_[param] = storage(type);
+        const char* constant = written_.contains(param) ? "" : "const ";
+        parameters.push_back(
+            fmt::format("{}{}{}* restrict {}", dialect_.address_space("global"), constant, storage(type), name));
+        index_.define_pointer(param, type.bytes(), true);
+      } else {
+        // A bool is no type of an argument of a kernel.
+        const DataType type = param.dtype();
+        parameters.push_back(storage(type) + " " + (is_narrow(type) ? name + "_bits" : name));
+        if (is_narrow(type)) line(fmt::format("const float {} = {}({}_bits);", name, functions_.load(type), name));
+        index_.define(param);
+      }
+    }
+    std::array<int64_t, 3> threads = {1, 1, 1};
+    Stmt body = kernel.body;
+    while (body.is<For>() && body.as<For>()->kind == ForKind::kThreadBinding) {
+      const For& loop = *body.as<For>();
+      const std::string& tag = loop.thread_binding->thread_tag;
+      auto axis = ThreadAxis::parse(tag);
+      if (axis && axis->in_team()) {
+        threads[static_cast<size_t>(axis->dimension)] = const_int(loop.extent).value_or(0);
+      }
+      const int64_t most = const_int(loop.extent).value_or(int64_t{INT32_MAX} + 1) - 1;
+      index_.define(loop.loop_var, Interval{0, std::max<int64_t>(most, 0)});
+      line(fmt::format("const {} {} = {};", dialect_.type(loop.loop_var.dtype()), name_of(loop.loop_var),
+                       dialect_.thread_index(tag)));
+      body = loop.body;
+    }
+    emit(body);
+    return fmt::format("{} {{\n{}}}\n", dialect_.kernel_head(symbol, parameters, threads), text_);
+  }
+
+  std::optional<Diagnostic>& error() { return error_; }
+  const std::string& constants() const { return constants_; }
+  bool uses_double() const { return uses_double_; }
+
+ private:
+  // ---- names, types, lines
+
+  static const PrimType* pointee(const Ref<Var>& pointer) {
+    const PointerType* type = pointer->type_annotation.as<PointerType>();
+    return type ? type->element_type.as<PrimType>() : nullptr;
+  }
+  static std::string scope_of(const Ref<Var>& pointer) {
+    const PointerType* type = pointer->type_annotation.as<PointerType>();
+    return type ? type->storage_scope : "";
+  }
+
+  /// How names of the writer's and the language's own functions begin.
+  static bool is_reserved(std::string_view name) {
+    constexpr std::string_view kPrefixes[] = {"tw_",     "get_",  "as_",    "convert_", "vload",  "vstore",
+                                              "atomic_", "read_", "write_", "work_",    "async_", "native_",
+                                              "half_",   "mem_",  "cl_",    "_"};
+    return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                       [&](std::string_view prefix) { return name.starts_with(prefix); });
+  }
+
+  std::string name_of(const Ref<Var>& v) {
+    auto found = names_.find(v);
+    if (found != names_.end()) return found->second;
+    std::string base;
+    for (char c : v->name_hint) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    // Words of C and functions of the language have no underscore at their end.
+    if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "v" + base;
+    if ((base.find('_') == std::string::npos && base.size() > 1) || is_reserved(base)) base += "_";
+    std::string name = base;
+    for (int number = 1; !taken_.insert(name).second; ++number) name = fmt::format("{}_{}", base, number);
+    names_[v] = name;
+    return name;
+  }
+
+  std::string type(DataType type) {
+    uses_double_ |= type.is_float() && type.bits == 64;
+    return dialect_.type(type);
+  }
+  /// In memory.
+  std::string storage(DataType type) {
+    if (type.is_bool()) return dialect_.type(DataType::uint(8));
+    if (is_narrow(type)) {
+      check_type(type);
+      return dialect_.type(DataType::uint(type.bits));
+    }
+    return this->type(type);
+  }
+
+  void line(const std::string& text) { text_ += std::string(2 * static_cast<size_t>(depth_), ' ') + text + "\n"; }
+
+  std::string fail(const NodeRef& node, std::string code, std::string message, std::string hint) {
+    if (!error_) {
+      error_ = script_error(std::move(code), std::move(message), std::move(hint));
+      error_->span = node.span();
+      error_->nodes.push_back(keep(node));
+    }
+    return "0";
+  }
+
+  void check_type(DataType type) {
+    if (type.is_vector() || (is_narrow(type) && type.bits != 16) || (type.is_float() && type.bits > 64) ||
+        (type.is_integral() && type.bits > 64)) {
+      if (!error_) {
+        error_ = script_error("codegen/not-on-device",
+                              fmt::format("there is no code for values of {} in {}", type.str(), dialect_.name()),
+                              "use float16, bfloat16 or a wider type in kernels");
+      }
+    }
+  }
+
+  void find_written(const Stmt& body) {
+    std::unordered_set<NodeRef> read;
+    visit(
+        body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); },
+        [&](const Ref<BufferLoad>& load) { read.insert(load->buffer->data); },
+        [&](const Ref<Call>& call) {
+          const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
+          if (element && intrinsic_of(*call) == Intrinsic::k_address_of) written_.insert(element->buffer->data);
+        });
+    for (const NodeRef& pointer : written_) {
+      const std::string scope = scope_of(pointer.borrow<Var>());
+      exchanges_global_ |= read.contains(pointer) && (scope.empty() || scope.starts_with("global"));
+    }
+  }
+
+  // ---- expressions
+
+  std::string integer(DataType t, int64_t value) {
+    if (t.is_bool()) return value ? "true" : "false";
+    if (t.is_uint()) {
+      return t.bits == 64 ? fmt::format("{}UL", static_cast<uint64_t>(value)) : fmt::format("{}u", value);
+    }
+    if (t.bits == 64)
+      return value == INT64_MIN ? "(-9223372036854775807L - 1)" : number(value) + (value < 0 ? "" : "L");
+    return value == INT32_MIN ? "(-2147483647 - 1)" : number(value);
+  }
+  static std::string number(int64_t value) { return value < 0 ? fmt::format("({})", value) : std::to_string(value); }
+
+  std::string floating(DataType t, double value) {
+    (void)type(t);
+    if (std::isnan(value)) return t.bits == 64 ? "((double)NAN)" : "NAN";
+    if (std::isinf(value)) {
+      const char* inf = t.bits == 64 ? "((double)INFINITY)" : "INFINITY";
+      return value < 0 ? fmt::format("(-{})", inf) : inf;
+    }
+    // As many digits as tell the number from its neighbors; what is not written exactly in decimals is in hexadecimals.
+    std::string text = fmt::format("{}", value);
+    if (t.bits == 64) {
+      if (text.find_first_of(".e") == std::string::npos) text += ".0";
+    } else {
+      text = fmt::format("{}", static_cast<float>(value));
+      if (text.find_first_of(".e") == std::string::npos) text += ".0";
+      text += "f";
+    }
+    return std::signbit(value) ? fmt::format("({})", text) : text;
+  }
+
+  /// The interval of an integer, where no part of it leaves `int`.
+  bool stays_in_int(const Expr& e) {
+    auto interval = index_.interval_of(e);
+    if (!interval || !fits_int(*interval)) return false;
+    const BinaryOperands operands = binary_operands(e);
+    if (operands) return stays_in_int(*operands.a) && stays_in_int(*operands.b);
+    if (const Cast* cast = e.as<Cast>()) return cast->value.dtype().is_integral() && stays_in_int(cast->value);
+    return true;
+  }
+
+  /// Index arithmetic: it does not overflow, so it is done in a type that holds all of it.
+  std::string index(const Expr& e) {
+    if (stays_in_int(e)) return arithmetic(e, DataType::int_(32));
+    return arithmetic(e, DataType::int_(64));
+  }
+
+  std::string arithmetic(const Expr& e, DataType in) {
+    if (auto known = const_int(e)) return integer(in, *known);
+    const bool is_signed = e.dtype().is_int() && (e.dtype().bits == 32 || e.dtype().bits == 64);
+    const BinaryOperands operands = is_signed ? binary_operands(e) : BinaryOperands{};
+    auto binary = [&](const char* op) {
+      return fmt::format("({} {} {})", arithmetic(*operands.a, in), op, arithmetic(*operands.b, in));
+    };
+    auto called = [&](const std::string& function) {
+      return fmt::format("{}({}, {})", function, arithmetic(*operands.a, in), arithmetic(*operands.b, in));
+    };
+    if (operands) {
+      switch (e.kind()) {
+        case Kind::kAdd:
+          return binary("+");
+        case Kind::kSub:
+          return binary("-");
+        case Kind::kMul:
+          return binary("*");
+        case Kind::kFloorDiv:
+        case Kind::kFloorMod: {
+          const bool divides = e.kind() == Kind::kFloorDiv;
+          if (const_int(*operands.b).value_or(0) > 0 && index_.is_nonnegative(*operands.a)) {
+            return binary(divides ? "/" : "%");
+          }
+          return called(functions_.division(divides ? "floordiv" : "floormod", in));
+        }
+        case Kind::kMin:
+          return called(functions_.min_max(true, in));
+        case Kind::kMax:
+          return called(functions_.min_max(false, in));
+        default:
+          break;
+      }
+    }
+    if (const Cast* cast = e.as<Cast>(); cast && is_signed && cast->value.dtype().is_int() &&
+                                         cast->value.dtype().bits >= 32 &&
+                                         cast->value.dtype().bits <= cast->dtype.bits) {
+      return arithmetic(cast->value, in);
+    }
+    const std::string value = expr(e);
+    return e.dtype() == in ? value : fmt::format("({}){}", dialect_.type(in), value);
+  }
+
+  std::string expr(const Expr& e) {
+    const DataType t = e.dtype();
+    if (!t.is_handle()) check_type(t);
+    switch (e.kind()) {
+      case Kind::kVar:
+        return name_of(e.borrow<Var>());
+      case Kind::kIntImm:
+        return integer(t, e.as<IntImm>()->value);
+      case Kind::kFloatImm:
+        return floating(t, e.as<FloatImm>()->value);
+      case Kind::kCast:
+        return cast(e.as<Cast>()->value, t);
+      case Kind::kNot:
+        return fmt::format("!{}", expr(e.as<Not>()->a));
+      case Kind::kAnd:
+        return fmt::format("({} && {})", expr(e.as<And>()->a), expr(e.as<And>()->b));
+      case Kind::kOr:
+        return fmt::format("({} || {})", expr(e.as<Or>()->a), expr(e.as<Or>()->b));
+      case Kind::kSelect: {
+        const Select& select = *e.as<Select>();
+        return fmt::format("({} ? {} : {})", expr(select.condition), expr(select.true_value), expr(select.false_value));
+      }
+      case Kind::kLet: {
+        const Let& let = *e.as<Let>();
+        return expr(substitute(let.body, {{let.var, let.value}}));
+      }
+      case Kind::kBufferLoad: {
+        const BufferLoad& load = *e.as<BufferLoad>();
+        const std::string element = access(load.buffer, load.indices, e);
+        if (t.is_bool()) return fmt::format("({} != 0)", element);
+        return is_narrow(t) ? fmt::format("{}({})", functions_.load(t), element) : element;
+      }
+      case Kind::kCall:
+        return call(e.borrow<Call>());
+      default:
+        break;
+    }
+    if (binary_operands(e)) return binary(e);
+    return fail(e, "codegen/not-on-device",
+                fmt::format("there is no code for a {} in {}", kind_name(e.kind()), dialect_.name()),
+                "compute it without vectors, or outside of the kernel");
+  }
+
+  std::string binary(const Expr& e) {
+    const BinaryOperands operands = binary_operands(e);
+    const DataType t = operands.a->dtype();
+    const Kind kind = e.kind();
+    if (t.is_int() && t.bits == 32 && kind <= Kind::kMax && e.dtype() == t && stays_in_int(e)) {
+      return arithmetic(e, t);
+    }
+    const std::string a = expr(*operands.a), b = expr(*operands.b);
+    auto plain = [&](const char* op) { return fmt::format("({} {} {})", a, op, b); };
+    auto called = [&](const std::string& function) { return fmt::format("{}({}, {})", function, a, b); };
+    auto rounded = [&](std::string value) {
+      return is_narrow(t) ? fmt::format("{}({})", functions_.round(t), value) : value;
+    };
+    switch (kind) {
+      case Kind::kAdd:
+      case Kind::kSub:
+      case Kind::kMul: {
+        const char* op = kind == Kind::kAdd ? "+" : kind == Kind::kSub ? "-" : "*";
+        if (t.is_float()) return rounded(plain(op));
+        // Numbers with a sign wrap as those without do; narrow ones are computed in int.
+        const std::string wide = type(DataType::uint(std::max<int>(t.bits, 32)));
+        return fmt::format("(({})(({}){} {} ({}){}))", type(t), wide, a, op, wide, b);
+      }
+      case Kind::kDiv:
+        return t.is_float() ? rounded(plain("/")) : called(functions_.division("truncdiv", t));
+      case Kind::kMod:
+        return called(functions_.division("truncmod", t));
+      case Kind::kFloorDiv:
+        if (t.is_float()) return rounded(fmt::format("floor({})", rounded(plain("/"))));
+        return called(functions_.division("floordiv", t));
+      case Kind::kFloorMod:
+        return rounded(called(functions_.division("floormod", t)));
+      case Kind::kMin:
+        return called(functions_.min_max(true, t));
+      case Kind::kMax:
+        return called(functions_.min_max(false, t));
+      case Kind::kEQ:
+        return plain("==");
+      case Kind::kNE:
+        return plain("!=");
+      case Kind::kLT:
+        return plain("<");
+      case Kind::kLE:
+        return plain("<=");
+      case Kind::kGT:
+        return plain(">");
+      default:
+        return plain(">=");
+    }
+  }
+
+  std::string cast(const Expr& value, DataType to) {
+    const DataType from = value.dtype();
+    std::string v = expr(value);
+    if (from == to) return v;
+    if (to.is_bool()) return fmt::format("({} != 0)", v);
+    if (to.is_integral()) {
+      return from.is_float() ? fmt::format("{}({})", functions_.to_integer(from, to), v)
+                             : fmt::format("(({}){})", type(to), v);
+    }
+    if (is_narrow(to)) {
+      if (from.is_float() && from.bits == 64) v = fmt::format("{}({})", functions_.round_to_odd(), v);
+      return fmt::format("{}((float){})", functions_.round(to), v);
+    }
+    return fmt::format("(({}){})", type(to), v);
+  }
+
+  std::string access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const NodeRef& node) {
+    if (indices.size() != 1 || indices[0].dtype().is_vector()) {
+      return fail(node, "codegen/not-on-device",
+                  "an access of a vector of '" + buffer->name + "' reached " + std::string(dialect_.name()),
+                  "leave the loop around it serial");
+    }
+    std::string pointer = name_of(buffer->data);
+    const std::string element = storage(buffer->dtype);
+    auto held = pointers_.find(buffer->data);
+    if (held == pointers_.end() || held->second != element) {
+      const std::string scope = held == pointers_.end() ? scope_of(buffer->data) : spaces_[buffer->data];
+      pointer = fmt::format("(({}{}*){})", dialect_.address_space(scope.empty() ? scope_of(buffer->data) : scope),
+                            element, pointer);
+    }
+    return fmt::format("{}[{}]", pointer, strip(index(indices[0])));
+  }
+
+  /// Without parentheses around all of it.
+  static std::string strip(const std::string& text) {
+    if (text.empty() || text[0] != '(') return text;
+    int open = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      open += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+      if (open == 0) return i + 1 == text.size() ? text.substr(1, text.size() - 2) : text;
+    }
+    return text;
+  }
+
+  std::string call(const Ref<Call>& call) {
+    const Intrinsic intrinsic = intrinsic_of(*call);
+    const DataType t = call->dtype;
+    std::vector<std::string> args;
+    auto arg = [&](size_t i) { return Expr(call->args[i]); };
+    auto unsupported = [&]() {
+      const Op* op = call->op.as<Op>();
+      return fail(call, "codegen/not-on-device",
+                  fmt::format("there is no code for {} in {}", op ? op->name : "a call of a function", dialect_.name()),
+                  "compute it with operations that every target has, or compile for another target");
+    };
+    switch (intrinsic) {
+      case Intrinsic::k_if_then_else:
+        return fmt::format("({} ? {} : {})", expr(arg(0)), expr(arg(1)), expr(arg(2)));
+      case Intrinsic::k_likely:
+        return expr(arg(0));
+      case Intrinsic::k_undef:
+        return t.is_float() ? floating(t, 0) : integer(t, 0);
+      case Intrinsic::k_reinterpret: {
+        const DataType from = arg(0).dtype();
+        std::string bits = is_narrow(from) ? fmt::format("{}({})", functions_.store(from), expr(arg(0))) : expr(arg(0));
+        if (from.is_bool() || t.is_bool()) return unsupported();
+        if (is_narrow(t)) {
+          return fmt::format("{}({})", functions_.load(t), dialect_.reinterpret(DataType::uint(t.bits), bits));
+        }
+        return dialect_.reinterpret(t, bits);
+      }
+      case Intrinsic::k_large_uint_imm: {
+        auto low = const_int(arg(0)), high = const_int(arg(1));
+        if (!low || !high) return unsupported();
+        return integer(t, static_cast<int64_t>(static_cast<uint64_t>(*high) << 32 | static_cast<uint64_t>(*low)));
+      }
+      case Intrinsic::k_address_of: {
+        const BufferLoad* element = call->args[0].as<BufferLoad>();
+        return element ? "&" + access(element->buffer, element->indices, call) : unsupported();
+      }
+      default:
+        break;
+    }
+    const IntrinsicRow& row = intrinsic_row(intrinsic);
+    if (intrinsic == Intrinsic::kUnknown || (!row.of_floats && !row.of_integers)) return unsupported();
+    for (size_t i = 0; i < call->args.size(); ++i) args.push_back(expr(arg(i)));
+    const DataType of = arg(0).dtype();
+    return of.is_float() ? float_call(intrinsic, of, t, args, arg(args.size() - 1).dtype(), unsupported)
+                         : integer_call(intrinsic, of, t, args, unsupported);
+  }
+
+  template <class F>
+  std::string float_call(Intrinsic intrinsic, DataType of, DataType result, std::vector<std::string>& args,
+                         DataType last, const F& unsupported) {
+    (void)type(of);
+    auto rounded = [&](const std::string& value) {
+      return is_narrow(result) ? fmt::format("{}({})", functions_.round(result), value) : value;
+    };
+    switch (intrinsic) {
+      case Intrinsic::k_isnan:
+        return fmt::format("({0} != {0})", args[0]);
+      case Intrinsic::k_isinf:
+        return fmt::format("(isinf({}) != 0)", args[0]);
+      case Intrinsic::k_isfinite:
+        return fmt::format("(isfinite({}) != 0)", args[0]);
+      case Intrinsic::k_rsqrt:
+        return rounded(fmt::format("(1 / sqrt({}))", args[0]));
+      case Intrinsic::k_sigmoid:
+        return rounded(fmt::format("{}({})", functions_.sigmoid(of), args[0]));
+      case Intrinsic::k_ldexp: {
+        std::string power = last.is_float()
+                                ? fmt::format("{}({})", functions_.to_integer(last, DataType::int_(32)), args[1])
+                                : fmt::format("(int){}", args[1]);
+        return rounded(fmt::format("ldexp({}, {})", args[0], power));
+      }
+      default:
+        break;
+    }
+    const std::string_view name = dialect_.math(intrinsic);
+    // Neighbors of a narrow float are not those of the float that holds it.
+    if (name.empty() || (intrinsic == Intrinsic::k_nextafter && is_narrow(of))) return unsupported();
+    return rounded(fmt::format("{}({})", name, fmt::join(args, ", ")));
+  }
+
+  template <class F>
+  std::string integer_call(Intrinsic intrinsic, DataType of, DataType result, const std::vector<std::string>& args,
+                           const F& unsupported) {
+    const std::string t = type(of), u = type(DataType::uint(of.bits));
+    auto both = [&](const char* op) { return fmt::format("(({})({} {} {}))", t, args[0], op, args[1]); };
+    switch (intrinsic) {
+      case Intrinsic::k_bitwise_and:
+        return both("&");
+      case Intrinsic::k_bitwise_or:
+        return both("|");
+      case Intrinsic::k_bitwise_xor:
+        return both("^");
+      case Intrinsic::k_bitwise_not:
+        return of.is_bool() ? fmt::format("!{}", args[0]) : fmt::format("(({})~{})", t, args[0]);
+      case Intrinsic::k_shift_left:
+      case Intrinsic::k_shift_right:
+        if (of.is_bool()) return unsupported();
+        return fmt::format("{}({}, {})", functions_.shift(intrinsic == Intrinsic::k_shift_left, of), args[0], args[1]);
+      case Intrinsic::k_popcount:
+        return of.is_bool() ? args[0] : fmt::format("(({})popcount(({}){}))", t, u, args[0]);
+      case Intrinsic::k_clz:
+        if (of.is_bool()) return unsupported();
+        return fmt::format("(({})clz(({}){}))", type(result), u, args[0]);
+      case Intrinsic::k_fabs:
+        if (of.is_uint()) return args[0];
+        return fmt::format("(({0})({1} < 0 ? 0 - ({2}){1} : ({2}){1}))", t, args[0], u);
+      case Intrinsic::k_isnan:
+      case Intrinsic::k_isinf:
+        return "false";
+      case Intrinsic::k_isfinite:
+        return "true";
+      default:
+        return unsupported();
+    }
+  }
+
+  // ---- statements
+
+  void braces(const std::string& head, const Stmt& body) {
+    line(head + " {");
+    ++depth_;
+    emit(body);
+    --depth_;
+    line("}");
+  }
+
+  void emit(const Stmt& s) {
+    if (error_) return;
+    switch (s.kind()) {
+      case Kind::kSeqStmt:
+        for (const Stmt& item : s.as<SeqStmt>()->seq) emit(item);
+        return;
+      case Kind::kFor:
+        return emit_loop(*s.as<For>(), s);
+      case Kind::kWhile:
+        return braces(fmt::format("while ({})", strip(expr(s.as<While>()->condition))), s.as<While>()->body);
+      case Kind::kIfThenElse: {
+        const IfThenElse& branch = *s.as<IfThenElse>();
+        braces(fmt::format("if ({})", strip(expr(branch.condition))), branch.then_case);
+        if (branch.else_case.defined()) braces("else", branch.else_case);
+        return;
+      }
+      case Kind::kBufferStore: {
+        const BufferStore& store = *s.as<BufferStore>();
+        const DataType t = store.buffer->dtype;
+        std::string value = expr(store.value);
+        if (is_narrow(t)) value = fmt::format("{}({})", functions_.store(t), value);
+        line(fmt::format("{} = {};", access(store.buffer, store.indices, s), strip(value)));
+        return;
+      }
+      case Kind::kEvaluate: {
+        const Expr& value = s.as<Evaluate>()->value;
+        if (is_call_to(value, Intrinsic::k_tvm_storage_sync)) return line(dialect_.barrier(exchanges_global_));
+        if (effect_of(value) == Effect::kUpdateState) (void)expr(value);  // says that it is not there
+        return;
+      }
+      case Kind::kLetStmt: {
+        const LetStmt& let = *s.as<LetStmt>();
+        const Ref<Var>& v = let.var;
+        if (v.dtype().is_handle()) {
+          emit_pointer(v, let.value);
+        } else {
+          std::string value = expr(let.value);
+          index_.define(v, let.value);
+          line(fmt::format("const {} {} = {};", type(v.dtype()), name_of(v), strip(value)));
+        }
+        return emit(let.body);
+      }
+      case Kind::kAllocate:
+        return emit_allocate(*s.as<Allocate>(), s);
+      case Kind::kAllocateConst:
+        emit_constant(*s.as<AllocateConst>());
+        return emit(s.as<AllocateConst>()->body);
+      case Kind::kDeclBuffer:
+        return emit(s.as<DeclBuffer>()->body);
+      case Kind::kAttrStmt:
+        return emit(s.as<AttrStmt>()->body);
+      case Kind::kAssertStmt:
+        (void)fail(s, "codegen/not-on-device", "an assertion inside of a kernel cannot be reported to the host",
+                   "check it before the kernel, or compile without check_bounds");
+        return;
+      default:
+        error_ =
+            internal_error("codegen/not-lowered", "a " + std::string(kind_name(s.kind())) + " reached code generation");
+    }
+  }
+
+  void emit_loop(const For& loop, const Stmt& s) {
+    if (loop.kind == ForKind::kThreadBinding) {
+      error_ = internal_error("codegen/not-lowered", "a bound loop inside of a kernel reached code generation");
+      return;
+    }
+    (void)s;
+    const std::string t = type(loop.loop_var.dtype());
+    const std::string begin = index(loop.min), end = index(loop.min + loop.extent);
+    index_.define(loop.loop_var, index_.interval_of(loop));
+    const std::string name = name_of(loop.loop_var);
+    if (loop.kind == ForKind::kUnrolled) line("#pragma unroll");
+    braces(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1})", t, name, strip(begin), strip(end)), loop.body);
+  }
+
+  void emit_pointer(const Ref<Var>& v, const Expr& value) {
+    const PrimType* element = pointee(v);
+    const std::string t = storage(element ? element->dtype.element() : DataType::uint(8));
+    const std::string space = dialect_.address_space(scope_of(v));
+    pointers_[v] = t;
+    spaces_[v] = scope_of(v);
+    line(fmt::format("{0}{1}* {2} = ({0}{1}*)({3});", space, t, name_of(v), expr(value)));
+    index_.define_pointer(v, 1, false);
+  }
+
+  void emit_allocate(const Allocate& allocate, const Stmt& s) {
+    const std::string scope = scope_of(allocate.buffer_var), name = name_of(allocate.buffer_var);
+    auto count = const_int(allocate.extents[0]);
+    const std::string t = storage(allocate.dtype.element());
+    if (!count) {
+      (void)fail(s, "codegen/not-on-device",
+                 "the size of buffer '" + allocate.buffer_var->name_hint + "' of a thread is not a constant",
+                 "split the loops around it, so that a thread works on a tile of constant size");
+      return;
+    }
+    const int64_t elements = std::max<int64_t>(*count * allocate.dtype.lanes, 1);
+    pointers_[allocate.buffer_var] = t;
+    spaces_[allocate.buffer_var] = scope;
+    index_.define_pointer(allocate.buffer_var, allocate.dtype.bytes(), true);
+    if (scope.starts_with("shared")) {
+      line(dialect_.shared_array(t, name, elements));
+    } else if (scope == "local") {
+      line(fmt::format("{} {}[{}];", t, name, elements));
+    } else {
+      (void)fail(s, "codegen/not-on-device",
+                 "memory of scope \"" + scope + "\" is not there in " + std::string(dialect_.name()),
+                 "use \"shared\" or \"local\"; fragments of matrices need a target with tensor cores");
+      return;
+    }
+    emit(allocate.body);
+  }
+
+  void emit_constant(const AllocateConst& constant) {
+    const DataType element = constant.dtype.element();
+    const std::string t = storage(element), name = symbol_ + "_" + name_of(constant.buffer_var);
+    names_[constant.buffer_var] = name;  // of the whole text
+    const std::string& bytes = constant.data->bytes;
+    std::vector<std::string> items;
+    const size_t size = static_cast<size_t>(element.bytes());
+    for (size_t at = 0; at + size <= bytes.size(); at += size) {
+      uint64_t bits = 0;
+      std::copy_n(bytes.data() + at, size, reinterpret_cast<char*>(&bits));
+      if (element.is_float() && !is_narrow(element)) {
+        float f = 0;
+        double d = 0;
+        std::copy_n(bytes.data() + at, size,
+                    element.bits == 64 ? reinterpret_cast<char*>(&d) : reinterpret_cast<char*>(&f));
+        items.push_back(floating(element, element.bits == 64 ? d : static_cast<double>(f)));
+      } else if (element.is_int()) {
+        const int shift = 64 - static_cast<int>(size) * 8;
+        items.push_back(integer(element, static_cast<int64_t>(bits << shift) >> shift));
+      } else {
+        items.push_back(integer(DataType::uint(static_cast<int>(size) * 8), static_cast<int64_t>(bits)));
+      }
+    }
+    if (items.empty()) items.emplace_back("0");
+    pointers_[constant.buffer_var] = t;
+    spaces_[constant.buffer_var] = "constant";
+    constants_ += fmt::format("{}{} {}[{}] = {{{}}};\n", dialect_.address_space("constant"), t, name, items.size(),
+                              fmt::join(items, ", "));
+  }
+
+  const Dialect& dialect_;
+  Functions& functions_;
+  IndexAnalysis index_;
+  std::unordered_map<NodeRef, std::string> names_, pointers_, spaces_;  ///< of pointers: type of elements, scope
+  std::set<std::string> taken_;
+  std::unordered_set<NodeRef> written_;
+  bool exchanges_global_ = false, uses_double_ = false;
+  std::string symbol_, text_, constants_;
+  int depth_ = 1;
+  std::optional<Diagnostic> error_;
+};
+
+}  // namespace
+
+std::string kernel_symbol(const std::string& name) {
+  std::string symbol;
+  for (char c : name) symbol += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return "tw_" + symbol;
+}
+
+Result<std::string> write_kernels(const Ref<Module>& lowered, const Dialect& dialect) {
+  Functions functions(dialect);
+  std::string text;
+  bool is_double = false;
+  for (const auto& [name, func] : lowered->functions) {
+    const PrimFunc* kernel = func.as<PrimFunc>();
+    if (!kernel || !kernel->attrs.has(kKernelLaunch)) continue;
+    KernelWriter writer(dialect, functions);
+    std::string one = writer.write(kernel_symbol(name), *kernel);
+    if (writer.error()) return *writer.error();
+    text += writer.constants() + one + "\n";
+    is_double |= writer.uses_double();
+  }
+  return dialect.prelude(is_double) + functions.all_text() + text;
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,149 @@
+#include "codegen/c_writer/functions.h"
+
+#include <fmt/format.h>
+#include <array>
+
+#include "ir/numeric.h"
+
+namespace tilewright::codegen {
+
+std::string Functions::add(const std::string& name, const std::string& text) {
+  if (known_.try_emplace(name, texts_.size()).second) texts_.push_back(text + "\n");
+  return name;
+}
+
+std::string Functions::all_text() const { return fmt::format("{}", fmt::join(texts_, "")); }
+
+namespace {
+
+/// "i32", "u8", "f32", "bf16"
+std::string letter(DataType type) {
+  const char* code = type.code == TypeCode::kBFloat ? "bf" : type.is_float() ? "f" : type.is_uint() ? "u" : "i";
+  return code + std::to_string(static_cast<int>(type.bits));
+}
+
+DataType computed_in(DataType type) { return type.is_float() && type.bits < 32 ? DataType::float_(32) : type; }
+
+}  // namespace
+
+std::string Functions::division(std::string_view operation, DataType type) {
+  const DataType wide = computed_in(type);
+  const std::string t = dialect_.type(wide), name = fmt::format("tw_{}_{}", operation, letter(wide));
+  if (wide.is_float()) {  // the remainder only: a quotient is written as it is
+    return add(name, fmt::format("static {0} {1}({0} a, {0} b) {{\n"
+                                 "  {0} r = fmod(a, b);\n"
+                                 "  if (r == 0) return copysign(({0})0, b);\n"
+                                 "  return (r < 0) != (b < 0) ? r + b : r;\n}}\n",
+                                 t, name));
+  }
+  // Division by 0 is undefined, and must not stop the device; the smallest number divided by -1 wraps.
+  const bool divides = operation.ends_with("div"), floors = operation.starts_with("floor");
+  std::string body = divides ? "  if (b == 0) return 0;\n" : "  if (b == 0) return 0;\n";
+  if (type.is_int()) {
+    const std::string u = dialect_.type(DataType::uint(type.bits));
+    body += divides ? fmt::format("  if (b == -1) return ({})(0 - ({})a);\n", t, u) : "  if (b == -1) return 0;\n";
+  }
+  if (!floors || type.is_uint()) {
+    body += fmt::format("  return ({})(a {} b);\n", t, divides ? "/" : "%");
+  } else if (divides) {
+    body += fmt::format("  {0} q = ({0})(a / b);\n  return ({0})(a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q);\n", t);
+  } else {
+    body += fmt::format("  {0} r = ({0})(a % b);\n  return ({0})(r != 0 && (r < 0) != (b < 0) ? r + b : r);\n", t);
+  }
+  return add(name, fmt::format("static {0} {1}({0} a, {0} b) {{\n{2}}}\n", t, name, body));
+}
+
+std::string Functions::min_max(bool is_min, DataType type) {
+  const DataType wide = computed_in(type);
+  const std::string t = dialect_.type(wide), name = fmt::format("tw_{}_{}", is_min ? "min" : "max", letter(wide));
+  // A NaN on either side is the result.
+  const char* nan = wide.is_float() ? "a != a || " : "";
+  return add(name, fmt::format("static {0} {1}({0} a, {0} b) {{ return {2}a {3} b ? a : b; }}\n", t, name, nan,
+                               is_min ? "<" : ">"));
+}
+
+std::string Functions::shift(bool is_left, DataType type) {
+  const std::string t = dialect_.type(type), u = dialect_.type(DataType::uint(type.bits));
+  const std::string name = fmt::format("tw_{}_{}", is_left ? "shift_left" : "shift_right", letter(type));
+  const int bits = type.bits;
+  std::string inside = is_left ? fmt::format("({})(({})a << b)", t, u) : fmt::format("({})(a >> b)", t);
+  std::string beyond = !is_left && type.is_int() ? fmt::format("({})(a < 0 ? -1 : 0)", t) : "0";
+  return add(name, fmt::format("static {0} {1}({0} a, {0} b) {{ return ({2})b < {3} ? {4} : {5}; }}\n", t, name, u,
+                               bits, inside, beyond));
+}
+
+std::string Functions::to_integer(DataType from, DataType to) {
+  const DataType wide = computed_in(from);
+  const std::string f = dialect_.type(wide), t = dialect_.type(to);
+  const std::string name = fmt::format("tw_{}_to_{}", letter(wide), letter(to));
+  // Powers of two, which every float holds.
+  const int exponent = to.is_int() ? to.bits - 1 : to.bits;
+  const std::string top = fmt::format("0x1p{}{}", exponent, wide.bits == 64 ? "" : "f");
+  const std::string suffix = to.bits == 64 ? (to.is_uint() ? "UL" : "L") : (to.is_uint() ? "U" : "");
+  std::string most, least = "0";
+  if (to.is_uint()) {
+    most = to.bits == 64 ? "0xFFFFFFFFFFFFFFFFUL" : fmt::format("{}U", (uint64_t{1} << to.bits) - 1);
+  } else {
+    most = fmt::format("{}{}", (uint64_t{1} << (to.bits - 1)) - 1, suffix);
+    least = fmt::format("(-{} - 1)", most);
+  }
+  const std::string bottom = to.is_uint() ? "0" : "-" + top;
+  return add(name, fmt::format("static {0} {1}({2} x) {{\n"
+                               "  if (x != x) return 0;\n"
+                               "  if (x >= {3}) return ({0}){4};\n"
+                               "  if (x <= {5}) return ({0}){6};\n"
+                               "  return ({0})x;\n}}\n",
+                               t, name, f, top, most, bottom, least));
+}
+
+std::string Functions::sigmoid(DataType type) {
+  const DataType wide = computed_in(type);
+  const std::string t = dialect_.type(wide), name = "tw_sigmoid_" + letter(wide);
+  // Small results keep their digits: exp(x) / (1 + exp(x)).
+  return add(name, fmt::format("static {0} {1}({0} x) {{\n"
+                               "  if (x >= 0) return 1 / (1 + exp(-x));\n"
+                               "  {0} e = exp(x);\n  return e / (1 + e);\n}}\n",
+                               t, name));
+}
+
+std::string Functions::load(DataType type) {
+  if (type.code == TypeCode::kBFloat) {
+    return add("tw_load_bf16", "static float tw_load_bf16(ushort bits) { return as_float((uint)bits << 16); }\n");
+  }
+  return add("tw_load_f16",
+             "static float tw_load_f16(ushort bits) {\n"
+             "  const ushort held[1] = {bits};\n"
+             "  return vload_half(0, (const half*)held);\n}\n");
+}
+
+std::string Functions::store(DataType type) {
+  if (type.code == TypeCode::kBFloat) {
+    return add("tw_store_bf16",
+               "static ushort tw_store_bf16(float x) {\n"
+               "  uint bits = as_uint(x);\n"
+               "  if (x != x) return 0x7FC0;\n"
+               "  return (ushort)((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);\n}\n");
+  }
+  return add("tw_store_f16",
+             "static ushort tw_store_f16(float x) {\n"
+             "  ushort held[1];\n"
+             "  vstore_half_rte(x, 0, (half*)held);\n"
+             "  return held[0];\n}\n");
+}
+
+std::string Functions::round_to_odd() {
+  return add("tw_round_to_odd",
+             "static float tw_round_to_odd(double x) {\n"
+             "  float y = (float)x;\n"
+             "  if (x != x || (double)y == x || isinf(y)) return y;\n"
+             "  uint bits = as_uint(y);\n"
+             "  if (fabs((double)y) > fabs(x)) bits -= 1;\n"
+             "  return as_float(bits | 1);\n}\n");
+}
+
+std::string Functions::round(DataType type) {
+  const std::string down = store(type), up = load(type), name = "tw_round_" + letter(type);
+  return add(name, fmt::format("static float {0}(float x) {{ return {1}({2}(x)); }}\n", name, up, down));
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,38 @@
+// Functions that the writer puts in front of kernels: operations whose edges C leaves open, once per type.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "codegen/c_writer/c_writer.h"
+
+namespace tilewright::codegen {
+
+class Functions {
+ public:
+  explicit Functions(const Dialect& dialect) : dialect_(dialect) {}
+
+  /// Names of functions, whose text is then part of all_text().
+  std::string division(std::string_view operation, DataType type);  ///< "truncdiv", "truncmod", "floordiv", "floormod"
+  std::string min_max(bool is_min, DataType type);
+  std::string shift(bool is_left, DataType type);
+  std::string to_integer(DataType from, DataType to);
+  std::string sigmoid(DataType type);
+  /// Of floats below 32 bits: between their bits in memory and float, and the rounding of a float.
+  std::string load(DataType type);
+  std::string store(DataType type);
+  std::string round(DataType type);
+  /// A double as a float that rounds to a shorter format as the double does: cut off, its last bit set where bits fell.
+  std::string round_to_odd();
+
+  std::string all_text() const;
+
+ private:
+  std::string add(const std::string& name, const std::string& text);
+
+  const Dialect& dialect_;
+  std::map<std::string, size_t> known_;
+  std::vector<std::string> texts_;
+};
+
+}  // namespace tilewright::codegen

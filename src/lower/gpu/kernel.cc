@@ -1,0 +1,78 @@
+#include "lower/gpu/kernel.h"
+
+#include <algorithm>
+
+#include "analysis/threads.h"
+#include "ir/build.h"
+#include "ir/traverse.h"
+
+namespace tilewright::lower {
+
+Stmt barrier(SpanId span) {
+  return make<Evaluate>({call(DataType::int_(32), "tir.tvm_storage_sync", {string_imm("shared")})}, span);
+}
+
+bool is_barrier(const Stmt& s) {
+  const Evaluate* evaluate = s.as<Evaluate>();
+  return evaluate && is_call_to(evaluate->value, Intrinsic::k_tvm_storage_sync);
+}
+
+bool has_barrier(const Stmt& s) {
+  bool found = false;
+  visit(s, [&](const Ref<Evaluate>& evaluate, Visitor&) { found |= is_barrier(evaluate); });
+  return found;
+}
+
+Stmt bound_loop(const Ref<Var>& v, const Expr& extent, const std::string& tag, Stmt body, SpanId span) {
+  For loop{v, zero(v.dtype()), cast(v.dtype(), extent), ForKind::kThreadBinding, {}, {}, std::move(body)};
+  loop.thread_binding =
+      make<IterVar>({.dom = {}, .var = var(tag, v.dtype()), .iter_type = IterType::kThreadIndex, .thread_tag = tag});
+  return make<For>(std::move(loop), span);
+}
+
+bool uses_buffer(const NodeRef& root, const Ref<Buffer>& buffer) {
+  bool found = false;
+  visit(root, [&](const Ref<Buffer>& used) { found |= used == buffer; });
+  return found;
+}
+
+std::string scope_of(const Ref<Var>& pointer) {
+  const PointerType* type = pointer->type_annotation.as<PointerType>();
+  return type ? type->storage_scope : "";
+}
+
+Diagnostic refuse_at(const NodeRef& node, std::string code, std::string message, std::string hint) {
+  Diagnostic refusal = script_error(std::move(code), std::move(message), std::move(hint));
+  refusal.span = node.span();
+  refusal.nodes.push_back(keep(node));
+  return refusal;
+}
+
+KernelLoops KernelLoops::of(const PrimFunc& kernel) {
+  KernelLoops found{{}, kernel.body};
+  // Declarations of views and constants may stand around the loops.
+  for (;;) {
+    const For* loop = found.body.as<For>();
+    if (!loop || !is_bound(*loop)) return found;
+    found.loops.push_back(found.body.cast<For>());
+    found.body = Stmt(loop->body);
+  }
+}
+
+Stmt KernelLoops::around(Stmt inner) const {
+  for (auto it = loops.rbegin(); it != loops.rend(); ++it) {
+    For copy = **it;
+    copy.body = std::move(inner);
+    inner = make<For>(std::move(copy), it->span());
+  }
+  return inner;
+}
+
+bool KernelLoops::has_thread(const NodeRef& variable) const {
+  return std::any_of(loops.begin(), loops.end(), [&](const Ref<For>& loop) {
+    auto axis = analysis::thread_axis(*loop);
+    return axis && axis->in_team() && loop->loop_var == variable;
+  });
+}
+
+}  // namespace tilewright::lower

@@ -1,0 +1,51 @@
+// What the passes for GPUs share: barriers, kernels, and the axes that their loops are bound to.
+//
+// A kernel is the outermost loop that is bound to a thread axis, with everything inside it. Its loops over blocks run
+// on the grid, its loops over threads on the team of each block.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/stmt.h"
+#include "support/diagnostic.h"
+#include "target/thread_axis.h"
+
+namespace tilewright::lower {
+
+/// T.tvm_storage_sync("shared"): the threads of a team wait for one another.
+Stmt barrier(SpanId span = 0);
+bool is_barrier(const Stmt& s);
+bool has_barrier(const Stmt& s);
+
+/// Whether the loop is bound to threads of any kind.
+inline bool is_bound(const For& loop) { return loop.kind == ForKind::kThreadBinding; }
+/// A loop over [0, extent) bound to the axis `tag`.
+Stmt bound_loop(const Ref<Var>& v, const Expr& extent, const std::string& tag, Stmt body, SpanId span = 0);
+
+/// Whether an access or a declaration in `root` names the buffer.
+bool uses_buffer(const NodeRef& root, const Ref<Buffer>& buffer);
+
+/// The scope of the memory behind a pointer; "" for "global".
+std::string scope_of(const Ref<Var>& pointer);
+inline bool is_shared_scope(const std::string& scope) { return scope.starts_with("shared"); }
+inline bool is_global_scope(const std::string& scope) { return scope.empty() || scope.starts_with("global"); }
+
+/// A refusal that underlines `node` in the user's program.
+Diagnostic refuse_at(const NodeRef& node, std::string code, std::string message, std::string hint);
+
+/// Loops over blocks and threads at the root of a kernel, outermost first.
+struct KernelLoops {
+  std::vector<Ref<For>> loops;
+  Stmt body;
+
+  static KernelLoops of(const PrimFunc& kernel);
+  /// `body` in these loops.
+  Stmt around(Stmt body) const;
+  bool has_thread(const NodeRef& variable) const;
+};
+/// Whether the function is one.
+inline bool is_kernel(const PrimFunc& func) { return func.attrs.has("tir.kernel_launch_params"); }
+
+}  // namespace tilewright::lower

@@ -1,0 +1,353 @@
+// Let the threads of a team wait where one of them uses bytes that another one has written, or the reverse.
+//
+//   Before                                   After
+//   S[tx] = A[tx]                            S[tx] = A[tx]
+//   B[tx] = S[tx] + S[31 - tx]               T.tvm_storage_sync("shared")
+//                                            B[tx] = S[tx] + S[31 - tx]
+//
+// Between two barriers, no two threads touch one byte of shared or main memory, but to read it. Accesses are compared
+// by bytes (team_conflicts.h), not by the text of their indices: buffers of the arena that share bytes are one memory,
+// `S[tx // 2]` belongs to no single thread, and `S[tx + i]` of one iteration meets that of another one. A barrier
+// stands as far outside as it can: before a loop rather than inside of it, and at the end of a loop where one iteration
+// meets the next. None stands under a condition, or in a loop, that differs between threads.
+//
+// The last part of plan_shared_memory.
+#include "lower/gpu/place_barriers.h"
+
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/gpu/team_conflicts.h"
+
+namespace tilewright::lower {
+namespace {
+
+using Accesses = std::vector<TeamAccess>;
+
+class Barriers {
+ public:
+  Barriers(const PrimFunc& func, const KernelLoops& kernel) : kernel_(kernel) {
+    assume_sizes(func, analyzer_);
+    for (const Ref<For>& loop : kernel.loops) {
+      analyzer_.bind(loop->loop_var, loop->min, loop->extent);
+      if (kernel.has_thread(loop->loop_var)) varying_.insert(loop->loop_var);
+    }
+    visit(kernel.body, [&](const Ref<For>& loop) {
+      loops_[loop->loop_var.get()] = loop;
+      analyzer_.bind(loop->loop_var, loop->min, loop->extent);
+    });
+    visit(kernel.body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); });
+    visit(kernel.body, [&](const Ref<LetStmt>& let) {
+      const Call* address = let->value.as<Call>();
+      if (!address || !let->var.dtype().is_handle() || intrinsic_of(*address) != Intrinsic::k_address_of) return;
+      const BufferLoad* first = Expr(address->args[0]).as<BufferLoad>();
+      if (first) bases_[let->var] = {first->buffer->data, first->indices[0] * first->buffer->dtype.bytes()};
+    });
+  }
+
+  Result<Stmt> run() {
+    TeamConflicts conflicts(kernel_, loops_, analyzer_);
+    conflicts_ = &conflicts;
+    Accesses pending;
+    Stmt body = place(kernel_.body, pending);
+    if (error_) return *error_;
+    return body;
+  }
+
+ private:
+  // ---- accesses
+
+  void add(Accesses& into, const Ref<Buffer>& buffer, const std::vector<Expr>& indices, bool is_write,
+           const NodeRef& node, const std::vector<Expr>& conditions) {
+    Ref<Var> memory = buffer->data;
+    Expr offset = i32(0);
+    for (auto base = bases_.find(memory); base != bases_.end(); base = bases_.find(memory)) {
+      memory = base->second.first;
+      offset = offset + base->second.second;
+    }
+    const std::string scope = scope_of(memory);
+    if (!is_shared_scope(scope) && !is_global_scope(scope)) return;
+    if (is_global_scope(scope) && !written_.contains(buffer->data)) return;
+    const int64_t bytes = buffer->dtype.bytes();
+    TeamAccess access{memory, {}, bytes, is_write, conditions, node};
+    if (!indices.empty() && effect_of(indices[0]) == Effect::kPure) {
+      Expr index = indices[0];
+      if (const Ramp* ramp = index.as<Ramp>(); ramp && is_const_int(ramp->stride, 1)) {
+        access.width = bytes * index.dtype().lanes;
+        index = ramp->base;
+      }
+      if (index.dtype().is_scalar()) {
+        const DataType wide = DataType::int_(64);
+        access.offset = cast(wide, offset) + cast(wide, index) * bytes;
+      }
+    }
+    into.push_back(std::move(access));
+  }
+
+  /// All accesses in `s`; up to the first barrier that all threads surely meet, with `stops`. Returns whether there is
+  /// one.
+  bool collect(const Stmt& s, Accesses& into, std::vector<Expr>& conditions, bool stops) {
+    switch (s.kind()) {
+      case Kind::kSeqStmt: {
+        for (const Stmt& item : s.as<SeqStmt>()->seq) {
+          if (collect(item, into, conditions, stops)) return true;
+        }
+        return false;
+      }
+      case Kind::kFor: {
+        const For& loop = *s.as<For>();
+        collect(loop.min, into, conditions);
+        collect(loop.extent, into, conditions);
+        bool met = collect(loop.body, into, conditions, stops);
+        return met && const_int(loop.extent).value_or(0) > 0;
+      }
+      case Kind::kWhile:
+        collect(s.as<While>()->condition, into, conditions);
+        collect(s.as<While>()->body, into, conditions, stops);
+        return false;
+      case Kind::kIfThenElse: {
+        const IfThenElse& branch = *s.as<IfThenElse>();
+        collect(branch.condition, into, conditions);
+        conditions.push_back(branch.condition);
+        bool both = collect(branch.then_case, into, conditions, stops);
+        conditions.back() = logical_not(branch.condition);
+        both = branch.else_case.defined() && collect(branch.else_case, into, conditions, stops) && both;
+        conditions.pop_back();
+        return both;
+      }
+      case Kind::kLetStmt:
+        // The address of a buffer in the arena is no access.
+        if (!bases_.contains(s.as<LetStmt>()->var)) collect(s.as<LetStmt>()->value, into, conditions);
+        return collect(s.as<LetStmt>()->body, into, conditions, stops);
+      case Kind::kAllocate:
+        return collect(s.as<Allocate>()->body, into, conditions, stops);
+      case Kind::kAllocateConst:
+        return collect(s.as<AllocateConst>()->body, into, conditions, stops);
+      case Kind::kDeclBuffer:
+        return collect(s.as<DeclBuffer>()->body, into, conditions, stops);
+      case Kind::kAttrStmt:
+        return collect(s.as<AttrStmt>()->body, into, conditions, stops);
+      case Kind::kAssertStmt:
+        collect(s.as<AssertStmt>()->condition, into, conditions);
+        return collect(s.as<AssertStmt>()->body, into, conditions, stops);
+      case Kind::kBufferStore: {
+        const BufferStore& store = *s.as<BufferStore>();
+        collect(store.value, into, conditions);
+        for (const Expr& index : store.indices) collect(index, into, conditions);
+        add(into, store.buffer, store.indices, true, s, conditions);
+        return false;
+      }
+      case Kind::kEvaluate:
+        if (is_barrier(s)) return stops;
+        collect(s.as<Evaluate>()->value, into, conditions);
+        return false;
+      default:
+        return false;
+    }
+  }
+
+  void collect(const Expr& e, Accesses& into, const std::vector<Expr>& conditions) {
+    visit(
+        e,
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          for (const Expr& index : load->indices) v(index);
+          add(into, load->buffer, load->indices, false, load, conditions);
+        },
+        [&](const Ref<Call>& call, Visitor& v) {
+          const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
+          if (!element || intrinsic_of(*call) != Intrinsic::k_address_of) return v.descend(call);
+          add(into, element->buffer, {}, true, call, conditions);  // whatever is done through the pointer
+        });
+  }
+
+  Accesses all_of(const Stmt& s) {
+    Accesses found;
+    std::vector<Expr> conditions = conditions_;
+    collect(s, found, conditions, false);
+    return found;
+  }
+
+  const TeamAccess* conflict(const Accesses& before, const Accesses& after) {
+    for (const TeamAccess& b : after) {
+      for (const TeamAccess& a : before) {
+        const auto answer = conflicts_->meet(a, b, around_);
+        // Where nothing is proved, the bytes of the arena may have come to two buffers; in main memory, threads that
+        // the program does not let wait have no order to keep.
+        const bool matters =
+            answer == TeamConflicts::Answer::kMeet || is_shared_scope(scope_of(a.memory)) || a.is_ordered;
+        if (answer != TeamConflicts::Answer::kNever && matters) return &b;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Adds what may have happened on another way here, each access once.
+  static void join(Accesses& into, const Accesses& other) {
+    std::unordered_map<const NodeBase*, size_t> known;
+    for (size_t i = 0; i < into.size(); ++i) known.try_emplace(into[i].node.get(), i);
+    for (const TeamAccess& access : other) {
+      auto [found, is_new] = known.try_emplace(access.node.get(), into.size());
+      if (is_new) {
+        into.push_back(access);
+      } else {
+        into[found->second].is_ordered |= access.is_ordered;
+      }
+    }
+  }
+
+  // ---- statements
+
+  bool is_uniform(const Expr& e) {
+    bool uniform = true;
+    visit(
+        e, [&](const Ref<Var>& v) { uniform &= !varying_.contains(v); },
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          // All threads read the same where nobody writes.
+          uniform &= !written_.contains(load->buffer->data) && is_global_scope(scope_of(load->buffer->data));
+          for (const Expr& index : load->indices) v(index);
+        });
+    return uniform;
+  }
+
+  template <class F>
+  void under(bool uniform, const F& work) {
+    divergent_ += !uniform;
+    work();
+    divergent_ -= !uniform;
+  }
+
+  /// Whether the threads have to wait before `after`. Where they cannot, the program has no order to keep.
+  bool waits(const Accesses& before, const Accesses& after) {
+    const TeamAccess* found = conflict(before, after);
+    if (!found) return false;
+    if (divergent_ == 0) return true;
+    if (!error_ && is_shared_scope(scope_of(found->memory))) {
+      error_ = refuse_at(found->node, "lower/divergent-barrier",
+                         "threads exchange data in shared memory inside of a condition or loop that not all threads of "
+                         "a block go through alike, so that they cannot wait for one another",
+                         "move what threads exchange out of the condition, or make the extents multiples of the tiles");
+    }
+    return false;
+  }
+
+  /// The statement with barriers; `pending` are the accesses since the last one.
+  Stmt place(const Stmt& s, Accesses& pending) {
+    switch (s.kind()) {
+      case Kind::kSeqStmt: {
+        std::vector<Stmt> items;
+        for (const Stmt& item : s.as<SeqStmt>()->seq) {
+          if (is_barrier(item)) {
+            for (TeamAccess& access : pending) access.is_ordered = true;
+            continue;
+          }
+          if (waits(pending, all_of(item))) {
+            items.push_back(barrier(item.span()));
+            pending.clear();
+          }
+          items.push_back(place(item, pending));
+        }
+        return seq(std::move(items));
+      }
+      case Kind::kFor:
+        return place_loop(s.borrow<For>(), pending);
+      case Kind::kWhile: {
+        While copy = *s.as<While>();
+        under(false, [&] { copy.body = place(copy.body, pending); });
+        return make<While>(std::move(copy), s.span());
+      }
+      case Kind::kIfThenElse: {
+        IfThenElse copy = *s.as<IfThenElse>();
+        Accesses condition = pending, other;
+        collect(copy.condition, condition, conditions_);
+        other = condition;
+        const bool uniform = is_uniform(copy.condition);
+        conditions_.push_back(copy.condition);
+        under(uniform, [&] { copy.then_case = place(copy.then_case, condition); });
+        conditions_.back() = logical_not(copy.condition);
+        if (copy.else_case.defined()) under(uniform, [&] { copy.else_case = place(copy.else_case, other); });
+        conditions_.pop_back();
+        pending = std::move(condition);
+        join(pending, other);
+        return make<IfThenElse>(std::move(copy), s.span());
+      }
+      case Kind::kLetStmt: {
+        LetStmt copy = *s.as<LetStmt>();
+        if (!is_uniform(copy.value)) varying_.insert(copy.var);
+        if (!bases_.contains(copy.var)) collect(copy.value, pending, conditions_);
+        copy.body = place(copy.body, pending);
+        return make<LetStmt>(std::move(copy), s.span());
+      }
+      case Kind::kAllocate:
+        return inside(s.borrow<Allocate>(), pending);
+      case Kind::kAllocateConst:
+        return inside(s.borrow<AllocateConst>(), pending);
+      case Kind::kDeclBuffer:
+        return inside(s.borrow<DeclBuffer>(), pending);
+      case Kind::kAttrStmt:
+        return inside(s.borrow<AttrStmt>(), pending);
+      case Kind::kAssertStmt:
+        return inside(s.borrow<AssertStmt>(), pending);
+      default: {
+        if (is_barrier(s)) return nop();
+        std::vector<Expr> conditions = conditions_;
+        collect(s, pending, conditions, false);
+        return s;
+      }
+    }
+  }
+
+  template <class T>
+  Stmt inside(const Ref<T>& s, Accesses& pending) {
+    T copy = *s;
+    copy.body = place(copy.body, pending);
+    return make<T>(std::move(copy), s.span());
+  }
+
+  Stmt place_loop(const Ref<For>& loop, Accesses& pending) {
+    collect(loop->min, pending, conditions_);
+    collect(loop->extent, pending, conditions_);
+    const bool uniform = is_uniform(loop->min) && is_uniform(loop->extent);
+    if (!uniform) varying_.insert(loop->loop_var);
+    For copy = *loop;
+    Accesses before = pending;
+    under(uniform, [&] {
+      around_.push_back(loop->loop_var);
+      copy.body = place(loop->body, pending);
+      around_.pop_back();
+      // One iteration and the next: the variable is no longer the same on both sides.
+      if (const_int(loop->extent).value_or(2) < 2) return;
+      Accesses head;
+      std::vector<Expr> conditions = conditions_;
+      collect(copy.body, head, conditions, true);
+      if (!waits(pending, head)) return;
+      copy.body = seq({copy.body, barrier(loop.span())});
+      pending.clear();
+    });
+    // Where the loop has no iteration, nobody has waited in it.
+    if (const_int(loop->extent).value_or(0) < 1) join(pending, before);
+    return make<For>(std::move(copy), loop.span());
+  }
+
+  const KernelLoops& kernel_;
+  arith::Analyzer analyzer_;
+  LoopRanges loops_;
+  TeamConflicts* conflicts_ = nullptr;
+  std::unordered_set<NodeRef> varying_, written_;
+  std::unordered_map<NodeRef, std::pair<Ref<Var>, Expr>> bases_;  ///< where buffers begin in the arena, in bytes
+  std::vector<NodeRef> around_;                                   ///< variables of loops around
+  std::vector<Expr> conditions_;
+  int divergent_ = 0;
+  std::optional<Diagnostic> error_;
+};
+
+}  // namespace
+
+PassResult place_barriers(const Ref<PrimFunc>& func, PassContext&) {
+  KernelLoops kernel = KernelLoops::of(*func);
+  TW_TRY(body, Barriers(*func, kernel).run());
+  return with_body(func, kernel.around(std::move(body)));
+}
+
+}  // namespace tilewright::lower

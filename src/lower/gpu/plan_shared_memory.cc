@@ -1,0 +1,179 @@
+// Put all shared memory of a kernel into one arena, in which buffers that are never alive together share bytes.
+//
+//   Before                                        After
+//   S = T.allocate([64], "float32", "shared")     arena = T.allocate([256], "uint8", "shared")
+//   ... S ...                                     S: T.handle("float32", "shared") = T.address_of(arena_1[0])
+//   U = T.allocate([64], "float16", "shared")     ... S ...
+//   ... U ...                                     U: T.handle("float16", "shared") = T.address_of(arena_1[0])
+//                                                 ... U ...
+//
+// A buffer is alive from its first access to its last; where it is allocated outside of a loop, an access inside of the
+// loop makes it alive in the whole loop, since the next iteration may find what this one has left.
+//
+// Barriers are placed in the same pass (place_barriers.h): threads have to wait between uses of the same bytes, and
+// without that, the program between two passes would have a race.
+//
+// Needs      kernels as functions
+// Ensures    at most one allocation of shared memory in a kernel, within what the target has. Each buffer begins at a
+//            multiple of 16 bytes, the widest vector access
+// Placement  after every pass that copies or moves accesses
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/traverse.h"
+#include "lower/gpu/kernel.h"
+#include "lower/gpu/place_barriers.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+constexpr int64_t kAlignment = 16;
+
+struct Tile {
+  Ref<Allocate> allocate;
+  int64_t bytes = 0;
+  int declared = 0;           ///< position of the allocation
+  int first = -1, last = -1;  ///< positions of accesses
+  int64_t offset = 0;
+};
+
+class Lifetimes {
+ public:
+  Result<std::vector<Tile>> find(const Stmt& body) {
+    visit(
+        body,
+        [&](const Ref<Allocate>& allocate, Visitor& v) {
+          if (is_shared_scope(scope_of(allocate->buffer_var))) note(allocate);
+          v.descend(allocate);
+        },
+        [&](const Ref<For>& loop, Visitor& v) {
+          const int begin = ++position_;
+          v.descend(loop);
+          extend(begin, ++position_);
+        },
+        [&](const Ref<While>& loop, Visitor& v) {
+          const int begin = ++position_;
+          v.descend(loop);
+          extend(begin, ++position_);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          v.descend(store);
+          touch(store->buffer->data);
+          ++position_;
+        },
+        [&](const Ref<Evaluate>& evaluate, Visitor& v) {
+          v.descend(evaluate);
+          ++position_;
+        },
+        [&](const Ref<Var>& v, Visitor& walk) {
+          if (walk.role() == Role::kChild) touch(v);
+        },
+        [&](const Ref<BufferLoad>& load) { touch(load->buffer->data); },
+        [&](const Ref<DeclBuffer>& decl, Visitor& v) {  // names it, and does nothing to it
+          v(decl->body);
+        },
+        [&](const Ref<Buffer>&, Visitor&) {});
+    if (error_) return *error_;
+    return std::move(tiles_);
+  }
+
+ private:
+  void note(const Ref<Allocate>& allocate) {
+    auto count = allocate->extents.size() == 1 ? const_int(allocate->extents[0]) : std::nullopt;
+    if (!count) {
+      if (!error_) {
+        error_ =
+            refuse_at(allocate, "lower/shared-size",
+                      "the size of buffer '" + allocate->buffer_var->name_hint + "' in shared memory is not a constant",
+                      "split the loops around it so that each block of threads works on a tile of constant size");
+      }
+      return;
+    }
+    Tile tile{allocate, 0, ++position_};
+    tile.bytes = std::max<int64_t>(*count, 1) * allocate->dtype.bytes() * allocate->dtype.lanes;
+    index_[allocate->buffer_var] = tiles_.size();
+    tiles_.push_back(tile);
+  }
+
+  void touch(const Ref<Var>& pointer) {
+    auto found = index_.find(pointer);
+    if (found == index_.end()) return;
+    Tile& tile = tiles_[found->second];
+    if (tile.first < 0) tile.first = position_;
+    tile.last = std::max(tile.last, position_);
+  }
+
+  /// After a loop: what was accessed in it and allocated outside is alive in all of it.
+  void extend(int begin, int end) {
+    for (Tile& tile : tiles_) {
+      if (tile.declared >= begin || tile.last < begin) continue;
+      tile.first = std::min(tile.first, begin);
+      tile.last = end;
+    }
+  }
+
+  std::vector<Tile> tiles_;
+  std::unordered_map<NodeRef, size_t> index_;
+  int position_ = 0;
+  std::optional<Diagnostic> error_;
+};
+
+/// First fit, the largest first. Returns the size of the arena.
+int64_t place(std::vector<Tile>& tiles) {
+  std::vector<Tile*> order;
+  for (Tile& tile : tiles) {
+    if (tile.first >= 0) order.push_back(&tile);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const Tile* a, const Tile* b) { return a->bytes > b->bytes; });
+  int64_t size = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    Tile& tile = *order[i];
+    std::vector<const Tile*> others;
+    for (size_t j = 0; j < i; ++j) {
+      if (order[j]->first <= tile.last && tile.first <= order[j]->last) others.push_back(order[j]);
+    }
+    std::sort(others.begin(), others.end(), [](const Tile* a, const Tile* b) { return a->offset < b->offset; });
+    for (const Tile* other : others) {
+      if (tile.offset + tile.bytes <= other->offset) break;
+      int64_t behind = other->offset + other->bytes;
+      tile.offset = std::max(tile.offset, (behind + kAlignment - 1) / kAlignment * kAlignment);
+    }
+    size = std::max(size, tile.offset + tile.bytes);
+  }
+  return size;
+}
+
+}  // namespace
+
+PassResult plan_shared_memory(const Ref<PrimFunc>& func, PassContext& context) {
+  if (!is_kernel(*func)) return func;
+  KernelLoops kernel = KernelLoops::of(*func);
+  TW_TRY(tiles, Lifetimes().find(kernel.body));
+  if (tiles.empty()) return place_barriers(func, context);
+  const int64_t size = place(tiles), most = context.target.max_shared_memory_per_block;
+  if (most > 0 && size > most) {
+    std::string parts;
+    for (const Tile& tile : tiles) {
+      parts += (parts.empty() ? "" : ", ") + tile.allocate->buffer_var->name_hint + " " + std::to_string(tile.bytes);
+    }
+    return refuse_at(tiles[0].allocate, "lower/shared-memory",
+                     "a block of this kernel needs " + std::to_string(size) + " bytes of shared memory (" + parts +
+                         "), and the target has " + std::to_string(most),
+                     "use smaller tiles, or copy less than a whole tile at a time: compute_at a loop further inside");
+  }
+  const DataType byte = DataType::uint(8);
+  Ref<Buffer> arena = decl_buffer({i32(std::max<int64_t>(size, 1))}, byte, "arena", "shared");
+  Stmt body = rewrite(kernel.body, [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
+    auto tile = std::find_if(tiles.begin(), tiles.end(), [&](const Tile& t) { return t.allocate == allocate; });
+    if (tile == tiles.end()) return r.descend(allocate);
+    Stmt inside = r(allocate->body);
+    Expr address = call(DataType::handle(), "tir.address_of", {load(arena, {i32(tile->offset)})});
+    return make<LetStmt>({allocate->buffer_var, address, inside}, allocate.span());
+  });
+  body = make<DeclBuffer>({arena, body});
+  body = make<Allocate>({arena->data, byte, {arena->shape[0]}, bool_imm(true), body, {}});
+  return place_barriers(with_body(func, kernel.around(std::move(body))), context);
+}
+
+}  // namespace tilewright::lower

@@ -1,0 +1,172 @@
+// Make each kernel a function of its own, which the host calls.
+//
+//   Before                                            After
+//   def main(A, n):                                   def main(A, n):
+//     for bx in T.thread_binding(n, "blockIdx.x"):      main_kernel(A.data, n)
+//       for tx in T.thread_binding(32, ...):          def main_kernel(A: T.handle("float32", "global"), n: T.int32):
+//         A[bx * 32 + tx] = 0.0                         T.func_attr({"tir.kernel_launch_params": ["blockIdx.x", ...]})
+//                                                       for bx in T.thread_binding(n, "blockIdx.x"): ...
+//
+// Parameters are what the kernel uses of its surroundings: pointers first, then numbers, each by name. What is left is
+// the host's: it computes sizes, allocates main memory of the device, and launches.
+//
+// Needs      unified threads
+// Ensures    bound loops stand in kernels only, and the host reads and writes no memory
+// Placement  before passes that plan the memory of a kernel
+#include <algorithm>
+
+#include "analysis/threads.h"
+#include "ir/annotations.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/gpu/kernel.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+class KernelSplitter {
+ public:
+  KernelSplitter(const Ref<Module>& module, std::string name) : module_(module), name_(std::move(name)) {}
+
+  Result<Ref<Module>> run(const Ref<PrimFunc>& func) {
+    Stmt body = split(func->body);
+    body = without_unused(body);
+    if (error_) return *error_;
+    check_host(body);
+    if (error_) return *error_;
+    Ref<Module> result = with_function(module_, name_, with_body(func, std::move(body)));
+    for (auto& [name, kernel] : kernels_) result = with_function(result, name, kernel);
+    return result;
+  }
+
+ private:
+  Stmt split(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          return is_bound(*loop) ? launch(loop) : Stmt(r.descend(loop));
+        },
+        [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
+          declared_.push_back(decl->buffer);
+          return r.descend(decl);
+        },
+        [&](const Ref<AllocateConst>& constant, Rewriter& r) -> Stmt {
+          constants_.push_back(constant);
+          return r.descend(constant);
+        });
+  }
+
+  Stmt launch(const Ref<For>& loop) {
+    // Views that are declared outside, and constants.
+    Stmt body = loop;
+    std::unordered_set<NodeRef> used, inside;
+    visit(
+        loop, [&](const Ref<BufferLoad>& load) { used.insert(load->buffer); },
+        [&](const Ref<BufferStore>& store) { used.insert(store->buffer); },
+        [&](const Ref<DeclBuffer>& decl, Visitor& v) {
+          inside.insert(decl->buffer);
+          v.descend(decl);
+        });
+    List axes;
+    Stmt inner = loop;
+    std::vector<Ref<For>> loops;
+    while (inner.is<For>() && is_bound(*inner.as<For>())) {
+      loops.push_back(inner.cast<For>());
+      axes.items.push_back(string_imm(inner.as<For>()->thread_binding->thread_tag));
+      inner = inner.as<For>()->body;
+    }
+    for (auto it = declared_.rbegin(); it != declared_.rend(); ++it) {
+      if (used.contains(*it) && !inside.contains(*it)) inner = make<DeclBuffer>({*it, inner});
+    }
+    for (auto it = constants_.rbegin(); it != constants_.rend(); ++it) {
+      if (!uses_var(inner, (*it)->buffer_var)) continue;
+      AllocateConst copy = **it;
+      copy.body = inner;
+      inner = make<AllocateConst>(std::move(copy), it->span());
+    }
+    body = KernelLoops{loops, {}}.around(inner);
+    std::vector<Ref<Var>> free;
+    for_each_free_var(body, [&](const Ref<Var>& v) {
+      if (std::find(free.begin(), free.end(), v) == free.end()) free.push_back(v);
+    });
+    std::stable_sort(free.begin(), free.end(), [](const Ref<Var>& a, const Ref<Var>& b) {
+      if (a.dtype().is_handle() != b.dtype().is_handle()) return a.dtype().is_handle();
+      return a->name_hint < b->name_hint;
+    });
+    PrimFunc kernel;
+    std::vector<NodeRef> args;
+    for (const Ref<Var>& v : free) {
+      kernel.params.emplace_back(v);
+      args.emplace_back(v);
+    }
+    kernel.ret_type = make<TupleType>({});
+    kernel.attrs.set(kKernelLaunch, make<List>(std::move(axes)));
+    kernel.attrs.set("tir.is_global_func", bool_imm(true));
+    kernel.body = std::move(body);
+    std::string name = free_name();
+    kernels_.emplace_back(name, renew_defs(make<PrimFunc>(std::move(kernel), loop.span())));
+    return make<Evaluate>({make<Call>({DataType::void_(), make<GlobalVar>({name}), std::move(args)})}, loop.span());
+  }
+
+  std::string free_name() {
+    std::string base = name_ + "_kernel", name = base;
+    auto taken = [&] {
+      return module_->get(name).defined() ||
+             std::any_of(kernels_.begin(), kernels_.end(), [&](const auto& k) { return k.first == name; });
+    };
+    for (int number = 1; taken(); ++number) name = base + "_" + std::to_string(number);
+    return name;
+  }
+
+  /// The host needs no views of memory that it does not touch.
+  static Stmt without_unused(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
+          Stmt inner = r(decl->body);
+          return uses_buffer(inner, decl->buffer) ? Stmt(make<DeclBuffer>({decl->buffer, inner}, decl.span())) : inner;
+        },
+        [&](const Ref<AllocateConst>& constant, Rewriter& r) -> Stmt {
+          Ref<AllocateConst> inner = r.descend(constant);
+          return uses_var(inner->body, constant->buffer_var) ? Stmt(inner) : inner->body;
+        });
+  }
+
+  void check_host(const Stmt& body) {
+    auto refuse = [&](const NodeRef& node, const Ref<Buffer>& buffer, const char* what) {
+      if (error_) return;
+      error_ =
+          refuse_at(node, "lower/not-on-device",
+                    std::string("no loop around this ") + what + " '" + buffer->name +
+                        "' is bound to blocks or threads, and the memory of the device cannot be reached from "
+                        "outside of kernels",
+                    "bind a loop around it with sch.bind, to blockIdx.x or threadIdx.x; sch.add_unit_loop makes one");
+    };
+    visit(
+        body, [&](const Ref<BufferStore>& store, Visitor&) { refuse(store, store->buffer, "store to"); },
+        [&](const Ref<BufferLoad>& load, Visitor&) { refuse(load, load->buffer, "load of"); });
+  }
+
+  const Ref<Module>& module_;
+  std::string name_;
+  std::vector<Ref<Buffer>> declared_;
+  std::vector<Ref<AllocateConst>> constants_;
+  std::vector<std::pair<std::string, Ref<PrimFunc>>> kernels_;
+  std::optional<Diagnostic> error_;
+};
+
+}  // namespace
+
+Result<Ref<Module>> split_host_device(const Ref<Module>& module, PassContext&) {
+  Ref<Module> result = module;
+  for (const auto& [name, func] : module->functions) {
+    if (!func.is<PrimFunc>()) continue;
+    TW_TRY(after, KernelSplitter(result, name).run(func.cast<PrimFunc>()));
+    result = after;
+  }
+  return result;
+}
+
+}  // namespace tilewright::lower

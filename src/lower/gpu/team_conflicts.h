@@ -1,0 +1,53 @@
+// Whether two accesses of memory that a team shares meet in a byte, made by different threads.
+//
+// Decided by enumeration: the parts of both offsets that threads and loops inside move are evaluated for every thread
+// and iteration, and bytes are compared by their owners. The parts that are the same for all threads, which loops
+// around and sizes decide, have to cancel. What cannot be decided counts as a conflict.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "arith/analyzer.h"
+#include "lower/gpu/kernel.h"
+
+namespace tilewright::lower {
+
+struct TeamAccess {
+  Ref<Var> memory;  ///< the arena, or a pointer to main memory
+  Expr offset;      ///< in bytes; null: anywhere
+  int64_t width = 0;
+  bool is_write = false;
+  std::vector<Expr> conditions;  ///< that hold where it happens
+  NodeRef node;                  ///< the load or store
+  bool is_ordered = false;       ///< the program has all threads wait behind it
+};
+
+/// Loops of the kernel by variable.
+using LoopRanges = std::map<const NodeBase*, Ref<For>>;
+
+class TeamConflicts {
+ public:
+  TeamConflicts(const KernelLoops& kernel, const LoopRanges& loops, arith::Analyzer& analyzer);
+
+  enum class Answer : uint8_t { kNever, kMeet, kUndecided };
+  /// `around`: variables of the loops that both accesses are in, in the same iteration.
+  Answer meet(const TeamAccess& a, const TeamAccess& b, const std::vector<NodeRef>& around);
+
+ private:
+  struct Moving {
+    Expr fixed;   ///< with every thread and inner variable at the start of its range
+    Expr offset;  ///< the rest
+    std::vector<Ref<For>> inner;
+  };
+  std::optional<Moving> moving(const TeamAccess& access, const std::vector<NodeRef>& around);
+  /// Offsets by thread; nothing where they cannot be evaluated.
+  std::optional<std::vector<std::pair<int64_t, int>>> points(const TeamAccess& access, const Moving& moving);
+
+  std::vector<Ref<For>> threads_;
+  int64_t team_ = 1;  ///< threads; 0: not known
+  const LoopRanges& loops_;
+  arith::Analyzer& analyzer_;
+};
+
+}  // namespace tilewright::lower

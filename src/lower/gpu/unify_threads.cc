@@ -1,0 +1,332 @@
+// Give each kernel one loop per axis of its blocks and threads, at its root.
+//
+//   Before                                             After
+//   for bx in T.thread_binding(4, "blockIdx.x"):       for bx in T.thread_binding(4, "blockIdx.x"):
+//     for i in T.thread_binding(32, "threadIdx.x"):      for tx in T.thread_binding(32, "threadIdx.x"):
+//       S[i] = ...                                         S[tx] = ...
+//     T.tvm_storage_sync("shared")                         T.tvm_storage_sync("shared")
+//     for j in T.thread_binding(32, "threadIdx.x"):        ... = S[31 - tx]
+//       ... = S[31 - j]                                    if tx == 0:
+//     B[bx] = 0.0                                            B[bx] = 0.0
+//
+// All loops that a kernel binds to an axis run on the same threads, so they have one extent, which is known when the
+// kernel is launched. What is outside of all loops over an axis runs once, and not on every thread: a store to memory
+// that the threads share is left to the first of them.
+//
+// Needs      flat buffers; no virtual threads
+// Ensures    a kernel is a nest of loops over blocks, and inside of them over threads, around statements without bound
+//            loops; a grid has at most 65,535 blocks along y and z; memory of blocks and threads is allocated inside
+// Placement  before indices are simplified: variables of one axis have become one
+#include <algorithm>
+#include <array>
+
+#include "analysis/threads.h"
+#include "arith/analyzer.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/gpu/kernel.h"
+#include "lower/passes.h"
+#include "target/memory_scope.h"
+
+namespace tilewright::lower {
+namespace {
+
+constexpr int64_t kMostBlocksAlongYAndZ = 65535;
+constexpr int64_t kMostBlocks = INT32_MAX;
+
+struct Axis {
+  ThreadAxis axis;
+  Ref<For> loop;  ///< the first one that is bound to it
+  Expr extent;
+  Ref<Var> v;
+
+  const std::string& tag() const { return loop->thread_binding->thread_tag; }
+  std::string described() const { return "loop '" + loop->loop_var->name_hint + "'"; }
+};
+
+class Kernel {
+ public:
+  Kernel(const PrimFunc& func, const Target& target) : target_(target) { assume_sizes(func, analyzer_); }
+
+  Result<Stmt> run(const Ref<For>& root) {
+    visit(root, [&](const Ref<For>& loop, Visitor& v) {
+      defined_.insert(loop->loop_var);
+      if (is_bound(*loop)) note(loop);
+      v.descend(loop);
+    });
+    if (error_) return *error_;
+    check_extents();
+    order();
+    Stmt body = without_loops(root);
+    if (error_) return *error_;
+    body = with_loops(std::move(body));
+    if (error_) return *error_;
+    return body;
+  }
+
+ private:
+  void fail(const NodeRef& node, std::string code, std::string message, std::string hint) {
+    if (!error_) error_ = refuse_at(node, std::move(code), std::move(message), std::move(hint));
+  }
+
+  Axis* find(const ThreadAxis& axis) {
+    auto it = std::find_if(axes_.begin(), axes_.end(), [&](const Axis& a) { return a.axis == axis; });
+    return it == axes_.end() ? nullptr : &*it;
+  }
+
+  void note(const Ref<For>& loop) {
+    auto axis = analysis::thread_axis(*loop);  // the verifier has seen that it is one
+    TW_CHECK(axis && axis->level != ThreadAxis::Level::kVirtual, loop->thread_binding->thread_tag);
+    Axis* known = find(*axis);
+    if (!known) {
+      axes_.push_back({*axis, loop, loop->extent, var(axis_name(*axis), loop->loop_var.dtype())});
+      return;
+    }
+    if (analyzer_.can_prove_equal(known->extent, cast(known->extent.dtype(), loop->extent))) return;
+    const std::string other = "loop '" + loop->loop_var->name_hint + "'";
+    auto number = [](const Expr& e) {
+      auto known = const_int(e);
+      return known ? std::to_string(*known) + " iterations" : std::string("another number of iterations");
+    };
+    fail(loop, "lower/thread-extent",
+         known->described() + " (" + number(known->extent) + ") and " + other + " (" + number(loop->extent) +
+             ") of one kernel are both bound to " + known->tag() + ", and have different extents",
+         "all loops of a kernel that are bound to one axis run on the same threads: split them to the same extent, and "
+         "leave the rest serial");
+  }
+
+  static std::string axis_name(const ThreadAxis& axis) {
+    return (axis.level == ThreadAxis::Level::kBlock ? "block_" : "thread_") +
+           std::string(1, static_cast<char>('x' + axis.dimension));
+  }
+
+  /// What a launch asks for is known before, and within what the target has.
+  void check_extents() {
+    int64_t threads = 1;
+    for (const Axis& a : axes_) {
+      if (uses_any_var(a.extent, [&](const Ref<Var>& v) { return defined_.contains(v); }) ||
+          effect_of(a.extent) != Effect::kPure) {
+        fail(a.loop, "lower/launch-extent",
+             a.described() + " is bound to " + a.tag() + ", and its extent is known only inside the kernel",
+             "bind a loop whose extent does not change from one iteration of another loop to the next");
+      }
+      if (a.axis.in_team()) threads *= std::max<int64_t>(const_int(a.extent).value_or(1), 1);
+    }
+    const int64_t most = target_.max_threads_per_block;
+    if (most == 0 || threads <= most) return;
+    std::string product;
+    for (const Axis& a : axes_) {
+      if (a.axis.in_team() && const_int(a.extent)) {
+        product += (product.empty() ? "" : ", ") + a.tag() + " " + std::to_string(*const_int(a.extent));
+      }
+    }
+    fail(axes_.back().loop, "lower/threads",
+         "a block of this kernel has " + std::to_string(threads) + " threads (" + product +
+             "), and the target allows " + std::to_string(most),
+         "split the loops that are bound to threadIdx, and leave a part of each serial");
+  }
+
+  /// Blocks around threads, and z around y around x: neighbors along x are neighbors in memory most of the time.
+  void order() {
+    std::sort(axes_.begin(), axes_.end(), [](const Axis& a, const Axis& b) {
+      if (a.axis.level != b.axis.level) return a.axis.level == ThreadAxis::Level::kBlock;
+      return a.axis.dimension > b.axis.dimension;
+    });
+  }
+
+  // ---- the statements
+
+  Stmt without_loops(const Stmt& s) {
+    return rewrite(
+        s,
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          if (!is_bound(*loop)) return r.descend(loop);
+          Axis& axis = *find(*analysis::thread_axis(*loop));
+          covered_.push_back(axis.axis);
+          Expr value = loop->min + cast(loop->loop_var.dtype(), axis.v);
+          Stmt body = substitute(r(loop->body), {{loop->loop_var, value}});
+          covered_.pop_back();
+          return body;
+        },
+        [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
+          return once(r.descend(store), scope_of(store->buffer->data));
+        },
+        [&](const Ref<Evaluate>& evaluate, Rewriter& r) -> Stmt {
+          if (is_barrier(evaluate) || effect_of(evaluate->value) != Effect::kUpdateState) return r.descend(evaluate);
+          return once(r.descend(evaluate), "");
+        });
+  }
+
+  /// A statement that changes memory, on one of the threads that share it.
+  Stmt once(const Stmt& s, const std::string& scope) {
+    const MemoryScope& memory = memory_scope(scope);
+    Expr first = bool_imm(true);
+    for (const Axis& a : axes_) {
+      if (std::find(covered_.begin(), covered_.end(), a.axis) != covered_.end()) continue;
+      if (is_const_int(a.extent, 1) || !memory.is_shared_by(a.axis)) continue;
+      first = logical_and(first, eq(a.v, zero(a.v.dtype())));
+    }
+    return is_true(first) ? s : Stmt(make<IfThenElse>({first, s, {}}, s.span()));
+  }
+
+  // ---- the loops
+
+  Stmt with_loops(Stmt body) {
+    fold_grid(body);
+    for (auto it = axes_.rbegin(); it != axes_.rend(); ++it) {
+      body = bound_loop(it->v, it->extent, it->tag(), std::move(body), it->loop.span());
+    }
+    return body;
+  }
+
+  /// Blocks along x only, where there are more along y or z than devices allow.
+  void fold_grid(Stmt& body) {
+    std::array<Axis*, 3> of_blocks = {};
+    bool folds = false;
+    int64_t blocks = 1;
+    for (Axis& a : axes_) {
+      if (a.axis.level != ThreadAxis::Level::kBlock) continue;
+      of_blocks[static_cast<size_t>(a.axis.dimension)] = &a;
+      auto extent = const_int(a.extent);
+      blocks =
+          extent && blocks <= kMostBlocks && *extent <= kMostBlocks ? blocks * std::max<int64_t>(*extent, 0) : blocks;
+      if (extent && *extent > kMostBlocks) blocks = kMostBlocks + 1;
+      folds |= a.axis.dimension > 0 && extent.value_or(0) > kMostBlocksAlongYAndZ;
+    }
+    if (!folds) return;
+    Axis* last = *std::find_if(of_blocks.rbegin(), of_blocks.rend(), [](Axis* a) { return a != nullptr; });
+    if (blocks > kMostBlocks) {
+      return fail(last->loop, "lower/grid", "the grid of this kernel has more than 2^31 - 1 blocks",
+                  "let each block do more: split the loops that are bound to blockIdx, and leave a part serial");
+    }
+    const std::string tag = "blockIdx.x";
+    Ref<Var> all = var("block", last->v.dtype());
+    Expr rest = all;
+    VarMap parts;
+    Expr total = one(last->v.dtype());
+    for (Axis* a : of_blocks) {
+      if (!a) continue;
+      Expr extent = cast(all.dtype(), a->extent);
+      parts[a->v] = cast(a->v.dtype(), a == last ? rest : floormod(rest, extent));
+      rest = floordiv(rest, extent);
+      total = total * extent;
+    }
+    body = substitute(body, parts);
+    // Bound as its first loop was, but to x.
+    For first = *last->loop;
+    IterVar binding = *first.thread_binding;
+    binding.thread_tag = tag;
+    first.thread_binding = make<IterVar>(std::move(binding));
+    Axis folded{{ThreadAxis::Level::kBlock, 0}, make<For>(std::move(first), last->loop.span()), total, all};
+    std::erase_if(axes_, [](const Axis& a) { return a.axis.level == ThreadAxis::Level::kBlock; });
+    axes_.insert(axes_.begin(), folded);
+  }
+
+  const Target& target_;
+  arith::Analyzer analyzer_;
+  std::vector<Axis> axes_;
+  std::vector<ThreadAxis> covered_;  ///< axes of the loops around
+  std::unordered_set<NodeRef> defined_;
+  std::optional<Diagnostic> error_;
+};
+
+/// Moves memory of blocks and threads into the kernel that uses it, and main memory out of kernels.
+class MemoryOfKernels {
+ public:
+  Result<Stmt> run(const Stmt& body) {
+    Stmt result = rewrite(
+        body,
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          if (!is_bound(*loop) || in_kernel_) return r.descend(loop);
+          in_kernel_ = true;
+          Stmt kernel = r.descend(loop);
+          in_kernel_ = false;
+          for (auto it = lifted_.rbegin(); it != lifted_.rend(); ++it) {
+            Allocate copy = **it;
+            copy.body = std::move(kernel);
+            kernel = make<Allocate>(std::move(copy), it->span());
+          }
+          lifted_.clear();
+          return kernel;
+        },
+        [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
+          const bool global = is_global_scope(scope_of(allocate->buffer_var));
+          if (in_kernel_ && global) {
+            lifted_.push_back(allocate);
+            return r(allocate->body);
+          }
+          Ref<Allocate> inner = r.descend(allocate);
+          return in_kernel_ || global ? Stmt(inner) : sink(inner);
+        });
+    if (error_) return *error_;
+    return result;
+  }
+
+ private:
+  /// The one loop over threads that uses the memory allocates it.
+  Stmt sink(const Ref<Allocate>& allocate) {
+    int kernels = 0;
+    Stmt body = rewrite(allocate->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+      if (!is_bound(*loop)) return r.descend(loop);
+      if (!uses_var(loop, allocate->buffer_var)) return loop;
+      ++kernels;
+      For copy = *loop;
+      // A view of it may be declared outside.
+      Stmt inside = loop->body;
+      visit(
+          allocate->body,
+          [&](const Ref<DeclBuffer>& decl, Visitor& v) {
+            if (decl->buffer->data == allocate->buffer_var && uses_buffer(inside, decl->buffer)) {
+              inside = make<DeclBuffer>({decl->buffer, inside}, decl.span());
+            }
+            v(decl->body);
+          },
+          [&](const Ref<For>& other, Visitor& v) {
+            if (!is_bound(*other)) v.descend(other);
+          });
+      copy.body = make<Allocate>({allocate->buffer_var, allocate->dtype, allocate->extents, allocate->condition, inside,
+                                  allocate->annotations},
+                                 allocate.span());
+      return make<For>(std::move(copy), loop.span());
+    });
+    if (kernels > 1 && !error_) {
+      error_ =
+          refuse_at(allocate, "lower/memory-of-kernel",
+                    "buffer '" + allocate->buffer_var->name_hint + "' of scope \"" + scope_of(allocate->buffer_var) +
+                        "\" is used by " + std::to_string(kernels) + " kernels, and such memory ends with each of them",
+                    "put the loops under one loop that is bound to blockIdx, or use scope \"global\"");
+    }
+    return without_declarations(body, allocate->buffer_var);
+  }
+
+  static Stmt without_declarations(const Stmt& body, const Ref<Var>& pointer) {
+    return rewrite(
+        body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return is_bound(*loop) ? Stmt(loop) : r.descend(loop); },
+        [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
+          return decl->buffer->data == pointer ? r(decl->body) : Stmt(r.descend(decl));
+        });
+  }
+
+  bool in_kernel_ = false;
+  std::vector<Ref<Allocate>> lifted_;
+  std::optional<Diagnostic> error_;
+};
+
+}  // namespace
+
+PassResult unify_threads(const Ref<PrimFunc>& func, PassContext& context) {
+  TW_TRY(placed, MemoryOfKernels().run(func->body));
+  std::optional<Diagnostic> error;
+  Stmt body = rewrite(placed, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+    if (!is_bound(*loop)) return r.descend(loop);
+    Result<Stmt> kernel = Kernel(*func, context.target).run(loop);
+    if (kernel.ok()) return *kernel;
+    if (!error) error = kernel.error();
+    return loop;
+  });
+  if (error) return *error;
+  return with_body(func, std::move(body));
+}
+
+}  // namespace tilewright::lower

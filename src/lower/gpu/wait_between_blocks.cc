@@ -1,0 +1,115 @@
+// Write down where the threads of a team wait for one another between blocks.
+//
+//   Before                                          After
+//   for tx in T.thread_binding(32, "threadIdx.x"):  for tx in T.thread_binding(32, "threadIdx.x"):
+//     with T.block("S"): S[tx] = ...                  with T.block("S"): S[tx] = ...
+//     with T.block("B"): ... = S[31 - tx]             T.tvm_storage_sync("shared")
+//                                                     with T.block("B"): ... = S[31 - tx]
+//
+// Blocks say what depends on what, and threads wait in between (analysis/team.h). Statements do not: without blocks, a
+// missing barrier is a race. These barriers keep the program what it means until place_barriers, which knows where each
+// byte lies, puts others in their place; and passes see by them which loops all threads have to run together.
+//
+// Needs      blocks
+// Ensures    the interpreter finds no race once blocks are gone
+// Placement  right before lower_blocks
+#include "analysis/team.h"
+#include "analysis/threads.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/gpu/kernel.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+class Waits {
+  template <class F>
+  auto under(bool uniform, const F& work) {
+    bool around = std::exchange(together_, together_ && uniform);
+    auto result = work();
+    together_ = around;
+    return result;
+  }
+
+ public:
+  Stmt run(const Stmt& body) {
+    return rewrite(
+        body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return enter(loop, r); },
+        [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
+          return under(is_uniform(branch->condition), [&] { return r.descend(branch); });
+        },
+        [&](const Ref<While>& loop, Rewriter& r) -> Stmt {
+          return under(is_uniform(loop->condition), [&] { return r.descend(loop); });
+        },
+        [&](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
+          return under(is_uniform(realize->predicate), [&] { return r.descend(realize); });
+        },
+        [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
+          if (!is_uniform(let->value)) varying_.insert(let->var);
+          return r.descend(let);
+        },
+        [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return sequence(*all, r); });
+  }
+
+ private:
+  bool is_uniform(const Expr& e) const {
+    return !e.defined() ||
+           (effect_of(e) == Effect::kPure && !uses_any_var(e, [&](const Ref<Var>& v) { return varying_.contains(v); }));
+  }
+
+  Stmt enter(const Ref<For>& loop, Rewriter& r) {
+    if (is_bound(*loop)) {
+      auto axis = analysis::thread_axis(*loop);
+      bool in_team = axis && axis->in_team();
+      if (in_team) varying_.insert(loop->loop_var);
+      ++bound_;
+      Stmt result = r.descend(loop);
+      --bound_;
+      return result;
+    }
+    bool uniform = is_uniform(loop->min) && is_uniform(loop->extent);
+    if (!uniform) varying_.insert(loop->loop_var);
+    int before = waits_;
+    bool serial = loop->kind == ForKind::kSerial || loop->kind == ForKind::kUnrolled;
+    Ref<For> inner = under(uniform && serial, [&] { return r.descend(loop); });
+    if (waits_ == before) return inner;
+    // The next iteration may write what other threads still read.
+    For copy = *inner;
+    copy.body = seq({inner->body, barrier(loop.span())});
+    return make<For>(std::move(copy), loop.span());
+  }
+
+  Stmt sequence(const SeqStmt& all, Rewriter& r) {
+    bool waits = bound_ > 0 && together_ && std::any_of(all.seq.begin(), all.seq.end(), analysis::has_blocks);
+    std::vector<Stmt> items;
+    analysis::Touched before;
+    for (const Stmt& item : all.seq) {
+      if (waits) {
+        analysis::Touched now = analysis::Touched::by(item);
+        if (now.depends_on(before)) {
+          items.push_back(barrier(item.span()));
+          ++waits_;
+          before = {};
+        }
+        before.add(now);
+      }
+      items.push_back(r(item));
+    }
+    return seq(std::move(items));
+  }
+
+  std::unordered_set<NodeRef> varying_;  ///< variables that tell the threads of a team apart
+  int bound_ = 0;                        ///< bound loops around: one after another, they run on the same threads
+  bool together_ = true;                 ///< all threads come here
+  int waits_ = 0;
+};
+
+}  // namespace
+
+PassResult wait_between_blocks(const Ref<PrimFunc>& func, PassContext&) {
+  return with_body(func, Waits().run(func->body));
+}
+
+}  // namespace tilewright::lower

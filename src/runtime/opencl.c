@@ -1,0 +1,363 @@
+/* Devices by way of OpenCL. The library of the installable client driver loader is opened when it is first needed, so
+ * that nothing has to be installed where no kernel for a device is called. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device.h"
+#include "runtime/runtime.h"
+
+/* ---- The part of OpenCL 1.2 that is used here: names and values are those of its public headers ----------------- */
+
+typedef int32_t cl_int;
+typedef uint32_t cl_uint;
+typedef uint64_t cl_ulong;
+typedef struct cl_object* cl_handle; /* platforms, devices, contexts, queues, programs, kernels, memory */
+
+enum {
+  CL_SUCCESS = 0,
+  CL_DEVICE_TYPE_ALL = -1,
+  CL_DEVICE_TYPE_GPU = 1 << 2,
+  CL_DEVICE_TYPE = 0x1000,
+  CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
+  CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
+  CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
+  CL_DEVICE_NAME = 0x102B,
+  CL_DRIVER_VERSION = 0x102D,
+  CL_DEVICE_VERSION = 0x102F,
+  CL_PLATFORM_NAME = 0x0902,
+  CL_PROGRAM_BUILD_LOG = 0x1183,
+  CL_MEM_READ_WRITE = 1 << 0,
+  CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 1 << 7,
+  CL_INVALID_WORK_GROUP_SIZE = -54
+};
+
+#define TW_OPENCL_FUNCTIONS(X)                                                                              \
+  X(cl_int, clGetPlatformIDs, (cl_uint, cl_handle*, cl_uint*))                                              \
+  X(cl_int, clGetPlatformInfo, (cl_handle, cl_uint, size_t, void*, size_t*))                                \
+  X(cl_int, clGetDeviceIDs, (cl_handle, cl_ulong, cl_uint, cl_handle*, cl_uint*))                           \
+  X(cl_int, clGetDeviceInfo, (cl_handle, cl_uint, size_t, void*, size_t*))                                  \
+  X(cl_handle, clCreateContext, (const intptr_t*, cl_uint, const cl_handle*, void*, void*, cl_int*))        \
+  X(cl_handle, clCreateCommandQueue, (cl_handle, cl_handle, cl_ulong, cl_int*))                             \
+  X(cl_handle, clCreateProgramWithSource, (cl_handle, cl_uint, const char**, const size_t*, cl_int*))       \
+  X(cl_int, clBuildProgram, (cl_handle, cl_uint, const cl_handle*, const char*, void*, void*))              \
+  X(cl_int, clGetProgramBuildInfo, (cl_handle, cl_handle, cl_uint, size_t, void*, size_t*))                 \
+  X(cl_int, clReleaseProgram, (cl_handle))                                                                  \
+  X(cl_handle, clCreateKernel, (cl_handle, const char*, cl_int*))                                           \
+  X(cl_int, clReleaseKernel, (cl_handle))                                                                   \
+  X(cl_int, clSetKernelArg, (cl_handle, cl_uint, size_t, const void*))                                      \
+  X(cl_int, clEnqueueNDRangeKernel,                                                                         \
+    (cl_handle, cl_handle, cl_uint, const size_t*, const size_t*, const size_t*, cl_uint, const cl_handle*, \
+     cl_handle*))                                                                                           \
+  X(cl_handle, clCreateBuffer, (cl_handle, cl_ulong, size_t, void*, cl_int*))                               \
+  X(cl_int, clReleaseMemObject, (cl_handle))                                                                \
+  X(cl_int, clEnqueueReadBuffer,                                                                            \
+    (cl_handle, cl_handle, cl_uint, size_t, size_t, void*, cl_uint, const cl_handle*, cl_handle*))          \
+  X(cl_int, clEnqueueWriteBuffer,                                                                           \
+    (cl_handle, cl_handle, cl_uint, size_t, size_t, const void*, cl_uint, const cl_handle*, cl_handle*))    \
+  X(cl_int, clFinish, (cl_handle))
+
+enum { kMostDevices = 16 };
+
+/* A program that was built in this process, kept to the end of it. */
+typedef struct built_program {
+  char* source;
+  cl_handle program;
+  struct built_program* next;
+} built_program;
+
+static struct {
+#define X(result, name, parameters) result(*name) parameters;
+  TW_OPENCL_FUNCTIONS(X)
+#undef X
+  cl_handle devices[kMostDevices], platforms[kMostDevices];
+  int32_t count; /* -1: there is no OpenCL */
+  cl_handle device, context, queue;
+  built_program* programs;
+  char problem[512];
+} cl;
+
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything below `count` */
+
+static void open_library(void) {
+  cl.count = -1;
+  /* A tool such as oclgrind puts its own functions before those of the library. */
+  int loaded = dlsym(RTLD_DEFAULT, "clGetPlatformIDs") != NULL;
+  void* library = loaded ? RTLD_DEFAULT : dlopen("libOpenCL.so.1", RTLD_NOW);
+  if (!loaded && !library) {
+    snprintf(cl.problem, sizeof cl.problem, "libOpenCL.so.1 cannot be opened");
+    return;
+  }
+#define X(result, name, parameters)                                                          \
+  cl.name = (result(*) parameters)dlsym(library, #name);                                     \
+  if (!cl.name) {                                                                            \
+    snprintf(cl.problem, sizeof cl.problem, "the OpenCL library has no function %s", #name); \
+    return;                                                                                  \
+  }
+  TW_OPENCL_FUNCTIONS(X)
+#undef X
+  cl_handle platforms[kMostDevices];
+  cl_uint found = 0;
+  cl.count = 0;
+  if (cl.clGetPlatformIDs(kMostDevices, platforms, &found) != CL_SUCCESS) return;
+  if (found > kMostDevices) found = kMostDevices;
+  for (cl_uint p = 0; p < found && cl.count < kMostDevices; ++p) {
+    cl_uint room = (cl_uint)(kMostDevices - cl.count), devices = 0;
+    if (cl.clGetDeviceIDs(platforms[p], (cl_ulong)0xFFFFFFFF, room, cl.devices + cl.count, &devices) != CL_SUCCESS) {
+      continue;
+    }
+    if (devices > room) devices = room;
+    for (cl_uint d = 0; d < devices; ++d) cl.platforms[cl.count++] = platforms[p];
+  }
+}
+
+int32_t tw_opencl_count(char* message, size_t size) {
+  pthread_once(&opened, open_library);
+  if (message && size) snprintf(message, size, "%s", cl.problem);
+  return cl.count;
+}
+
+static void info(cl_handle device, cl_uint what, char* text, size_t size) {
+  text[0] = '\0';
+  if (cl.clGetDeviceInfo(device, what, size - 1, text, NULL) != CL_SUCCESS) text[0] = '\0';
+  text[size - 1] = '\0';
+}
+
+int32_t tw_opencl_describe(int32_t index, char* text, size_t size) {
+  if (index < 0 || index >= tw_opencl_count(NULL, 0)) return 0;
+  char name[256] = "", version[256] = "", platform[256] = "";
+  info(cl.devices[index], CL_DEVICE_NAME, name, sizeof name);
+  info(cl.devices[index], CL_DEVICE_VERSION, version, sizeof version);
+  cl.clGetPlatformInfo(cl.platforms[index], CL_PLATFORM_NAME, sizeof platform - 1, platform, NULL);
+  snprintf(text, size, "%s\n%s\n%s", name, version, platform);
+  return 1;
+}
+
+static int32_t fail(tw_ctx* ctx, int32_t code, const char* what, cl_int error) {
+  char message[256];
+  snprintf(message, sizeof message, "%s: OpenCL reports error %d", what, error);
+  return tw_report(ctx, code, message);
+}
+
+/* The first GPU, else the first device; called with the lock held. */
+static int32_t use_device(tw_ctx* ctx) {
+  if (cl.queue) return TW_OK;
+  if (tw_opencl_count(NULL, 0) <= 0) {
+    char message[1024];
+    snprintf(message, sizeof message,
+             "there is no OpenCL device: %s" TW_HINT_PREFIX
+             "install a driver; on Debian, pocl-opencl-icd and ocl-icd-libopencl1 run kernels on the processor",
+             cl.count < 0 ? cl.problem : "the OpenCL library lists none");
+    return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
+  }
+  cl_handle chosen = cl.devices[0];
+  for (int32_t i = cl.count - 1; i >= 0; --i) {
+    cl_ulong type = 0;
+    cl.clGetDeviceInfo(cl.devices[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    if (type & CL_DEVICE_TYPE_GPU) chosen = cl.devices[i];
+  }
+  cl_int error = CL_SUCCESS;
+  if (!cl.context) cl.context = cl.clCreateContext(NULL, 1, &chosen, NULL, NULL, &error);
+  if (error != CL_SUCCESS) return fail(ctx, TW_ERROR_NO_DEVICE, "no context for the device", error);
+  cl.device = chosen;
+  cl.queue = cl.clCreateCommandQueue(cl.context, chosen, 0, &error);
+  if (error == CL_SUCCESS) return TW_OK;
+  cl.queue = NULL;
+  return fail(ctx, TW_ERROR_NO_DEVICE, "no queue for the device", error);
+}
+
+static int32_t with_device(tw_ctx* ctx) {
+  pthread_mutex_lock(&lock);
+  int32_t code = use_device(ctx);
+  pthread_mutex_unlock(&lock);
+  return code;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+static cl_handle new_buffer(tw_ctx* ctx, int64_t bytes) {
+  cl_int error = CL_SUCCESS;
+  /* There are no buffers without bytes. */
+  cl_handle memory = cl.clCreateBuffer(cl.context, CL_MEM_READ_WRITE, (size_t)(bytes > 0 ? bytes : 1), NULL, &error);
+  if (error == CL_SUCCESS) return memory;
+  char message[128];
+  snprintf(message, sizeof message, "no memory for %lld bytes on the device: OpenCL reports error %d", (long long)bytes,
+           error);
+  tw_report(ctx, TW_ERROR_MEMORY, message);
+  return NULL;
+}
+
+void* tw_device_acquire(tw_ctx* ctx, const tw_device_image* image, int64_t bytes) {
+  (void)image;
+  return with_device(ctx) == TW_OK ? new_buffer(ctx, bytes) : NULL;
+}
+
+void tw_device_release(tw_ctx* ctx, void* memory) {
+  (void)ctx;
+  if (memory) cl.clReleaseMemObject((cl_handle)memory);
+}
+
+/* The parameter that takes tensor number `position`. */
+static const tw_param* tensor_param(const tw_signature* signature, int32_t position) {
+  for (int32_t i = 0; i < signature->num_params; ++i) {
+    if (signature->params[i].kind == TW_PARAM_TENSOR && position-- == 0) return &signature->params[i];
+  }
+  return NULL;
+}
+
+/* Bytes from what the body indexes from to the end of the last element; -1 where elements lie before it. */
+static int64_t span_bytes(const DLTensor* tensor, const tw_param* param) {
+  int64_t element = tw_element_bytes(tensor->dtype), last = 0, contiguous = 1;
+  for (int32_t d = tensor->ndim - 1; d >= 0; --d) {
+    if (tensor->shape[d] <= 0) return 0;
+    int64_t stride = tensor->strides ? tensor->strides[d] : contiguous;
+    if (stride < 0 && tensor->shape[d] > 1) return -1;
+    last += (tensor->shape[d] - 1) * stride;
+    contiguous *= tensor->shape[d];
+  }
+  int64_t bytes = (last + 1) * element;
+  int from_data = param->elem_offset.kind != TW_DIM_CONSTANT || param->elem_offset.value != 0;
+  return from_data ? bytes + (int64_t)tensor->byte_offset : bytes;
+}
+
+static void release_all(void** data, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) cl.clReleaseMemObject((cl_handle)data[i]);
+}
+
+int32_t tw_device_enter(tw_ctx* ctx, const tw_device_image* image, const tw_signature* signature,
+                        const DLTensor* const* tensors, void** data) {
+  (void)image;
+  int32_t code = with_device(ctx);
+  if (code) return code;
+  for (int32_t i = 0; i < signature->num_tensors; ++i) {
+    int64_t bytes = span_bytes(tensors[i], tensor_param(signature, i));
+    cl_handle memory = NULL;
+    if (bytes < 0) {
+      code = tw_report(ctx, TW_ERROR_STRIDES, "an argument has negative strides, and cannot be copied to the device");
+    } else {
+      memory = new_buffer(ctx, bytes);
+      if (!memory) code = TW_ERROR_MEMORY;
+    }
+    if (!code && bytes > 0) {
+      cl_int error = cl.clEnqueueWriteBuffer(cl.queue, memory, 1, 0, (size_t)bytes, data[i], 0, NULL, NULL);
+      if (error != CL_SUCCESS) code = fail(ctx, TW_ERROR_LAUNCH, "an argument cannot be copied to the device", error);
+      if (code) cl.clReleaseMemObject(memory);
+    }
+    if (code) {
+      release_all(data, i);
+      return code;
+    }
+    data[i] = memory;
+  }
+  return TW_OK;
+}
+
+int32_t tw_device_leave(tw_ctx* ctx, const tw_device_image* image, const tw_signature* signature,
+                        const DLTensor* const* tensors, void** data, int32_t code) {
+  (void)image;
+  cl_int error = cl.clFinish(cl.queue);
+  if (!code && error != CL_SUCCESS) code = fail(ctx, TW_ERROR_LAUNCH, "a kernel failed", error);
+  for (int32_t i = 0; i < signature->num_tensors; ++i) {
+    const tw_param* param = tensor_param(signature, i);
+    const DLTensor* tensor = tensors[i];
+    int64_t bytes = span_bytes(tensor, param);
+    if (!code && (param->flags & TW_PARAM_WRITTEN) && bytes > 0) {
+      int from_data = param->elem_offset.kind != TW_DIM_CONSTANT || param->elem_offset.value != 0;
+      char* begin = (char*)tensor->data + (from_data ? 0 : tensor->byte_offset);
+      error = cl.clEnqueueReadBuffer(cl.queue, (cl_handle)data[i], 1, 0, (size_t)bytes, begin, 0, NULL, NULL);
+      if (error != CL_SUCCESS) code = fail(ctx, TW_ERROR_LAUNCH, "a result cannot be copied from the device", error);
+    }
+  }
+  release_all(data, signature->num_tensors);
+  return code;
+}
+
+/* ---- Programs ---------------------------------------------------------------------------------------------------- */
+
+/* Called with the lock held. */
+static cl_handle program_of(tw_ctx* ctx, const char* source) {
+  for (built_program* known = cl.programs; known; known = known->next) {
+    if (strcmp(known->source, source) == 0) return known->program;
+  }
+  cl_int error = CL_SUCCESS;
+  cl_handle program = cl.clCreateProgramWithSource(cl.context, 1, &source, NULL, &error);
+  if (error != CL_SUCCESS) {
+    fail(ctx, TW_ERROR_LAUNCH, "no program on the device", error);
+    return NULL;
+  }
+  cl_ulong floats = 0;
+  cl.clGetDeviceInfo(cl.device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof floats, &floats, NULL);
+  const char* options = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+                            ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt"
+                            : "-cl-std=CL1.2";
+  error = cl.clBuildProgram(program, 1, &cl.device, options, NULL, NULL);
+  built_program* entry = error == CL_SUCCESS ? malloc(sizeof *entry) : NULL;
+  char* copy = entry ? strdup(source) : NULL;
+  if (copy) {
+    *entry = (built_program){copy, program, cl.programs};
+    cl.programs = entry;
+    return program;
+  }
+  free(entry);
+  char log[1024] = "", message[1500];
+  cl.clGetProgramBuildInfo(program, cl.device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
+  snprintf(message, sizeof message, "the driver does not compile the kernel (error %d): %s", error, log);
+  tw_report(ctx, TW_ERROR_LAUNCH, message);
+  cl.clReleaseProgram(program);
+  return NULL;
+}
+
+/* The device may allow less than the target says. */
+static int32_t refuse_launch(tw_ctx* ctx, const char* kernel, const int64_t* extents, cl_int error) {
+  size_t most = 0;
+  cl_ulong local = 0;
+  cl.clGetDeviceInfo(cl.device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+  cl.clGetDeviceInfo(cl.device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
+  char message[512];
+  snprintf(
+      message, sizeof message,
+      "kernel %s cannot be launched on blocks of %lld x %lld x %lld threads: OpenCL reports error %d" TW_HINT_PREFIX
+      "this device allows %zu threads in a block, and has %llu bytes of local memory",
+      kernel, (long long)extents[3], (long long)extents[4], (long long)extents[5], error, most,
+      (unsigned long long)local);
+  return tw_report(ctx, TW_ERROR_LAUNCH, message);
+}
+
+int32_t tw_device_launch(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
+                         const tw_device_argument* arguments, int32_t count) {
+  size_t global[3], local[3];
+  for (int d = 0; d < 3; ++d) {
+    if (extents[d] <= 0 || extents[3 + d] <= 0) return TW_OK;
+    local[d] = (size_t)extents[3 + d];
+    global[d] = (size_t)extents[d] * local[d];
+  }
+  int32_t code = with_device(ctx);
+  if (code) return code;
+  /* Arguments belong to the kernel object, which others must not use meanwhile. */
+  pthread_mutex_lock(&lock);
+  cl_int error = CL_SUCCESS;
+  cl_handle program = program_of(ctx, image->source), object = NULL;
+  if (!program) {
+    code = TW_ERROR_LAUNCH;
+  } else {
+    object = cl.clCreateKernel(program, kernel, &error);
+    if (error != CL_SUCCESS) code = fail(ctx, TW_ERROR_INTERNAL, "the program lacks a kernel", error);
+  }
+  for (int32_t i = 0; i < count && !code; ++i) {
+    const tw_device_argument* argument = &arguments[i];
+    error = argument->bytes ? cl.clSetKernelArg(object, (cl_uint)i, (size_t)argument->bytes, &argument->value)
+                            : cl.clSetKernelArg(object, (cl_uint)i, sizeof(cl_handle), &argument->value);
+    if (error != CL_SUCCESS) code = fail(ctx, TW_ERROR_INTERNAL, "an argument of a kernel does not fit", error);
+  }
+  if (!code) {
+    error = cl.clEnqueueNDRangeKernel(cl.queue, object, 3, NULL, global, local, 0, NULL, NULL);
+    if (error != CL_SUCCESS) code = refuse_launch(ctx, kernel, extents, error);
+  }
+  if (object) cl.clReleaseKernel(object);
+  pthread_mutex_unlock(&lock);
+  return code;
+}
