@@ -194,6 +194,7 @@ def test_lesson_13_shares_a_database(examples: Path, tmp_path: Path) -> None:
 
 def test_lesson_14_multiplies_by_a_graph(examples: Path, tmp_path: Path) -> None:
     """It compares with SciPy and PyTorch itself."""
+    pytest.importorskip("torch")
     lines = python(examples / "14_graph_convolution.py", cwd=tmp_path).splitlines()
     assert "198361 nonzeros" in lines[0]
     assert [line.split()[0] for line in lines[-3:]] == ["Tilewright", "SciPy", "PyTorch"]

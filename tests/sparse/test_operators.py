@@ -5,11 +5,12 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse
-import torch
 
 import tilewright as tw
 from tilewright.sparse import Structure
 from tilewright.timing import limit_threads
+
+torch = pytest.importorskip("torch")
 
 KINDS = ["csr", "csc", "bsr", "coo"]
 TYPES = [("float32", "int32"), ("float64", "int64")]
