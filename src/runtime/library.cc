@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -37,8 +38,8 @@ bool is_cut_off(const std::string& path) {
   return false;
 }
 
-/// The loader gives what is loaded under a name again, whatever the file of that name holds now. So a file that was
-/// exported again, while its former self is in use, is loaded under another name of the same path.
+/// dlopen() returns the library that is already loaded under a path, even if the file has been replaced since. So if a
+/// file was exported again while its former version is in use, it is loaded by another spelling of its path (`/./`).
 class LoadedFiles {
  public:
   /// The name to load `path` by; `release` it when the library is closed.
@@ -53,7 +54,7 @@ class LoadedFiles {
       std::string name = folder + path.filename().string();
       auto it = files_.find(name);
       if (it == files_.end()) {
-        if (is_loaded(name)) continue;  // by somebody else, and with unknown contents
+        if (is_taken(name)) continue;
         it = files_.emplace(name, File{contents, 0}).first;
       }
       if (it->second.contents != contents) continue;
@@ -66,7 +67,7 @@ class LoadedFiles {
     std::scoped_lock lock(mutex_);
     auto it = files_.find(name);
     if (it == files_.end() || --it->second.users > 0) return;
-    if (!is_loaded(name)) files_.erase(it);  // a library whose threads run stays
+    if (!is_taken(name)) files_.erase(it);  // a library whose threads run stays
   }
 
  private:
@@ -76,10 +77,16 @@ class LoadedFiles {
     int users;
   };
 
-  static bool is_loaded(const std::string& name) {
+  /// Whether something with unknown contents is loaded under this name. The loader also finds the same file under
+  /// another name, such as a link; that has the current contents, and does not count.
+  static bool is_taken(const std::string& name) {
     void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-    if (handle) dlclose(handle);
-    return handle != nullptr;
+    if (!handle) return false;
+    const link_map* loaded = nullptr;
+    const bool is_known = dlinfo(handle, RTLD_DI_LINKMAP, &loaded) == 0;
+    const bool taken = !is_known || name == loaded->l_name;
+    dlclose(handle);
+    return taken;
   }
 
   std::mutex mutex_;

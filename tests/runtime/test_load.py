@@ -98,6 +98,28 @@ def test_needs_neither_python_nor_the_compiler(library_path):
         assert library not in needed
 
 
+def test_a_library_by_several_paths(tmp_path):
+    """The same file, whatever it is called: the loader knows it by what it is."""
+    x = np.arange(4, dtype="float32")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for factor in (2, 3):
+        source = f"""@T.prim_func
+def scale(A: T.Buffer((4,)), B: T.Buffer((4,))):
+    for i in range(4):
+        B[i] = A[i] * {factor}
+"""
+        tw.compile(tw.script.from_source(source)).export(folder, name="scale")
+        paths = [folder / "scale.so", tmp_path / "symbolic.so", tmp_path / "hard.so", folder / ".." / "folder/scale.so"]
+        for link in paths[1:3]:
+            link.unlink(missing_ok=True)
+        paths[1].symlink_to(paths[0])
+        paths[2].hardlink_to(paths[0])
+        kernels = [tw.load(path) for path in paths]
+        for kernel in kernels:
+            np.testing.assert_array_equal(kernel(x), x * factor)
+
+
 @pytest.mark.parametrize("parallel", [False, True])
 def test_a_library_that_was_exported_again(tmp_path, parallel):
     """With kernels of its former selves in use, and with a pool of threads that keeps one loaded."""
