@@ -70,7 +70,7 @@ def coordinates(matrix: scipy.sparse.csr_array) -> tuple[np.ndarray, ...]:
 
 
 def run_in_buckets(matrix: scipy.sparse.csr_array, x: np.ndarray, y: np.ndarray) -> float:
-    """Run the layer over hyb, and return the share of stored elements that are padding."""
+    """Run the layer on a matrix in the format hyb. Return the fraction of stored elements that are padding."""
     rules = formats.hyb(*matrix.shape, parts=1, widest=4)
     program = decompose_format(layer, "A", rules)
     converted = convert_structure(rules, matrix.shape, coordinates(matrix))

@@ -2,7 +2,7 @@
 
 python examples/16_attention_over_a_mask.py [FOLDER]
 
-Positions attend to those near them, and to a few that all see (Zaheer et al., NeurIPS 2020). Scores,
+Each position attends to its neighbors and to a few global positions (Zaheer et al., NeurIPS 2020). Scores,
 their softmax and the weighted sum of values are computed only where the mask has an element. In FOLDER (by default the
 current one) this leaves the kernel as a library.
 """

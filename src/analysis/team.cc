@@ -11,9 +11,8 @@ namespace {
 
 /// Neighbors may share the memory behind the pointer.
 bool is_shared(const Ref<Var>& pointer) {
-  const PointerType* type = pointer->type_annotation.as<PointerType>();
   constexpr ThreadAxis kNeighbors{ThreadAxis::Level::kThread, 0};
-  return memory_scope(type ? type->storage_scope : "").is_shared_by(kNeighbors);
+  return memory_scope(scope_of(pointer)).is_shared_by(kNeighbors);
 }
 
 }  // namespace

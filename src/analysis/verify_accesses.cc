@@ -297,7 +297,7 @@ class AccessVerifier {
   void check_init(const Ref<BlockRealize>& realize) {
     const Block& block = *realize->block;
     if (!block.init.defined() || block.writes.empty() || failure) return;
-    // Of arrays without elements every index is 0, whatever axes it was made of.
+    // The block never runs. Its indices may have been simplified to 0, so that they no longer mention the axes.
     auto is_empty = [](const Ref<IterVar>& axis) { return axis->dom.defined() && is_const_int(axis->dom->extent, 0); };
     if (std::any_of(block.iter_vars.begin(), block.iter_vars.end(), is_empty)) return;
     for (size_t i = 0; i < block.iter_vars.size(); ++i) {

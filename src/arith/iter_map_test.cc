@@ -154,7 +154,7 @@ TEST_F(IterMapTest, Refusals) {
   refuse({load(A, {i})}, IterMapLevel::kSurjective, "no sum of splits");
 }
 
-// As loops leave them that run over extents of 0, where a variable of one value stands in a divisor.
+// Fusing loops makes such divisors: `fused // z` where the loop over z has extent 1, so z is 0 and nothing runs.
 TEST_F(IterMapTest, DivisorsOfZero) {
   for (const Expr& index : {Expr(make<FloorDiv>({i, i32(0)})), Expr(make<FloorMod>({i * 4 + j, i32(0)}))}) {
     refuse({index}, IterMapLevel::kSurjective, "no sum of splits");

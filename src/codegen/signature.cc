@@ -16,7 +16,7 @@ namespace {
 const PrimFunc* launched(const Call& call, const Ref<Module>& module) {
   const GlobalVar* name = call.op.as<GlobalVar>();
   const PrimFunc* func = name && module.defined() ? module->get(name->name_hint).as<PrimFunc>() : nullptr;
-  return func && func->attrs.has(kKernelLaunch) ? func : nullptr;
+  return func && is_kernel(*func) ? func : nullptr;
 }
 
 /// Data pointers of buffers that the function may write: stores, and pointers that leave our sight.

@@ -1,6 +1,8 @@
 // Names of annotations that more than one layer knows.
 #pragma once
 
+#include "ir/stmt.h"
+
 namespace tilewright {
 
 /// Of a loop: the number of copies of its body per iteration of machine code. 1 keeps it rolled.
@@ -11,8 +13,9 @@ inline constexpr const char* kUnrollHint = "unroll_hint";
 /// of about the same total cost.
 inline constexpr const char* kBalancedBy = "balanced_by";
 
-/// Of a function: a kernel, launched on a grid of blocks of threads. A List of the axes of its loops over them,
-/// outermost first: "blockIdx.x", "threadIdx.x".
+/// Attribute of a function that is a GPU kernel: the thread axes that its loops are bound to, outermost first, as a
+/// List of strings ("blockIdx.x", "threadIdx.x"). The grid is computed from the extents of these loops.
 inline constexpr const char* kKernelLaunch = "tir.kernel_launch_params";
+inline bool is_kernel(const PrimFunc& func) { return func.attrs.has(kKernelLaunch); }
 
 }  // namespace tilewright

@@ -204,10 +204,12 @@ struct Buffer {
                          &Buffer::elem_offset, &Buffer::name, &Buffer::data_alignment, &Buffer::offset_factor,
                          &Buffer::buffer_type, &Buffer::axes, &Buffer::default_value>;
 
-  const std::string& scope() const;  ///< "global", "shared", "local", ...
+  const std::string& scope() const;  ///< that of its data
   /// How many indices an access has.
   size_t rank() const { return axes.empty() ? shape.size() : axes.size(); }
 };
+/// The scope of the memory behind a pointer: "global", "shared", "local", ...
+const std::string& scope_of(const Ref<Var>& pointer);
 /// One level of the structure of sparse buffers (SparseTIR, section 3.1). Below each position of the parent stand
 /// positions of this axis, each with a coordinate. An axis is fixed or variable: equally many positions below each of
 /// the parent's, or as many as `indptr` says; and dense or sparse: coordinates 0, 1, 2, ..., or those in `indices`.

@@ -18,7 +18,8 @@
 
 namespace tilewright {
 
-/// A larger tree, or one that stands in many places of itself, is computed in the type that it has alone.
+/// Trees with more operations are not analyzed: they are computed in the type that they have without an operand. Shared
+/// subexpressions count once for each use.
 constexpr uint32_t kMostOperationsOfTree = 4096;
 
 /// An argument from Python.

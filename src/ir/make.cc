@@ -700,10 +700,12 @@ Ref<T> make(T data, SpanId span) {
 #include "ir/kinds.def"
 #undef X
 
-const std::string& Buffer::scope() const {
+const std::string& scope_of(const Ref<Var>& pointer) {
   static const std::string global = "global";
-  const PointerType* type = data->type_annotation.as<PointerType>();
+  const PointerType* type = pointer->type_annotation.as<PointerType>();
   return type && !type->storage_scope.empty() ? type->storage_scope : global;
 }
+
+const std::string& Buffer::scope() const { return scope_of(data); }
 
 }  // namespace tilewright

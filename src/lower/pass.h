@@ -42,7 +42,7 @@ struct PassContext {
 
 using PassResult = Result<Ref<PrimFunc>>;
 
-/// What all vector registers hold together; of a GPU, those that one thread can name.
+/// Bytes in all vector registers of a CPU, or in the registers of one GPU thread.
 inline int64_t register_bytes(const Target& target) {
   if (target.is_in(TargetSet::kGpu)) return int64_t{255} * 4;
   return int64_t{target.vector_bits} / 8 * target.vector_registers;
@@ -62,5 +62,12 @@ void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer);
 
 /// The function with another body.
 Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body);
+/// The statement with its body replaced by `change(body)`.
+template <class T, class F>
+Stmt around_changed(const Ref<T>& s, F&& change) {
+  T copy = *s;
+  copy.body = change(copy.body);
+  return make<T>(std::move(copy), s.span());
+}
 
 }  // namespace tilewright::lower

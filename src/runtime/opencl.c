@@ -19,14 +19,12 @@ typedef struct cl_object* cl_handle; /* platforms, devices, contexts, queues, pr
 
 enum {
   CL_SUCCESS = 0,
-  CL_DEVICE_TYPE_ALL = -1,
   CL_DEVICE_TYPE_GPU = 1 << 2,
   CL_DEVICE_TYPE = 0x1000,
   CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
   CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
   CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
   CL_DEVICE_NAME = 0x102B,
-  CL_DRIVER_VERSION = 0x102D,
   CL_DEVICE_VERSION = 0x102F,
   CL_PLATFORM_NAME = 0x0902,
   CL_PROGRAM_BUILD_LOG = 0x1183,
@@ -59,6 +57,8 @@ enum {
   X(cl_int, clEnqueueWriteBuffer,                                                                           \
     (cl_handle, cl_handle, cl_uint, size_t, size_t, const void*, cl_uint, const cl_handle*, cl_handle*))    \
   X(cl_int, clFinish, (cl_handle))
+
+#define CL_DEVICE_TYPE_ALL ((cl_ulong)0xFFFFFFFF)
 
 enum { kMostDevices = 16 };
 
@@ -107,7 +107,7 @@ static void open_library(void) {
   if (found > kMostDevices) found = kMostDevices;
   for (cl_uint p = 0; p < found && cl.count < kMostDevices; ++p) {
     cl_uint room = (cl_uint)(kMostDevices - cl.count), devices = 0;
-    if (cl.clGetDeviceIDs(platforms[p], (cl_ulong)0xFFFFFFFF, room, cl.devices + cl.count, &devices) != CL_SUCCESS) {
+    if (cl.clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, room, cl.devices + cl.count, &devices) != CL_SUCCESS) {
       continue;
     }
     if (devices > room) devices = room;
@@ -209,6 +209,11 @@ static const tw_param* tensor_param(const tw_signature* signature, int32_t posit
   return NULL;
 }
 
+/* Whether the body indexes from the tensor's data, and the byte offset is a parameter of its own. */
+static int indexes_from_data(const tw_param* param) {
+  return param->elem_offset.kind != TW_DIM_CONSTANT || param->elem_offset.value != 0;
+}
+
 /* Bytes from what the body indexes from to the end of the last element; -1 where elements lie before it. */
 static int64_t span_bytes(const DLTensor* tensor, const tw_param* param) {
   int64_t element = tw_element_bytes(tensor->dtype), last = 0, contiguous = 1;
@@ -220,8 +225,7 @@ static int64_t span_bytes(const DLTensor* tensor, const tw_param* param) {
     contiguous *= tensor->shape[d];
   }
   int64_t bytes = (last + 1) * element;
-  int from_data = param->elem_offset.kind != TW_DIM_CONSTANT || param->elem_offset.value != 0;
-  return from_data ? bytes + (int64_t)tensor->byte_offset : bytes;
+  return indexes_from_data(param) ? bytes + (int64_t)tensor->byte_offset : bytes;
 }
 
 static void release_all(void** data, int32_t count) {
@@ -266,8 +270,7 @@ int32_t tw_device_leave(tw_ctx* ctx, const tw_device_image* image, const tw_sign
     const DLTensor* tensor = tensors[i];
     int64_t bytes = span_bytes(tensor, param);
     if (!code && (param->flags & TW_PARAM_WRITTEN) && bytes > 0) {
-      int from_data = param->elem_offset.kind != TW_DIM_CONSTANT || param->elem_offset.value != 0;
-      char* begin = (char*)tensor->data + (from_data ? 0 : tensor->byte_offset);
+      char* begin = (char*)tensor->data + (indexes_from_data(param) ? 0 : tensor->byte_offset);
       error = cl.clEnqueueReadBuffer(cl.queue, (cl_handle)data[i], 1, 0, (size_t)bytes, begin, 0, NULL, NULL);
       if (error != CL_SUCCESS) code = fail(ctx, TW_ERROR_LAUNCH, "a result cannot be copied from the device", error);
     }

@@ -79,8 +79,8 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made);
 /// The block with accesses to the original replaced: what it reads, what it writes, or both. Its views of the original
 /// become views of the cache; pointers follow where the layout is the same.
 Ref<Block> redirect(const Ref<Block>& block, const Copy& copy, bool reads, bool writes);
-/// The changed block with the axes of the one that it was. Data in their domains are read where the block begins, as in
-/// the extents of its loops: they are not among its regions, so a copy of these may lack them.
+/// The changed block with the original axes. Loads in the domains of axes are not part of the block's read regions, so
+/// a copy of these regions may not contain what they read.
 Ref<Block> with_axes_of(const Ref<Block>& before, const Ref<Block>& changed);
 
 /// The block, or one inside, uses the buffer's pointer other than by loads and stores.

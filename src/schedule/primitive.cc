@@ -84,4 +84,12 @@ Plan give_loops(uint32_t func, Ref<Block> root, const std::vector<Ref<Var>>& loo
   return plan;
 }
 
+Result<uint32_t> function_meant(const State& state, const std::string& name, const char* code, const char* purpose,
+                                const char* call) {
+  if (!name.empty()) return state.function(name);
+  if (std::optional<uint32_t> func = state.working_function()) return *func;
+  return refuse(code, std::string("the schedule does not know which function to ") + purpose + ": none is named 'main'",
+                {}, std::string("say which one is meant: ") + call + " or work_on(func_name)");
+}
+
 }  // namespace tilewright::schedule

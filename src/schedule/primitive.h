@@ -37,6 +37,10 @@ Status require_memory_scope(const std::string& scope, const Place& block, const 
 
 /// Handles to the blocks at these positions.
 Plan give_blocks(uint32_t func, const Tree& tree, const std::vector<int>& positions);
+/// The function with that name; without one the function being worked on, and refused under `code` where there is none.
+/// `purpose` and `call` are for the message: "look in", "get_block(name, func_name=...)".
+Result<uint32_t> function_meant(const State& state, const std::string& name, const char* code, const char* purpose,
+                                const char* call);
 /// A new root for the function, and handles to new loops.
 Plan give_loops(uint32_t func, Ref<Block> root, const std::vector<Ref<Var>>& loops);
 

@@ -60,7 +60,7 @@ class Lowering {
   int num_searches_ = 0;
 };
 
-/// The annotation of auxiliary blocks: what they compute may be kept for later calls (sparse/preprocess.py).
+/// The annotation of auxiliary blocks, whose results can be reused by later calls (sparse/preprocess.py).
 Annotations preprocess();
 /// Data variables of the buffers that are written.
 std::unordered_set<const NodeBase*> written_in(const NodeRef& root);

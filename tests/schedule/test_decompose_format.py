@@ -1,4 +1,4 @@
-"""sch.decompose_format: formats as steps of the trace, with parameters that are drawn."""
+"""sch.decompose_format: choosing a format as a step of the trace, with sampled parameters."""
 
 from __future__ import annotations
 

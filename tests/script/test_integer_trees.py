@@ -1,4 +1,4 @@
-"""Trees of Python's integers, choices between them and arithmetic, keep their values until they meet an operand.
+"""Expressions of Python integers (selections and arithmetic) keep exact values until combined with a typed operand.
 
 Python's integers say what a tree is at each point, and which values it may have: the choices count as independent.
 """

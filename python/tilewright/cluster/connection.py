@@ -60,7 +60,7 @@ class WorkerFacts:
 
     @property
     def is_silent(self) -> bool:
-        """Whether its heartbeats have stopped: it is stopped, or its network is gone."""
+        """Whether its heartbeats have stopped: the process is suspended, or the network is down."""
         return self.quiet > SILENT_SECONDS
 
 
@@ -103,7 +103,7 @@ class Cluster:
             self._take(given)
 
     def new_name(self) -> str:
-        """Return a name for a task. Dask takes tasks of one name for the same one, also those of other programs."""
+        """Return a unique name for a task. Dask treats tasks of the same name as one task."""
         return f"{self.topic}-{next(self._names)}"
 
     def _connect(self, seconds: float) -> None:
@@ -172,7 +172,7 @@ class Cluster:
         return bool(self.client.status == "running")
 
     def reconnect(self) -> bool:
-        """Try to find the scheduler again where it was. Returns whether it is there."""
+        """Try to reconnect to the scheduler. Return whether that succeeded."""
         with self._lock:
             if self.is_connected:
                 return True
@@ -242,8 +242,8 @@ class Cluster:
         return {str(key) for keys in there.values() for key in keys}
 
     def unregister(self, worker: str) -> bool:
-        """Remove a worker from the scheduler: what it holds is computed again elsewhere. A worker that goes on later
-        joins again. Returns whether the scheduler has done so."""
+        """Remove a worker from the scheduler, which recomputes its results elsewhere. A worker that resumes registers
+        again. Return whether the scheduler removed it."""
         with contextlib.suppress(OSError, TimeoutError):
             self._asked(self.client.scheduler.unregister, address=worker, stimulus_id=f"silent-{time.time()}")
             with self._lock:

@@ -243,7 +243,7 @@ class ClusterMeasurer:
             self._lock.wait(min(left, 0.05))
 
     def step(self) -> None:
-        """Look what has changed, and give tasks to workers."""
+        """Check workers and scheduler, then submit tasks."""
         if self._defect is None:
             try:
                 self._account()

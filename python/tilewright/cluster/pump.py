@@ -37,7 +37,7 @@ class Pump:
                 self._thread.start()
 
     def leave(self, member: Any) -> None:
-        """Advance a search no more. The thread ends with the last one."""
+        """Stop advancing a search. The thread ends when no search is left."""
         ending = None
         with self.changed:
             self.members.remove(member)

@@ -223,7 +223,7 @@ def _lane_extents(buffer: Any) -> list[int]:
 
 
 def _sizes(call: Call, values: Mapping[int, Any]) -> dict[Any, Any]:
-    """What the sizes are, by the shapes of the arguments and by the numbers among them.
+    """Return the values of open sizes, from the shapes of arguments and from scalar arguments.
 
     Raises:
         tilewright.ArgumentError: an argument has another number of dimensions than its parameter.

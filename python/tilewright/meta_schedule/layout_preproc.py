@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core, ir
+from tilewright.support.changed_nodes import with_fields
 
 __all__ = ["without_layout_rewrites"]
 
@@ -54,8 +55,7 @@ def _is_nothing(node: Any) -> bool:
 
 
 def _with_alloc_buffers(block: Any, buffers: list[Any]) -> Any:
-    fields = {name: getattr(block, name) for name in block.__match_args__}
-    return ir.Block(**{**fields, "alloc_buffers": buffers})
+    return with_fields(block, alloc_buffers=buffers)
 
 
 def _copies(function: ir.PrimFunc) -> dict[Any, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
+from tilewright.support.changed_nodes import with_fields
 
 KEY = "preprocess"
 
@@ -93,15 +94,15 @@ def _part(func: ir.PrimFunc, *, is_preprocess: bool) -> ir.PrimFunc:
     new: Any = kept[0] if len(kept) == 1 else _core.seq(kept)
     if root is not None:
         touched = _buffers(new)
-        fields: dict[str, Any] = {name: getattr(root, name) for name in type(root).__match_args__}
         written = _written(kept)
-        fields["body"] = new
-        fields["alloc_buffers"] = [buffer for buffer in own if buffer not in shared and buffer in touched]
-        fields["reads"], fields["writes"] = (
-            [region for region in regions if region.buffer in touched] for regions in (root.reads, root.writes)
+        block = with_fields(
+            root,
+            body=new,
+            alloc_buffers=[buffer for buffer in own if buffer not in shared and buffer in touched],
+            reads=[region for region in root.reads if region.buffer in touched],
+            writes=[region for region in root.writes if region.buffer in written],
         )
-        fields["writes"] = [region for region in fields["writes"] if region.buffer in written]
-        new = ir.BlockRealize(realize.iter_values, realize.predicate, ir.Block(**fields))
+        new = ir.BlockRealize(realize.iter_values, realize.predicate, block)
     params, buffers = [*func.params, *handles], {**func.buffer_map, **handles}
     return ir.PrimFunc(params, buffers, func.ret_type, func.attrs, new, func.axes)
 

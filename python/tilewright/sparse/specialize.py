@@ -8,6 +8,7 @@ from typing import Any
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.script.tir.index_maps import index_map
+from tilewright.support.changed_nodes import with_fields
 
 DOMAINS = "buffer_domains"
 
@@ -17,7 +18,7 @@ def specialize_buffer(
 ) -> ir.PrimFunc:
     """Return a program that computes the elements of a buffer by a formula, instead of reading them.
 
-    The buffer is no parameter any more. So banded, strided and butterfly matrices need no indices.
+    The buffer is no longer a parameter. With this, banded, strided and butterfly matrices need no index arrays.
 
     Args:
         func: a program over arrays: iterations are lowered.
@@ -77,7 +78,7 @@ def specialize_buffer(
 
 
 def _without(block: ir.Block, buffer: ir.Buffer) -> Any:
-    """The block, whose regions and declarations do not mention the buffer; None where they do not."""
+    """Return the block with the buffer removed from its regions and declarations; None if they do not mention it."""
     declared = block.annotations.get(DOMAINS, ())
     kept = [
         each
@@ -87,12 +88,10 @@ def _without(block: ir.Block, buffer: ir.Buffer) -> Any:
     reads = [region for region in block.reads if not region.buffer.same_as(buffer)]
     if len(kept) == len(declared) and len(reads) == len(block.reads):
         return None
-    fields: dict[str, Any] = {name: getattr(block, name) for name in type(block).__match_args__}
-    fields["reads"] = reads
-    fields["annotations"] = {key: each for key, each in block.annotations.items() if key != DOMAINS}
+    annotations = {key: each for key, each in block.annotations.items() if key != DOMAINS}
     if kept:
-        fields["annotations"][DOMAINS] = kept
-    return ir.Block(**fields)
+        annotations[DOMAINS] = kept
+    return with_fields(block, reads=reads, annotations=annotations)
 
 
 def _refusal(message: str, hint: str) -> ArgumentError:

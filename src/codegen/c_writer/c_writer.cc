@@ -16,7 +16,6 @@
 namespace tilewright::codegen {
 namespace {
 
-bool is_narrow(DataType type) { return type.is_float() && type.bits < 32; }
 bool fits_int(const Interval& interval) { return interval.low >= INT32_MIN && interval.high <= INT32_MAX; }
 
 class KernelWriter {
@@ -75,12 +74,8 @@ class KernelWriter {
     const PointerType* type = pointer->type_annotation.as<PointerType>();
     return type ? type->element_type.as<PrimType>() : nullptr;
   }
-  static std::string scope_of(const Ref<Var>& pointer) {
-    const PointerType* type = pointer->type_annotation.as<PointerType>();
-    return type ? type->storage_scope : "";
-  }
 
-  /// How names of the writer's and the language's own functions begin.
+  /// Prefixes of functions that the writer emits and that the language defines.
   static bool is_reserved(std::string_view name) {
     constexpr std::string_view kPrefixes[] = {"tw_",     "get_",  "as_",    "convert_", "vload",  "vstore",
                                               "atomic_", "read_", "write_", "work_",    "async_", "native_",
@@ -94,7 +89,7 @@ class KernelWriter {
     if (found != names_.end()) return found->second;
     std::string base;
     for (char c : v->name_hint) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    // Words of C and functions of the language have no underscore at their end.
+    // A trailing underscore keeps the name apart from keywords and built-in functions.
     if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "v" + base;
     if ((base.find('_') == std::string::npos && base.size() > 1) || is_reserved(base)) base += "_";
     std::string name = base;
@@ -149,8 +144,7 @@ class KernelWriter {
           if (element && intrinsic_of(*call) == Intrinsic::k_address_of) written_.insert(element->buffer->data);
         });
     for (const NodeRef& pointer : written_) {
-      const std::string scope = scope_of(pointer.borrow<Var>());
-      exchanges_global_ |= read.contains(pointer) && (scope.empty() || scope.starts_with("global"));
+      exchanges_global_ |= read.contains(pointer) && scope_of(pointer.borrow<Var>()).starts_with("global");
     }
   }
 
@@ -174,7 +168,7 @@ class KernelWriter {
       const char* inf = t.bits == 64 ? "((double)INFINITY)" : "INFINITY";
       return value < 0 ? fmt::format("(-{})", inf) : inf;
     }
-    // As many digits as tell the number from its neighbors; what is not written exactly in decimals is in hexadecimals.
+    // The shortest decimal that reads back as the same number.
     std::string text = fmt::format("{}", value);
     if (t.bits == 64) {
       if (text.find_first_of(".e") == std::string::npos) text += ".0";
@@ -307,7 +301,7 @@ class KernelWriter {
       case Kind::kMul: {
         const char* op = kind == Kind::kAdd ? "+" : kind == Kind::kSub ? "-" : "*";
         if (t.is_float()) return rounded(plain(op));
-        // Numbers with a sign wrap as those without do; narrow ones are computed in int.
+        // Signed overflow is undefined in C: compute in an unsigned type, at least as wide as int because of promotion.
         const std::string wide = type(DataType::uint(std::max<int>(t.bits, 32)));
         return fmt::format("(({})(({}){} {} ({}){}))", type(t), wide, a, op, wide, b);
       }
@@ -365,9 +359,9 @@ class KernelWriter {
     const std::string element = storage(buffer->dtype);
     auto held = pointers_.find(buffer->data);
     if (held == pointers_.end() || held->second != element) {
-      const std::string scope = held == pointers_.end() ? scope_of(buffer->data) : spaces_[buffer->data];
-      pointer = fmt::format("(({}{}*){})", dialect_.address_space(scope.empty() ? scope_of(buffer->data) : scope),
-                            element, pointer);
+      auto space = spaces_.find(buffer->data);
+      const std::string& scope = space == spaces_.end() ? scope_of(buffer->data) : space->second;
+      pointer = fmt::format("(({}{}*){})", dialect_.address_space(scope), element, pointer);
     }
     return fmt::format("{}[{}]", pointer, strip(index(indices[0])));
   }
@@ -458,7 +452,7 @@ class KernelWriter {
         break;
     }
     const std::string_view name = dialect_.math(intrinsic);
-    // Neighbors of a narrow float are not those of the float that holds it.
+    // nextafter of a 16-bit float is another number than nextafter of the float32 that holds its value.
     if (name.empty() || (intrinsic == Intrinsic::k_nextafter && is_narrow(of))) return unsupported();
     return rounded(fmt::format("{}({})", name, fmt::join(args, ", ")));
   }
@@ -516,7 +510,7 @@ class KernelWriter {
         for (const Stmt& item : s.as<SeqStmt>()->seq) emit(item);
         return;
       case Kind::kFor:
-        return emit_loop(*s.as<For>(), s);
+        return emit_loop(*s.as<For>());
       case Kind::kWhile:
         return braces(fmt::format("while ({})", strip(expr(s.as<While>()->condition))), s.as<While>()->body);
       case Kind::kIfThenElse: {
@@ -570,12 +564,11 @@ class KernelWriter {
     }
   }
 
-  void emit_loop(const For& loop, const Stmt& s) {
+  void emit_loop(const For& loop) {
     if (loop.kind == ForKind::kThreadBinding) {
       error_ = internal_error("codegen/not-lowered", "a bound loop inside of a kernel reached code generation");
       return;
     }
-    (void)s;
     const std::string t = type(loop.loop_var.dtype());
     const std::string begin = index(loop.min), end = index(loop.min + loop.extent);
     index_.define(loop.loop_var, index_.interval_of(loop));
@@ -677,7 +670,7 @@ Result<std::string> write_kernels(const Ref<Module>& lowered, const Dialect& dia
   bool is_double = false;
   for (const auto& [name, func] : lowered->functions) {
     const PrimFunc* kernel = func.as<PrimFunc>();
-    if (!kernel || !kernel->attrs.has(kKernelLaunch)) continue;
+    if (!kernel || !is_kernel(*kernel)) continue;
     KernelWriter writer(dialect, functions);
     std::string one = writer.write(kernel_symbol(name), *kernel);
     if (writer.error()) return *writer.error();

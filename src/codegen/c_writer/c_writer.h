@@ -37,11 +37,11 @@ class Dialect {
   virtual std::string barrier(bool of_global) const = 0;
   /// An array at the beginning of a kernel that the threads of a block share.
   virtual std::string shared_array(const std::string& type, const std::string& name, int64_t count) const = 0;
-  /// The name of a function of one, two or three floats; empty where there is none.
+  /// The name of a function on floats; empty where there is none.
   virtual std::string_view math(Intrinsic intrinsic) const = 0;
   /// The bits of `value` as another type of the same size.
   virtual std::string reinterpret(DataType to, const std::string& value) const = 0;
-  /// What the text begins with: `narrow` are the floats of fewer than 32 bits in it, `is_double`: doubles, too.
+  /// What the text begins with; `is_double`: it computes with doubles.
   virtual std::string prelude(bool is_double) const = 0;
 };
 

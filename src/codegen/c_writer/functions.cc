@@ -22,7 +22,7 @@ std::string letter(DataType type) {
   return code + std::to_string(static_cast<int>(type.bits));
 }
 
-DataType computed_in(DataType type) { return type.is_float() && type.bits < 32 ? DataType::float_(32) : type; }
+DataType computed_in(DataType type) { return is_narrow(type) ? DataType::float_(32) : type; }
 
 }  // namespace
 
@@ -38,7 +38,7 @@ std::string Functions::division(std::string_view operation, DataType type) {
   }
   // Division by 0 is undefined, and must not stop the device; the smallest number divided by -1 wraps.
   const bool divides = operation.ends_with("div"), floors = operation.starts_with("floor");
-  std::string body = divides ? "  if (b == 0) return 0;\n" : "  if (b == 0) return 0;\n";
+  std::string body = "  if (b == 0) return 0;\n";
   if (type.is_int()) {
     const std::string u = dialect_.type(DataType::uint(type.bits));
     body += divides ? fmt::format("  if (b == -1) return ({})(0 - ({})a);\n", t, u) : "  if (b == -1) return 0;\n";

@@ -8,6 +8,9 @@
 
 namespace tilewright::codegen {
 
+/// Floats that are computed in float, and have their own form in memory only.
+inline bool is_narrow(DataType type) { return type.is_float() && type.bits < 32; }
+
 class Functions {
  public:
   explicit Functions(const Dialect& dialect) : dialect_(dialect) {}
@@ -22,7 +25,7 @@ class Functions {
   std::string load(DataType type);
   std::string store(DataType type);
   std::string round(DataType type);
-  /// A double as a float that rounds to a shorter format as the double does: cut off, its last bit set where bits fell.
+  /// Round a double to float by round-to-odd, so that rounding the result to 16 bits does not round twice.
   std::string round_to_odd();
 
   std::string all_text() const;

@@ -33,14 +33,14 @@ struct ModuleState {
   const Target& target;
   bool has_fma = false;
   bool has_f16c = false;
-  std::unordered_map<std::string, llvm::Function*> bodies;  ///< by name of the function in the module
-  std::optional<Diagnostic> error;                          ///< the first one
-  std::unordered_map<std::string, llvm::GlobalVariable*> texts;
-  std::set<const llvm::Function*> deep;                              ///< with many loops in one another
-  std::string compiled;                                              ///< name of the function being compiled
-  std::map<std::pair<std::string, std::string>, int> library_calls;  ///< by function of the module and of libm
-  std::map<std::string, Ref<PrimFunc>> kernels = {};                 ///< of a device, by name
-  llvm::GlobalVariable* image = nullptr;                             ///< their program; null: there is no device
+  std::unordered_map<std::string, llvm::Function*> bodies = {};  ///< by name of the function in the module
+  std::optional<Diagnostic> error = {};                          ///< the first one
+  std::unordered_map<std::string, llvm::GlobalVariable*> texts = {};
+  std::set<const llvm::Function*> deep = {};                              ///< with many loops in one another
+  std::string compiled = {};                                              ///< name of the function being compiled
+  std::map<std::pair<std::string, std::string>, int> library_calls = {};  ///< by function of the module and of libm
+  std::map<std::string, Ref<PrimFunc>> kernels = {};                      ///< of a device, by name
+  llvm::GlobalVariable* image = nullptr;                                  ///< their program; null: there is no device
 
   llvm::LLVMContext& context() { return module.getContext(); }
   void fail(Diagnostic diagnostic) {

@@ -57,7 +57,7 @@ class ModuleEmitter {
 
   Result<std::vector<std::string>> run() {
     for (const auto& [name, func] : lowered_->functions) {
-      if (const PrimFunc* prim = func.as<PrimFunc>(); prim && prim->attrs.has(kKernelLaunch)) {
+      if (const PrimFunc* prim = func.as<PrimFunc>(); prim && is_kernel(*prim)) {
         state_.kernels.emplace(name, func.cast<PrimFunc>());
       } else if (prim) {
         Compiled item{name, func.cast<PrimFunc>(), {}, {}, nullptr};
@@ -254,18 +254,10 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& compiled_fo
   llvm::Module module("tilewright", context);
   module.setTargetTriple(machine.getTargetTriple().str());
   module.setDataLayout(machine.createDataLayout());
-  ModuleState state{module,
-                    target,
-                    target.has("fma") || target.is_arm(),
-                    target.has("f16c") || target.is_arm(),
-                    {},
-                    {},
-                    {},
-                    {},
-                    {},
-                    {},
-                    {},
-                    nullptr};
+  ModuleState state{.module = module,
+                    .target = target,
+                    .has_fma = target.has("fma") || target.is_arm(),
+                    .has_f16c = target.has("f16c") || target.is_arm()};
   if (has_device) state.image = emit_image(state, device_source);
   TW_TRY(names, ModuleEmitter(state, lowered).run());
   std::string problem;

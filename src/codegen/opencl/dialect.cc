@@ -47,20 +47,46 @@ class OpenCl final : public Dialect {
 
   std::string_view math(Intrinsic intrinsic) const override {
     switch (intrinsic) {
-#define TW_SAME(name)       \
-  case Intrinsic::k_##name: \
-    return #name;
-      TW_SAME(exp)
-    TW_SAME(exp2)
-    TW_SAME(exp10) TW_SAME(expm1) TW_SAME(log) TW_SAME(log2) TW_SAME(log10) TW_SAME(log1p) TW_SAME(sqrt) TW_SAME(cbrt)
-        TW_SAME(tanh) TW_SAME(tan) TW_SAME(cos) TW_SAME(cosh) TW_SAME(sin) TW_SAME(sinh) TW_SAME(asin) TW_SAME(acos)
-            TW_SAME(atan) TW_SAME(asinh) TW_SAME(acosh) TW_SAME(atanh) TW_SAME(erf) TW_SAME(floor) TW_SAME(ceil)
-                TW_SAME(round) TW_SAME(trunc) TW_SAME(fabs) TW_SAME(atan2) TW_SAME(copysign) TW_SAME(fmod)
-                    TW_SAME(hypot) TW_SAME(nextafter) TW_SAME(pow) TW_SAME(fma)
-#undef TW_SAME
-                        case Intrinsic::k_nearbyint:
-      return "rint";
-      default : return "";
+      case Intrinsic::k_exp:
+      case Intrinsic::k_exp2:
+      case Intrinsic::k_exp10:
+      case Intrinsic::k_expm1:
+      case Intrinsic::k_log:
+      case Intrinsic::k_log2:
+      case Intrinsic::k_log10:
+      case Intrinsic::k_log1p:
+      case Intrinsic::k_sqrt:
+      case Intrinsic::k_cbrt:
+      case Intrinsic::k_tanh:
+      case Intrinsic::k_tan:
+      case Intrinsic::k_cos:
+      case Intrinsic::k_cosh:
+      case Intrinsic::k_sin:
+      case Intrinsic::k_sinh:
+      case Intrinsic::k_asin:
+      case Intrinsic::k_acos:
+      case Intrinsic::k_atan:
+      case Intrinsic::k_asinh:
+      case Intrinsic::k_acosh:
+      case Intrinsic::k_atanh:
+      case Intrinsic::k_erf:
+      case Intrinsic::k_floor:
+      case Intrinsic::k_ceil:
+      case Intrinsic::k_round:
+      case Intrinsic::k_trunc:
+      case Intrinsic::k_fabs:
+      case Intrinsic::k_atan2:
+      case Intrinsic::k_copysign:
+      case Intrinsic::k_fmod:
+      case Intrinsic::k_hypot:
+      case Intrinsic::k_nextafter:
+      case Intrinsic::k_pow:
+      case Intrinsic::k_fma:
+        return intrinsic_row(intrinsic).name;
+      case Intrinsic::k_nearbyint:
+        return "rint";
+      default:
+        return "";
     }
   }
 

@@ -113,7 +113,7 @@ class VirtualThreads {
         std::vector<Stmt> items;
         for (const Stmt& item : s.as<SeqStmt>()->seq) {
           if (!has_barrier(item)) {
-            // What is the same for all runs once: it stays apart from what is not.
+            // Statements that do not depend on the virtual thread run once, so they are kept out of the loop.
             if (!run.empty() && varies(run.back()) != varies(item)) items.push_back(apart(run));
             run.push_back(item);
             continue;
@@ -125,17 +125,11 @@ class VirtualThreads {
         return seq(std::move(items));
       }
       case Kind::kFor: {
-        For copy = *s.as<For>();
-        if (!check_same(copy.min, s) || !check_same(copy.extent, s)) return s;
-        copy.body = whole(copy.body);
-        return make<For>(std::move(copy), s.span());
+        const For& loop = *s.as<For>();
+        return check_same(loop.min, s) && check_same(loop.extent, s) ? inside(s.borrow<For>()) : s;
       }
-      case Kind::kWhile: {
-        While copy = *s.as<While>();
-        if (!check_same(copy.condition, s)) return s;
-        copy.body = whole(copy.body);
-        return make<While>(std::move(copy), s.span());
-      }
+      case Kind::kWhile:
+        return check_same(s.as<While>()->condition, s) ? inside(s.borrow<While>()) : s;
       case Kind::kIfThenElse: {
         IfThenElse copy = *s.as<IfThenElse>();
         if (!check_same(copy.condition, s)) return s;
@@ -147,9 +141,7 @@ class VirtualThreads {
         const LetStmt& let = *s.as<LetStmt>();
         // A value that differs is computed where it is used; it reads nothing that a barrier lets others change.
         if (varies(let.value)) return whole(substitute(let.body, {{let.var, let.value}}));
-        LetStmt copy = let;
-        copy.body = whole(copy.body);
-        return make<LetStmt>(std::move(copy), s.span());
+        return inside(s.borrow<LetStmt>());
       }
       case Kind::kAllocate: {
         Allocate copy = *s.as<Allocate>();
@@ -168,25 +160,20 @@ class VirtualThreads {
         copy.body = whole(copy.body);
         return make<DeclBuffer>(std::move(copy), s.span());
       }
-      case Kind::kAllocateConst: {
-        AllocateConst copy = *s.as<AllocateConst>();
-        copy.body = whole(copy.body);
-        return make<AllocateConst>(std::move(copy), s.span());
-      }
-      case Kind::kAttrStmt: {
-        AttrStmt copy = *s.as<AttrStmt>();
-        copy.body = whole(copy.body);
-        return make<AttrStmt>(std::move(copy), s.span());
-      }
-      case Kind::kAssertStmt: {
-        AssertStmt copy = *s.as<AssertStmt>();
-        if (!check_same(copy.condition, s)) return s;
-        copy.body = whole(copy.body);
-        return make<AssertStmt>(std::move(copy), s.span());
-      }
+      case Kind::kAllocateConst:
+        return inside(s.borrow<AllocateConst>());
+      case Kind::kAttrStmt:
+        return inside(s.borrow<AttrStmt>());
+      case Kind::kAssertStmt:
+        return check_same(s.as<AssertStmt>()->condition, s) ? inside(s.borrow<AssertStmt>()) : s;
       default:
         return s;  // a barrier
     }
+  }
+
+  template <class T>
+  Stmt inside(const Ref<T>& s) {
+    return around_changed(s, [&](const Stmt& body) { return whole(body); });
   }
 
   const Ref<For>& loop_;

@@ -36,11 +36,6 @@ bool uses_buffer(const NodeRef& root, const Ref<Buffer>& buffer) {
   return found;
 }
 
-std::string scope_of(const Ref<Var>& pointer) {
-  const PointerType* type = pointer->type_annotation.as<PointerType>();
-  return type ? type->storage_scope : "";
-}
-
 Diagnostic refuse_at(const NodeRef& node, std::string code, std::string message, std::string hint) {
   Diagnostic refusal = script_error(std::move(code), std::move(message), std::move(hint));
   refusal.span = node.span();
@@ -48,9 +43,8 @@ Diagnostic refuse_at(const NodeRef& node, std::string code, std::string message,
   return refusal;
 }
 
-KernelLoops KernelLoops::of(const PrimFunc& kernel) {
-  KernelLoops found{{}, kernel.body};
-  // Declarations of views and constants may stand around the loops.
+KernelLoops KernelLoops::of(Stmt kernel) {
+  KernelLoops found{{}, std::move(kernel)};
   for (;;) {
     const For* loop = found.body.as<For>();
     if (!loop || !is_bound(*loop)) return found;

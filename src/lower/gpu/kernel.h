@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/annotations.h"
 #include "ir/stmt.h"
 #include "support/diagnostic.h"
 #include "target/thread_axis.h"
@@ -27,10 +28,8 @@ Stmt bound_loop(const Ref<Var>& v, const Expr& extent, const std::string& tag, S
 /// Whether an access or a declaration in `root` names the buffer.
 bool uses_buffer(const NodeRef& root, const Ref<Buffer>& buffer);
 
-/// The scope of the memory behind a pointer; "" for "global".
-std::string scope_of(const Ref<Var>& pointer);
 inline bool is_shared_scope(const std::string& scope) { return scope.starts_with("shared"); }
-inline bool is_global_scope(const std::string& scope) { return scope.empty() || scope.starts_with("global"); }
+inline bool is_global_scope(const std::string& scope) { return scope.starts_with("global"); }
 
 /// A refusal that underlines `node` in the user's program.
 Diagnostic refuse_at(const NodeRef& node, std::string code, std::string message, std::string hint);
@@ -40,12 +39,10 @@ struct KernelLoops {
   std::vector<Ref<For>> loops;
   Stmt body;
 
-  static KernelLoops of(const PrimFunc& kernel);
+  static KernelLoops of(Stmt kernel);
   /// `body` in these loops.
   Stmt around(Stmt body) const;
   bool has_thread(const NodeRef& variable) const;
 };
-/// Whether the function is one.
-inline bool is_kernel(const PrimFunc& func) { return func.attrs.has("tir.kernel_launch_params"); }
 
 }  // namespace tilewright::lower

@@ -166,7 +166,7 @@ class ThreadReductions {
     for (const Ref<For>& loop : threads) self = self * loop->extent + cast(DataType::int_(32), loop->loop_var);
     Stmt put = opaque(block.name_hint + "_put", analysis::store_all(trees, loads(parts, {i32(0)}), {row, self}), span);
     steps.push_back(on_threads(threads, with_buffers(parts, seq({begin, add, put}), block.name_hint, span)));
-    // Halves are added to halves; of an odd number, the one in the middle waits.
+    // Each step adds the upper half to the lower half; with an odd count, the middle element waits for the next step.
     for (int64_t left = count; left > 1; left = (left + 1) / 2) {
       const int64_t half = (left + 1) / 2;
       Expr partner = self + static_cast<int64_t>(half);

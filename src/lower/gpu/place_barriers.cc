@@ -5,11 +5,11 @@
 //   B[tx] = S[tx] + S[31 - tx]               T.tvm_storage_sync("shared")
 //                                            B[tx] = S[tx] + S[31 - tx]
 //
-// Between two barriers, no two threads touch one byte of shared or main memory, but to read it. Accesses are compared
-// by bytes (team_conflicts.h), not by the text of their indices: buffers of the arena that share bytes are one memory,
-// `S[tx // 2]` belongs to no single thread, and `S[tx + i]` of one iteration meets that of another one. A barrier
-// stands as far outside as it can: before a loop rather than inside of it, and at the end of a loop where one iteration
-// meets the next. None stands under a condition, or in a loop, that differs between threads.
+// Between two barriers, a byte of shared or global memory that one thread writes is not accessed by another thread.
+// Accesses are compared by bytes (team_conflicts.h), not by the text of their indices: buffers of the arena that share
+// bytes are one memory, `S[tx // 2]` belongs to no single thread, and `S[tx + i]` of one iteration meets that of
+// another one. A barrier stands as far outside as it can: before a loop rather than inside of it, and at the end of a
+// loop where one iteration meets the next. None stands under a condition, or in a loop, that differs between threads.
 //
 // The last part of plan_shared_memory.
 #include "lower/gpu/place_barriers.h"
@@ -183,7 +183,7 @@ class Barriers {
     return nullptr;
   }
 
-  /// Adds what may have happened on another way here, each access once.
+  /// Merges the accesses of another control-flow path, without duplicates.
   static void join(Accesses& into, const Accesses& other) {
     std::unordered_map<const NodeBase*, size_t> known;
     for (size_t i = 0; i < into.size(); ++i) known.try_emplace(into[i].node.get(), i);
@@ -218,7 +218,7 @@ class Barriers {
     divergent_ -= !uniform;
   }
 
-  /// Whether the threads have to wait before `after`. Where they cannot, the program has no order to keep.
+  /// Whether a barrier is needed between `before` and `after`. Fails in divergent code, where none can be placed.
   bool waits(const Accesses& before, const Accesses& after) {
     const TeamAccess* found = conflict(before, after);
     if (!found) return false;
@@ -300,9 +300,7 @@ class Barriers {
 
   template <class T>
   Stmt inside(const Ref<T>& s, Accesses& pending) {
-    T copy = *s;
-    copy.body = place(copy.body, pending);
-    return make<T>(std::move(copy), s.span());
+    return around_changed(s, [&](const Stmt& body) { return place(body, pending); });
   }
 
   Stmt place_loop(const Ref<For>& loop, Accesses& pending) {
@@ -345,7 +343,7 @@ class Barriers {
 }  // namespace
 
 PassResult place_barriers(const Ref<PrimFunc>& func, PassContext&) {
-  KernelLoops kernel = KernelLoops::of(*func);
+  KernelLoops kernel = KernelLoops::of(func->body);
   TW_TRY(body, Barriers(*func, kernel).run());
   return with_body(func, kernel.around(std::move(body)));
 }

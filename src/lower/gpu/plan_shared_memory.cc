@@ -148,7 +148,7 @@ int64_t place(std::vector<Tile>& tiles) {
 
 PassResult plan_shared_memory(const Ref<PrimFunc>& func, PassContext& context) {
   if (!is_kernel(*func)) return func;
-  KernelLoops kernel = KernelLoops::of(*func);
+  KernelLoops kernel = KernelLoops::of(func->body);
   TW_TRY(tiles, Lifetimes().find(kernel.body));
   if (tiles.empty()) return place_barriers(func, context);
   const int64_t size = place(tiles), most = context.target.max_shared_memory_per_block;

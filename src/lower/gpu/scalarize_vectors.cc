@@ -44,7 +44,7 @@ class Lane {
           Expr value = make<BufferLoad>({load->buffer, {r(load->indices[0])}, {}}, load.span());
           return if_then_else(r(load->predicate), value, zero(value.dtype()));
         },
-        [&](const Ref<Shuffle>& shuffle, Rewriter& r) -> Expr {
+        [&](const Ref<Shuffle>& shuffle, Rewriter&) -> Expr {
           auto picked = const_int(shuffle->indices[static_cast<size_t>(lane_)]);
           for (const Expr& vector : shuffle->vectors) {
             if (!picked) break;
@@ -52,7 +52,6 @@ class Lane {
             if (*picked < lanes) return lanes == 1 ? vector : Lane(*picked)(vector);
             *picked -= lanes;
           }
-          (void)r;
           return failed(shuffle);
         },
         [&](const Ref<Let>& let, Rewriter& r) -> Expr { return r(substitute(let->body, {{let->var, let->value}})); },

@@ -59,8 +59,6 @@ class KernelSplitter {
   }
 
   Stmt launch(const Ref<For>& loop) {
-    // Views that are declared outside, and constants.
-    Stmt body = loop;
     std::unordered_set<NodeRef> used, inside;
     visit(
         loop, [&](const Ref<BufferLoad>& load) { used.insert(load->buffer); },
@@ -69,14 +67,11 @@ class KernelSplitter {
           inside.insert(decl->buffer);
           v.descend(decl);
         });
+    const KernelLoops nest = KernelLoops::of(loop);
     List axes;
-    Stmt inner = loop;
-    std::vector<Ref<For>> loops;
-    while (inner.is<For>() && is_bound(*inner.as<For>())) {
-      loops.push_back(inner.cast<For>());
-      axes.items.push_back(string_imm(inner.as<For>()->thread_binding->thread_tag));
-      inner = inner.as<For>()->body;
-    }
+    for (const Ref<For>& bound : nest.loops) axes.items.push_back(string_imm(bound->thread_binding->thread_tag));
+    // Views that are declared outside, and constants.
+    Stmt inner = nest.body;
     for (auto it = declared_.rbegin(); it != declared_.rend(); ++it) {
       if (used.contains(*it) && !inside.contains(*it)) inner = make<DeclBuffer>({*it, inner});
     }
@@ -86,7 +81,7 @@ class KernelSplitter {
       copy.body = inner;
       inner = make<AllocateConst>(std::move(copy), it->span());
     }
-    body = KernelLoops{loops, {}}.around(inner);
+    Stmt body = nest.around(inner);
     std::vector<Ref<Var>> free;
     for_each_free_var(body, [&](const Ref<Var>& v) {
       if (std::find(free.begin(), free.end(), v) == free.end()) free.push_back(v);

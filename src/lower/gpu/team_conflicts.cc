@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "analysis/threads.h"
+#include "analysis/witness.h"
 #include "ir/build.h"
-#include "ir/numeric.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 
@@ -13,63 +13,6 @@ namespace tilewright::lower {
 namespace {
 
 constexpr int64_t kMostPoints = 1 << 18;
-
-using Values = std::unordered_map<const NodeBase*, int64_t>;
-
-/// Of index arithmetic; nothing for what else there may be.
-std::optional<int64_t> value_of(const Expr& e, const Values& values) {
-  if (auto known = const_int(e)) return known;
-  if (e.is<Var>()) {
-    auto found = values.find(e.get());
-    return found == values.end() ? std::nullopt : std::optional(found->second);
-  }
-  if (const Cast* cast = e.as<Cast>()) return cast->dtype.is_integral() ? value_of(cast->value, values) : std::nullopt;
-  if (const Not* negated = e.as<Not>()) {
-    auto a = value_of(negated->a, values);
-    return a ? std::optional<int64_t>(*a == 0) : std::nullopt;
-  }
-  BinaryOperands operands = binary_operands(e);
-  if (!operands || !operands.a->dtype().is_integral()) return std::nullopt;
-  auto a = value_of(*operands.a, values), b = value_of(*operands.b, values);
-  // One part may decide, where the other one depends on what is not known here.
-  if (e.kind() == Kind::kAnd && (a == 0 || b == 0)) return 0;
-  if (e.kind() == Kind::kOr && (a.value_or(0) != 0 || b.value_or(0) != 0)) return 1;
-  if (!a || !b) return std::nullopt;
-  switch (e.kind()) {
-    case Kind::kAdd:
-      return *a + *b;
-    case Kind::kSub:
-      return *a - *b;
-    case Kind::kMul:
-      return *a * *b;
-    case Kind::kFloorDiv:
-      return *b == 0 ? std::nullopt : std::optional(floor_div(*a, *b));
-    case Kind::kFloorMod:
-      return *b == 0 ? std::nullopt : std::optional(floor_mod(*a, *b));
-    case Kind::kMin:
-      return std::min(*a, *b);
-    case Kind::kMax:
-      return std::max(*a, *b);
-    case Kind::kEQ:
-      return *a == *b;
-    case Kind::kNE:
-      return *a != *b;
-    case Kind::kLT:
-      return *a < *b;
-    case Kind::kLE:
-      return *a <= *b;
-    case Kind::kGT:
-      return *a > *b;
-    case Kind::kGE:
-      return *a >= *b;
-    case Kind::kAnd:
-      return *a != 0 && *b != 0;
-    case Kind::kOr:
-      return *a != 0 || *b != 0;
-    default:
-      return std::nullopt;
-  }
-}
 
 }  // namespace
 
@@ -112,20 +55,21 @@ std::optional<std::vector<std::pair<int64_t, int>>> TeamConflicts::points(const 
     if (count > kMostPoints) return std::nullopt;
   }
   std::vector<std::pair<int64_t, int>> result;
-  Values values;
+  analysis::Point values;
   for (int64_t point = 0; point < count; ++point) {
+    values.clear();
     int64_t rest = point;
     for (auto it = loops.rbegin(); it != loops.rend(); ++it) {
       const int64_t extent = *const_int((*it)->extent);
-      values[(*it)->loop_var.get()] = rest % extent + const_int((*it)->min).value_or(0);
+      values.set((*it)->loop_var, rest % extent + const_int((*it)->min).value_or(0));
       rest /= extent;
     }
     const bool never = std::any_of(access.conditions.begin(), access.conditions.end(), [&](const Expr& condition) {
-      auto holds = value_of(condition, values);
+      auto holds = analysis::evaluate(condition, values);
       return holds && *holds == 0;
     });
     if (never) continue;
-    auto offset = value_of(moving.offset, values);
+    auto offset = analysis::evaluate(moving.offset, values);
     if (!offset) return std::nullopt;
     // Threads are the outermost digits.
     int64_t inner = count / team_;

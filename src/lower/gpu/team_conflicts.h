@@ -1,4 +1,4 @@
-// Whether two accesses of memory that a team shares meet in a byte, made by different threads.
+// Whether different threads of a team access the same byte.
 //
 // Decided by enumeration: the parts of both offsets that threads and loops inside move are evaluated for every thread
 // and iteration, and bytes are compared by their owners. The parts that are the same for all threads, which loops

@@ -101,7 +101,7 @@ class Kernel {
            std::string(1, static_cast<char>('x' + axis.dimension));
   }
 
-  /// What a launch asks for is known before, and within what the target has.
+  /// Checks that launch extents are known outside of the kernel and within the limits of the target.
   void check_extents() {
     int64_t threads = 1;
     for (const Axis& a : axes_) {
@@ -154,7 +154,7 @@ class Kernel {
         },
         [&](const Ref<Evaluate>& evaluate, Rewriter& r) -> Stmt {
           if (is_barrier(evaluate) || effect_of(evaluate->value) != Effect::kUpdateState) return r.descend(evaluate);
-          return once(r.descend(evaluate), "");
+          return once(r.descend(evaluate), "global");
         });
   }
 
@@ -180,7 +180,7 @@ class Kernel {
     return body;
   }
 
-  /// Blocks along x only, where there are more along y or z than devices allow.
+  /// Folds the grid into the x dimension if an extent along y or z is above the limit.
   void fold_grid(Stmt& body) {
     std::array<Axis*, 3> of_blocks = {};
     bool folds = false;

@@ -132,16 +132,10 @@ class LaneSpreader {
         copy.body = spread(copy.body);
         return make<LetStmt>(std::move(copy), s.span());
       }
-      case Kind::kDeclBuffer: {
-        DeclBuffer copy = *s.as<DeclBuffer>();
-        copy.body = spread(copy.body);
-        return make<DeclBuffer>(std::move(copy), s.span());
-      }
-      case Kind::kAttrStmt: {
-        AttrStmt copy = *s.as<AttrStmt>();
-        copy.body = spread(copy.body);
-        return make<AttrStmt>(std::move(copy), s.span());
-      }
+      case Kind::kDeclBuffer:
+        return around_changed(s.borrow<DeclBuffer>(), [&](const Stmt& body) { return spread(body); });
+      case Kind::kAttrStmt:
+        return around_changed(s.borrow<AttrStmt>(), [&](const Stmt& body) { return spread(body); });
       case Kind::kEvaluate:
         if (is_nop(s) || effect_of(s.as<Evaluate>()->value) == Effect::kPure) return nop();
         return fail(s, "a call with an effect has no vector form");

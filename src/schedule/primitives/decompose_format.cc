@@ -13,18 +13,11 @@
 namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const DecomposeFormat& decompose) {
-  std::optional<uint32_t> func = state.working_function();
-  if (!decompose.func_name.empty()) {
-    TW_TRY(named, state.function(decompose.func_name));
-    func = named;
-  }
-  if (!func) {
-    return refuse("decompose_format/P1", "the schedule does not know which function to rewrite: none is named 'main'",
-                  {}, "say which one is meant: decompose_format(..., func_name=...) or work_on(func_name)");
-  }
-  const Func& before = state.function_at(*func);
+  TW_TRY(func, function_meant(state, decompose.func_name, "decompose_format/P1", "rewrite",
+                              "decompose_format(..., func_name=...)"));
+  const Func& before = state.function_at(func);
   if (!sparse::is_sparse(before)) {
-    return refuse("decompose_format/P1", "function '" + state.shown_name(*func) + "' has no sparse axes", {},
+    return refuse("decompose_format/P1", "function '" + state.shown_name(func) + "' has no sparse axes", {},
                   "formats are chosen before iterations are lowered");
   }
   FormatRequest request{before.cast<PrimFunc>(), decompose.buffer, decompose.format, {}, decompose.count};
@@ -41,19 +34,19 @@ Result<Plan> plan(const State& state, const DecomposeFormat& decompose) {
   auto made = decompose_by_template(request);
   if (!made.ok()) return refuse("decompose_format/P2", made.error().message, {}, made.error().hint);
   Plan plan;
-  plan.func = *func;
+  plan.func = func;
   for (const std::string& name : made->iterations) {
     visit(made->func, [&](const Ref<SparseIteration>& iteration) {
-      if (iteration->name_hint == name) plan.outputs.push_back(Handle::iteration(*func, *iteration));
+      if (iteration->name_hint == name) plan.outputs.push_back(Handle::iteration(func, *iteration));
     });
   }
   if (plan.outputs.size() != made->iterations.size()) {
     return refuse("decompose_format/P2", "iterations of the program have the same name", {},
                   "give each iteration a name of its own");
   }
-  plan.functions.emplace_back(state.function_name(*func), made->func);
+  plan.functions.emplace_back(state.function_name(func), made->func);
   DecomposeFormat recorded = decompose;
-  recorded.func_name = state.function_name(*func);
+  recorded.func_name = state.function_name(func);
   plan.recorded = std::move(recorded);
   return plan;
 }

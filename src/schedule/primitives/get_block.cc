@@ -10,16 +10,8 @@
 namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const GetBlock& get) {
-  std::optional<uint32_t> func = state.working_function();
-  if (!get.func_name.empty()) {
-    TW_TRY(named, state.function(get.func_name));
-    func = named;
-  }
-  if (!func) {
-    return refuse("get_block/P1", "the schedule does not know which function to be working on: none is named 'main'",
-                  {}, "say which one is meant: get_block(name, func_name=...) or work_on(func_name)");
-  }
-  TW_TRY(tree, state.tree(*func));
+  TW_TRY(func, function_meant(state, get.func_name, "get_block/P1", "be working on", "get_block(name, func_name=...)"));
+  TW_TRY(tree, state.tree(func));
   std::vector<int> found;
   for (int at : tree->blocks()) {
     if (tree->block_at(at).name_hint == get.name) found.push_back(at);
@@ -28,7 +20,7 @@ Result<Plan> plan(const State& state, const GetBlock& get) {
     std::string names;
     for (int at : tree->blocks()) names += (names.empty() ? "" : ", ") + tree->block_at(at).name_hint;
     return refuse("get_block/P2", "Cannot find a block with the name: " + get.name, {},
-                  "the blocks of '" + state.shown_name(*func) + "' are: " + names);
+                  "the blocks of '" + state.shown_name(func) + "' are: " + names);
   }
   if (found.size() > 1) {
     Diagnostic d =
@@ -37,8 +29,8 @@ Result<Plan> plan(const State& state, const GetBlock& get) {
     for (int at : found) d.nodes.push_back(keep(tree->stmt(at)));
     return d;
   }
-  Plan plan = give_blocks(*func, *tree, found);
-  plan.recorded = GetBlock{get.name, state.function_name(*func)};
+  Plan plan = give_blocks(func, *tree, found);
+  plan.recorded = GetBlock{get.name, state.function_name(func)};
   return plan;
 }
 

@@ -10,25 +10,17 @@
 namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const GetSparseIteration& get) {
-  std::optional<uint32_t> func = state.working_function();
-  if (!get.func_name.empty()) {
-    TW_TRY(named, state.function(get.func_name));
-    func = named;
-  }
-  if (!func) {
-    return refuse("get_sparse_iteration/P1",
-                  "the schedule does not know which function to look in: none is named 'main'", {},
-                  "say which one is meant: get_sparse_iteration(name, func_name=...) or work_on(func_name)");
-  }
+  TW_TRY(func, function_meant(state, get.func_name, "get_sparse_iteration/P1", "look in",
+                              "get_sparse_iteration(name, func_name=...)"));
   std::vector<Ref<SparseIteration>> found;
   std::string names;
-  visit(state.function_at(*func), [&](const Ref<SparseIteration>& iteration) {
+  visit(state.function_at(func), [&](const Ref<SparseIteration>& iteration) {
     names += (names.empty() ? "" : ", ") + iteration->name_hint;
     if (iteration->name_hint == get.name) found.push_back(iteration);
   });
   if (found.size() != 1) {
     return refuse("get_sparse_iteration/P2",
-                  "'" + state.shown_name(*func) + "' has " + std::to_string(found.size()) +
+                  "'" + state.shown_name(func) + "' has " + std::to_string(found.size()) +
                       " iterations over sparse axes with the name " + get.name,
                   {},
                   names.empty() ? "it has none at all, or they are lowered already" : "its iterations are: " + names);
@@ -38,9 +30,9 @@ Result<Plan> plan(const State& state, const GetSparseIteration& get) {
                   "its body runs once: no step changes it before it is lowered");
   }
   Plan plan;
-  plan.func = *func;
-  plan.outputs.push_back(Handle::iteration(*func, *found[0]));
-  plan.recorded = GetSparseIteration{get.name, state.function_name(*func)};
+  plan.func = func;
+  plan.outputs.push_back(Handle::iteration(func, *found[0]));
+  plan.recorded = GetSparseIteration{get.name, state.function_name(func)};
   return plan;
 }
 

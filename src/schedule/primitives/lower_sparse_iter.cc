@@ -17,25 +17,18 @@
 namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const LowerSparseIter& lower) {
-  std::optional<uint32_t> func = state.working_function();
-  if (!lower.func_name.empty()) {
-    TW_TRY(named, state.function(lower.func_name));
-    func = named;
-  }
-  if (!func) {
-    return refuse("lower_sparse_iter/P1", "the schedule does not know which function to lower: none is named 'main'",
-                  {}, "say which one is meant: lower_sparse_iter(func_name=...) or work_on(func_name)");
-  }
-  const Func& before = state.function_at(*func);
+  TW_TRY(func,
+         function_meant(state, lower.func_name, "lower_sparse_iter/P1", "lower", "lower_sparse_iter(func_name=...)"));
+  const Func& before = state.function_at(func);
   if (!sparse::is_sparse(before)) {
-    return refuse("lower_sparse_iter/P1", "function '" + state.shown_name(*func) + "' has no sparse axes", {},
+    return refuse("lower_sparse_iter/P1", "function '" + state.shown_name(func) + "' has no sparse axes", {},
                   "its blocks can be scheduled as they are");
   }
   TW_TRY(lowered, sparse::lower_iterations(before.cast<PrimFunc>()));
   Plan plan;
-  plan.func = *func;
-  plan.functions.emplace_back(state.function_name(*func), lowered);
-  plan.recorded = LowerSparseIter{state.function_name(*func)};
+  plan.func = func;
+  plan.functions.emplace_back(state.function_name(func), lowered);
+  plan.recorded = LowerSparseIter{state.function_name(func)};
   return plan;
 }
 

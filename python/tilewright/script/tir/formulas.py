@@ -140,7 +140,7 @@ def reduce_axis(dom: Domain, name: str = "rv") -> _core.IterVar:
 
 
 def constant(value: Any, dtype: str | None) -> _core.Expr:
-    """The expression of a number, without a type that of docs/types.md for a number alone.
+    """Return a number as an expression. If `dtype` is None, the type is that of a number alone (docs/types.md).
 
     Raises:
         tilewright.ArgumentError: the type does not hold it.
@@ -271,7 +271,7 @@ def comm_reducer(
 
 
 def _start(number: int, name: str) -> Callable[[str], _core.Expr]:
-    """What a sum or a product of values of a type starts from."""
+    """Return the identity element of a sum or a product, by type."""
 
     def identity(dtype: str) -> _core.Expr:
         if dtype.startswith("bool"):

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tilewright import _core, ir
+from tilewright.support.changed_nodes import with_fields
 
 
 def decomposed(func: ir.PrimFunc, rules: Sequence[Any], copies: bool) -> ir.PrimFunc:
-    """The function with an iteration of each for each rule, behind those that copy buffers, where asked for."""
+    """Return the function with each iteration replaced by one per rule; if `copies`, iterations that copy buffers into
+    the formats come first."""
     realize: Any = func.body if isinstance(func.body, ir.BlockRealize) else None
     root = None if realize is None else realize.block
     body = func.body if root is None else root.body
@@ -27,14 +29,13 @@ def decomposed(func: ir.PrimFunc, rules: Sequence[Any], copies: bool) -> ir.Prim
         axes += one.axes.values()
     new: Any = made[0] if len(made) == 1 else _core.seq(made)
     if root is not None:
-        fields: dict[str, Any] = {name: getattr(root, name) for name in type(root).__match_args__}
-        new = ir.BlockRealize(realize.iter_values, realize.predicate, ir.Block(**(fields | {"body": new})))
+        new = ir.BlockRealize(realize.iter_values, realize.predicate, with_fields(root, body=new))
     attrs = dict(func.attrs) | ({"composable": 1} if len(rules) > 1 else {})
     return ir.PrimFunc(params, buffers, func.ret_type, attrs, new, axes)
 
 
 class _Format:
-    """What a rule declares, under names that end in the rule's."""
+    """The axes and buffers that a rule declares, with the name of the rule appended to theirs."""
 
     def __init__(self, rule: Any, func: ir.PrimFunc) -> None:
         self.rule = rule
@@ -48,13 +49,15 @@ class _Format:
                 return arrays[old]
             name = old.name + suffix
             fresh[old.data] = ir.Var(name, old.data.type_annotation)
-            fields: dict[str, Any] = {field: getattr(old, field) for field in type(old).__match_args__}
-            fields["data"], fields["name"] = fresh[old.data], name
-            for field in ("shape", "strides"):
-                fields[field] = [renamed(each) for each in fields[field]]
-            fields["elem_offset"] = renamed(old.elem_offset)
-            fields["axes"] = [self.axes[axis] for axis in old.axes]
-            arrays[old] = ir.Buffer(**fields)
+            arrays[old] = with_fields(
+                old,
+                data=fresh[old.data],
+                name=name,
+                shape=[renamed(each) for each in old.shape],
+                strides=[renamed(each) for each in old.strides],
+                elem_offset=renamed(old.elem_offset),
+                axes=[self.axes[axis] for axis in old.axes],
+            )
             return arrays[old]
 
         def renamed(expr: Any) -> Any:
@@ -62,14 +65,14 @@ class _Format:
 
         self.axes: dict[Any, Any] = {}
         for old in desc.axes:
-            fields: dict[str, Any] = {field: getattr(old, field) for field in type(old).__match_args__}
-            fields["name"] = old.name + suffix
-            fields["parent"] = None if old.parent is None else self.axes[old.parent]
-            for field in ("length", "nnz", "nnz_cols"):
-                fields[field] = renamed(fields[field])
-            for field in ("indptr", "indices"):
-                fields[field] = None if fields[field] is None else buffer_of(fields[field])
-            self.axes[old] = ir.Axis(**fields)
+            self.axes[old] = with_fields(
+                old,
+                name=old.name + suffix,
+                parent=None if old.parent is None else self.axes[old.parent],
+                **{field: renamed(getattr(old, field)) for field in ("length", "nnz", "nnz_cols")},
+                indptr=None if old.indptr is None else buffer_of(old.indptr),
+                indices=None if old.indices is None else buffer_of(old.indices),
+            )
         self.params = [fresh[param] for param in desc.params]
         self.buffers = {fresh[param]: buffer_of(buffer) for param, buffer in desc.buffer_map.items()}
         self.by_name = {old.name: new for old, new in self.axes.items()}
@@ -82,7 +85,7 @@ class _Format:
         self.old_axes = {axis.name: axis for buffer in self.new for axis in buffer.axes}
 
     def coordinates(self, variables: Mapping[str, Any]) -> dict[str, Any]:
-        """The old coordinates by the names of their axes, given variables of the new axes."""
+        """Return the old coordinates, by axis name, in terms of variables of the new axes."""
         rule, given = self.rule, self.rule.inv_idx_map
         known = [variables[name] for name in rule.axes_after_rewrite]
         return dict(zip(rule.axes_before_rewrite, _applied(given, known), strict=True))

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright import ir
 from tilewright.compat.tvm.nd import array
 from tilewright.compat.tvm.sparse.decompose import decomposed
-from tilewright.compat.tvm.tir.transform.statements import function_pass
+from tilewright.compat.tvm.tir.transform.statements import function_pass, require_module
 from tilewright.compat.tvm.transform import Pass
 from tilewright.script.tir.index_maps import index_map
 from tilewright.sparse import FormatRewriteRule as Rule
@@ -62,8 +62,7 @@ def format_decompose(
     As published, each of them has the init of the original one. :func:`tilewright.sparse.decompose_format` makes
     programs that are initialized once.
     """
-    if not isinstance(mod, ir.Module):
-        raise TypeError(f"Expected IRModule, but got {type(mod)}")
+    require_module(mod)
     return SparseFormatDecompose(composable_formats, include_format_rewrite_blks)(mod)
 
 

@@ -7,8 +7,9 @@ import operator
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.compat.tvm.tir.transform.statements import function_pass
+from tilewright.compat.tvm.tir.transform.statements import function_pass, require_module
 from tilewright.compat.tvm.transform import Pass
+from tilewright.support.changed_nodes import with_fields
 
 #: an attribute of functions: which parameters were sparse buffers
 ARRAYS = "sparse_arrays"
@@ -16,23 +17,18 @@ LEVEL = "sparse_tir_level"
 
 
 def lower_sparse_iter(mod: Any, check_invalid_binary_search: bool = False) -> Any:
-    """The module in which iterations are blocks over arrays.
+    """Return the module with sparse iterations lowered to blocks over arrays.
 
     Coordinates that are absent yield the default value, whether or not searches are to be checked.
     """
-    _require_module(mod)
+    require_module(mod)
     return LowerSparseIter(check_invalid_binary_search)(mod)
 
 
 def lower_sparse_buffer(mod: Any) -> Any:
-    """The module in which the arguments of sparse buffers have one dimension, as published."""
-    _require_module(mod)
+    """Return the module in which parameters that were sparse buffers are flattened to one dimension, as published."""
+    require_module(mod)
     return LowerSparseBuffer()(mod)
-
-
-def _require_module(mod: Any) -> None:
-    if not isinstance(mod, ir.Module):
-        raise TypeError(f"Expected IRModule, but got {type(mod)}")
 
 
 def LowerSparseIter(check_invalid_binary_search: bool = False) -> Pass:
@@ -55,13 +51,8 @@ def _lowered(func: ir.PrimFunc) -> Any:
             if array is not None:
                 names.setdefault(array, f"{axis.name}_{kind}")
     (lowered,) = _core.lower_sparse_iterations(_core.as_module(func)).functions.values()
-    named: Any = _replaced(lowered, {old: _like(old, name=name) for old, name in names.items()})
+    named: Any = _replaced(lowered, {old: with_fields(old, name=name) for old, name in names.items()})
     return named.with_attr({LEVEL: 1, ARRAYS: sparse})
-
-
-def _like(buffer: ir.Buffer, **changed: Any) -> ir.Buffer:
-    fields = {name: getattr(buffer, name) for name in type(buffer).__match_args__}
-    return ir.Buffer(**(fields | changed))
 
 
 def _replaced(func: Any, buffers: dict[ir.Buffer, ir.Buffer]) -> Any:
@@ -76,7 +67,7 @@ def _flattened(func: ir.PrimFunc) -> Any:
     for at in positions:
         old = func.buffer_map.get(func.params[at]) if at < len(func.params) else None
         if old is not None and len(old.shape) > 1:
-            flat[old] = _like(old, shape=[_product(old.shape)], name=f"{old.name}_data")
+            flat[old] = with_fields(old, shape=[_product(old.shape)], name=f"{old.name}_data")
 
     def changed(node: Any) -> Any:
         if isinstance(node, ir.MatchBufferRegion) and node.source.buffer in flat.values():

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import ir, sparse
-from tilewright.compat.tvm.tir.transform.statements import function_pass
+from tilewright import sparse
+from tilewright.compat.tvm.tir.transform.statements import function_pass, require_module
 from tilewright.compat.tvm.transform import Pass
 
 
 def specialize_buffer(mod: Any, buf_name: str, idx_map: Any) -> Any:
-    """The module in which loads of a buffer are the value of a map of its indices."""
-    if not isinstance(mod, ir.Module):
-        raise TypeError(f"Expected IRModule, but got {type(mod)}")
+    """Return the module in which loads of a buffer are replaced by a formula of their indices."""
+    require_module(mod)
     return SpecializeBuffer(buf_name, idx_map)(mod)
 
 

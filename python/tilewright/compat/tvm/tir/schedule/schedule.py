@@ -67,7 +67,7 @@ def set_axis_separator(self: Any, block: Any, buffer: Any, axis_separators: list
 
 
 def get_sparse_iteration(self: Any, name: str, func_name: str = "main") -> Any:
-    """The iteration of that name; the only function of a module is looked into whatever it is called."""
+    """Return the iteration with a name. If the module has a single function, `func_name` is ignored."""
     only = len(self.mod.functions) == 1
     return _core.Schedule.get_sparse_iteration(self, name, "" if only else func_name)
 

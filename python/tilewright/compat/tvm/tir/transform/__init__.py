@@ -128,7 +128,7 @@ def DefaultGPUSchedule() -> Pass:
 
 
 def ExtractPreprocess() -> Pass:
-    """What of sparse programs is annotated as preprocessing, alone."""
+    """Keep only the statements of sparse programs that are annotated as preprocessing."""
     return function_pass("ExtractPreprocess", extract_preprocess)
 
 

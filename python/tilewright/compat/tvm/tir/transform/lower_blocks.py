@@ -14,10 +14,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.compat.tvm.tir.transform.statements import with_parts
-
-
-def _changed(block: Any, **parts: Any) -> Any:
-    return ir.Block(**{**{name: getattr(block, name) for name in type(block).__match_args__}, **parts})
+from tilewright.support.changed_nodes import with_fields
 
 
 def lower_init(stmt: Any) -> Any:
@@ -32,7 +29,7 @@ def lower_init(stmt: Any) -> Any:
             at_start = axis.var == start.min
             first = at_start if first is None else _core.logical_and(first, at_start)
     init = stmt.init if first is None else ir.IfThenElse(first, stmt.init, None)
-    return _changed(stmt, init=None, body=_core.seq([init, stmt.body]))
+    return with_fields(stmt, init=None, body=_core.seq([init, stmt.body]))
 
 
 class OpaqueBlocks:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core, ir
+from tilewright.support.changed_nodes import fields_of
 
 
 class Narrowing:
@@ -33,8 +34,7 @@ class Narrowing:
         return self._node(item)
 
     def _parts(self, node: Any) -> dict[str, Any]:
-        parts = {name: getattr(node, name) for name in type(node).__match_args__}
-        return {name: part if name == "annotations" else self.convert(part) for name, part in parts.items()}
+        return {name: part if name == "annotations" else self.convert(part) for name, part in fields_of(node).items()}
 
     def _node(self, node: Any) -> Any:
         parts = self._parts(node)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.compat.tvm.transform import Pass, PassInfo
+from tilewright.support.changed_nodes import fields_of
 
 Change = Callable[[Any], Any]
 
@@ -39,7 +40,7 @@ def with_parts(node: Any, statement: Change, expression: Change | None = None) -
             return part if all(a is b for a, b in zip(changed, part, strict=True)) else changed
         return part
 
-    parts = {name: getattr(node, name) for name in type(node).__match_args__}
+    parts = fields_of(node)
     new = {name: part if _is_defined(node, name) else change(part) for name, part in parts.items()}
     return node if all(new[name] is parts[name] for name in parts) else type(node)(**new)
 
@@ -47,6 +48,12 @@ def with_parts(node: Any, statement: Change, expression: Change | None = None) -
 def _is_defined(node: Any, name: str) -> bool:
     """Whether the field binds a variable, which is no expression to be changed."""
     return name in ("loop_var", "buffer_var") or (name == "var" and isinstance(node, ir.LetStmt))
+
+
+def require_module(mod: Any) -> None:
+    """Raise TypeError, as published, for what is no module."""
+    if not isinstance(mod, ir.Module):
+        raise TypeError(f"Expected IRModule, but got {type(mod)}")
 
 
 def function_pass(name: str, change: Change) -> Pass:
