@@ -83,7 +83,7 @@ def test_a_scheduler_that_stays_away_ends_the_search(monkeypatch: pytest.MonkeyP
     (canceled,) = session.poll(0.5)
     assert _core.measured_facts(canceled[1])["outcome"] == "canceled"
     failure = session.failure()
-    assert failure is not None and failure[0] == "cluster/lost-scheduler" and "the same command" in failure[2]
+    assert failure is not None and failure.code == "cluster/lost-scheduler" and "the same command" in failure.hint
     assert "to come back" in session.waiting_for
 
 

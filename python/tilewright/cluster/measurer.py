@@ -26,7 +26,7 @@ from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
 from tilewright.cluster.hosts import Hosts
 from tilewright.cluster.job import Job
 from tilewright.cluster.messages import pack, unpack
-from tilewright.errors import Error
+from tilewright.errors import Error, ResourceError
 from tilewright.support.notes import PerformanceWarning
 
 #: tasks of a session per slot of a worker: one that runs, and the next one
@@ -96,7 +96,7 @@ class ClusterMeasurer:
         self._first: Job | None = None  # what others will be compared with
         self._finals: Job | None = None
         self._finals_answer: tuple[Any, ...] | None = None
-        self._failure: tuple[str, str, str] | None = None
+        self._failure: ResourceError | None = None
         self._defect: Exception | None = None  # raised by the next poll(); as on the thread of the pump
         self._lost_since: float | None = None  # the scheduler
         self._connection = cluster.connection
@@ -179,8 +179,8 @@ class ClusterMeasurer:
         with self._lock:
             self._cancel_all("the measurement was canceled")
 
-    def failure(self) -> tuple[str, str, str] | None:
-        """Return code, message and hint of the error that ends the search, if there is one."""
+    def failure(self) -> ResourceError | None:
+        """Return the error that ends the search, if there is one."""
         return self._failure
 
     def activities(self) -> list[float]:
@@ -651,7 +651,7 @@ class ClusterMeasurer:
             self._lost_since = now
         self.waiting_for = f"the scheduler {self._cluster.address} to come back"
         if now - self._lost_since > RECONNECT_SECONDS:
-            self._failure = (
+            self._failure = ResourceError.of(
                 "cluster/lost-scheduler",
                 f"the scheduler {self._cluster.address} went away and has not come back for {RECONNECT_SECONDS:.0f} s",
                 "start it again; what was measured is kept, and the same command goes on from it",

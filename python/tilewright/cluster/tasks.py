@@ -26,6 +26,11 @@ def hold(data: bytes) -> bytes:
     return data
 
 
+def _told(error: Error) -> dict[str, Any]:
+    """The answer of a task that ended by an error."""
+    return {"error": [error.code, error.message or str(error), error.hint]}
+
+
 def _answers(function: Callable[..., dict[str, Any]]) -> Callable[..., bytes]:
     """A task that gives a map as bytes; what it raises is in it."""
 
@@ -34,11 +39,11 @@ def _answers(function: Callable[..., dict[str, Any]]) -> Callable[..., bytes]:
         try:
             answer = function(unpack(specification), *arguments)
         except Canceled:
-            answer = {"error": ["cluster/canceled", "nobody waits for it any more", ""]}
+            answer = _told(ResourceError.of("cluster/canceled", "nobody waits for it any more"))
         except Error as error:
-            answer = {"error": [error.code, error.message or str(error), error.hint or ""]}
+            answer = _told(error)
         except Exception as error:
-            answer = {"error": ["cluster/task", f"{type(error).__name__}: {error}", ""]}
+            answer = _told(ResourceError.of("cluster/task", f"{type(error).__name__}: {error}"))
         return pack(answer | {"host": labels.host_text(), "worker": engine().get_worker().address})
 
     return task

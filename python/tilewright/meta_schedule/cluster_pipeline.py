@@ -81,7 +81,7 @@ class ClusterPipeline:
             times = [each * factor for each in facts["seconds"]]
             results.append((number, facts["outcome"], times, facts["message"], host))
         if (failure := self._measurer.failure()) is not None:
-            raise ResourceError.of(*failure)
+            raise failure
         if self._measurer.waiting_for != self._told:
             self._told = self._measurer.waiting_for
             _LOGGER.warning("%s: %s", self._task.entry, f"waiting for {self._told}" if self._told else "goes on")
