@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -53,6 +54,12 @@ def _essential() -> set[str]:
     }
 
 
+def _compilers_of_python() -> set[str]:
+    """Other names of the listed compilers: builds of extensions call them as Python's own build did."""
+    names = (sysconfig.get_config_var(variable) or "" for variable in ("CC", "CXX"))
+    return {name.split()[0] for name in names if name.split()}
+
+
 def _link(names: Iterable[str], path: str, folder: Path) -> None:
     for name in names:
         found = shutil.which(name, path=path)
@@ -61,10 +68,13 @@ def _link(names: Iterable[str], path: str, folder: Path) -> None:
 
 
 def _is_ours(path: str) -> bool:
-    """In the checkout, in Python's installation, or made by a test."""
-    homes = (ROOT, sys.prefix, sys.base_prefix, tempfile.gettempdir(), "/proc")
+    """The interpreter, in the checkout, in the Python environment, or made by a test."""
+    homes = (ROOT, sys.prefix, tempfile.gettempdir(), "/proc")
     real = os.path.realpath(path)
-    return any(real.startswith(f"{os.path.realpath(home)}/") for home in homes)
+    # Where Python is a package of the system, the folder of its installation holds all programs.
+    return real == os.path.realpath(sys.executable) or any(
+        real.startswith(f"{os.path.realpath(home)}/") for home in homes
+    )
 
 
 def restrict() -> None:
@@ -73,7 +83,7 @@ def restrict() -> None:
         return
     programs = [program for program in listed() if not program.endswith("/")]
     folders = tuple(program for program in listed() if program.endswith("/"))
-    allowed = {*programs, *_essential()}
+    allowed = {*programs, *_essential(), *_compilers_of_python()}
     before = os.environ["PATH"]
     folder = Path(tempfile.mkdtemp(prefix="tilewright-programs-"))
     atexit.register(functools.partial(_remove, folder, os.getpid()))
