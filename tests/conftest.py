@@ -4,6 +4,7 @@ import contextlib
 import inspect
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,11 @@ RAISED = Path(os.environ.setdefault("TILEWRIGHT_RAISED_CODES", str(Path(__file__
 RAISED.mkdir(parents=True, exist_ok=True)
 with contextlib.suppress(OSError):
     RAISED.chmod(0o777)  # some tests become another user
+
+# Tests start hundreds of interpreters. Where the environment forbids to write bytecode, each of them would compile the
+# whole package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A heuristic that fails is no reason for a program not to run, but a failure of a test.
 os.environ.setdefault("TILEWRIGHT_RAISE_HEURISTIC_FAILURES", "1")

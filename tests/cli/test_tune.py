@@ -265,8 +265,8 @@ def test_a_small_space_ends_by_itself(run: Run, folder: Path) -> None:
 
 SLOW = PRODUCT.replace("import tilewright", "import time\n\nimport tilewright").replace(
     "    i, j, k = ",
-    "    time.sleep(0.2)\n"
-    "    note = int(sch.sample_categorical(list(range(8)), [0.125] * 8))\n"
+    "    time.sleep(0.02)\n"
+    "    note = int(sch.sample_categorical(list(range(64)), [1 / 64] * 64))\n"
     '    sch.annotate(sch.get_block("C"), "note", note)\n'
     "    i, j, k = ",
 )
@@ -274,9 +274,9 @@ SLOW = PRODUCT.replace("import tilewright", "import time\n\nimport tilewright").
 
 def test_the_time_is_over(run: Run, folder: Path) -> None:
     (folder / "script.py").write_text(SLOW)
-    result = run("tune", "script.py", "--trials", "50", "--seconds", "2")
+    result = run("tune", "script.py", "--trials", "500", "--seconds", "2")
     assert result.exit_code == 0, result.output
-    assert re.search(r"the time was over after \d+ of 50 trials; the same command goes on", result.stdout)
+    assert re.search(r"the time was over after \d+ of 500 trials; the same command goes on", result.stdout)
 
 
 @pytest.mark.parametrize("whole_group", [False, True])
@@ -285,7 +285,7 @@ def test_an_interrupted_session_goes_on(folder: Path, environment: dict[str, str
     (folder / "script.py").write_text(SLOW)
     command = [sys.executable, "-m", "tilewright", "tune", "script.py", "--json", "--trials"]
     process = subprocess.Popen(
-        [*command, "50"],
+        [*command, "500"],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -300,13 +300,13 @@ def test_an_interrupted_session_goes_on(folder: Path, environment: dict[str, str
     _, problems = process.communicate(timeout=60)
     assert process.returncode == 130
     found = re.fullmatch(
-        r"(?:tilewright: .+\n)?interrupted after (\d+) of 50 trials(?:, the best takes .+)?; they are kept in "
+        r"(?:tilewright: .+\n)?interrupted after (\d+) of 500 trials(?:, the best takes .+)?; they are kept in "
         r"out/tilewright.db, and the same command goes on\n",
         problems,
     )
     assert found, problems
     done = int(found[1])
-    assert 2 <= done < 50
+    assert 2 <= done < 500
     again = subprocess.run([*command, str(done + 1)], env=environment, capture_output=True, text=True, check=True)
     result = events(again.stdout)[-1]
     assert (result["trials"], result["measured_before"]) == (done + 1, done)

@@ -707,30 +707,45 @@ def test_tuning_in_the_space_of_a_function(python, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from tvm.arith.analyzer import Analyzer, ConstIntBound, ModularSet, ProofStrength",
-        "from tvm.arith.int_set import IntervalSet, IntSet",
-        "from tvm.arith.iter_affine_map import IterMapLevel, detect_iter_map",
-        "from tvm.driver.build_module import build, lower",
-        "from tvm.ir.container import Array, Map",
-        "from tvm.ir.expr import GlobalVar, PrimExpr, Range",
-        "from tvm.ir.function import BaseFunc",
-        "from tvm.ir.op import Op",
-        "from tvm.ir.type import PointerType, PrimType",
-        "from tvm.runtime.object import Object",
-        "from tvm.target.target import Target",
-        "from tvm.te.operation import compute, create_prim_func, placeholder, reduce_axis",
-        "from tvm.te.tensor import Tensor",
-        "from tvm.testing.utils import assert_allclose",
-        "from tvm.tir.analysis import find_anchor_block",
-        "from tvm.tir.expr import BinaryOpExpr, CallEffectKind, CmpExpr, ConstExpr",
-        "from tvm.tir.schedule.state import CachedFlags",
-    ],
-)
-def test_names_stand_where_tvm_has_them(line):
-    code, _, err = run("-c", f"import tilewright.compat.tvm\n{line}")
+#: where TVM has some names
+PLACES = [
+    "from tvm.arith.analyzer import Analyzer, ConstIntBound, ModularSet, ProofStrength",
+    "from tvm.arith.int_set import IntervalSet, IntSet",
+    "from tvm.arith.iter_affine_map import IterMapLevel, detect_iter_map",
+    "from tvm.driver.build_module import build, lower",
+    "from tvm.ir.container import Array, Map",
+    "from tvm.ir.expr import GlobalVar, PrimExpr, Range",
+    "from tvm.ir.function import BaseFunc",
+    "from tvm.ir.op import Op",
+    "from tvm.ir.type import PointerType, PrimType",
+    "from tvm.runtime.object import Object",
+    "from tvm.target.target import Target",
+    "from tvm.te.operation import compute, create_prim_func, placeholder, reduce_axis",
+    "from tvm.te.tensor import Tensor",
+    "from tvm.testing.utils import assert_allclose",
+    "from tvm.tir.analysis import find_anchor_block",
+    "from tvm.tir.expr import BinaryOpExpr, CallEffectKind, CmpExpr, ConstExpr",
+    "from tvm.tir.schedule.state import CachedFlags",
+]
+
+
+def test_names_stand_where_tvm_has_them():
+    """Each line is the first import of a process, since an import may make the next one possible."""
+    code, _, err = run(
+        "-c",
+        f"""
+import os, tilewright.compat.tvm
+for line in {PLACES!r}:
+    if not (child := os.fork()):
+        try:
+            exec(line)
+            os._exit(0)
+        except BaseException as error:
+            os.write(2, repr(error).encode())
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0, line
+""",
+    )
     assert code == 0, err
 
 
