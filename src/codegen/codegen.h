@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/cuda/compile.h"
 #include "ir/stmt.h"
 #include "support/result.h"
 #include "target/target.h"
@@ -20,8 +21,9 @@
 namespace tilewright::codegen {
 
 struct CompileOptions {
-  bool keep_llvm = false;      ///< fill ObjectCode::llvm_ir
-  bool keep_assembly = false;  ///< fill ObjectCode::assembly
+  bool keep_llvm = false;       ///< fill ObjectCode::llvm_ir
+  bool keep_assembly = false;   ///< fill ObjectCode::assembly
+  bool compile_kernels = true;  ///< else kernels of a device stay text, where it does not run text
 };
 
 /// Something the user may want to know about, though the code is correct: of all places in a function.
@@ -34,7 +36,8 @@ struct ObjectCode {
   std::vector<std::string> functions;  ///< names of the entries
   std::string llvm_ir;                 ///< after optimization
   std::string assembly;
-  std::string device_source;  ///< of the kernels, for targets that are devices
+  std::string device_source;   ///< of the kernels, for targets that are devices
+  CudaProgram device_program;  ///< what became of it, where a device runs no source
   std::vector<CodeNote> notes;
   std::string platform;  ///< "aarch64-linux-gnu" where this process cannot run it; else empty
 };

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,9 +13,8 @@
 
 #include "codegen/c_names.h"
 #include "codegen/package.h"
+#include "codegen/subprocess.h"
 #include "runtime/library.h"
-
-extern char** environ;
 
 namespace tilewright::codegen {
 
@@ -70,43 +68,6 @@ class PendingFile {
   bool kept_ = false;
 };
 
-/// Runs a program and returns what it printed; an empty optional when there is no such program.
-struct Outcome {
-  bool found = false;
-  int status = 0;
-  std::string output;
-};
-
-Outcome run(const std::vector<std::string>& command) {
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  int ends[2];
-  Outcome outcome;
-  if (pipe2(ends, O_CLOEXEC) != 0) return outcome;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
-  pid_t child;
-  int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  if (failed == 0) {
-    outcome.found = true;
-    char buffer[4096];
-    for (;;) {
-      ssize_t count = read(ends[0], buffer, sizeof buffer);
-      if (count > 0) outcome.output.append(buffer, static_cast<size_t>(count));
-      if (count == 0 || (count < 0 && errno != EINTR)) break;
-    }
-    while (waitpid(child, &outcome.status, 0) < 0 && errno == EINTR) {
-    }
-  }
-  close(ends[0]);
-  return outcome;
-}
-
 /// In C, as numbers: whatever the text holds, nothing of it needs an escape.
 std::string constant_in_c(const char* name, const std::string& text) {
   std::string source = std::string("const char ") + name + "[] = {";
@@ -139,7 +100,7 @@ Status link(const fs::path& object, const fs::path& constants, const fs::path& v
                                         "-Wl,-z,noexecstack",
                                         "-Wl,-soname," + soname};
     command.insert(command.end(), tail.begin(), tail.end());
-    Outcome outcome = run(command);
+    Outcome outcome = run_program(command);
     if (!outcome.found) continue;
     if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0) return Ok{};
     if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 127) continue;  // not found, on older systems

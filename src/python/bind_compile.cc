@@ -123,15 +123,56 @@ nb::list lower_stages(const Ref<Module>& module, const std::string& target_text)
 }
 
 codegen::ObjectCode compile_object(const Ref<Module>& lowered, const std::string& target_text, bool keep_llvm,
-                                   bool keep_assembly) {
+                                   bool keep_assembly, bool compile_kernels) {
   Target target = unwrap(Target::parse(target_text));
-  return interruptible([&] { return codegen::compile(lowered, target, {keep_llvm, keep_assembly}); });
+  return interruptible([&] { return codegen::compile(lowered, target, {keep_llvm, keep_assembly, compile_kernels}); });
 }
 
 const tw_export& find_export(const codegen::LoadedKernel& kernel, const std::string& name) {
   const tw_export* found = kernel.find(name);
   if (!found) throw nb::key_error(name.c_str());
   return *found;
+}
+
+void bind_object_code(nb::module_& m) {
+  nb::class_<codegen::ObjectCode>(m, "ObjectCode")
+      .def_prop_ro("bytes", [](const codegen::ObjectCode& c) { return nb::bytes(c.bytes.data(), c.bytes.size()); })
+      .def_ro("functions", &codegen::ObjectCode::functions)
+      .def_ro("platform", &codegen::ObjectCode::platform)
+      .def_prop_ro("notes",
+                   [](const codegen::ObjectCode& c) {
+                     nb::list notes;
+                     for (const codegen::CodeNote& n : c.notes) notes.append(note_dict(n));
+                     return notes;
+                   })
+      .def_ro("llvm_ir", &codegen::ObjectCode::llvm_ir)
+      .def_ro("assembly", &codegen::ObjectCode::assembly)
+      .def_ro("device_source", &codegen::ObjectCode::device_source)
+      .def_prop_ro(
+          "binaries",
+          [](const codegen::ObjectCode& c) {
+            nb::list binaries;
+            for (const codegen::DeviceBinary& binary : c.device_program.binaries) {
+              binaries.append(nb::make_tuple(binary.arch, nb::bytes(binary.bytes.data(), binary.bytes.size())));
+            }
+            return binaries;
+          })
+      .def_prop_ro("device_warnings", [](const codegen::ObjectCode& c) { return c.device_program.warnings; })
+      .def_prop_ro("kernels", [](const codegen::ObjectCode& c) {
+        nb::list kernels;
+        for (const codegen::KernelUse& use : c.device_program.uses) {
+          nb::dict one;
+          one["kernel"] = use.kernel;
+          one["arch"] = use.arch;
+          one["registers"] = use.registers;
+          one["spill_stores"] = use.spill_stores;
+          one["spill_loads"] = use.spill_loads;
+          one["stack"] = use.stack;
+          one["shared_bytes"] = use.shared_bytes;
+          kernels.append(one);
+        }
+        return kernels;
+      });
 }
 
 }  // namespace
@@ -164,21 +205,9 @@ void bind_compile(nb::module_& m) {
     }
     return list;
   });
-  nb::class_<codegen::ObjectCode>(m, "ObjectCode")
-      .def_prop_ro("bytes", [](const codegen::ObjectCode& c) { return nb::bytes(c.bytes.data(), c.bytes.size()); })
-      .def_ro("functions", &codegen::ObjectCode::functions)
-      .def_ro("platform", &codegen::ObjectCode::platform)
-      .def_prop_ro("notes",
-                   [](const codegen::ObjectCode& c) {
-                     nb::list notes;
-                     for (const codegen::CodeNote& n : c.notes) notes.append(note_dict(n));
-                     return notes;
-                   })
-      .def_ro("llvm_ir", &codegen::ObjectCode::llvm_ir)
-      .def_ro("assembly", &codegen::ObjectCode::assembly)
-      .def_ro("device_source", &codegen::ObjectCode::device_source);
+  bind_object_code(m);
   m.def("compile_object", &compile_object, "lowered"_a, "target"_a = "native", "keep_llvm"_a = false,
-        "keep_assembly"_a = false);
+        "keep_assembly"_a = false, "compile_kernels"_a = true);
   nb::class_<codegen::LoadedKernel>(m, "LoadedKernel")
       .def_prop_ro("names",
                    [](const codegen::LoadedKernel& k) {

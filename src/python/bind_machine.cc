@@ -145,6 +145,15 @@ void bind_machine(nb::module_& m) {
         return devices;
       },
       "Devices of OpenCL: name, version and platform, on a line each; none where OpenCL is not installed.");
+  m.def(
+      "cuda_devices",
+      [] {
+        std::vector<std::string> devices;
+        char text[1024];
+        for (int32_t i = 0; tw_cuda_describe(i, text, sizeof text); ++i) devices.emplace_back(text);
+        return devices;
+      },
+      "Devices of CUDA: name, compute capability and version of the driver, on a line each; none without a driver.");
 }
 
 }  // namespace tilewright::python

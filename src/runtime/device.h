@@ -26,8 +26,11 @@ enum tw_device_error {
 /* The program of a module for one kind of device: constant data of generated code. */
 typedef struct tw_device_image {
   uint32_t abi_version; /* TW_ABI_VERSION */
-  int32_t device_type;  /* kDLOpenCL */
+  int32_t device_type;  /* kDLOpenCL or kDLCUDA */
   const char* source;   /* text in the language of the device, ends with 0 */
+  /* What the driver loads instead of the text: the first that fits the device; ends with NULL. NULL: there is only the
+   * text. */
+  const void* const* binaries;
 } tw_device_image;
 
 /* One argument of a kernel: a handle of device memory, or the bits of a number. */
@@ -48,9 +51,10 @@ int32_t tw_device_leave(tw_ctx* ctx, const tw_device_image* image, const tw_sign
 
 /* Memory of the device for intermediate results; NULL, with an error reported, where there is none. */
 void* tw_device_acquire(tw_ctx* ctx, const tw_device_image* image, int64_t bytes);
-void tw_device_release(tw_ctx* ctx, void* memory);
+void tw_device_release(tw_ctx* ctx, const tw_device_image* image, void* memory);
 
-/* Runs `kernel` on a grid of extents[0..2] blocks of extents[3..5] threads, x first. An empty grid runs nothing. */
+/* Runs `kernel` on a grid of extents[0..2] blocks of extents[3..5] threads, x first. Each block has extents[6] bytes of
+ * shared memory beside what the kernel declares. An empty grid runs nothing. */
 int32_t tw_device_launch(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
                          const tw_device_argument* arguments, int32_t count);
 
@@ -59,6 +63,10 @@ int32_t tw_opencl_count(char* message, size_t size);
 /* Describes device `index`: its name, version and platform on one line each. Returns 0 where there is no such device.
  */
 int32_t tw_opencl_describe(int32_t index, char* text, size_t size);
+
+/* The same of CUDA: name, compute capability, version of the driver. */
+int32_t tw_cuda_count(char* message, size_t size);
+int32_t tw_cuda_describe(int32_t index, char* text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* Devices by way of OpenCL. The library of the installable client driver loader is opened when it is first needed, so
+/* The driver of OpenCL devices. The library of the installable client driver loader is opened when it is first needed, so
  * that nothing has to be installed where no kernel for a device is called. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/device.h"
+#include "runtime/device_driver.h"
 #include "runtime/runtime.h"
 
 /* ---- The part of OpenCL 1.2 that is used here: names and values are those of its public headers ----------------- */
@@ -179,7 +179,7 @@ static int32_t with_device(tw_ctx* ctx) {
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-static cl_handle new_buffer(tw_ctx* ctx, int64_t bytes) {
+static void* acquire(tw_ctx* ctx, int64_t bytes) {
   cl_int error = CL_SUCCESS;
   /* There are no buffers without bytes. */
   cl_handle memory = cl.clCreateBuffer(cl.context, CL_MEM_READ_WRITE, (size_t)(bytes > 0 ? bytes : 1), NULL, &error);
@@ -191,92 +191,22 @@ static cl_handle new_buffer(tw_ctx* ctx, int64_t bytes) {
   return NULL;
 }
 
-void* tw_device_acquire(tw_ctx* ctx, const tw_device_image* image, int64_t bytes) {
-  (void)image;
-  return with_device(ctx) == TW_OK ? new_buffer(ctx, bytes) : NULL;
+static void release(void* memory) { cl.clReleaseMemObject((cl_handle)memory); }
+
+static int32_t upload(tw_ctx* ctx, void* memory, const void* from, int64_t bytes) {
+  cl_int error = cl.clEnqueueWriteBuffer(cl.queue, memory, 1, 0, (size_t)bytes, from, 0, NULL, NULL);
+  return error == CL_SUCCESS ? TW_OK
+                             : fail(ctx, TW_ERROR_LAUNCH, "an argument cannot be copied to the device", error);
 }
 
-void tw_device_release(tw_ctx* ctx, void* memory) {
-  (void)ctx;
-  if (memory) cl.clReleaseMemObject((cl_handle)memory);
+static int32_t download(tw_ctx* ctx, void* to, void* memory, int64_t bytes) {
+  cl_int error = cl.clEnqueueReadBuffer(cl.queue, memory, 1, 0, (size_t)bytes, to, 0, NULL, NULL);
+  return error == CL_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "a result cannot be copied from the device", error);
 }
 
-/* The parameter that takes tensor number `position`. */
-static const tw_param* tensor_param(const tw_signature* signature, int32_t position) {
-  for (int32_t i = 0; i < signature->num_params; ++i) {
-    if (signature->params[i].kind == TW_PARAM_TENSOR && position-- == 0) return &signature->params[i];
-  }
-  return NULL;
-}
-
-/* Whether the body indexes from the tensor's data, and the byte offset is a parameter of its own. */
-static int indexes_from_data(const tw_param* param) {
-  return param->elem_offset.kind != TW_DIM_CONSTANT || param->elem_offset.value != 0;
-}
-
-/* Bytes from what the body indexes from to the end of the last element; -1 where elements lie before it. */
-static int64_t span_bytes(const DLTensor* tensor, const tw_param* param) {
-  int64_t element = tw_element_bytes(tensor->dtype), last = 0, contiguous = 1;
-  for (int32_t d = tensor->ndim - 1; d >= 0; --d) {
-    if (tensor->shape[d] <= 0) return 0;
-    int64_t stride = tensor->strides ? tensor->strides[d] : contiguous;
-    if (stride < 0 && tensor->shape[d] > 1) return -1;
-    last += (tensor->shape[d] - 1) * stride;
-    contiguous *= tensor->shape[d];
-  }
-  int64_t bytes = (last + 1) * element;
-  return indexes_from_data(param) ? bytes + (int64_t)tensor->byte_offset : bytes;
-}
-
-static void release_all(void** data, int32_t count) {
-  for (int32_t i = 0; i < count; ++i) cl.clReleaseMemObject((cl_handle)data[i]);
-}
-
-int32_t tw_device_enter(tw_ctx* ctx, const tw_device_image* image, const tw_signature* signature,
-                        const DLTensor* const* tensors, void** data) {
-  (void)image;
-  int32_t code = with_device(ctx);
-  if (code) return code;
-  for (int32_t i = 0; i < signature->num_tensors; ++i) {
-    int64_t bytes = span_bytes(tensors[i], tensor_param(signature, i));
-    cl_handle memory = NULL;
-    if (bytes < 0) {
-      code = tw_report(ctx, TW_ERROR_STRIDES, "an argument has negative strides, and cannot be copied to the device");
-    } else {
-      memory = new_buffer(ctx, bytes);
-      if (!memory) code = TW_ERROR_MEMORY;
-    }
-    if (!code && bytes > 0) {
-      cl_int error = cl.clEnqueueWriteBuffer(cl.queue, memory, 1, 0, (size_t)bytes, data[i], 0, NULL, NULL);
-      if (error != CL_SUCCESS) code = fail(ctx, TW_ERROR_LAUNCH, "an argument cannot be copied to the device", error);
-      if (code) cl.clReleaseMemObject(memory);
-    }
-    if (code) {
-      release_all(data, i);
-      return code;
-    }
-    data[i] = memory;
-  }
-  return TW_OK;
-}
-
-int32_t tw_device_leave(tw_ctx* ctx, const tw_device_image* image, const tw_signature* signature,
-                        const DLTensor* const* tensors, void** data, int32_t code) {
-  (void)image;
+static int32_t finish(tw_ctx* ctx) {
   cl_int error = cl.clFinish(cl.queue);
-  if (!code && error != CL_SUCCESS) code = fail(ctx, TW_ERROR_LAUNCH, "a kernel failed", error);
-  for (int32_t i = 0; i < signature->num_tensors; ++i) {
-    const tw_param* param = tensor_param(signature, i);
-    const DLTensor* tensor = tensors[i];
-    int64_t bytes = span_bytes(tensor, param);
-    if (!code && (param->flags & TW_PARAM_WRITTEN) && bytes > 0) {
-      char* begin = (char*)tensor->data + (indexes_from_data(param) ? 0 : tensor->byte_offset);
-      error = cl.clEnqueueReadBuffer(cl.queue, (cl_handle)data[i], 1, 0, (size_t)bytes, begin, 0, NULL, NULL);
-      if (error != CL_SUCCESS) code = fail(ctx, TW_ERROR_LAUNCH, "a result cannot be copied from the device", error);
-    }
-  }
-  release_all(data, signature->num_tensors);
-  return code;
+  return error == CL_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "a kernel failed", error);
 }
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
@@ -330,16 +260,14 @@ static int32_t refuse_launch(tw_ctx* ctx, const char* kernel, const int64_t* ext
   return tw_report(ctx, TW_ERROR_LAUNCH, message);
 }
 
-int32_t tw_device_launch(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
-                         const tw_device_argument* arguments, int32_t count) {
+static int32_t launch(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
+                      const tw_device_argument* arguments, int32_t count) {
   size_t global[3], local[3];
   for (int d = 0; d < 3; ++d) {
-    if (extents[d] <= 0 || extents[3 + d] <= 0) return TW_OK;
     local[d] = (size_t)extents[3 + d];
     global[d] = (size_t)extents[d] * local[d];
   }
-  int32_t code = with_device(ctx);
-  if (code) return code;
+  int32_t code = TW_OK;
   /* Arguments belong to the kernel object, which others must not use meanwhile. */
   pthread_mutex_lock(&lock);
   cl_int error = CL_SUCCESS;
@@ -364,3 +292,5 @@ int32_t tw_device_launch(tw_ctx* ctx, const tw_device_image* image, const char* 
   pthread_mutex_unlock(&lock);
   return code;
 }
+
+const tw_device_driver tw_opencl_driver = {with_device, acquire, release, upload, download, finish, launch};

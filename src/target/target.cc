@@ -134,7 +134,7 @@ const KindRow& row_of(TargetKind kind) {
       {"llvm", kCpuFields, TargetSet::kCpu, true, true, {"cpu"}},
       {"interpreter", {}, TargetSet::kInterpreter, false, true, {"cpu"}},
       {"c", kCpuFields, TargetSet::kCpu, true, false, {"cpu"}},
-      {"cuda", kGpuFields, TargetSet::kGpu, false, false, {"cuda", "gpu"}},
+      {"cuda", kGpuFields, TargetSet::kGpu, false, true, {"cuda", "gpu"}},
       {"hexagon", kHexagonFields, TargetSet::kCpu, false, false, {"hexagon", "cpu"}},
       {"opencl", kGpuFields, TargetSet::kGpu, false, true, {"opencl", "gpu"}},
   };
@@ -526,7 +526,7 @@ Status Target::check_has_code() const {
   if (row_of(kind).has_code) return Ok{};
   return argument_error(
       "target/no-code", fmt::format("programs cannot be compiled for {}", kind_name()),
-      "compile for \"native\", another target of kind llvm, or \"opencl\"; schedules may name any target");
+      "compile for \"native\", another target of kind llvm, \"opencl\" or \"cuda\"; schedules may name any target");
 }
 
 Result<Target> Target::with_host(const Target& host) const {

@@ -562,7 +562,7 @@ def compile_command(
     database: Annotated[
         str | None, typer.Option(help="Use the best schedule recorded in this file, or postgresql://...")
     ] = None,
-    target: Annotated[str, typer.Option(help="'native', or such as 'llvm -mcpu=skylake-avx512'.")] = "native",
+    target: Annotated[str, typer.Option(help="'native', or such as 'llvm -mcpu=skylake-avx512', 'cuda'.")] = "native",
 ) -> None:
     """Compile programs of FILE into a shared library with a C header, without tuning."""
     from tilewright.kernel import kernel as kernels
@@ -726,6 +726,8 @@ def info(
     limits = [machine.roofs(threads) for threads in dict.fromkeys([1, host.num_cores])]
     described = (text.split("\n") for text in _core.opencl_devices())
     devices = [{"name": name, "version": version, "platform": platform} for name, version, platform in described]
+    described = (text.split("\n") for text in _core.cuda_devices())
+    gpus = [{"name": name, "capability": capability, "driver": driver} for name, capability, driver in described]
     if as_json:
         processor = {**cpu, "target": str(host), "vector_bits": host.vector_bits, "features": host.features}
         rows = [
@@ -736,7 +738,8 @@ def info(
             }
             for roofs in limits
         ]
-        print(json.dumps({"versions": versions, "processor": processor, "opencl": devices, "limits": rows}))
+        parts = {"versions": versions, "processor": processor, "opencl": devices, "cuda": gpus, "limits": rows}
+        print(json.dumps(parts))
         return
     print(f"tilewright {versions['tilewright']}, LLVM {versions['llvm']}, Python {versions['python']}")
     print(f"processor: {cpu['brand'].strip()} ({host.cpu}), {host.num_cores} cores, {host.vector_bits}-bit vectors")
@@ -745,6 +748,10 @@ def info(
         print(f"OpenCL device: {device['name']}, {device['version']}")
     if not devices:
         print("OpenCL device: none")
+    for gpu in gpus:
+        print(f"CUDA device: {gpu['name']}, {gpu['capability']}, {gpu['driver']}")
+    if not gpus:
+        print("CUDA device: none")
     for roofs in limits:
         title = f"measured limits, {roofs.threads} thread{'s' if roofs.threads > 1 else ''}"
         listing = Table(title=title, title_justify="left")

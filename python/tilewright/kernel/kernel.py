@@ -17,6 +17,7 @@ from tilewright import _core, te
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.kernel.compiler_flags import BuildFlags as BuildFlags
 from tilewright.kernel.compiler_flags import build_flags as build_flags
+from tilewright.kernel.device_code import find_nvrtc, report_on_kernels, text_of_kernels
 from tilewright.kernel.dump import dump
 from tilewright.kernel.exports import VALIDATE, Exported, alone, export
 from tilewright.kernel.num_threads import get_num_threads as get_num_threads
@@ -100,7 +101,8 @@ class Kernel(_core.KernelBase):
 
         ``times`` are the seconds of each lowering pass by name; ``promotions`` say for each buffer of scope ``"local"``
         its ``function``, ``buffer``, whether it was ``promoted`` to registers, how many ``registers`` it takes, and the
-        ``reason`` why not; ``notes`` have ``code``, ``function`` and ``message``. :attr:`notes` is what matters of it.
+        ``reason`` why not; ``notes`` have ``code``, ``function`` and ``message``: see :attr:`notes`.
+        For CUDA, ``kernels`` say what each takes, as :func:`tilewright.kernel.device_code.report_on_kernels` describes.
         """
         return self._program.report if self._program else {}
 
@@ -191,18 +193,18 @@ class Kernel(_core.KernelBase):
         return _as_written(self._need_program(), self._function())
 
     @explained
-    def inspect(self, what: Literal["tir", "llvm", "asm", "opencl", "schedule"], after: str = "") -> str:
+    def inspect(self, what: Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "schedule"], after: str = "") -> str:
         """The program as the code generator gets it, the optimized LLVM IR, the assembly, or the steps of its schedule.
 
         Args:
-            what: One of ``"tir"``, ``"llvm"``, ``"asm"``, ``"opencl"`` (kernels of a device; ``"llvm"`` is then that
-                of the host), and ``"schedule"`` for what the rules, a search or a :class:`Schedule` did, as a script
-                that takes the same steps on ``sch``; ``""`` for a program that was compiled as it was written.
+            what: One of ``"tir"``, ``"llvm"``, ``"asm"``, ``"opencl"`` or ``"cuda"`` (the text of kernels of a device;
+                ``"llvm"`` is then that of the host), ``"ptx"`` (what NVRTC made of it), and ``"schedule"`` for what the
+                rules, a search or a :class:`Schedule` did, as a script that takes the same steps on ``sch``; ``""`` for
+                a program that was compiled as it was written.
             after: With ``"tir"``: the lowering pass after which to look, as :func:`tilewright.lower` takes it.
         """
-        if what not in ("tir", "llvm", "asm", "opencl", "schedule"):
-            message = f"inspect takes 'tir', 'llvm', 'asm', 'opencl' or 'schedule', not {what!r}"
-            raise ArgumentError.of("kernel/inspect", message)
+        if what not in (known := ("tir", "llvm", "asm", "opencl", "cuda", "ptx", "schedule")):
+            raise ArgumentError.of("kernel/inspect", f"inspect takes {', '.join(map(repr, known))}, not {what!r}")
         program = self._need_program()
         if what == "schedule":
             return self._steps_by_rules() if program.trace is None else str(program.trace.simplified())
@@ -214,12 +216,9 @@ class Kernel(_core.KernelBase):
             return str(program.module.script())
         if what == "tir":
             return str((lower(program.module, after, program.target) if after else program.lowered).script())
-        if what == "opencl":
-            if not program.code.device_source:
-                message = f"kernel {self.name} is compiled for {program.target}, and has no text in OpenCL C"
-                raise ArgumentError.of("kernel/inspect", message, 'compile it for "opencl"')
-            return str(program.code.device_source)
-        code = _core.compile_object(program.lowered, program.target, what == "llvm", what == "asm")
+        if what in ("opencl", "cuda", "ptx"):
+            return text_of_kernels(program.code, program.target, self.name, what)
+        code = _core.compile_object(program.lowered, program.target, what == "llvm", what == "asm", False)
         return code.llvm_ir if what == "llvm" else code.assembly
 
     def _steps_by_rules(self) -> str:
@@ -353,7 +352,7 @@ class KernelModule(Mapping[str, Kernel]):
         return f"KernelModule({', '.join(self._kernels)})"
 
     @explained
-    def inspect(self, what: Literal["tir", "llvm", "asm", "opencl", "schedule"], after: str = "") -> str:
+    def inspect(self, what: Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "schedule"], after: str = "") -> str:
         """All kernels and what they call, as :meth:`Kernel.inspect` shows them."""
         if what == "schedule":
             steps = {name: kernel.inspect(what) for name, kernel in self._kernels.items()}
@@ -464,8 +463,8 @@ def compile(
         program: What to compile. With :mod:`tilewright.te`: an output tensor, whose inputs become the parameters before
             it, or the list of all parameters.
         target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``,
-            ``"opencl"`` (of schedules with bound loops), a dict as TVM writes it, or a :class:`Target`. With fewer
-            cores than this machine has, the kernel uses that many threads at most.
+            ``"opencl"`` or ``"cuda"`` (of schedules with bound loops), a dict as TVM writes it, or a :class:`Target`.
+            With fewer cores than this machine has, the kernel uses that many threads at most.
         schedule: ``"by rules"`` applies a heuristic schedule, without measurements, to functions that have none: all
             loops are serial and without annotations. Sums of floats are reassociated into vector accumulators.
             :func:`tilewright.tune` starts from this schedule. ``"as written"`` compiles the loops of the program. By
@@ -644,8 +643,10 @@ def _compiled(
     names = ", ".join(str(of_one.get("global_symbol", name)) for name, of_one in attrs.items())
     with announced(f"compiling {names}"):
         lowered, report = _lowered(module, text, check_bounds=check_bounds)
+        find_nvrtc(target)
         code = _core.compile_object(lowered, text, bool(folder), bool(folder))
     report["notes"] += _name_functions(code.notes, module)
+    report_on_kernels(report, code, target, module)
     # Of what rules and searches have made parallel, the step that did it has proved it.
     report["notes"] = [
         note

@@ -33,8 +33,8 @@ class KernelWriter {
         const DataType type = element ? element->dtype.element() : DataType::uint(8);
         pointers_[param] = storage(type);
         const char* constant = written_.contains(param) ? "" : "const ";
-        parameters.push_back(
-            fmt::format("{}{}{}* restrict {}", dialect_.address_space("global"), constant, storage(type), name));
+        parameters.push_back(fmt::format("{}{}{}* {} {}", dialect_.address_space("global"), constant, storage(type),
+                                         dialect_.restrict_word(), name));
         index_.define_pointer(param, type.bytes(), true);
       } else {
         // A bool is no type of an argument of a kernel.
@@ -77,9 +77,14 @@ class KernelWriter {
 
   /// Prefixes of functions that the writer emits and that the language defines.
   static bool is_reserved(std::string_view name) {
-    constexpr std::string_view kPrefixes[] = {"tw_",     "get_",  "as_",    "convert_", "vload",  "vstore",
-                                              "atomic_", "read_", "write_", "work_",    "async_", "native_",
-                                              "half_",   "mem_",  "cl_",    "_"};
+    constexpr std::string_view kPrefixes[] = {
+        "tw_",     "get_",    "as_",    "convert_", "vload", "vstore", "atomic_", "read_",   "write_",      "work_",
+        "async_",  "native_", "half_",  "mem_",     "cl_",   "_",      "make_",   "static_", "const_",      "dynamic_",
+        "thread_", "char",    "wchar_", "co_",      "not_",  "and_",   "or_",     "xor_",    "reinterpret_"};
+    // Macros are in capitals.
+    if (std::none_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c); }) && name.size() > 1) {
+      return true;
+    }
     return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                        [&](std::string_view prefix) { return name.starts_with(prefix); });
   }
@@ -163,11 +168,8 @@ class KernelWriter {
 
   std::string floating(DataType t, double value) {
     (void)type(t);
-    if (std::isnan(value)) return t.bits == 64 ? "((double)NAN)" : "NAN";
-    if (std::isinf(value)) {
-      const char* inf = t.bits == 64 ? "((double)INFINITY)" : "INFINITY";
-      return value < 0 ? fmt::format("(-{})", inf) : inf;
-    }
+    if (std::isnan(value)) return dialect_.nan(t);
+    if (std::isinf(value)) return value < 0 ? fmt::format("(-{})", dialect_.infinity(t)) : dialect_.infinity(t);
     // The shortest decimal that reads back as the same number.
     std::string text = fmt::format("{}", value);
     if (t.bits == 64) {
@@ -310,7 +312,8 @@ class KernelWriter {
       case Kind::kMod:
         return called(functions_.division("truncmod", t));
       case Kind::kFloorDiv:
-        if (t.is_float()) return rounded(fmt::format("floor({})", rounded(plain("/"))));
+        if (t.is_float())
+          return rounded(fmt::format("{}({})", dialect_.math(Intrinsic::k_floor, t), rounded(plain("/"))));
         return called(functions_.division("floordiv", t));
       case Kind::kFloorMod:
         return rounded(called(functions_.division("floormod", t)));
@@ -399,10 +402,11 @@ class KernelWriter {
         const DataType from = arg(0).dtype();
         std::string bits = is_narrow(from) ? fmt::format("{}({})", functions_.store(from), expr(arg(0))) : expr(arg(0));
         if (from.is_bool() || t.is_bool()) return unsupported();
+        const DataType held = is_narrow(from) ? DataType::uint(from.bits) : from;
         if (is_narrow(t)) {
-          return fmt::format("{}({})", functions_.load(t), dialect_.reinterpret(DataType::uint(t.bits), bits));
+          return fmt::format("{}({})", functions_.load(t), dialect_.reinterpret(held, DataType::uint(t.bits), bits));
         }
-        return dialect_.reinterpret(t, bits);
+        return dialect_.reinterpret(held, t, bits);
       }
       case Intrinsic::k_large_uint_imm: {
         auto low = const_int(arg(0)), high = const_int(arg(1));
@@ -439,19 +443,19 @@ class KernelWriter {
       case Intrinsic::k_isfinite:
         return fmt::format("(isfinite({}) != 0)", args[0]);
       case Intrinsic::k_rsqrt:
-        return rounded(fmt::format("(1 / sqrt({}))", args[0]));
+        return rounded(fmt::format("(1 / {}({}))", dialect_.math(Intrinsic::k_sqrt, of), args[0]));
       case Intrinsic::k_sigmoid:
         return rounded(fmt::format("{}({})", functions_.sigmoid(of), args[0]));
       case Intrinsic::k_ldexp: {
         std::string power = last.is_float()
                                 ? fmt::format("{}({})", functions_.to_integer(last, DataType::int_(32)), args[1])
                                 : fmt::format("(int){}", args[1]);
-        return rounded(fmt::format("ldexp({}, {})", args[0], power));
+        return rounded(fmt::format("{}({}, {})", dialect_.math(Intrinsic::k_ldexp, of), args[0], power));
       }
       default:
         break;
     }
-    const std::string_view name = dialect_.math(intrinsic);
+    const std::string name = dialect_.math(intrinsic, of);
     // nextafter of a 16-bit float is another number than nextafter of the float32 that holds its value.
     if (name.empty() || (intrinsic == Intrinsic::k_nextafter && is_narrow(of))) return unsupported();
     return rounded(fmt::format("{}({})", name, fmt::join(args, ", ")));
@@ -476,10 +480,11 @@ class KernelWriter {
         if (of.is_bool()) return unsupported();
         return fmt::format("{}({}, {})", functions_.shift(intrinsic == Intrinsic::k_shift_left, of), args[0], args[1]);
       case Intrinsic::k_popcount:
-        return of.is_bool() ? args[0] : fmt::format("(({})popcount(({}){}))", t, u, args[0]);
+        return of.is_bool() ? args[0]
+                            : fmt::format("(({}){})", t, dialect_.popcount(of.bits, fmt::format("({}){}", u, args[0])));
       case Intrinsic::k_clz:
         if (of.is_bool()) return unsupported();
-        return fmt::format("(({})clz(({}){}))", type(result), u, args[0]);
+        return fmt::format("(({}){})", type(result), dialect_.clz(of.bits, fmt::format("({}){}", u, args[0])));
       case Intrinsic::k_fabs:
         if (of.is_uint()) return args[0];
         return fmt::format("(({0})({1} < 0 ? 0 - ({2}){1} : ({2}){1}))", t, args[0], u);
@@ -602,7 +607,8 @@ class KernelWriter {
     spaces_[allocate.buffer_var] = scope;
     index_.define_pointer(allocate.buffer_var, allocate.dtype.bytes(), true);
     if (scope.starts_with("shared")) {
-      line(dialect_.shared_array(t, name, elements));
+      const bool is_dynamic = elements * allocate.dtype.element().bytes() > dialect_.most_static_shared_bytes();
+      line(is_dynamic ? dialect_.dynamic_shared_array(t, name) : dialect_.shared_array(t, name, elements));
     } else if (scope == "local") {
       line(fmt::format("{} {}[{}];", t, name, elements));
     } else {
@@ -614,8 +620,22 @@ class KernelWriter {
     emit(allocate.body);
   }
 
+  static bool has_no_digits(const std::string& bytes, DataType element) {
+    const size_t size = static_cast<size_t>(element.bytes());
+    for (size_t at = 0; at + size <= bytes.size(); at += size) {
+      float f = 0;
+      double d = 0;
+      std::copy_n(bytes.data() + at, size, size == 8 ? reinterpret_cast<char*>(&d) : reinterpret_cast<char*>(&f));
+      if (!std::isfinite(d) || !std::isfinite(f)) return true;
+    }
+    return false;
+  }
+
   void emit_constant(const AllocateConst& constant) {
-    const DataType element = constant.dtype.element();
+    DataType element = constant.dtype.element();
+    // Numbers without digits are no constants of every language, but their bits are.
+    const bool as_bits = element.is_float() && !is_narrow(element) && has_no_digits(constant.data->bytes, element);
+    if (as_bits) element = DataType::uint(element.bits);
     const std::string t = storage(element), name = symbol_ + "_" + name_of(constant.buffer_var);
     names_[constant.buffer_var] = name;  // of the whole text
     const std::string& bytes = constant.data->bytes;
@@ -640,7 +660,7 @@ class KernelWriter {
     if (items.empty()) items.emplace_back("0");
     pointers_[constant.buffer_var] = t;
     spaces_[constant.buffer_var] = "constant";
-    constants_ += fmt::format("{}{} {}[{}] = {{{}}};\n", dialect_.address_space("constant"), t, name, items.size(),
+    constants_ += fmt::format("{} = {{{}}};\n", dialect_.constant_array(t, name, static_cast<int64_t>(items.size())),
                               fmt::join(items, ", "));
   }
 
@@ -657,6 +677,15 @@ class KernelWriter {
 };
 
 }  // namespace
+
+int64_t dynamic_shared_bytes(const Stmt& kernel, const Dialect& dialect) {
+  int64_t most = 0;
+  visit(kernel, [&](const Ref<Allocate>& allocate) {
+    if (!scope_of(allocate->buffer_var).starts_with("shared")) return;
+    most = std::max(most, const_int(allocate->extents[0]).value_or(0) * allocate->dtype.bytes());
+  });
+  return most > dialect.most_static_shared_bytes() ? most : 0;
+}
 
 std::string kernel_symbol(const std::string& name) {
   std::string symbol;

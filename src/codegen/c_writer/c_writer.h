@@ -1,4 +1,4 @@
-// Writes kernels in a language that looks like C. What languages differ in is a Dialect: OpenCL C is the first one.
+// Writes kernels in a language that looks like C. What languages differ in is a Dialect.
 //
 // A value in the text has the type of its expression, except floats of fewer than 32 bits: they are values of float,
 // rounded after each operation, and have their own form in memory only. An index is computed in 32 bits where its
@@ -26,8 +26,12 @@ class Dialect {
   virtual std::string_view name() const = 0;
   /// Of a value: "int", "float"; of a bool, "bool".
   virtual std::string type(DataType type) const = 0;
+  /// In front of a function that kernels call: "static ".
+  virtual std::string_view function_head() const = 0;
   /// In front of a pointer to memory of the scope: "__global ".
   virtual std::string address_space(const std::string& scope) const = 0;
+  /// Behind the star of a pointer that no other one overlaps.
+  virtual std::string_view restrict_word() const = 0;
   /// The head of a kernel up to the opening brace. `threads`: of a block along x, y and z; 0: not known.
   virtual std::string kernel_head(const std::string& name, const std::vector<std::string>& parameters,
                                   const std::array<int64_t, 3>& threads) const = 0;
@@ -35,12 +39,27 @@ class Dialect {
   virtual std::string thread_index(const std::string& tag) const = 0;
   /// A statement; `of_global`: what threads exchange is in main memory, too.
   virtual std::string barrier(bool of_global) const = 0;
-  /// An array at the beginning of a kernel that the threads of a block share.
+  /// Bytes of shared arrays that the language may declare; a larger array is dynamic: the launch says its size.
+  virtual int64_t most_static_shared_bytes() const = 0;
+  /// An array at the beginning of a kernel that the threads of a block share; and one whose size the launch says.
   virtual std::string shared_array(const std::string& type, const std::string& name, int64_t count) const = 0;
-  /// The name of a function on floats; empty where there is none.
-  virtual std::string_view math(Intrinsic intrinsic) const = 0;
+  virtual std::string dynamic_shared_array(const std::string& type, const std::string& name) const = 0;
+  /// The declaration of a constant array of the whole text, up to its "=".
+  virtual std::string constant_array(const std::string& type, const std::string& name, int64_t count) const = 0;
+  /// The function on floats or doubles; empty where there is none.
+  virtual std::string math(Intrinsic intrinsic, DataType type) const = 0;
+  /// A number that has no digits.
+  virtual std::string infinity(DataType type) const = 0;
+  virtual std::string nan(DataType type) const = 0;
   /// The bits of `value` as another type of the same size.
-  virtual std::string reinterpret(DataType to, const std::string& value) const = 0;
+  virtual std::string reinterpret(DataType from, DataType to, const std::string& value) const = 0;
+  /// Of an unsigned `value` of 8 to 64 bits: how many are set, and how many lead the first that is set.
+  virtual std::string popcount(int bits, const std::string& value) const = 0;
+  virtual std::string clz(int bits, const std::string& value) const = 0;
+  /// The statements that return the float of the float16 `bits`, and the bits of the float `x`, rounded to nearest
+  /// even.
+  virtual std::string load_half() const = 0;
+  virtual std::string store_half() const = 0;
   /// What the text begins with; `is_double`: it computes with doubles.
   virtual std::string prelude(bool is_double) const = 0;
 };
@@ -48,10 +67,14 @@ class Dialect {
 /// The text of all kernels of a lowered module. ScriptError "codegen/not-on-device" names what the language does not
 /// have.
 Result<std::string> write_kernels(const Ref<Module>& lowered, const Dialect& dialect);
+/// Bytes of shared memory that the launch of a kernel has to say.
+int64_t dynamic_shared_bytes(const Stmt& kernel, const Dialect& dialect);
 /// Names of kernels in the text, by their names in the module.
 std::string kernel_symbol(const std::string& name);
 
 /// OpenCL C 1.2 (codegen/opencl).
 const Dialect& opencl_dialect();
+/// CUDA C++ that needs no header (codegen/cuda).
+const Dialect& cuda_dialect();
 
 }  // namespace tilewright::codegen

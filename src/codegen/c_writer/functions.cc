@@ -8,7 +8,9 @@
 namespace tilewright::codegen {
 
 std::string Functions::add(const std::string& name, const std::string& text) {
-  if (known_.try_emplace(name, texts_.size()).second) texts_.push_back(text + "\n");
+  if (known_.try_emplace(name, texts_.size()).second) {
+    texts_.push_back(fmt::format("{}{}\n", dialect_.function_head(), text));
+  }
   return name;
 }
 
@@ -29,12 +31,13 @@ DataType computed_in(DataType type) { return is_narrow(type) ? DataType::float_(
 std::string Functions::division(std::string_view operation, DataType type) {
   const DataType wide = computed_in(type);
   const std::string t = dialect_.type(wide), name = fmt::format("tw_{}_{}", operation, letter(wide));
+  auto math = [&](Intrinsic of) { return dialect_.math(of, wide); };
   if (wide.is_float()) {  // the remainder only: a quotient is written as it is
-    return add(name, fmt::format("static {0} {1}({0} a, {0} b) {{\n"
-                                 "  {0} r = fmod(a, b);\n"
-                                 "  if (r == 0) return copysign(({0})0, b);\n"
+    return add(name, fmt::format("{0} {1}({0} a, {0} b) {{\n"
+                                 "  {0} r = {2}(a, b);\n"
+                                 "  if (r == 0) return {3}(({0})0, b);\n"
                                  "  return (r < 0) != (b < 0) ? r + b : r;\n}}\n",
-                                 t, name));
+                                 t, name, math(Intrinsic::k_fmod), math(Intrinsic::k_copysign)));
   }
   // Division by 0 is undefined, and must not stop the device; the smallest number divided by -1 wraps.
   const bool divides = operation.ends_with("div"), floors = operation.starts_with("floor");
@@ -50,7 +53,7 @@ std::string Functions::division(std::string_view operation, DataType type) {
   } else {
     body += fmt::format("  {0} r = ({0})(a % b);\n  return ({0})(r != 0 && (r < 0) != (b < 0) ? r + b : r);\n", t);
   }
-  return add(name, fmt::format("static {0} {1}({0} a, {0} b) {{\n{2}}}\n", t, name, body));
+  return add(name, fmt::format("{0} {1}({0} a, {0} b) {{\n{2}}}\n", t, name, body));
 }
 
 std::string Functions::min_max(bool is_min, DataType type) {
@@ -58,8 +61,8 @@ std::string Functions::min_max(bool is_min, DataType type) {
   const std::string t = dialect_.type(wide), name = fmt::format("tw_{}_{}", is_min ? "min" : "max", letter(wide));
   // A NaN on either side is the result.
   const char* nan = wide.is_float() ? "a != a || " : "";
-  return add(name, fmt::format("static {0} {1}({0} a, {0} b) {{ return {2}a {3} b ? a : b; }}\n", t, name, nan,
-                               is_min ? "<" : ">"));
+  return add(name,
+             fmt::format("{0} {1}({0} a, {0} b) {{ return {2}a {3} b ? a : b; }}\n", t, name, nan, is_min ? "<" : ">"));
 }
 
 std::string Functions::shift(bool is_left, DataType type) {
@@ -68,8 +71,8 @@ std::string Functions::shift(bool is_left, DataType type) {
   const int bits = type.bits;
   std::string inside = is_left ? fmt::format("({})(({})a << b)", t, u) : fmt::format("({})(a >> b)", t);
   std::string beyond = !is_left && type.is_int() ? fmt::format("({})(a < 0 ? -1 : 0)", t) : "0";
-  return add(name, fmt::format("static {0} {1}({0} a, {0} b) {{ return ({2})b < {3} ? {4} : {5}; }}\n", t, name, u,
-                               bits, inside, beyond));
+  return add(name, fmt::format("{0} {1}({0} a, {0} b) {{ return ({2})b < {3} ? {4} : {5}; }}\n", t, name, u, bits,
+                               inside, beyond));
 }
 
 std::string Functions::to_integer(DataType from, DataType to) {
@@ -88,7 +91,7 @@ std::string Functions::to_integer(DataType from, DataType to) {
     least = fmt::format("(-{} - 1)", most);
   }
   const std::string bottom = to.is_uint() ? "0" : "-" + top;
-  return add(name, fmt::format("static {0} {1}({2} x) {{\n"
+  return add(name, fmt::format("{0} {1}({2} x) {{\n"
                                "  if (x != x) return 0;\n"
                                "  if (x >= {3}) return ({0}){4};\n"
                                "  if (x <= {5}) return ({0}){6};\n"
@@ -100,50 +103,98 @@ std::string Functions::sigmoid(DataType type) {
   const DataType wide = computed_in(type);
   const std::string t = dialect_.type(wide), name = "tw_sigmoid_" + letter(wide);
   // Small results keep their digits: exp(x) / (1 + exp(x)).
-  return add(name, fmt::format("static {0} {1}({0} x) {{\n"
-                               "  if (x >= 0) return 1 / (1 + exp(-x));\n"
-                               "  {0} e = exp(x);\n  return e / (1 + e);\n}}\n",
-                               t, name));
+  return add(name, fmt::format("{0} {1}({0} x) {{\n"
+                               "  if (x >= 0) return 1 / (1 + {2}(-x));\n"
+                               "  {0} e = {2}(x);\n  return e / (1 + e);\n}}\n",
+                               t, name, dialect_.math(Intrinsic::k_exp, wide)));
 }
 
 std::string Functions::load(DataType type) {
+  const std::string bits = dialect_.type(DataType::uint(type.bits)), name = "tw_load_" + letter(type);
+  const DataType f = DataType::float_(32), u = DataType::uint(32);
+  std::string body = dialect_.load_half();
   if (type.code == TypeCode::kBFloat) {
-    return add("tw_load_bf16", "static float tw_load_bf16(ushort bits) { return as_float((uint)bits << 16); }\n");
+    body = fmt::format("  return {};\n", dialect_.reinterpret(u, f, fmt::format("({})bits << 16", dialect_.type(u))));
   }
-  return add("tw_load_f16",
-             "static float tw_load_f16(ushort bits) {\n"
-             "  const ushort held[1] = {bits};\n"
-             "  return vload_half(0, (const half*)held);\n}\n");
+  return add(name, fmt::format("float {}({} bits) {{\n{}}}\n", name, bits, body));
 }
 
 std::string Functions::store(DataType type) {
+  const std::string result = dialect_.type(DataType::uint(type.bits)), name = "tw_store_" + letter(type);
+  const DataType f = DataType::float_(32), u = DataType::uint(32);
+  std::string body = dialect_.store_half();
   if (type.code == TypeCode::kBFloat) {
-    return add("tw_store_bf16",
-               "static ushort tw_store_bf16(float x) {\n"
-               "  uint bits = as_uint(x);\n"
-               "  if (x != x) return 0x7FC0;\n"
-               "  return (ushort)((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);\n}\n");
+    body = fmt::format(
+        "  {0} bits = {1};\n"
+        "  if (x != x) return 0x7FC0;\n"
+        "  return ({2})((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);\n",
+        dialect_.type(u), dialect_.reinterpret(f, u, "x"), result);
   }
-  return add("tw_store_f16",
-             "static ushort tw_store_f16(float x) {\n"
-             "  ushort held[1];\n"
-             "  vstore_half_rte(x, 0, (half*)held);\n"
-             "  return held[0];\n}\n");
+  return add(name, fmt::format("{} {}(float x) {{\n{}}}\n", result, name, body));
 }
 
 std::string Functions::round_to_odd() {
+  const DataType f = DataType::float_(32), u = DataType::uint(32), d = DataType::float_(64);
   return add("tw_round_to_odd",
-             "static float tw_round_to_odd(double x) {\n"
-             "  float y = (float)x;\n"
-             "  if (x != x || (double)y == x || isinf(y)) return y;\n"
-             "  uint bits = as_uint(y);\n"
-             "  if (fabs((double)y) > fabs(x)) bits -= 1;\n"
-             "  return as_float(bits | 1);\n}\n");
+             fmt::format("float tw_round_to_odd(double x) {{\n"
+                         "  float y = (float)x;\n"
+                         "  if (x != x || (double)y == x || isinf(y)) return y;\n"
+                         "  {0} bits = {1};\n"
+                         "  if ({2}((double)y) > {2}(x)) bits -= 1;\n"
+                         "  return {3};\n}}\n",
+                         dialect_.type(u), dialect_.reinterpret(f, u, "y"), dialect_.math(Intrinsic::k_fabs, d),
+                         dialect_.reinterpret(u, f, "bits | 1")));
 }
 
 std::string Functions::round(DataType type) {
   const std::string down = store(type), up = load(type), name = "tw_round_" + letter(type);
-  return add(name, fmt::format("static float {0}(float x) {{ return {1}({2}(x)); }}\n", name, up, down));
+  return add(name, fmt::format("float {0}(float x) {{ return {1}({2}(x)); }}\n", name, up, down));
+}
+
+std::string_view c_math(Intrinsic intrinsic) {
+  switch (intrinsic) {
+    case Intrinsic::k_exp:
+    case Intrinsic::k_exp2:
+    case Intrinsic::k_exp10:
+    case Intrinsic::k_expm1:
+    case Intrinsic::k_log:
+    case Intrinsic::k_log2:
+    case Intrinsic::k_log10:
+    case Intrinsic::k_log1p:
+    case Intrinsic::k_sqrt:
+    case Intrinsic::k_cbrt:
+    case Intrinsic::k_tanh:
+    case Intrinsic::k_tan:
+    case Intrinsic::k_cos:
+    case Intrinsic::k_cosh:
+    case Intrinsic::k_sin:
+    case Intrinsic::k_sinh:
+    case Intrinsic::k_asin:
+    case Intrinsic::k_acos:
+    case Intrinsic::k_atan:
+    case Intrinsic::k_asinh:
+    case Intrinsic::k_acosh:
+    case Intrinsic::k_atanh:
+    case Intrinsic::k_erf:
+    case Intrinsic::k_floor:
+    case Intrinsic::k_ceil:
+    case Intrinsic::k_round:
+    case Intrinsic::k_trunc:
+    case Intrinsic::k_fabs:
+    case Intrinsic::k_atan2:
+    case Intrinsic::k_copysign:
+    case Intrinsic::k_fmod:
+    case Intrinsic::k_hypot:
+    case Intrinsic::k_nextafter:
+    case Intrinsic::k_pow:
+    case Intrinsic::k_fma:
+    case Intrinsic::k_ldexp:
+      return intrinsic_row(intrinsic).name;
+    case Intrinsic::k_nearbyint:
+      return "rint";
+    default:
+      return "";
+  }
 }
 
 }  // namespace tilewright::codegen

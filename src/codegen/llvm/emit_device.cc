@@ -1,6 +1,7 @@
 // The host's part of a module with kernels: the program of the device as a constant, copies of arguments around the
 // body, memory of the device, launches (runtime/device.h).
 #include "codegen/c_writer/c_writer.h"
+#include "codegen/cuda/compile.h"
 #include "codegen/llvm/emitter.h"
 #include "ir/substitute.h"
 #include "runtime/device.h"
@@ -8,14 +9,34 @@
 
 namespace tilewright::codegen {
 
-llvm::GlobalVariable* emit_image(ModuleState& state, const std::string& source) {
+static llvm::GlobalVariable* constant_global(ModuleState& state, llvm::Constant* value, const char* name,
+                                             uint64_t alignment) {
+  llvm::Type* type = value->getType();
+  auto linkage = llvm::GlobalValue::PrivateLinkage;
+  auto* global = new llvm::GlobalVariable(state.module, type, true, linkage, value, name);
+  global->setAlignment(llvm::Align(alignment));
+  return global;
+}
+
+llvm::GlobalVariable* emit_image(ModuleState& state, const Target& device, const std::string& source,
+                                 const std::vector<DeviceBinary>& binaries) {
   llvm::IRBuilder<> b(state.context());
-  llvm::Constant* value = llvm::ConstantStruct::getAnon(
-      state.context(), {b.getInt32(TW_ABI_VERSION), b.getInt32(kDLOpenCL), state.text(source)});
-  auto* image =
-      new llvm::GlobalVariable(state.module, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, "image");
-  image->setAlignment(llvm::Align(8));
-  return image;
+  llvm::Constant* table = llvm::ConstantPointerNull::get(b.getPtrTy());
+  std::vector<llvm::Constant*> pointers;
+  for (const DeviceBinary& binary : binaries) {
+    auto* bytes = llvm::ConstantDataArray::getString(state.context(), binary.bytes, false);
+    pointers.push_back(constant_global(state, bytes, "binary", 16));
+  }
+  if (!pointers.empty()) {
+    pointers.push_back(table);  // null: the end
+    auto* array = llvm::ConstantArray::get(llvm::ArrayType::get(b.getPtrTy(), pointers.size()), pointers);
+    table = constant_global(state, array, "binaries", 8);
+  }
+  const auto type = static_cast<uint32_t>(device.kind == TargetKind::kCuda ? kDLCUDA : kDLOpenCL);
+  return constant_global(state,
+                         llvm::ConstantStruct::getAnon(state.context(), {b.getInt32(TW_ABI_VERSION), b.getInt32(type),
+                                                                         state.text(source), table}),
+                         "image", 8);
 }
 
 /// Calls NAME(ctx, image, ...) of the runtime.
@@ -40,7 +61,7 @@ void FunctionEmitter::emit_launch(const Call& call, const std::string& name, con
   auto put = [&](Value* into, size_t at, Value* value) {
     builder_.CreateStore(value, builder_.CreateConstGEP1_64(i64, into, at));
   };
-  Value* extents = array(6);
+  Value* extents = array(7);
   for (size_t d = 0; d < 6; ++d) put(extents, d, builder_.getInt64(1));
   for (Stmt body = kernel.body; body.is<For>() && body.as<For>()->thread_binding.defined();) {
     const For& loop = *body.as<For>();
@@ -49,6 +70,7 @@ void FunctionEmitter::emit_launch(const Call& call, const std::string& name, con
     put(extents, at, emit_index(substitute(loop.extent, arguments)));
     body = loop.body;
   }
+  put(extents, 6, builder_.getInt64(static_cast<uint64_t>(dynamic_shared_bytes(kernel.body, *state_.dialect))));
   Value* values = array(2 * call.args.size());
   for (size_t i = 0; i < call.args.size(); ++i) {
     const Expr arg(call.args[i]);

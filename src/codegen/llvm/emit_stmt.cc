@@ -419,8 +419,7 @@ llvm::CallInst* FunctionEmitter::emit_acquire(Value* bytes) {
 void FunctionEmitter::emit_release(Value* memory) {
   llvm::Type* pointer = builder_.getPtrTy();
   if (state_.image) {
-    auto* release = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer}, false);
-    builder_.CreateCall(state_.external("tw_device_release", release), {ctx_, memory});
+    call_device("tw_device_release", builder_.getVoidTy(), {memory});
     return;
   }
   Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_release));

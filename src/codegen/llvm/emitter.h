@@ -28,6 +28,9 @@
 namespace tilewright::codegen {
 
 /// What the functions of one module share.
+class Dialect;
+struct DeviceBinary;
+
 struct ModuleState {
   llvm::Module& module;
   const Target& target;
@@ -41,6 +44,7 @@ struct ModuleState {
   std::map<std::pair<std::string, std::string>, int> library_calls = {};  ///< by function of the module and of libm
   std::map<std::string, Ref<PrimFunc>> kernels = {};                      ///< of a device, by name
   llvm::GlobalVariable* image = nullptr;                                  ///< their program; null: there is no device
+  const Dialect* dialect = nullptr;                                       ///< in which it is written
 
   llvm::LLVMContext& context() { return module.getContext(); }
   void fail(Diagnostic diagnostic) {
@@ -189,7 +193,8 @@ class FunctionEmitter {
 };
 
 // ---- emit_device.cc
-llvm::GlobalVariable* emit_image(ModuleState& state, const std::string& source);
+llvm::GlobalVariable* emit_image(ModuleState& state, const Target& device, const std::string& source,
+                                 const std::vector<DeviceBinary>& binaries);
 
 // ---- emit_entry.cc
 llvm::GlobalVariable* emit_signature(ModuleState& state, const Signature& signature, const std::string& features);

@@ -240,14 +240,27 @@ class ModuleEmitter {
 
 }  // namespace
 
+/// Those that kernels are compiled for: that of the target; by default those of the last two generations.
+static std::vector<std::string> architectures(const Target& target) {
+  if (!target.arch.empty()) return {target.arch};
+  return {"sm_80", "sm_90a"};
+}
+
 Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& compiled_for, const CompileOptions& options) {
   TW_RETURN_IF_ERROR(compiled_for.check_has_code());
   const bool has_device = compiled_for.is_in(TargetSet::kGpu);
   const Target target = has_device ? compiled_for.host_target() : compiled_for;
   std::string device_source;
+  CudaProgram device_program;
+  const bool is_cuda = compiled_for.kind == TargetKind::kCuda;
+  const Dialect& dialect = is_cuda ? cuda_dialect() : opencl_dialect();
   if (has_device) {
-    TW_TRY(source, write_kernels(lowered, opencl_dialect()));
+    TW_TRY(source, write_kernels(lowered, dialect));
     device_source = std::move(source);
+    if (is_cuda && options.compile_kernels) {
+      TW_TRY(program, compile_cuda(device_source, architectures(compiled_for)));
+      device_program = std::move(program);
+    }
   }
   llvm::TargetMachine& machine = machine_for(target);
   llvm::LLVMContext context;
@@ -258,7 +271,10 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& compiled_fo
                     .target = target,
                     .has_fma = target.has("fma") || target.is_arm(),
                     .has_f16c = target.has("f16c") || target.is_arm()};
-  if (has_device) state.image = emit_image(state, device_source);
+  if (has_device) {
+    state.image = emit_image(state, compiled_for, device_source, device_program.binaries);
+    state.dialect = &dialect;
+  }
   TW_TRY(names, ModuleEmitter(state, lowered).run());
   std::string problem;
   llvm::raw_string_ostream problems(problem);
@@ -268,6 +284,7 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& compiled_fo
   if (!complete) return interruption_error();
   ObjectCode code;
   code.device_source = std::move(device_source);
+  code.device_program = std::move(device_program);
   if (!target.runs_here()) code.platform = target.triple();
   for (const auto& [where, count] : state.library_calls) {
     note_raised("codegen/scalar-call");

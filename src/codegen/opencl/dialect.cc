@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <array>
 
-#include "codegen/c_writer/c_writer.h"
+#include "codegen/c_writer/functions.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -16,6 +16,9 @@ class OpenCl final : public Dialect {
     const char* name = type.bits <= 8 ? "char" : type.bits <= 16 ? "short" : type.bits <= 32 ? "int" : "long";
     return std::string(type.is_uint() ? "u" : "") + name;
   }
+
+  std::string_view function_head() const override { return "static "; }
+  std::string_view restrict_word() const override { return "restrict"; }
 
   std::string address_space(const std::string& scope) const override {
     if (scope.empty() || scope.starts_with("global")) return "__global ";
@@ -45,53 +48,33 @@ class OpenCl final : public Dialect {
     return fmt::format("__local {} {}[{}] __attribute__((aligned(16)));", type, name, count);
   }
 
-  std::string_view math(Intrinsic intrinsic) const override {
-    switch (intrinsic) {
-      case Intrinsic::k_exp:
-      case Intrinsic::k_exp2:
-      case Intrinsic::k_exp10:
-      case Intrinsic::k_expm1:
-      case Intrinsic::k_log:
-      case Intrinsic::k_log2:
-      case Intrinsic::k_log10:
-      case Intrinsic::k_log1p:
-      case Intrinsic::k_sqrt:
-      case Intrinsic::k_cbrt:
-      case Intrinsic::k_tanh:
-      case Intrinsic::k_tan:
-      case Intrinsic::k_cos:
-      case Intrinsic::k_cosh:
-      case Intrinsic::k_sin:
-      case Intrinsic::k_sinh:
-      case Intrinsic::k_asin:
-      case Intrinsic::k_acos:
-      case Intrinsic::k_atan:
-      case Intrinsic::k_asinh:
-      case Intrinsic::k_acosh:
-      case Intrinsic::k_atanh:
-      case Intrinsic::k_erf:
-      case Intrinsic::k_floor:
-      case Intrinsic::k_ceil:
-      case Intrinsic::k_round:
-      case Intrinsic::k_trunc:
-      case Intrinsic::k_fabs:
-      case Intrinsic::k_atan2:
-      case Intrinsic::k_copysign:
-      case Intrinsic::k_fmod:
-      case Intrinsic::k_hypot:
-      case Intrinsic::k_nextafter:
-      case Intrinsic::k_pow:
-      case Intrinsic::k_fma:
-        return intrinsic_row(intrinsic).name;
-      case Intrinsic::k_nearbyint:
-        return "rint";
-      default:
-        return "";
-    }
+  int64_t most_static_shared_bytes() const override { return INT64_MAX; }
+  std::string dynamic_shared_array(const std::string&, const std::string&) const override { return ""; }
+
+  std::string constant_array(const std::string& type, const std::string& name, int64_t count) const override {
+    return fmt::format("__constant {} {}[{}]", type, name, count);
   }
 
-  std::string reinterpret(DataType to, const std::string& value) const override {
+  std::string math(Intrinsic intrinsic, DataType) const override { return std::string(c_math(intrinsic)); }
+
+  std::string infinity(DataType type) const override { return type.bits == 64 ? "((double)INFINITY)" : "INFINITY"; }
+  std::string nan(DataType type) const override { return type.bits == 64 ? "((double)NAN)" : "NAN"; }
+
+  std::string reinterpret(DataType, DataType to, const std::string& value) const override {
     return fmt::format("as_{}({})", type(to), value);
+  }
+
+  std::string popcount(int, const std::string& value) const override { return fmt::format("popcount({})", value); }
+  std::string clz(int, const std::string& value) const override { return fmt::format("clz({})", value); }
+
+  std::string load_half() const override {
+    return "  const ushort held[1] = {bits};\n"
+           "  return vload_half(0, (const half*)held);\n";
+  }
+  std::string store_half() const override {
+    return "  ushort held[1];\n"
+           "  vstore_half_rte(x, 0, (half*)held);\n"
+           "  return held[0];\n";
   }
 
   std::string prelude(bool is_double) const override {

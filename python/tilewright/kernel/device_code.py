@@ -1,0 +1,80 @@
+"""The code of kernels that run on a device: what its compiler needs, what it reports, and how the text looks."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+
+#: the environment variable that the core reads: the folder of NVRTC
+NVRTC = "TILEWRIGHT_NVRTC"
+
+
+def find_nvrtc(target: Any) -> None:
+    """Put the folder of the package ``nvidia-cuda-nvrtc`` into the environment, for this process and its helpers.
+
+    Nothing changes where the user has set the variable, or where the package is missing: the core then asks the dynamic
+    linker, and runs ``nvcc`` where there is no NVRTC.
+    """
+    if target.kind != "cuda" or NVRTC in os.environ:
+        return
+    spec = importlib.util.find_spec("nvidia")
+    for parent in (spec.submodule_search_locations or ()) if spec else ():
+        for folder in (Path(parent) / "cu13" / "lib", Path(parent) / "cuda_nvrtc" / "lib"):
+            if any(folder.glob("libnvrtc.so*")):
+                os.environ[NVRTC] = str(folder)
+                return
+
+
+def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: Any) -> None:
+    """Add what the compiler of the device reports of the kernels to the report of the compilation.
+
+    ``report["kernels"]`` has for each ``kernel`` and ``arch`` the ``registers`` of a thread, the bytes that it spills
+    (``spill_stores``, ``spill_loads``), the bytes of its ``stack``, and the ``shared_bytes`` that a block declares.
+    """
+    if target.kind == "cuda":
+        report["kernels"] = code.kernels
+        report["notes"] += _notes_of_kernels(code, module)
+
+
+def text_of_kernels(code: Any, target: str, name: str, what: str) -> str:
+    """Return the text of the kernels of ``name`` in ``what``: ``"opencl"``, ``"cuda"`` or ``"ptx"``.
+
+    Raises:
+        ArgumentError: The target is another one, or there is no PTX.
+    """
+    if what == "ptx":
+        texts = [binary for arch, binary in code.binaries if arch.startswith("compute_")]
+        if texts:
+            return str(texts[0].rstrip(b"\0").decode())
+        hint = 'NVRTC makes it, of kernels for an architecture such as "cuda -arch=sm_80"'
+        raise ArgumentError.of("kernel/inspect", f"kernel {name} has no PTX", hint)
+    if _core.Target(target).kind != what:
+        language = "OpenCL C" if what == "opencl" else "CUDA C++"
+        message = f"kernel {name} is compiled for {target}, and has no text in {language}"
+        raise ArgumentError.of("kernel/inspect", message, f'compile it for "{what}"')
+    return str(code.device_source)
+
+
+def _notes_of_kernels(code: Any, module: Any) -> list[dict[str, Any]]:
+    """Say what the compiler warns of, that kernels spill registers, or that there is no compiler."""
+    name = next((str(f.attrs.get("global_symbol", key)) for key, f in module.functions.items()), "")
+    if not code.binaries:
+        message = (
+            "there is no compiler for CUDA, so the module holds only the text of its kernels: install NVRTC "
+            "(pip install nvidia-cuda-nvrtc) or nvcc"
+        )
+        return [_core.make_note("codegen/no-device-compiler", name, message)]
+    notes = [_core.make_note("codegen/device-compiler-warning", name, line.strip()) for line in code.device_warnings]
+    for use in code.kernels:
+        if use["spill_stores"] or use["spill_loads"]:
+            message = (
+                f"a thread of kernel {use['kernel']} spills {use['spill_stores']} bytes of registers on {use['arch']}: "
+                "give it smaller tiles"
+            )
+            notes.append(_core.make_note("codegen/spills", name, message))
+    return notes

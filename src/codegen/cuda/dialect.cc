@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+#include <array>
+
+#include "codegen/c_writer/functions.h"
+
+namespace tilewright::codegen {
+namespace {
+
+/// The text includes nothing: NVRTC has no headers of its own, so conversions of half precision are instructions.
+class Cuda final : public Dialect {
+ public:
+  std::string_view name() const override { return "CUDA C++"; }
+
+  std::string type(DataType type) const override {
+    if (type.is_bool()) return "bool";
+    if (type.is_float()) return type.bits == 64 ? "double" : "float";
+    const char* name = type.bits <= 8 ? "char" : type.bits <= 16 ? "short" : type.bits <= 32 ? "int" : "long";
+    if (type.is_uint()) return std::string("unsigned ") + name;
+    return type.bits <= 8 ? "signed char" : name;
+  }
+
+  std::string_view function_head() const override { return "static __device__ __forceinline__ "; }
+  std::string_view restrict_word() const override { return "__restrict__"; }
+  std::string address_space(const std::string&) const override { return ""; }
+
+  std::string kernel_head(const std::string& name, const std::vector<std::string>& parameters,
+                          const std::array<int64_t, 3>& threads) const override {
+    std::string bounds;
+    if (threads[0] > 0 && threads[1] > 0 && threads[2] > 0) {
+      bounds = fmt::format("__launch_bounds__({}) ", threads[0] * threads[1] * threads[2]);
+    }
+    return fmt::format("extern \"C\" __global__ void {}{}({})", bounds, name, fmt::join(parameters, ", "));
+  }
+
+  std::string thread_index(const std::string& tag) const override { return "(int)" + tag; }
+
+  /// Also orders accesses of global memory within the block.
+  std::string barrier(bool) const override { return "__syncthreads();"; }
+
+  std::string shared_array(const std::string& type, const std::string& name, int64_t count) const override {
+    return fmt::format("__shared__ __align__(16) {} {}[{}];", type, name, count);
+  }
+
+  int64_t most_static_shared_bytes() const override { return 48 * 1024; }
+  std::string dynamic_shared_array(const std::string& type, const std::string& name) const override {
+    return fmt::format("extern __shared__ __align__(16) unsigned char tw_dynamic[];\n  {0}* {1} = ({0}*)tw_dynamic;",
+                       type, name);
+  }
+
+  /// Not __constant__, which has 64 KiB and serves one address of a warp at a time.
+  std::string constant_array(const std::string& type, const std::string& name, int64_t count) const override {
+    return fmt::format("static __device__ const {} {}[{}]", type, name, count);
+  }
+
+  std::string math(Intrinsic intrinsic, DataType type) const override {
+    const std::string_view name = c_math(intrinsic);
+    return std::string(name) + (name.empty() || type.bits == 64 ? "" : "f");
+  }
+
+  std::string infinity(DataType type) const override {
+    return type.bits == 64 ? "__longlong_as_double(0x7FF0000000000000LL)" : "__int_as_float(0x7F800000)";
+  }
+  std::string nan(DataType type) const override {
+    return type.bits == 64 ? "__longlong_as_double(0x7FF8000000000000LL)" : "__int_as_float(0x7FC00000)";
+  }
+
+  std::string reinterpret(DataType from, DataType to, const std::string& value) const override {
+    const bool is_wide = to.bits == 64;
+    if (to.is_float() && !from.is_float()) {
+      return is_wide ? fmt::format("__longlong_as_double((long long)({}))", value)
+                     : fmt::format("__int_as_float((int)({}))", value);
+    }
+    if (from.is_float() && !to.is_float()) {
+      return fmt::format("(({}){}({}))", type(to), is_wide ? "__double_as_longlong" : "__float_as_int", value);
+    }
+    return fmt::format("(({})({}))", type(to), value);
+  }
+
+  std::string popcount(int bits, const std::string& value) const override {
+    return fmt::format("{}({})", bits == 64 ? "__popcll" : "__popc", value);
+  }
+  std::string clz(int bits, const std::string& value) const override {
+    if (bits == 64) return fmt::format("__clzll((long long){})", value);
+    return fmt::format("(__clz((int){}) - {})", value, 32 - bits);
+  }
+
+  std::string load_half() const override {
+    return "  float x;\n"
+           "  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"(bits));\n"
+           "  return x;\n";
+  }
+  std::string store_half() const override {
+    return "  unsigned short bits;\n"
+           "  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(x));\n"
+           "  return bits;\n";
+  }
+
+  std::string prelude(bool) const override { return ""; }
+};
+
+}  // namespace
+
+const Dialect& cuda_dialect() {
+  static const Cuda dialect;
+  return dialect;
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,294 @@
+/* The driver of NVIDIA's devices. Their library is opened when it is first needed; kernels run in the primary context of
+ * the first device, which other libraries of the process (PyTorch, say) use, too. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device_driver.h"
+#include "runtime/runtime.h"
+
+/* ---- The part of the driver's interface that is used here: names and values are those of its public header ------- */
+
+typedef int cu_result;
+typedef struct cu_object* cu_handle; /* contexts, modules, functions, streams */
+typedef uint64_t cu_pointer;
+
+enum {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_INVALID_IMAGE = 200,
+  CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
+  CUDA_ERROR_INVALID_PTX = 218,
+  CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+};
+
+/* Name here, symbol in the library, parameters. */
+#define TW_CUDA_FUNCTIONS(X)                                                                               \
+  X(initialize, cuInit, (unsigned))                                                                        \
+  X(version, cuDriverGetVersion, (int*))                                                                   \
+  X(count_devices, cuDeviceGetCount, (int*))                                                               \
+  X(get_device, cuDeviceGet, (int*, int))                                                                  \
+  X(device_name, cuDeviceGetName, (char*, int, int))                                                       \
+  X(device_attribute, cuDeviceGetAttribute, (int*, int, int))                                              \
+  X(retain_context, cuDevicePrimaryCtxRetain, (cu_handle*, int))                                           \
+  X(push_context, cuCtxPushCurrent_v2, (cu_handle))                                                        \
+  X(pop_context, cuCtxPopCurrent_v2, (cu_handle*))                                                         \
+  X(synchronize, cuCtxSynchronize, (void))                                                                 \
+  X(load_module, cuModuleLoadData, (cu_handle*, const void*))                                              \
+  X(get_function, cuModuleGetFunction, (cu_handle*, cu_handle, const char*))                               \
+  X(set_attribute, cuFuncSetAttribute, (cu_handle, int, int))                                              \
+  X(launch_kernel, cuLaunchKernel,                                                                         \
+    (cu_handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_handle, void**, void**)) \
+  X(allocate, cuMemAlloc_v2, (cu_pointer*, size_t))                                                        \
+  X(free_memory, cuMemFree_v2, (cu_pointer))                                                               \
+  X(copy_to_device, cuMemcpyHtoD_v2, (cu_pointer, const void*, size_t))                                    \
+  X(copy_to_host, cuMemcpyDtoH_v2, (void*, cu_pointer, size_t))                                            \
+  X(error_name, cuGetErrorName, (cu_result, const char**))
+
+/* A program that was loaded in this process, kept to the end of it. */
+typedef struct loaded_program {
+  char* source;
+  cu_handle module;
+  struct loaded_program* next;
+} loaded_program;
+
+static struct {
+#define X(name, symbol, parameters) cu_result(*name) parameters;
+  TW_CUDA_FUNCTIONS(X)
+#undef X
+  int count; /* -1: there is no driver */
+  cu_handle context;
+  loaded_program* programs;
+  char problem[512];
+} cuda;
+
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything below `count` */
+
+static const char* name_of(cu_result error) {
+  const char* name = NULL;
+  return cuda.error_name(error, &name) == CUDA_SUCCESS && name ? name : "an unknown error";
+}
+
+static void open_library(void) {
+  cuda.count = -1;
+  void* library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!library) {
+    snprintf(cuda.problem, sizeof cuda.problem, "libcuda.so.1 cannot be opened");
+    return;
+  }
+#define X(name, symbol, parameters)                                                             \
+  cuda.name = (cu_result(*) parameters)dlsym(library, #symbol);                                 \
+  if (!cuda.name) {                                                                             \
+    snprintf(cuda.problem, sizeof cuda.problem, "the driver of CUDA has no function " #symbol); \
+    return;                                                                                     \
+  }
+  TW_CUDA_FUNCTIONS(X)
+#undef X
+  cu_result error = cuda.initialize(0);
+  int count = 0;
+  if (error == CUDA_SUCCESS) error = cuda.count_devices(&count);
+  if (error == CUDA_SUCCESS) {
+    cuda.count = count;
+  } else {
+    snprintf(cuda.problem, sizeof cuda.problem, "the driver of CUDA reports %s", name_of(error));
+  }
+}
+
+int32_t tw_cuda_count(char* message, size_t size) {
+  pthread_once(&opened, open_library);
+  if (message && size) snprintf(message, size, "%s", cuda.problem);
+  return cuda.count;
+}
+
+int32_t tw_cuda_describe(int32_t index, char* text, size_t size) {
+  if (index < 0 || index >= tw_cuda_count(NULL, 0)) return 0;
+  char name[256] = "";
+  int version = 0, major = 0, minor = 0, device = 0;
+  cuda.get_device(&device, index);
+  cuda.device_name(name, (int)sizeof name - 1, device);
+  cuda.device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+  cuda.device_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+  cuda.version(&version);
+  snprintf(text, size, "%s\ncompute capability %d.%d\ndriver for CUDA %d.%d", name, major, minor, version / 1000,
+           version % 1000 / 10);
+  return 1;
+}
+
+static int32_t fail(tw_ctx* ctx, int32_t code, const char* what, cu_result error) {
+  char message[256];
+  snprintf(message, sizeof message, "%s: CUDA reports %s", what, name_of(error));
+  return tw_report(ctx, code, message);
+}
+
+static int32_t use_device(tw_ctx* ctx) {
+  if (cuda.context) return TW_OK;
+  if (tw_cuda_count(NULL, 0) <= 0) {
+    char message[1024];
+    snprintf(message, sizeof message,
+             "there is no CUDA device: %s" TW_HINT_PREFIX
+             "kernels for CUDA run on machines with an NVIDIA GPU and its driver; compiling and exporting need neither",
+             cuda.count < 0 ? cuda.problem : "the driver lists none");
+    return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
+  }
+  int device = 0;
+  cu_result error = cuda.get_device(&device, 0);
+  if (error == CUDA_SUCCESS) error = cuda.retain_context(&cuda.context, device);
+  if (error == CUDA_SUCCESS) return TW_OK;
+  cuda.context = NULL;
+  return fail(ctx, TW_ERROR_NO_DEVICE, "no context for the device", error);
+}
+
+static int32_t begin(tw_ctx* ctx) {
+  pthread_mutex_lock(&lock);
+  int32_t code = use_device(ctx);
+  pthread_mutex_unlock(&lock);
+  return code;
+}
+
+/* Around each use of the device, so that the context of the caller stays what it is. */
+static void enter(void) { cuda.push_context(cuda.context); }
+static void leave(void) {
+  cu_handle ignored;
+  cuda.pop_context(&ignored);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+static void* acquire(tw_ctx* ctx, int64_t bytes) {
+  cu_pointer memory = 0;
+  enter();
+  /* There is no memory without bytes. */
+  cu_result error = cuda.allocate(&memory, (size_t)(bytes > 0 ? bytes : 1));
+  leave();
+  if (error == CUDA_SUCCESS) return (void*)(uintptr_t)memory;
+  char message[128];
+  snprintf(message, sizeof message, "no memory for %lld bytes on the device: CUDA reports %s", (long long)bytes,
+           name_of(error));
+  tw_report(ctx, TW_ERROR_MEMORY, message);
+  return NULL;
+}
+
+static void release(void* memory) {
+  enter();
+  cuda.free_memory((cu_pointer)(uintptr_t)memory);
+  leave();
+}
+
+static int32_t upload(tw_ctx* ctx, void* memory, const void* from, int64_t bytes) {
+  enter();
+  cu_result error = cuda.copy_to_device((cu_pointer)(uintptr_t)memory, from, (size_t)bytes);
+  leave();
+  return error == CUDA_SUCCESS ? TW_OK
+                               : fail(ctx, TW_ERROR_LAUNCH, "an argument cannot be copied to the device", error);
+}
+
+static int32_t download(tw_ctx* ctx, void* to, void* memory, int64_t bytes) {
+  enter();
+  cu_result error = cuda.copy_to_host(to, (cu_pointer)(uintptr_t)memory, (size_t)bytes);
+  leave();
+  return error == CUDA_SUCCESS ? TW_OK
+                               : fail(ctx, TW_ERROR_LAUNCH, "a result cannot be copied from the device", error);
+}
+
+static int32_t finish(tw_ctx* ctx) {
+  enter();
+  cu_result error = cuda.synchronize();
+  leave();
+  return error == CUDA_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "a kernel failed", error);
+}
+
+/* ---- Programs ---------------------------------------------------------------------------------------------------- */
+
+/* Whether another binary may fit where the driver refuses one so. */
+static int is_of_another_device(cu_result error) {
+  return error == CUDA_ERROR_INVALID_IMAGE || error == CUDA_ERROR_NO_BINARY_FOR_GPU || error == CUDA_ERROR_INVALID_PTX ||
+         error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+}
+
+/* Called with the lock held, in the context. */
+static int32_t module_of(tw_ctx* ctx, const tw_device_image* image, cu_handle* module) {
+  for (loaded_program* known = cuda.programs; known; known = known->next) {
+    if (strcmp(known->source, image->source) == 0) {
+      *module = known->module;
+      return TW_OK;
+    }
+  }
+  if (!image->binaries) {
+    return tw_report(ctx, TW_ERROR_NO_DEVICE,
+                     "the kernels were not compiled for CUDA: there was no compiler" TW_HINT_PREFIX
+                     "install NVRTC (pip install nvidia-cuda-nvrtc) or nvcc, and compile the program again");
+  }
+  cu_result error = cuda.load_module(module, image->binaries[0]);
+  for (const void* const* binary = image->binaries + 1; *binary && is_of_another_device(error); ++binary) {
+    if (cuda.load_module(module, *binary) == CUDA_SUCCESS) error = CUDA_SUCCESS;
+  }
+  if (error != CUDA_SUCCESS) {
+    char message[512], described[400] = "";
+    tw_cuda_describe(0, described, sizeof described);
+    for (char* at = described; *at; ++at) {
+      if (*at == '\n') *at = ';';
+    }
+    snprintf(message, sizeof message,
+             "the kernels cannot be loaded: CUDA reports %s" TW_HINT_PREFIX
+             "compile for the architecture of this device (%s), as in target=\"cuda -arch=sm_90a\"",
+             name_of(error), described);
+    return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
+  }
+  loaded_program* entry = malloc(sizeof *entry);
+  char* copy = entry ? strdup(image->source) : NULL;
+  if (!copy) {
+    free(entry);
+    return tw_report(ctx, TW_ERROR_MEMORY, "no memory for a loaded program");
+  }
+  *entry = (loaded_program){copy, *module, cuda.programs};
+  cuda.programs = entry;
+  return TW_OK;
+}
+
+static int32_t launch_in_context(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
+                                 void** values) {
+  cu_handle module = NULL, function = NULL;
+  pthread_mutex_lock(&lock);
+  int32_t code = module_of(ctx, image, &module);
+  pthread_mutex_unlock(&lock);
+  if (code) return code;
+  cu_result error = cuda.get_function(&function, module, kernel);
+  if (error != CUDA_SUCCESS) return fail(ctx, TW_ERROR_INTERNAL, "the program lacks a kernel", error);
+  if (extents[6] > 0) {
+    error = cuda.set_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)extents[6]);
+  }
+  if (error == CUDA_SUCCESS) {
+    error = cuda.launch_kernel(function, (unsigned)extents[0], (unsigned)extents[1], (unsigned)extents[2],
+                               (unsigned)extents[3], (unsigned)extents[4], (unsigned)extents[5], (unsigned)extents[6],
+                               NULL, values, NULL);
+  }
+  if (error == CUDA_SUCCESS) return TW_OK;
+  char message[512];
+  snprintf(message, sizeof message,
+           "kernel %s cannot be launched on a grid of %lld x %lld x %lld blocks of %lld x %lld x %lld threads with %lld "
+           "bytes of dynamic shared memory: CUDA reports %s",
+           kernel, (long long)extents[0], (long long)extents[1], (long long)extents[2], (long long)extents[3],
+           (long long)extents[4], (long long)extents[5], (long long)extents[6], name_of(error));
+  return tw_report(ctx, TW_ERROR_LAUNCH, message);
+}
+
+static int32_t launch(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
+                      const tw_device_argument* arguments, int32_t count) {
+  void** values = malloc((size_t)(count + 1) * sizeof *values);
+  if (!values) return tw_report(ctx, TW_ERROR_MEMORY, "no memory for the arguments of a kernel");
+  /* Both numbers and addresses begin at the first byte of `value`. */
+  for (int32_t i = 0; i < count; ++i) values[i] = (void*)(uintptr_t)&arguments[i].value;
+  enter();
+  int32_t code = launch_in_context(ctx, image, kernel, extents, values);
+  leave();
+  free(values);
+  return code;
+}
+
+const tw_device_driver tw_cuda_driver = {begin, acquire, release, upload, download, finish, launch};
