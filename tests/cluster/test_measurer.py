@@ -189,11 +189,12 @@ def test_tasks_are_given_while_nobody_polls() -> None:
     cluster.pump = Pump()
     given = threading.Event()
 
-    def submit(*_: Any, **how: Any) -> Any:
+    def submit(*_: Any, key: list[str], **how: Any) -> Any:
         given.set()
-        return types.SimpleNamespace(add_done_callback=lambda done: None, cancel=lambda: None, status="pending")
+        nothing = {"add_done_callback": lambda done: None, "cancel": lambda: None}
+        return [types.SimpleNamespace(**nothing, status="pending") for _ in key]
 
-    cluster.client = types.SimpleNamespace(submit=submit)
+    cluster.client = types.SimpleNamespace(map=submit)
     builder = WorkerFacts("tcp://1", "name", "host", "llvm", "versions", 0, 1, 0.0)
     cluster.workers = lambda now=False: {"tcp://1": builder}
     session = measuring(cluster)

@@ -12,17 +12,19 @@ equal tasks in the order in which they came.
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import math
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright import _core
 from tilewright.cluster import labels, tasks
 from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
+from tilewright.cluster.fetcher import Fetcher
 from tilewright.cluster.hosts import Hosts
 from tilewright.cluster.job import Job
 from tilewright.cluster.messages import pack, unpack
@@ -37,7 +39,7 @@ MOST_REFERENCES = 3
 GRACE = 10.0
 #: seconds to wait for a scheduler that is not reachable
 RECONNECT_SECONDS = 120.0
-#: time limit in seconds for fetching a result from a worker
+#: time limit in seconds for fetching the exception of a task
 _FETCH_SECONDS = 20.0
 #: seconds between two checks for silent workers
 _LOOK = 1.0
@@ -77,7 +79,7 @@ class ClusterMeasurer:
         self._build_timeout: float = options.get("build_timeout", 10.0)
         self._run_timeout: float = options.get("run_timeout", 10.0)
         self._reference_timeout: float = options.get("reference_timeout", 300.0)
-        self._fetchers = ThreadPoolExecutor(8, thread_name_prefix="tilewright-cluster")
+        self._fetcher = Fetcher(lambda: cluster.client, cluster.pump.pause, self._on_result)
         self._jobs: dict[int, Job] = {}  # outstanding, by number
         self._by_name: dict[str, Job] = {}
         self._waiting: deque[Job] = deque()  # for a build
@@ -103,6 +105,7 @@ class ClusterMeasurer:
         self._looked = 0.0
         self._closed = False
         self.hosts = Hosts()
+        self.task_seconds = 0.0  #: the shortest time that a candidate was measured so far; 0 before there is one
         self.waiting_for = ""  #: what nothing goes on without, in words; "" where something does
         self._seconds = [0.0] * 8
         self._accounted = time.monotonic()
@@ -198,36 +201,34 @@ class ClusterMeasurer:
             self._cancel_all("the measurement was canceled")
             self._incumbent = self._reference = self._program_future = None
         self._cluster.pump.leave(self)
-        self._fetchers.shutdown(wait=False, cancel_futures=True)
+        self._fetcher.close()
 
     # ---- threads of Dask
 
     def _on_done(self, job: Job, name: str, future: Any) -> None:
         status = future.status
         if status == "finished" and job.run is future:
-            with contextlib.suppress(RuntimeError):  # closed meanwhile
-                self._fetchers.submit(self._fetch, job, name, future)
+            self._fetcher.add((job, name), future)
             return
         if status == "error":
             with contextlib.suppress(Exception):
                 status = f"error: {future.exception(timeout=_FETCH_SECONDS)}"
         self._cluster.pump.events.put((self, ("ended", job, name, status, None, "")))
 
-    def _fetch(self, job: Job, name: str, future: Any) -> None:
-        status, answer, worker = "finished", None, ""
-        try:
-            packed = future.result(timeout=_FETCH_SECONDS)
-            status = "refused: answered with bytes that are no result"
-            answer = dict(unpack(packed))
-            status, worker = "finished", str(answer.get("worker", ""))
-        except (OSError, TimeoutError):
+    def _on_result(self, label: tuple[Job, str], result: bytes | BaseException, worker: str) -> None:
+        status, answer = "finished", None
+        if isinstance(result, OSError | TimeoutError):
             status = "lost"  # the worker is gone
-        except BaseException as error:
-            if answer is None and not status.startswith("refused"):  # it sent what would have to be unpickled
-                status = f"refused: {error}"
-            with contextlib.suppress(Exception):
-                (worker,) = self._cluster.client.who_has([future])[name]
-        self._cluster.pump.events.put((self, ("ended", job, name, status, answer, worker)))
+        elif isinstance(result, BaseException):  # it sent what would have to be unpickled
+            status = f"refused: {result}"
+        else:
+            try:
+                answer = dict(unpack(result))
+                worker = str(answer.get("worker", ""))
+            except Exception:
+                status = "refused: answered with bytes that are no result"
+                worker = worker or self._fetcher.holder(label[0].run)
+        self._cluster.pump.events.put((self, ("ended", *label, status, answer, worker)))
 
     # ---- under the lock
 
@@ -409,6 +410,8 @@ class ClusterMeasurer:
     def _finish(self, job: Job, result: bytes, answer: Mapping[str, Any], worker: str = "") -> None:
         facts = _core.measured_facts(result)
         note = ""
+        if (seconds := answer.get("times", {}).get("measuring", 0.0)) > 0.0:
+            self.task_seconds = min(seconds, self.task_seconds or seconds)
         if worker:
             note = self.hosts.measured(worker, facts, answer.get("times", {}), job.compared_with)
         if built_by := answer.get("built_by"):
@@ -462,13 +465,14 @@ class ClusterMeasurer:
         room = _AHEAD * sum(w.build for w in builders) - builds
         # What is built and waits need not be more than what is about to be measured.
         room = min(room, 2 * _AHEAD * max(1, sum(w.measure for w in measuring)) - builds - len(self._built))
-        while room > 0 and self._waiting:
-            self._give_build(self._waiting.popleft())
-            room -= 1
+        self._give_builds([self._waiting.popleft() for _ in range(min(room, len(self._waiting)))])
         room = _AHEAD * sum(w.measure for w in measuring) - runs
+        chosen = []
         while room > 0 and (job := self._next_run()) is not None:
-            self._give_run(job, measuring)
+            self._name_task(job)
+            chosen.append(job)
             room -= 1
+        self._give_runs(chosen, measuring)
 
     def _able(self, workers: Mapping[str, WorkerFacts]) -> list[WorkerFacts]:
         return [
@@ -498,58 +502,88 @@ class ClusterMeasurer:
         self._built.remove(job)
         return job
 
-    def _specification(self, job: Job) -> dict[str, Any]:
+    def _name_task(self, job: Job) -> None:
+        """Begin a new task of a job."""
         job.leave()
         job.name = self._cluster.new_name()
         job.since = time.monotonic()
         self._by_name[job.name] = job
+
+    def _specification(self, job: Job) -> dict[str, Any]:
         return {"job": job.name, "topic": self._cluster.topic, "threads": self.threads}
 
-    def _submit(self, job: Job, function: Any, *arguments: Any, **how: Any) -> Any:
-        name = job.name
+    def _submit(self, function: Any, jobs: Sequence[Job], *arguments: Sequence[Any], **how: Any) -> list[Any]:
+        """Submit tasks of one function in one message, whose cost hardly depends on their number. They begin in this
+        order."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of large arguments, which are sent once
-            future = self._cluster.client.submit(function, *arguments, key=name, pure=False, **how)
-        return future, lambda done: self._on_done(job, name, done)
+            names = [job.name for job in jobs]
+            return list(self._cluster.client.map(function, *arguments, key=names, pure=False, **how))
 
-    def _give_build(self, job: Job) -> None:
-        what = pack(self._specification(job) | {"timeout": self._build_timeout})
-        resources = {labels.builds(): 1}
-        job.run = None
-        job.build, on_done = self._submit(job, tasks.build, what, job.module, job.options, resources=resources)
-        job.build.add_done_callback(on_done)
+    def _listen(self, jobs: Sequence[Job], futures: Sequence[Any]) -> None:
+        for job, future in zip(jobs, futures, strict=True):
+            future.add_done_callback(functools.partial(self._on_done, job, job.name))
 
-    def _give_run(self, job: Job, measuring: list[WorkerFacts]) -> None:
+    def _give_builds(self, jobs: list[Job]) -> None:
+        if not jobs:
+            return
+        for job in jobs:
+            self._name_task(job)
+            job.run = None
+        what = [pack(self._specification(job) | {"timeout": self._build_timeout}) for job in jobs]
+        modules, options = [job.module for job in jobs], [job.options for job in jobs]
+        futures = self._submit(tasks.build, jobs, what, modules, options, resources={labels.builds(): 1})
+        for job, future in zip(jobs, futures, strict=True):
+            job.build = future
+        self._listen(jobs, futures)
+
+    def _give_runs(self, jobs: list[Job], measuring: list[WorkerFacts]) -> None:
+        if not jobs:
+            return
         if self._program_future is None:
             self._program_name = self._cluster.new_name()
             self._program_future = self._cluster.client.submit(
                 tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
             )
-        specification = self._specification(job) | {
-            "key": self._key,
-            "program": self._program_name,
-            "rounding": dict(self._rounding()) if self._judged else {},
-            "check_only": job.check_only,
-            "is_baseline": job.is_baseline,
-        }
+        for job in jobs:
+            if job.lost or self.hosts.distrusted:
+                others = [w.address for w in measuring if w.name not in job.lost] or [w.address for w in measuring]
+                job.allowed = frozenset(others)
+        for _, group in itertools.groupby(jobs, lambda job: (job.kernels is None, job.allowed)):
+            self._give_group(list(group))
+
+    def _give_group(self, jobs: list[Job]) -> None:
+        """Submit runs of one function that may run on the same workers."""
         how: dict[str, Any] = {"resources": {labels.measures(self._key): 1}}
-        if job.lost or self.hosts.distrusted:
-            others = [w.address for w in measuring if w.name not in job.lost] or [w.address for w in measuring]
-            how["workers"], how["allow_other_workers"] = others, False
-            job.allowed = frozenset(others)
-        if job.kernels is not None:
-            kernels, times = job.kernels
-            what = pack(specification | {"finals": times})
-            run = self._submit(job, tasks.finals, what, self._program_future, self._reference, kernels, **how)
+        if allowed := jobs[0].allowed:
+            how |= {"workers": sorted(allowed), "allow_other_workers": False}
+        program, written = [self._program_future] * len(jobs), [self._reference] * len(jobs)
+        about = [
+            self._specification(job)
+            | {
+                "key": self._key,
+                "program": self._program_name,
+                "rounding": dict(self._rounding()) if self._judged else {},
+                "check_only": job.check_only,
+                "is_baseline": job.is_baseline,
+            }
+            for job in jobs
+        ]
+        if jobs[0].kernels is not None:
+            what = [pack(each | {"finals": job.kernels[1]}) for each, job in zip(about, jobs, strict=True)]
+            kernels = [job.kernels[0] for job in jobs]
+            futures = self._submit(tasks.finals, jobs, what, program, written, kernels, **how)
         else:
             incumbent = self._incumbent
-            job.compared_with = 0.0 if incumbent is None or job.check_only else incumbent[1]
-            other = None if job.compared_with == 0.0 or incumbent is None else incumbent[0]
-            built = None if job.reference else job.build
-            what = pack(specification)
-            run = self._submit(job, tasks.measure, what, self._program_future, self._reference, built, other, **how)
-        job.run, on_done = run
-        job.run.add_done_callback(on_done)
+            for job in jobs:
+                job.compared_with = 0.0 if incumbent is None or job.check_only else incumbent[1]
+            other = [None if job.compared_with == 0.0 or incumbent is None else incumbent[0] for job in jobs]
+            built = [None if job.reference else job.build for job in jobs]
+            what = [pack(each) for each in about]
+            futures = self._submit(tasks.measure, jobs, what, program, written, built, other, **how)
+        for job, future in zip(jobs, futures, strict=True):
+            job.run = future
+        self._listen(jobs, futures)
 
     # ---- what goes wrong
 

@@ -9,8 +9,9 @@ from typing import Any
 
 #: seconds between two steps without an event
 _LOOK = 0.25
-#: seconds after a step, so that events of many workers are processed together
-_PAUSE = 0.002
+#: seconds after a step, so that events of many workers are processed together: at least and at most, and as a share of
+#: what a task takes. Workers have another task queued, so a pause far shorter than a task does not make them wait.
+_LEAST_PAUSE, _MOST_PAUSE, _SHARE = 0.002, 0.1, 0.1
 
 
 class Pump:
@@ -35,6 +36,12 @@ class Pump:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tilewright-cluster-pump", daemon=True)
                 self._thread.start()
+
+    def pause(self) -> float:
+        """Return the seconds for which events are collected before they are processed together."""
+        with self.changed:
+            shortest = min((member.task_seconds for member in self.members), default=0.0)
+        return min(max(_SHARE * shortest, _LEAST_PAUSE), _MOST_PAUSE)
 
     def leave(self, member: Any) -> None:
         """Stop advancing a search. The thread ends when no search is left."""
@@ -83,4 +90,4 @@ class Pump:
                 if item is not None:
                     self._hand_out(item)
                 self.advance()
-            time.sleep(_PAUSE)
+            time.sleep(self.pause())

@@ -25,6 +25,7 @@ _RETRY = 1.0
 QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.tick.interval": "1s",
     "distributed.comm.offload": False,
     "logging.distributed": "warning",
 }

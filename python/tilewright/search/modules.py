@@ -1,10 +1,11 @@
-"""Tuning the functions of a module, each by itself."""
+"""Tuning the functions of a module, each by itself; on a cluster, all at the same time."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilewright import ir
@@ -20,6 +21,9 @@ from tilewright.timing import format_seconds
 
 if TYPE_CHECKING:
     from tilewright.search.result import TuneResult
+
+#: a search that goes on between two steps of its caller, and returns what it found
+Steps = Generator[None, None, "TuneResult"]
 
 HAS_A_SCHEDULE = "it has a schedule already"
 
@@ -129,10 +133,21 @@ def main_of(module: ir.Module) -> Any:
     return next(iter(functions.values())) if len(functions) == 1 else functions.get("main")
 
 
+def result_of(steps: Steps) -> TuneResult:
+    """Take all steps of a search; return its result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: TuneResult = end.value
+            return result
+
+
 def tune_functions(
     module: ir.Module,
-    search: Callable[..., TuneResult],
+    search: Callable[..., Steps],
     *,
+    at_once: bool,
     seconds: float | None,
     inputs: Mapping[str, Any],
     sizes: Mapping[str, float],
@@ -141,7 +156,8 @@ def tune_functions(
 
     Args:
         module: several functions.
-        search: tunes one: of the function, `seconds`, `inputs` and `sizes`.
+        search: of one: of the function, `seconds`, `inputs`, `sizes` and `among_others`.
+        at_once: whether all are searched at the same time, in turns of one step; otherwise one after another.
         seconds: for all of them.
         inputs: by the names of parameters, which all functions that have these take.
         sizes: likewise.
@@ -167,25 +183,47 @@ def tune_functions(
     results: dict[str, TuneResult] = {}
     failures: dict[str, Error] = {}
     left_out = {name: HAS_A_SCHEDULE for name in public if name not in chosen}
-    for number, (name, function) in enumerate(chosen.items()):
-        if results and next(reversed(results.values())).stop_reason == "canceled":
-            left_out[name] = "the search was canceled before"
-            continue
+
+    def begun(name: str, seconds: float | None) -> Steps:
+        function = chosen[name]
         known, open_sizes = names_of(function), open_sizes_of(function)
+        return search(
+            function,
+            seconds=seconds,
+            inputs={key: value for key, value in by_buffer(function, inputs).items() if key in known},
+            sizes={key: value for key, value in sizes.items() if key in open_sizes},
+            among_others=len(chosen) if at_once else 0,
+        )
+
+    def step(name: str, steps: Steps) -> bool:
+        """Whether the search goes on."""
         try:
-            results[name] = search(
-                function,
-                seconds=share_of(seconds, time.monotonic() - started, len(chosen), number),
-                inputs={key: value for key, value in by_buffer(function, inputs).items() if key in known},
-                sizes={key: value for key, value in sizes.items() if key in open_sizes},
-            )
+            next(steps)
+            return True
+        except StopIteration as end:
+            results[name] = end.value
         except Error as error:
             failures[name], left_out[name] = error, str(error)
+        return False
+
+    if at_once:
+        with contextlib.ExitStack() as ends:
+            running = {name: ends.enter_context(contextlib.closing(begun(name, seconds))) for name in chosen}
+            while running:
+                running = {name: steps for name, steps in running.items() if step(name, steps)}
+    else:
+        for number, name in enumerate(chosen):
+            if results and next(reversed(results.values())).stop_reason == "canceled":
+                left_out[name] = "the search was canceled before"
+                continue
+            steps = begun(name, share_of(seconds, time.monotonic() - started, len(chosen), number))
+            while step(name, steps):
+                pass
     if not results:
         raise next(iter(failures.values()))
     for name, failure in failures.items():
         warnings.warn(f"'{name}' was not tuned: {failure}", stacklevel=users_level())
-    return ModuleResult(module, results, left_out)
+    return ModuleResult(module, {name: results[name] for name in chosen if name in results}, left_out)
 
 
 def _check_names(module: ir.Module, inputs: Mapping[str, Any], sizes: Mapping[str, float]) -> None:

@@ -117,7 +117,7 @@ class Describe:
         return " | ".join(part for part in parts if part)
 
 
-def _plain(describe: Describe) -> Reporter:
+def _plain(describe: Describe, prefix: str = "") -> Reporter:
     last = {"time": 0.0, "trials": -1}
     waited_for = [""]
 
@@ -128,17 +128,18 @@ def _plain(describe: Describe) -> Reporter:
             return
         if progress.waiting_for != waited_for[0]:
             waited_for[0] = progress.waiting_for
-            print(f"waiting for {progress.waiting_for}" if progress.waiting_for else "goes on", flush=True)
+            waits = f"waiting for {progress.waiting_for}" if progress.waiting_for else "goes on"
+            print(f"{prefix}{waits}", flush=True)
         now = time.monotonic()
         due = now - last["time"] >= LINE_SECONDS or progress.phase == "done"
         if due and progress.trials != last["trials"]:
             last.update(time=now, trials=progress.trials)
-            print(describe.line(progress), flush=True)
+            print(f"{prefix}{describe.line(progress)}", flush=True)
 
     return report
 
 
-def _json_lines() -> Reporter:
+def _json_lines(function: str = "") -> Reporter:
     last: list[tuple[int, str, str]] = []
 
     def report(progress: Progress) -> None:
@@ -149,6 +150,7 @@ def _json_lines() -> Reporter:
         best = None if math.isinf(progress.best_seconds) else progress.best_seconds
         event = {
             "event": "progress",
+            **({"function": function} if function else {}),
             "trials": progress.trials,
             "total": progress.total,
             "earlier": progress.earlier,
@@ -222,18 +224,25 @@ def _notebook(describe: Describe) -> Iterator[Reporter]:
 
 
 @contextlib.contextmanager
-def reporter(mode: Callable[[Progress], None] | str | None, task: Task, threads: int) -> Iterator[Reporter]:
+def reporter(
+    mode: Callable[[Progress], None] | str | None, task: Task, threads: int, *, among_others: int = 0
+) -> Iterator[Reporter]:
     """A function to call with each state of a search.
 
     Args:
         mode: "auto", "plain", "json", None for silence, or the user's own function.
+        task: what is searched.
+        threads: of its kernels.
+        among_others: searches that report at the same time, so that each line names its function; 0 for one alone.
     """
     if mode is None:
         yield lambda progress: None
     elif callable(mode):
         yield mode
     elif mode == "json":
-        yield _json_lines()
+        yield _json_lines(task.entry if among_others else "")
+    elif among_others and mode in ("auto", "plain"):
+        yield _plain(Describe(task, threads), f"{task.entry}: ")
     elif mode == "auto" and in_notebook():
         with _notebook(Describe(task, threads)) as report:
             yield report

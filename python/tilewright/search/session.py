@@ -9,7 +9,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,10 +35,10 @@ from tilewright.heuristics import cpu
 from tilewright.heuristics.cpu import failures
 from tilewright.report.spending import BESIDE, Profiler
 from tilewright.schedule import Schedule, Trace
-from tilewright.search import deadline
+from tilewright.search import deadline, modules
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
-from tilewright.search.modules import ModuleResult, function_called, main_of, public_functions, tune_functions
+from tilewright.search.modules import ModuleResult, Steps, main_of, public_functions
 from tilewright.search.progress import reporter
 from tilewright.search.relatives import traces_of_relatives
 from tilewright.search.result import Progress, TuneResult, without_a_trial
@@ -181,7 +181,7 @@ def tune(
             cache tiles, packed operands, vectorization, parallel loops.
         trials: candidates to measure, including failed ones; in a module, for each function.
         seconds: limit of the wall time in seconds, from the check of the unscheduled program to the finals. The
-            functions of a module share it evenly; time that one does not need goes to the next ones.
+            functions of a module share it evenly, unused time goes to the next ones; on a cluster all run at once.
         seed: the same seed gives the same candidates.
         threads: threads of the kernel; 1 by default, whatever number of cores the target has. ``result.kernel`` uses
             this number; kernels of :func:`tilewright.compile` use all cores, also with ``database=``.
@@ -223,12 +223,12 @@ def tune(
     patience, batch = _count("patience", patience, "no limit"), _count("batch", batch, "the default")
     _check_kinds(space, inputs, sizes, cold, fresh, strategy, cost_model, database)
     given = {**(space.inputs if isinstance(space, Space) else {}), **by_buffer(program, inputs or {})}
-    if isinstance(cost_model, str):
-        cost_model = cost_model_called(cost_model, seed)
+    model = cost_model_called(cost_model, seed) if isinstance(cost_model, str) else cost_model
     notes.warn_of_threads(threads)
     asked = _Asked(
         *(space, trials, seconds, seed, threads, given, sizes or {}, cold, database, target, fresh, strategy),
-        *(cost_model, patience or 0, target_seconds or 0.0, progress, None, batch),
+        *(model, patience or 0, target_seconds or 0.0, progress, None, batch),
+        model_name=cost_model if isinstance(cost_model, str) else "",
     )
     return _tune_on(cluster, program, function, asked, started)
 
@@ -271,6 +271,8 @@ class _Asked:
     progress: Callable[[Progress], None] | str | None
     cluster: Cluster | None = None
     batch: int | None = None
+    model_name: str = ""  #: of `cost_model`, where that was given by name
+    among_others: int = 0  #: how many searches run at the same time; 0: this one alone
 
 
 def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
@@ -302,7 +304,7 @@ def _tune_module(module: ir.Module, function: str | None, asked: _Asked, started
     public = public_functions(module)
     one: ir.PrimFunc | ir.Module | None = None
     if function is not None:
-        one = function_called(module, function)
+        one = modules.function_called(module, function)
     elif main_of(module) is not None:
         one = module
     elif len(public) == 1:
@@ -318,11 +320,24 @@ def _tune_module(module: ir.Module, function: str | None, asked: _Asked, started
         )
     store = _core.Database.in_memory() if asked.database in (None, "memory") else asked.database
 
-    def search(each: ir.PrimFunc, **its: Any) -> TuneResult:
-        own = strategy if isinstance(strategy, str) else strategy.clone()
-        return _tune(each, dataclasses.replace(asked, database=store, strategy=own, **its), time.monotonic())
+    at_once = asked.cluster is not None  # on one machine, searches would disturb what the others measure
 
-    return tune_functions(module, search, seconds=asked.seconds, inputs=asked.inputs, sizes=asked.sizes)
+    def search(each: ir.PrimFunc, **its: Any) -> Steps:
+        own = strategy if isinstance(strategy, str) else strategy.clone()
+        if at_once and asked.model_name:  # a shared one would learn from the others in the order of their results
+            its["cost_model"] = cost_model_called(asked.model_name, asked.seed)
+        its |= {"database": store, "strategy": own}
+        return _steps(each, dataclasses.replace(asked, **its), time.monotonic(), interrupts)
+
+    with Interrupts() as interrupts:
+        return modules.tune_functions(
+            module,
+            search,
+            at_once=at_once,
+            seconds=asked.seconds,
+            inputs=asked.inputs,
+            sizes=asked.sizes,
+        )
 
 
 def cost_model_called(name: str, seed: int) -> _core.CostModel | None:
@@ -339,8 +354,14 @@ def cost_model_called(name: str, seed: int) -> _core.CostModel | None:
 
 def _tune(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float) -> TuneResult:
     """One function."""
+    with Interrupts() as interrupts:
+        return modules.result_of(_steps(program, asked, started, interrupts))
+
+
+def _steps(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float, interrupts: Interrupts) -> Steps:
+    """The search of one function, a step at a time. Nothing waits for its next step but itself."""
     inputs, threads = asked.inputs, asked.threads
-    with Interrupts() as interrupts, contextlib.ExitStack() as shown:
+    with contextlib.ExitStack() as shown:
         check_inputs(program, inputs)
         task = task_of(program, {**sizes_of(program, inputs), **asked.sizes}, cold=asked.cold)
         task = dataclasses.replace(task, given=digest_of_integers(inputs))
@@ -349,11 +370,12 @@ def _tune(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float) -> Tu
                 interrupts.check()
                 space, generator = _space_of(asked.space, program, task, threads, asked.target)
                 search = _Search(asked, space, generator, task, started, interrupts)
-                report = shown.enter_context(reporter(asked.progress, task, threads))
+                report = shown.enter_context(reporter(asked.progress, task, threads, among_others=asked.among_others))
                 prepared = search.prepare(asked.database)
         except KeyboardInterrupt:
             return without_a_trial(task, asked.trials, threads, inputs, time.monotonic() - started)
-        result = search.run(prepared, report)
+        yield  # all are prepared before one measures, so that none begins with what another one finds
+        result = yield from search.run(prepared, report)
     if "tune/cost-model" in result.progress.failures:
         warnings.warn(result.progress.failures["tune/cost-model"][1], notes.CostModelWarning, users_level())
     wanted = space.reference is not None and result.record is not None and result.stop_reason != "canceled"
@@ -470,6 +492,7 @@ class _Search:
         # A look at the limits of the machine takes a second, so short searches go without.
         is_short = asked.trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
         self.cluster, self.batch = asked.cluster, asked.batch
+        self.step_seconds = STEP_SECONDS / max(1, asked.among_others)
         self.measurer: ClusterMeasurer | None = None
         bound = 0.0 if is_short or asked.cluster is not None else _bound(task, threads)
         self.expectations = Expectations(task, {**space.inputs, **asked.inputs}, asked.seed, seconds=seconds)
@@ -539,7 +562,7 @@ class _Search:
         )
         return self.measurer
 
-    def run(self, prepared: _Prepared, report: Callable[[Progress], None]) -> TuneResult:
+    def run(self, prepared: _Prepared, report: Callable[[Progress], None]) -> Steps:
         """The search itself."""
         self.times["preparing"] = time.monotonic() - self.started
         store = prepared.store
@@ -564,7 +587,7 @@ class _Search:
         seconds = 0.0 if self.end == np.inf else max(self.end - time.monotonic(), 1e-3)
         tuner = _core.TuningSession(task, _core.SessionOptions(seconds=seconds, **self.options), store)
         try:
-            self._run_to_the_end(tuner, report)
+            yield from self._run_to_the_end(tuner, report)
         finally:
             tuner.close()
             with contextlib.suppress(ResourceError):  # the search itself is what matters
@@ -609,7 +632,7 @@ class _Search:
         if progress.attempts:  # a session that was done before draws nothing
             keep_refusals(store, self.key, str(self.target), progress.refusals)
 
-    def _run_to_the_end(self, tuner: Any, report: Callable[[Progress], None]) -> None:
+    def _run_to_the_end(self, tuner: Any, report: Callable[[Progress], None]) -> Iterator[None]:
         canceled = False
         if tuner.finished:  # an earlier run did it all
             report(self._progress(tuner))
@@ -618,7 +641,7 @@ class _Search:
                 before = time.monotonic()
                 report(self._progress(tuner))
                 self.times["showing"] = self.times.get("showing", 0.0) + time.monotonic() - before
-                tuner.step(STEP_SECONDS)
+                tuner.step(self.step_seconds)
                 if tuner.finished:
                     report(self._progress(tuner))
             except KeyboardInterrupt:  # in the user's space or progress function, or for the second time
@@ -628,6 +651,7 @@ class _Search:
             if self.interrupts.seen and not canceled:
                 canceled = True
                 tuner.cancel()
+            yield
 
     def _apply(self, schedule: Schedule, first: bool) -> None:
         """A candidate of a space that looks at sampled values, with the decisions that the schedule was given."""
