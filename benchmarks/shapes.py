@@ -297,7 +297,7 @@ PROGRAMS |= {
     ),
     "polynomial": (lambda: everyday.polynomial(1 << 18), None),
     "polynomial of coefficients": (lambda: everyday.polynomial_of_coefficients(1 << 16, 8), None),
-    "a matrix and its transpose": (lambda: everyday.add_turned(1024), lambda t, a: a + a.T),
+    "a matrix and its transpose": (lambda: everyday.add_transposed(1024), lambda t, a: a + a.T),
     "bytes to floats, 3 channels": (lambda: everyday.scale_bytes(224 * 224, 3), lambda t, x, m, r: (x.float() - m) * r),
     "rows to bytes": (lambda: everyday.quantize(512, 1024), None),
     "distances": (lambda: everyday.distances(512, 512, 64), lambda t, x, y: t.cdist(x, y)),

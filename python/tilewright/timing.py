@@ -235,7 +235,7 @@ class KernelCalls:
         return _core.time_calls(self._kernel, calls, *self._args)
 
 
-def _spend(function: Callable[[], object], calls: int) -> float:
+def _seconds_of(function: Callable[[], object], calls: int) -> float:
     if isinstance(function, KernelCalls):
         return function.spend(calls)
     start = time.perf_counter()
@@ -248,7 +248,7 @@ def _seconds_of_a_call(function: Callable[[], object]) -> float:
     """Roughly; also the warm-up."""
     calls = 1
     while True:
-        spent = _spend(function, calls)
+        spent = _seconds_of(function, calls)
         if spent >= SLICE_SECONDS / 2:
             return spent / calls
         calls *= 4
@@ -295,7 +295,7 @@ def _timed(function: Callable[[], object], calls: int, threads: int) -> tuple[fl
     it."""
     before, waited = _lost(threads), _waited() if threads > 1 else 0.0
     of_thread, of_all = time.thread_time(), time.process_time()
-    seconds = _spend(function, calls)
+    seconds = _seconds_of(function, calls)
     of_thread, of_all = time.thread_time() - of_thread, time.process_time() - of_all
     without = seconds - of_thread if threads == 1 else _waited() - waited
     # The system itself takes a processor for some microseconds now and then.

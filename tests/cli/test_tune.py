@@ -51,7 +51,7 @@ def test_plain_output(run: Run) -> None:
     assert lines[start].startswith("product, 1 thread")
     check_table(lines, start)
     check = "24 sampled results agree with the interpreter, at full size; all results at A[9, 9], B[9, 9], C[9, 9]"
-    assert f"program as written: {check}" in lines
+    assert f"unscheduled program: {check}" in lines
     assert lines[-1] == "written: out/tilewright.db, out/product.so, out/product.o, out/product.h"
     for name in ("tilewright.db", "product.so", "product.o", "product.h"):
         assert Path("out", name).stat().st_size > 0
@@ -75,7 +75,7 @@ def test_how_results_were_checked_is_a_sentence(run: Run) -> None:
     result = run("tune", "product.py", "--trials", "1")
     line = next(line for line in result.stdout.splitlines() if line.startswith("best found: every element"))
     assert re.fullmatch(
-        r"best found: every element agrees with the program as written "
+        r"best found: every element agrees with the unscheduled program "
         r"\(C to \S+ of it and \S+ of the root mean square; \d+% of that is used\)",
         line,
     )

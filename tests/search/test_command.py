@@ -95,7 +95,7 @@ def test_three_programs_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert all(event["trials"] == 3 and event["warning"] == "" for event in first)
     for event in first:
         assert "agree with the interpreter" in event["checks"][0]
-        assert "agrees with the program as written" in event["checks"][1]
+        assert "agrees with the unscheduled program" in event["checks"][1]
 
     x = np.arange(48 * 80, dtype=np.int32).reshape(48, 80)
     y = np.empty((80, 48), np.int32)

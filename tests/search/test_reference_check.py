@@ -11,7 +11,7 @@ from tilewright import te
 from tilewright.script import tir as T
 from tilewright.search import reference_check, report
 from tilewright.search.expectations import Expectations
-from tilewright.search.reference_check import ReferenceCheck, narrow_step
+from tilewright.search.reference_check import ReferenceCheck, low_precision_step
 from tilewright.task.arguments import aligned, make_arrays
 from tilewright.task.reference import sample_points
 from tilewright.task.task import task_of
@@ -111,10 +111,10 @@ def test_what_cannot_be_checked_in_time_says_so(monkeypatch: pytest.MonkeyPatch)
     untuned = report.Row("as written", 1, 1e-4, 1.0, 1.0, "memory", 0.5)
     summary = report.Summary(result, "chain", (untuned, row), "", "", "", ())
     assert [table.title for table in summary.tables("chain")] == [
-        "chain, 1 thread, alone, program as written unchecked"
+        "chain, 1 thread, alone, unscheduled program unchecked"
     ]
     assert [note[0] for note in summary.remarks[:2]] == ["~", "!"]
-    assert summary.remarks[2].startswith("the program as written is faster than what the space holds")
+    assert summary.remarks[2].startswith("the unscheduled program is faster than all candidates")
 
 
 def test_a_wrong_program_ends_the_search_with_its_own_shapes() -> None:
@@ -293,5 +293,5 @@ def test_copies_of_narrow_numbers_are_no_roundings() -> None:
     pad = te.placeholder((8, 8), "bfloat16", name="A")
     padded = te.compute((10, 8), lambda i, j: te.if_then_else(i < 8, pad[i, j], te.const(0, "bfloat16")), name="P")
     total = te.compute((10, 8), lambda i, j: padded[i, j].astype("float32") + 1.0, name="C")
-    assert narrow_step(te.create_prim_func([pad, total])) is None
-    assert narrow_step(two_layers) == "bfloat16"
+    assert low_precision_step(te.create_prim_func([pad, total])) is None
+    assert low_precision_step(two_layers) == "bfloat16"

@@ -215,7 +215,7 @@ def test_a_space_that_reads_what_it_draws_never_repeats_itself() -> None:
     result = tw.tune(scale, space=reads, trials=64, progress=None)
     assert result.stop_reason == "exhausted" and result.progress.trials == 7
     # Before the search its first draws tell it from other spaces.
-    assert len(runs) <= 9 + session.DIGESTED_DRAWS and result.progress.duplicates <= 1
+    assert len(runs) <= 9 + session.DIGESTED_SAMPLES and result.progress.duplicates <= 1
 
 
 @pytest.mark.parametrize("reads", [False, True])

@@ -59,7 +59,7 @@ def test_how_many_draws_were_refused_is_told(capsys: pytest.CaptureFixture[str])
 
     result = tw.tune(scale, space=some, trials=3, progress="plain")
     assert result.progress.refused
-    said = f"refused: {result.progress.refused} of {result.progress.attempts} draws, most by split/"
+    said = f"refused: {result.progress.refused} of {result.progress.attempts} samples, most by split/"
     assert said in result.table().title and said in capsys.readouterr().out
 
 
@@ -165,7 +165,9 @@ def test_a_space_without_a_valid_point(tmp_path: Path) -> None:
     assert result.stop_reason == "exhausted" and result.record is None
     assert (result.progress.trials, result.progress.refused) == (0, 3)
     assert list(result.progress.failures) == ["lower/not-in-registers"]
-    with pytest.raises(tw.ResourceError, match=r"the space has no valid point: 3 of \d+ draws were refused") as caught:
+    with pytest.raises(
+        tw.ResourceError, match=r"the space has no valid point: 3 of \d+ samples were refused"
+    ) as caught:
         _ = result.schedule
     assert caught.value.code == "tune/no-valid-point"
     assert "its 24576 bytes are more than" in str(caught.value)

@@ -233,7 +233,7 @@ def test_what_is_said(call: Callable[[], Any], code: str, text: str) -> None:
         (lambda: ms.PostgresDatabase(sever="x"), "did you mean 'server'"),
         (lambda: ms.LocalRunner(timeout=1), "did you mean 'timeout_sec'"),
         (lambda: ms.LocalBuilder(max_worker=1), "did you mean 'max_workers'"),
-        (lambda: ms.tir_integration.tune_tir_in_turn(program, trials=1), "tune_tir has no parameter 'trials'"),
+        (lambda: ms.tir_integration.tune_tir_round_robin(program, trials=1), "tune_tir has no parameter 'trials'"),
         (lambda: tw.tune(program, program), "positional argument but 2 were given\n  hint: it takes (program, *,"),
         (lambda: tw.compile(), "missing 1 required positional argument: 'program'"),
     ],

@@ -270,10 +270,10 @@ def tune(
         **{"cold": cold, "cluster": cluster, "batch": batch},
     )
 
-    def by_rules(found: Any) -> Space:
+    def heuristic_space(found: Any) -> Space:
         return space_for_cpu(found, wanted, {name: given[name] for name in open_sizes_of(found) if name in given})
 
-    chosen = spaces_of_script(load_script(file), file, space, program, by_rules)
+    chosen = spaces_of_script(load_script(file), file, space, program, heuristic_space)
     sizes_of = sizes_for(chosen, given)
     # What would spoil the end is found out before an hour of tuning, not after it.
     prepare_folder(out)
@@ -293,7 +293,7 @@ def tune(
             say_interrupted(result, kept_in)
             raise typer.Exit(INTERRUPTED)
         written = [kept_in, *(str(path) for path in result.kernel.export(out, name=each.name) if path)]
-        tell_result(each, result, records, written, None if quiet else more, as_json=as_json)
+        report_result(each, result, records, written, None if quiet else more, as_json=as_json)
 
     try:
         started = time.monotonic()  # what the user's file imports is not the search's
@@ -307,7 +307,7 @@ def tune(
         raise typer.Exit(1)
 
 
-def tell_result(
+def report_result(
     each: NamedSpace, result: TuneResult, records: str, written: list[str], more: str | None, *, as_json: bool
 ) -> None:
     """What was found, against what there was before; of a kernel for another processor, how fast it was there.

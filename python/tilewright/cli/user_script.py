@@ -171,7 +171,7 @@ def check_program(file: Path, name: str, known: Iterable[str], spaces: Iterable[
 
 
 def spaces_of_script(
-    script: ModuleType, file: Path, only: str | None, program: str | None, by_rules: Callable[[Any], Space]
+    script: ModuleType, file: Path, only: str | None, program: str | None, heuristic_space: Callable[[Any], Space]
 ) -> list[NamedSpace]:
     """The spaces of a script, in the order of their definition; then the heuristic ones, of programs without a space:
     of modules, each of their functions. Functions that are private get none.
@@ -181,7 +181,7 @@ def spaces_of_script(
         file: its name, for messages.
         only: the name of the spaces that are wanted; None for all.
         program: the name of the program whose spaces are wanted, or of a function of a module; None for all.
-        by_rules: makes a space for a program.
+        heuristic_space: makes a space for a program.
 
     Raises:
         tilewright.ScriptError: it defines no program.
@@ -200,7 +200,7 @@ def spaces_of_script(
     tuned = {name: value for name, value in programs.items() if name == program or not _is_private(value)}
     for name, value in (tuned or programs).items():
         if not any(value is program for program in covered):
-            found += [(part, part, by_rules(function)) for part, function in _functions_of(name, value)]
+            found += [(part, part, heuristic_space(function)) for part, function in _functions_of(name, value)]
     if program is not None:
         part = _part_called(file, program, programs)
         spaces = [space.name for _, space in written.values()]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilewright._core import CostModel
 from tilewright.cost_model.features_of import candidates_in
 from tilewright.support import limits
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["RandomModel"]
 
@@ -27,7 +27,7 @@ class RandomModel(CostModel):
         max_range: the greatest score.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(self, *, seed: int | None = None, path: str | None = None, max_range: int = 100) -> None:
         super().__init__()
         if seed is not None:

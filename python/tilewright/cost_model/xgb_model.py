@@ -26,7 +26,7 @@ from tilewright.cost_model.features_of import (
 from tilewright.cost_model.pack_sum import PackSum, early_stop
 from tilewright.errors import ResourceError
 from tilewright.support import limits
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["FeatureGroup", "ResidualModel", "XGBConfig", "XGBModel"]
 
@@ -91,7 +91,7 @@ class XGBModel(CostModel):
         tree_method: of XGBoost, instead of that of the configuration.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(
         self,
         *,

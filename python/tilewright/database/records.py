@@ -166,7 +166,7 @@ def kept_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
     try:
         return tuple((session, dict(seconds)) for session, seconds in json.loads(store.meta("times") or "[]"))
     except (ValueError, TypeError):
-        _tell_damage(store, "where the time of its sessions went")
+        _warn_of_damage(store, "where the time of its sessions went")
         return ()
 
 
@@ -251,7 +251,7 @@ def kept_finals(store: Any, workload: str, target: str) -> Finals | None:
         is_latest = times[0].record == known.winner and kept["last_record"] == known.last_record
         return Finals(times, kept["heuristic"]) if is_latest else None
     except (ValueError, TypeError, KeyError, IndexError):
-        _tell_damage(store, f"what the finals of program {workload[:12]} measured")
+        _warn_of_damage(store, f"what the finals of program {workload[:12]} measured")
         return None
 
 
@@ -266,11 +266,11 @@ def kept_refusals(store: Any, workload: str, target: str) -> dict[str, tuple[int
         known = json.loads(store.meta(f"refusals/{workload}/{target}") or "{}")
         return {code: (count, message) for code, (count, message) in known.items()}
     except (ValueError, TypeError, AttributeError):
-        _tell_damage(store, f"what was refused in the search of program {workload[:12]}")
+        _warn_of_damage(store, f"what was refused in the search of program {workload[:12]}")
         return {}
 
 
-def _tell_damage(store: Any, what: str) -> None:
+def _warn_of_damage(store: Any, what: str) -> None:
     warnings.warn(f"{store.path}: {what} is damaged and ignored", stacklevel=users_level())
 
 
@@ -375,7 +375,7 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
             return schedule_of(module, row.trace, recorded_program(known[row.workload], unless=module))
         except Error as error:  # of a version with other steps, or harmed
             unusable = str(error).partition("\n")[0]
-            _tell_damage(store, f"the schedule of record {row.id}, which cannot be applied ({unusable}),")
+            _warn_of_damage(store, f"the schedule of record {row.id}, which cannot be applied ({unusable}),")
     if unusable:
         raise ResourceError.of(
             "database/damaged-records",

@@ -26,7 +26,7 @@ from tilewright.support import limits
 from tilewright.support.file_names import path_for_core
 from tilewright.support.machine import TargetLike
 from tilewright.support.notes import NO_RECORD, Note, announced, note_failed_heuristics, notes_of, warn, warn_of_threads
-from tilewright.support.wrong_arguments import explained, keywords_told, no_program
+from tilewright.support.wrong_arguments import explained, no_program, suggests_keywords
 
 if TYPE_CHECKING:
     from tilewright.kernel.omitted_outputs import Call
@@ -189,8 +189,8 @@ class Kernel(_core.KernelBase):
         found = [f for f in functions.values() if f.attrs.get("global_symbol") == self.name]
         return found[0] if found else functions[self.name]
 
-    def _function_as_written(self) -> Any:
-        return _as_written(self._need_program(), self._function())
+    def _unscheduled_function(self) -> Any:
+        return _unscheduled(self._need_program(), self._function())
 
     @explained
     def inspect(self, what: Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "schedule"], after: str = "") -> str:
@@ -207,7 +207,7 @@ class Kernel(_core.KernelBase):
             raise ArgumentError.of("kernel/inspect", f"inspect takes {', '.join(map(repr, known))}, not {what!r}")
         program = self._need_program()
         if what == "schedule":
-            return self._steps_by_rules() if program.trace is None else str(program.trace.simplified())
+            return self._heuristic_steps() if program.trace is None else str(program.trace.simplified())
         if program.lowered is None:
             if what != "tir" or after:
                 raise ArgumentError.of(
@@ -221,7 +221,7 @@ class Kernel(_core.KernelBase):
         code = _core.compile_object(program.lowered, program.target, what == "llvm", what == "asm", False)
         return code.llvm_ir if what == "llvm" else code.assembly
 
-    def _steps_by_rules(self) -> str:
+    def _heuristic_steps(self) -> str:
         program = self._need_program()
         if program.schedule != "by rules" or program.written is None:
             return ""
@@ -309,7 +309,7 @@ class Kernel(_core.KernelBase):
         if self.strides == "copy" and call is not None:
             made = strided.with_copies(call, args, [written for *_, written in self.parameters])
             args = args if made is None else tuple(made[0])
-        work = work_of(self._function_as_written(), args) if self._program else timing.work_of_arrays(args)
+        work = work_of(self._unscheduled_function(), args) if self._program else timing.work_of_arrays(args)
         timed = Kernel(self, self._program, self._library, self._call)
         timed.threads = threads
         calls = timing.KernelCalls(timed, args)
@@ -380,7 +380,7 @@ def _is_device(target: _core.Target) -> bool:
     return "gpu" in target.keys
 
 
-def _as_written(program: _Program, function: Any) -> Any:
+def _unscheduled(program: _Program, function: Any) -> Any:
     """The function before it was scheduled, where it takes the same arguments: without what a schedule computes
     again."""
     name = function.attrs.get("global_symbol")
@@ -394,7 +394,7 @@ def _call_of(program: _Program, function: Any) -> Call:
     """How the kernel of a function of the program is called, whatever its schedule."""
     from tilewright.kernel.omitted_outputs import call_of
 
-    before = _as_written(program, function)
+    before = _unscheduled(program, function)
     return call_of(before, program.module if before is function else program.written)
 
 
@@ -422,7 +422,7 @@ def _as_module(program: Any) -> Any:
     raise no_program("a function, a module or a schedule can be compiled", program)
 
 
-@keywords_told
+@suggests_keywords
 def lower(program: ProgramLike, after: str = "", target: TargetLike = "native") -> _core.Module:
     """The program after lowering pass ``after`` (all passes if empty), as a module."""
     lowered: _core.Module = _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
@@ -445,7 +445,7 @@ def _name_functions(entries: list[dict[str, Any]], module: Any) -> list[dict[str
     return entries
 
 
-@keywords_told
+@suggests_keywords
 def compile(
     program: ProgramLike,
     target: TargetLike = "native",
@@ -493,10 +493,10 @@ def compile(
     for kernel in kernels_of(result):
         kernel.strides = strides
     if not check_bounds:
-        by_rules = {kernel.name for kernel in kernels_of(result) if kernel.schedule == "by rules"}
+        scheduled = {kernel.name for kernel in kernels_of(result) if kernel.schedule == "by rules"}
         notes = next((kernel.notes for kernel in kernels_of(result)), ())
         # Nobody has asked for what the rules ask for.
-        warn(tuple(n for n in notes if n.function not in by_rules or n.code == NO_RECORD))
+        warn(tuple(n for n in notes if n.function not in scheduled or n.code == NO_RECORD))
     return result
 
 
@@ -546,12 +546,12 @@ def compile_quietly(
         raise ArgumentError.of("compile/schedule", message, "bind loops to blockIdx and threadIdx with a Schedule")
     is_unscheduled = not isinstance(program, _core.Schedule) and not check_bounds and not _is_device(resolved)
     if schedule == "by rules" or (schedule is None and is_unscheduled):
-        return _compiled_by_rules(module, resolved, check_bounds, written, schedule is None)
+        return _with_heuristics(module, resolved, check_bounds, written, schedule is None)
     traces = dict.fromkeys(_public(module), program.trace) if isinstance(program, _core.Schedule) else {}
     return _compiled(module, resolved, {}, check_bounds, written, traces)
 
 
-def _compiled_by_rules(module: Any, target: Any, checked: bool, written: Any, if_faster: bool) -> Kernel | KernelModule:
+def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_faster: bool) -> Kernel | KernelModule:
     """The kernels of a module with heuristic schedules; a heuristic that fails is no reason not to compile."""
     from tilewright.heuristics.cpu import failures, heuristic_schedules
 

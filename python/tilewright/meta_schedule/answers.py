@@ -70,7 +70,7 @@ class WrongAnswers:
             count, first = steps.get(step, (0, str(error).strip()))
             steps[step] = count + 1, first
 
-    def tell_of_failures(self, name: str) -> None:
+    def report_failures(self, name: str) -> None:
         """Warns of a task none of whose candidates was measured: how many failed where, and why the first did."""
         said = [f"{count} x {step}: {first}" for step, (count, first) in self._failed.get(name, {}).items()]
         if said:

@@ -23,7 +23,7 @@ from tilewright.meta_schedule import named_functions
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
 from tilewright.support import limits
 from tilewright.support.machine import cpu_count
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["Builder", "BuilderInput", "BuilderResult", "DaskBuilder", "LocalBuilder", "PyBuilder"]
 
@@ -91,7 +91,7 @@ class LocalBuilder(Builder):
         tilewright.ArgumentError: the processes have no function of that name.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(
         self,
         *,
@@ -171,7 +171,7 @@ class DaskBuilder(Builder):
         tilewright.ResourceError: Dask is not installed, or no scheduler answers.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(self, cluster: Any, *, timeout_sec: float = 30.0) -> None:
         limits.positive("timeout_sec", timeout_sec)
         self.timeout_sec = timeout_sec

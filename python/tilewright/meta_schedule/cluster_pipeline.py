@@ -53,7 +53,7 @@ class ClusterPipeline:
             expectations.judge,
         )
         self._next = 0
-        self._told = ""
+        self._reported = ""
         self.pids: list[int] = []  #: of helper processes on this machine: there are none
         module, build = _core.candidate_parts(task.module, target, as_written=True)
         self._measurer.submit(_REFERENCE, module, build, task.entry, reference=True)
@@ -82,9 +82,11 @@ class ClusterPipeline:
             results.append((number, facts["outcome"], times, facts["message"], host))
         if (failure := self._measurer.failure()) is not None:
             raise failure
-        if self._measurer.waiting_for != self._told:
-            self._told = self._measurer.waiting_for
-            _LOGGER.warning("%s: %s", self._task.entry, f"waiting for {self._told}" if self._told else "goes on")
+        if self._measurer.waiting_for != self._reported:
+            self._reported = self._measurer.waiting_for
+            _LOGGER.warning(
+                "%s: %s", self._task.entry, f"waiting for {self._reported}" if self._reported else "goes on"
+            )
         return results
 
     def _judge(self, facts: dict[str, Any], outputs: list[bytes] | None) -> None:

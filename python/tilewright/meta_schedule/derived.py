@@ -9,7 +9,7 @@ from tilewright.cost_model import create as create_cost_model
 from tilewright.meta_schedule import builder, named_functions
 from tilewright.meta_schedule.builder import LocalBuilder, remove_build_dir
 from tilewright.meta_schedule.runner import LocalRunner, local_runner
-from tilewright.meta_schedule.tir_integration import fork_seed, tune_tir_in_turn
+from tilewright.meta_schedule.tir_integration import fork_seed, tune_tir_round_robin
 from tilewright.meta_schedule.tune_context import normalize_module
 from tilewright.support.machine import cpu_count
 
@@ -35,9 +35,9 @@ SHIPPED: dict[str, Callable[..., Any]] = {
     "meta_schedule.normalize_mod": normalize_module,
     "meta_schedule.remove_build_dir": remove_build_dir,
     "meta_schedule.runner.get_local_runner": LocalRunner,
-    "meta_schedule.tune_tir": tune_tir_in_turn,
+    "meta_schedule.tune_tir": tune_tir_round_robin,
     "tvm.meta_schedule.normalize_mod": normalize_module,
-    "tvm.meta_schedule.tune_tir": tune_tir_in_turn,
+    "tvm.meta_schedule.tune_tir": tune_tir_round_robin,
 }
 
 

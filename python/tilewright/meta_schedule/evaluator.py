@@ -51,16 +51,16 @@ def evaluate(kernel: Any, args: Sequence[Any], config: EvaluatorConfig) -> list[
     kernel(*args)  # what is wrong with the arguments is said here, and the caches are warm
     number, samples = config.number, []
     for _ in range(config.repeat):
-        spent = _spend(kernel, number, args, config.enable_cpu_cache_flush)
+        spent = _seconds_of(kernel, number, args, config.enable_cpu_cache_flush)
         while spent * 1e3 < config.min_repeat_ms:
             wanted = config.min_repeat_ms / 1e3 / max(spent / number, 1e-9)
             number = max(2 * number, int(1.1 * wanted) + 1) if spent else 2 * number
-            spent = _spend(kernel, number, args, config.enable_cpu_cache_flush)
+            spent = _seconds_of(kernel, number, args, config.enable_cpu_cache_flush)
         samples.append(spent / number)
     return samples
 
 
-def _spend(kernel: Any, calls: int, args: Sequence[Any], flush: bool) -> float:
+def _seconds_of(kernel: Any, calls: int, args: Sequence[Any], flush: bool) -> float:
     if not flush:
         return float(_core.time_calls(kernel, calls, *args))
     spent = 0.0

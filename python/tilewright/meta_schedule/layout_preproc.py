@@ -30,7 +30,7 @@ def without_layout_rewrites(function: ir.PrimFunc) -> ir.PrimFunc:
     rewritten = {source: block.writes[0].buffer for source, block in copies.items()}
     names = {block.name_hint for block in copies.values()}
 
-    def leave_out(node: Any) -> Any:
+    def without_copies(node: Any) -> Any:
         kept: list[Any]
         if isinstance(node, ir.BlockRealize) and _MARK in node.block.annotations and node.block.name_hint in names:
             return ir.Evaluate(ir.IntImm("int32", 0))
@@ -46,7 +46,7 @@ def without_layout_rewrites(function: ir.PrimFunc) -> ir.PrimFunc:
         return node
 
     buffers = {param: rewritten.get(buffer.data, buffer) for param, buffer in function.buffer_map.items()}
-    body: Any = _core.rewrite(function.body, leave_out)
+    body: Any = _core.rewrite(function.body, without_copies)
     return ir.PrimFunc(function.params, buffers, function.ret_type, function.attrs, body)
 
 

@@ -195,7 +195,7 @@ def apply_all(
     return raised
 
 
-def tell_how_often(
+def report_counts(
     raised: Counter[tuple[int, str]], callbacks: Sequence[MeasureCallback], logger: logging.Logger
 ) -> None:
     """At the end of a session: how often each callback has raised, where that was more than once."""

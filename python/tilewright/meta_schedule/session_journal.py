@@ -29,7 +29,7 @@ from tilewright.meta_schedule.database.tuning_record import (
 )
 from tilewright.meta_schedule.runner.runner import RunnerResult
 
-__all__ = ["SessionJournal", "Untold", "end_session", "seed_of_session"]
+__all__ = ["SessionJournal", "Unreported", "end_session", "seed_of_session"]
 
 #: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
 _STREAM = 1
@@ -127,7 +127,7 @@ def _digest(trace: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-class Untold(Database):
+class Unreported(Database):
     """A database as it was when a session was at this point: without what the session measures later.
 
     Args:

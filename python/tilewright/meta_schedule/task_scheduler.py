@@ -27,16 +27,16 @@ from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.arg_info import as_arg_info
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
 from tilewright.meta_schedule.database.database import Database
-from tilewright.meta_schedule.measure_callback import AddToDatabase, MeasureCallback, apply_all, tell_how_often
+from tilewright.meta_schedule.measure_callback import AddToDatabase, MeasureCallback, apply_all, report_counts
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
-from tilewright.meta_schedule.session_journal import SessionJournal, Untold
+from tilewright.meta_schedule.session_journal import SessionJournal, Unreported
 from tilewright.meta_schedule.stops import Stops
 from tilewright.search.interrupts import Interrupts
 from tilewright.support import limits
 from tilewright.support.user_lines import last_raise, said_of
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 from tilewright.tables import Table
 from tilewright.task.task import open_sizes_of
 
@@ -140,8 +140,8 @@ class TaskScheduler(ABC):
         self._begun: set[int] = set()  # tasks whose strategy has to be notified of the end
         self._journals: dict[int, SessionJournal] = {}
         self._ahead: dict[int, Batch | None] = {}  # the next batch of a task, sampled early; None: it is over
-        self._may_draw: Callable[[int], bool] = lambda task_id: False  # whether the next batch is surely of the task
-        self._draw: Callable[[int], Batch | None] = lambda task_id: None
+        self._may_sample: Callable[[int], bool] = lambda task_id: False  # whether the next batch is surely of the task
+        self._sample: Callable[[int], Batch | None] = lambda task_id: None
 
     @abstractmethod
     def next_task_id(self) -> int:
@@ -202,7 +202,7 @@ class TaskScheduler(ABC):
         def is_late() -> bool:
             return max_seconds is not None and time.monotonic() - started >= max_seconds
 
-        def may_draw(task_id: int) -> bool:
+        def may_sample(task_id: int) -> bool:
             strategy = getattr(self.tasks[task_id].ctx, "search_strategy", None)
             return (
                 self._pipeline is not None
@@ -214,10 +214,10 @@ class TaskScheduler(ABC):
                 and bool(getattr(strategy, "takes_parts", False))
             )
 
-        self._may_draw = may_draw
+        self._may_sample = may_sample
         with _kept(database), MeasuringPipeline.over(builder, runner, max_seconds) as (builder, runner):
             self._pipeline = builder if isinstance(builder, MeasuringPipeline) else None
-            self._draw = lambda task_id: self._draw_batch(task_id, builder, runner)
+            self._sample = lambda task_id: self._sample_batch(task_id, builder, runner)
             try:
                 with interrupts, interrupts.raised():
                     rules = [(stops or Stops()).of(task) for task in tasks]
@@ -261,7 +261,7 @@ class TaskScheduler(ABC):
             self.remaining_tasks += 1
             context.logger.info("Initializing Task #%d: %r", task_id, context.task_name)
             with Profiler.timeit("InitializeTask"):
-                spaces = self._attempt(
+                spaces = self._try(
                     task_id, getattr(context, "failing", "its space"), functools.partial(answers.designs_of, context)
                 )
                 if spaces is None:
@@ -275,7 +275,7 @@ class TaskScheduler(ABC):
                     else self._resumed(task_id, batch, Path(work_dir))
                 )
                 begin = functools.partial(context.pre_tuning, trials, batch, spaces, database, model)
-                self._attempt(task_id, "its strategy", begin)
+                self._try(task_id, "its strategy", begin)
                 if not record.is_terminated:
                     self._begun.add(task_id)
 
@@ -306,9 +306,9 @@ class TaskScheduler(ABC):
             context.task_name,
             journal.left,
         )
-        return Untold(self.database, journal)
+        return Unreported(self.database, journal)
 
-    def _attempt(self, task_id: int, what: str, action: Callable[[], Answer]) -> Answer | None:
+    def _try(self, task_id: int, what: str, action: Callable[[], Answer]) -> Answer | None:
         """What it gives; an error in it ends the task alone."""
         try:
             return action()
@@ -327,7 +327,7 @@ class TaskScheduler(ABC):
         task, progress = self.tasks[task_id], self._progress[task_id]
         batch = self._ahead.pop(task_id) if task_id in self._ahead else None
         if batch is None and progress.wants_more:
-            batch = self._draw(task_id)
+            batch = self._sample(task_id)
         if batch is None or not (batch[0] or progress.wants_more):
             if not task.is_terminated:
                 task.stop_reason = progress.end_reason
@@ -336,14 +336,14 @@ class TaskScheduler(ABC):
         task.measure_candidates, task.builder_results, task.runner_futures = batch
         return len(batch[0])
 
-    def _draw_batch(self, task_id: int, builder: Builder, runner: Runner) -> Batch | None:
+    def _sample_batch(self, task_id: int, builder: Builder, runner: Runner) -> Batch | None:
         """The next candidates of a task, sent to builder and runner; None: there are none, or the task has failed."""
         task = self.tasks[task_id]
         self._asked.add(task_id)
         strategy = getattr(task.ctx, "search_strategy", None)
         before = _scopes_of(strategy)
         with Profiler.timeit("GenerateCandidates"):
-            candidates = self._attempt(
+            candidates = self._try(
                 task_id, "its strategy", lambda: answers.candidates_of(task.ctx.generate_measure_candidates())
             )
         if (profiler := Profiler.current()) is not None:
@@ -361,7 +361,7 @@ class TaskScheduler(ABC):
         if fresh and self._pipeline is not None:
             work_on = functools.partial(self._pipeline.work_on, task.ctx)
             with Profiler.timeit("StartPipeline"):
-                self._attempt(task_id, "the program as it was written", work_on)
+                self._try(task_id, "the program as it was written", work_on)
             if task.is_terminated:
                 return None
         with Profiler.timeit("SendToBuilder"):
@@ -374,7 +374,7 @@ class TaskScheduler(ABC):
         return candidates, [each for each, _ in pairs], [future for _, future in pairs]
 
     def _finish(self, interrupted: bool) -> None:
-        self._may_draw = lambda task_id: False
+        self._may_sample = lambda task_id: False
         for task_id, task in enumerate(self.tasks):
             ahead = self._ahead.pop(task_id, None)
             for batch in ((task.measure_candidates, task.builder_results, task.runner_futures), ahead):
@@ -388,7 +388,7 @@ class TaskScheduler(ABC):
                 task.stop_reason = self.stop_reason
                 self.terminate_task(task_id)
             if task.best_ms >= FAILED_MS:
-                self._wrong_answers.tell_of_failures(_name_of(task_id, task))
+                self._wrong_answers.report_failures(_name_of(task_id, task))
             if task_id not in self._begun:
                 continue
             try:
@@ -397,7 +397,7 @@ class TaskScheduler(ABC):
                 said = said_of(last_raise(error))
                 _LOGGER.error("%s: post_tuning() of its strategy raised %s", _name_of(task_id, task), said)
                 _LOGGER.debug("%s", traceback.format_exc())
-        tell_how_often(self._raised, self.measure_callbacks, _LOGGER)
+        report_counts(self._raised, self.measure_callbacks, _LOGGER)
 
     def join_running_task(self, task_id: int) -> list[RunnerResult]:
         """Waits for the batch of a task, and reports it to strategy and callbacks.
@@ -411,10 +411,10 @@ class TaskScheduler(ABC):
                 "tune/nothing-under-way", f"task #{task_id} has no batch under way", "ask its runner_futures first"
             )
         results: list[RunnerResult] = []
-        if task_id not in self._ahead and self._may_draw(task_id):
+        if task_id not in self._ahead and self._may_sample(task_id):
             results += self._join_first(task_id, self._progress[task_id].due(_REPORTED_AHEAD))
-            if not task.is_terminated and self._may_draw(task_id):
-                self._ahead[task_id] = self._draw(task_id)
+            if not task.is_terminated and self._may_sample(task_id):
+                self._ahead[task_id] = self._sample(task_id)
         results += self._join_first(task_id, None)
         self.print_tuning_statistics()
         return results
@@ -433,9 +433,9 @@ class TaskScheduler(ABC):
                     progress.measured(milliseconds * 1e-3 if milliseconds < FAILED_MS else math.inf)
         progress.reported(len(results))
         with self._interrupts.deferred():
-            return self._tell(task_id, count, results)
+            return self._report(task_id, count, results)
 
-    def _tell(self, task_id: int, count: int | None, results: list[RunnerResult]) -> list[RunnerResult]:
+    def _report(self, task_id: int, count: int | None, results: list[RunnerResult]) -> list[RunnerResult]:
         """Takes the results of the first candidates under way, all where `count` is None, and reports them."""
         task = self.tasks[task_id]
         candidates, built, futures = task.measure_candidates, task.builder_results, task.runner_futures
@@ -457,7 +457,7 @@ class TaskScheduler(ABC):
         if not task.is_terminated:
             report = functools.partial(task.ctx.notify_runner_results, candidates, results)
             with Profiler.timeit("NotifyRunnerResults"):
-                self._attempt(task_id, "its strategy", report)
+                self._try(task_id, "its strategy", report)
         fresh = [i for i, each in enumerate(candidates) if journal is None or not journal.is_recorded(each)]
         for callback in self.measure_callbacks:
             reported = (candidates, built, results)
@@ -693,7 +693,7 @@ class GradientBased(TaskScheduler):
         seed: of the choice where all tasks promise the same; -1 for a random one.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(self, *, alpha: float = 0.2, window_size: int = 3, seed: int = -1) -> None:
         limits.kind("alpha", alpha, numbers.Real, "a number between 0 and 1")
         limits.whole("window_size", window_size, 1)

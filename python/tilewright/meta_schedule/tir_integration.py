@@ -23,7 +23,7 @@ from tilewright.meta_schedule.tune import check_asked, check_parts, tune_tasks
 from tilewright.schedule import Schedule
 from tilewright.support import limits
 from tilewright.support.machine import TargetLike
-from tilewright.support.wrong_arguments import explained, keywords_told, not_taken
+from tilewright.support.wrong_arguments import explained, not_taken, suggests_keywords
 from tilewright.task.task import module_of
 
 __all__ = ["compile_tir", "fork_seed", "tune_tir"]
@@ -37,7 +37,7 @@ def fork_seed(seed: int | None, n: int) -> list[int]:
     return [int(number) for number in np.random.RandomState(seed=seed).randint(1, 2**30, size=n)]
 
 
-@keywords_told
+@suggests_keywords
 def tune_tir(
     mod: ir.PrimFunc | ir.IRModule,
     target: TargetLike,
@@ -139,7 +139,7 @@ def tune_tir(
     )
 
 
-def tune_tir_in_turn(*args: Any, **options: Any) -> Database:
+def tune_tir_round_robin(*args: Any, **options: Any) -> Database:
     """:func:`tune_tir` as what is called by its name has it: arguments by position, and tasks that take turns."""
     parameters = inspect.signature(tune_tir).parameters.values()
     in_order = inspect.Signature([each.replace(kind=each.POSITIONAL_OR_KEYWORD) for each in parameters])

@@ -26,7 +26,7 @@ from tilewright.meta_schedule.stops import stops_of
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
 from tilewright.report.spending import BESIDE
 from tilewright.support import limits
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["tune_tasks"]
 
@@ -34,7 +34,7 @@ __all__ = ["tune_tasks"]
 DESCENT_TRIALS = 100
 
 
-@keywords_told
+@suggests_keywords
 def tune_tasks(
     *,
     tasks: Sequence[Any],
@@ -129,7 +129,7 @@ def tune_tasks(
             for kind, part in ((Builder, made_builder), (Runner, made_runner)):
                 if kind in own and hasattr(part, "close"):
                     part.close()
-            _tell_times(session, database)
+            _report_times(session, database)
     return database
 
 
@@ -221,7 +221,7 @@ def _add_beside(session: Profiler, builder: Builder) -> None:
             session.add(f"{BESIDE}{name}", seconds)
 
 
-def _tell_times(session: Profiler, database: Database) -> None:
+def _report_times(session: Profiler, database: Database) -> None:
     """To the profiler that the caller is in, and to the file that reports are made of."""
     outer = Profiler.current()
     for name, seconds in session.get().items():

@@ -212,7 +212,7 @@ def _compare(parser: Parser, node: ast.Compare) -> Any:
         parser.mark(node)
         if op.__class__ in (ast.In, ast.NotIn) and isinstance(left, Expr):
             _check_membership(left, right, node)
-        one = _as_written(op.__class__, left, _COMPARE[op.__class__](left, right))
+        one = _in_source_order(op.__class__, left, _COMPARE[op.__class__](left, right))
         if result is True:
             result = one
         elif isinstance(result, Expr) or (result and isinstance(one, Expr)):
@@ -223,7 +223,7 @@ def _compare(parser: Parser, node: ast.Compare) -> Any:
     return result
 
 
-def _as_written(op: type, left: Any, made: Any) -> Any:
+def _in_source_order(op: type, left: Any, made: Any) -> Any:
     """Python makes i >= 2 of 2 <= i, where 2 is its own; the program keeps its order."""
     written, swapped = _SIDES.get(op, (None, None))
     if written is None or swapped is None or isinstance(left, Expr) or not isinstance(made, swapped):

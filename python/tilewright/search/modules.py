@@ -67,15 +67,15 @@ class ModuleResult(Mapping[str, "TuneResult"]):
             cells = ("", "") if best is None else (format_seconds(best), f"{written / best:.2f} x" if written else "")
             rows.append((name, str(result.progress.trials), *cells, result.stop_reason))
         rows += [(name, "0", "", "", why.partition("\n")[0]) for name, why in self.left_out.items()]
-        columns = ("function", "trials", "best found", "against as written", "ended by")
+        columns = ("function", "trials", "best found", "speedup", "ended by")
         return Table("functions of the module, each tuned by itself", columns, tuple(rows))
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
     def compile(self) -> Kernel | KernelModule:
-        """The module with the best schedule of each function, for the target of the search. Functions without one are
-        compiled by rules, or as they are where they have a schedule. All run on the threads of the search."""
+        """Compile the module with the best schedule of each function, for the target of the search. Functions without
+        one get the heuristic schedule, or keep the schedule that they have. All run on the threads of the search."""
         best = {name: result for name, result in self.items() if result.record is not None}
         if not best:
             raise next(iter(self.values())).without_record()
@@ -157,10 +157,10 @@ def tune_functions(
     Args:
         module: several functions.
         search: of one: of the function, `seconds`, `inputs`, `sizes` and `among_others`.
-        at_once: whether all are searched at the same time, in turns of one step; otherwise one after another.
+        at_once: whether the searches are interleaved step by step; otherwise they run one after another.
         seconds: for all of them.
         inputs: by the names of parameters, which all functions that have these take.
-        sizes: likewise.
+        sizes: by name; all functions that have these take them.
 
     Raises:
         tilewright.ArgumentError: there is no such function; `inputs` or `sizes` name what none of them has.

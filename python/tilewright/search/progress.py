@@ -49,9 +49,9 @@ def refusals(progress: Progress) -> list[str]:
 
 
 def refused_text(progress: Progress) -> str:
-    """ "5 of 12 draws, most by parallel/P3"."""
+    """ "5 of 12 samples, most by parallel/P3"."""
     _, code = max((n, code) for code, (n, _) in progress.refusals.items())
-    return f"{progress.refused} of {progress.attempts} draws, most by {code}"
+    return f"{progress.refused} of {progress.attempts} samples, most by {code}"
 
 
 #: by phase, what happens where no candidate is measured

@@ -1,4 +1,4 @@
-"""Is the compiled program as written right? Candidates are compared with it, so the interpreter judges it first.
+"""Check the compiled, unscheduled program. Candidates are compared with it, so the interpreter checks it first.
 
 Three looks, each of about two seconds at most:
 
@@ -47,7 +47,7 @@ POINTS = 24
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the program as written was checked against the interpreter.
+    """How the unscheduled program was checked against the interpreter.
 
     Attributes:
         extent: at full size: "full", "sampled" (single elements) or "unchecked".
@@ -69,20 +69,20 @@ _ROUNDINGS = 64
 _FUSIONS = 4
 #: of the larger of inputs and results, what that can change at most
 _MOST_FUSION = 1e-3
-#: of the size of the results, what roundings may change them by where they are still told from wrong ones
+#: the largest relative change by rounding at which wrong results are still detected
 _MOST_ROUNDING = 0.1
 #: a target that fuses no product with a sum
 _UNFUSED = "llvm -mcpu=x86-64"
 #: the last digit of a number
 _STEPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-#: types that have fewer digits than sums, the narrowest first
+#: types that have fewer digits than sums, the smallest first
 _NARROW = ("bfloat16", "float16")
-#: what is given arrays
+#: the APIs that take arrays
 _TAKES_INPUTS = "tw.tune or in tw.space"
 
 
-def narrow_step(program: ir.PrimFunc) -> str | None:
-    """The narrowest float that wider ones are rounded to before the results are computed from them."""
+def low_precision_step(program: ir.PrimFunc) -> str | None:
+    """The smallest float type that larger ones are rounded to before the results are computed from them."""
     outputs = set(program.buffer_map.values())
     found: set[str] = set()
 
@@ -121,8 +121,8 @@ class ReferenceCheck:
         self.points: dict[str, list[tuple[tuple[int, ...], Any]]] = {}
         #: by output, what may be added to the usual tolerance: its roundings grow
         self.rounding: dict[str, float] = {}
-        #: the narrowest float that is computed on the way
-        self.narrow = narrow_step(task.program)
+        #: the smallest float type of intermediate values
+        self.low_precision = low_precision_step(task.program)
         #: why not more was done
         self.reason = "the interpreter takes too long"
         self.verdict: Verdict | None = None
@@ -152,35 +152,35 @@ class ReferenceCheck:
         for parameter in self.outputs:
             dtype = numpy_dtype(parameter.dtype)
             got = np.frombuffer(results[parameter.name], dtype).reshape(parameter.shape)
-            self._allow_for_narrow_steps(parameter, got)
+            self._allow_for_low_precision(parameter, got)
             if parameter.name in self.expected:
                 self._compare_all(self.task, self.arrays, parameter, self.expected[parameter.name], got, "")
             for point, value in self.points.get(parameter.name, []):
                 self._compare_element(parameter, point, value, got, results[parameter.name])
         count = sum(map(len, self.points.values()))
         if self.expected or not self.outputs:
-            text = "program as written: all results agree with the interpreter"
+            text = "unscheduled program: all results agree with the interpreter"
             self.verdict = Verdict("full", "; ".join([text, *self.notes]))
         elif count:
-            text = f"program as written: {count} sampled results agree with the interpreter, at full size"
+            text = f"unscheduled program: {count} sampled results agree with the interpreter, at full size"
             self.verdict = Verdict("sampled", "; ".join([text, *self.notes]))
         else:
-            text = f"program as written: unchecked at full size ({self.reason})"
+            text = f"unscheduled program: unchecked at full size ({self.reason})"
             self.verdict = Verdict("unchecked", "; ".join([text, *self.notes]))
         return self.verdict.extent
 
-    def _allow_for_narrow_steps(self, parameter: Parameter, got: Array) -> None:
-        """Where sums are rounded to a narrow type on the way, another order of their terms makes neighbors of some of
-        these numbers: that shows in the results, few of which are looked at here."""
-        if self.narrow is None or "float" not in parameter.dtype:
+    def _allow_for_low_precision(self, parameter: Parameter, got: Array) -> None:
+        """Allow for intermediate sums that are rounded to a low-precision type. Another order of terms changes some of
+        them by one unit in the last place, which shows in results of which only a few are compared here."""
+        if self.low_precision is None or "float" not in parameter.dtype:
             return
         finite = got.astype(np.float64)[np.isfinite(got.astype(np.float64))]
         if not finite.size:
             return
-        more = _STEPS[self.narrow] / 2 * float(np.sqrt(np.mean(finite**2)))
+        more = _STEPS[self.low_precision] / 2 * float(np.sqrt(np.mean(finite**2)))
         if more > self.rounding.get(parameter.name, 0.0):
             self.rounding[parameter.name] = more
-            self.notes.append(f"{self.narrow} on the way: results in {parameter.name} may differ by {more:.2g}")
+            self.notes.append(f"{self.low_precision} on the way: results in {parameter.name} may differ by {more:.2g}")
 
     def _interpret_all(self) -> None:
         try:
@@ -224,7 +224,7 @@ class ReferenceCheck:
         generator = np.random.default_rng(3)
         wanted = {p.name: sample_points(p.shape, POINTS, generator) for p in self.outputs}
         end = time.monotonic() + self.look_seconds
-        # In turn over the outputs, so that each gets its share; in few calls, since what cannot be sliced runs once.
+        # The outputs alternate, so that each gets its share; in few calls, since what cannot be sliced runs once.
         for first in range(0, POINTS, POINTS // 3):
             part = {name: points[first : first + POINTS // 3] for name, points in wanted.items()}
             left = end - time.monotonic()
@@ -292,7 +292,7 @@ class ReferenceCheck:
     ) -> None:
         """Says whether it is rounding by which results differ. It is where a kernel that rounds as the interpreter does
         agrees with it, or where the interpreter itself gives results that differ as much for inputs that differ in
-        their last digit. Then more is allowed, unless results could no longer be told from wrong ones.
+        their last digit. Then more is allowed, unless wrong results could no longer be detected.
 
         Raises:
             tilewright.InternalError: it is not.
@@ -319,16 +319,16 @@ class ReferenceCheck:
             note = f"roundings grow in {parameter.name}: results may differ by {more:.2g}"
             self.notes = [*(n for n in self.notes if not n.startswith(note[: note.index(":")])), note]
             return
-        drawn = [
+        sampled = [
             p.name for p in task.parameters if p.role == "input" and "float" in p.dtype and p.name not in self.inputs
         ]
-        usual = ", ".join(f"{name!r}: array" for name in drawn)
+        usual = ", ".join(f"{name!r}: array" for name in sampled)
         raise ArgumentError.of(
             "tune/rounding",
-            f"with {'random values' if drawn else 'these inputs'} rounding grows too much in '{task.entry}' to tell "
-            f"right results from wrong ones{text}",
+            f"with {'random values' if sampled else 'these inputs'} rounding grows too much in '{task.entry}' to "
+            f"distinguish right and wrong results{text}",
             f"give arrays as in usual calls: inputs={{{usual}}}, in {_TAKES_INPUTS}"
-            if drawn
+            if sampled
             else "compute what grows in float64, or give other arrays (smaller ones, or fewer steps)",
         )
 

@@ -91,10 +91,10 @@ def row(what: str, time: Timing, called: Timing | None = None, peer: Timing | No
 
 @dataclass(frozen=True)
 class Summary:
-    """What there is to tell of a search.
+    """The report on a search.
 
     Attributes:
-        rows: as written, by rules where nobody has scheduled it, best and peer, for each number of threads.
+        rows: the unscheduled program, the heuristic schedule where there is one, best and peer, by number of threads.
         measured: when the rows were, UTC; empty when that was just now.
         warning: that the peer computes something else; empty otherwise.
         schedule: the best one, as Python to be pasted under the script.
@@ -114,7 +114,7 @@ class Summary:
         when = f", measured {self.measured}" if self.measured else ""
         tables = []
         for threads in dict.fromkeys(row.threads for row in self.rows):
-            unchecked = ", program as written unchecked" if self.is_unchecked else ""
+            unchecked = ", unscheduled program unchecked" if self.is_unchecked else ""
             rows = [row for row in self.rows if row.threads == threads]
             shared = timing.company(max(row.disturbed for row in rows))
             title = f"{name}, {threads} thread{'s' if threads > 1 else ''}{shared}{when}{unchecked}"
@@ -123,7 +123,7 @@ class Summary:
 
     @property
     def is_unchecked(self) -> bool:
-        """Whether nobody has compared the program as written with the interpreter when the best was recorded."""
+        """Whether the unscheduled program was not compared with the interpreter when the best was recorded."""
         best = self.result.record
         return best is not None and best.verification.get("program", "unchecked") == "unchecked"
 
@@ -137,8 +137,8 @@ class Summary:
             )
         if any(round(100 * row.fraction_of_roof) > 100 for row in self.rows):
             notes.append(
-                "! is above the limit that was measured, repeatedly: terms that are left out count in it, "
-                "data lie nearer, or the machine was busy then"
+                "! is above the limit that was measured, repeatedly: it counts skipped terms, the data are in a faster "
+                "cache, or the machine was busy during the measurement"
             )
         for row in self.rows:
             if row.ratio_to_peer and row.call_seconds and row.call_seconds > 1.02 * row.seconds:
@@ -157,7 +157,7 @@ class Summary:
                 )
         plain = {row.threads: row.seconds for row in self.rows if row.what == AS_WRITTEN}
         if any(row.what == BEST and row.seconds > 1.05 * plain.get(row.threads, np.inf) for row in self.rows):
-            notes.append("the program as written is faster than what the space holds, as far as it was searched")
+            notes.append("the unscheduled program is faster than all candidates that were measured")
         best = self.result.record
         for row in self.rows:
             if best is None or row.what != BEST or row.threads != self.result.threads:
@@ -166,7 +166,7 @@ class Summary:
                 notes.append(
                     f"the search measured {format_seconds(best.median)}, in a process and with memory of its own; the "
                     f"table {format_seconds(row.seconds)}, here and later: the speed of the machine has changed "
-                    "meanwhile, or depends on where the arrays lie"
+                    "meanwhile, or depends on the addresses of the arrays"
                 )
         return notes
 
@@ -194,8 +194,8 @@ class Summary:
 
 
 def summarize(result: TuneResult, space: Space, program: str, records: str | os.PathLike[str]) -> Summary:
-    """Compares the best kernel with the program as written, what the rules make of it, and the peer, for one thread,
-    and for all cores where there is a parallel loop.
+    """Compare the best kernel with the unscheduled program, the heuristic schedule and the peer, for one thread, and
+    for all cores where there is a parallel loop.
 
     The comparison is kept in the database beside the records: when nothing was measured since, it is not made again.
 
@@ -261,7 +261,7 @@ def _said(verification: Mapping[str, Any]) -> str:
         parts.append(f"{name} {how}")
     share = float(verification.get("largest_share_of_allowed", 0.0))
     used = f"; {share:.0%} of that is used" if any("exactly" not in part for part in parts) else ""
-    return f"best found: every element agrees with the program as written ({', '.join(parts)}{used})"
+    return f"best found: every element agrees with the unscheduled program ({', '.join(parts)}{used})"
 
 
 def _fingerprint(function: object, seen: frozenset[object] = frozenset()) -> str:
@@ -339,7 +339,7 @@ def peer_name(space: Space, sizes: tuple[tuple[str, float], ...] = ()) -> str:
 
 
 def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rounds: int = 15) -> tuple[Row, ...]:
-    """As written, by rules, best and peer with each number of threads."""
+    """Time the unscheduled program, the heuristic schedule, the best and the peer, with each number of threads."""
     task = result.task
     arrays = {name: aligned(array) for name, array in make_arrays(task, space.inputs, seed=0).items()}
     values = [*task.call(arrays).values()]
@@ -353,7 +353,7 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
         parallel.append(ruled)
     if space.reference is not None:
         call_peer(space, task, arrays)
-        # What it raises is told of before; in the clock it is called as its author would.
+        # Warnings of the peer are reported before; in the timed calls it is called as its author would.
         functions["peer"] = functools.partial(space.reference, *_read_by(task, arrays).values())
         if result.best_record().median < SHORT_CALL_SECONDS:
             functions["called"] = lambda: calls()

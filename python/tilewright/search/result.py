@@ -34,7 +34,7 @@ _LONG_CALL_SECONDS, _SHORT_CALL_SECONDS = 1.0, 0.1
 @dataclass(frozen=True)
 class Progress:
     """Where a search is. Times in seconds; `failures` maps a code to how often and the first message, and so does
-    `refusals` for the draws among them that the schedule or the compiler refused, which are no trials.
+    `refusals` for samples that the schedule or the compiler refused, which are no trials.
 
     Attributes:
         reference_seconds: of one call of the program as it was written; 0 when it was not run.
@@ -91,7 +91,7 @@ class TuneResult:
         record: the best candidate; None when none was correct.
         stop_reason: "trials", "seconds", "patience", "target", "roofline" (no kernel is faster on this machine by more
             than 3 %), "exhausted" or "canceled".
-        verdict: how the program as written, against which results are compared, was itself checked.
+        verdict: how the unscheduled program, against which results are compared, was itself checked.
         inputs: arguments that were given where random ones make no sense, by name.
         seconds: where the time of the search went; see :attr:`Progress.seconds`. "preparing" is what came before the
             tuner, "showing" the progress, "other" the rest; these add up to all of it. What helper processes did
@@ -117,10 +117,10 @@ class TuneResult:
         return f"<TuneResult of {self.task.entry}: {best}, {self.progress.trials} trials ({self.stop_reason})>"
 
     def table(self) -> Table:
-        """What was found against the program as it was written, timed in turn when this is first asked for; where a
-        call of that takes long, as the search measured them. Notebooks show it too."""
+        """Compare what was found with the program as it was written, timed alternately when this is first called. If
+        a call of that takes long, the times are those of the search. Notebooks show it too."""
         work = self.task.work
-        columns = ("", "time", rate_unit(work.dtype), "GB/s", "against as written")
+        columns = ("", "time", rate_unit(work.dtype), "GB/s", "speedup")
         found = self.times()
         first = found["as written"]
         rows = [
@@ -169,7 +169,7 @@ class TuneResult:
         return known
 
     def _timed(self, together: bool) -> dict[str, float]:
-        """Both in turn; or one after the other, where the program as it was written takes long: a few calls of it."""
+        """Both alternately; or one after the other if the unscheduled program takes long, with a few calls of it."""
         arrays = make_arrays(self.task, self.inputs, seed=0)
         values = [*self.task.call({name: aligned(array) for name, array in arrays.items()}).values()]
         calls = {
@@ -235,7 +235,7 @@ class TuneResult:
         reasons = "".join(f"\n  {n} x {code}: {text}" for code, (n, text) in progress.failures.items())
         if progress.trials == 0 and progress.refused:
             code = "tune/no-valid-point"
-            text = f"the space has no valid point: {progress.refused} of {progress.attempts} draws were refused"
+            text = f"the space has no valid point: {progress.refused} of {progress.attempts} samples were refused"
             hint = "apply it to tw.Schedule(program, seed=1), and look at the program where it is refused"
         else:
             code = "tune/no-correct-candidate"

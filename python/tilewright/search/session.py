@@ -46,7 +46,7 @@ from tilewright.search.space import Space, design_spaces, space_called, space_fo
 from tilewright.support import limits, machine, notes
 from tilewright.support.early_interrupts import recognized
 from tilewright.support.user_lines import last_raise, place_of, users_level, with_place
-from tilewright.support.wrong_arguments import keywords_told, no_program
+from tilewright.support.wrong_arguments import no_program, suggests_keywords
 from tilewright.task.arguments import digest_of_integers
 from tilewright.task.task import Task, by_buffer, check_inputs, sizes_of, task_of
 
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 SPACE_DEADLINE = 10.0
 #: a run of it is overdue when it takes so many times as long as the slowest that came through, and so many seconds
 _SLOWER, _LEAST_DEADLINE = 20.0, 1.0
-#: draws until one comes through; of those that do not return
-FIRST_DRAWS, MOST_OVERDUE = 16, 3
-#: candidates that tell a function that looks at what it draws from another one
-DIGESTED_DRAWS = 16
-#: Of the time that is left, what they may take; a space that is slower is told from others by its first trace alone.
+#: samples until one is valid; of those that do not return
+FIRST_SAMPLES, MOST_OVERDUE = 16, 3
+#: candidates that identify a function that reads sampled values
+DIGESTED_SAMPLES = 16
+#: Of the time that is left, what they may take; a space that is slower is identified by its first trace alone.
 _DIGEST_SHARE = 0.1
 #: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
 _STREAM = 4
@@ -109,20 +109,20 @@ def run_space(space: Space, schedule: Schedule, *, first: bool = False, seconds:
 
 
 def space_hash(space: Space, traces: Sequence[Trace | str], strategy: _core.SearchStrategy) -> str:
-    """What tells this space, and the way through it, from another. It says which random stream a search goes on with;
+    """Identify this space, and the order in which it is searched. It says which random stream a search goes on with;
     measurements belong to programs, and are kept whatever it is.
 
     Args:
-        traces: its steps alone, where its function does not look at what it draws; else the first candidates that it
+        traces: its steps alone, where its function does not read sampled values; else the first candidates that it
             gives, with their decisions, or why it gives none. Nothing that a function may depend on (closures,
             arguments, other functions, files) is looked at, but what it does.
     """
-    drawn = [trace if isinstance(trace, str) else trace.as_json() for trace in traces]
-    return _hash_of(json.dumps([space.identity, drawn]), strategy)
+    sampled = [trace if isinstance(trace, str) else trace.as_json() for trace in traces]
+    return _hash_of(json.dumps([space.identity, sampled]), strategy)
 
 
 def generator_hash(spaces: Sequence[Schedule], strategy: _core.SearchStrategy) -> str:
-    """Likewise of several ways to say a program: the steps of each."""
+    """Identify a space of several schedules by the steps of each."""
     return _hash_of(json.dumps([space.trace.as_json()[0] for space in spaces]), strategy)
 
 
@@ -131,7 +131,7 @@ def _hash_of(text: str, strategy: _core.SearchStrategy) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-@keywords_told
+@suggests_keywords
 def tune(
     program: ir.PrimFunc | ir.Module | Space | te.Tensor | Sequence[te.Tensor],
     *,
@@ -341,7 +341,7 @@ def _tune_module(module: ir.Module, function: str | None, asked: _Asked, started
 
 
 def cost_model_called(name: str, seed: int) -> _core.CostModel | None:
-    """What "xgb" and others stand for; what it draws follows from the seed.
+    """What "xgb" and others stand for; its random numbers follow from the seed.
 
     Raises:
         tilewright.ArgumentError: there is none of that name.
@@ -417,7 +417,7 @@ def _warn_of_peer(result: TuneResult, space: Space) -> None:
 def _check_kinds(
     space: Any, inputs: Any, sizes: Any, cold: Any, fresh: Any, strategy: Any, cost_model: Any, database: Any
 ) -> None:
-    what = "a function of a schedule, a SpaceGenerator, the name of a space, or None for a space by rules"
+    what = "a function of a schedule, a SpaceGenerator, the name of a space, or None for the heuristic space"
     limits.kind("space", space, Callable | _core.SpaceGenerator | str | None, what)
     limits.kind("inputs", inputs, Mapping | None, "a dict of arrays by the names of parameters, or None")
     limits.kind("sizes", sizes, Mapping | None, "a dict of numbers by the names of sizes, or None")
@@ -457,7 +457,7 @@ class _Prepared(NamedTuple):
     database of our own is closed as soon as it ends.
 
     Attributes:
-        identity: what tells the space from another one.
+        identity: identifies the space.
         script: of the program.
         relatives: traces of programs that differ in sizes.
         heuristic: the trace of the heuristic schedule, a baseline of the finals; "" where there is none.
@@ -472,7 +472,7 @@ class _Prepared(NamedTuple):
 
 
 class _Search:
-    """The pieces of one call of :func:`tune`."""
+    """The state of one call of :func:`tune`."""
 
     def __init__(
         self,
@@ -500,15 +500,15 @@ class _Search:
         self.generator = generator  # instead of the function of the space
         self.sample: Schedule | None = None  # the first one, which came through
         self.times: dict[str, float] = {}  # seconds by what they went to, beside what the tuner knows
-        self.reference = 0.0  # seconds of the program as written, of an earlier session where this one did not run it
+        self.reference = 0.0  # seconds of the unscheduled program, in an earlier session where this one did not run it
         self.started = started
         self.end = float("inf") if seconds is None else started + seconds
         # A run of the space that hangs leaves the finals their time.
-        self.end_of_draws = self.end if seconds is None else self.end - min(_FINALS_SECONDS, _FINALS_SHARE * seconds)
+        self.end_of_samples = self.end if seconds is None else self.end - min(_FINALS_SECONDS, _FINALS_SHARE * seconds)
         self.overdue: list[float] = []  # how many seconds the runs of the space had that did not come back
-        self.failed = ""  # with what heuristics failed, so that the program as written is what is searched
+        self.failed = ""  # with what heuristics failed, so that the unscheduled program is what is searched
         self.slowest = 0.0  # run of the space that came through, in seconds
-        self.refused_first: dict[str, tuple[int, str]] = {}  # draws that were refused before the first that was not
+        self.refused_first: dict[str, tuple[int, str]] = {}  # refused samples before the first valid one
         self.options: dict[str, Any] = {
             "trials": asked.trials,
             "seed": asked.seed,
@@ -532,8 +532,8 @@ class _Search:
         return _Prepared(context, identity, store, script, relatives, _heuristic_trace(self.task, self.target))
 
     def _with_batch(self, identity: str, store: Any) -> str:
-        """How many candidates are sampled at a time decides which they are, so it is part of what tells a search from
-        others, and is kept: another number of workers goes on with the same candidates."""
+        """How many candidates are sampled at a time. This number decides which candidates they are, so it is part of
+        the identity of a search, and is kept: with another number of workers, the candidates stay the same."""
         name = f"batch {self.key} {self.target} {identity} {self.seed}"
         if self.batch is None and self.cluster is not None:
             kept = store.meta(name)
@@ -597,7 +597,7 @@ class _Search:
                 self._keep_refusals(store, self._progress(tuner))
                 keep_finals(store, self.key, str(self.target), tuner.result(), prepared.heuristic)
             with contextlib.suppress(ResourceError):
-                store.flush()  # who is told of an error keeps it, and with it the store
+                store.flush()  # a caller that keeps an error keeps the store, too
         store.tell_damage()
         for remark in () if self.measurer is None else self.measurer.hosts.remarks():
             warnings.warn(remark, notes.PerformanceWarning, users_level())
@@ -629,7 +629,7 @@ class _Search:
         return parts | {f"{BESIDE}{name}": seconds for name, seconds in beside.items()}
 
     def _keep_refusals(self, store: Any, progress: Progress) -> None:
-        if progress.attempts:  # a session that was done before draws nothing
+        if progress.attempts:  # a session that was done before samples nothing
             keep_refusals(store, self.key, str(self.target), progress.refusals)
 
     def _run_to_the_end(self, tuner: Any, report: Callable[[Progress], None]) -> Iterator[None]:
@@ -671,7 +671,7 @@ class _Search:
                 "takes one or two",
             )
         usual = max(_LEAST_DEADLINE, _SLOWER * self.slowest) if self.slowest else SPACE_DEADLINE
-        left = max(self.end_of_draws - begin, 0.5 * (self.end - begin))
+        left = max(self.end_of_samples - begin, 0.5 * (self.end - begin))
         limit = min(SPACE_DEADLINE, usual, left)
         try:
             run_space(self.space, schedule, first=first, seconds=limit)
@@ -682,12 +682,12 @@ class _Search:
         self.slowest = max(self.slowest, time.monotonic() - begin)
 
     def _first(self) -> Schedule:
-        """A sample of the space. Draws that are refused are counted; where all are, the first one says why."""
+        """A sample of the space. Refused samples are counted; if all are refused, the first error is raised."""
         why: Error | None = None
         overdue = 0
-        for attempt in range(FIRST_DRAWS):
+        for number in range(FIRST_SAMPLES):
             # Others than those of the next seeds.
-            schedule = Schedule(self.task.module, seed=(self.seed + 1 + attempt * 1_000_003) % limits.MOST)
+            schedule = Schedule(self.task.module, seed=(self.seed + 1 + number * 1_000_003) % limits.MOST)
             try:
                 self._run_space(schedule)
                 return schedule
@@ -698,15 +698,15 @@ class _Search:
                 why = why or error
                 count, message = self.refused_first.get(error.code, (0, error.message or str(error)))
                 self.refused_first[error.code] = (count + 1, message)
-                if overdue == MOST_OVERDUE or not schedule.trace.decisions:  # without a draw it is always the same
+                if overdue == MOST_OVERDUE or not schedule.trace.decisions:  # without sampling it is always the same
                     break
         assert why is not None
         if isinstance(why, ScheduleError) and why.code != "space/exception":  # which names the space already
             why.args = (with_place(why, within=f"the space '{self.space.name}'"),)
         raise why
 
-    def _first_or_as_written(self) -> Schedule:
-        """A sample of the space; of heuristics that fail, the program as written."""
+    def _first_or_unscheduled(self) -> Schedule:
+        """A sample of the space; if heuristics fail, the unscheduled program."""
         try:
             return self._first()
         except Error as error:
@@ -720,11 +720,11 @@ class _Search:
         return Schedule(self.task.module)
 
     def _digested(self) -> list[Trace | str]:
-        """The traces of the first candidates that a function draws by itself: of the same seeds in each search."""
+        """The traces of the first candidates that a function samples by itself: of the same seeds in each search."""
         traces: list[Trace | str] = []
         begin = time.monotonic()
         end = begin + _DIGEST_SHARE * (self.end - begin)
-        for seed in range(DIGESTED_DRAWS):
+        for seed in range(DIGESTED_SAMPLES):
             if time.monotonic() > end:
                 return traces[:1]
             schedule = Schedule(self.task.module, seed=seed)
@@ -761,7 +761,7 @@ class _Search:
 
     def _space_of_search(self) -> tuple[_core.TuneContext, str]:
         """The space as strategies take it: what it did to a schedule, or where it decides as it goes, itself; and what
-        tells it from another one."""
+        identifies it."""
         if self.generator is not None:
             context = self._context(self.generator)
             if "layout_free_buffers" in self.task.program.attrs:
@@ -776,7 +776,7 @@ class _Search:
                     "generate_design_space() returns at least one, such as [tw.Schedule(module)]",
                 )
             return context, generator_hash(spaces, self.strategy)
-        first = self._first_or_as_written()
+        first = self._first_or_unscheduled()
         if not self.space.first:
             self.sample = first
         if first.decisions_read:

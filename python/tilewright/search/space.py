@@ -11,7 +11,7 @@ from tilewright.errors import ArgumentError
 from tilewright.heuristics import cpu
 from tilewright.heuristics.cpu import failures
 from tilewright.support import limits, notes
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 from tilewright.task.task import by_buffer
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """A program and a function that schedules it, drawing what it leaves open.
+    """A program and a function that schedules it, with sampled decisions.
 
     Attributes:
         program: the program that is scheduled.
@@ -34,10 +34,10 @@ class Space:
         inputs: arguments where random ones make no sense, by the name of the parameter.
         name: of the space; the function's own by default.
         first: how the first candidate of a search is made, when that is not left to chance; with the decisions that
-            `function` draws, in the same order.
-        identity: what tells this space from another one, beside what it draws.
-        is_heuristic: whether `function` and `first` are heuristics of ours: where they fail, the program as written
-            stands in for what they make.
+            `function` samples, in the same order.
+        identity: identifies this space, beside its samples.
+        is_heuristic: whether `function` and `first` are heuristics of ours: where they fail, the unscheduled program
+            takes the place of their schedule.
     """
 
     program: PrimFunc | Module
@@ -61,7 +61,7 @@ class Space:
         self.function(schedule)
 
 
-@keywords_told
+@suggests_keywords
 def space(
     program: PrimFunc | Module,
     *,
@@ -108,9 +108,9 @@ BY_RULES = "by rules"
 
 class CpuRules(_core.FunctionSpace):
     """The space of :func:`tilewright.tune`, as one that can stand beside others in a ``SpaceGeneratorUnion``: schedules
-    for CPUs by rules, with the open choices drawn. Which steps there are depends on what is drawn, so strategies that
-    run it anew for each point ("guided", "draft-and-verify", "descent", "replay-func") see all of it; those that do
-    again the steps of its first point see what these leave open.
+    with the heuristic schedule of CPUs, whose open choices are sampled. Later steps depend on sampled values, so
+    strategies that run it anew for each point ("guided", "draft-and-verify", "descent", "replay-func") see all of it;
+    those that replay the steps of its first point see only the decisions of these steps.
 
     Args:
         sizes: what sizes that a program leaves open usually are, by name.
@@ -177,9 +177,9 @@ def space_called(name: str) -> _core.SpaceGenerator:
 def best_for_cpu(schedule: Schedule, target: _core.Target, sizes: Mapping[str, float] | None) -> None:
     """Schedules a program as the model expects most of, in place; a program that heuristics fail on stays as it is
     written, with a warning."""
-    attempt = schedule.copy()  # a failure leaves a schedule half done
+    trial = schedule.copy()  # a failure leaves a schedule half done
     try:
-        cpu.schedule_for_cpu(attempt, target, best=True, sizes=sizes)
+        cpu.schedule_for_cpu(trial, target, best=True, sizes=sizes)
     except Exception as error:
         failures.raise_where_refused(schedule.mod, error)
         failures.raise_in_tests(error)
@@ -187,12 +187,12 @@ def best_for_cpu(schedule: Schedule, target: _core.Target, sizes: Mapping[str, f
         names = [str(getattr(function, "attrs", {}).get("global_symbol", name)) for name, function in functions]
         notes.warn_of_failed_heuristic(", ".join(names), failures.description(error))
         return
-    attempt.trace.apply_to_schedule(schedule, remove_postproc=False)
+    trial.trace.apply_to_schedule(schedule, remove_postproc=False)
 
 
 def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mapping[str, float] | None = None) -> Space:
-    """The space of a program that nobody has scheduled; its first candidate is the schedule by rules, which the model
-    of the target expects most of for the sizes of typical calls."""
+    """The space of a program without a schedule. Its first candidate is the heuristic schedule, which the model of the
+    target ranks best for the sizes of typical calls."""
     return Space(
         program,
         lambda schedule: cpu.schedule_for_cpu(schedule, target, best=False, sizes=sizes),

@@ -93,7 +93,7 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def keywords_told(function: Callable[P, R]) -> Callable[P, R]:
+def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
     """The function, which says what was perhaps meant by a keyword that it does not have; nothing else is changed."""
 
     @functools.wraps(function)

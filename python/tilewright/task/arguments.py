@@ -174,5 +174,5 @@ def _bits(dtype: str, value: float) -> bytes:
 
 def _role(parameter: Parameter) -> str:
     """Elements that are left alone have to show: a NaN shows them, integers have to be known before the call."""
-    is_told = parameter.dtype in ("float16", "bfloat16", "float32", "float64")
-    return "inout" if parameter.role == "output" and parameter.partly and not is_told else parameter.role
+    marks_unwritten = parameter.dtype in ("float16", "bfloat16", "float32", "float64")
+    return "inout" if parameter.role == "output" and parameter.partly and not marks_unwritten else parameter.role

@@ -35,7 +35,7 @@ def _by_dot(name: str, element: str, result: str) -> Any:
     return compute
 
 
-def _by_widening(a: Any, b: Any, sums: Any) -> Any:
+def _by_upcast(a: Any, b: Any, sums: Any) -> Any:
     """Two rows per instruction: products of 16 bits, neighbors added twice."""
 
     def two_rows(first: int) -> Any:
@@ -55,7 +55,7 @@ ARM_DOT_4x4_u8_HDOT_INTRIN = "dot_4x4_u8u8i32_hdot"
 _SIGNED, _UNSIGNED = ("int8", "int8", "int32"), ("uint8", "uint8", "uint32")
 _MIXED = ("uint8", "uint8", "int32")
 for _name, _dtypes, _compute in (
-    (ARM_DOT_4x4_i8_NEON_INTRIN, _SIGNED, _by_widening),
+    (ARM_DOT_4x4_i8_NEON_INTRIN, _SIGNED, _by_upcast),
     (ARM_DOT_4x4_i8_SDOT_INTRIN, _SIGNED, _by_dot("sdot", "int8", "int32")),
     (ARM_DOT_4x4_u8_UDOT_INTRIN, _UNSIGNED, _by_dot("udot", "uint8", "uint32")),
     (ARM_DOT_4x4_u8_HDOT_INTRIN, _MIXED, _by_dot("udot", "uint8", "int32")),

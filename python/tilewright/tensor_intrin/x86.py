@@ -37,7 +37,7 @@ def _in_groups(bits: int, sums: Any, a: Any, b: Any) -> Any:
     return _dot(_BYTES, bits, sums, T.broadcast(a, bits // 32), b)
 
 
-def _widened(bits: int, sums: Any, a: Any, b: Any) -> Any:
+def _upcast(bits: int, sums: Any, a: Any, b: Any) -> Any:
     """The same with products of 16 bits, exactly: vpmaddubsw would saturate, 255 * 127 + 255 * 127 for instance.
 
     Bytes 0 and 2 of each group, then bytes 1 and 3, are upcast in place, and vpmaddwd adds two products each.
@@ -67,7 +67,7 @@ def _in_groups_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
     return _in_groups(bits, sums, T.bitwise_xor(a, top), b) - more
 
 
-def _widened_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
+def _upcast_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
     """Products of 16 bits of bytes of both that are upcast."""
     lanes = bits // 32
     wide = f"int16x{2 * lanes}"
@@ -109,9 +109,9 @@ def _in_halves(step: Any, dtype: str = "uint8") -> Any:
 
 
 dot_product_16x4_u8i8i32_vnni = _in_one(_in_groups)
-dot_product_16x4_u8i8i32_avx512 = _in_one(_widened)
+dot_product_16x4_u8i8i32_avx512 = _in_one(_upcast)
 dot_product_16x4_u8i8i32_avxvnni = _in_halves(_in_groups)
-dot_product_16x4_u8i8i32_avx2 = _in_halves(_widened)
+dot_product_16x4_u8i8i32_avx2 = _in_halves(_upcast)
 
 
 @T.macro
@@ -181,8 +181,8 @@ _DOTS = {
         {
             "dot_16x4_i8_vnni": _in_one(_in_groups_signed, "int8"),
             "dot_16x4_i8_avxvnni": _in_halves(_in_groups_signed, "int8"),
-            "dot_16x4_i8_avx512": _in_one(_widened_signed, "int8"),
-            "dot_16x4_i8_avx2": _in_halves(_widened_signed, "int8"),
+            "dot_16x4_i8_avx512": _in_one(_upcast_signed, "int8"),
+            "dot_16x4_i8_avx2": _in_halves(_upcast_signed, "int8"),
         },
     ),
     _BFLOATS: (

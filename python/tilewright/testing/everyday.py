@@ -478,7 +478,7 @@ def polynomial_of_coefficients(n: int, degree: int) -> ir.PrimFunc:
     return polynomial
 
 
-def add_turned(n: int) -> ir.PrimFunc:
+def add_transposed(n: int) -> ir.PrimFunc:
     """A matrix and its transpose."""
 
     @T.prim_func

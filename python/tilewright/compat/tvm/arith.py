@@ -188,7 +188,7 @@ def _is_open(bound: ConstIntBound) -> bool:
     return bound.min_value == ConstIntBound.NEG_INF or bound.max_value == ConstIntBound.POS_INF
 
 
-def _widened(expr: Any, variables: dict[Any, Any]) -> Any:
+def _promoted(expr: Any, variables: dict[Any, Any]) -> Any:
     """The arithmetic of int32 as one of int64, whose variables stand for the others; what else there is stays."""
     if expr.dtype != "int32":
         return expr
@@ -198,7 +198,7 @@ def _widened(expr: Any, variables: dict[Any, Any]) -> Any:
         case _core.IntImm():
             return _core.const(expr.value, "int64")
         case _core.Select(condition, x, y):
-            return _core.Select(condition, _widened(x, variables), _widened(y, variables))
+            return _core.Select(condition, _promoted(x, variables), _promoted(y, variables))
         case (
             _core.Add(a, b)
             | _core.Sub(a, b)
@@ -210,7 +210,7 @@ def _widened(expr: Any, variables: dict[Any, Any]) -> Any:
             | _core.Min(a, b)
             | _core.Max(a, b)
         ):
-            return type(expr)(_widened(a, variables), _widened(b, variables))
+            return type(expr)(_promoted(a, variables), _promoted(b, variables))
     return _core.Cast("int64", expr)
 
 
@@ -256,7 +256,7 @@ class Analyzer:
         """The interval where variables that were given an open end have no largest or smallest value of their type."""
         wide: dict[Any, Any] = {}
         analyzer = native.Analyzer()
-        made = _widened(expr, wide)
+        made = _promoted(expr, wide)
         for var, stand_in in wide.items():
             stated = [fact for kind, subject, fact in self._facts if kind == "bound" and subject.same_as(var)]
             ends = stated[-1] if stated else self._of_type(var)

@@ -30,7 +30,7 @@ from tilewright.meta_schedule.database.record_rows import row_of
 from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, check_record
 from tilewright.support import limits
 from tilewright.support.user_lines import users_level
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["JSONDatabase"]
 
@@ -160,7 +160,7 @@ class JSONDatabase(MemoryDatabase):
         tilewright.ResourceError: a file is missing or cannot be read, or a line of it is bad; the text names the line.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(
         self,
         path_workload: str | os.PathLike[str] | None = None,

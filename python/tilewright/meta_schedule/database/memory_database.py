@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright import ir
 from tilewright.meta_schedule.database.database import Database, equality_of
 from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload, best_of, check_record
-from tilewright.support.wrong_arguments import explained, keywords_told
+from tilewright.support.wrong_arguments import explained, suggests_keywords
 
 __all__ = ["MemoryDatabase", "WorkloadTable"]
 
@@ -42,7 +42,7 @@ class MemoryDatabase(Database):
             the block with the most work alone).
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(self, module_equality: str = "structural") -> None:
         super().__init__(module_equality)
         self._workloads = WorkloadTable(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.database.postgres_store import open_server
 from tilewright.meta_schedule.database.sqlite_database import TablesDatabase
 from tilewright.support import limits
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["PostgresDatabase"]
 
@@ -22,7 +22,7 @@ class PostgresDatabase(TablesDatabase):
         tilewright.ResourceError: psycopg is missing, or the server is not to be reached or refuses.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(self, server: str, *, module_equality: str = "structural") -> None:
         limits.kind("server", server, str, 'a text such as "postgresql://user@host/database"')
         super().__init__(open_server(server), module_equality)

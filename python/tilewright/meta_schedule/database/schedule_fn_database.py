@@ -12,7 +12,7 @@ from tilewright.meta_schedule.database.database import Database
 from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload
 from tilewright.schedule import Schedule
 from tilewright.support.machine import TargetLike
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["ScheduleFnDatabase"]
 
@@ -26,7 +26,7 @@ class ScheduleFnDatabase(Database):
         module_equality: as of other databases.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(self, schedule_fn: Callable[[Schedule], bool], module_equality: str = "structural") -> None:
         super().__init__(module_equality)
         self.schedule_fn = schedule_fn

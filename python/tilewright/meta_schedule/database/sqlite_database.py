@@ -17,7 +17,7 @@ from tilewright.meta_schedule.module_equality import Structural, check_module
 from tilewright.schedule import Schedule
 from tilewright.support import limits
 from tilewright.support.machine import TargetLike
-from tilewright.support.wrong_arguments import explained, keywords_told
+from tilewright.support.wrong_arguments import explained, suggests_keywords
 from tilewright.task.task import name_of, program_keys
 
 __all__ = ["SQLiteDatabase", "TablesDatabase"]
@@ -144,7 +144,7 @@ class SQLiteDatabase(TablesDatabase):
         tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,

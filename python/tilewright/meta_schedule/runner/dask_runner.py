@@ -17,7 +17,7 @@ from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.meta_schedule.runner.local_runner import LocalRunner
 from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.support import limits
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["DaskRunner"]
 
@@ -37,7 +37,7 @@ class DaskRunner(Runner):
         tilewright.ResourceError: Dask is not installed, or no scheduler answers.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(
         self,
         cluster: Any,

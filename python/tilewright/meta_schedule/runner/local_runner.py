@@ -24,7 +24,7 @@ from tilewright.meta_schedule.runner.runner import Runner, RunnerFuture, RunnerI
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
 from tilewright.support import limits
 from tilewright.support.numpy_dtype import numpy_dtype
-from tilewright.support.wrong_arguments import keywords_told
+from tilewright.support.wrong_arguments import suggests_keywords
 
 __all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
 
@@ -53,7 +53,7 @@ class LocalRunner(Runner):
         tilewright.ArgumentError: the process has no function of that name.
     """
 
-    @keywords_told
+    @suggests_keywords
     def __init__(
         self,
         timeout_sec: float = 30.0,
@@ -126,14 +126,14 @@ class _Line:
         self.is_closed = False
 
     def submit(self, run: Callable[[RunnerInput], RunnerResult], each: RunnerInput) -> RunnerFuture:
-        def in_turn() -> RunnerResult:
+        def run_next() -> RunnerResult:
             if self.is_closed:
                 return RunnerResult(None, "LocalRunner: the runner was closed")
             result = run(each)
             result.origin = Origin.here()
             return result
 
-        future = self.thread.submit(in_turn)
+        future = self.thread.submit(run_next)
         return RunnerFuture(future.done, future.result)
 
     def close(self) -> None:

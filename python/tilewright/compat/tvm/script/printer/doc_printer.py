@@ -424,7 +424,7 @@ def _excerpts(lines: list[str], spans: list[tuple[int, int]], context: int, numb
     if underlines:
         near = {n for line in underlines for n in range(line - context, line + context + 1)}
         shown = [n in near for n in range(len(lines))]
-        _close_gaps(shown)
+        _show_single_lines(shown)
     width = len(str(len(lines))) + 1 if numbers else 0
     out = ""
     skipped = 0
@@ -463,7 +463,7 @@ def _by_line(lines: list[str], spans: list[tuple[int, int]]) -> dict[int, str]:
     return marks
 
 
-def _close_gaps(shown: list[bool]) -> None:
+def _show_single_lines(shown: list[bool]) -> None:
     """Shows single lines between marked ones."""
     start = None
     for number, here in enumerate([*shown, True]):

@@ -23,7 +23,7 @@ def _outermost(loops: list[Any]) -> Any:
     return None
 
 
-def _leaves_gaps(total: Any) -> bool:
+def _skips_values(total: Any) -> bool:
     """Whether a sum of splits passes over values between its least and its largest one, as far as constants show."""
     steps = [(term.scale, term.extent) for term in total.args]
     if len(steps) == 1:
@@ -55,7 +55,7 @@ def _is_affine(realize: Any, loops: dict[Any, Any]) -> bool:
     for level in (_core.IterMapLevel.Surjective, _core.IterMapLevel.NoCheck):
         found = _core.detect_iter_map(list(realize.iter_values), loops, predicate, level)
         if not found.errors:
-            return not any(_leaves_gaps(total) for total in found.indices)
+            return not any(_skips_values(total) for total in found.indices)
         if not isinstance(predicate, ir.IntImm):
             return False
     return False
