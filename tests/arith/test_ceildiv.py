@@ -49,6 +49,24 @@ def test_plain_numbers() -> None:
     assert [int(T.ceildiv(a, b).value) for a, b in [(7, -3), (-7, 3), (-7, -3), (7, 3), (6, 3)]] == [-2, -2, 3, 3, 2]
 
 
+def test_quotients_of_plain_numbers_that_their_type_does_not_hold() -> None:
+    """Both numbers alone are of one type, in which the quotient would wrap. Python's integers do not."""
+    for divide in (T.ceildiv, T.floordiv, T.truncdiv, T.indexdiv):
+        for number, dtype in ((2**31, "int64"), (2**63, "uint64")):
+            quotient = divide(-number, -1)
+            assert (int(quotient) % 2**64, quotient.dtype) == (number, dtype), divide
+    function = from_source("""
+@T.prim_func
+def main(C: T.Buffer((2,), "int64")):
+    C[0] = T.ceildiv(-2**31, -1)
+    C[1] = T.truncdiv(-2**31, -1)
+""")
+    for target in ("interpreter", "native"):
+        found = np.zeros(2, np.int64)
+        tw.compile(function, target=target)(found)
+        assert found.tolist() == [2**31, 2**31]
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_elements_of_every_type(dtype: str) -> None:
     drawn = pairs(dtype, random.Random(2), 64)

@@ -346,3 +346,12 @@ def test_the_builder_takes_numbers_as_conditions() -> None:
         found = np.full(1, number, "float32")
         tw.compile(builder.get(), schedule="as written")(found)
         assert found[0] == want
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "float16", "float32"])
+def test_true_and_false_have_a_type(dtype: str) -> None:
+    """As in NumPy, they do not make an operand wider."""
+    x = ir.Var("x", dtype)
+    expected = str((np.zeros(1, dtype) + True).dtype)
+    for made in (x + True, True + x, T.max(x, False), T.Add(x, True)):
+        assert made.dtype == expected == dtype

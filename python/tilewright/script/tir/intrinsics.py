@@ -16,16 +16,16 @@ from tilewright.script.core import script as _script
 from tilewright.script.report import fail
 from tilewright.script.tir import intrinsic_docs as _docs
 from tilewright.script.tir.dtypes import check_dtype, no_dtype
+from tilewright.script.tir.quotients import ceildiv as ceildiv
+from tilewright.script.tir.quotients import floordiv as floordiv
+from tilewright.script.tir.quotients import indexdiv as indexdiv
+from tilewright.script.tir.quotients import truncdiv as truncdiv
 
 if TYPE_CHECKING:
     from tilewright._core import Expr, ExprLike
     from tilewright.script.tir.dtypes import DTypeLike
 
-ceildiv = _core.ceildiv
-floordiv = _core.floordiv
 floormod = _core.floormod
-truncdiv = _core.truncdiv
-indexdiv = _core.floordiv
 indexmod = _core.floormod
 max_value = _core.max_value
 min_value = _core.min_value

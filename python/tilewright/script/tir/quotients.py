@@ -1,0 +1,56 @@
+"""Quotients of integers, rounded in three ways."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright import _core
+
+if TYPE_CHECKING:
+    from tilewright._core import Expr, ExprLike
+
+
+def _of_numbers(quotient: Expr, a: ExprLike, b: ExprLike) -> Expr:
+    """Return the quotient; of -2**31 or -2**63 and -1 as Python computes it, since their own type does not hold it."""
+    if type(a) is int and type(b) is int and b == -1 and not isinstance(quotient, _core.IntImm):
+        return _core.const(-a)
+    return quotient
+
+
+def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
+    """The quotient of integers, rounded up.
+
+    Args:
+        a, b: integers of one type; two Python numbers give a number.
+
+    Returns:
+        The quotient, of the type of `a`.
+    """
+    return _of_numbers(_core.ceildiv(a, b), a, b)
+
+
+def floordiv(a: ExprLike, b: ExprLike) -> Expr:
+    """The quotient of integers, rounded down.
+
+    Args:
+        a, b: integers of one type; two Python numbers give a number.
+
+    Returns:
+        The quotient, of the type of `a`.
+    """
+    return _of_numbers(_core.floordiv(a, b), a, b)
+
+
+def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
+    """The quotient of integers, rounded towards zero.
+
+    Args:
+        a, b: integers of one type; two Python numbers give a number.
+
+    Returns:
+        The quotient, of the type of `a`.
+    """
+    return _of_numbers(_core.truncdiv(a, b), a, b)
+
+
+indexdiv = floordiv
