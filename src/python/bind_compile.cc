@@ -11,6 +11,7 @@
 #include "codegen/export.h"
 #include "codegen/interpreted.h"
 #include "codegen/loader.h"
+#include "ir/sparse.h"
 #include "lower/pipeline.h"
 #include "python/call.h"
 #include "python/interrupts.h"
@@ -175,14 +176,26 @@ void bind_object_code(nb::module_& m) {
       });
 }
 
-}  // namespace
-
-void bind_compile(nb::module_& m) {
-  m.def("lower", &lower_module, "module"_a, "target"_a = "native", "after"_a = "", "check_bounds"_a = false);
+void bind_sparse_lowering(nb::module_& m) {
   m.def("lower_sparse_iterations", &lower_sparse_module, "module"_a,
         "The module with blocks over arrays in place of iterations over sparse axes.\n\n"
         "Raises:\n    ScriptError: it stores to coordinates that may be absent, or coordinates cannot be searched for "
         "ahead of\n        the iteration.");
+  m.def(
+      "stored_axes",
+      [](const Ref<Buffer>& buffer) {
+        std::vector<size_t> axes;
+        for (const StoredDimension& dimension : stored_dimensions(buffer->axes)) axes.push_back(dimension.axis);
+        return axes;
+      },
+      "buffer"_a, "The numbers of the axes that count along the dimensions of a sparse buffer's array.");
+}
+
+}  // namespace
+
+void bind_compile(nb::module_& m) {
+  m.def("lower", &lower_module, "module"_a, "target"_a = "native", "after"_a = "", "check_bounds"_a = false);
+  bind_sparse_lowering(m);
   m.def(
       "run_pass",
       [](const std::string& name, const Ref<Module>& module, const std::string& target) {

@@ -4,6 +4,7 @@
 >>> c = tw.sparse.spmm(a, b)
 """
 
+from tilewright.sparse import format_step as _format_step
 from tilewright.sparse import formats, programs
 from tilewright.sparse.conversion import ConvertedStructure, StoredAxis, StoredPart, convert_structure
 from tilewright.sparse.decompose import DecomposedProgram, decompose_format
@@ -14,6 +15,8 @@ from tilewright.sparse.preprocess import extract_preprocess, remove_preprocess, 
 from tilewright.sparse.specialize import specialize_buffer
 from tilewright.sparse.structure import Structure
 from tilewright.sparse.templates import decomposition_of, template_rules
+
+_format_step.install()
 
 __all__ = [
     "Conversion",

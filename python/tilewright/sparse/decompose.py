@@ -37,10 +37,12 @@ class DecomposedProgram:
         function: the program. Its parameters are those of the original one without the tensor, followed for each rule
             by what :meth:`arguments` returns.
         rules: that it was decomposed by.
+        tensor: the buffer of the original program that is stored in other formats.
     """
 
     function: ir.PrimFunc
     rules: tuple[FormatRewriteRule, ...]
+    tensor: ir.Buffer
     _formats: tuple[_Format, ...]
 
     def arguments(self, converted: ConvertedStructure, stored: Sequence[Array]) -> list[Any]:
@@ -55,6 +57,11 @@ class DecomposedProgram:
         for each, part, elements in zip(self._formats, converted.parts, stored, strict=True):
             given += each.arguments(part, elements)
         return given
+
+    def positions_of_elements(self) -> list[int]:
+        """Return for each rule the position of the parameter that holds its elements."""
+        buffers = [self.function.buffer_map.get(param) for param in self.function.params]
+        return [next(i for i, b in enumerate(buffers) if b is each.elements) for each in self._formats]
 
 
 def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewriteRule]) -> DecomposedProgram:
@@ -92,7 +99,7 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
     body = rewritten[0] if len(rewritten) == 1 else ir.SeqStmt(rewritten)
     function = ir.PrimFunc(params, buffers, func.ret_type, func.attrs, body, axes)
     _core.verify(_core.as_module(function), "sparse")
-    return DecomposedProgram(function, tuple(rules), formats)
+    return DecomposedProgram(function, tuple(rules), tensor, formats)
 
 
 def _refusal(message: str, hint: str) -> ArgumentError:

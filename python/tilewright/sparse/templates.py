@@ -57,9 +57,19 @@ def decomposition_of(sch: _core.Schedule, func: ir.PrimFunc) -> DecomposedProgra
     steps = [step for step in sch.trace.insts if step.kind.name == "DecomposeFormat"]
     if len(steps) != 1:
         raise _refusal(f"the schedule has {len(steps)} steps decompose_format", "it takes one")
-    (given,), (buffer, name, count, _) = steps[0].inputs, steps[0].attrs
-    parameters = [each if isinstance(each, int) else sch.get(each) for each in given]
-    return decompose_format(func, str(buffer), template_rules(str(name), parameters, int(count)))
+    return decompose_format(func, str(steps[0].attrs[0]), rules_of_step(sch, steps[0])[0])
+
+
+def rules_of_step(sch: _core.Schedule, step: Any) -> tuple[list[FormatRewriteRule], list[int]]:
+    """Return the rules of a step ``decompose_format``, and the parameters of its format.
+
+    Args:
+        sch: a schedule in whose trace the step stands, or what comes before the step.
+        step: an instruction of its trace.
+    """
+    (given,), (_, name, count, _) = step.inputs, step.attrs
+    parameters = [each if isinstance(each, int) else int(sch.get(each)) for each in given]
+    return template_rules(str(name), parameters, int(count)), parameters
 
 
 def _decompose(

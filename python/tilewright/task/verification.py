@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.support import limits
 from tilewright.support.numpy_dtype import numpy_dtype
 from tilewright.task.arguments import make_arrays
-from tilewright.task.index_map import map_array, map_array_back, map_points
+from tilewright.task.conversions import Conversion, conversions_of, prefix
 from tilewright.task.parameter_names import extents_of, labels_of, scalars_of
 from tilewright.task.reference import (
     CANNOT_RUN,
@@ -30,7 +30,7 @@ from tilewright.task.task import Task, array_labels_of, by_buffer, check_inputs,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tilewright.schedule import Schedule, Trace
+    from tilewright.schedule import Schedule
 
     Results = dict[str, NDArray[Any]]
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 SIZES = ((13, 17, 5, 11, 7, 3), (32, 16, 48, 64, 16, 32), (1, 2, 1, 3, 1, 2))
 #: elements of each output that are compared where a whole run takes too long
 POINTS = 48
-#: what padding holds of which nothing is said
-UNTOLD = 77
 
 
 @dataclass(frozen=True)
@@ -71,13 +69,28 @@ class Verification:
 
 
 @dataclass
-class _Instance:
-    """Arguments of one call, scalars by the positions of their parameters, and what the original program makes of them,
-    all of it or at some points."""
+class _Call:
+    """A call of the original program.
+
+    Attributes:
+        arguments: an array or a number for each parameter; None for handles.
+        given: the arrays and numbers of the user.
+        choice: what was chosen, for the caller to see whether it is another call.
+    """
 
     task: Task
     arrays: Results
-    scalars: Mapping[int, Any]
+    labels: tuple[str, ...]
+    arguments: list[Any]
+    given: Mapping[str, Any]
+    choice: tuple[Any, ...]
+
+
+@dataclass
+class _Instance:
+    """A call, and what the original program makes of its arguments, all of it or at some points."""
+
+    call: _Call
     expected: dict[str, Any]
     points: dict[str, list[tuple[int, ...]]] | None
 
@@ -150,28 +163,30 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
     for at, (name, before) in enumerate(changed):
         # What one function does not need is left to those after it.
         until = end - _left(end) * (len(changed) - at - 1) / (len(changed) - at)
-        layouts = _layouts(schedule, name)
+        conversions = conversions_of(schedule, name)
         agrees = is_known = False
         unfit: ArgumentError | None = None
-        for seed, task, scalars in _tasks(before, inputs):
+        choices = set()
+        for seed in range(_number_of_choices(before)):
             if agrees and time.monotonic() > until:
                 break
-            labels = labels_of(before)
-            given = {key: value for key, value in inputs.items() if key not in {labels[at] for at in scalars}}
             try:
-                arrays = make_arrays(task, given, seed=seed)
+                call = _call(before, seed, inputs, conversions)
             except ArgumentError as error:
                 if not before.axes or inputs:
                     raise
-                unfit = error  # no structure has these sizes
+                unfit = error  # no structure has these sizes, or a format does not hold it
                 continue
+            if call.choice and call.choice in choices:
+                continue
+            choices.add(call.choice)
             try:
-                instance = _run_original(task, arrays, scalars, until)
+                instance = _run_original(call, until)
             except ScriptError as error:
-                raise with_hint_on_inputs(error, task, given, "verify(...)") from error
-            compared = _compare(instance, scheduled, name, until, layouts)
+                raise with_hint_on_inputs(error, call.task, call.given, "verify(...)") from error
+            compared = _compare(instance, scheduled, name, until, conversions)
             if compared.problem is not None:
-                raise _blamed(schedule, name, instance, compared.problem, seconds, layouts)
+                raise _blamed(schedule, name, instance, compared.problem, seconds, conversions)
             is_known |= instance.is_known
             if compared.elements or compared.is_full:
                 agrees = True
@@ -193,74 +208,58 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
     return Verification(extent, instances, elements, stated)
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """What a step made of a parameter's layout."""
-
-    step: int
-    parameter: str
-    index_map: ir.IndexMap
-    padding: Any
+def _scalars_without_shape(program: ir.PrimFunc) -> dict[ir.Var, str]:
+    """The scalars that no shape defines, with their labels."""
+    params = _by_shapes(program).params
+    return {v: name for name, v in scalars_of(program).items() if any(v.same_as(p) for p in params)}
 
 
-def _layouts(schedule: Schedule, name: str) -> list[_Layout]:
-    """The steps that have given parameters of a function another layout."""
-    found = []
-    labels = labels_of(schedule.original.functions[name])
-    steps = schedule.trace.insts
-    for at, step in enumerate(steps):
-        if step.kind.name != "TransformLayout":
-            continue
-        # One goes on from the other: a buffer that the step leaves alone is the same object in both.
-        start = schedule.with_trace(_prefix(schedule, at))
-        before, after = (_parameters(s.mod, name) for s in (start, start.with_trace(_prefix(schedule, at + 1))))
-        for label, old, new in zip(labels, before, after, strict=True):
-            if old is None or new is None or old.same_as(new):
-                continue
-            index_map, padding = step.inputs[1], step.attrs[2]
-            if isinstance(padding, ir.IndexMap):
-                raise ArgumentError.of(
-                    "schedule/not-verified",
-                    f"the schedule has changed the layout of the parameter {label}, with a function of its indices "
-                    "as padding",
-                    "verify before that step",
-                )
-            found.append(_Layout(at, label, index_map, UNTOLD if padding is None else padding))
-    return found
+def _number_of_choices(program: ir.PrimFunc) -> int:
+    return len(SIZES) if _size_variables(program) or _scalars_without_shape(program) else 2
 
 
-def _prefix(schedule: Schedule, count: int) -> Trace:
-    """The first steps."""
-    return type(schedule.trace)(schedule.trace.insts[:count], _decisions(schedule, count))
+def _call(program: ir.PrimFunc, number: int, inputs: Mapping[str, Any], conversions: Sequence[Conversion]) -> _Call:
+    """A call with one choice of sizes and scalars, whose arguments the scheduled program can take, too.
 
-
-def _parameters(module: ir.Module, name: str) -> list[ir.Buffer | None]:
-    function = module.functions[name]
-    assert isinstance(function, ir.PrimFunc)
-    return [function.buffer_map.get(param) for param in function.params]
-
-
-def _tasks(program: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[int, Task, dict[int, Any]]]:
-    """The function with each choice of sizes and scalars, numbered; and the scalars, by position."""
-    function = _by_shapes(program)
-    scalars = {v: name for name, v in scalars_of(program).items() if any(v.same_as(p) for p in function.params)}
+    Raises:
+        tilewright.ArgumentError: there are no arguments of these sizes, or a step cannot hold them.
+    """
+    function, scalars = _by_shapes(program), _scalars_without_shape(program)
     symbols = _size_variables(function)
-    seen = set()
-    for number, choice in enumerate(SIZES if symbols or scalars else ((), ())):
-        sizes = {v: choice[at % len(choice)] for at, v in enumerate(symbols)} | _given_sizes(program, inputs)
-        named = enumerate(scalars.items(), len(symbols))
-        values = {v: _scalar(v, name, choice[at % len(choice)], inputs) for at, (v, name) in named}
-        _fit_structure(program, sizes, values, {*inputs})
-        if (sizes or values) and (key := (*sizes.values(), *values.values())) in seen:
-            continue
-        elif sizes or values:
-            seen.add(key)
-        sized = specialize(function, {**sizes, **values})
-        public = _public(sized)
-        task = task_of(public, labels=array_labels_of(program))
-        if public.axes:  # the interpreter runs it by coordinates
-            task = replace(task, module=ir.Module({task.function: public}))
-        yield number, task, {at: values[p] for at, p in enumerate(program.params) if p in values}
+    numbers = SIZES[number]
+    sizes = {v: numbers[at % len(numbers)] for at, v in enumerate(symbols)}
+    values = {v: _scalar(v, numbers[at % len(numbers)]) for at, v in enumerate(scalars, len(symbols))}
+    for conversion in conversions:
+        for chosen in (sizes, values):
+            chosen.update({v: size for v, size in conversion.sizes.items() if v in chosen})
+    sizes |= _given_sizes(program, inputs)
+    for v, name in scalars.items():
+        if name in inputs:
+            values[v] = np.asarray(inputs[name]).item()
+            check_value(name, values[v], v, is_size=False, where="inputs")
+    _fit_structure(program, sizes, values, {*inputs})
+    public = _public(specialize(function, {**sizes, **values}))
+    task = task_of(public, labels=array_labels_of(program))
+    if public.axes:  # the interpreter runs it by coordinates
+        task = replace(task, module=ir.Module({task.function: public}))
+    labels = labels_of(program)
+    given = {key: value for key, value in inputs.items() if key not in scalars.values()}
+    arrays = make_arrays(task, given, seed=number)
+    known = {**sizes, **values}
+    arguments = [
+        arrays[label] if param in program.buffer_map else known.get(param)
+        for label, param in zip(labels, program.params, strict=True)
+    ]
+    converted = arguments
+    for conversion in conversions:
+        try:
+            converted = conversion.convert(converted).arguments
+        except ArgumentError:
+            fitted = {labels[at]: array for at, array in conversion.fitted(converted).items() if at < len(labels)}
+            if not fitted or not {*fitted}.isdisjoint(inputs):
+                raise
+            return _call(program, number, {**inputs, **fitted}, conversions)
+    return _Call(task, arrays, labels, arguments, given, (*sizes.values(), *values.values()))
 
 
 def _fit_structure(program: ir.PrimFunc, sizes: dict[ir.Var, int], values: dict[ir.Var, Any], given: set[str]) -> None:
@@ -286,21 +285,18 @@ def _fit_structure(program: ir.PrimFunc, sizes: dict[ir.Var, int], values: dict[
         (sizes if count in sizes else values)[count] = bound[count]
 
 
-def _scalar(variable: ir.Var, name: str, number: int, inputs: Mapping[str, Any]) -> int | float:
-    """Its value in one choice: the argument of its name, or a number that fits its type."""
-    if name in inputs:
-        value: int | float = np.asarray(inputs[name]).item()
-        check_value(name, value, variable, is_size=False, where="inputs")
-        return value
+def _scalar(variable: ir.Var, number: int) -> int | float:
+    """A value for a scalar that fits its type."""
     if variable.dtype == "bool":
         return number % 2
     return number if "int" in variable.dtype else (number - 8) / 4
 
 
-def _with_scalars(function: ir.PrimFunc, scalars: Mapping[int, Any]) -> ir.PrimFunc:
-    """The function by the shapes of its buffers alone."""
-    values = {function.params[at]: value for at, value in scalars.items()}
+def _with_scalars(function: ir.PrimFunc, arguments: Sequence[Any]) -> ir.PrimFunc:
+    """The function by the shapes of its buffers alone, the other numbers in it."""
+    known = dict(zip(function.params, arguments, strict=True))
     function = _by_shapes(function)
+    values = {p: known[p] for p in function.params if p not in function.buffer_map and known[p] is not None}
     return specialize(function, values) if values else function
 
 
@@ -339,12 +335,13 @@ def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Va
     return sizes
 
 
-def _run_original(task: Task, arrays: Results, scalars: Mapping[int, Any], until: float) -> _Instance:
+def _run_original(call: _Call, until: float) -> _Instance:
     """Within two thirds of the time: the rest is for the scheduled program."""
+    task, arrays = call.task, call.arrays
     outputs = [p for p in task.parameters if p.role != "input"]
     try:
         results = interpreted(task.module, task.function, arrays, _left(until) / 3)
-        return _Instance(task, arrays, scalars, {p.name: results[p.name] for p in outputs}, None)
+        return _Instance(call, {p.name: results[p.name] for p in outputs}, None)
     except ResourceError:
         pass
     generator = np.random.default_rng(5)
@@ -352,29 +349,67 @@ def _run_original(task: Task, arrays: Results, scalars: Mapping[int, Any], until
     known = interpreted_at(task.module, task.function, arrays, wanted, _left(until) / 2)
     points = {name: [at for at, _ in values] for name, values in known.items()}
     found = {name: [value for _, value in values] for name, values in known.items()}
-    return _Instance(task, arrays, scalars, found, points)
+    return _Instance(call, found, points)
 
 
-def _compare(instance: _Instance, module: ir.Module, name: str, until: float, layouts: Sequence[_Layout]) -> _Compared:
-    arrays = dict(instance.arrays)
-    task = instance.task
-    function = module.functions[name]
-    if isinstance(function, ir.PrimFunc) and not (called := _with_scalars(function, instance.scalars)).same_as(
-        function
-    ):
-        module = ir.Module({**module.functions, name: called})
-    shapes = []
-    for layout in layouts:
-        shapes.append(arrays[layout.parameter].shape)
-        arrays[layout.parameter] = map_array(layout.index_map, arrays[layout.parameter], layout.padding)
+class _Scheduled:
+    """The scheduled function, called with the arguments of an instance, as its steps have converted them."""
+
+    def __init__(self, call: _Call, module: ir.Module, name: str, conversions: Sequence[Conversion]) -> None:
+        self.name, self.conversions, arguments = name, [], call.arguments
+        self._labels = call.labels
+        for conversion in conversions:
+            self.conversions.append(conversion.convert(arguments))
+            arguments = self.conversions[-1].arguments
+        function = module.functions[name]
+        assert isinstance(function, ir.PrimFunc)
+        self._after = labels_of(function)
+        called_with = zip(self._after, arguments, function.params, strict=True)
+        self._arrays = {label: array for label, array, param in called_with if param in function.buffer_map}
+        called = _with_scalars(function, arguments)
+        self._module = module if called.same_as(function) else ir.Module({**module.functions, name: called})
+
+    def results(self, seconds: float) -> Results:
+        """What the parameters of the original function hold after the call."""
+        after = interpreted(self._module, self.name, self._arrays, seconds)
+        back = [after.get(label) for label in self._after]
+        for converted in reversed(self.conversions):
+            back = converted.results_back(back)
+        return {label: array for label, array in zip(self._labels, back, strict=True) if array is not None}
+
+    def results_at(self, points: Mapping[str, Sequence[Any]], seconds: float) -> dict[str, dict[Any, Any]]:
+        """Elements of these parameters that are known, by their points there."""
+        wanted: dict[str, list[Any]] = {}
+        origin: dict[tuple[str, Any], list[tuple[str, Any]]] = {}
+        for label, known in points.items():
+            for point in known:
+                place: tuple[int, Any] | None = self._labels.index(label), point
+                for converted in self.conversions:
+                    place = None if place is None else converted.element(*place)
+                if place is not None:
+                    there = self._after[place[0]], place[1]
+                    wanted.setdefault(there[0], []).append(there[1])
+                    origin.setdefault(there, []).append((label, point))
+        values = interpreted_at(self._module, self.name, self._arrays, wanted, seconds)
+        result: dict[str, dict[Any, Any]] = {label: {} for label in points}
+        for parameter, found in values.items():
+            for at, value in found:
+                for label, point in origin[parameter, at]:
+                    result[label][point] = value
+        return result
+
+
+def _compare(
+    instance: _Instance, module: ir.Module, name: str, until: float, conversions: Sequence[Conversion]
+) -> _Compared:
+    task = instance.call.task
+    scheduled = _Scheduled(instance.call, module, name, conversions)
     try:
         if instance.points is None:
             try:
-                results = interpreted(module, name, arrays, 0.75 * _left(until))
+                results = scheduled.results(0.75 * _left(until))
             except ResourceError:
-                return _compare(instance.at_points(), module, name, until, layouts)
-            for layout, shape in reversed(list(zip(layouts, shapes, strict=True))):
-                results[layout.parameter] = map_array_back(layout.index_map, results[layout.parameter], shape)
+                return _compare(instance.at_points(), module, name, until, conversions)
             for parameter in task.parameters:
                 if parameter.name not in instance.expected:
                     continue
@@ -384,21 +419,14 @@ def _compare(instance: _Instance, module: ir.Module, name: str, until: float, la
             return _Compared(None, sum(array.size for array in instance.expected.values()), True)
         if not instance.is_known:
             return _Compared(None)
-        points = dict(instance.points)
-        for layout in layouts:
-            if layout.parameter in points:
-                there = [map_points(layout.index_map, point) for point in points[layout.parameter]]
-                points[layout.parameter] = [tuple(int(i) for i in point) for point in there]
-        values = interpreted_at(module, name, arrays, points, _left(until))
-        before = {name: dict(zip(there, instance.points[name], strict=True)) for name, there in points.items()}
-        values = {name: [(before[name][at], value) for at, value in found] for name, found in values.items()}
+        values = scheduled.results_at(instance.points, _left(until))
     except (ScriptError, ArgumentError) as error:
         if error.code in CANNOT_RUN:
             raise
         return _Compared(str(error))
     count = 0
     for parameter in task.parameters:
-        got_at = dict(values.get(parameter.name, ()))
+        got_at = values.get(parameter.name, {})
         expected = zip(instance.points.get(parameter.name, ()), instance.expected.get(parameter.name, ()), strict=True)
         known = [(at, want, got_at[at]) for at, want in expected if at in got_at]
         if not known:
@@ -413,7 +441,7 @@ def _compare(instance: _Instance, module: ir.Module, name: str, until: float, la
 
 
 def _blamed(
-    schedule: Schedule, name: str, instance: _Instance, problem: str, seconds: float, layouts: Sequence[_Layout]
+    schedule: Schedule, name: str, instance: _Instance, problem: str, seconds: float, conversions: Sequence[Conversion]
 ) -> ScheduleError:
     """The error, with the first step after which the program is wrong."""
     steps = schedule.trace.insts
@@ -425,12 +453,12 @@ def _blamed(
         previous = replayed.mod
         replayed = type(schedule)(schedule.original, seed=1)
         try:
-            _prefix(schedule, count).apply_to_schedule(replayed)
+            prefix(schedule, count).apply_to_schedule(replayed)
         except Error:
             break
         if ir.structural_equal(previous, replayed.mod):
             continue
-        known = [layout for layout in layouts if layout.step < count]
+        known = [conversion for conversion in conversions if conversion.step < count]
         compared = _compare(instance, replayed.mod, name, end, known)
         if compared.problem is None and not compared.elements:
             return _difference_error(problem, "which step did it was not found in time")
@@ -441,11 +469,6 @@ def _blamed(
             why = _INTRINSIC if kind == "Tensorize" else _TIES if finds_another else ""
             return _difference_error(problem, f"it differs first after step {count - 1} of the trace: {line}", why)
     return _difference_error(problem, "which step did it is not known")
-
-
-def _decisions(schedule: Schedule, count: int) -> dict[Any, Any]:
-    kept = set(schedule.trace.insts[:count])
-    return {step: decision for step, decision in schedule.trace.decisions.items() if step in kept}
 
 
 _INTRINSIC = "the implementation of that intrinsic does something else than its description, if it is one of your own"
