@@ -51,6 +51,7 @@ void Compiler::function(const Ref<PrimFunc>& func) {
   together_ = true;
   varying_.clear();
   data_.clear();
+  fragments_.emplace(func->body);
   parameters(*func);
   for (const analysis::SizeLimit& limit : analysis::size_limits(*func)) {
     int number = message("interpret/extent", limit.message, limit.node, limit.hint);

@@ -12,6 +12,7 @@
 #include "interpreter/code.h"
 #include "interpreter/interpreter.h"
 #include "ir/buffer_domain.h"
+#include "ir/fragments.h"
 #include "ir/op.h"
 #include "ir/processor_instructions.h"
 #include "ir/reduction_step.h"
@@ -80,6 +81,7 @@ class Compiler {
   int load(const Expr& e);
   int shuffle(const Shuffle& shuffle);
   int call(const Expr& e);
+  int fragment_step(const Expr& e);
   int call_function(const Expr& e, const std::string& name);
   int if_then_else(const Call& call, DataType type);
   int math(Intrinsic intrinsic, const Call& call, DataType type);
@@ -221,6 +223,9 @@ class Compiler {
     int start, count;
   };
   std::vector<Bound> bound_;
+  std::optional<Fragments> fragments_;  ///< of the function
+  /// Whether a thread is the one that stores for its warp; null where there is but one thread along x.
+  Expr stores_of_warp() const;
   int team_ = 0;  // loops over threads
   bool together_ = true;
   std::unordered_set<const NodeBase*> varying_;

@@ -402,6 +402,13 @@ int Compiler::call_function(const Expr& e, const std::string& name) {
   return program_.calls.back().dst;
 }
 
+int Compiler::fragment_step(const Expr& e) {
+  auto loops = fragments_->as_loops(*e.as<Call>(), stores_of_warp());
+  if (!loops) return unsupported("a step on fragments whose shapes the program does not say", e);
+  stmt(*loops);
+  return constant(int64_t{0});
+}
+
 int Compiler::call(const Expr& e) {
   const Call& call = *e.as<Call>();
   if (const GlobalVar* callee = call.op.as<GlobalVar>()) return call_function(e, callee->name_hint);
@@ -554,7 +561,7 @@ int Compiler::expr(const Expr& e) {
       return result;
     }
     case Kind::kCall:
-      return call(e);
+      return is_fragment_step(e) ? fragment_step(e) : call(e);
     case Kind::kShuffle:
       return shuffle(*e.as<Shuffle>());
     case Kind::kOp:

@@ -139,6 +139,13 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
   bound_.pop_back();
 }
 
+Expr Compiler::stores_of_warp() const {
+  for (const Bound& bound : bound_) {
+    if (bound.tag == "threadIdx.x") return eq(floormod(bound.var, i32(32)), i32(0));
+  }
+  return {};
+}
+
 void Compiler::for_loop(const Ref<For>& loop) {
   auto domain = domains_.try_emplace(loop->loop_var.get(), loop->min, loop->extent);
   switch (loop->kind) {

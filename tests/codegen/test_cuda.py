@@ -139,7 +139,7 @@ def test_a_product_with_shared_tiles():
     kernel = compiled(tiled(64, 64, 64))
     text = kernel.inspect("cuda")
     assert 'extern "C" __global__ void __launch_bounds__(16) tw_main_kernel' in text
-    assert text.count("__syncthreads();") == 2 and "__shared__ __align__(16) unsigned char" in text
+    assert text.count("__syncthreads();") == 2 and "__shared__ __align__(128) unsigned char" in text
     use = kernel.report["kernels"][0]
     # Two tiles of 8 x 4 floats; accumulators and operands are in registers.
     assert use["kernel"] == "tw_main_kernel" and use["shared_bytes"] == 2 * 8 * 4 * 4

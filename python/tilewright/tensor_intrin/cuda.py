@@ -1,4 +1,4 @@
-"""Tensor intrinsics of Nvidia's GPUs. Data: no code is generated for them yet."""
+"""Tensor intrinsics of Nvidia's GPUs. Code for CUDA is generated for those of wmma; the others are data."""
 
 from __future__ import annotations
 

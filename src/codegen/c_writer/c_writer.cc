@@ -16,6 +16,8 @@
 namespace tilewright::codegen {
 namespace {
 
+constexpr int64_t kMostUnrolled = 64;
+
 bool fits_int(const Interval& interval) { return interval.low >= INT32_MIN && interval.high <= INT32_MAX; }
 
 class KernelWriter {
@@ -24,6 +26,7 @@ class KernelWriter {
 
   std::string write(const std::string& symbol, const PrimFunc& kernel) {
     symbol_ = symbol;
+    fragments_.emplace(kernel.body);
     find_written(kernel.body);
     std::vector<std::string> parameters;
     for (const Ref<Var>& param : kernel.params) {
@@ -147,6 +150,10 @@ class KernelWriter {
         [&](const Ref<Call>& call) {
           const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
           if (element && intrinsic_of(*call) == Intrinsic::k_address_of) written_.insert(element->buffer->data);
+          auto memory = Fragments::memory_of(call);
+          if (memory && (call->args.size() < 5 || const_int(Expr(call->args[4])).value_or(2) & 2)) {
+            written_.insert(memory->data);
+          }
         });
     for (const NodeRef& pointer : written_) {
       exchanges_global_ |= read.contains(pointer) && scope_of(pointer.borrow<Var>()).starts_with("global");
@@ -535,6 +542,7 @@ class KernelWriter {
       case Kind::kEvaluate: {
         const Expr& value = s.as<Evaluate>()->value;
         if (is_call_to(value, Intrinsic::k_tvm_storage_sync)) return line(dialect_.barrier(exchanges_global_));
+        if (is_fragment_step(value)) return emit_fragment_step(value.borrow<Call>());
         if (effect_of(value) == Effect::kUpdateState) (void)expr(value);  // says that it is not there
         return;
       }
@@ -578,7 +586,13 @@ class KernelWriter {
     const std::string begin = index(loop.min), end = index(loop.min + loop.extent);
     index_.define(loop.loop_var, index_.interval_of(loop));
     const std::string name = name_of(loop.loop_var);
-    if (loop.kind == ForKind::kUnrolled) line("#pragma unroll");
+    // Registers have no addresses: which fragment is meant has to be known.
+    bool has_fragments = false;
+    visit(loop.body, [&](const Ref<Evaluate>& step) { has_fragments |= is_fragment_step(step->value); });
+    if (loop.kind == ForKind::kUnrolled ||
+        (has_fragments && const_int(loop.extent).value_or(kMostUnrolled + 1) <= kMostUnrolled)) {
+      line("#pragma unroll");
+    }
     braces(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1})", t, name, strip(begin), strip(end)), loop.body);
   }
 
@@ -611,6 +625,10 @@ class KernelWriter {
       line(is_dynamic ? dialect_.dynamic_shared_array(t, name) : dialect_.shared_array(t, name, elements));
     } else if (scope == "local") {
       line(fmt::format("{} {}[{}];", t, name, elements));
+    } else if (auto shape = fragments_->shape_of(allocate.buffer_var); shape && dialect_.fragment_registers(*shape)) {
+      const int64_t tiles = std::max<int64_t>(elements / (shape->rows() * shape->columns()), 1);
+      line(
+          fmt::format("{} {}[{}];", dialect_.fragment_type(*shape), name, tiles * dialect_.fragment_registers(*shape)));
     } else {
       (void)fail(s, "codegen/not-on-device",
                  "memory of scope \"" + scope + "\" is not there in " + std::string(dialect_.name()),
@@ -630,6 +648,56 @@ class KernelWriter {
     }
     return false;
   }
+
+  void emit_fragment_step(const Ref<Call>& call) {
+    auto refuse = [&](const std::string& why) {
+      (void)fail(call, "codegen/not-on-device",
+                 fmt::format("there is no code for {} in {}{}", call->op.as<Op>()->name, dialect_.name(), why),
+                 "compile for \"cuda\", with fragments of 16 x 16 x 16 elements of float16 or int8");
+    };
+    FragmentStep step;
+    step.intrinsic = intrinsic_of(*call);
+    const bool is_product = step.intrinsic == Intrinsic::k_tvm_mma_sync;
+    if (call->args.size() < (is_product ? 8 : 6)) return refuse("");
+    for (size_t i = 0; i < (is_product ? 8 : 2); i += 2) {
+      auto shape = fragments_->shape_of(call->args[i]);
+      if (!shape) return refuse(" of fragments whose shapes the program does not say");
+      const int64_t registers = dialect_.fragment_registers(*shape);
+      if (registers == 0) return refuse(fmt::format(" on fragments of {}", shape->dtype.str()));
+      const std::string number = index(Expr(call->args[is_product ? i + 1 : 4]));
+      step.shapes.push_back(*shape);
+      step.registers.push_back(fmt::format("{} + {} * {}", name_of(call->args[i].borrow<Var>()), number, registers));
+    }
+    if (step.intrinsic == Intrinsic::k_tvm_fill_fragment) {
+      step.value = expr(cast_of(step.shapes[0].dtype, Expr(call->args[5])));
+    } else if (!is_product) {
+      auto memory = call->args.size() == 8 ? Fragments::memory_of(call->args[5]) : std::nullopt;
+      const StringImm* layout = call->args.back().as<StringImm>();
+      if (!memory || !layout) return refuse("");
+      const Expr stride(call->args[6]);
+      if (auto known = const_int(stride); known && *known * memory->dtype.bits % 128 != 0) {
+        (void)fail(call, "codegen/fragment-stride",
+                   fmt::format("rows of {} elements of {} begin at addresses that are no multiples of 16 bytes, and {} "
+                               "loads and stores such rows only",
+                               *known, memory->dtype.str(), call->op.as<Op>()->name),
+                   "pad the rows in shared memory with storage_align");
+        return;
+      }
+      step.is_col_major = layout->value == "col_major";
+      step.pointer = fmt::format("({}*){} + {}", storage(memory->dtype), name_of(memory->data), index(memory->offset));
+      step.stride = index(stride);
+    }
+    const auto [name, text] = dialect_.fragment_function(step);
+    if (name.empty()) return refuse(" of these shapes and types");
+    functions_.add(name, text);
+    std::vector<std::string> arguments = step.registers;
+    for (const std::string* more : {&step.pointer, &step.stride, &step.value}) {
+      if (!more->empty()) arguments.push_back(strip(*more));
+    }
+    line(fmt::format("{}({});", name, fmt::join(arguments, ", ")));
+  }
+
+  static Expr cast_of(DataType type, const Expr& value) { return tilewright::cast(type, value); }
 
   void emit_constant(const AllocateConst& constant) {
     DataType element = constant.dtype.element();
@@ -667,6 +735,7 @@ class KernelWriter {
   const Dialect& dialect_;
   Functions& functions_;
   IndexAnalysis index_;
+  std::optional<Fragments> fragments_;
   std::unordered_map<NodeRef, std::string> names_, pointers_, spaces_;  ///< of pointers: type of elements, scope
   std::set<std::string> taken_;
   std::unordered_set<NodeRef> written_;

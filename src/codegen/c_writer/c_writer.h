@@ -15,10 +15,20 @@
 #include <vector>
 
 #include "codegen/index_analysis.h"
+#include "ir/fragments.h"
 #include "ir/op.h"
 #include "support/result.h"
 
 namespace tilewright::codegen {
+
+/// A step on fragments of matrices (ir/fragments.h).
+struct FragmentStep {
+  Intrinsic intrinsic = Intrinsic::kUnknown;
+  std::vector<FragmentShape> shapes;   ///< of the fragment; of a product: of the sums, both operands, the sums before
+  std::vector<std::string> registers;  ///< where each begins
+  std::string pointer, stride, value;  ///< memory of a load and a store; what a fill fills in
+  bool is_col_major = false;           ///< of that memory
+};
 
 class Dialect {
  public:
@@ -60,6 +70,11 @@ class Dialect {
   /// even.
   virtual std::string load_half() const = 0;
   virtual std::string store_half() const = 0;
+  /// How many registers a thread has of a fragment, and their type; 0: the language knows no such fragments.
+  virtual int64_t fragment_registers(const FragmentShape&) const { return 0; }
+  virtual std::string fragment_type(const FragmentShape&) const { return ""; }
+  /// A function that makes a step: name and text; empty where there is no such instruction.
+  virtual std::pair<std::string, std::string> fragment_function(const FragmentStep&) const { return {}; }
   /// What the text begins with; `is_double`: it computes with doubles.
   virtual std::string prelude(bool is_double) const = 0;
 };

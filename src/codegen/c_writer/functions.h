@@ -32,10 +32,10 @@ class Functions {
   std::string round_to_odd();
 
   std::string all_text() const;
-
- private:
+  /// A function of the dialect's own.
   std::string add(const std::string& name, const std::string& text);
 
+ private:
   const Dialect& dialect_;
   std::map<std::string, size_t> known_;
   std::vector<std::string> texts_;

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "codegen/c_writer/functions.h"
+#include "codegen/cuda/wmma.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -38,12 +39,12 @@ class Cuda final : public Dialect {
   std::string barrier(bool) const override { return "__syncthreads();"; }
 
   std::string shared_array(const std::string& type, const std::string& name, int64_t count) const override {
-    return fmt::format("__shared__ __align__(16) {} {}[{}];", type, name, count);
+    return fmt::format("__shared__ __align__(128) {} {}[{}];", type, name, count);
   }
 
   int64_t most_static_shared_bytes() const override { return 48 * 1024; }
   std::string dynamic_shared_array(const std::string& type, const std::string& name) const override {
-    return fmt::format("extern __shared__ __align__(16) unsigned char tw_dynamic[];\n  {0}* {1} = ({0}*)tw_dynamic;",
+    return fmt::format("extern __shared__ __align__(128) unsigned char tw_dynamic[];\n  {0}* {1} = ({0}*)tw_dynamic;",
                        type, name);
   }
 
@@ -96,6 +97,12 @@ class Cuda final : public Dialect {
   }
 
   std::string prelude(bool) const override { return ""; }
+
+  int64_t fragment_registers(const FragmentShape& shape) const override { return wmma_registers(shape); }
+  std::string fragment_type(const FragmentShape& shape) const override { return wmma_type(shape); }
+  std::pair<std::string, std::string> fragment_function(const FragmentStep& step) const override {
+    return wmma_function(step);
+  }
 };
 
 }  // namespace

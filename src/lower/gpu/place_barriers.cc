@@ -17,6 +17,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/fragments.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/gpu/team_conflicts.h"
@@ -34,11 +35,14 @@ class Barriers {
       analyzer_.bind(loop->loop_var, loop->min, loop->extent);
       if (kernel.has_thread(loop->loop_var)) varying_.insert(loop->loop_var);
     }
-    visit(kernel.body, [&](const Ref<For>& loop) {
-      loops_[loop->loop_var.get()] = loop;
-      analyzer_.bind(loop->loop_var, loop->min, loop->extent);
+    const Fragments fragments(kernel.body);
+    visit(kernel.body, [&](const Ref<Evaluate>& step) {
+      if (!is_fragment_step(step->value)) return;
+      auto loops = fragments.as_loops(*step->value.as<Call>(), {});
+      if (loops) steps_.emplace(step.get(), *loops);
     });
-    visit(kernel.body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); });
+    note(kernel.body);
+    for (const auto& [step, loops] : steps_) note(loops);
     visit(kernel.body, [&](const Ref<LetStmt>& let) {
       const Call* address = let->value.as<Call>();
       if (!address || !let->var.dtype().is_handle() || intrinsic_of(*address) != Intrinsic::k_address_of) return;
@@ -58,6 +62,20 @@ class Barriers {
 
  private:
   // ---- accesses
+
+  void note(const Stmt& body) {
+    visit(body, [&](const Ref<For>& loop) {
+      loops_[loop->loop_var.get()] = loop;
+      analyzer_.bind(loop->loop_var, loop->min, loop->extent);
+    });
+    visit(body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); });
+  }
+
+  /// What a step on fragments does to memory; null of any other statement.
+  const Stmt* loops_of(const Stmt& s) const {
+    auto found = steps_.find(s.get());
+    return found == steps_.end() ? nullptr : &found->second;
+  }
 
   void add(Accesses& into, const Ref<Buffer>& buffer, const std::vector<Expr>& indices, bool is_write,
            const NodeRef& node, const std::vector<Expr>& conditions) {
@@ -141,6 +159,7 @@ class Barriers {
       }
       case Kind::kEvaluate:
         if (is_barrier(s)) return stops;
+        if (const Stmt* loops = loops_of(s)) return collect(*loops, into, conditions, false);
         collect(s.as<Evaluate>()->value, into, conditions);
         return false;
       default:
@@ -331,6 +350,7 @@ class Barriers {
   const KernelLoops& kernel_;
   arith::Analyzer analyzer_;
   LoopRanges loops_;
+  std::map<const NodeBase*, Stmt> steps_;  ///< on fragments
   TeamConflicts* conflicts_ = nullptr;
   std::unordered_set<NodeRef> varying_, written_;
   std::unordered_map<NodeRef, std::pair<Ref<Var>, Expr>> bases_;  ///< where buffers begin in the arena, in bytes

@@ -23,6 +23,7 @@
 #include "analysis/threads.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/fragments.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"
@@ -154,8 +155,17 @@ class Kernel {
         },
         [&](const Ref<Evaluate>& evaluate, Rewriter& r) -> Stmt {
           if (is_barrier(evaluate) || effect_of(evaluate->value) != Effect::kUpdateState) return r.descend(evaluate);
+          // All threads of a warp take part in its products.
+          if (is_fragment_step(evaluate->value) && fills_warps()) return r.descend(evaluate);
           return once(r.descend(evaluate), "global");
         });
+  }
+
+  /// Whether the threads along x make up whole warps.
+  bool fills_warps() const {
+    return std::any_of(axes_.begin(), axes_.end(), [](const Axis& a) {
+      return a.tag() == "threadIdx.x" && const_int(a.extent).value_or(1) % 32 == 0;
+    });
   }
 
   /// A statement that changes memory, on one of the threads that share it.

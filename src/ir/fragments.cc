@@ -1,0 +1,136 @@
+#include "ir/fragments.h"
+
+#include "ir/build.h"
+#include "ir/traverse.h"
+
+namespace tilewright {
+namespace {
+
+const StringImm* text_of(const NodeRef& node) { return node.as<StringImm>(); }
+
+/// A buffer over memory that is there already, for flat indices up to `extent`.
+Ref<Buffer> view(const Ref<Var>& data, DataType dtype, const Expr& extent) {
+  Buffer buffer;
+  buffer.data = data;
+  buffer.dtype = dtype;
+  buffer.shape = {extent};
+  buffer.name = data->name_hint;
+  return make<Buffer>(std::move(buffer));
+}
+
+Stmt declared(const Ref<Buffer>& buffer, Stmt body) { return make<DeclBuffer>({buffer, std::move(body)}); }
+
+}  // namespace
+
+bool is_fragment_scope(const std::string& scope) { return scope.starts_with("wmma."); }
+
+bool is_fragment_step(const Expr& value) {
+  const Call* call = value.as<Call>();
+  if (!call) return false;
+  switch (intrinsic_of(*call)) {
+    case Intrinsic::k_tvm_load_matrix_sync:
+    case Intrinsic::k_tvm_fill_fragment:
+    case Intrinsic::k_tvm_mma_sync:
+    case Intrinsic::k_tvm_store_matrix_sync:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Fragments::Fragments(const Stmt& body) {
+  visit(body, [&](const Ref<Call>& call, Visitor& v) {
+    v.descend(call);
+    if (!is_fragment_step(call) || intrinsic_of(*call) == Intrinsic::k_tvm_mma_sync || call->args.size() < 6) return;
+    const Ref<Var> data = call->args[0].as<Var>() ? call->args[0].borrow<Var>() : Ref<Var>();
+    if (!data.defined() || !is_fragment_scope(scope_of(data))) return;
+    const PointerType* pointer = data->type_annotation.as<PointerType>();
+    const PrimType* element = pointer ? pointer->element_type.as<PrimType>() : nullptr;
+    if (!element) return;
+    FragmentShape shape;
+    shape.m = const_int(Expr(call->args[1])).value_or(0);
+    shape.n = const_int(Expr(call->args[2])).value_or(0);
+    shape.k = const_int(Expr(call->args[3])).value_or(0);
+    shape.dtype = element->dtype;
+    const std::string& scope = scope_of(data);
+    shape.operand = scope.ends_with("_a") ? 'a' : scope.ends_with("_b") ? 'b' : 'c';
+    if (intrinsic_of(*call) == Intrinsic::k_tvm_load_matrix_sync && call->args.size() == 8) {
+      const StringImm* layout = text_of(call->args[7]);
+      shape.is_col_major = layout && layout->value == "col_major";
+    }
+    auto [known, is_new] = shapes_.try_emplace(data.get(), shape);
+    const FragmentShape& before = known->second;
+    const bool agrees = before.m == shape.m && before.n == shape.n && before.k == shape.k &&
+                        (shape.operand == 'c' || before.is_col_major == shape.is_col_major);
+    if (!is_new && !agrees) known->second.m = 0;
+  });
+}
+
+std::optional<FragmentShape> Fragments::shape_of(const NodeRef& data) const {
+  auto found = shapes_.find(data.get());
+  if (found == shapes_.end() || found->second.m <= 0 || found->second.n <= 0 || found->second.k <= 0) return {};
+  return found->second;
+}
+
+std::optional<FragmentMemory> Fragments::memory_of(const NodeRef& pointer) {
+  if (const Call* call = pointer.as<Call>(); call && intrinsic_of(*call) == Intrinsic::k_tvm_access_ptr) {
+    if (call->args.size() < 3 || !call->args[1].as<Var>()) return {};
+    return FragmentMemory{call->args[1].borrow<Var>(), Expr(call->args[0]).dtype(), Expr(call->args[2])};
+  }
+  return {};
+}
+
+std::optional<Stmt> Fragments::as_loops(const Call& step, const Expr& stores) const {
+  const Intrinsic intrinsic = intrinsic_of(step);
+  auto shape = shape_of(step.args[0]);
+  if (!shape) return {};
+  const Ref<Var> data = step.args[0].borrow<Var>();
+  Ref<Var> i = var("i"), j = var("j");
+  auto at = [](const FragmentShape& of, const Expr& index, const Expr& row, const Expr& column) {
+    return cast(DataType::int_(32), index) * i32(of.rows() * of.columns()) + row * i32(of.columns()) + column;
+  };
+  auto all = [](const FragmentShape& of, const Expr& index) {
+    return (cast(DataType::int_(32), index) + 1) * i32(of.rows() * of.columns());
+  };
+  auto nest = [&](Stmt body) { return loop(i, i32(shape->rows()), loop(j, i32(shape->columns()), std::move(body))); };
+  if (intrinsic == Intrinsic::k_tvm_mma_sync) {
+    if (step.args.size() != 8) return {};
+    auto a = shape_of(step.args[2]), b = shape_of(step.args[4]), c = shape_of(step.args[6]);
+    if (!a || !b || !c || a->k != b->k) return {};
+    const Expr to(step.args[1]), of_a(step.args[3]), of_b(step.args[5]), of_c(step.args[7]);
+    Ref<Buffer> sums = view(data, shape->dtype, all(*shape, to));
+    Ref<Buffer> one = view(step.args[2].borrow<Var>(), a->dtype, all(*a, of_a));
+    Ref<Buffer> other = view(step.args[4].borrow<Var>(), b->dtype, all(*b, of_b));
+    Ref<Buffer> before = view(step.args[6].borrow<Var>(), c->dtype, all(*c, of_c));
+    Ref<Var> kk = var("k");
+    const DataType t = shape->dtype;
+    const std::vector<Expr> place = {at(*shape, to, i, j)};
+    Expr product = cast(t, load(one, {at(*a, of_a, i, kk)})) * cast(t, load(other, {at(*b, of_b, kk, j)}));
+    Stmt body = nest(seq({store(sums, load(before, {at(*c, of_c, i, j)}), place),
+                          loop(kk, i32(a->k), store(sums, load(sums, place) + product, place))}));
+    return declared(sums, declared(one, declared(other, declared(before, std::move(body)))));
+  }
+  const Expr index(step.args[4]);
+  Ref<Buffer> fragment = view(data, shape->dtype, all(*shape, index));
+  const std::vector<Expr> place = {at(*shape, index, i, j)};
+  if (intrinsic == Intrinsic::k_tvm_fill_fragment) {
+    return declared(fragment, nest(store(fragment, Expr(step.args[5]), place)));
+  }
+  auto memory = step.args.size() == 8 ? memory_of(step.args[5]) : std::nullopt;
+  if (!memory) return {};
+  const StringImm* layout = text_of(step.args[7]);
+  const bool is_col_major = layout && layout->value == "col_major";
+  const Expr stride = cast(DataType::int_(32), Expr(step.args[6])), offset = cast(DataType::int_(32), memory->offset);
+  const int64_t lines = is_col_major ? shape->columns() : shape->rows();
+  const int64_t length = is_col_major ? shape->rows() : shape->columns();
+  Ref<Buffer> elements = view(memory->data, memory->dtype, offset + stride * i32(lines - 1) + i32(length));
+  const std::vector<Expr> element = {offset + (is_col_major ? Expr(j) * stride + i : Expr(i) * stride + j)};
+  if (intrinsic == Intrinsic::k_tvm_load_matrix_sync) {
+    return declared(elements, declared(fragment, nest(store(fragment, load(elements, element), place))));
+  }
+  Stmt body = nest(store(elements, load(fragment, place), element));
+  if (stores.defined()) body = make<IfThenElse>({stores, std::move(body), {}});
+  return declared(elements, declared(fragment, std::move(body)));
+}
+
+}  // namespace tilewright
