@@ -1,6 +1,7 @@
 // Targets, and what this machine can do.
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -105,6 +106,9 @@ void bind_machine(nb::module_& m) {
       .def_ro("l1_bytes", &Target::l1_bytes, "Data cache of one core.")
       .def_ro("l2_bytes", &Target::l2_bytes, "Second cache of one core.")
       .def_ro("l3_bytes", &Target::l3_bytes, "Third cache as far as one core can use it; 0 where there is none.")
+      .def_ro("max_threads_per_block", &Target::max_threads_per_block, "Threads that a block of a GPU may have.")
+      .def_ro("max_shared_memory_per_block", &Target::max_shared_memory_per_block,
+              "Bytes that the threads of a block may share.")
       .def("json", &Target::json, "The same as JSON text.")
       .def(
           "with_num_cores",
@@ -154,6 +158,15 @@ void bind_machine(nb::module_& m) {
         return devices;
       },
       "Devices of CUDA: name, compute capability and version of the driver, on a line each; none without a driver.");
+  m.def(
+      "opencl_limits",
+      []() -> std::optional<std::pair<int64_t, int64_t>> {
+        int64_t threads = 0, bytes = 0;
+        if (!tw_opencl_limits(tw_opencl_default(), &threads, &bytes)) return std::nullopt;
+        return std::pair(threads, bytes);
+      },
+      "The most threads that a block may have, and the bytes that they may share, on the device of OpenCL that kernels "
+      "run on; None where there is none.");
 }
 
 }  // namespace tilewright::python

@@ -63,6 +63,11 @@ int32_t tw_opencl_count(char* message, size_t size);
 /* Describes device `index`: its name, version and platform on one line each. Returns 0 where there is no such device.
  */
 int32_t tw_opencl_describe(int32_t index, char* text, size_t size);
+/* The device that kernels run on where nobody names one: the first GPU, else the first device; -1: there is none. */
+int32_t tw_opencl_default(void);
+/* The most threads that a block may have on device `index`, and the bytes that they may share. Returns 0 where there is
+ * no such device. */
+int32_t tw_opencl_limits(int32_t index, int64_t* threads, int64_t* shared_bytes);
 
 /* The same of CUDA: name, compute capability, version of the driver. */
 int32_t tw_cuda_count(char* message, size_t size);

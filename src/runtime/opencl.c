@@ -1,5 +1,5 @@
-/* The driver of OpenCL devices. The library of the installable client driver loader is opened when it is first needed, so
- * that nothing has to be installed where no kernel for a device is called. */
+/* The driver of OpenCL devices. The library of the installable client driver loader is opened when it is first needed,
+ * so that nothing has to be installed where no kernel for a device is called. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -137,6 +137,29 @@ int32_t tw_opencl_describe(int32_t index, char* text, size_t size) {
   return 1;
 }
 
+int32_t tw_opencl_default(void) {
+  const int32_t count = tw_opencl_count(NULL, 0);
+  for (int32_t i = 0; i < count; ++i) {
+    cl_ulong type = 0;
+    cl.clGetDeviceInfo(cl.devices[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    if (type & CL_DEVICE_TYPE_GPU) return i;
+  }
+  return count > 0 ? 0 : -1;
+}
+
+int32_t tw_opencl_limits(int32_t index, int64_t* threads, int64_t* shared_bytes) {
+  if (index < 0 || index >= tw_opencl_count(NULL, 0)) return 0;
+  size_t most = 0;
+  cl_ulong bytes = 0;
+  if (cl.clGetDeviceInfo(cl.devices[index], CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most, &most, NULL) != CL_SUCCESS ||
+      cl.clGetDeviceInfo(cl.devices[index], CL_DEVICE_LOCAL_MEM_SIZE, sizeof bytes, &bytes, NULL) != CL_SUCCESS) {
+    return 0;
+  }
+  *threads = (int64_t)most;
+  *shared_bytes = (int64_t)bytes;
+  return 1;
+}
+
 static int32_t fail(tw_ctx* ctx, int32_t code, const char* what, cl_int error) {
   char message[256];
   snprintf(message, sizeof message, "%s: OpenCL reports error %d", what, error);
@@ -154,12 +177,7 @@ static int32_t use_device(tw_ctx* ctx) {
              cl.count < 0 ? cl.problem : "the OpenCL library lists none");
     return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
   }
-  cl_handle chosen = cl.devices[0];
-  for (int32_t i = cl.count - 1; i >= 0; --i) {
-    cl_ulong type = 0;
-    cl.clGetDeviceInfo(cl.devices[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
-    if (type & CL_DEVICE_TYPE_GPU) chosen = cl.devices[i];
-  }
+  cl_handle chosen = cl.devices[tw_opencl_default()];
   cl_int error = CL_SUCCESS;
   if (!cl.context) cl.context = cl.clCreateContext(NULL, 1, &chosen, NULL, NULL, &error);
   if (error != CL_SUCCESS) return fail(ctx, TW_ERROR_NO_DEVICE, "no context for the device", error);
@@ -195,8 +213,7 @@ static void release(void* memory) { cl.clReleaseMemObject((cl_handle)memory); }
 
 static int32_t upload(tw_ctx* ctx, void* memory, const void* from, int64_t bytes) {
   cl_int error = cl.clEnqueueWriteBuffer(cl.queue, memory, 1, 0, (size_t)bytes, from, 0, NULL, NULL);
-  return error == CL_SUCCESS ? TW_OK
-                             : fail(ctx, TW_ERROR_LAUNCH, "an argument cannot be copied to the device", error);
+  return error == CL_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "an argument cannot be copied to the device", error);
 }
 
 static int32_t download(tw_ctx* ctx, void* to, void* memory, int64_t bytes) {

@@ -105,7 +105,9 @@ Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const Executi
     at = tree->loop(loop.loop_var);
   }
   if (auto problem = analysis::why_dependent(*tree, at, {kind, ThreadAxis::parse(thread_axis)})) {
-    return refuse_conflict(codes, *problem);
+    // One iteration is in order with itself: a thread may run steps that have an order.
+    const bool has_order = problem->conflict == analysis::Conflict::kOtherBlock && is_const_int(loop.extent, 1);
+    if (!has_order) return refuse_conflict(codes, *problem);
   }
   loop.kind = kind;
   if (kind == ForKind::kThreadBinding) {

@@ -10,7 +10,7 @@ from tests.heuristics.cpu.programs import PROGRAMS, elementwise, product, schedu
 
 import tilewright as tw
 from tilewright import te
-from tilewright.heuristics import cpu
+from tilewright.heuristics import by_target, cpu
 from tilewright.script import tir as T
 from tilewright.support.notes import Note
 from tilewright.testing import everyday
@@ -45,7 +45,7 @@ def compiled():
 
 def test_by_default_the_rules_are_trusted_on_all_they_were_made_for(compiled):
     for name, program in PROGRAMS.items():
-        if cpu.heuristic_schedules(tw.ir.Module({"main": program}), tw.Target("native"))[1]:
+        if by_target.heuristic_schedules(tw.ir.Module({"main": program}), tw.Target("native"))[1]:
             assert compiled[name][0].schedule == "by rules", name
 
 
@@ -91,7 +91,7 @@ def test_what_no_rule_knows_is_noted(compiled):
     for name, (kernel, _) in compiled.items():
         if not any(note.code == "compile/no-rule" for note in kernel.notes):
             continue
-        assert not cpu.heuristic_schedules(tw.ir.Module({"main": PROGRAMS[name]}), tw.Target("native"))[1], name
+        assert not by_target.heuristic_schedules(tw.ir.Module({"main": PROGRAMS[name]}), tw.Target("native"))[1], name
 
 
 def test_what_no_rule_knows_may_be_fast_all_the_same():

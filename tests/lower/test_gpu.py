@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -238,6 +239,28 @@ def main(A: T.Buffer((6, {length})), C: T.Buffer((6,))):
     check_every_pass(sch, [a, np.zeros(6, "float32")], [a.sum(axis=1)])
 
 
+@pytest.mark.parametrize(("rows", "length"), [(6, 32), (7, 32), (7, 37), (3, 5)])
+def test_a_reduction_across_threads_with_a_last_block_of_few_rows(rows, length):
+    before = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(({rows}, {length})), C: T.Buffer(({rows},))):
+    for i, k in T.grid({rows}, {length}):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+""")
+    sch = tw.Schedule(before)
+    i, k = sch.get_loops("C")
+    bx, ty = sch.split(i, [None, 4])
+    _, tx = sch.split(k, [None, 8])
+    for loop, axis in zip([bx, ty, tx], ["blockIdx.x", "threadIdx.y", "threadIdx.x"], strict=True):
+        sch.bind(loop, axis)
+    a = numbers(rows, length)
+    check_every_pass(sch, [a, np.zeros(rows, "float32")], [a.sum(axis=1)])
+
+
 def test_a_reduction_across_threads_needs_each_barrier():
     before = from_source("""
 @T.prim_func
@@ -341,6 +364,13 @@ def test_a_grid_of_many_blocks_along_y_is_folded():
     assert 'T.thread_binding(210000, thread="blockIdx.x")' in module.script()
     b = run(module, np.zeros((70000, 3), "int32"))[0]
     np.testing.assert_array_equal(b, np.arange(210000).reshape(70000, 3))
+
+
+@pytest.mark.parametrize("size", [24, 40, 1000])
+def test_shared_tiles_keep_their_size_where_the_last_one_is_cut_off(size):
+    module = _core.lower(tiled(size, size, size).mod, TARGET)[0]
+    (arena,) = set(re.findall(r'T.decl_buffer\(\((\d+),\), "uint8", scope="shared"\)', module.script()))
+    assert int(arena) == 2 * 8 * 4 * 4  # rows of A and columns of B, four steps of float32
 
 
 def test_an_open_size_is_a_parameter_of_the_kernel():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tilewright as tw
 from oracles import programs
-from tilewright.heuristics import cpu
+from tilewright.heuristics import by_target, cpu
 
 
 def names() -> list[str]:
@@ -18,6 +18,6 @@ def text(name: str) -> str:
     target, module = programs.target_of(target_name), programs.as_module(programs.benchmarks()[program]())
     schedule = tw.Schedule(module)
     cpu.schedule_for_cpu(schedule, target, best=True)
-    ruled = cpu.heuristic_schedules(module, target, if_faster=True)
+    ruled = by_target.heuristic_schedules(module, target, if_faster=True)
     taken = {"changed": ruled.changed, "left": ruled.left, "failed": dict(ruled.failed)}
     return f"{schedule.trace}\n# by default: {taken}"

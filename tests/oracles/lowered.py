@@ -6,7 +6,7 @@ from __future__ import annotations
 import tilewright as tw
 from oracles import programs
 from tilewright import ir
-from tilewright.heuristics import cpu
+from tilewright.heuristics import by_target
 
 
 def names() -> list[str]:
@@ -23,7 +23,7 @@ def _module(name: str, target: tw.Target) -> ir.Module:
     _, _, program = program.partition(" ")
     if kind == "as":
         return programs.as_module(programs.as_written()[program]())
-    return cpu.heuristic_schedules(programs.as_module(programs.benchmarks()[program]()), target).module
+    return by_target.heuristic_schedules(programs.as_module(programs.benchmarks()[program]()), target).module
 
 
 def text(name: str) -> str:

@@ -225,7 +225,7 @@ class Kernel(_core.KernelBase):
         program = self._need_program()
         if program.schedule != "by rules" or program.written is None:
             return ""
-        from tilewright.heuristics.cpu import schedule_for_cpu
+        from tilewright.heuristics.by_target import schedule_function
         from tilewright.schedule import Schedule
 
         functions = dict(program.written.functions)
@@ -235,7 +235,7 @@ class Kernel(_core.KernelBase):
             schedule.work_on(
                 next(str(key) for key, f in functions.items() if f.attrs.get("global_symbol") == self.name)
             )
-        schedule_for_cpu(schedule, _core.Target(program.target), best=True)
+        schedule = schedule_function(schedule, _core.Target(program.target))
         return str(schedule.trace.simplified())
 
     @explained
@@ -541,10 +541,7 @@ def compile_quietly(
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
     if resolved.kind != "interpreter":
         module, written = map(_core.lower_sparse_iterations, (module, written))
-    if _is_device(resolved) and schedule == "by rules":
-        message = f"heuristic schedules are for processors, not for {resolved.kind}"
-        raise ArgumentError.of("compile/schedule", message, "bind loops to blockIdx and threadIdx with a Schedule")
-    is_unscheduled = not isinstance(program, _core.Schedule) and not check_bounds and not _is_device(resolved)
+    is_unscheduled = not isinstance(program, _core.Schedule) and (_is_device(resolved) or not check_bounds)
     if schedule == "by rules" or (schedule is None and is_unscheduled):
         return _with_heuristics(module, resolved, check_bounds, written, schedule is None)
     traces = dict.fromkeys(_public(module), program.trace) if isinstance(program, _core.Schedule) else {}
@@ -553,14 +550,16 @@ def compile_quietly(
 
 def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_faster: bool) -> Kernel | KernelModule:
     """The kernels of a module with heuristic schedules; a heuristic that fails is no reason not to compile."""
-    from tilewright.heuristics.cpu import failures, heuristic_schedules
+    from tilewright.heuristics.by_target import heuristic_schedules
+    from tilewright.heuristics.cpu import failures
 
     ruled = heuristic_schedules(module, target, if_faster=if_faster)
     failed = dict(ruled.failed)
     try:
         kernels = _compiled(ruled.module, target, dict.fromkeys(ruled.changed, "by rules"), checked, written)
     except Exception as error:
-        if not ruled.changed:
+        # No device runs loops that nothing binds.
+        if not ruled.changed or _is_device(target):
             raise
         kernels = _compiled(module, target, {}, checked, written)  # says what is wrong with the program itself
         failures.raise_in_tests(error)
@@ -598,7 +597,7 @@ def _recorded(
     itself, with theirs. Functions without one get a heuristic schedule. Then where the schedules of functions come
     from, the steps of those that were recorded, and with what heuristics failed."""
     from tilewright.database.records import best_of_functions, best_schedule
-    from tilewright.heuristics.cpu import heuristic_schedules
+    from tilewright.heuristics.by_target import heuristic_schedules
 
     written = _as_module(program)
     try:
@@ -696,7 +695,7 @@ def compile_functions(
         traces: by the names of kernels, the steps of their schedules.
         target: what to compile for.
     """
-    from tilewright.heuristics.cpu import heuristic_schedules
+    from tilewright.heuristics.by_target import heuristic_schedules
 
     resolved = _core.Target(target)
     named = {str(f.attrs["global_symbol"]): key for key, f in module.functions.items() if "global_symbol" in f.attrs}

@@ -20,6 +20,7 @@
 #include "analysis/reducer.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"
@@ -175,8 +176,18 @@ class ThreadReductions {
       if (half < left) combine = make<IfThenElse>({lt(self, i32(half)), combine, {}});
       steps.push_back(on_threads(threads, opaque(block.name_hint + "_" + std::to_string(half), combine, span)));
     }
-    steps.push_back(opaque(block.name_hint + "_write",
-                           analysis::store_all(reducer.buffers, loads(trees, {row, i32(0)}), indices), span));
+    // Results that the predicate excludes do not exist: the last rows of a team may have none.
+    Expr exists = bool_imm(true);
+    for (const Expr& term : conjuncts(nest.realize->predicate)) {
+      const bool is_of_steps = uses_any_var(term, [&](const Ref<Var>& v) {
+        return std::any_of(nest.loops.begin(), nest.loops.end(),
+                           [&](const Ref<For>& loop) { return loop->loop_var == v; });
+      });
+      if (!is_of_steps) exists = logical_and(exists, term);
+    }
+    Stmt write = analysis::store_all(reducer.buffers, loads(trees, {row, i32(0)}), indices);
+    if (!is_true(exists)) write = make<IfThenElse>({exists, write, {}});
+    steps.push_back(opaque(block.name_hint + "_write", write, span));
     return with_buffers(trees, seq(std::move(steps)), block.name_hint, span);
   }
 

@@ -248,6 +248,8 @@ class RegionCollector {
     if (const Add* n = e.as<Add>()) return without_limits(n->a) + without_limits(n->b);
     if (const Sub* n = e.as<Sub>()) return without_limits(n->a) - n->b;
     if (const Min* n = e.as<Min>()) return n->a;
+    if (const Max* n = e.as<Max>()) return max(without_limits(n->a), without_limits(n->b));
+    if (const Mul* n = e.as<Mul>(); n && const_int(n->b).value_or(-1) >= 0) return without_limits(n->a) * n->b;
     return e;
   }
 

@@ -7,7 +7,7 @@
 //       B[vi] = A[vi]                         B[vi] = A[vi]
 //
 // Requires  P1 everything below is in blocks
-//           P2 their instances may run in any order
+//           P2 their instances may run in any order, unless the loop has one iteration
 //           P3 the loop drives no reduction; a loop bound to threadIdx may drive a commutative one with an init, or
 //              one that rfactor knows (argmax, several sums), and nothing else of that block: the threads put its
 //              parts together

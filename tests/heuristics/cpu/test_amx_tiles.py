@@ -9,7 +9,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import _core, te
-from tilewright.heuristics.cpu import heuristic_schedules
+from tilewright.heuristics.by_target import heuristic_schedules
 from tilewright.task.arguments import make_arrays
 from tilewright.task.task import task_of
 from tilewright.tensor_intrin.amx import TileProduct, make_if_named

@@ -8,21 +8,16 @@ which proves what it does or refuses; refused steps are omitted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import NamedTuple
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu import failures
 from tilewright.heuristics.cpu.block_info import (
     BlockInfo,
     Sizes,
     block_info,
     constant,
-    is_argreduce,
-    is_plain,
-    loops_of_axes,
 )
 from tilewright.heuristics.cpu.inlining import inline_blocks
+from tilewright.heuristics.cpu.loops import order_loops
 from tilewright.heuristics.cpu.parameters import ESTIMATE_TOLERANCE
 from tilewright.heuristics.cpu.pattern import Match
 from tilewright.heuristics.cpu.patterns import schedule_contraction, schedule_single_block
@@ -31,7 +26,7 @@ from tilewright.heuristics.cpu.row_blocking import block_rows
 from tilewright.heuristics.cpu.row_fusion import fuse_rows
 from tilewright.heuristics.cpu.sampling import Sampler, try_step
 from tilewright.heuristics.cpu.strided_subproblems import SKIPS_ZERO_TERMS, split_strided_subproblems
-from tilewright.schedule import BlockRV, Schedule
+from tilewright.schedule import Schedule
 
 #: of the schedules: another one where traces change. Searches of earlier versions are not continued; what they measured
 #: is kept. tests/heuristics/cpu/versions.txt has the traces of each version.
@@ -50,7 +45,7 @@ _SCHEDULE_ANNOTATIONS = (
     *("software_pipeline_", "tir.", "double_buffer", "auto_tensorize", SKIPS_ZERO_TERMS),
 )
 
-__all__ = ["VERSION", "HeuristicSchedules", "heuristic_schedules", "is_unscheduled", "schedule_for_cpu"]
+__all__ = ["VERSION", "is_unscheduled", "schedule_for_cpu", "seems_slower"]
 
 
 def is_unscheduled(function: ir.PrimFunc) -> bool:
@@ -71,70 +66,6 @@ def is_unscheduled(function: ir.PrimFunc) -> bool:
     return open_so_far
 
 
-class HeuristicSchedules(NamedTuple):
-    """What rules make of a module.
-
-    Attributes:
-        module: with each function scheduled that nobody has scheduled yet, and the others as they are.
-        changed: the names under which users know those that changed.
-        left: by name, functions with loops that no rule changes, though nobody has scheduled them. What an estimate
-            expects to be faster unscheduled is not left for want of rules.
-        failed: by name, functions that stay as they are since a rule, or an estimate, failed: with what it failed.
-    """
-
-    module: ir.Module
-    changed: list[str]
-    left: list[str]
-    failed: Mapping[str, str] = MappingProxyType({})
-
-
-def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: bool = False) -> HeuristicSchedules:
-    """Schedules each function that nobody has scheduled yet.
-
-    Args:
-        module: what to schedule.
-        target: for which processor.
-        if_faster: leave functions unscheduled that the estimate expects to be faster so.
-
-    Raises:
-        tilewright.ScriptError: the module is not well formed. What fails inside of the rules is no error: such
-            functions stay as they are.
-    """
-    if target.kind != "llvm":
-        return HeuristicSchedules(module, [], [])
-    _core.verify(module)
-    schedule = Schedule(module)
-    changed: dict[str, tuple[str, ir.PrimFunc]] = {}
-    left: list[str] = []
-    failed: dict[str, str] = {}
-    for name, function in module.functions.items():
-        if not isinstance(function, ir.PrimFunc):
-            continue
-        known_as = str(function.attrs.get("global_symbol", name))
-        try:
-            if not is_unscheduled(function):
-                continue
-            schedule.work_on(name)
-            before = schedule.mod.functions[name]
-            schedule_for_cpu(schedule, target, best=True)
-            after = schedule.mod.functions[name]
-            assert isinstance(before, ir.PrimFunc) and isinstance(after, ir.PrimFunc)
-            if after.same_as(before):
-                if _loops(function) and not _has_only_argreduces(function):
-                    left.append(known_as)
-            elif not if_faster or not _seems_slower(after, before, target):
-                changed[name] = known_as, after
-        except Exception as error:
-            failures.raise_in_tests(error)
-            failed[known_as] = failures.description(error)
-    if not changed:
-        return HeuristicSchedules(module, [], left, failed)
-    functions = {**dict(module.functions), **{name: after for name, (_, after) in changed.items()}}
-    return HeuristicSchedules(
-        ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed
-    )
-
-
 def _function_of(schedule: Schedule) -> ir.PrimFunc | None:
     """The function that is worked on; None where that is not known."""
     functions, worked_on = schedule.mod.functions, schedule.func_working_on
@@ -143,34 +74,7 @@ def _function_of(schedule: Schedule) -> ir.PrimFunc | None:
     return function if isinstance(function, ir.PrimFunc) else None
 
 
-def _loops(function: ir.PrimFunc) -> bool:
-    found = False
-
-    def look(node: object) -> None:
-        nonlocal found
-        found |= isinstance(node, ir.For) and constant(node.extent) != 1
-
-    _core.visit(function.body, look)
-    return found
-
-
-def _has_only_argreduces(function: ir.PrimFunc) -> bool:
-    """Whether it only looks for best values: lowering makes vectors of that, and what is little is shared by nobody."""
-    blocks: list[ir.Block] = []
-    _core.visit(function.body, lambda node: blocks.append(node) if isinstance(node, ir.Block) else None)
-    computing = [block for block in blocks if block.iter_vars]
-    return bool(computing) and all(is_argreduce(block) for block in computing)
-
-
-def _order_loops(schedule: Schedule, block: BlockRV) -> None:
-    """Loops in the order of the axes, in which rules look for them: a product may be written in any."""
-    wanted, loops = loops_of_axes(schedule, block), schedule.get_loops(block)
-    in_order = all(schedule.get(a).same_as(schedule.get(b)) for a, b in zip(wanted, loops, strict=False))
-    if wanted and not in_order and is_plain(schedule, loops):
-        schedule.reorder(*wanted)
-
-
-def _seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) -> bool:
+def seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) -> bool:
     """Whether the estimate expects so, by more than it may be wrong. It knows nothing of sizes that are left open,
     nor of omitted terms and instructions that do many steps."""
     extents = [extent for buffer in before.buffer_map.values() for extent in buffer.shape]
@@ -217,7 +121,7 @@ def schedule_for_cpu(
         return
     blocks = inline_blocks(schedule, schedule.get_child_blocks(root), typical)
     for block in blocks:
-        try_step(_order_loops, schedule, block)
+        try_step(order_loops, schedule, block)
     split_strided_subproblems(schedule, blocks)
     row_blocks = try_step(block_rows, schedule, blocks, target, typical, sampler)
     nested = row_blocks or schedule

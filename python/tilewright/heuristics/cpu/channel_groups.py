@@ -12,12 +12,22 @@ from tilewright.heuristics.cpu.sampling import succeeds
 
 def split_channel_groups(match: Match) -> BlockInfo:
     """Return the contraction with such an axis split, the group first."""
+    return split_groups(match, match.lanes)
+
+
+def split_groups(match: Match, unless_multiple_of: int = 0) -> BlockInfo:
+    """Return the contraction with the axis of its groups split, the group first.
+
+    Args:
+        match: the contraction.
+        unless_multiple_of: groups of whole multiples of so many stay as they are; 0: none do.
+    """
     info = match.info
     split = [
         i
         for i in info.spatial
         if 1 < info.periods[i] < info.extent(i)
-        and info.periods[i] % match.lanes
+        and (not unless_multiple_of or info.periods[i] % unless_multiple_of)
         and info.divides(info.periods[i], i)
         and i not in info.residue_axes
     ]

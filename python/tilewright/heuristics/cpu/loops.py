@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu.block_info import constant, is_parameter, number_of_read
+from tilewright.heuristics.cpu.block_info import (
+    constant,
+    is_parameter,
+    is_plain,
+    loops_of_axes,
+    number_of_read,
+)
 from tilewright.heuristics.cpu.nested_schedule import NestedSchedule
 from tilewright.heuristics.cpu.parameters import CHUNKS_PER_CORE, PARALLEL_ELEMENTS
 from tilewright.heuristics.cpu.sampling import try_step
@@ -17,6 +23,14 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 def fuse_all(schedule: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
     """Return one loop for several."""
     return schedule.fuse(*loops) if len(loops) > 1 else loops[0]
+
+
+def order_loops(schedule: Schedule, block: BlockRV) -> None:
+    """Order the loops as the axes, in which patterns look for them: a product may be written in any order."""
+    wanted, loops = loops_of_axes(schedule, block), schedule.get_loops(block)
+    in_order = all(schedule.get(a).same_as(schedule.get(b)) for a, b in zip(wanted, loops, strict=False))
+    if wanted and not in_order and is_plain(schedule, loops):
+        schedule.reorder(*wanted)
 
 
 def vectorize_last(schedule: Schedule, loops: Sequence[LoopRV]) -> None:

@@ -1,0 +1,161 @@
+"""Schedules for the functions of a module that nobody has scheduled yet, by the kind of target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tilewright import _core, ir
+from tilewright.heuristics import cpu, gpu
+from tilewright.heuristics.cpu import failures
+from tilewright.heuristics.cpu.block_info import constant, is_argreduce
+from tilewright.schedule import Schedule
+
+
+class HeuristicSchedules(NamedTuple):
+    """What heuristics make of a module.
+
+    Attributes:
+        module: with each function scheduled that nobody has scheduled yet, and the others as they are.
+        changed: the names under which users know those that changed.
+        left: by name, functions with loops that no heuristic changes, though nobody has scheduled them. What an
+            estimate expects to be faster unscheduled is not left for want of heuristics.
+        failed: by name, functions for which a heuristic, or an estimate, failed: with what it failed. They stay as they
+            are, or have a simple schedule where a device needs one.
+    """
+
+    module: ir.Module
+    changed: list[str]
+    left: list[str]
+    failed: Mapping[str, str] = MappingProxyType({})
+
+
+def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: bool = False) -> HeuristicSchedules:
+    """Schedule each function that nobody has scheduled yet.
+
+    Args:
+        module: what to schedule.
+        target: for which processor or device.
+        if_faster: leave functions unscheduled that the estimate expects to be faster so; devices run none of them.
+
+    Raises:
+        tilewright.ScriptError: the module is not well formed. What fails inside of heuristics is no error: such
+            functions stay as they are.
+    """
+    is_gpu = "gpu" in target.keys
+    if target.kind != "llvm" and not is_gpu:
+        return HeuristicSchedules(module, [], [])
+    _core.verify(module)
+    schedule = Schedule(module)
+    changed: dict[str, tuple[str, ir.PrimFunc]] = {}
+    left: list[str] = []
+    failed: dict[str, str] = {}
+    for name, function in module.functions.items():
+        if not isinstance(function, ir.PrimFunc):
+            continue
+        known_as = str(function.attrs.get("global_symbol", name))
+        try:
+            if not cpu.is_unscheduled(function):
+                continue
+            schedule.work_on(name)
+            if is_gpu:
+                found, error = _for_gpu(schedule, name, target)
+                if found is None:
+                    continue  # what is wrong with the program is said where it is compiled
+                if error is not None:
+                    failures.raise_in_tests(error)
+                    failed[known_as] = failures.description(error)
+                scheduled = found.mod.functions[name]
+                assert isinstance(scheduled, ir.PrimFunc)
+                changed[name] = known_as, scheduled
+                continue
+            before = schedule.mod.functions[name]
+            cpu.schedule_for_cpu(schedule, target, best=True)
+            after = schedule.mod.functions[name]
+            assert isinstance(before, ir.PrimFunc) and isinstance(after, ir.PrimFunc)
+            if after.same_as(before):
+                if _loops(function) and not _has_only_argreduces(function):
+                    left.append(known_as)
+            elif not if_faster or not cpu.seems_slower(after, before, target):
+                changed[name] = known_as, after
+        except Exception as error:
+            failures.raise_in_tests(error)
+            failed[known_as] = failures.description(error)
+    if not changed:
+        return HeuristicSchedules(module, [], left, failed)
+    functions = {**dict(module.functions), **{name: after for name, (_, after) in changed.items()}}
+    return HeuristicSchedules(
+        ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed
+    )
+
+
+def schedule_function(schedule: Schedule, target: _core.Target) -> Schedule:
+    """Return a schedule with the steps that heuristics take on the function that it works on, the given one or a copy.
+
+    Raises:
+        Exception: a heuristic failed.
+    """
+    if "gpu" not in target.keys:
+        cpu.schedule_for_cpu(schedule, target, best=True)
+        return schedule
+    worked_on = schedule.func_working_on
+    name = worked_on.name_hint if worked_on is not None else next(iter(schedule.mod.functions))
+    found, error = _for_gpu(schedule, name, target)
+    if found is None:
+        assert error is not None
+        raise error
+    return found
+
+
+def _for_gpu(schedule: Schedule, name: str, target: _core.Target) -> tuple[Schedule | None, Exception | None]:
+    """A copy whose named function has kernels that can be lowered, and with what the patterns failed where it is a
+    simple schedule. None, and the failure, where no schedule can be lowered, as of programs that no device runs."""
+    error: Exception | None = None
+    for schedule_as in (gpu.schedule_for_gpu, gpu.schedule_simply):
+        trial = schedule.copy()
+        try:
+            schedule_as(trial, target)
+            _core.lower(_with_callees(trial.mod, name), str(target))
+        except Exception as refusal:
+            error = error or refusal
+        else:
+            return trial, error
+    return None, error
+
+
+def _with_callees(module: ir.Module, name: str) -> ir.Module:
+    """A function with those that it calls, so that it can be lowered by itself."""
+    wanted: dict[str, ir.PrimFunc] = {}
+
+    def look(node: object) -> None:
+        if isinstance(node, ir.Call) and isinstance(node.op, ir.GlobalVar):
+            take(node.op.name_hint)
+
+    def take(called: str) -> None:
+        function = module.functions.get(called)
+        if isinstance(function, ir.PrimFunc) and called not in wanted:
+            wanted[called] = function
+            _core.visit(function.body, look)
+
+    take(name)
+    return ir.Module(wanted, module.attrs)
+
+
+def _loops(function: ir.PrimFunc) -> bool:
+    found = False
+
+    def look(node: object) -> None:
+        nonlocal found
+        found |= isinstance(node, ir.For) and constant(node.extent) != 1
+
+    _core.visit(function.body, look)
+    return found
+
+
+def _has_only_argreduces(function: ir.PrimFunc) -> bool:
+    """Whether it only looks for best values: lowering makes vectors of that, and what is little is shared by nobody."""
+    blocks: list[ir.Block] = []
+    _core.visit(function.body, lambda node: blocks.append(node) if isinstance(node, ir.Block) else None)
+    computing = [block for block in blocks if block.iter_vars]
+    return bool(computing) and all(is_argreduce(block) for block in computing)

@@ -1,0 +1,67 @@
+"""Heuristic schedules for GPUs.
+
+Small blocks are inlined, products are tiled, chained blocks of a row share a kernel; then each block is scheduled by
+the first pattern of a table that matches (:mod:`tilewright.heuristics.gpu.patterns`). Each step is a primitive, which
+proves what it does or refuses. Only kernels reach the memory of a device, so what no pattern schedules is bound all the
+same (:mod:`tilewright.heuristics.gpu.bind_blocks`): one thread for each element where iterations are independent.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tilewright import _core
+from tilewright.heuristics.cpu.block_info import Sizes, block_info
+from tilewright.heuristics.cpu.inlining import inline_blocks
+from tilewright.heuristics.cpu.loops import order_loops
+from tilewright.heuristics.cpu.pattern import Match, apply_patterns
+from tilewright.heuristics.cpu.sampling import Sampler, try_step
+from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
+from tilewright.heuristics.gpu.bind_blocks import bind_all_blocks
+from tilewright.heuristics.gpu.fused_rows import fuse_rows
+from tilewright.heuristics.gpu.limits import limits_of
+from tilewright.heuristics.gpu.patterns import CONTRACTIONS, REDUCTIONS
+from tilewright.schedule import BlockRV, Schedule
+
+__all__ = ["schedule_for_gpu", "schedule_simply"]
+
+
+def schedule_simply(schedule: Schedule, target: _core.Target) -> None:
+    """Bind each block as it is, in place: one thread for each element, where iterations are independent."""
+    bind_all_blocks(schedule, limits_of(target))
+
+
+def schedule_for_gpu(schedule: Schedule, target: _core.Target) -> None:
+    """Schedule a program, in place.
+
+    Args:
+        schedule: of a program, working on the function that is meant.
+        target: whose limits count, beside those of the device.
+
+    Anything that is raised is a defect; callers go on with :func:`schedule_simply`.
+    """
+    root = try_step(schedule.get_block, "root")
+    if root is None:
+        return
+    limits = limits_of(target)
+    blocks = inline_blocks(schedule, schedule.get_child_blocks(root), Sizes())
+    for block in blocks:
+        try_step(order_loops, schedule, block)
+        all_or_nothing(schedule, partial(_schedule_contraction, block=block, target=target))
+    for output in try_step(schedule.get_output_blocks, root) or ():
+        all_or_nothing(schedule, partial(fuse_rows, output=output, limits=limits))
+    for block in blocks:
+        all_or_nothing(schedule, partial(_schedule_reduction, block=block, target=target))
+    bind_all_blocks(schedule, limits)
+
+
+def _schedule_contraction(schedule: Schedule, block: BlockRV, target: _core.Target) -> None:
+    info = block_info(schedule, block)
+    if info is not None and info.reduced and info.is_contraction():
+        apply_patterns(CONTRACTIONS, Match(schedule, info, target, Sampler(schedule, best=True)))
+
+
+def _schedule_reduction(schedule: Schedule, block: BlockRV, target: _core.Target) -> None:
+    info = block_info(schedule, block, multiple_stores=True)
+    if info is not None and info.reduced:
+        apply_patterns(REDUCTIONS, Match(schedule, info, target, Sampler(schedule, best=True)))

@@ -1,0 +1,45 @@
+"""Blocks of any form as kernels: only kernels reach the memory of a device, so no block may stay unbound."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tilewright import _core, ir
+from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
+from tilewright.heuristics.gpu.bind_loops import bind_elements
+from tilewright.heuristics.gpu.limits import Limits
+from tilewright.heuristics.gpu.parameters import BLOCK_THREADS
+from tilewright.schedule import BlockRV, Schedule
+
+
+def bind_all_blocks(schedule: Schedule, limits: Limits) -> None:
+    """Bind the outer loops of each block that no thread runs yet."""
+    root = try_step(schedule.get_block, "root")
+    for block in schedule.get_child_blocks(root) if root is not None else ():
+        if not is_bound(schedule, block):
+            bind_block(schedule, block, min(limits.threads, BLOCK_THREADS))
+
+
+def is_bound(schedule: Schedule, block: BlockRV) -> bool:
+    """Whether a loop around a block, or inside of it, is bound to blocks or threads."""
+    if any(schedule.get(loop).thread_binding is not None for loop in schedule.get_loops(block)):
+        return True
+    found = False
+
+    def look(node: object) -> None:
+        nonlocal found
+        found |= isinstance(node, ir.For) and node.thread_binding is not None
+
+    _core.visit(schedule.get(block), look)
+    return found
+
+
+def bind_block(schedule: Schedule, block: BlockRV, threads: int) -> None:
+    """Bind as many outer loops of a block as have independent iterations; where there are none, one thread runs it."""
+    loops = schedule.get_loops(block)
+    for count in range(len(loops), 0, -1):
+        if all_or_nothing(schedule, partial(bind_elements, loops=loops[:count], threads=threads)):
+            return
+    alone = schedule.add_unit_loop(loops[0] if loops else block)
+    schedule.bind(alone, "blockIdx.x")

@@ -1,0 +1,31 @@
+"""The patterns, in the order in which they are tried. A block is scheduled by the first one that matches and can be
+built, which excludes those below; a rewrite changes what those below see."""
+
+from __future__ import annotations
+
+from tilewright.heuristics.cpu.channel_groups import split_groups
+from tilewright.heuristics.cpu.pattern import Pattern, Rewrite
+from tilewright.heuristics.gpu.reduction import (
+    has_few_results,
+    is_long,
+    is_of_columns,
+    replaces_argument,
+    schedule_columns,
+    schedule_results,
+    schedule_row,
+    split_among_blocks,
+)
+from tilewright.heuristics.gpu.shared_tiles import has_two_sides, schedule_shared_tiles
+
+CONTRACTIONS: tuple[Pattern | Rewrite, ...] = (
+    Rewrite("channel groups", (), split_groups),
+    Pattern("shared tiles", (has_two_sides,), schedule_shared_tiles),
+)
+
+REDUCTIONS: tuple[Pattern | Rewrite, ...] = (
+    Pattern("argmin or argmax", (replaces_argument,), schedule_results),
+    Rewrite("parts of a long reduction", (has_few_results,), split_among_blocks),
+    Pattern("columns", (is_long, is_of_columns), schedule_columns),
+    Pattern("row", (is_long,), schedule_row),
+    Pattern("one thread for each result", (), schedule_results),
+)

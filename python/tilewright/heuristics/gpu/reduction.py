@@ -1,0 +1,123 @@
+"""Reductions by themselves: shared by the threads of a block where they are long, else one thread for each result."""
+
+from __future__ import annotations
+
+import math
+
+from tilewright.heuristics.cpu.block_info import BlockInfo, is_argreduce, is_elementary, is_spatial
+from tilewright.heuristics.cpu.loops import fuse_all
+from tilewright.heuristics.cpu.pattern import Match
+from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.gpu.bind_blocks import bind_block
+from tilewright.heuristics.gpu.bind_loops import bind_blocks, share, threads_for
+from tilewright.heuristics.gpu.limits import limits_of
+from tilewright.heuristics.gpu.parameters import (
+    BLOCK_THREADS,
+    BUSY_BLOCKS,
+    COLUMNS,
+    MANY_RESULTS,
+    MOST_PARTS,
+    SHARED_STEPS,
+    STEPS_PER_BLOCK,
+)
+from tilewright.schedule import BlockRV
+
+
+def replaces_argument(match: Match) -> bool:
+    """Whether the block finds an index with its value: the first one of equal values is wanted, and threads that share
+    the steps keep no order."""
+    return is_argreduce(match.schedule.get(match.info.block))
+
+
+def is_long(match: Match) -> bool:
+    """Whether there are enough steps for several threads, and too few results for one thread each."""
+    info = match.info
+    is_shared = reads_along_reduction(info) or info.size(info.spatial) < MANY_RESULTS
+    return info.size(info.reduced) >= SHARED_STEPS and is_shared
+
+
+def is_of_columns(match: Match) -> bool:
+    """Whether neighboring results read contiguous elements, and neighboring steps do not."""
+    column = _column(match.info)
+    return column is not None and not reads_along_reduction(match.info) and match.info.extent(column) >= COLUMNS
+
+
+def has_few_results(match: Match) -> bool:
+    """Whether results are too few for one block each, and each is a reduction of many blocks."""
+    info = match.info
+    is_fixed = all(info.axes[i].is_fixed for i in info.reduced)
+    return is_fixed and needs_parts(info.size(info.spatial), info.size(info.reduced))
+
+
+def needs_parts(results: int, steps: int) -> bool:
+    """Whether several blocks share each result."""
+    return results < BUSY_BLOCKS and steps >= 2 * STEPS_PER_BLOCK
+
+
+def _column(info: BlockInfo) -> int | None:
+    return next((i for i in info.spatial if info.store.strides[i] == 1), None)
+
+
+def reads_along_reduction(info: BlockInfo) -> bool:
+    """Whether neighboring steps read contiguous elements."""
+    return any(read.strides[i] == 1 for read in info.reads for i in info.reduced)
+
+
+def split_among_blocks(match: Match) -> BlockInfo:
+    """Return the reduction of parts of a long one, which blocks of their own compute."""
+    schedule, info = match.schedule, match.info
+    reduced = [i for i, axis in enumerate(info.axes) if not axis.is_spatial]
+    steps = info.size(reduced)
+    schedule.reorder(*info.loops(info.spatial), *info.loops(reduced))
+    loop = fuse_all(schedule, info.loops(reduced))
+    part, _ = schedule.split(loop, [min(MOST_PARTS, math.ceil(steps / STEPS_PER_BLOCK)), None])
+    parts = try_step(schedule.rfactor, part, 0)
+    if parts is None:
+        return match.again()
+    spatial = len(schedule.get_loops(parts)) - 1
+    _share_row(match, parts, spatial, math.ceil(steps / STEPS_PER_BLOCK))
+    return match.again()
+
+
+def schedule_columns(match: Match) -> bool:
+    """Reduce some columns in a block, whose threads share the rows."""
+    schedule, info = match.schedule, match.info
+    column = _column(info)
+    rows = min(limits_of(match.target).threads, BLOCK_THREADS) // COLUMNS
+    if column is None or rows < 2:
+        return False
+    columns, thread = schedule.split(info.axes[column].loop, [None, COLUMNS])
+    others = info.loops(i for i in info.spatial if i != column)
+    reduced = info.loops(i for i, axis in enumerate(info.axes) if not axis.is_spatial)
+    schedule.reorder(*others, columns, thread, *reduced)
+    schedule.bind(fuse_all(schedule, [*others, columns]), "blockIdx.x")
+    schedule.bind(thread, "threadIdx.x")
+    share(schedule, reduced, rows, "threadIdx.y")
+    return True
+
+
+def schedule_row(match: Match) -> bool:
+    """Reduce one row in a block, whose threads share its steps."""
+    info = match.info
+    match.schedule.reorder(
+        *info.loops(info.spatial), *info.loops(i for i, axis in enumerate(info.axes) if not axis.is_spatial)
+    )
+    _share_row(match, info.block, len(info.spatial), info.size(info.reduced))
+    return True
+
+
+def _share_row(match: Match, block: BlockRV, spatial: int, steps: int) -> None:
+    schedule = match.schedule
+    bind_blocks(schedule, block, spatial)
+    threads = threads_for(steps, min(limits_of(match.target).threads, BLOCK_THREADS))
+    share(schedule, schedule.get_loops(block)[1:], threads)
+
+
+def schedule_results(match: Match) -> bool:
+    """Reduce each result in a thread of its own, with what it reads, where that is cheap, as padding is."""
+    for producer in match.schedule.get_producers(match.info.block):
+        node = match.schedule.get(producer)
+        if is_spatial(node) and not is_elementary(node) and len(match.schedule.get_consumers(producer)) == 1:
+            try_step(match.schedule.compute_inline, producer)
+    bind_block(match.schedule, match.info.block, min(limits_of(match.target).threads, BLOCK_THREADS))
+    return True
