@@ -6,20 +6,31 @@
 #include <unordered_set>
 
 #include "analysis/accesses.h"
+#include "analysis/block_facts.h"
 #include "analysis/cover.h"
 #include "analysis/independence.h"
 #include "analysis/sizes.h"
+#include "analysis/threads.h"
 #include "analysis/witness.h"
 #include "ir/build.h"
 #include "ir/reduction_step.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::analysis {
 namespace {
 
-bool runs_together(const For& loop) { return loop.kind == ForKind::kParallel || loop.kind == ForKind::kVectorized; }
+/// Blocks and threads of a kernel. Virtual threads run one after another.
+std::optional<ThreadAxis> device_axis(const For& loop) {
+  auto axis = thread_axis(loop);
+  return axis && axis->level != ThreadAxis::Level::kVirtual ? axis : std::nullopt;
+}
+
+bool runs_together(const For& loop) {
+  return loop.kind == ForKind::kParallel || loop.kind == ForKind::kVectorized || device_axis(loop);
+}
 
 const NodeBase* key(const For& loop) {
   const Ref<Var>& variable = loop.loop_var;
@@ -95,7 +106,7 @@ std::vector<int64_t> some_steps(int64_t extent, size_t most) {
 
 using Element = std::vector<int64_t>;
 /// True: no more are wanted.
-using OnElement = std::function<bool(const Element&, int64_t iteration)>;
+using OnElement = std::function<bool(const Element&, int64_t iteration, const Point&)>;
 
 /// Walks over some iterations in which an access surely happens, the loops around `loop` at their beginnings.
 class WitnessWalk {
@@ -181,7 +192,7 @@ class WitnessWalk {
       if (!value) return over_ = true;
       element.push_back(*value);
     }
-    return over_ = found_(element, iteration_);
+    return over_ = found_(element, iteration_, point_);
   }
 
   const Access& access_;
@@ -238,6 +249,17 @@ std::optional<Elements> elements_of(const Access& access) {
   return elements;
 }
 
+/// The indices of an access in terms of loops.
+std::vector<Expr> by_loops(const Access& access, std::vector<Expr> indices) {
+  for (size_t i = access.around.size(); i-- > 0;) {
+    const Surrounding& s = access.around[i];
+    bool bound = s.kind == Surrounding::Kind::kAxis || s.kind == Surrounding::Kind::kLet;
+    if (!bound || !s.set.is_point()) continue;
+    for (Expr& index : indices) index = substitute(index, VarMap{{s.var, s.set.min}});
+  }
+  return indices;
+}
+
 class Finder {
  public:
   Finder(const Ref<PrimFunc>& func, const Loops& loops, const std::string& name) : loops_(loops), name_(name) {
@@ -258,6 +280,7 @@ class Finder {
       auto [proved, is_new] = proved_.try_emplace(key(*loop), false);
       if (is_new) proved->second = loops_.proved(ref);
       if (proved->second) continue;
+      if (!may_meet(access, *loop, elements->buffer)) continue;
       for (const std::vector<Expr>& indices : elements->indices) {
         look_below(access, ref, elements->buffer, indices);
         if (race) return;
@@ -274,8 +297,51 @@ class Finder {
     int step;  ///< of a reduction: the number of its operation, else 0
     NodeRef site;
     std::string where;
+    Expr value;  ///< that it stores, of a loop bound to an axis
   };
   using Touched = std::map<Element, std::vector<Touch>>;
+
+  /// Of threads on a device: those of other blocks always may; those of one block wait for one another between
+  /// statements (wait_between_blocks), and put together what reductions of blocks leave.
+  bool may_meet(const Access& access, const For& loop, const Ref<Buffer>& buffer) const {
+    auto axis = device_axis(loop);
+    if (!axis) return true;
+    if (!memory_scope(buffer->scope()).is_shared_by(*axis) || runs_again(access, loop, *axis)) return false;
+    if (!axis->in_team()) return true;
+    const BufferStore* store = access.site.as<BufferStore>();
+    const Block* block = innermost_block(access.around);
+    bool reduces = access.in_init || (block && std::any_of(block->iter_vars.begin(), block->iter_vars.end(),
+                                                           [](const auto& axis) { return is_reduction_axis(axis); }));
+    return access.writes && store && !reduces;
+  }
+
+  /// What is stored in an iteration, in terms of memory alone; null where something else tells iterations apart: blocks
+  /// have memory of their own.
+  Expr stored(const Access& access, const For& loop, const ThreadAxis& axis, const Point& point) const {
+    const BufferStore* store = access.site.as<BufferStore>();
+    if (!store) return {};
+    bool own = false;
+    visit(store->value, [&](const Ref<BufferLoad>& load, Visitor& v) {
+      own |= !axis.in_team() &&
+             (loops_.owns(loop, load->buffer->data) || !memory_scope(load->buffer->scope()).is_shared_by(axis));
+      v.descend(load);
+    });
+    if (own) return {};
+    VarMap values;
+    for (const Surrounding& s : access.around) {
+      auto value = s.kind == Surrounding::Kind::kLoop ? point.get(s.var) : std::nullopt;
+      if (value) values.emplace(s.var, int_imm(s.var.dtype(), *value));
+    }
+    return arith::Analyzer().simplify(substitute(by_loops(access, {store->value})[0], values));
+  }
+
+  /// A second loop around the access is bound to the axis: both mean the same threads.
+  static bool runs_again(const Access& access, const For& loop, const ThreadAxis& axis) {
+    return std::any_of(access.around.begin(), access.around.end(), [&](const Surrounding& s) {
+      const For* other = s.node.as<For>();
+      return other && other != &loop && thread_axis(*other) == axis;
+    });
+  }
 
   void look_below(const Access& access, const Ref<For>& loop, const Ref<Buffer>& buffer,
                   const std::vector<Expr>& indices) {
@@ -286,21 +352,26 @@ class Finder {
       auto step = steps_.find(access.site.get());
       reduces = step == steps_.end() ? 0 : step->second;
     }
+    auto axis = device_axis(*loop);
     const Block* block = innermost_block(access.around);
     std::string where =
         block && !block->name_hint.empty() ? "block '" + block->name_hint + "'" : "function '" + name_ + "'";
     Touched& touched = touched_[{key(*loop), buffer.get()}];
-    OnElement found = [&](const Element& element, int64_t iteration) {
+    OnElement found = [&](const Element& element, int64_t iteration, const Point& point) {
       std::vector<Touch>& before = touched[element];
+      Expr value = axis && access.writes ? stored(access, *loop, *axis, point) : Expr();
       size_t same = 0;
       for (const Touch& touch : before) {
         same += touch.writes == access.writes;
         if (touch.iteration == iteration || !(touch.writes || access.writes)) continue;
         if (reduces && touch.step == reduces) continue;
+        // Threads that store one value to one element agree.
+        if (value.defined() && touch.value.defined() && structural_equal(value, touch.value)) continue;
+        if (axis && axis->in_team() && touch.site != access.site) continue;
         report(access, loop, buffer, element, iteration, where, touch);
         return true;
       }
-      if (same < 2) before.push_back({iteration, access.writes, reduces, access.site, where});
+      if (same < 2) before.push_back({iteration, access.writes, reduces, access.site, where, value});
       return false;
     };
     WitnessWalk(access, *loop, indices, found).run();
@@ -311,7 +382,7 @@ class Finder {
     std::optional<Element> first;
     std::optional<int64_t> last;
     bool same = true;
-    OnElement compare = [&](const Element& element, int64_t iteration) {
+    OnElement compare = [&](const Element& element, int64_t iteration, const Point&) {
       if (iteration == last) return false;  // the first point of each iteration
       last = iteration;
       if (!first) first = element;
@@ -328,10 +399,11 @@ class Finder {
     for (size_t i = 0; i < element.size(); ++i) place += (i ? ", " : "") + std::to_string(element[i]);
     place += "]";
     const std::string& var = loop->loop_var->name_hint;
-    std::string kind = loop->kind == ForKind::kParallel ? "parallel" : "vectorized";
+    std::string kind = loop->kind == ForKind::kParallel ? "a parallel loop" : "a vectorized loop";
+    if (device_axis(*loop)) kind = "a loop bound to " + std::string(loop->thread_binding->thread_tag);
     race = RaceWitness{loop,
                        where + (access.writes ? " writes " : " reads ") + place + " in iteration " + var + " = " +
-                           std::to_string(iteration) + " of a " + kind + " loop, and " + other.where +
+                           std::to_string(iteration) + " of " + kind + ", and " + other.where +
                            (other.writes ? " writes" : " reads") + " it in iteration " + var + " = " +
                            std::to_string(other.iteration) + "; nothing says which comes first",
                        access.site, other.site};
@@ -348,17 +420,6 @@ bool returns_early(const Ref<PrimFunc>& func) {
   bool returns = false;
   visit(func->body, [&](const Ref<Call>& call) { returns |= intrinsic_of(*call) == Intrinsic::k_ret; });
   return returns;
-}
-
-/// The indices of an access in terms of loops.
-std::vector<Expr> by_loops(const Access& access, std::vector<Expr> indices) {
-  for (size_t i = access.around.size(); i-- > 0;) {
-    const Surrounding& s = access.around[i];
-    bool bound = s.kind == Surrounding::Kind::kAxis || s.kind == Surrounding::Kind::kLet;
-    if (!bound || !s.set.is_point()) continue;
-    for (Expr& index : indices) index = substitute(index, VarMap{{s.var, s.set.min}});
-  }
-  return indices;
 }
 
 /// All accesses below a loop to what it writes are at one element for each iteration, another one for each.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -34,9 +35,9 @@ def races(program: tw.ir.PrimFunc) -> bool:
     return False
 
 
-def refused(program: tw.ir.PrimFunc) -> bool:
+def refused(program: tw.ir.PrimFunc, target: str = "llvm") -> bool:
     try:
-        tw.compile(program, schedule="as written")
+        tw.compile(program, target=target, schedule="as written")
     except tw.ScriptError as error:
         assert error.code == "lower/race"
         return True
@@ -90,6 +91,54 @@ def test_races_are_refused(what: str, kind: str) -> None:
     program = parse(RACING[what].replace("KIND", kind))
     assert races(program) and refused(program)
     assert not refused(parse(RACING[what].replace("KIND", "range")))
+
+
+def on_device(body: str) -> tw.ir.PrimFunc:
+    """The loop is bound to the blocks of a kernel."""
+    return parse(re.sub(r"KIND\((\d+)\)|T\.parallel\((\d+)\)", r'T.thread_binding(\1\2, thread="blockIdx.x")', body))
+
+
+@pytest.mark.parametrize("what", [*RACING, *SHARED])
+def test_races_of_blocks_are_refused(what: str) -> None:
+    program = on_device((RACING | SHARED)[what])
+    assert races(program) and refused(program, "opencl")
+
+
+@pytest.mark.parametrize("what", FREE)
+def test_blocks_that_do_not_meet_are_compiled(what: str) -> None:
+    assert not refused(on_device(FREE[what]), "opencl")
+
+
+THREADS = """for b in T.thread_binding(2, thread="blockIdx.x"):
+    S = T.alloc_buffer((32,), "float32", scope="shared")
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        S[t] = A[b * 32 + t]
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        STATEMENT
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *("B[b * 32 + t // 2] = S[t]", "B[b * 32 + t % 16] = S[t]", "S[0] = S[t] + T.float32(1)"),
+        *("B[b] = B[b] + S[t]", "B[t] = S[t]"),
+    ],
+)
+def test_threads_that_store_different_values_to_one_element_are_refused(statement: str) -> None:
+    program = parse(THREADS.replace("STATEMENT", statement))
+    assert races(program) and refused(program, "opencl")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *("B[b * 32 + t] = S[31 - t]", "B[b * 32 + t % 16] = S[t % 16]", "B[b * 32] = A[b]"),
+        *("B[b * 32 + (t * 5) % 32] = S[t]", "S[t] = S[t] + A[t]"),
+    ],
+)
+def test_threads_that_wait_or_agree_are_compiled(statement: str) -> None:
+    assert not refused(parse(THREADS.replace("STATEMENT", statement)), "opencl")
 
 
 @pytest.mark.parametrize("what", SHARED)

@@ -1,4 +1,5 @@
-// Refuse parallel and vectorized loops whose iterations provably depend on one another.
+// Refuse parallel and vectorized loops, and loops bound to blocks and threads, whose iterations provably depend on one
+// another.
 //
 //   for i in T.parallel(8):      refused: iteration i = 0 writes A[1], and iteration i = 1 reads it
 //     A[i + 1] = A[i] + 1.0
