@@ -1,7 +1,8 @@
 """Random sparse programs: axes of every kind below one another, and iterations over them.
 
 The interpreter runs a program by coordinates. What is lowered has to compute the same, interpreted and compiled, and
-so has what steps on iterations made of it. Values are small integers, so that sums are exact in any order.
+so has what steps on iterations made of it. Values are small integers, so that sums are exact in any order. Each number
+also stands for a random format, and a product over it (format_rules.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import tilewright as tw
-from fuzz import steps
+from fuzz import format_rules, steps
 from fuzz.judge import Finding, has_threads
 from tilewright import ir, script
 
@@ -314,3 +315,4 @@ def judge(number: int, counts: Counter[str] | None = None) -> None:
             compare(f"{what}, compiled", done.sch.mod, "native", 2)
     for threads in (1, 2):
         compare("compiled", func, "native", threads)
+    format_rules.judge(number, counts)

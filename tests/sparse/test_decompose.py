@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sparse.test_formats import random_rule
 
 import tilewright as tw
+from fuzz.format_rules import random_rule
 from tilewright import script
 from tilewright.script import tir as T
-from tilewright.sparse import FormatRewriteRule, convert_structure, decompose_format, formats
+from tilewright.sparse import FormatRewriteRule, compressed, convert_structure, decompose_format, dense, formats, varied
 
 M, N, K = 12, 18, 3
 
@@ -179,8 +179,8 @@ def test_pairs(pair: tuple[str, str]) -> None:
 def test_random_rules() -> None:
     random = np.random.default_rng(9)
     done = 0
-    while done < 30:
-        rules = [random_rule(random, M, N)]
+    while done < 60:
+        rules = [random_rule(random, M, N, least=1)]  # no nonzero is in column 0
         mask = mask_of("random")
         values, b, dense = operands(mask)
         try:
@@ -190,6 +190,64 @@ def test_random_rules() -> None:
             continue
         np.testing.assert_array_equal(c, dense[:, 1:] @ b[1:])
         done += 1
+
+
+#: keys of a compressed axis below the row from which the column is computed
+AFFINE = {
+    "column - 1": lambda z: z.column - 1,
+    "column + 1": lambda z: z.column + 1,
+    "column + row": lambda z: z.column + z.row,
+    "column - row": lambda z: z.column - z.row + M,
+    "column + 2 row": lambda z: z.column + 2 * z.row,
+    "N - column": lambda z: N - z.column,
+    "2 column": lambda z: 2 * z.column,
+}
+
+
+@pytest.mark.parametrize("name", AFFINE)
+@pytest.mark.parametrize("target", ["interpreter", "native"])
+def test_compressed_keys_that_are_sums(name: str, target: str) -> None:
+    """The coordinate follows from the key that is stored, not from its position."""
+    mask = mask_of("random")
+    values, b, dense_matrix = operands(mask)
+    for first in (dense("I", M), compressed("I")):
+        rule = FormatRewriteRule("sums", (first, compressed("J")), lambda z: (z.row, AFFINE[name](z)))
+        np.testing.assert_array_equal(run_spmm([rule], mask, values, b, target), dense_matrix[:, 1:] @ b[1:])
+
+
+@pytest.mark.parametrize("target", ["interpreter", "native"])
+def test_a_row_that_is_a_sum_with_quotients_of_the_column(target: str) -> None:
+    mask = mask_of("random")
+    values, b, dense_matrix = operands(mask)
+    axes = (compressed("S"), compressed("Q"), compressed("R"))
+    rule = FormatRewriteRule("sums", axes, lambda z: (z.row - z.column + N, z.column // 5, z.column % 5))
+    np.testing.assert_array_equal(run_spmm([rule], mask, values, b, target), dense_matrix[:, 1:] @ b[1:])
+
+
+def test_diagonals_in_blocks_of_rows() -> None:
+    """The rule of docs/sparse-products.md."""
+    mask = mask_of("random")
+    values, b, dense_matrix = operands(mask)
+    axes = (dense("block", M // 4), compressed("diagonal"), dense("row", 4))
+    rule = FormatRewriteRule("diagonals", axes, lambda z: (z.row // 4, z.column - z.row + M, z.row % 4))
+    for target in ("interpreter", "native"):
+        np.testing.assert_array_equal(run_spmm([rule], mask, values, b, target), dense_matrix[:, 1:] @ b[1:])
+
+
+def test_divisors_that_are_no_numbers() -> None:
+    """The quotient by the length of the row says nothing of the column."""
+    mask = mask_of("random")
+    values, b, dense_matrix = operands(mask)
+    by_length = lambda z: (z.row, z.column // z.length, z.column % z.length)  # noqa: E731
+    rule = FormatRewriteRule("lengths", (dense("I", M), varied("Q"), varied("R")), by_length)
+    np.testing.assert_array_equal(run_spmm([rule], mask, values, b), dense_matrix[:, 1:] @ b[1:])
+
+
+def test_index_maps_with_another_number_of_keys() -> None:
+    short = FormatRewriteRule("short", (dense("I", M), compressed("J")), lambda z: (z.row,))
+    with pytest.raises(tw.ArgumentError, match="gives 1 keys for 2 axes") as caught:
+        decompose_format(spmm, "A", [short])
+    assert caught.value.code == "sparse/index-map"
 
 
 def test_what_is_read_as_text() -> None:

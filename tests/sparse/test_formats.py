@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from fuzz.format_rules import random_rule
 from tilewright.sparse import formats
 from tilewright.sparse.conversion import StoredPart, convert_structure
-from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
+from tilewright.sparse.format_rule import FormatRewriteRule, dense, varied
 
 M, N = 24, 36
 
@@ -201,34 +202,6 @@ def test_empty_matrices(shape: tuple[int, int]) -> None:
         same_bits(converted.values_back(converted.convert_values(none.astype("float32"))), none.astype("float32"))
 
 
-def random_rule(random: np.random.Generator, m: int, n: int) -> FormatRewriteRule:
-    """A bijection: row and column, perhaps in blocks, along axes of any kind and in any order."""
-    b, c = (int(random.integers(1, 5)) for _ in range(2))
-    keys = [
-        (lambda z: z.row // b, -(-m // b)),
-        (lambda z: z.row % b, b),
-        (lambda z: z.column // c, -(-n // c)),
-        (lambda z: z.column % c, c),
-    ]
-    if random.random() < 0.5:
-        keys[2:] = [(lambda z: z.place // c, n), (lambda z: z.place % c, c)]
-    if random.random() < 0.5:
-        window = int(random.integers(1, m + 1))
-        descending = bool(random.integers(2))
-
-        def rank(z):
-            return z.rank(lambda r: -r.length if descending else r.length % 3, window)
-
-        keys[:2] = [(lambda z: rank(z) // b, -(-m // b)), (lambda z: rank(z) % b, b)]
-    keys = [keys[at] for at in random.permutation(4)]
-    makers = [random.choice(["dense", "varied", "compressed"]) for _ in keys]
-    axes = tuple(
-        dense(f"A{d}", extent) if kind == "dense" else {"varied": varied, "compressed": compressed}[kind](f"A{d}")
-        for d, (kind, (_, extent)) in enumerate(zip(makers, keys, strict=True))
-    )
-    return FormatRewriteRule("random", axes, lambda z: [key(z) for key, _ in keys])
-
-
 def test_random_rules_keep_values_bit_by_bit() -> None:
     random = np.random.default_rng(6)
     for _ in range(150):
@@ -266,6 +239,7 @@ def test_dropped_and_doubled_nonzeros_are_noticed() -> None:
     refused("sparse/key", "of nonzero .* along axis 'J' is ., not in 0 to before 2", formats.ell(M, N, 2))
     refused("sparse/key", "is -1, not 0 or more", [FormatRewriteRule("below", (varied("I"),), lambda z: (z.row - 1,))])
     refused("sparse/index-map", "gives 1 keys for 2 axes", [FormatRewriteRule("short", csr.axes, lambda z: (z.row,))])
+    refused("sparse/index-map", "gives ndarray", [FormatRewriteRule("one", (dense("I", M),), lambda z: z.row)])
 
 
 def test_values_of_another_size() -> None:

@@ -211,10 +211,7 @@ def _refuse_bijection(rule: FormatRewriteRule, position: int) -> None:
 
 def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart:
     """Positions axis after axis: of each, count what there is below each position of the parent, scan, and fill."""
-    keys, dtype = rule.index_map(taken), coordinates[0].dtype
-    if len(keys) != len(rule.axes):
-        message = f"the index map of {rule.name!r} gives {len(keys)} keys for {len(rule.axes)} axes"
-        raise ArgumentError.of("sparse/index-map", message, "it gives one for each axis")
+    keys, dtype = rule.entries(taken), coordinates[0].dtype
     size = len(taken.row)
     slots, slot_count = np.zeros(size, "int64"), 1
     before: tuple[Array, int] = (slots, 1)

@@ -275,7 +275,9 @@ def _coordinates(rule: FormatRewriteRule, dimensions: int) -> list[_Coordinate]:
     place, length, position = (ir.Var(name, "int64") for name in ("place", "length", "position"))
     nonzero = _AnyNonzero(variables, place, length, position)
     try:
-        entries = rule.index_map(nonzero)  # type: ignore[arg-type]
+        entries = rule.entries(nonzero)
+    except ArgumentError:
+        raise
     except Exception:  # a map of arrays alone: all coordinates are read
         return [_Coordinate() for _ in variables]
     # Along a compressed axis that stores another coordinate, nobody knows the key.
@@ -296,12 +298,13 @@ def _coordinates(rule: FormatRewriteRule, dimensions: int) -> list[_Coordinate]:
     for d, variable in enumerate(variables):
         if result[d].formula is None and result[d].axis is None:
             others = {v: r.formula for v, r in zip(variables, result, strict=True) if r.formula is not None}
-            result[d].formula = _difference(variable, known, others)
+            formula, used = _difference(variable, known, others)
+            result[d].formula, result[d].reads = formula, [at for at in used if rule.axes[at].kind == "compressed"]
     return result
 
 
-def _difference(variable: ir.Var, keys: Sequence[Any], others: dict[ir.Var, Any]) -> Any:
-    """A key less other coordinates, where it is their sum with this one: a diagonal and the row."""
+def _difference(variable: ir.Var, keys: Sequence[Any], others: dict[ir.Var, Any]) -> tuple[Any, list[int]]:
+    """A key less other coordinates, where it is their sum with this one: a diagonal and the row; and its axis."""
     analyzer = _core.Analyzer()
     for at, key in enumerate(keys):
         if not isinstance(key, ir.Expr):
@@ -316,8 +319,8 @@ def _difference(variable: ir.Var, keys: Sequence[Any], others: dict[ir.Var, Any]
                 others_here: Any = _core.substitute(rest, known)
                 return values[at] - _core.cast(values[at].dtype, others_here)
 
-            return formula
-    return None
+            return formula, [at]
+    return None, []
 
 
 def _variables(key: Any) -> set[ir.Var]:
@@ -347,9 +350,10 @@ def _formula(variable: ir.Var, keys: Sequence[Any]) -> tuple[Any, list[int]]:
             return lambda values, at=at: values[at], [at]
     parts: dict[int, dict[type, int]] = {}
     for at, key in enumerate(keys):
-        if isinstance(key, ir.FloorDiv | ir.FloorMod) and isinstance(key.a, ir.Var) and key.a.same_as(variable):
-            size: Any = key.b
-            parts.setdefault(int(size.value), {})[type(key)] = at
+        if not isinstance(key, ir.FloorDiv | ir.FloorMod) or not isinstance(key.b, ir.IntImm):
+            continue
+        if isinstance(key.a, ir.Var) and key.a.same_as(variable):
+            parts.setdefault(int(key.b.value), {})[type(key)] = at
     for divisor, found in parts.items():
         if len(found) == 2:
             two = [found[ir.FloorDiv], found[ir.FloorMod]]

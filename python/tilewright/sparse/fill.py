@@ -88,7 +88,7 @@ class ByRows:
             row, column, place, length, position, lambda number: ranks.setdefault(number, ir.Var("rank", "int64"))
         )
         try:
-            entries = rule.index_map(seen)  # type: ignore[arg-type]
+            entries = rule.entries(seen)
         except Exception as error:  # a map of arrays alone
             raise NotByRows(str(error)) from error
         self._ranks = [*ranks.values()]
@@ -97,7 +97,7 @@ class ByRows:
         stored = [entry[1] for entry in entries if isinstance(entry, tuple)]
         last = entries[-1] if entries else None
         self.stores_column = isinstance(last, tuple) and last[1] is self._variables["column"]
-        if len(stored) > self.stores_column or len(entries) != len(rule.axes):
+        if len(stored) > self.stores_column:
             raise NotByRows("coordinates")
         if not all(isinstance(key, int) or (hasattr(key, "dtype") and isinstance(key, ir.Expr)) for key in self.keys):
             raise NotByRows("keys")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.structure import offsets_of
 
 if TYPE_CHECKING:
@@ -158,6 +159,21 @@ class FormatRewriteRule:
     def when(self, *conditions: Callable[[Nonzeros], Any]) -> FormatRewriteRule:
         """Return the rule for fewer nonzeros."""
         return replace(self, conditions=(*self.conditions, *conditions))
+
+    def entries(self, nonzeros: Any) -> Sequence[Any]:
+        """Return what the index map gives: for each axis a key, or a pair of key and coordinate.
+
+        Raises:
+            tilewright.ArgumentError: It gives another number of entries ("sparse/index-map").
+        """
+        given = self.index_map(nonzeros)
+        if not isinstance(given, tuple | list):
+            message = f"the index map of {self.name!r} gives {type(given).__name__}"
+            raise ArgumentTypeError.of("sparse/index-map", message, "it gives a tuple, with one key for each axis")
+        if len(given) != len(self.axes):
+            message = f"the index map of {self.name!r} gives {len(given)} keys for {len(self.axes)} axes"
+            raise ArgumentError.of("sparse/index-map", message, "it gives one for each axis")
+        return given
 
     def taken(self, nonzeros: Nonzeros) -> Nonzeros:
         """Return the nonzeros that the rule takes."""
