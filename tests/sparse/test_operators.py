@@ -184,10 +184,44 @@ def test_sell_gives_the_bits_of_csr(dtype: str, index: str) -> None:
 
 def test_many_products_convert() -> None:
     dense = np.ones((60, 50), "float32")
-    a, x = tw.sparse.from_scipy(scipy.sparse.csr_array(dense)), np.ones(50, "float32")
-    for _ in range(30):
-        assert (tw.sparse.spmv(a, x) == 50).all()
-    assert [each.format for each in tw.sparse.conversions(a)] == ["sell"]
+    for copy in (True, False):
+        a, x = tw.sparse.from_scipy(scipy.sparse.csr_array(dense), copy=copy), np.ones(50, "float32")
+        for _ in range(30):
+            assert (tw.sparse.spmv(a, x) == 50).all()
+        assert [each.format for each in tw.sparse.conversions(a)] == (["sell"] if copy else [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("copy", [False, True])
+def test_results_do_not_depend_on_the_number_of_products(kind: str, copy: bool) -> None:
+    """Products see all changes of shared values, or none of a copy, however many there were before."""
+    dense = np.where(np.random.default_rng(3).random((60, 48)) < 0.9, 1, 0).astype("float32")
+    matrix = in_kind(dense, kind, "float32", "int32")
+    a, x, b = tw.sparse.from_scipy(matrix, copy=copy), np.ones(48, "float32"), np.ones((48, 2), "float32")
+    values = matrix.data.copy()
+    for number in range(30):
+        matrix.data[...] = values * number
+        want = dense @ x * (1 if copy else number)
+        np.testing.assert_array_equal(tw.sparse.spmv(a, x), want)
+        np.testing.assert_array_equal(tw.sparse.spmm(a, b)[:, 1], want)
+        np.testing.assert_array_equal(a.to_scipy() @ x, want)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prepared_matrix_has_values_of_its_own(kind: str) -> None:
+    dense = np.ones((60, 48), "float32")
+    matrix = in_kind(dense, kind, "float32", "int32")
+    a, x = tw.sparse.from_scipy(matrix), np.ones(48, "float32")
+    tw.sparse.spmv(a, x)
+    matrix.data *= 2
+    tw.sparse.prepare_spmv(a)
+    matrix.data *= 2
+    for product in (tw.sparse.spmv(a, x), tw.sparse.spmm(a, x[:, None])[:, 0], a.to_scipy() @ x):
+        assert (product == 96).all()
+    values = np.full(a.values.shape, 3, "float32")
+    shared, copied = a.with_values(values), a.with_values(values, copy=True)
+    values[...] = 5
+    assert (tw.sparse.spmv(shared, x) == 5 * 48).all() and (tw.sparse.spmv(copied, x) == 3 * 48).all()
 
 
 def refused(code: str, make) -> None:

@@ -82,7 +82,7 @@ class ConvertedStructure:
             values: of the nonzeros in row-major order, (nnz,).
         """
         self._check(values, self.nnz)
-        return [_gather(values, part.source) for part in self.parts]
+        return [gathered(values, part.source) for part in self.parts]
 
     def values_back(self, stored: Sequence[Array]) -> Array:
         """Return the values of the nonzeros in row-major order: the inverse of :meth:`convert_values`."""
@@ -101,8 +101,9 @@ class ConvertedStructure:
             raise ArgumentError.of("sparse/values", f"values of shape {np.shape(values)}", f"there are {count}")
 
 
-def _gather(values: Array, source: Array) -> Array:
-    stored = aligned_zeros((len(source),), values.dtype)
+def gathered(values: Array, source: Array, out: Array | None = None) -> Array:
+    """Return ``values[source]``, 0 where the source is -1, in an array that is given or in a new one."""
+    stored = aligned_zeros((len(source),), values.dtype) if out is None else out
     gather_kernel(str(values.dtype), str(source.dtype))(values, source, stored)
     return stored
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.sparse import formats
-from tilewright.sparse.conversion import ConvertedStructure, convert_structure
+from tilewright.sparse.conversion import ConvertedStructure, convert_structure, gathered
+from tilewright.sparse.fill import gather_kernel
 from tilewright.sparse.matrix import Matrix
-from tilewright.sparse.structure import Structure, offsets_of
+from tilewright.sparse.structure import Structure, offsets_of, private
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,19 +24,36 @@ LANES = 16
 
 
 def to_csr(matrix: Matrix) -> Matrix:
-    """Return the matrix in CSR: itself, or one that is made with the first call and kept."""
+    """Return the matrix in CSR: itself, or one that is made with the first call and kept. Values that somebody may have
+    changed since are gathered again."""
     if matrix.structure.kind == "csr":
         return matrix
-    known: Matrix | None = matrix._converted.get("csr")
-    if known is None:
+    if (known := matrix._converted.get("csr")) is None:
+        gather_kernel(matrix.dtype, matrix.structure.index_dtype)  # compiled before the conversion is timed
         start = time.perf_counter()
         kept = matrix.structure._formats
         if "csr" not in kept:
             kept["csr"] = _csr_of(matrix.structure)
         structure, order = kept["csr"]
-        known = matrix._converted["csr"] = Matrix(structure, matrix.values.reshape(-1)[order])
+        memory = gathered(matrix.values.reshape(-1), order)
+        csr = Matrix(structure, memory)
+        csr._is_constant = matrix._is_constant
+        matrix._converted["csr"] = csr, order, memory
         matrix._costs["csr"] = time.perf_counter() - start
-    return known
+        return csr
+    kept_csr: Matrix
+    kept_csr, order, memory = known
+    if not matrix._is_constant:
+        gathered(matrix.values.reshape(-1), order, memory)
+    return kept_csr
+
+
+def detach(matrix: Matrix) -> None:
+    """Take a copy of the values of a matrix where somebody else may change them."""
+    if not matrix._is_constant:
+        matrix.values = private(matrix.values)
+        csr = to_csr(matrix)
+        matrix._is_constant = csr._is_constant = True
 
 
 def _csr_of(s: Structure) -> tuple[Structure, Array]:
@@ -75,7 +93,8 @@ class Sell:
 
 
 def to_sell(csr: Matrix) -> tuple[Sell, Array]:
-    """Return a matrix in CSR as slices of rows of similar length, sorted among all rows, and its values."""
+    """Return a matrix in CSR as slices of rows of similar length, sorted among all rows, and its values, which are
+    constant."""
     known: tuple[Sell, Array] | None = csr._converted.get("sell")
     if known is None:
         _compile_conversion(csr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.errors import ArgumentError, ArgumentTypeError
-from tilewright.sparse.structure import Structure, read_only
+from tilewright.sparse.structure import Structure, is_writable, private, read_only
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,13 +42,19 @@ class Conversion:
 class Matrix:
     """A sparse matrix: ``values[p]`` belongs to the nonzero at position ``p`` of its structure.
 
+    The values may be memory that somebody else writes to. Products always use what the memory holds when they begin:
+    copies in other formats are then kept of the structure alone.
+
     Attributes:
         structure: where the nonzeros are.
-        values: float32 or float64, of shape (nnz,); of shape (blocks, height, width) for ``"bsr"``.
+        values: float32 or float64, of shape (nnz,); of shape (blocks, height, width) for ``"bsr"``. The attribute is a
+            view that cannot be written through.
     """
 
     structure: Structure
     values: Array
+    #: whether values stay as they are, as nobody can write to their memory
+    _is_constant: bool = field(default=False, init=False, repr=False)
     #: the formats that operators have converted it to, and the seconds that each has cost
     _converted: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
     _costs: dict[str, float] = field(default_factory=dict, init=False, repr=False)
@@ -68,6 +74,7 @@ class Matrix:
             wanted = (len(structure.indices), *blocks)
             hint = f"a structure of {len(structure.indices)} indices has contiguous values of shape {wanted}"
             raise ArgumentError.of("sparse/values", f"values of shape {values.shape}", hint)
+        self._is_constant = not is_writable(values)
         self.values = read_only(values)
 
     @property
@@ -85,13 +92,14 @@ class Matrix:
         """Return the type of the values, ``"float32"`` or ``"float64"``."""
         return str(self.values.dtype)
 
-    def with_values(self, values: Array) -> Matrix:
+    def with_values(self, values: Array, *, copy: bool = False) -> Matrix:
         """Return a matrix of the same structure with other values; what the structure was converted to is kept.
 
         Args:
             values: of the shape and order of the values of this one.
+            copy: take a copy. Otherwise products see later changes of the array.
         """
-        return Matrix(self.structure, values)
+        return Matrix(self.structure, _values(values, copy))
 
     def __repr__(self) -> str:
         return f"<Matrix of {self.dtype}, {self.structure!r}>"
@@ -110,6 +118,13 @@ class Matrix:
         return make((self.values, s.indices, s.indptr), shape=s.shape)
 
 
+def _values(given: Any, copy: bool) -> Any:
+    """The array itself where it is contiguous, or a copy that is ours."""
+    if not isinstance(given, np.ndarray) or (given.flags.c_contiguous and not copy):
+        return given
+    return private(given)
+
+
 def _scipy() -> Any:
     try:
         import scipy.sparse  # type: ignore[import-untyped]
@@ -118,13 +133,17 @@ def _scipy() -> Any:
     return scipy.sparse
 
 
-def from_scipy(matrix: Any, *, sorted: bool | None = None, unique: bool | None = None) -> Matrix:
+def from_scipy(matrix: Any, *, sorted: bool | None = None, unique: bool | None = None, copy: bool = False) -> Matrix:
     """Take a matrix of SciPy over, without a copy where its arrays are contiguous.
+
+    Products see later changes of ``matrix.data``. The structure is validated now, and must not change in place.
 
     Args:
         matrix: in CSR, CSC, BSR or COO, of float32 or float64.
         sorted: True demands that the indices of each row ascend; None observes it.
         unique: True demands that no nonzero occurs twice; None observes it where indices are sorted.
+        copy: take copies of all arrays: later changes of the matrix of SciPy have no effect, and :func:`spmv` may
+            convert the matrix to SELL by itself.
 
     Raises:
         tilewright.ArgumentError: It has another format or type, or its arrays are damaged.
@@ -136,26 +155,30 @@ def from_scipy(matrix: Any, *, sorted: bool | None = None, unique: bool | None =
         raise ArgumentTypeError.of("sparse/kind", given, "convert it to CSR first: scipy.sparse.csr_array(matrix)")
     facts = (sorted, unique)
     if kind == "coo":
-        rows, columns = _coordinates(matrix)
-        structure = Structure("coo", matrix.shape, columns, None, rows, (1, 1), *facts)
-        return Matrix(structure, np.ascontiguousarray(matrix.data))
+        if len(matrix.shape) != 2:
+            hint = "reshape it to one row: matrix.reshape(1, -1)"
+            raise ArgumentError.of("sparse/shape", f"an array of {len(matrix.shape)} dimensions", hint)
+        return _pairs(matrix.shape, (matrix.row, matrix.col, matrix.data), facts, copy)
     block = matrix.blocksize if kind == "bsr" else (1, 1)
-    return _compressed(kind, matrix.shape, (matrix.indptr, matrix.indices, matrix.data), block, facts)
+    return _compressed(kind, matrix.shape, (matrix.indptr, matrix.indices, matrix.data), block, facts, copy)
 
 
-def _coordinates(matrix: Any) -> tuple[Array, Array]:
-    if len(matrix.shape) != 2:
-        hint = "reshape it to one row: matrix.reshape(1, -1)"
-        raise ArgumentError.of("sparse/shape", f"an array of {len(matrix.shape)} dimensions", hint)
-    rows, columns = (np.ascontiguousarray(each) for each in (matrix.row, matrix.col))
-    return rows, columns
+def _pairs(shape: Any, arrays: tuple[Any, Any, Any], facts: tuple[bool | None, bool | None], copy: bool) -> Matrix:
+    rows, columns, data = (_values(each, copy) for each in arrays)
+    structure = Structure("coo", (int(shape[0]), int(shape[1])), columns, None, rows, (1, 1), *facts)
+    return Matrix(structure, data)
 
 
 def _compressed(
-    kind: Any, shape: Any, arrays: tuple[Any, Any, Any], block: Any, facts: tuple[bool | None, bool | None]
+    kind: Any,
+    shape: Any,
+    arrays: tuple[Any, Any, Any],
+    block: Any,
+    facts: tuple[bool | None, bool | None],
+    copy: bool,
 ) -> Matrix:
     """The arrays behind the last offset are not used, which SciPy allows."""
-    indptr, indices, data = map(np.ascontiguousarray, arrays)
+    indptr, indices, data = (_values(each, copy) for each in arrays)
     used = int(indptr[-1]) if len(indptr) else 0
     if 0 <= used <= min(len(indices), len(data)):
         indices, data = indices[:used], data[:used]
@@ -163,13 +186,16 @@ def _compressed(
     return Matrix(structure, data)
 
 
-def from_torch(tensor: Any, *, sorted: bool | None = None, unique: bool | None = None) -> Matrix:
+def from_torch(tensor: Any, *, sorted: bool | None = None, unique: bool | None = None, copy: bool = False) -> Matrix:
     """Take a sparse tensor of PyTorch over, in memory of the CPU, without a copy.
+
+    Products see later changes of the tensor's values. The structure is validated now, and must not change in place.
 
     Args:
         tensor: of layout sparse_csr, sparse_csc, sparse_bsr or sparse_coo, of float32 or float64.
         sorted: True demands that the indices of each row ascend; None observes it.
         unique: True demands that no nonzero occurs twice; None observes it where indices are sorted.
+        copy: as in :func:`from_scipy`.
 
     Raises:
         tilewright.ArgumentError: It has another layout, type or device, or its arrays are damaged.
@@ -185,13 +211,12 @@ def from_torch(tensor: Any, *, sorted: bool | None = None, unique: bool | None =
     facts = (sorted, unique)
     tensor = tensor.detach()
     if layout == "coo":
-        rows, columns = (each.contiguous().numpy() for each in tensor._indices())
-        structure = Structure("coo", tuple(tensor.shape), columns, None, rows, (1, 1), *facts)
-        return Matrix(structure, tensor._values().contiguous().numpy())
+        rows, columns = (each.numpy() for each in tensor._indices())
+        return _pairs(tensor.shape, (rows, columns, tensor._values().numpy()), facts, copy)
     by_columns = layout == "csc"
     indptr = tensor.ccol_indices() if by_columns else tensor.crow_indices()
     indices = tensor.row_indices() if by_columns else tensor.col_indices()
     values = tensor.values()
     block = tuple(values.shape[1:]) if layout == "bsr" else (1, 1)
-    arrays = (indptr.numpy(), indices.numpy(), values.contiguous().numpy())
-    return _compressed(layout, tensor.shape, arrays, block, facts)
+    arrays = (indptr.numpy(), indices.numpy(), values.numpy())
+    return _compressed(layout, tensor.shape, arrays, block, facts, copy)

@@ -15,7 +15,7 @@ from tilewright.heuristics.cpu import schedule_for_cpu
 from tilewright.kernel.kernel import Kernel, compile_quietly
 from tilewright.schedule import Schedule
 from tilewright.sparse import programs
-from tilewright.sparse.convert import LANES, to_csr, to_sell
+from tilewright.sparse.convert import LANES, detach, to_csr, to_sell
 from tilewright.sparse.matrix import Conversion, Matrix
 from tilewright.task.arguments import aligned_zeros
 
@@ -34,7 +34,8 @@ def spmm(a: Matrix, b: Dense, out: Dense | None = None) -> Any:
     """Multiply a sparse matrix (m, n) by a dense one (n, k), on all threads.
 
     The kernel works on CSR. A matrix of another kind is converted with the first product; :func:`conversions` says what
-    that has cost. A kernel is compiled for each number of columns k.
+    that has cost. Each later product gathers its values again where somebody may have changed them. A kernel is
+    compiled for each number of columns k.
 
     Args:
         a: the sparse matrix.
@@ -61,9 +62,10 @@ def spmm(a: Matrix, b: Dense, out: Dense | None = None) -> Any:
 def spmv(a: Matrix, x: Dense, out: Dense | None = None) -> Any:
     """Multiply a sparse matrix (m, n) by a vector (n,), on all threads.
 
-    The first products work on CSR. After so many of them that a conversion would have paid, the matrix is converted to
-    SELL, slices of rows of similar length, and the copy is kept. :func:`prepare_spmv` does so at once. Each row is
-    summed from its first nonzero to its last in both formats, so that results are the same.
+    The first products work on CSR. After so many of them that a conversion would have paid, a matrix whose values
+    nobody can change (``from_scipy(matrix, copy=True)``) is converted to SELL, slices of rows of similar length, and
+    the copy is kept. :func:`prepare_spmv` does so at once with any matrix. Each row is summed from its first nonzero to
+    its last in both formats, so that results are the same.
 
     Args:
         a: the sparse matrix; one that is not in CSR is converted with the first product (:func:`conversions`).
@@ -79,7 +81,7 @@ def spmv(a: Matrix, x: Dense, out: Dense | None = None) -> Any:
     _check(a, "x", x, (a.shape[1],) if isinstance(a, Matrix) else ())
     out = _result(x, (a.shape[0],), out)
     csr = to_csr(a)
-    if "sell" in csr._converted or (csr._products >= PRODUCTS_ON_CSR and a.nnz >= MANY_NONZEROS):
+    if "sell" in csr._converted or (csr._is_constant and csr._products >= PRODUCTS_ON_CSR and a.nnz >= MANY_NONZEROS):
         _spmv_sell(csr, x, out)
     else:
         csr._products += 1
@@ -91,8 +93,9 @@ def prepare_spmv(a: Matrix) -> Conversion:
     """Convert a matrix to SELL, on which later calls of :func:`spmv` work, and return what that has cost.
 
     Args:
-        a: the matrix, of which a copy is made and kept.
+        a: the matrix. From now on its values are a copy: changes of the array that it was made of have no effect.
     """
+    detach(a)
     to_sell(to_csr(a))
     return conversions(a)[-1]
 
@@ -150,10 +153,11 @@ def sddmm(a: Matrix, x: Dense, y: Dense) -> Matrix:
     _check(a, "y", y, (a.shape[1], columns))
     s = to_csr(a).structure
     values = aligned_zeros((len(s.indices),), a.dtype)
-    if not columns:
-        return Matrix(s, values)
-    _kernel("sddmm", columns, a.dtype, s.index_dtype, _is_large(a, columns))(s.indptr, s.indices, x, y, values)
-    return Matrix(s, values)
+    if columns:
+        _kernel("sddmm", columns, a.dtype, s.index_dtype, _is_large(a, columns))(s.indptr, s.indices, x, y, values)
+    result = Matrix(s, values)
+    result._is_constant = True
+    return result
 
 
 def _check(a: Any, name: str, dense: Any, shape: tuple[int | None, ...]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, ArgumentTypeError
+from tilewright.task.arguments import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,6 +91,26 @@ def read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def is_writable(array: Array) -> bool:
+    """Return whether somebody may write to the memory of an array, through this array or one that it is a view of."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return True
+        base = base.base
+    return base is not None and not isinstance(base, bytes)
+
+
+def private(array: Array) -> Array:
+    """Return a copy that nobody can write to."""
+    copy = aligned(array)
+    base: Any = copy
+    while isinstance(base, np.ndarray):
+        base.flags.writeable = False
+        base = base.base
+    return copy
 
 
 def _refuse(rule: str, message: str, hint: str) -> ArgumentError:
