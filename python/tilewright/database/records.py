@@ -25,7 +25,7 @@ from tilewright.support import limits
 from tilewright.support.file_names import path_for_core
 from tilewright.support.machine import TargetLike
 from tilewright.support.user_lines import users_level
-from tilewright.task.task import Task, module_of, only_function, program_keys
+from tilewright.task.task import Task, module_of, only_function, program_keys, sparse_module_of
 
 #: what a database is given by
 PLACES = 'the path of a file, "postgresql://...", or a Database of tilewright.meta_schedule'
@@ -284,17 +284,40 @@ def entries_of(store: Any, program: ir.PrimFunc | ir.Module) -> list[_core.Workl
     return sorted(known, key=lambda each: (is_cold(each), order[each.sizes]))
 
 
-def schedule_of(module: ir.Module, trace: str, recorded: ir.Module | None = None) -> Schedule:
+def schedule_of(
+    module: ir.Module, trace: str, recorded: ir.Module | None = None, sparse: ir.Module | None = None
+) -> Schedule:
     """The program with the steps of a recorded trace applied.
 
     Args:
         module: the program.
         trace: the steps, as JSON.
         recorded: the program that they were recorded on, where that may call its blocks otherwise.
+        sparse: the program as it was written, where it has iterations over sparse axes. The schedule is of this one:
+            where the steps do not change or lower the iterations, they are lowered in front of them.
     """
-    schedule, steps = Schedule(module), Trace.from_json(trace)
+    steps = Trace.from_json(trace)
+    schedule = Schedule(module if sparse is None else sparse)
+    if sparse is not None and len(sparse.functions) == 1 and not begins_sparse(steps):
+        schedule.lower_sparse_iter()
     (steps if recorded is None else as_named_in(module, recorded, steps)).apply_to_schedule(schedule)
     return schedule
+
+
+#: instructions on iterations over sparse axes
+_ON_ITERATIONS = {
+    "DecomposeFormat",
+    "GetSparseIteration",
+    "GetSpIters",
+    "LowerSparseIter",
+    "SparseFuse",
+    "SparseReorder",
+}
+
+
+def begins_sparse(trace: Trace) -> bool:
+    """Whether a trace begins from a program with iterations over sparse axes, and not from one with these lowered."""
+    return any(step.kind.name in _ON_ITERATIONS for step in trace.insts)
 
 
 def as_named_in(module: ir.Module, recorded: ir.Module, trace: Trace) -> Trace:
@@ -338,7 +361,7 @@ def best_schedule(program: Any, database: Any, target: TargetLike = "native") ->
 
 def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLike) -> Any:
     """The same of tables that are open."""
-    module = module_of(program)
+    module, sparse = module_of(program), sparse_module_of(program)
     path, known = store.path, {each.hash: each for each in entries_of(store, module)}
     keys = list(known)
     rows: list[_core.Record] = []
@@ -372,7 +395,7 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
         if not _text_serves(row.target, wanted):
             continue
         try:
-            return schedule_of(module, row.trace, recorded_program(known[row.workload], unless=module))
+            return schedule_of(module, row.trace, recorded_program(known[row.workload], unless=module), sparse)
         except Error as error:  # of a version with other steps, or harmed
             unusable = str(error).partition("\n")[0]
             _warn_of_damage(store, f"the schedule of record {row.id}, which cannot be applied ({unusable}),")

@@ -530,10 +530,11 @@ def compile_quietly(
             "there are 'as written' and 'by rules'; None leaves it to the program",
         )
     resolved = _core.Target(target)
+    as_given = program
     if resolved.kind != "interpreter" and getattr(program, "axes", None):
         program = _core.lower_sparse_iterations(_as_module(program))
     if database is not None:
-        module, schedules, traces, failed = _recorded(program, database, resolved)
+        module, schedules, traces, failed = _recorded(as_given, database, resolved)
         kernels = _compiled(module, resolved, schedules, check_bounds, _as_module(program), traces)
         note_failed_heuristics(kernels_of(kernels), failed)
         _note_what_has_no_record(kernels, _as_module(program))

@@ -513,7 +513,7 @@ def _task_report(
         roofline = _roofline(task, target, seconds)
         if heuristic:
             with contextlib.suppress(Error):  # of a version with other steps
-                schedule = schedule_of(task.module, heuristic)
+                schedule = schedule_of(task.module, heuristic, sparse=task.sparse)
                 by_heuristic = ("\n".join(steps_of(schedule.trace)) or "pass", schedule.mod.script())
     work = NO_WORK if task is None else task.work
     return TaskReport(
@@ -555,7 +555,7 @@ def _best(
     *,
     with_assembly: bool,
 ) -> BestSchedule:
-    schedule = schedule_of(task.module, row.trace)
+    schedule = schedule_of(task.module, row.trace, sparse=task.sparse)
     assembly = ""
     if with_assembly:
         with contextlib.suppress(Error):  # it may be for a processor that this one is not

@@ -8,7 +8,7 @@ from tilewright import _core, ir
 from tilewright.database.records import as_named_in, recorded_program
 from tilewright.errors import Error
 from tilewright.schedule import Trace
-from tilewright.task.task import one_program
+from tilewright.task.task import module_of, one_program
 
 #: of other shapes so many schedules are tried
 MOST = 2
@@ -29,7 +29,7 @@ def traces_of_relatives(store: _core.Database, key: str, program: ir.IRModule, t
         program: the program.
         target: as text.
     """
-    operator, lines = operator_of(program), program.script().count("\n")
+    module, operator, lines = module_of(program), operator_of(program), program.script().count("\n")
     found: list[str] = []
     for workload in reversed(store.workloads()):
         # Reading a program takes milliseconds. Sizes do not change how many lines it has, attributes add one.
@@ -40,7 +40,7 @@ def traces_of_relatives(store: _core.Database, key: str, program: ir.IRModule, t
             continue
         for record in store.top_k(workload.hash, target, 1):
             try:
-                trace = as_named_in(program, other, Trace.from_json(record.trace))
+                trace = as_named_in(module, other, Trace.from_json(record.trace))
             except Error:  # of a version with other steps
                 continue
             found.append(json.dumps(trace.as_json(remove_postproc=False)))

@@ -195,7 +195,8 @@ class TuneResult:
             tilewright.ResourceError: no candidate was correct.
         """
         if "schedule" not in self._cache:
-            self._cache["schedule"] = schedule_of(self.task.module, self.best_record().trace)
+            trace, sparse = self.best_record().trace, self.task.sparse
+            self._cache["schedule"] = schedule_of(self.task.module, trace, sparse=sparse)
         schedule: Schedule = self._cache["schedule"]
         return schedule
 

@@ -22,6 +22,7 @@ from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.database.origins import library_versions, this_host
 from tilewright.database.records import (
     PLACES,
+    begins_sparse,
     keep_finals,
     keep_refusals,
     keep_times,
@@ -31,11 +32,11 @@ from tilewright.database.records import (
     workload_key,
 )
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
-from tilewright.heuristics import cpu
 from tilewright.heuristics.cpu import failures
 from tilewright.report.spending import BESIDE, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline, modules
+from tilewright.search.candidate_programs import check_parameters, heuristic_trace
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.modules import ModuleResult, Steps, main_of, public_functions
@@ -433,19 +434,6 @@ def _check_kinds(
         limits.kind("database", database, str | os.PathLike | None, f"{PLACES}, or None")
 
 
-def _heuristic_trace(task: Task, target: _core.Target) -> str:
-    """The steps of the schedule that :func:`tilewright.compile` makes by itself, as JSON; "" where it makes none."""
-    if target.kind != "llvm" or not cpu.is_unscheduled(task.program):
-        return ""
-    schedule = Schedule(task.module)
-    try:
-        cpu.schedule_for_cpu(schedule, target, best=True)
-    except Exception as error:  # the search goes on without this baseline
-        failures.raise_in_tests(error)
-        return ""
-    return json.dumps(schedule.trace.as_json()) if schedule.trace.insts else ""
-
-
 def _bound(task: Task, threads: int) -> float:
     """Seconds that the limits of this machine leave a call."""
     work = task.work
@@ -498,6 +486,7 @@ class _Search:
         self.expectations = Expectations(task, {**space.inputs, **asked.inputs}, asked.seed, seconds=seconds)
         self.interrupts = interrupts
         self.generator = generator  # instead of the function of the space
+        self.start = task.module  # what candidates are schedules of
         self.sample: Schedule | None = None  # the first one, which came through
         self.times: dict[str, float] = {}  # seconds by what they went to, beside what the tuner knows
         self.reference = 0.0  # seconds of the unscheduled program, in an earlier session where this one did not run it
@@ -525,11 +514,12 @@ class _Search:
         """What comes before the tuner, all of which may be left at any moment."""
         context, identity = self._space_of_search()
         store = database if isinstance(database, _core.Database) else open_database(database)
-        script = self.task.module.script()
+        program = self.task.sparse or self.task.module  # of which the text lowers to the same again
         self.key = workload_key(self.task, store)
         identity = self._with_batch(identity, store)
-        relatives = traces_of_relatives(store, self.key, self.task.module, str(self.target))
-        return _Prepared(context, identity, store, script, relatives, _heuristic_trace(self.task, self.target))
+        relatives = traces_of_relatives(store, self.key, program, str(self.target))
+        heuristic = heuristic_trace(self.task, self.start, self.target)
+        return _Prepared(context, identity, store, program.script(), relatives, heuristic)
 
     def _with_batch(self, identity: str, store: Any) -> str:
         """How many candidates are sampled at a time. This number decides which candidates they are, so it is part of
@@ -567,7 +557,7 @@ class _Search:
         self.times["preparing"] = time.monotonic() - self.started
         store = prepared.store
         task = _core.TuneTask(
-            module=self.task.module,
+            module=self.start,
             function=self.task.entry,
             name=self.task.entry,
             script=prepared.script,
@@ -680,6 +670,15 @@ class _Search:
                 self.overdue.append(limit)
             raise
         self.slowest = max(self.slowest, time.monotonic() - begin)
+        check_parameters(self.task, self.space, schedule)
+
+    def _begins_sparse(self, program: ir.Module) -> bool:
+        """Whether the space lowers or changes iterations over sparse axes by itself, by a run of it."""
+        schedule = Schedule(program, seed=self.seed)
+        if not self.space.is_heuristic:
+            with contextlib.suppress(Error):
+                self._run_space(schedule)
+        return begins_sparse(schedule.trace)
 
     def _first(self) -> Schedule:
         """A sample of the space. Refused samples are counted; if all are refused, the first error is raised."""
@@ -687,7 +686,7 @@ class _Search:
         overdue = 0
         for number in range(FIRST_SAMPLES):
             # Others than those of the next seeds.
-            schedule = Schedule(self.task.module, seed=(self.seed + 1 + number * 1_000_003) % limits.MOST)
+            schedule = Schedule(self.start, seed=(self.seed + 1 + number * 1_000_003) % limits.MOST)
             try:
                 self._run_space(schedule)
                 return schedule
@@ -727,7 +726,7 @@ class _Search:
         for seed in range(DIGESTED_SAMPLES):
             if time.monotonic() > end:
                 return traces[:1]
-            schedule = Schedule(self.task.module, seed=seed)
+            schedule = Schedule(self.start, seed=seed)
             try:
                 self._run_space(schedule)
                 traces.append(schedule.trace)
@@ -776,6 +775,8 @@ class _Search:
                     "generate_design_space() returns at least one, such as [tw.Schedule(module)]",
                 )
             return context, generator_hash(spaces, self.strategy)
+        if self.task.sparse is not None and self._begins_sparse(self.task.sparse):
+            self.start = self.task.sparse
         first = self._first_or_unscheduled()
         if not self.space.first:
             self.sample = first
@@ -791,7 +792,7 @@ class _Search:
 
     def _context(self, generator: _core.SpaceGenerator) -> _core.TuneContext:
         context = _core.TuneContext()
-        context.module, context.target = self.task.module, self.target
+        context.module, context.target = self.start, self.target
         context.space_generator, context.search_strategy = generator, self.strategy
         context.task_name, context.seed = self.task.entry, self.seed
         context.num_threads = machine.cpu_count()

@@ -44,6 +44,8 @@ class Task:
         sizes: those that the program leaves open, and its scalar parameters, by name.
         cold: whether the caches hold other data before each call.
         given: identifies the integers in its arguments (`digest_of_integers`), where they are given.
+        sparse: the module as it was written, where it has iterations over sparse axes; `module` has blocks over arrays
+            in their place.
     """
 
     module: ir.Module
@@ -55,6 +57,7 @@ class Task:
     sizes: Mapping[str, float] = field(default_factory=dict)
     cold: bool = False
     given: str = ""
+    sparse: ir.Module | None = None
 
     @property
     def scalars(self) -> Mapping[str, tuple[str, float]]:
@@ -80,7 +83,8 @@ class Task:
         if not self.sizes:
             return self
         function = _sized(self.program, self.sizes)
-        return replace(self, module=ir.Module({**self.module.functions, self.function: function}), sizes={})
+        module = ir.Module({**self.module.functions, self.function: function})
+        return replace(self, module=module, sizes={}, sparse=None)
 
     @property
     def program(self) -> ir.PrimFunc:
@@ -97,11 +101,21 @@ def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
 
 def module_of(program: ir.PrimFunc | ir.Module) -> ir.Module:
     """A program as databases know it: with blocks over arrays in place of iterations over sparse axes."""
+    return _core.lower_sparse_iterations(_module_as_written(program))
+
+
+def _module_as_written(program: ir.PrimFunc | ir.Module) -> ir.Module:
     if isinstance(program, ir.PrimFunc):
-        program = ir.Module({"main": program})
+        return ir.Module({"main": program})
     if not isinstance(program, ir.Module):
         raise no_program("a database knows functions and modules", program)
-    return _core.lower_sparse_iterations(program)
+    return program
+
+
+def sparse_module_of(program: ir.PrimFunc | ir.Module) -> ir.Module | None:
+    """A program as it was written, where it has iterations over sparse axes; else None."""
+    module = _module_as_written(program)
+    return module if any(function.axes for function in _functions_of(module)) else None
 
 
 def only_function(module: ir.Module) -> tuple[str, ir.PrimFunc] | None:
@@ -194,7 +208,8 @@ def task_of(
         )
     )
     work = _work_of(facts, [p.dtype for p in parameters])
-    return Task(module, function, entry, parameters, work, int(facts["reduction_length"]), sizes, cold)
+    length = int(facts["reduction_length"])
+    return Task(*(module, function, entry, parameters, work, length, sizes, cold), sparse=sparse_module_of(program))
 
 
 def by_buffer(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,47 @@
+"""The program that candidates of a search are schedules of, and what they must keep of it."""
+
+from __future__ import annotations
+
+import json
+
+from tilewright import _core, ir
+from tilewright.errors import ScheduleError
+from tilewright.heuristics import cpu
+from tilewright.heuristics.cpu import failures
+from tilewright.schedule import Schedule
+from tilewright.search.space import Space
+from tilewright.task.task import Task
+
+
+def heuristic_trace(task: Task, start: ir.Module, target: _core.Target) -> str:
+    """The steps of the schedule that :func:`tilewright.compile` makes by itself, as JSON, from the program that a
+    search starts from; "" where it makes none."""
+    if target.kind != "llvm" or not cpu.is_unscheduled(task.program):
+        return ""
+    schedule = Schedule(start)
+    try:
+        if start is task.sparse:
+            schedule.lower_sparse_iter()
+        cpu.schedule_for_cpu(schedule, target, best=True)
+    except Exception as error:  # the search goes on without this baseline
+        failures.raise_in_tests(error)
+        return ""
+    return json.dumps(schedule.trace.as_json()) if schedule.trace.insts else ""
+
+
+def check_parameters(task: Task, space: Space, schedule: Schedule) -> None:
+    """Check that a candidate can be called with the arguments of the program.
+
+    Raises:
+        tilewright.ScheduleError: It has other parameters ("space/parameters").
+    """
+    before, after = task.module.functions[task.function], schedule.mod.functions.get(task.function)
+    if isinstance(before, ir.PrimFunc) and isinstance(after, ir.PrimFunc):
+        was, now = ([param.name for param in function.params] for function in (before, after))
+        if was != now:
+            raise ScheduleError.of(
+                "space/parameters",
+                f"the space '{space.name}' makes a program of other parameters: {', '.join(now)}",
+                "a search calls candidates with the arguments of the program: decompose it first, and tune "
+                "tw.sparse.decompose_format(program, ...).function with inputs=",
+            )

@@ -1,0 +1,126 @@
+"""Searches over sparse programs: spaces see the program as the user wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.sparse import convert_structure, decompose_format, formats
+
+M, N, NNZ = 60, 90, 100
+
+
+@T.prim_func
+def spmv(
+    a: T.handle,
+    x: T.handle,
+    y: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int32,
+    n: T.int32,
+    nnz: T.int32,
+):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    J_all = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float64")
+    X = T.sp.match_buffer(x, (J_all,), "float64")
+    Y = T.sp.match_buffer(y, (I,), "float64")
+    with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:
+        with T.init():
+            Y[i] = T.float64(0)
+        Y[i] += A[i, j] * X[j]
+
+
+SIZES = {"m": M, "n": N, "nnz": NNZ}
+
+
+def lowers(sch: tw.Schedule) -> None:
+    sch.lower_sparse_iter()
+    sch.parallel(sch.get_loops("spmv0")[0])
+
+
+def samples(sch: tw.Schedule) -> None:
+    """Which step comes depends on what is sampled."""
+    fuses = sch.sample_categorical([0, 1], [0.5, 0.5])
+    if sch.get(fuses):
+        sch.sparse_fuse(*sch.get_sp_iters("spmv"))
+        sch.lower_sparse_iter()
+    else:
+        sch.lower_sparse_iter()
+        sch.parallel(sch.get_loops("spmv0")[0])
+
+
+def does_not_lower(sch: tw.Schedule) -> None:
+    sch.parallel(sch.get_loops("spmv0")[0])
+
+
+def check(compiled: Any) -> None:
+    """Against SciPy; values are small integers, so that sums are exact."""
+    random = np.random.default_rng(0)
+    matrix = scipy.sparse.random(M, N, NNZ / (M * N), "csr", random_state=0)
+    matrix.data = random.integers(-4, 5, matrix.nnz).astype("float64")
+    x, y = random.integers(-4, 5, N).astype("float64"), np.full(M, np.nan)
+    compiled(matrix.data, x, y, matrix.indptr, matrix.indices, M, N, matrix.nnz)
+    np.testing.assert_array_equal(y, matrix @ x)
+
+
+@pytest.mark.parametrize("function", [lowers, samples, does_not_lower])
+def test_traces_replay_on_the_program_of_the_user(function: Any, tmp_path: Path) -> None:
+    database = tmp_path / "records.db"
+    space = tw.space(spmv)(function)
+    result = tw.tune(spmv, space=space, trials=2, sizes=SIZES, database=database, progress=None)
+    assert result.record is not None and "lower_sparse_iter" in str(result.schedule.trace)
+    again = tw.Schedule(spmv)
+    result.schedule.trace.apply_to_schedule(again, remove_postproc=False)
+    tw.ir.assert_structural_equal(again.mod, result.schedule.mod)
+    for compiled in (result.kernel, tw.compile(again), tw.compile(spmv, database=database)):
+        check(compiled)
+    same = tw.tune(spmv, space=space, trials=2, sizes=SIZES, database=database, progress=None)
+    assert same.record is not None and same.record.trace == result.record.trace
+
+
+def test_spaces_of_either_kind_share_a_database(tmp_path: Path) -> None:
+    database = tmp_path / "records.db"
+    for function in (does_not_lower, lowers, None, samples):
+        result = tw.tune(spmv, space=function, trials=2, sizes=SIZES, database=database, progress=None)
+        assert result.record is not None and not result.progress.failures
+        check(result.kernel)
+    check(tw.compile(spmv, database=database))
+
+
+def test_candidates_have_the_parameters_of_the_program() -> None:
+    def decomposes(sch: tw.Schedule) -> None:
+        widest = sch.sample_categorical([0, 1], [0.5, 0.5])
+        sch.decompose_format("A", "hyb", [M, N, 2, widest], count=6)
+        sch.lower_sparse_iter()
+
+    with pytest.raises(tw.ScheduleError, match="makes a program of other parameters") as caught:
+        tw.tune(spmv, space=decomposes, trials=2, sizes=SIZES, progress=None)
+    assert caught.value.code == "space/parameters" and "decompose_format" in str(caught.value)
+
+
+def test_a_decomposed_program_is_tuned_over_its_own_arrays() -> None:
+    matrix = scipy.sparse.random(M, N, 0.05, "csr", random_state=0)
+    rules = formats.hyb(M, N, 1, 1)
+    program = decompose_format(spmv, "A", rules)
+    converted = convert_structure(rules, (M, N), matrix.tocoo().coords)
+    more = program.arguments(converted, converted.convert_values(matrix.data))
+    names = [param.name for param in program.function.params]
+    given = [np.ones(N), np.zeros(M), matrix.indptr, matrix.indices, M, N, matrix.nnz, *more]
+    inputs = {at: value for at, value in enumerate(given) if names[at] not in ("x", "y")}
+
+    def fuses(sch: tw.Schedule) -> None:
+        sch.lower_sparse_iter()
+
+    result = tw.tune(program.function, space=fuses, trials=1, inputs=inputs, progress=None)
+    y = np.full(M, np.nan)
+    result.kernel(np.ones(N), y, *given[2:])
+    np.testing.assert_allclose(y, matrix @ np.ones(N))
