@@ -93,7 +93,7 @@ def test_the_command_line(machines: Machines, tmp_path: Path) -> None:
 
 def test_two_searches_share_workers_and_a_server(machines: Machines, tmp_path: Path, server: str) -> None:
     machines.worker("--measure", "1", "--build", "1")
-    command = [sys.executable, "-m", "tilewright", "tune", str(program_file(tmp_path)), "--trials", "6"]
+    command = [sys.executable, "-m", "tilewright", "tune", str(program_file(tmp_path)), "--trials", "3"]
     command += ["--cluster", machines.address, "--database", server]
     both = [
         subprocess.Popen([*command, "--seed", str(seed), "--out", str(tmp_path / str(seed))], stderr=subprocess.PIPE)
@@ -105,7 +105,7 @@ def test_two_searches_share_workers_and_a_server(machines: Machines, tmp_path: P
     store = open_database(server)
     (workload,) = store.workloads()
     found = sorted((each.seed, each.index) for each in store.records(workload.hash, "") if each.index >= 0)
-    assert found == [(seed, index) for seed in (0, 1) for index in range(6)]
+    assert found == [(seed, index) for seed in (0, 1) for index in range(3)]
 
 
 def test_tune_tir(machines: Machines, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_tasks_of_a_module_are_measured_side_by_side(machines: Machines, tmp_pat
         tw.ir.IRModule({name: workloads.matmul(*shape) for name, shape in shapes.items()}),
         str(_core.Target("native").with_num_cores(1)),
         work_dir=str(tmp_path),
-        max_trials_global=18,
+        max_trials_global=9,
         num_trials_per_iter=3,
         builder=builder,
         runner=runner,

@@ -155,7 +155,7 @@ def test_one_operand_constant(dtype: str, is_comparison: bool) -> None:
                 rows.append(lambda x, name=name, c=constant: node(name)(x, c))
             if not (name in DIVISIONS and dtype not in FLOATS):
                 rows.append(lambda x, name=name, c=constant: node(name)(c, x))
-    rows = rng.sample(rows, min(len(rows), samples(60)))
+    rows = rng.sample(rows, min(len(rows), samples(30)))
     func = table(rows, dtype, output, len(values))
     wanted, got = np.zeros((2, len(rows), len(values)), numpy_type(output))
     interpret(func, values, wanted)

@@ -75,7 +75,7 @@ def programs() -> dict[str, Any]:
 
 
 PROGRAMS = programs()
-SHARE = samples(20) / 1000  #: of the values that are put in the place of a field
+SHARE = samples(10) / 1000  #: of the values that are put in the place of a field
 
 
 def paths(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

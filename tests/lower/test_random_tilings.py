@@ -119,7 +119,7 @@ def arguments(tiling: Tiling, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
 COMMON: Any = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=samples(50), **COMMON)
+@settings(max_examples=samples(25), **COMMON)
 @given(tilings(), st.integers(0, 2**31))
 def test_machine_code(tiling: Tiling, seed: int) -> None:
     args, expected = arguments(tiling, seed)
@@ -128,7 +128,7 @@ def test_machine_code(tiling: Tiling, seed: int) -> None:
     np.testing.assert_array_equal(args[2], expected)
 
 
-@settings(max_examples=samples(40), **COMMON)
+@settings(max_examples=samples(20), **COMMON)
 @given(tilings(), st.integers(0, 2**31), st.sampled_from(PASSES))
 def test_every_pass_keeps_the_meaning(tiling: Tiling, seed: int, name: str) -> None:
     args, expected = arguments(tiling, seed)

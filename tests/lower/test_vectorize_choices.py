@@ -89,7 +89,7 @@ def choices(draw: Any) -> tuple[str, int, int, int, str, str]:
     return "\n".join(source), rows, columns, begin, numbers, places
 
 
-@settings(max_examples=samples(50), **COMMON)
+@settings(max_examples=samples(25), **COMMON)
 @given(choices(), st.integers(0, 2**32 - 1), st.sampled_from(TARGETS), st.booleans())
 def test_vectors_choose_what_the_loop_chooses(
     program: tuple[str, int, int, int, str, str], seed: int, target: str, odd: bool

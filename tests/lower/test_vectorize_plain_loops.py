@@ -133,7 +133,7 @@ def programs(draw: Any) -> tuple[str, int, str, str]:
     return text, n, dtype, out
 
 
-@settings(max_examples=samples(100), **COMMON)
+@settings(max_examples=samples(50), **COMMON)
 @given(programs(), st.integers(0, 2**31), st.sampled_from(TARGETS))
 def test_machine_code_agrees_with_the_interpreter(program: tuple[str, int, str, str], seed: int, target: str) -> None:
     text, n, dtype, out = program
@@ -168,7 +168,7 @@ def f(A: T.Buffer(({modulus},), "{dtype}"), B: T.Buffer((64,), "{dtype}")):
     np.testing.assert_array_equal(b, a[np.arange(64) * factor % modulus] + np.ones(1, dtype))
 
 
-@settings(max_examples=samples(75), **COMMON)
+@settings(max_examples=samples(38), **COMMON)
 @given(
     st.lists(
         st.tuples(st.sampled_from("AB"), st.integers(-4, 40), st.sampled_from("AB"), st.integers(-4, 40)),

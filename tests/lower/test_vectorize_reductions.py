@@ -132,7 +132,7 @@ def schedule(sch: tw.Schedule, way: str, factor: int, rows: int) -> None:
     sch.vectorize(inner)
 
 
-@settings(max_examples=samples(100), **COMMON)
+@settings(max_examples=samples(50), **COMMON)
 @given(
     reductions(),
     st.sampled_from(["whole", "split", "rows", "apart", "inside", "written"]),

@@ -112,6 +112,6 @@ def examine(seed: int, accepted: Counter[str]) -> None:
 @pytest.mark.parametrize("part", range(2))
 def test_data_wrap_in_whatever_is_accepted(part: int) -> None:
     accepted: Counter[str] = Counter()
-    for seed in seeds(part, 32):
+    for seed in seeds(part, 16):
         examine(seed, accepted)
     assert len(accepted) > 13 and accepted.total() > 100
