@@ -269,3 +269,18 @@ def test_programs_that_cannot_be_decomposed() -> None:
     refused("at other coordinates", rows)
     transposed = script.from_source(spmm.script().replace("A[i, j]", "A[j, i]"))
     refused("at other coordinates", transposed)
+
+
+def test_coordinates_of_another_type_than_axes() -> None:
+    """NumPy gives int64; axes are int32 unless they say otherwise."""
+    mask = mask_of("random")
+    values, b, dense_matrix = operands(mask)
+    for rules in (formats.csf(M, N), formats.csr(M, N), formats.bsr(M, N, 3)):
+        program = decompose_format(spmm, "A", rules)
+        converted = convert_structure(rules, mask.shape, np.nonzero(mask))
+        c = np.full((M, K), np.nan, "float32")
+        indptr = np.concatenate([[0], np.cumsum(mask.sum(1))]).astype("int32")
+        more = program.arguments(converted, converted.convert_values(values))
+        columns = np.nonzero(mask)[1].astype("int32")
+        tw.compile(program.function, "interpreter")(b, c, indptr, columns, M, N, K, len(values), *more)
+        np.testing.assert_array_equal(c, dense_matrix[:, 1:] @ b[1:])

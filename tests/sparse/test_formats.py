@@ -290,3 +290,53 @@ def test_index_maps_of_arrays_alone() -> None:
     mask = structure("random")
     converted = convert_structure([rule], mask.shape, np.nonzero(mask))
     np.testing.assert_array_equal(converted.parts[0].source.reshape(M, N) >= 0, mask)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: formats.bsr(30, 40, 0),
+        lambda: formats.bsr(30, 40, (5, 4)),  # type: ignore[arg-type]
+        lambda: formats.dbsr(30, 40, 2, -1),
+        lambda: formats.hyb(30, 40, 0, 1),
+        lambda: formats.hyb(30, 40, 2, -1),
+        lambda: formats.sell(30, 40, 0),
+        lambda: formats.sell(-3, 40),
+        lambda: formats.sell(30, 40, 4, 0),
+        lambda: formats.strided(5, 5, 0),
+        lambda: formats.ell(30, 40, -1),
+        lambda: formats.ell(30, 40, 2.5),  # type: ignore[arg-type]
+        lambda: formats.padded_csr(30, 40, 0),
+        lambda: formats.banded(30, 40, -5, 3),
+        lambda: formats.sr_bcrs(30, 40, 4, 0),
+        lambda: formats.csf(3, -1),
+        lambda: formats.relational((2, 3, -4), 1),
+        lambda: dense("I", -1),
+    ],
+)
+def test_numbers_that_no_format_has(make) -> None:
+    with pytest.raises(tw.ArgumentError) as caught:
+        make()
+    assert caught.value.code == "arguments/number"
+
+
+def test_lists_as_coordinates_and_values() -> None:
+    for rules in (formats.coo(5, 9), formats.csr(5, 9), formats.ell(5, 9, 2)):
+        converted = convert_structure(rules, (5, 9), ([0, 0, 1], [1, 2, 4]))
+        stored = converted.convert_values([1.0, 2.0, 3.0])
+        assert converted.values_back([each.tolist() for each in stored]).tolist() == [1, 2, 3]
+    with pytest.raises(tw.ArgumentError) as caught:
+        convert_structure(formats.coo(5, 9), (5, 9), ([0.5, 1], [1, 2]))
+    assert caught.value.code == "sparse/index-type"
+    with pytest.raises(tw.ArgumentError) as caught:
+        convert_structure(formats.coo(5, 9)[0], (5, 9), ([0], [1]))
+    assert caught.value.code == "sparse/rules"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_nonzeros_at_one_position_are_refused(name: str) -> None:
+    """Whether columns of the row ascend or not."""
+    for columns in ([5, 3, 3, 7], [5, 7, 3, 7]):
+        with pytest.raises(tw.ArgumentError, match="has occurred before") as caught:
+            convert_structure(FORMATS[name][0], (M, N), ([0, 1, 1, 1], columns))
+        assert caught.value.code == "sparse/duplicate"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright import _core
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.fill import ByRows, LastNonzeros, NotByRows, fill, gather_kernel
 from tilewright.sparse.format_rule import FormatAxis, FormatRewriteRule, Nonzeros, distinct_ranks
 from tilewright.sparse.structure import offsets_of, read_only
@@ -81,24 +81,52 @@ class ConvertedStructure:
         Args:
             values: of the nonzeros in row-major order, (nnz,).
         """
-        self._check(values, self.nnz)
+        values = self._checked(values, self.nnz)
         return [gathered(values, part.source) for part in self.parts]
 
     def values_back(self, stored: Sequence[Array]) -> Array:
         """Return the values of the nonzeros in row-major order: the inverse of :meth:`convert_values`."""
         if len(stored) != len(self.parts):
             raise ArgumentError.of("sparse/values", f"{len(stored)} arrays", f"there are {len(self.parts)} parts")
-        result = np.zeros(self.nnz, stored[0].dtype if stored else "float32")
-        for part, values in zip(self.parts, stored, strict=True):
-            self._check(values, len(part.source))
+        arrays = [self._checked(each, len(part.source)) for part, each in zip(self.parts, stored, strict=True)]
+        result = np.zeros(self.nnz, arrays[0].dtype if arrays else "float32")
+        for part, values in zip(self.parts, arrays, strict=True):
             kept = part.source >= 0
             result[part.source[kept]] = values[kept]
         return result
 
     @staticmethod
-    def _check(values: Array, count: int) -> None:
-        if np.shape(values) != (count,):
-            raise ArgumentError.of("sparse/values", f"values of shape {np.shape(values)}", f"there are {count}")
+    def _checked(values: Any, count: int) -> Array:
+        array = _array("values", values)
+        if array.dtype.kind not in "biuf":
+            raise ArgumentTypeError.of("sparse/values", f"values of {array.dtype}", "give numbers")
+        if array.shape != (count,):
+            raise ArgumentError.of("sparse/values", f"values of shape {array.shape}", f"there are {count}")
+        return np.ascontiguousarray(array)
+
+
+def _array(name: str, given: Any) -> Array:
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        message = f"{name} is a value of type {type(given).__name__}"
+        raise ArgumentTypeError.of("sparse/arrays", message, "it is an array of one dimension") from error
+
+
+def _integers(coordinates: Sequence[Any]) -> list[Array]:
+    """Coordinates as arrays of one type, int32 or int64."""
+    arrays = []
+    for d, given in enumerate(coordinates):
+        array = _array(f"coordinates[{d}]", given)
+        if array.ndim != 1:
+            message = f"coordinates[{d}] has {array.ndim} dimensions"
+            raise ArgumentTypeError.of("sparse/arrays", message, "there is one array for each dimension of the tensor")
+        if array.size and (array.dtype.kind not in "iu" or array.dtype == np.dtype("uint64")):
+            message = f"coordinates[{d}] is of {array.dtype}"
+            raise ArgumentTypeError.of("sparse/index-type", message, "coordinates are int32 or int64")
+        arrays.append(array if array.dtype == np.dtype("int32") else array.astype("int64", copy=False))
+    common = np.result_type(*arrays) if arrays else np.dtype("int64")
+    return [np.ascontiguousarray(array.astype(common, copy=False)) for array in arrays]
 
 
 def gathered(values: Array, source: Array, out: Array | None = None) -> Array:
@@ -124,10 +152,14 @@ def convert_structure(
 
     Raises:
         tilewright.ArgumentError: Coordinates are out of range, or not in row-major order; a nonzero is dropped, taken
-            by several rules, does not fit an axis, or shares its position with another one.
+            by several rules, does not fit an axis, or shares its position with another one; two nonzeros have the same
+            coordinates.
     """
     start = time.perf_counter()
+    if isinstance(rules, FormatRewriteRule):
+        raise ArgumentTypeError.of("sparse/rules", f"rules is the rule {rules.name!r}", "give a list of rules: [rule]")
     if indptr is None:
+        coordinates = _integers(coordinates)
         _check_coordinates(shape, coordinates)
     if len(rules) == 1 and (part := _by_rows(rules[0], shape, coordinates, indptr)) is not None:
         return ConvertedStructure((part,), len(coordinates[0]), time.perf_counter() - start)
@@ -156,7 +188,7 @@ def _check_coordinates(shape: Sequence[int], coordinates: Sequence[Array]) -> No
         raise ArgumentError.of("sparse/arrays", message, "give arrays of one length, one for each dimension")
     row = np.zeros(len(coordinates[0]), "int64")
     for d, (extent, along) in enumerate(zip(shape, coordinates, strict=True)):
-        outside, _, _ = _core.examine_values(np.ascontiguousarray(along), 0, extent)
+        outside, _, _ = _core.examine_values(along, 0, extent)
         if outside >= 0:
             message = f"coordinates[{d}][{outside}] is {along[outside]}, which is not in 0 to before {extent}"
             raise ArgumentError.of("sparse/index", message, "the shape of the tensor says how far coordinates go")
@@ -166,6 +198,22 @@ def _check_coordinates(shape: Sequence[int], coordinates: Sequence[Array]) -> No
     if descent >= 0:
         message = f"nonzero {descent} is in an earlier row than nonzero {descent - 1}"
         raise ArgumentError.of("sparse/sorted", message, "sort nonzeros by rows: matrix.tocsr().tocoo()")
+    _check_duplicates(row, coordinates, shape[-1])
+
+
+def _check_duplicates(row: Array, coordinates: Sequence[Array], extent: int) -> None:
+    """Refuse nonzeros of the same coordinates; their rows ascend."""
+    columns = coordinates[-1]
+    begins = np.flatnonzero(np.diff(row, prepend=-1))
+    segments = np.append(begins, len(row)).astype(columns.dtype)
+    if not len(begins):
+        return
+    _, descent, repeat = _core.examine_values(columns, 0, extent, segments)
+    at = repeat if descent < 0 else _core.find_duplicate(columns, extent, segments)
+    if at >= 0:
+        where = ", ".join(str(along[at]) for along in coordinates)
+        message = f"nonzero {at} at ({where}) has occurred before"
+        raise ArgumentError.of("sparse/duplicate", message, "add duplicates up, as SciPy's sum_duplicates does")
 
 
 def _by_rows(

@@ -234,10 +234,15 @@ class _Format:
         return self.coordinates()[self._marks[0]] >= 0
 
     def arguments(self, part: StoredPart, elements: Array) -> list[Any]:
-        """Return the arguments of this format."""
+        """Return the arguments of this format.
+
+        Raises:
+            tilewright.ArgumentError: Coordinates or offsets exceed the type of the axes ("sparse/index-type").
+        """
         dtype = part.source.dtype
         counts = [axis.count for axis in part.axes.values() if axis.indptr is not None]
-        given: list[Any] = [axis.indptr for axis in part.axes.values() if axis.indptr is not None]
+        offsets = [axis.indptr for axis in part.axes.values() if axis.indptr is not None]
+        given: list[Any] = [self._in_type(each) for each in offsets]
         is_padding = part.source < 0
         for d, (known, array) in enumerate(zip(self._known, self._arrays, strict=True)):
             if array is None:
@@ -251,15 +256,24 @@ class _Format:
                 stored[~is_padding] = part.coordinates[d][part.source[~is_padding]]
             if self._covers_all(d):
                 stored = np.where(is_padding, np.asarray(-1, dtype), stored.astype(dtype))
-            given.append(stored.reshape(self._sizes(part, along)))
+            given.append(self._in_type(stored).reshape(self._sizes(part, along)))
         for at in self._read:
             keys = part.axes[self.rule.axes[at].name].indices
             assert keys is not None
-            given.append(keys.reshape(self._sizes(part, self._chain_at(at))))
+            given.append(self._in_type(keys).reshape(self._sizes(part, self._chain_at(at))))
         whole = self._sizes(part, range(len(self.rule.axes)))
         if self._present is not None:
             given.append((~is_padding).astype("int8").reshape(whole))
         return [*given, elements.reshape(whole), *counts]
+
+    def _in_type(self, array: Array) -> Array:
+        """Structure in the type of the axes, whatever that of the coordinates is."""
+        if array.size and int(array.max()) > np.iinfo(self.idtype).max:
+            message = (
+                f"a coordinate or an offset is {int(array.max())}, and axes of {self.tensor.name!r} are {self.idtype}"
+            )
+            raise ArgumentError.of("sparse/index-type", message, 'declare the axes with idtype="int64"')
+        return array.astype(self.idtype, copy=False)
 
     def _sizes(self, part: StoredPart, along: Sequence[int]) -> list[int]:
         axes = [part.axes[self.rule.axes[at].name] for at in along]

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.structure import offsets_of
+from tilewright.support import limits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class FormatAxis:
 
 def dense(name: str, extent: int, parent: str | None = None) -> FormatAxis:
     """Return an axis of `extent` positions below each of the parent's."""
-    return FormatAxis(name, "dense", int(extent), parent)
+    return FormatAxis(name, "dense", limits.whole("extent", extent, 0), parent)
 
 
 def varied(name: str) -> FormatAxis:

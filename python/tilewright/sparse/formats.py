@@ -1,4 +1,8 @@
-"""The formats that there are, each a list of rules for tensors of a shape."""
+"""The formats that there are, each a list of rules for tensors of a shape.
+
+All functions take the shape first, rows `m` and columns `n`. Arguments that are no whole numbers, or out of range, are
+refused with a :class:`tilewright.ArgumentError` ("arguments/number").
+"""
 
 from __future__ import annotations
 
@@ -6,43 +10,63 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.format_rule import FormatRewriteRule, Nonzeros, compressed, dense, varied
+from tilewright.support import limits
 
 #: rules that divide the nonzeros among them
 Rules = list[FormatRewriteRule]
+#: a bucket of :func:`hyb` is at most 2 to this wide
+WIDEST = 62
+
+
+def _check(least: int, **numbers: Any) -> None:
+    """Refuse what is no whole number, or less."""
+    for name, number in numbers.items():
+        limits.whole(name, number, least)
 
 
 def csr(m: int, n: int) -> Rules:
     """Return compressed sparse rows."""
+    _check(0, m=m, n=n)
     return [FormatRewriteRule("csr", (dense("I", m), varied("J")), lambda z: (z.row, (z.place, z.column)))]
 
 
 def csc(m: int, n: int) -> Rules:
-    """Return compressed sparse columns. Of nonzeros that occur twice the first comes first."""
+    """Return compressed sparse columns."""
+    _check(0, m=m, n=n)
     axes = (dense("J", n), compressed("I"))
     return [FormatRewriteRule("csc", axes, lambda z: (z.column, (z.row * z.longest + z.place, z.row)))]
 
 
 def dcsr(m: int, n: int) -> Rules:
     """Return compressed sparse rows of those that are not empty."""
+    _check(0, m=m, n=n)
     return [FormatRewriteRule("dcsr", (compressed("I"), varied("J")), lambda z: (z.row, (z.place, z.column)))]
 
 
 def coo(m: int, n: int) -> Rules:
     """Return row and column of each nonzero."""
+    _check(0, m=m, n=n)
     axes = (compressed("I"), dense("J", 1))
     return [FormatRewriteRule("coo", axes, lambda z: ((z.position, z.row), (0, z.column)))]
 
 
 def csf(*shape: int) -> Rules:
     """Return compressed sparse fibers of a tensor of any number of dimensions (Smith and Karypis, IA3 2015)."""
+    _check(0, **{f"shape[{d}]": extent for d, extent in enumerate(shape)})
     axes = tuple(compressed(f"I{d}") for d in range(len(shape)))
     return [FormatRewriteRule("csf", axes, lambda z: z.coordinates)]
 
 
 def bsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
-    """Return rows of dense blocks."""
+    """Return rows of dense blocks: of `height` rows and `width` columns, which is `height` unless given."""
+    if isinstance(height, tuple | list):
+        message, hint = f"height is {height!r}", "give height and width: bsr(m, n, height, width)"
+        raise ArgumentTypeError.of("arguments/number", message, hint)
     width = height if width is None else width
+    _check(0, m=m, n=n)
+    _check(1, height=height, width=width)
     axes = (dense("IO", math.ceil(m / height)), compressed("JO"), dense("II", height), dense("JI", width))
     blocks = lambda z: (z.row // height, z.column // width, z.row % height, z.column % width)  # noqa: E731
     return [FormatRewriteRule("bsr", axes, blocks)]
@@ -56,11 +80,14 @@ def dbsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
 
 def ell(m: int, n: int, width: int) -> Rules:
     """Return rows of `width` nonzeros."""
+    _check(0, m=m, n=n, width=width)
     return [FormatRewriteRule("ell", (dense("I", m), dense("J", width)), lambda z: (z.row, (z.place, z.column)))]
 
 
 def padded_csr(m: int, n: int, size: int) -> Rules:
     """Return rows of chunks of `size` nonzeros."""
+    _check(0, m=m, n=n)
+    _check(1, size=size)
     chunks = lambda z: (z.row, z.place // size, (z.place % size, z.column))  # noqa: E731
     return [FormatRewriteRule("padded_csr", (dense("I", m), varied("JO"), dense("JI", size)), chunks)]
 
@@ -68,6 +95,9 @@ def padded_csr(m: int, n: int, size: int) -> Rules:
 def hyb(m: int, n: int, parts: int, widest: int) -> Rules:
     """Return ELL in buckets (SparseTIR, section 4.1): columns in `parts` equal parts, rows by their length there,
     rounded up to a power of two; rows longer than 2 ** `widest` are cut."""
+    _check(0, m=m, n=n)
+    _check(1, parts=parts)
+    limits.whole("widest", widest, 0, most=WIDEST)
     rules, size = [], max(1, math.ceil(n / parts))
     for part, bucket in ((part, bucket) for part in range(parts) for bucket in range(widest + 1)):
         width = 1 << bucket
@@ -92,6 +122,8 @@ def hyb(m: int, n: int, parts: int, widest: int) -> Rules:
 def sell(m: int, n: int, rows: int = 16, window: int | None = None) -> Rules:
     """Return SELL-C-sigma (Kreutzer et al., SISC 2014): slices of `rows` rows, sorted by descending length within
     windows of so many rows; a slice is stored column after column."""
+    _check(0, m=m, n=n)
+    _check(1, rows=rows, **({} if window is None else {"window": window}))
     axes = (dense("S", math.ceil(m / rows)), varied("P"), dense("L", rows))
 
     def slices(z: Nonzeros) -> Any:
@@ -103,17 +135,23 @@ def sell(m: int, n: int, rows: int = 16, window: int | None = None) -> Rules:
 
 def ragged(m: int, n: int) -> Rules:
     """Return rows up to their last nonzero, dense."""
+    _check(0, m=m, n=n)
     return [FormatRewriteRule("ragged", (dense("I", m), varied("J")), lambda z: (z.row, z.column))]
 
 
 def banded(m: int, n: int, below: int, above: int) -> Rules:
     """Return diagonals, from `below` ones under the main one to `above` over it: implicit, without coordinates."""
+    _check(0, m=m, n=n)
+    _check(-limits.MOST, below=below, above=above)
+    limits.whole("below + above", below + above, -1, "the band would have no diagonal")
     axes = (dense("I", m), dense("D", below + above + 1))
     return [FormatRewriteRule("banded", axes, lambda z: (z.row, z.column - z.row + below))]
 
 
 def strided(m: int, n: int, step: int) -> Rules:
     """Return the columns that are multiples of `step`: implicit."""
+    _check(0, m=m, n=n)
+    _check(1, step=step)
     axes = (dense("I", m), dense("J", math.ceil(n / step)))
     return [
         FormatRewriteRule("strided", axes, lambda z: (z.row, z.column // step)).when(lambda z: z.column % step == 0)
@@ -122,6 +160,8 @@ def strided(m: int, n: int, step: int) -> Rules:
 
 def sr_bcrs(m: int, n: int, height: int, group: int) -> Rules:
     """Return strips of `height` rows, whose distinct columns are stored in groups (Chen et al., PPoPP 2021)."""
+    _check(0, m=m, n=n)
+    _check(1, height=height, group=group)
     axes = (dense("IO", math.ceil(m / height)), varied("JO"), dense("II", height), dense("JI", group, parent="JO"))
 
     def groups(z: Nonzeros) -> Any:
@@ -133,7 +173,10 @@ def sr_bcrs(m: int, n: int, height: int, group: int) -> Rules:
 
 def relational(shape: Sequence[int], widest: int) -> Rules:
     """Return for each relation of a tensor (relations, rows, columns) rows in buckets, as :func:`hyb` does."""
-    relations, _, n = shape
+    if len(shape) != 3:
+        raise ArgumentError.of("sparse/shape", f"a shape of {len(shape)} numbers", "it is (relations, rows, columns)")
+    relations, m, n = shape
+    _check(0, relations=relations, m=m, n=n)
     rules = []
     for rule in hyb(0, n, 1, widest):
         chunks = rule.index_map
