@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/device_driver.h"
 #include "runtime/runtime.h"
@@ -61,7 +62,8 @@ static struct {
 #define X(name, symbol, parameters) cu_result(*name) parameters;
   TW_CUDA_FUNCTIONS(X)
 #undef X
-  int count; /* -1: there is no driver */
+  int count;     /* -1: there is no driver */
+  pid_t process; /* that opened it */
   cu_handle context;
   loaded_program* programs;
   char problem[512];
@@ -77,6 +79,7 @@ static const char* name_of(cu_result error) {
 
 static void open_library(void) {
   cuda.count = -1;
+  cuda.process = getpid();
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
   if (!library) {
     snprintf(cuda.problem, sizeof cuda.problem, "libcuda.so.1 cannot be opened");
@@ -145,6 +148,7 @@ static int32_t use_device(tw_ctx* ctx) {
 }
 
 static int32_t begin(tw_ctx* ctx) {
+  if (tw_cuda_count(NULL, 0) > 0 && cuda.process != getpid()) return tw_report_fork(ctx, "CUDA");
   pthread_mutex_lock(&lock);
   int32_t code = use_device(ctx);
   pthread_mutex_unlock(&lock);
@@ -197,6 +201,8 @@ static int32_t download(tw_ctx* ctx, void* to, void* memory, int64_t bytes) {
 }
 
 static int32_t finish(tw_ctx* ctx) {
+  /* What stops a kernel is not there: from now on a second Ctrl-C ends the process. */
+  if (tw_interrupted(ctx) != TW_OK) return TW_ERROR_INTERRUPTED;
   enter();
   cu_result error = cuda.synchronize();
   leave();

@@ -3,9 +3,12 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "runtime/device_driver.h"
 #include "runtime/runtime.h"
@@ -28,6 +31,8 @@ enum {
   CL_DEVICE_VERSION = 0x102F,
   CL_PLATFORM_NAME = 0x0902,
   CL_PROGRAM_BUILD_LOG = 0x1183,
+  CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3,
+  CL_COMPLETE = 0,
   CL_MEM_READ_WRITE = 1 << 0,
   CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 1 << 7,
   CL_INVALID_WORK_GROUP_SIZE = -54
@@ -56,6 +61,10 @@ enum {
     (cl_handle, cl_handle, cl_uint, size_t, size_t, void*, cl_uint, const cl_handle*, cl_handle*))          \
   X(cl_int, clEnqueueWriteBuffer,                                                                           \
     (cl_handle, cl_handle, cl_uint, size_t, size_t, const void*, cl_uint, const cl_handle*, cl_handle*))    \
+  X(cl_int, clEnqueueMarkerWithWaitList, (cl_handle, cl_uint, const cl_handle*, cl_handle*))                \
+  X(cl_int, clGetEventInfo, (cl_handle, cl_uint, size_t, void*, size_t*))                                   \
+  X(cl_int, clReleaseEvent, (cl_handle))                                                                    \
+  X(cl_int, clFlush, (cl_handle))                                                                           \
   X(cl_int, clFinish, (cl_handle))
 
 #define CL_DEVICE_TYPE_ALL ((cl_ulong)0xFFFFFFFF)
@@ -75,6 +84,7 @@ static struct {
 #undef X
   cl_handle devices[kMostDevices], platforms[kMostDevices];
   int32_t count; /* -1: there is no OpenCL */
+  pid_t process; /* that opened the library */
   cl_handle device, context, queue;
   built_program* programs;
   char problem[512];
@@ -85,6 +95,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything below 
 
 static void open_library(void) {
   cl.count = -1;
+  cl.process = getpid();
   /* A tool such as oclgrind puts its own functions before those of the library. */
   int loaded = dlsym(RTLD_DEFAULT, "clGetPlatformIDs") != NULL;
   void* library = loaded ? RTLD_DEFAULT : dlopen("libOpenCL.so.1", RTLD_NOW);
@@ -189,6 +200,7 @@ static int32_t use_device(tw_ctx* ctx) {
 }
 
 static int32_t with_device(tw_ctx* ctx) {
+  if (tw_opencl_count(NULL, 0) > 0 && cl.process != getpid()) return tw_report_fork(ctx, "OpenCL");
   pthread_mutex_lock(&lock);
   int32_t code = use_device(ctx);
   pthread_mutex_unlock(&lock);
@@ -212,6 +224,9 @@ static void* acquire(tw_ctx* ctx, int64_t bytes) {
 static void release(void* memory) { cl.clReleaseMemObject((cl_handle)memory); }
 
 static int32_t upload(tw_ctx* ctx, void* memory, const void* from, int64_t bytes) {
+  /* A kernel of an interrupted call may still run, and copies wait for it: from now on a second Ctrl-C ends the process.
+   */
+  if (tw_interrupted(ctx) != TW_OK) return TW_ERROR_INTERRUPTED;
   cl_int error = cl.clEnqueueWriteBuffer(cl.queue, memory, 1, 0, (size_t)bytes, from, 0, NULL, NULL);
   return error == CL_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "an argument cannot be copied to the device", error);
 }
@@ -221,7 +236,34 @@ static int32_t download(tw_ctx* ctx, void* to, void* memory, int64_t bytes) {
   return error == CL_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "a result cannot be copied from the device", error);
 }
 
+/* Waits for the commands so far, or until the context wants the call to end. Kernels cannot be stopped: what is left of
+ * them runs on, with the memory that they use. */
+static int32_t wait_or_interrupted(tw_ctx* ctx) {
+  enum { kYields = 200, kShortest = 20000, kLongest = 1000000 /* nanoseconds */ };
+  cl_handle event = NULL;
+  if (cl.clEnqueueMarkerWithWaitList(cl.queue, 0, NULL, &event) != CL_SUCCESS) return TW_OK;
+  cl.clFlush(cl.queue);
+  int32_t code = TW_OK;
+  struct timespec pause = {0, kShortest};
+  for (int tries = 0; !code; ++tries) {
+    cl_int status = CL_COMPLETE; /* below it: a command failed */
+    if (cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) != CL_SUCCESS) break;
+    if (status <= CL_COMPLETE) break;
+    code = tw_interrupted(ctx);
+    if (tries < kYields) {
+      sched_yield();
+    } else if (!code) {
+      nanosleep(&pause, NULL);
+      if (pause.tv_nsec < kLongest) pause.tv_nsec *= 2;
+    }
+  }
+  cl.clReleaseEvent(event);
+  return code;
+}
+
 static int32_t finish(tw_ctx* ctx) {
+  int32_t code = wait_or_interrupted(ctx);
+  if (code) return code;
   cl_int error = cl.clFinish(cl.queue);
   return error == CL_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "a kernel failed", error);
 }

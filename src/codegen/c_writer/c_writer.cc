@@ -36,8 +36,10 @@ class KernelWriter {
         const DataType type = element ? element->dtype.element() : DataType::uint(8);
         pointers_[param] = storage(type);
         const char* constant = written_.contains(param) ? "" : "const ";
-        parameters.push_back(fmt::format("{}{}{}* {} {}", dialect_.address_space("global"), constant, storage(type),
-                                         dialect_.restrict_word(), name));
+        // What threads exchange through the pointer is not what this thread has written.
+        const bool is_exchanged = written_.contains(param) && read_.contains(param);
+        parameters.push_back(fmt::format("{}{}{}* {}{}", dialect_.address_space("global"), constant, storage(type),
+                                         is_exchanged ? "" : std::string(dialect_.restrict_word()) + " ", name));
         index_.define_pointer(param, type.bytes(), true);
       } else {
         // A bool is no type of an argument of a kernel.
@@ -78,28 +80,16 @@ class KernelWriter {
     return type ? type->element_type.as<PrimType>() : nullptr;
   }
 
-  /// Prefixes of functions that the writer emits and that the language defines.
-  static bool is_reserved(std::string_view name) {
-    constexpr std::string_view kPrefixes[] = {
-        "tw_",     "get_",    "as_",    "convert_", "vload", "vstore", "atomic_", "read_",   "write_",      "work_",
-        "async_",  "native_", "half_",  "mem_",     "cl_",   "_",      "make_",   "static_", "const_",      "dynamic_",
-        "thread_", "char",    "wchar_", "co_",      "not_",  "and_",   "or_",     "xor_",    "reinterpret_"};
-    // Macros are in capitals.
-    if (std::none_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c); }) && name.size() > 1) {
-      return true;
-    }
-    return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
-                       [&](std::string_view prefix) { return name.starts_with(prefix); });
-  }
-
   std::string name_of(const Ref<Var>& v) {
     auto found = names_.find(v);
     if (found != names_.end()) return found->second;
     std::string base;
     for (char c : v->name_hint) base += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    // A trailing underscore keeps the name apart from keywords and built-in functions.
-    if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "v" + base;
-    if ((base.find('_') == std::string::npos && base.size() > 1) || is_reserved(base)) base += "_";
+    // No name of the languages or of their libraries ends with one underscore, and none of the writer's functions
+    // begins with a v.
+    if (base.empty() || !std::isalpha(static_cast<unsigned char>(base[0])) || base.starts_with("tw_"))
+      base = "v" + base;
+    if (base.size() > 1) base += "_";
     std::string name = base;
     for (int number = 1; !taken_.insert(name).second; ++number) name = fmt::format("{}_{}", base, number);
     names_[v] = name;
@@ -143,20 +133,23 @@ class KernelWriter {
   }
 
   void find_written(const Stmt& body) {
-    std::unordered_set<NodeRef> read;
     visit(
         body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); },
-        [&](const Ref<BufferLoad>& load) { read.insert(load->buffer->data); },
+        [&](const Ref<BufferLoad>& load) { read_.insert(load->buffer->data); },
         [&](const Ref<Call>& call) {
           const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
-          if (element && intrinsic_of(*call) == Intrinsic::k_address_of) written_.insert(element->buffer->data);
+          if (element && intrinsic_of(*call) == Intrinsic::k_address_of) {
+            written_.insert(element->buffer->data);
+            read_.insert(element->buffer->data);
+          }
           auto memory = Fragments::memory_of(call);
           if (memory && (call->args.size() < 5 || const_int(Expr(call->args[4])).value_or(2) & 2)) {
             written_.insert(memory->data);
           }
+          if (memory) read_.insert(memory->data);
         });
     for (const NodeRef& pointer : written_) {
-      exchanges_global_ |= read.contains(pointer) && scope_of(pointer.borrow<Var>()).starts_with("global");
+      exchanges_global_ |= read_.contains(pointer) && scope_of(pointer.borrow<Var>()).starts_with("global");
     }
   }
 
@@ -310,6 +303,7 @@ class KernelWriter {
       case Kind::kMul: {
         const char* op = kind == Kind::kAdd ? "+" : kind == Kind::kSub ? "-" : "*";
         if (t.is_float()) return rounded(plain(op));
+        if (t.is_bool()) return plain(kind == Kind::kMul ? "&&" : "!=");  // modulo 2
         // Signed overflow is undefined in C: compute in an unsigned type, at least as wide as int because of promotion.
         const std::string wide = type(DataType::uint(std::max<int>(t.bits, 32)));
         return fmt::format("(({})(({}){} {} ({}){}))", type(t), wide, a, op, wide, b);
@@ -319,8 +313,7 @@ class KernelWriter {
       case Kind::kMod:
         return called(functions_.division("truncmod", t));
       case Kind::kFloorDiv:
-        if (t.is_float())
-          return rounded(fmt::format("{}({})", dialect_.math(Intrinsic::k_floor, t), rounded(plain("/"))));
+        if (t.is_float()) return rounded(fmt::format("{}({})", dialect_.math(Intrinsic::k_floor, t), plain("/")));
         return called(functions_.division("floordiv", t));
       case Kind::kFloorMod:
         return rounded(called(functions_.division("floormod", t)));
@@ -583,9 +576,17 @@ class KernelWriter {
       return;
     }
     const std::string t = type(loop.loop_var.dtype());
-    const std::string begin = index(loop.min), end = index(loop.min + loop.extent);
+    const Expr past = loop.min + loop.extent;
+    const std::string begin = index(loop.min);
+    std::string end = index(past);
     index_.define(loop.loop_var, index_.interval_of(loop));
     const std::string name = name_of(loop.loop_var);
+    if (effect_of(past) != Effect::kPure) {  // the body may write what the bound reads
+      const DataType wide = DataType::int_(stays_in_int(past) ? 32 : 64);
+      const std::string bound = name_of(var(loop.loop_var->name_hint + "_end", wide));
+      line(fmt::format("const {} {} = {};", type(wide), bound, strip(end)));
+      end = bound;
+    }
     // Registers have no addresses: which fragment is meant has to be known.
     bool has_fragments = false;
     visit(loop.body, [&](const Ref<Evaluate>& step) { has_fragments |= is_fragment_step(step->value); });
@@ -738,7 +739,7 @@ class KernelWriter {
   std::optional<Fragments> fragments_;
   std::unordered_map<NodeRef, std::string> names_, pointers_, spaces_;  ///< of pointers: type of elements, scope
   std::set<std::string> taken_;
-  std::unordered_set<NodeRef> written_;
+  std::unordered_set<NodeRef> written_, read_;
   bool exchanges_global_ = false, uses_double_ = false;
   std::string symbol_, text_, constants_;
   int depth_ = 1;

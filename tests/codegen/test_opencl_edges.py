@@ -1,0 +1,134 @@
+"""Edges of kernels on OpenCL devices: names, arithmetic of bool and short floats, bounds of loops, calls that end early."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from codegen.test_opencl import elementwise, filled
+from tilewright.script import from_source
+
+
+def test_arithmetic_of_bool_is_modulo_2():
+    a, b = filled([True, False, True, False], "bool"), filled([True, True, False, False], "bool")
+    for operation, expected in [("+", a ^ b), ("-", a ^ b), ("*", a & b)]:
+        kernel, _ = elementwise(["bool", "bool"], "bool", f"<a> {operation} <b>")
+        np.testing.assert_array_equal(kernel(a, b), expected, err_msg=operation)
+
+
+def test_floor_division_of_float16_is_rounded_once():
+    a, b = filled([-1, -2.5, 7, 1], "float16"), filled([0.1, 0.1, 0.1, 3], "float16")
+    kernel, _ = elementwise(["float16", "float16"], "float16", "<a> // <b>")
+    exact = np.floor(a.astype("float64") / b.astype("float64"))
+    np.testing.assert_array_equal(kernel(a, b), exact.astype("float16"))
+
+
+@pytest.mark.parametrize(
+    "name", ["M_PI", "CLK_LOCAL_MEM_FENCE", "image2d_t", "vec_step", "kernel", "get_local_id", "tw_min_i32", "a_1", "_"]
+)
+def test_names_of_the_language_are_names_of_parameters(name):
+    program = from_source(f"""
+@T.prim_func
+def main({name}: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = T.min({name}[v], 5)
+""")
+    a = np.arange(8, dtype="int32")
+    np.testing.assert_array_equal(tw.compile(program, target="opencl")(a), np.minimum(a, 5))
+
+
+def test_a_pointer_to_what_threads_exchange_may_alias():
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((2,), "int32"), G: T.Buffer((2,), "int32"), P: T.Buffer((2,), "int32")):
+    for x in T.thread_binding(1, thread="blockIdx.x"):
+        with T.block("b"):
+            vb = T.axis.spatial(1, x)
+            for t in T.thread_binding(2, thread="threadIdx.x"):
+                G[t] = A[t]
+            for t in T.thread_binding(2, thread="threadIdx.x"):
+                P[t] = G[1 - t]
+            G[0] = 7
+            for t in T.thread_binding(2, thread="threadIdx.x"):
+                P[t] = P[t] + G[0]
+""")
+    kernel = tw.compile(program, target="opencl")
+    g, p = np.zeros(2, "int32"), np.zeros(2, "int32")
+    kernel(np.array([1, 2], "int32"), g, p)
+    np.testing.assert_array_equal(g, [7, 2])
+    np.testing.assert_array_equal(p, [9, 8])
+    head = next(line for line in kernel.inspect("opencl").splitlines() if "tw_main_kernel(" in line)
+    assert head.count("restrict") == 1  # of A, which is only read
+
+
+def test_a_bound_is_evaluated_once():
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), G: T.Buffer((4,), "int32"), N: T.Buffer((4,), "int32")):
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        with T.block("b"):
+            v = T.axis.spatial(4, t)
+            G[v] = A[v]
+            N[v] = 0
+            for k in range(G[v]):
+                G[v] = G[v] - 2
+                N[v] = N[v] + 1
+""")
+    a, g, n = np.arange(4, 8, dtype="int32"), np.zeros(4, "int32"), np.zeros(4, "int32")
+    tw.compile(program, target="opencl")(a, g, n)
+    np.testing.assert_array_equal(n, a)
+    np.testing.assert_array_equal(g, -a)
+
+
+def test_a_forked_process_is_told_that_the_driver_is_not_there():
+    kernel, _ = elementwise(["float32"], "float32", "<a>")
+    a = filled([1], "float32")
+    kernel(a)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            kernel(a)
+            os.write(writing, b"ran")
+        except tw.ResourceError as error:
+            os.write(writing, error.code.encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100) == b"call/no-device"
+    os.close(reading)
+    os.close(writing)
+
+
+def test_ctrl_c_returns_from_a_kernel_that_runs_on():
+    """The kernel ends later by itself."""
+    kernel, _ = elementwise(["float32"], "float32", "<a>")
+    slow = tw.compile(
+        from_source("""
+@T.prim_func
+def main(A: T.Buffer((4,)), B: T.Buffer((4,))):
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        with T.block("B"):
+            v = T.axis.spatial(4, t)
+            B[v] = A[v]
+            for k in range(3000000):
+                B[v] = T.sin(B[v] + A[v])
+"""),
+        target="opencl",
+    )
+    timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+    b = np.full(4, -7, "float32")
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        slow(np.ones(4, "float32"), b)
+    timer.join()
+    np.testing.assert_array_equal(b, np.full(4, -7))  # nothing was copied back
+    a = filled([1, 2], "float32")
+    np.testing.assert_array_equal(kernel(a), a)
