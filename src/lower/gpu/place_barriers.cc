@@ -10,11 +10,13 @@
 // bytes are one memory, `S[tx // 2]` belongs to no single thread, and `S[tx + i]` of one iteration meets that of
 // another one. A barrier stands as far outside as it can: before a loop rather than inside of it, and at the end of a
 // loop where one iteration meets the next. None stands under a condition, or in a loop, that differs between threads.
+// A condition, or a bound of a loop, that reads what its body writes is kept in a variable, with a barrier behind it.
 //
 // The last part of plan_shared_memory.
 #include "lower/gpu/place_barriers.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/build.h"
 #include "ir/fragments.h"
@@ -223,8 +225,9 @@ class Barriers {
     visit(
         e, [&](const Ref<Var>& v) { uniform &= !varying_.contains(v); },
         [&](const Ref<BufferLoad>& load, Visitor& v) {
-          // All threads read the same where nobody writes.
-          uniform &= !written_.contains(load->buffer->data) && is_global_scope(scope_of(load->buffer->data));
+          // All threads read the same from memory that they share: barriers keep writes away from it.
+          const std::string scope = scope_of(load->buffer->data);
+          uniform &= is_global_scope(scope) || is_shared_scope(scope);
           for (const Expr& index : load->indices) v(index);
         });
     return uniform;
@@ -251,6 +254,49 @@ class Barriers {
     return false;
   }
 
+  Accesses reads_of(const Expr& e) {
+    Accesses reads;
+    collect(e, reads, conditions_);
+    return reads;
+  }
+
+  /// A variable with the value of `e`, which stands before a barrier that `made` puts in front of its statement.
+  static Stmt keep(Expr& e, const char* name, const std::function<Stmt()>& made) {
+    if (effect_of(e) == Effect::kPure) return made();
+    Ref<Var> v = var(name, e.dtype());
+    Expr value = std::exchange(e, v);
+    return make<LetStmt>({v, value, made()});
+  }
+
+  Stmt place_while(const Ref<While>& loop, Accesses& pending) {
+    While copy = *loop;
+    const Accesses reads = reads_of(copy.condition);
+    const bool uniform = is_uniform(copy.condition);
+    pending.insert(pending.end(), reads.begin(), reads.end());
+    Accesses before = pending;
+    bool waits_behind = false;
+    under(uniform, [&] {
+      waits_behind = waits(reads, all_of(copy.body));
+      if (waits_behind) pending.clear();
+      copy.body = place(copy.body, pending);
+      // One iteration and the next, which begins with the condition.
+      Accesses head = reads;
+      std::vector<Expr> conditions = conditions_;
+      if (!waits_behind) collect(copy.body, head, conditions, true);
+      if (!waits(pending, head)) return;
+      copy.body = seq({copy.body, barrier(loop.span())});
+      pending = reads;
+    });
+    join(pending, before);
+    if (!waits_behind) return make<While>(std::move(copy), loop.span());
+    Ref<Buffer> holds = decl_buffer({i32(1)}, DataType::bool_(), "holds", "local");
+    auto evaluate = [&](const Expr& e) -> Stmt { return make<BufferStore>({holds, e, {i32(0)}, {}}, loop.span()); };
+    Stmt body = seq({barrier(loop.span()), copy.body, renew_defs(evaluate(copy.condition))});
+    Stmt all = seq({evaluate(copy.condition), make<While>({load(holds, {i32(0)}), body}, loop.span())});
+    return make<Allocate>({holds->data, holds->dtype, {i32(1)}, bool_imm(true), make<DeclBuffer>({holds, all}), {}},
+                          loop.span());
+  }
+
   /// The statement with barriers; `pending` are the accesses since the last one.
   Stmt place(const Stmt& s, Accesses& pending) {
     switch (s.kind()) {
@@ -271,16 +317,19 @@ class Barriers {
       }
       case Kind::kFor:
         return place_loop(s.borrow<For>(), pending);
-      case Kind::kWhile: {
-        While copy = *s.as<While>();
-        under(false, [&] { copy.body = place(copy.body, pending); });
-        return make<While>(std::move(copy), s.span());
-      }
+      case Kind::kWhile:
+        return place_while(s.borrow<While>(), pending);
       case Kind::kIfThenElse: {
         IfThenElse copy = *s.as<IfThenElse>();
-        Accesses condition = pending, other;
-        collect(copy.condition, condition, conditions_);
-        other = condition;
+        const Accesses reads = reads_of(copy.condition);
+        bool waits_behind = waits(reads, all_of(copy.then_case));
+        if (copy.else_case.defined()) waits_behind |= waits(reads, all_of(copy.else_case));
+        if (waits_behind) {
+          pending.clear();
+        } else {
+          pending.insert(pending.end(), reads.begin(), reads.end());
+        }
+        Accesses condition = pending, other = pending;
         const bool uniform = is_uniform(copy.condition);
         conditions_.push_back(copy.condition);
         under(uniform, [&] { copy.then_case = place(copy.then_case, condition); });
@@ -289,13 +338,24 @@ class Barriers {
         conditions_.pop_back();
         pending = std::move(condition);
         join(pending, other);
-        return make<IfThenElse>(std::move(copy), s.span());
+        if (!waits_behind) return make<IfThenElse>(std::move(copy), s.span());
+        return keep(copy.condition, "holds", [&]() -> Stmt {
+          return seq({barrier(s.span()), make<IfThenElse>(std::move(copy), s.span())});
+        });
       }
       case Kind::kLetStmt: {
         LetStmt copy = *s.as<LetStmt>();
         if (!is_uniform(copy.value)) varying_.insert(copy.var);
-        if (!bases_.contains(copy.var)) collect(copy.value, pending, conditions_);
+        const bool is_base = bases_.contains(copy.var);
+        const Accesses reads = is_base ? Accesses{} : reads_of(copy.value);
+        const bool waits_behind = !copy.body.is<SeqStmt>() && waits(reads, all_of(copy.body));
+        if (waits_behind) {
+          pending.clear();
+        } else {
+          pending.insert(pending.end(), reads.begin(), reads.end());
+        }
         copy.body = place(copy.body, pending);
+        if (waits_behind) copy.body = seq({barrier(s.span()), copy.body});
         return make<LetStmt>(std::move(copy), s.span());
       }
       case Kind::kAllocate:
@@ -323,10 +383,16 @@ class Barriers {
   }
 
   Stmt place_loop(const Ref<For>& loop, Accesses& pending) {
-    collect(loop->min, pending, conditions_);
-    collect(loop->extent, pending, conditions_);
+    Accesses reads = reads_of(loop->min);
+    collect(loop->extent, reads, conditions_);
     const bool uniform = is_uniform(loop->min) && is_uniform(loop->extent);
     if (!uniform) varying_.insert(loop->loop_var);
+    const bool waits_behind = waits(reads, all_of(loop->body));
+    if (waits_behind) {
+      pending.clear();
+    } else {
+      pending.insert(pending.end(), reads.begin(), reads.end());
+    }
     For copy = *loop;
     Accesses before = pending;
     under(uniform, [&] {
@@ -344,7 +410,12 @@ class Barriers {
     });
     // Where the loop has no iteration, nobody has waited in it.
     if (const_int(loop->extent).value_or(0) < 1) join(pending, before);
-    return make<For>(std::move(copy), loop.span());
+    if (!waits_behind) return make<For>(std::move(copy), loop.span());
+    return keep(copy.min, "begin", [&]() -> Stmt {
+      return keep(copy.extent, "extent", [&]() -> Stmt {
+        return seq({barrier(loop.span()), make<For>(std::move(copy), loop.span())});
+      });
+    });
   }
 
   const KernelLoops& kernel_;
