@@ -5,8 +5,8 @@
 
 namespace tilewright::analysis {
 
-/// What is left of a block's condition where its axes lie inside their domains: nothing, if it only keeps the last
-/// tiles of split loops inside.
+/// The part of a block's condition that its axis domains do not imply. Empty if the condition only guards the last,
+/// partial tiles of split loops.
 Expr condition_beyond_domains(const BlockRealize& realize);
 
 /// The condition of the block at `block` without terms that compare a reduction with other axes and hold where all
@@ -18,7 +18,7 @@ Expr condition_beyond_domains(const BlockRealize& realize);
 ///                                                          T.where(k >= 3)      stays
 Expr without_terms_of_sums(const Expr& condition, const Tree& tree, int block);
 
-/// `condition`, of the loops around the block, as one on its axes; null where these do not tell which loop is where.
+/// `condition`, of the loops around the block, as one on its axes; null where the axes do not determine the loops.
 Expr condition_on_axes(const Expr& condition, const Tree& tree, int block);
 
 }  // namespace tilewright::analysis

@@ -92,7 +92,7 @@ class Detector {
       const Box before = touched.box;
       touched.box = arith::unite(before, box, analyzer_);
       for (size_t i = 0; i < touched.box.size(); ++i) {
-        if (!is_same(before[i], touched.box[i])) widen(touched.box[i], region->buffer->shape[i]);
+        if (!is_same(before[i], touched.box[i])) cover_dimension(touched.box[i], region->buffer->shape[i]);
       }
       return;
     }
@@ -125,9 +125,9 @@ class Detector {
     return said ? make<Range>({set.min, range->extent}) : range;
   }
 
-  /// What reaches from here to there, as only data can tell, counts as the whole dimension: a region stays valid when
-  /// its indices are rewritten, and says what it holds without knowing the data.
-  void widen(arith::IntSet& set, const Expr& extent) {
+  /// An extent that depends on data is replaced by the whole dimension. The region then stays valid when its indices
+  /// are rewritten, and is meaningful without knowing the data.
+  void cover_dimension(arith::IntSet& set, const Expr& extent) {
     Ref<Range> range = set.to_range(analyzer_);
     if (range.defined() && effect_of(range->extent) != Effect::kPure) set = arith::IntSet::of_range(range_of(extent));
   }

@@ -197,7 +197,7 @@ class Examine {
   }
 
   /// Whether somebody vouches for the region that the block declares to read (annotate_buffer_access): indices that
-  /// come from floats are taken to lie inside, others are known to.
+  /// come from floats are assumed to be in bounds, others are proved to be.
   bool is_vouched_for(const Ref<BufferRegion>& raw, const Ref<BufferRegion>& region) {
     const NodeRef key =
         block_->annotations.has("explicit_read_region") ? block_->annotations.get("explicit_read_region") : NodeRef();
@@ -256,7 +256,7 @@ class Examine {
       if (is_allocated(region->buffer)) return;  // behind a view
       const Ref<BufferRegion> raw = region;
       region = over_all_iterations(region, access.around);
-      bool init = block_->init.defined();  // the signature of a block with an init leaves out what it accumulates into
+      bool init = block_->init.defined();  // with an init, the signature omits the accumulator
       bool reads = !access.reads || within(region, block_->reads) || (init && within(region, block_->writes)) ||
                    is_vouched_for(raw, region) || is_made_before(region);
       bool writes = !access.writes || access.form == Access::Form::kAddress || within(region, block_->writes);
@@ -394,7 +394,7 @@ class Examine {
       }
     }
     if (!block_->init.defined()) return true;
-    // The signature of a block with an init leaves out what the body reads of its own results.
+    // The signature of a block with an init omits reads of its own results.
     Block body = *block_;
     body.init = {};
     for (const Ref<BufferRegion>& read : block_access_region(make<Block>(std::move(body))).reads) {

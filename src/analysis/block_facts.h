@@ -4,7 +4,7 @@
 //
 //   complete    all axes data-parallel, reads nothing that it writes
 //   reduction   has an init; other axes reduce; the body reads of what it writes only its own elements
-//   update      likewise without an init: the elements hold a value before (what decompose_reduction leaves). So does
+//   update      a reduction without an init: elements have a value before (what decompose_reduction leaves). So does
 //               what stores on a condition: an element may keep its value
 //
 // where instances with different data-parallel axes write disjoint elements and all accesses are declared. Then the

@@ -178,7 +178,7 @@ struct Instances {
     }
   }
 
-  /// Whether the whole domains of these axes lie in the box; then it is cut to the dimensions of the buffer.
+  /// Whether the box contains the whole domains of these axes; if so, the box is cut to the dimensions of the buffer.
   template <class F>
   bool are_in(arith::Box& box, F&& is_inside) const {
     for (size_t i = dims; i < box.size(); ++i) {
@@ -688,7 +688,7 @@ bool grows_with_iterations(const Tree& tree, const std::vector<int>& loops, cons
   return true;
 }
 
-/// Why a condition that leaves out first iterations may let another step run before that of the init.
+/// Why a condition that skips the first iterations may let another step run before that of the init.
 std::optional<Obstacle> why_begun_late(const Tree& tree, int block, const std::vector<int>& loops,
                                        arith::Analyzer& analyzer) {
   const BlockRealize& realize = *tree.realize_at(block);

@@ -35,8 +35,8 @@ arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);
 VarMap units_of(const arith::IterDomains& inputs);
 /// The same for arith/digits.h; nothing where a range has other ends than constants.
 std::optional<arith::Counters> counters_of(const Tree& tree, const std::vector<int>& loops);
-/// Tells the analyzer the ranges of the loops above a statement, itself included, up to the root of the function, and
-/// of the axes of the blocks between; not those of the loops `except`.
+/// Binds in the analyzer the loops above a statement, itself included, up to the root of the function, and the axes of
+/// the blocks between, but not the loops `except`.
 void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::vector<int>& except = {});
 /// A region of the block in terms of the loops around it.
 arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>& region);
@@ -53,8 +53,8 @@ std::optional<arith::Box> surely_reached(const arith::Region& region, const arit
 bool is_one_to_one(const std::vector<Expr>& values, const arith::IterDomains& inputs, const Expr& predicate,
                    arith::Analyzer& analyzer, arith::IterMapResult* map);
 
-/// The block's condition may leave out some steps of a reduction, the first one for instance, and not only those of
-/// tiles that stick out of the domain.
+/// Whether the block's condition may skip steps of a reduction, such as the first one, other than those of partial
+/// tiles outside the domain.
 bool limits_reduction(const BlockRealize& realize);
 
 /// The box of `write` that the block surely completes while `loops` run, with all its reductions.

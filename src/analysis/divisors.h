@@ -1,5 +1,5 @@
-// Expressions that fail where something is zero, or out of bounds: a schedule must not compute them where the program
-// as written does not.
+// Expressions that fail where a divisor is zero or an index is out of bounds. A schedule must not compute them where
+// the original program does not.
 #pragma once
 
 #include "arith/analyzer.h"
@@ -17,8 +17,8 @@ bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer);
 bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer);
 arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer);
 
-/// Whether it divides by what may be zero, reads what is not proved to lie inside of its buffer, or calls what does
-/// more than to compute a value.
+/// Whether the expression may fail or has effects: it may divide by zero, may read out of bounds, or calls a function
+/// with side effects.
 bool may_fail(const Expr& e, arith::Analyzer& analyzer);
 
 /// Whether other steps of the reduction decide if the operand of this one is evaluated, and that might fail:

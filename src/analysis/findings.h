@@ -21,7 +21,7 @@ class Findings : public Memo::Fact {
  public:
   enum class Question {
     kCovered,    ///< what the second block reads of the buffer, the first one has written (cover.h)
-    kToldApart,  ///< the axes of the block tell apart all iterations of the loops around it
+    kInjective,  ///< the axes of the block are an injective function of the loops around it
   };
   /// Positions in the tree, and what else it is about.
   using Key = std::tuple<Question, int, int, const NodeBase*>;

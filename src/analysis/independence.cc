@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <mutex>
 
+#include "analysis/allocation_locations.h"
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
-#include "analysis/buffer_homes.h"
 #include "analysis/findings.h"
 #include "analysis/plain_store.h"
 #include "analysis/reducer.h"
@@ -176,8 +176,8 @@ bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& e
          !why_irregular_reduction(tree, tree[loop].scope, block);
 }
 
-/// What tells iterations apart, begins at 0 and grows with each loop, counts them all where its last number is one less
-/// than there are iterations: i * 4 + j, but not i + i.
+/// Whether an injective index that starts at 0 and grows with each loop is contiguous: its last value is one less than
+/// the number of iterations. True for i * 4 + j, false for i + i.
 bool ends_with_last(const Expr& sum, const arith::IterDomains& loops, arith::Analyzer& analyzer) {
   VarMap last;
   int64_t total = 1;
@@ -286,26 +286,26 @@ bool parts_one_to_one(const std::vector<Expr>& values, arith::IterDomains loops,
 /// axes of a block nor the loops around it.
 class AxesByLoops : public Memo::Fact {
  public:
-  static arith::TellsApart tell_apart(const BlockRealize& realize, arith::Counters counters) {
+  static arith::TellsApart find_or_compute(const BlockRealize& realize, arith::Counters counters) {
     const AxesByLoops& known = realize.block->id.memo.get<AxesByLoops>([] { return AxesByLoops(); });
     {
       std::lock_guard lock(known.mutex_);
       for (const Answer& answer : known.answers_) {
-        if (answer.values == realize.iter_values && same(answer.counters, counters)) return answer.apart;
+        if (answer.values == realize.iter_values && same(answer.counters, counters)) return answer.result;
       }
     }
-    const arith::TellsApart apart = arith::tells_apart(realize.iter_values, counters);
+    const arith::TellsApart result = arith::tells_apart(realize.iter_values, counters);
     std::lock_guard lock(known.mutex_);
     if (known.answers_.size() == kMost) known.answers_.erase(known.answers_.begin());
-    known.answers_.push_back({realize.iter_values, std::move(counters), apart});
-    return apart;
+    known.answers_.push_back({realize.iter_values, std::move(counters), result});
+    return result;
   }
 
  private:
   struct Answer {
     std::vector<Expr> values;  ///< which hold the variables of the counters
     arith::Counters counters;
-    arith::TellsApart apart;
+    arith::TellsApart result;
   };
   static constexpr size_t kMost = 4;
 
@@ -319,8 +319,8 @@ class AxesByLoops : public Memo::Fact {
   mutable std::vector<Answer> answers_;
 };
 
-/// The axes tell apart all iterations of these loops that drive them, whatever those of other loops are.
-bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
+/// Whether the axes are an injective function of those of these loops that they use, for all values of other loops.
+bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
   PlainStore seen;
   std::vector<const NodeBase*>& used = seen.vars;
@@ -336,7 +336,7 @@ bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
       loops, [&](int at) { return std::find(used.begin(), used.end(), tree.for_at(at).loop_var.get()) == used.end(); });
   if (loops.empty()) return false;
   if (auto counters = counters_of(tree, loops)) {
-    arith::TellsApart known = AxesByLoops::tell_apart(realize, std::move(*counters));
+    arith::TellsApart known = AxesByLoops::find_or_compute(realize, std::move(*counters));
     if (known == arith::TellsApart::kYes) return true;
     if (known == arith::TellsApart::kNo && is_true(realize.predicate)) return false;
   }
@@ -358,14 +358,14 @@ bool writes_disjoint(const Tree& tree, int loop, int block) {
   // What is one to one in all loops is so where the outer ones stand still: (a * 32 + b) // 40 and (a * 32 + b) % 40
   // are digits of one number, not of b alone.
   const bool around = tree.contains(loop, block) && tree[loop].scope == tree[block].scope;
-  const bool apart = around && Findings::of(tree).answer({Findings::Question::kToldApart, block, 0, nullptr}, [&] {
-    return axes_tell_apart(tree, tree.loops_above(block), block);
-  });
-  if (apart) return true;
+  const bool is_injective =
+      around && Findings::of(tree).answer({Findings::Question::kInjective, block, 0, nullptr},
+                                          [&] { return axes_are_injective(tree, tree.loops_above(block), block); });
+  if (is_injective) return true;
   std::vector<int> inner = {loop};
   if (auto between = loops_between(tree, loop, block)) inner.insert(inner.end(), between->begin(), between->end());
   if (around && tree.loops_above(block).size() == inner.size()) return false;
-  return axes_tell_apart(tree, inner, block);
+  return axes_are_injective(tree, inner, block);
 }
 
 }  // namespace

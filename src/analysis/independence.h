@@ -27,7 +27,7 @@ struct Execution {
   std::optional<ThreadAxis> axis = {};  ///< that the loop is bound to
 
   static Execution of(const For& loop);
-  /// A copy of the buffer can be one per iteration, if lowering allocates it below the loop (buffer_homes).
+  /// A copy of the buffer can be one per iteration, if lowering allocates it below the loop (allocation_locations).
   bool can_own(const Ref<Buffer>& buffer) const;
   /// Iterations may all store one value to one element: threads that fill their memory together.
   bool can_agree(const Ref<Buffer>& buffer, const Expr& extent) const;

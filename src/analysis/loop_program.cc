@@ -61,7 +61,7 @@ class Reader {
     }
     statement(func.body);
   }
-  /// After all functions: finds the homes of buffers and how large they are there, and counts the work of indices.
+  /// After all functions: finds the allocation of each buffer and its size there, and counts the work of indices.
   void place_buffers();
 
  private:
@@ -122,7 +122,7 @@ int Reader::buffer_id(const Buffer& buffer) {
   fact.buffer = &buffer;
   for (const Expr& extent : buffer.shape) fact.full_shape.push_back(known_extent(extent));
   fact.shape = fact.full_shape;
-  if (auto found = allocated_in_.find(buffer.data.get()); found != allocated_in_.end()) fact.home = found->second;
+  if (auto found = allocated_in_.find(buffer.data.get()); found != allocated_in_.end()) fact.location = found->second;
   program_.buffers.push_back(std::move(fact));
   touches_.emplace_back();
   pointers_.try_emplace(buffer.data.get(), it->second);
@@ -494,18 +494,18 @@ void Reader::statement(const Stmt& s) {
   }
 }
 
-// ---- where buffers lie ---------------------------------------------------------------------------------------------
+// ---- allocations of buffers ----------------------------------------------------------------------------------------
 
 void Reader::place(int buffer, const std::vector<AccessFact*>& accesses) {
   BufferFact& fact = program_.buffers[buffer];
   const Touches& touches = touches_[buffer];
   if (!touches.is_allocated) return;
-  fact.home = touches.meeting.value_or(touches.allocated_in);
+  fact.location = touches.meeting.value_or(touches.allocated_in);
   if (touches.is_whole || accesses.empty()) return;
   // What a team of threads shares holds what all of them touch.
-  Levels inside = levels_from(depth_after(fact.home));
+  Levels inside = levels_from(depth_after(fact.location));
   const MemoryScope& scope = memory_scope(fact.buffer->scope());
-  for (int l = fact.home; l >= 0; l = program_.loops[l].parent) {
+  for (int l = fact.location; l >= 0; l = program_.loops[l].parent) {
     const std::string& tag = program_.loops[l].thread_tag;
     auto axis = tag.empty() ? std::nullopt : ThreadAxis::parse(tag);
     if (axis && axis->in_team() && scope.rank > 0 && scope.is_shared_by(*axis))

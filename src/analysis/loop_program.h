@@ -7,10 +7,10 @@
 //         vi, vk = ...                      buffers  A, C
 //         C[vi] = C[vi] + A[vi, vk]
 //
-// As if lowered as far as it matters: axes of blocks are what they are bound to, views their sources; buffers lie at
-// the innermost place that holds their accesses, and are as large as what is accessed there; serial loops of one
-// iteration are gone; a loop bound to a thread axis that is bound outside too is that loop. Total over all programs,
-// builds no nodes, and takes microseconds: an estimate where the passes of lower/ prove.
+// A model of the lowered program: block axes are replaced by their bindings, views by their sources. A buffer is
+// allocated at the innermost location that contains its accesses, as large as what is accessed there. Serial loops of
+// one iteration are removed; a loop bound to a thread axis that an outer loop is bound to is that loop. It exists for
+// every program, builds no nodes, and takes microseconds: an estimate where the passes of lower/ prove.
 #pragma once
 
 #include <array>
@@ -50,7 +50,7 @@ struct BufferFact {
   std::vector<int64_t> full_shape;  ///< -1: no constant
   std::vector<int64_t> shape;       ///< of what is allocated; -1: no constant
   bool is_parameter = false;
-  int home = -1;  ///< the innermost loop around its allocation
+  int location = -1;  ///< the innermost loop around its allocation
 
   int element_bytes() const { return buffer->dtype.bytes() * buffer->dtype.lanes; }
 };

@@ -34,23 +34,23 @@ class LoopSumsTest : public testing::Test {
     }
   }
   Expr random_index(std::mt19937& random, int depth) {
-    auto draw = [&](int n) { return static_cast<int>(random() % n); };
-    if (depth == 0 || draw(4) == 0) {
-      int which = draw(4);
-      return which == 3 ? Expr(i32(draw(9) - 2)) : Expr(which == 0 ? i : which == 1 ? j : k);
+    auto sample = [&](int n) { return static_cast<int>(random() % n); };
+    if (depth == 0 || sample(4) == 0) {
+      int which = sample(4);
+      return which == 3 ? Expr(i32(sample(9) - 2)) : Expr(which == 0 ? i : which == 1 ? j : k);
     }
     Expr a = random_index(random, depth - 1);
-    switch (draw(7)) {
+    switch (sample(7)) {
       case 0:
         return a + random_index(random, depth - 1);
       case 1:
         return a - random_index(random, depth - 1);
       case 2:
-        return a * i32(draw(7) - 1);
+        return a * i32(sample(7) - 1);
       case 3:
-        return floordiv(a, i32(1 + draw(8)));
+        return floordiv(a, i32(1 + sample(8)));
       case 4:
-        return floormod(a, i32(1 + draw(8)));
+        return floormod(a, i32(1 + sample(8)));
       case 5:
         return min(a, random_index(random, depth - 1));
       default:

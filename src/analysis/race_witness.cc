@@ -487,8 +487,8 @@ class OwnElements {
     return uses_loop && is_one_to_one(indices, inputs, bool_imm(true), analyzer, &map);
   }
 
-  /// The axes of the block tell elements apart, and axes tell iterations apart: what a condition keeps within an axis
-  /// (i * 16 + j < 116) is one digit of an element then.
+  /// Whether the axes of the block identify elements and iterations: then what a condition keeps within an axis (i * 16
+  /// + j < 116) is one digit of an element.
   bool is_own_by_axes(const Access& access, const std::vector<Expr>& indices) {
     arith::Analyzer analyzer;
     std::vector<const For*> around;

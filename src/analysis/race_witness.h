@@ -20,10 +20,10 @@ struct RaceWitness {
   NodeRef site, other;  ///< the accesses
 };
 
-/// Of the parallel and vectorized loops of a function, and of those bound to blocks and threads; each buffer is
-/// allocated at its home (buffer_homes.h). Threads of one block wait for one another between statements: they meet
-/// where one statement stores different values to one element. Lanes that all store to one element, whatever the lane,
-/// are no witness: such a loop is made serial.
+/// Checks the parallel and vectorized loops of a function with planned allocations (allocation_locations.h), and those
+/// bound to blocks and threads. Threads of one block wait for one another between statements: they meet where one
+/// statement stores different values to one element. Lanes that all store to one element, whatever the lane, are no
+/// witness: such a loop is made serial.
 std::optional<RaceWitness> find_race(const Ref<PrimFunc>& func, const std::string& name);
 
 /// Why it is not proved that the iterations of parallel loops are independent, by loop; empty where all are.

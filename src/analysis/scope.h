@@ -62,7 +62,7 @@ class Scope : public Memo::Fact {
   static Scope made(const Block& block, const Block* before);
   /// Takes in what stands in the next statement of the body.
   void add(const Stmt& stmt);
-  /// Likewise statements of another scope, from `first` to before `last`.
+  /// Takes in statements of another scope, from `first` to before `last`.
   void add(const Scope& other, size_t first, size_t last);
   /// The data variable of the buffer, or of what it is a view of.
   const NodeBase* memory(const Ref<Buffer>& buffer) const;

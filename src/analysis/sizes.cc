@@ -104,8 +104,8 @@ void assume_instances(arith::Analyzer& analyzer, const Tree& tree, int block, co
   const BlockRealize& realize = *tree.realize_at(block);
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     const Expr& extent = realize.block->iter_vars[i]->dom->extent;
-    auto tells = [&](const Expr& value) { return contains(value, realize.iter_values[i]); };
-    if (extent.is<IntImm>() || std::none_of(values.begin(), values.end(), tells)) continue;
+    auto uses_axis = [&](const Expr& value) { return contains(value, realize.iter_values[i]); };
+    if (extent.is<IntImm>() || std::none_of(values.begin(), values.end(), uses_axis)) continue;
     assume_positive(analyzer, FreeSizes::of(tree), extent);
   }
 }

@@ -16,8 +16,8 @@ namespace tilewright::analysis {
 void assume_sizes(arith::Analyzer& analyzer, const Tree& tree);
 /// The loops run: no factor of their extents is 0.
 void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<int>& loops);
-/// The block has instances, as far as `values` tell of its axes: no factor of the extents of those is 0 whose values
-/// are in them.
+/// Assumes that the block has instances, as far as `values` depend on its axes: no factor of the extent of an axis that
+/// `values` use is 0.
 void assume_instances(arith::Analyzer& analyzer, const Tree& tree, int block, const std::vector<Expr>& values);
 /// The loops around a statement run, itself included. Not for what comes to stand outside of them.
 void assume_runs_around(arith::Analyzer& analyzer, const Tree& tree, int at);

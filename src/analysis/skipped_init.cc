@@ -381,7 +381,7 @@ class SkippedInitFinder {
     for (const Expr& term : terms_) {
       const Expr at_start = substitute(term, first);
       if (same_expr(at_start, term) || proved(at_start)) continue;
-      return skipped(sum, "the condition " + brief(term) + " may leave out its first step and keep others");
+      return skipped(sum, "the condition " + brief(term) + " may skip its first step and keep others");
     }
     return std::nullopt;
   }

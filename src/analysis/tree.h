@@ -41,7 +41,7 @@ class Tree : public Memo::Fact {
   std::vector<int> children(int at) const;
   /// The lowest statement that contains all of them.
   int common_ancestor(std::span<const int> positions) const;
-  /// The child of `ancestor` that contains `at`, which lies strictly below it.
+  /// The child of `ancestor` that contains `at`, a proper descendant.
   int child_towards(int ancestor, int at) const;
 
   /// The loop with this variable, the block with this identity; kNone where there is none.
@@ -61,7 +61,7 @@ class Tree : public Memo::Fact {
   bool same_memory(const Ref<Buffer>& a, const Ref<Buffer>& b) const {
     return a->data == b->data || (!views_.empty() && memory(a) == memory(b));
   }
-  /// One of the regions lies in the memory of the buffer.
+  /// Whether one of the regions is in the memory of the buffer.
   bool touches(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) const;
 
   Stmt stmt(int at) const { return Stmt(entries_[at].node); }

@@ -133,7 +133,7 @@ class AccessVerifier {
       check_bounds(access, access.named, access.site.as<BufferRegion>()->region);
     } else if (access.form == Access::Form::kElement) {
       check_bounds(access, access.named, region_of_element(access.named, *access.indices())->region);
-      // An element of a view lies inside of the view's source, too.
+      // An element of a view must be inside the view's source, too.
       Ref<BufferRegion> shown = access.region();
       bool is_one = std::all_of(shown->region.begin(), shown->region.end(),
                                 [](const Ref<Range>& range) { return is_const_int(range->extent, 1); });
@@ -253,7 +253,7 @@ class AccessVerifier {
                         const std::vector<Ref<BufferRegion>>& candidates) {
     auto from_data = [&](size_t d) { return depends_on_data(touched.region[d]); };
     if (is_proved_inside(access, touched, candidates, from_data)) return true;
-    problem_ = " at an index that depends on data, which is not known to lie inside, so";
+    problem_ = " at an index that depends on data, which is not proved to be in bounds, so";
     return false;
   }
 

@@ -2,7 +2,7 @@
 // reasoning about loops.
 //
 //   verify/reads, verify/writes   an access outside of the regions that its block declares, by some iteration that
-//                                 provably runs. An index that depends on data must be proved to lie inside, unless
+//                                 provably runs. An index that depends on data must be proved in bounds, unless
 //                                 data also decide whether the access happens at all. Whoever relies on declared
 //                                 regions asks BlockFacts, for which such a block touches more than it declares.
 //   verify/bounds                 an access outside of its buffer, by some iteration that provably runs

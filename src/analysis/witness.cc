@@ -220,7 +220,7 @@ class Search {
     return true;
   }
 
-  /// Every iteration, in order. What a condition outside of a loop leaves out is left out with the loop.
+  /// Visits every iteration, in order. A false condition outside a loop skips the whole loop.
   void all() {
     Steps steps(loops_, 0);
     while (going()) {

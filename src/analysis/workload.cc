@@ -191,7 +191,7 @@ class Counter {
     unsure_ += !reaches_all;
     base_ = times_;
     const auto outer_loops = std::exchange(loops_, {});
-    // A predicate of loops alone cuts off what tiles have too much; one of data leaves out points of the domain.
+    // A predicate of loops alone removes the excess of partial tiles; one that reads data selects points of the domain.
     bool is_conditional = !is_true(realize->predicate) && block->iter_vars.empty();
     visit(realize->predicate, [&](const Ref<BufferLoad>&) { is_conditional = true; });
     conditions_ += is_conditional;

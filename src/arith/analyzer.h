@@ -31,8 +31,8 @@ class Analyzer {
   Analyzer(Analyzer&&) noexcept;
   Analyzer& operator=(Analyzer&&) noexcept;
 
-  /// From now on the variable lies in [min, min + extent), which is taken to be not empty: code inside the loop runs.
-  /// A new binding replaces an older one.
+  /// Binds the variable to [min, min + extent), which is assumed not to be empty: code inside the loop runs. A new
+  /// binding replaces an older one.
   void bind(const Ref<Var>& var, const Ref<Range>& range);
   void bind(const Ref<Var>& var, const Expr& min, const Expr& extent);
   /// From now on the variable stands for the value.

@@ -25,7 +25,7 @@ ConstIntBound scaled(const ConstIntBound& range, int64_t factor) {
 }  // namespace
 
 ConstIntBound Engine::sum_bound(const Linear& linear) {
-  // In 128 bits with the open ends counted apart, so that a long sum does not lose precision on its way.
+  // The sum uses 128 bits and tracks infinite ends separately, so that it neither overflows nor loses precision.
   __int128 low = linear.constant, high = linear.constant;
   bool open_low = false, open_high = false;
   for (const Term& term : linear.terms) {
@@ -223,8 +223,8 @@ ConstIntBound Engine::call_bound(const Call& call, const Expr& e) {
 // ---- residue classes
 
 namespace {
-/// Both hold; the one that says more.
-ModularSet narrower(const ModularSet& a, const ModularSet& b) {
+/// The stronger of two congruences that both hold.
+ModularSet stronger(const ModularSet& a, const ModularSet& b) {
   if (a.coeff == 0) return a;
   return b.coeff == 0 || b.coeff > a.coeff ? b : a;
 }
@@ -233,7 +233,7 @@ ModularSet narrower(const ModularSet& a, const ModularSet& b) {
 ModularSet Engine::known_residues(Fingerprint value) const {
   ModularSet result;
   for (const KnownResidues& known : residues_) {
-    if (known.value == value) result = narrower(result, known.set);
+    if (known.value == value) result = stronger(result, known.set);
   }
   return result;
 }
@@ -246,7 +246,7 @@ ModularSet Engine::residues(const Linear& linear) {
     if (sum.is_everything()) break;
   }
   if (!residues_.empty() && linear.terms.size() > 1) {
-    sum = narrower(sum, known_residues(linear.terms_fingerprint()) + ModularSet::single(linear.constant));
+    sum = stronger(sum, known_residues(linear.terms_fingerprint()) + ModularSet::single(linear.constant));
   }
   return sum;
 }
@@ -260,7 +260,7 @@ ModularSet Engine::residues(const Expr& e) {
   if (!e.dtype().is_integral()) return ModularSet::everything();
   if (const ModularSet* known = residues_of_.find(e)) return *known;
   ModularSet result = compute_residues(e);
-  if (!residues_.empty() && is_index(e.dtype())) result = narrower(result, known_residues(fp(e)));
+  if (!residues_.empty() && is_index(e.dtype())) result = stronger(result, known_residues(fp(e)));
   residues_of_.insert(e, result);
   return result;
 }

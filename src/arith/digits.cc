@@ -232,7 +232,7 @@ TellsApart tells_apart(const std::vector<Expr>& values, const Counters& inputs) 
     auto it = std::find_if(all.begin(), all.end(), [&](const Digit& digit) { return digit.var == loop_var; });
     int64_t span = 1;
     for (; it != all.end() && it->var == loop_var; ++it, ++next) {
-      if (it->lower != span) return TellsApart::kNo;  // values of the digit left out look alike
+      if (it->lower != span) return TellsApart::kNo;  // values of the missing digit collide
       span *= it->extent;
     }
     if (span != extent) return TellsApart::kNo;
@@ -290,7 +290,7 @@ IntSet hull_of(DigitSum& sum, const Ref<Range>& range) {
 
 /// Ranges of the extent that begin at all values of the sum: neighbors touch, the lowest digit moving the start by at
 /// most the extent.
-bool leaves_no_gap(DigitSum& sum, int64_t extent) {
+bool is_dense(DigitSum& sum, int64_t extent) {
   if (!is_contiguous(sum.digits)) return false;
   return sum.digits.empty() || (sum.digits.front().scale >= 1 && sum.digits.front().scale <= extent);
 }
@@ -365,7 +365,7 @@ std::optional<std::vector<Reach>> plain_cover(const Region& region, const std::v
   result.reserve(sums.size());
   for (size_t i = 0; i < sums.size(); ++i) {
     int64_t extent = i < region.size() ? extent_of(region[i]) : 1;
-    if (extent == 0 || !leaves_no_gap(sums[i], extent)) return std::nullopt;
+    if (extent == 0 || !is_dense(sums[i], extent)) return std::nullopt;
     result.push_back(reach_of(sums[i], extent));
   }
   return result;
@@ -387,7 +387,7 @@ std::optional<Box> plain_box(const Region& region, const Counters& inputs) {
   box.reserve(region.size());
   for (size_t d = 0; d < region.size(); ++d) {
     DigitSum& sum = (*sums)[d];
-    if (!leaves_no_gap(sum, region[d]->extent.as<IntImm>()->value)) return std::nullopt;
+    if (!is_dense(sum, region[d]->extent.as<IntImm>()->value)) return std::nullopt;
     box.push_back(hull_of(sum, region[d]));
   }
   return box;

@@ -54,7 +54,7 @@ std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>&
 /// What IterMapLevel::kBijective asks, with only positive scales.
 bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs);
 bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inputs);
-/// Whether digits tell apart all values of the inputs. kNo: some of them never do.
+/// Whether the map from the inputs to the values is injective. kNo: it is proved not to be.
 enum class TellsApart { kYes, kNo, kUnknown };
 TellsApart tells_apart(const std::vector<Expr>& values, const Counters& inputs);
 
@@ -70,7 +70,7 @@ struct Reach {
 };
 /// For each dimension, whatever the values of the variables `around` are.
 bool is_inside(const std::vector<Reach>& inner, const std::vector<Reach>& outer, const Counters& around);
-/// Per dimension, what the elements that `region` touches lie between. Of it, the axes are bound.
+/// Per dimension, the interval of the elements that `region` touches. The axes of the region are bound.
 std::optional<std::vector<Reach>> plain_reach(const Region& region, const Bindings& bindings, const Counters& inputs);
 /// The same where each of these elements is touched; together with all combinations of what `others` take on, which
 /// come as further dimensions.

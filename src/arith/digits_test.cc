@@ -37,7 +37,7 @@ TEST_F(DigitsTest, SplitsAndFusionsAreOneToOne) {
   EXPECT_TRUE(plainly_one_to_one({floordiv(k, i32(2)) * 8 + i, j, floormod(k, i32(2))}, inputs));
   EXPECT_FALSE(plainly_one_to_one({i * 4 + j}, inputs)) << "k takes no part";
   EXPECT_FALSE(plainly_one_to_one({i * 3 + j, k}, inputs));
-  EXPECT_FALSE(plainly_one_to_one({i * 5 + j, k}, inputs)) << "gaps";
+  EXPECT_FALSE(plainly_one_to_one({i * 5 + j, k}, inputs)) << "not contiguous";
   EXPECT_FALSE(plainly_one_to_one({i, i, j, k}, inputs));
 }
 
@@ -56,7 +56,7 @@ TEST_F(DigitsTest, Boxes) {
   ASSERT_TRUE(box);
   EXPECT_EQ(evaluate((*box)[0].min, {{n, 7}}), 14);
   EXPECT_EQ(evaluate((*box)[0].max, {{n, 7}}), 14 + 31);
-  EXPECT_FALSE(plain_box({range(i * 4, i32(3))}, inputs)) << "gaps";
+  EXPECT_FALSE(plain_box({range(i * 4, i32(3))}, inputs)) << "not contiguous";
   EXPECT_FALSE(plain_box({range(i, i32(1)), range(i, i32(1))}, inputs)) << "a diagonal";
 }
 
@@ -108,7 +108,7 @@ TEST_F(DigitsTest, ReachesOfBoundAxes) {
   EXPECT_FALSE(is_inside(hull(v), {{{}, 0, 23}}, around));
   EXPECT_TRUE(plain_cover({range(v, i32(1))}, {j}, bindings, counters));
   EXPECT_FALSE(plain_cover({range(v, i32(1))}, {i}, bindings, counters)) << "a diagonal";
-  EXPECT_FALSE(plain_cover({range(Expr(v) * 2, i32(1))}, {}, bindings, counters)) << "gaps";
+  EXPECT_FALSE(plain_cover({range(Expr(v) * 2, i32(1))}, {}, bindings, counters)) << "not contiguous";
 }
 
 TEST_F(DigitsTest, RandomExpressionsAgreeWithEnumeration) {
@@ -116,7 +116,7 @@ TEST_F(DigitsTest, RandomExpressionsAgreeWithEnumeration) {
   auto below = [&](int bound) { return static_cast<int>(random() % bound); };
   const Expr leaves[] = {i, j, k};
   const int64_t numbers[] = {1, 2, 3, 4, 6, 8, 12};
-  auto draw = [&](auto&& self, int depth) -> Expr {
+  auto sample = [&](auto&& self, int depth) -> Expr {
     Expr number = i32(numbers[below(7)]);
     if (depth == 0) return below(6) == 0 ? number : below(8) == 0 ? Expr(n) : leaves[below(3)];
     switch (below(6)) {
@@ -135,7 +135,7 @@ TEST_F(DigitsTest, RandomExpressionsAgreeWithEnumeration) {
   int maps = 0, boxes = 0;
   for (int round = 0; round < 30000; ++round) {
     std::vector<Expr> exprs;
-    for (int d = 1 + below(3); d > 0; --d) exprs.push_back(draw(draw, below(3)));
+    for (int d = 1 + below(3); d > 0; --d) exprs.push_back(sample(sample, below(3)));
     if (plainly_one_to_one(exprs, inputs)) {
       ++maps;
       std::set<std::vector<int64_t>> seen;

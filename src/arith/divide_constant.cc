@@ -9,7 +9,7 @@
 //
 // A dividend is a value of its type, so one that is made must fit where the one that was given does: T1 keeps a part of
 // the terms and moves the constant, T3 and T4 make new sums, and are used only where the new dividend stays inside the
-// type, as far as ranges tell (stays_inside).
+// type, as proved from ranges (stays_inside).
 #include "arith/digit.h"
 #include "arith/engine.h"
 #include "ir/build.h"

@@ -78,7 +78,7 @@ class Engine {
     ConstIntBound bound;
     std::vector<Linear> facts;  ///< each is >= 0: symbolic ends of the range
   };
-  /// Terms (divided by their content, sign normalized) lie in the interval.
+  /// The interval of a sum of terms (divided by their content, sign normalized).
   struct KnownBound {
     Fingerprint terms;
     ConstIntBound bound;
@@ -218,8 +218,8 @@ class Engine {
     bool add(const Expr& e, int64_t scale);
     bool difference(const Engine& engine, const Expr& a, const Expr& b);
   };
-  /// Of arithmetic with constant factors and divisors: what its values lie between, and those where all variables are
-  /// at their least and at their greatest.
+  /// The interval of an expression with constant factors and divisors, and its values where all variables are at their
+  /// minimum and at their maximum.
   struct Extremes {
     int64_t least, most, at_least, at_most;
   };

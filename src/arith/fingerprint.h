@@ -45,7 +45,7 @@ class Fingerprints {
   Fingerprint operator()(const Expr& e);
   /// Whether evaluating the expression changes state.
   bool has_effect(const Expr& e);
-  /// Whether all values of a variable fit int32: then a cast of it to a narrower index type is the variable itself.
+  /// Whether all values of a variable fit int32: then a cast of it to a smaller index type is the variable itself.
   void set_fits_int32(const Ref<Var>& var, bool fits);
   void clear() { memo_.clear(); }
   size_t size() const { return memo_.size(); }

@@ -1,5 +1,5 @@
-// Identities that every drawn instance must be proved for: completeness for a class of expressions, where the tests of
-// property_test.cc check that nothing wrong is proved. Each instance is also evaluated, on both sides and simplified.
+// Identities that must be proved for every random instance: completeness for a class of expressions. The tests of
+// property_test.cc check soundness. Each instance is also evaluated, on both sides and simplified.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -16,9 +16,9 @@ struct Instance {
   std::vector<Expr> assuming;  ///< what is known of the variables
 };
 
-class Draw {
+class Sampler {
  public:
-  explicit Draw(uint64_t seed) : random_(seed) {}
+  explicit Sampler(uint64_t seed) : random_(seed) {}
   int64_t number(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
   }
@@ -42,10 +42,10 @@ class Identities : public ::testing::Test {
   Expr p = var("p", DataType::bool_()), q = var("q", DataType::bool_());
 
   /// Each of `count` instances is proved, and true wherever its assumptions hold.
-  void all(int count, const std::function<Instance(Draw&)>& draw) {
+  void all(int count, const std::function<Instance(Sampler&)>& sample) {
     for (int seed = 1; seed <= count; ++seed) {
-      Draw d(static_cast<uint64_t>(seed));
-      Instance instance = draw(d);
+      Sampler d(static_cast<uint64_t>(seed));
+      Instance instance = sample(d);
       Analyzer analyzer;
       for (const Expr& known : instance.assuming) analyzer.assume(known);
       std::string given;
@@ -80,7 +80,7 @@ class Identities : public ::testing::Test {
 };
 
 TEST_F(Identities, TruncationOfKnownSign) {
-  all(200, [&](Draw& d) -> Instance {
+  all(200, [&](Sampler& d) -> Instance {
     Expr c = d.c(2, 9);
     bool symbolic = d.coin(), negative = d.coin(), flipped = d.coin();
     Expr by = symbolic ? y : c;
@@ -95,7 +95,7 @@ TEST_F(Identities, TruncationOfKnownSign) {
 }
 
 TEST_F(Identities, TruncationOfAnySign) {
-  all(200, [&](Draw& d) -> Instance {
+  all(200, [&](Sampler& d) -> Instance {
     Expr by = d.coin() ? y : Expr(d.c(2, 9)), c = d.c(2, 5), k = d.c(2, 5);
     std::vector<Expr> known{ne(y, i32(0))};
     auto quotient = [](const Expr& a, const Expr& b) { return Expr(make<Div>({a, b})); };
@@ -118,7 +118,7 @@ TEST_F(Identities, TruncationOfAnySign) {
 }
 
 TEST_F(Identities, DivisorsKnownPositive) {
-  all(300, [&](Draw& d) -> Instance {
+  all(300, [&](Sampler& d) -> Instance {
     Expr n = d.coin() ? y : y * d.c(2, 4), a = d.sum(x, w);
     if (d.pick(4) == 0) n = y + d.c(1, 3);
     std::vector<Expr> known{gt(y, i32(0)), gt(z, i32(0))};
@@ -153,7 +153,7 @@ TEST_F(Identities, DivisorsKnownPositive) {
 }
 
 TEST_F(Identities, PaddedUp) {
-  all(100, [&](Draw& d) -> Instance {
+  all(100, [&](Sampler& d) -> Instance {
     Expr n = d.coin() ? y : Expr(d.c(2, 9)), a = d.coin() ? x : x + d.c(-9, 9);
     std::vector<Expr> known{gt(y, i32(0))};
     Expr padded = a + floormod(i32(0) - a, n);
@@ -169,7 +169,7 @@ TEST_F(Identities, PaddedUp) {
 }
 
 TEST_F(Identities, DifferencesOfQuotients) {
-  all(300, [&](Draw& d) -> Instance {
+  all(300, [&](Sampler& d) -> Instance {
     int64_t n = d.number(2, 9);
     Expr c = i32(static_cast<int32_t>(n)), a = d.sum(x, w);
     Expr by = d.pick(3) == 0 ? y : c, k = d.c(0, 12);
@@ -188,7 +188,7 @@ TEST_F(Identities, DifferencesOfQuotients) {
 }
 
 TEST_F(Identities, MinAndMaxUnderDivision) {
-  all(200, [&](Draw& d) -> Instance {
+  all(200, [&](Sampler& d) -> Instance {
     int64_t g = d.number(2, 6), s = d.number(1, 4), t = d.number(1, 4);
     Expr c = i32(static_cast<int32_t>(g));
     Expr a = x * i32(static_cast<int32_t>(g * s)), b = y * i32(static_cast<int32_t>(g * t)) + c * d.c(-3, 3);
@@ -210,7 +210,7 @@ TEST_F(Identities, MinAndMaxUnderDivision) {
 }
 
 TEST_F(Identities, MinTimesMax) {
-  all(60, [&](Draw& d) -> Instance {
+  all(60, [&](Sampler& d) -> Instance {
     Expr a = d.sum(x, y), b = d.sum(z, w);
     Expr low = d.coin() ? min(a, b) : min(b, a), high = max(a, b);
     return {eq(d.coin() ? low * high : high * low * 3 - low * high * 2, a * b), {}};
@@ -218,7 +218,7 @@ TEST_F(Identities, MinTimesMax) {
 }
 
 TEST_F(Identities, SelectsWithOneConditionMerge) {
-  all(200, [&](Draw& d) -> Instance {
+  all(200, [&](Sampler& d) -> Instance {
     Expr c = d.coin() ? p : lt(x, d.c(-3, 3));
     Expr a = d.sum(x, y), b = d.sum(y, z), e = d.sum(z, w), f = d.sum(w, x), u = d.c(-3, 3);
     auto choose = [&](const Expr& t, const Expr& g) { return Expr(make<Select>({c, t, g})); };
@@ -237,7 +237,7 @@ TEST_F(Identities, SelectsWithOneConditionMerge) {
 }
 
 TEST_F(Identities, NestedConditionsJoin) {
-  all(100, [&](Draw& d) -> Instance {
+  all(100, [&](Sampler& d) -> Instance {
     Expr a = d.sum(x, y), b = d.sum(z, w);
     bool call = d.coin();
     auto choose = [&](const Expr& c, const Expr& t, const Expr& f) {
@@ -255,7 +255,7 @@ TEST_F(Identities, NestedConditionsJoin) {
 }
 
 TEST_F(Identities, ProductsAgainstSums) {
-  all(200, [&](Draw& d) -> Instance {
+  all(200, [&](Sampler& d) -> Instance {
     int64_t s = d.number(1, 4), t = d.number(1, 4), n = d.number(2, 20), m = d.number(2, 20);
     auto c = [](int64_t value) { return i32(static_cast<int32_t>(value)); };
     std::vector<Expr> above{ge(x, c(s)), ge(y, c(t))};
@@ -275,7 +275,7 @@ TEST_F(Identities, ProductsAgainstSums) {
 }
 
 TEST_F(Identities, QuotientsAgainstDividends) {
-  all(200, [&](Draw& d) -> Instance {
+  all(200, [&](Sampler& d) -> Instance {
     Expr by = d.coin() ? y : Expr(d.c(2, 9));
     std::vector<Expr> known{gt(y, i32(0)), ge(x, i32(0))};
     switch (d.pick(5)) {
@@ -294,35 +294,35 @@ TEST_F(Identities, QuotientsAgainstDividends) {
   });
 }
 
-/// One expression in int32 and in int64, with casts of either kind wherever they may stand.
+/// One expression in int32 and in int64, with casts of either kind wherever they are allowed.
 struct InBothTypes {
-  Expr narrow, wide;
+  Expr small, large;
 };
 
-InBothTypes draw_in_both(Draw& d, const std::vector<InBothTypes>& leaves, int depth) {
+InBothTypes sample_in_both(Sampler& d, const std::vector<InBothTypes>& leaves, int depth) {
   DataType i32_type = DataType::int_(32), i64_type = DataType::int_(64);
   if (depth == 0) return leaves[static_cast<size_t>(d.pick(static_cast<int>(leaves.size())))];
-  InBothTypes a = draw_in_both(d, leaves, depth - 1), b = draw_in_both(d, leaves, depth - 1);
+  InBothTypes a = sample_in_both(d, leaves, depth - 1), b = sample_in_both(d, leaves, depth - 1);
   auto c = static_cast<int32_t>(d.number(1, 9));
   InBothTypes result;
   switch (d.pick(5)) {
     case 0:
-      result = {a.narrow + b.narrow, a.wide + b.wide};
+      result = {a.small + b.small, a.large + b.large};
       break;
     case 1:
-      result = {a.narrow * c, a.wide * c};
+      result = {a.small * c, a.large * c};
       break;
     case 2:
-      result = {floordiv(a.narrow, c), floordiv(a.wide, c)};
+      result = {floordiv(a.small, c), floordiv(a.large, c)};
       break;
     case 3:
-      result = {floormod(a.narrow, c), floormod(a.wide, c)};
+      result = {floormod(a.small, c), floormod(a.large, c)};
       break;
     default:
-      result = {min(a.narrow, b.narrow), min(a.wide, b.wide)};
+      result = {min(a.small, b.small), min(a.large, b.large)};
   }
-  if (d.pick(3) == 0) result.narrow = make<Cast>({i32_type, result.wide});
-  if (d.pick(3) == 0) result.wide = make<Cast>({i64_type, result.narrow});
+  if (d.pick(3) == 0) result.small = make<Cast>({i32_type, result.large});
+  if (d.pick(3) == 0) result.large = make<Cast>({i64_type, result.small});
   return result;
 }
 
@@ -336,20 +336,20 @@ TEST(IndexTypes, CastsOfWhatFitsChangeNothing) {
   all.push_back({cast_of(i32_type, far), cast_of(i64_type, cast_of(i32_type, far))});
   int proved = 0;
   for (int seed = 1; seed <= 300; ++seed) {
-    Draw d(static_cast<uint64_t>(seed));
+    Sampler d(static_cast<uint64_t>(seed));
     Analyzer analyzer;
     analyzer.bind(i, range(int_imm(i64_type, 0), int_imm(i64_type, 40)));
     analyzer.bind(j, range(i32(-5), i32(30)));
     if (d.coin()) analyzer.bind(far, range(int_imm(i64_type, 7), int_imm(i64_type, int64_t{1} << 40)));
-    InBothTypes both = draw_in_both(d, near, 3);
-    proved += analyzer.can_prove_equal(cast_of(i64_type, both.narrow), both.wide);
+    InBothTypes both = sample_in_both(d, near, 3);
+    proved += analyzer.can_prove_equal(cast_of(i64_type, both.small), both.large);
     // What wraps in a cast stays as it is.
-    Expr drawn = draw_in_both(d, all, 3).wide, simple = analyzer.simplify(drawn);
+    Expr sampled = sample_in_both(d, all, 3).large, simple = analyzer.simplify(sampled);
     for (int trial = 0; trial < 50; ++trial) {
       Env env{{i, d.number(0, 39)}, {j, d.number(-5, 24)}, {far, d.number(7, int64_t{1} << 40)}};
-      auto value = evaluate(drawn, env);
+      auto value = evaluate(sampled, env);
       if (!value) continue;
-      ASSERT_EQ(evaluate(simple, env), value) << seed << ": " << text(drawn) << " -> " << text(simple);
+      ASSERT_EQ(evaluate(simple, env), value) << seed << ": " << text(sampled) << " -> " << text(simple);
     }
   }
   EXPECT_EQ(proved, 300);

@@ -54,7 +54,7 @@ class Inverter {
     for (const Expr& e : map_->final_indices) {
       if (!is_plain(e)) {
         return argument_error("index-map/form", "a new index is built of more than +, -, *, // and %",
-                              "only splits and fusions of the indices can be told back");
+                              "only splits and fusions of the indices can be inverted");
       }
     }
     for (const Expr& e : map_->final_indices) note_divisions(e);
@@ -226,7 +226,7 @@ class Inverter {
       const IterSumExpr& sum = found.indices[i];
       if (!analyzer_.can_prove_equal(sum.base, zero(sum.base.dtype()))) {
         return argument_error("index-map/start", "new index " + std::to_string(i) + " does not start at 0",
-                              "leave out what is added to all of its values");
+                              "remove the constant that is added to all of its values");
       }
       // Sizes that it divides by are positive.
       Expr extent = analyzer_.simplify(cast(type_, length(sum)));
@@ -386,7 +386,7 @@ bool is_mirrored(const IndexMap& map, const Ref<Var>& index) {
 Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer) {
   auto direct = Inverter(map, shape, analyzer).run();
   if (direct.ok() || map.initial_indices.size() != shape.size()) return direct;
-  // What counts down, such as 7 - i, counts up in the index of the array turned around.
+  // An index that counts down, such as 7 - i, is inverted as the ascending index of the mirrored dimension.
   std::vector<bool> mirrored;
   VarMap values;
   Analyzer plain;
@@ -396,9 +396,9 @@ Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, 
     if (mirrored[d]) values[index] = cast(index.dtype(), shape[d]) - 1 - index;
   }
   if (values.empty()) return direct;
-  IndexMap turned = map;
-  for (Expr& e : turned.final_indices) e = plain.simplify(substitute(e, values));
-  auto inverted = Inverter(turned, shape, analyzer).run();
+  IndexMap flipped = map;
+  for (Expr& e : flipped.final_indices) e = plain.simplify(substitute(e, values));
+  auto inverted = Inverter(flipped, shape, analyzer).run();
   if (!inverted.ok()) return direct;
   IndexMap inverse = *inverted->inverse;
   for (size_t d = 0; d < shape.size(); ++d) {

@@ -24,12 +24,12 @@ std::vector<Ref<Range>> map_region(const IndexMap& map, const std::vector<Ref<Ra
 
 struct InvertedMap {
   std::vector<Expr> shape;  ///< of the images, which start at 0
-  Ref<IndexMap> inverse;    ///< new indices to old ones; those of padding lie outside of the old shape
+  Ref<IndexMap> inverse;    ///< new indices to old ones; for padding they are outside the old shape
   Expr padding;             ///< of the inverse's initial indices: they are the image of nothing; false: there is none
-  bool holes = false;       ///< there are more such elements, as with i * 2, which `padding` does not tell
+  bool holes = false;       ///< other elements have no preimage either, as with i * 2; `padding` omits them
 };
 
-/// Turns a map of indices from 0 to `shape` around. It consists of +, -, *, // and %, and takes different indices to
+/// Inverts a map of indices from 0 to `shape`. It consists of +, -, *, // and %, and takes different indices to
 /// different ones; sizes that it divides by are taken to be positive. ArgumentError "index-map/..." where that is not
 /// so or cannot be proved.
 Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer);

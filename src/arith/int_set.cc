@@ -259,7 +259,7 @@ class Evaluator {
     auto element = [&](const Expr& at) -> Expr {
       return simple(make<BufferLoad>({.buffer = load.buffer, .indices = {at}, .predicate = {}}));
     };
-    // An end of an interval that is too wide may lie outside of the buffer.
+    // The end of an overestimated interval may be outside the buffer.
     auto exists = [&](const Expr& at) {
       return at.defined() && analyzer_.can_prove_greater_equal(at, 0) &&
              analyzer_.can_prove_less(at, load.buffer->shape[0]);

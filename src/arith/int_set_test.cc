@@ -95,7 +95,7 @@ TEST_F(IntSetTest, Regions) {
   EXPECT_TRUE(proves_subset(box[0], joined[0], analyzer));
 }
 
-/// Random expressions over two running variables and one fixed one: every value lies in the set.
+/// Random expressions over two running variables and one fixed one: the set contains every value.
 TEST_F(IntSetTest, HoldsEveryValue) {
   std::mt19937_64 random(7);
   auto pick = [&](int count) { return static_cast<int>(random() % static_cast<uint64_t>(count)); };

@@ -83,7 +83,8 @@ class Detector {
     return simplified(index, conditions.subspan(1));
   }
 
-  /// The range is between numbers, and the variable is none of the index, or known to lie there.
+  /// Whether the constraint is redundant: it has constant ends, and the index does not use the variable, or the
+  /// variable is known to be in the range.
   static bool says_nothing_new(const Ref<Var>& variable, const Range& range, const Expr& index, Analyzer& analyzer) {
     auto min = const_int(range.min), extent = const_int(range.extent);
     if (!min || !extent) return false;
@@ -96,7 +97,7 @@ class Detector {
     reader_.use_constraints(sum);
     reader_.sums().join_digits(sum);
     if (reader_.sums().make_compact(sum) || !reader_.checked()) return true;
-    reader_.fail("an index adds loops whose steps leave gaps or overlap");
+    reader_.fail("an index adds loops whose strides skip values or overlap");
     return false;
   }
 

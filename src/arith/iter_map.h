@@ -97,7 +97,7 @@ enum class SubspaceForm : uint8_t {
   /// where to stop.
   kGeneral,
 };
-/// Nothing when the indices are no map of the level or do not divide; `errors` (may be null) tells why.
+/// Nothing when the indices are no map of the level or do not divide; `errors` (may be null) gets the reason.
 std::optional<SubspaceDivision> subspace_divide(const std::vector<Expr>& indices, const IterDomains& inputs,
                                                 const std::vector<Ref<Var>>& inner_vars, const Expr& predicate,
                                                 IterMapLevel level, Analyzer& analyzer,

@@ -144,9 +144,9 @@ TEST_F(IterMapTest, InputsOfExtentOne) {
 TEST_F(IterMapTest, Refusals) {
   refuse({i, i}, IterMapLevel::kSurjective, "used twice");
   refuse({i, j}, IterMapLevel::kBijective, "not used");
-  refuse({i * 3 + j}, IterMapLevel::kSurjective, "gaps or overlap");
-  refuse({i * 8 + j}, IterMapLevel::kSurjective, "gaps or overlap");
-  refuse({i + j}, IterMapLevel::kSurjective, "gaps or overlap");
+  refuse({i * 3 + j}, IterMapLevel::kSurjective, "skip values or overlap");
+  refuse({i * 8 + j}, IterMapLevel::kSurjective, "skip values or overlap");
+  refuse({i + j}, IterMapLevel::kSurjective, "skip values or overlap");
   refuse({floordiv(i, 5)}, IterMapLevel::kSurjective, "does not divide");
   refuse({i * j}, IterMapLevel::kSurjective, "no sum of splits");
   refuse({floordiv(i * 4 + j, 4), j, i}, IterMapLevel::kSurjective, "used twice");

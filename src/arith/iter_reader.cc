@@ -71,9 +71,9 @@ std::optional<IterSumExpr> IterReader::read(const Expr& e) {
     case Kind::kCast: {
       const Cast& cast = *e.as<Cast>();
       bool index = cast.dtype.is_int() && cast.value.dtype().is_int();
-      bool widens = cast.dtype.bits >= cast.value.dtype().bits;
-      auto inner = index && (widens || is_index(cast.dtype)) ? read(cast.value) : std::nullopt;
-      if (!inner || (!widens && !fits(*inner, cast.dtype))) break;
+      bool extends = cast.dtype.bits >= cast.value.dtype().bits;
+      auto inner = index && (extends || is_index(cast.dtype)) ? read(cast.value) : std::nullopt;
+      if (!inner || (!extends && !fits(*inner, cast.dtype))) break;
       inner->base = tilewright::cast(cast.dtype, inner->base);
       return inner;
     }

@@ -1,4 +1,4 @@
-// Digits of one number, put together again: e // 5 and e % 5 tell e, whatever e is.
+// Recombination of the digits of a number: e // 5 and e % 5 determine e.
 #pragma once
 
 #include <vector>

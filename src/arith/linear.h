@@ -1,7 +1,7 @@
 // The normal form of index expressions: a sum of integer multiples of atoms, plus a constant.
 //
 // Atoms are expressions that are no sums themselves: variables, loads, floordiv and floormod that do not split,
-// products of two unknowns, ... They are told apart by fingerprint and kept in the order of first appearance, so the
+// products of two unknowns, ... They are identified by fingerprint and kept in the order of first appearance, so the
 // text of a simplified expression depends on its own text only.
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace tilewright::arith {
 
 struct Term {
-  Expr atom;  ///< simplified; its type may be narrower than that of the sum
+  Expr atom;  ///< simplified; its type may have fewer bits than that of the sum
   int64_t coeff = 0;
   Fingerprint fp;  ///< of the atom
 };
@@ -81,7 +81,7 @@ bool fits(int64_t value, DataType type);
 /// An operator of two constants whose result leaves the type: it wraps, which no sum over the integers may overlook.
 bool is_unfoldable(const Expr& e);
 
-/// The expression, in type `type` (atoms of a narrower type are cast); nothing when a coefficient does not fit the
+/// The expression in type `type`, to which atoms of smaller types are cast. Nothing when a coefficient does not fit the
 /// type.
 std::optional<Expr> to_expr(const Linear& linear, DataType type);
 

@@ -1,5 +1,5 @@
-// What is remembered of nodes: a hash table by address that keeps its nodes alive. Entries lie in one array in order of
-// insertion, and clearing costs no more than filling did, so a table that was large once does not slow later scopes.
+// A hash table by address that keeps its nodes alive. Its entries are one array in order of insertion. Clearing costs
+// no more than filling did, so a table that was large once does not slow later scopes.
 #pragma once
 
 #include <cstdint>

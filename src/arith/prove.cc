@@ -123,7 +123,7 @@ std::optional<Linear> Engine::without_quotient(const Linear& goal, const Term& t
   return next;
 }
 
-/// Offers facts that mention the term's atom until one settles the goal: those that were told.
+/// Tries stated facts that mention the term's atom until one settles the goal.
 bool Engine::any_stated_fact(const Term& term, const Settles& settles) {
   for (size_t i = 0; i < facts_.size(); ++i) {  // a search below adds facts, and takes them away
     if (facts_[i].find(term.fp) && settles(Linear(facts_[i]))) return true;
@@ -148,8 +148,8 @@ bool Engine::any_fact_about(const Term& term, const Settles& settles) {
   return false;
 }
 
-/// An element of a buffer of which something is declared lies between the ends; and of two elements of a buffer whose
-/// values ascend, x[i] <= x[j] for i <= j, and x[i] + (j - i) <= x[j] where they are distinct.
+/// Tries the declared facts about buffer elements: the bounds of an element; and for two elements of an ascending
+/// buffer, x[i] <= x[j] for i <= j, and x[i] + (j - i) <= x[j] where they are distinct.
 bool Engine::any_fact_of_element(const Term& term, const Linear& goal, const Settles& settles) {
   const Elements* declared = elements(term.atom);
   if (!declared) return false;

@@ -1,7 +1,7 @@
-// Order of sums that hold min and max, as the regions of stencils do whose reads are clamped to the array. The search
-// of prove.cc tells apart which operand a min or max is while it looks for facts, within one budget. Here that comes
-// first: by operands alone, then by their orders, innermost ones before others, each of which is a fact for all that
-// follows.
+// Inequalities between sums with min and max, such as the regions of stencils whose reads are clamped to the array. The
+// search of prove.cc decides which operand a min or max equals while it looks for facts, within one budget. Here that
+// case distinction comes first: by operands alone, then by the order of operands, innermost min and max first. Each
+// order is a fact for the cases below it.
 #include "arith/engine.h"
 #include "ir/build.h"
 #include "ir/structural.h"

@@ -53,7 +53,7 @@ bool Engine::PlainSum::add(const Expr& e, int64_t scale) {
   return false;
 }
 
-/// Whether a - b is such a sum; then the values it takes on lie between the ends, both of which it does where `exact`.
+/// Whether a - b is such a sum. If it is, sets the interval of its values; `exact` says whether both ends are reached.
 bool Engine::PlainSum::difference(const Engine& engine, const Expr& a, const Expr& b) {
   if (!is_index(a.dtype()) || a.dtype() != b.dtype() || engine.value_mode_) return false;
   if (a.depth() > kDeepestPlain || b.depth() > kDeepestPlain || !add(a, 1) || !add(b, -1)) return false;

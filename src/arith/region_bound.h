@@ -18,8 +18,8 @@ Expr mirrored(const Expr& index, const IterDomains& inputs);
 bool has_multiple(const Expr& e, const Ref<Var>& v);
 
 /// The box of all points that `region` covers while the inputs run over their domains; nothing where the starts of the
-/// region are no surjective iteration map without gaps. Where an input of which the
-/// region takes a multiple has no iteration, the box is empty; for others that is left to the caller.
+/// region are no contiguous surjective iteration map. Where an input of which the region takes a multiple has no
+/// iteration, the box is empty; for others that is left to the caller.
 std::optional<Box> region_lower_bound(const Region& region, const IterDomains& inputs, const Expr& predicate,
                                       Analyzer& analyzer);
 

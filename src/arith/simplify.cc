@@ -176,7 +176,8 @@ bool Engine::may_wrap(const Expr& e) {
   return false;
 }
 
-/// Arithmetic of floats, of unsigned and of narrow integers: what holds exactly, whatever wraps or rounds.
+/// Simplifies arithmetic of floats, unsigned integers and small integers; the rules hold exactly despite wrapping
+/// and rounding.
 Expr Engine::simplify_wrapping(const Expr& e) {
   Expr result = rebuild(e);
   if (result.is<IntImm>()) return result;
@@ -196,7 +197,7 @@ Expr Engine::simplify_wrapping(const Expr& e) {
 
 bool Engine::fits_type(const Expr& e, DataType type) { return bound(e).within(ConstIntBound::of_type(type)); }
 
-/// An index expression computed in a narrower type, with casts at its variables alone; null where a part may not fit.
+/// An index expression computed in a smaller type, with casts at its variables alone; null where a part may not fit.
 Expr Engine::narrowed(const Expr& e, DataType type) {
   if (!fits_type(e, type)) return {};
   if (const IntImm* imm = e.as<IntImm>()) return int_imm(type, imm->value);
@@ -221,8 +222,8 @@ Expr Engine::simplify_cast(const Expr& e) {
       if (is_widening_index_cast(*inner) || fits_type(inner->value, inner->dtype)) return inner->value;
     }
     if (!value.is<Var>() && node.dtype.bits < value.dtype().bits) {
-      Expr narrow = narrowed(value, node.dtype);
-      if (narrow.defined()) return simplify(narrow);
+      Expr smaller = narrowed(value, node.dtype);
+      if (smaller.defined()) return simplify(smaller);
     }
   }
   return value == node.value ? e : Expr(make<Cast>({node.dtype, value}));

@@ -329,7 +329,7 @@ Expr Engine::simplify_logic(const Expr& e) {
     std::vector<Expr> again;
     if (pass(kept, again)) return bool_imm(!conjunction);
     std::reverse(again.begin(), again.end());
-    // Pointers tell whether anything changed; the parts of the first pass keep their form where it did not.
+    // Pointer comparison shows whether anything changed; unchanged parts keep their form of the first pass.
     kept = std::move(again);
   }
   if (kept.empty()) return bool_imm(conjunction);
@@ -441,7 +441,7 @@ Expr Engine::simplify_select(const Expr& condition, const Expr& true_value, cons
   if (original.is<Select>()) {
     return c == condition && t == true_value && f == false_value ? original : Expr(make<Select>({c, t, f}));
   }
-  // Nested conditions join, those of Select by rules.
+  // Merge nested conditions. rules.cc does that for Select.
   auto nested = [&](const Expr& arm) { return is_call_to(arm, Intrinsic::k_if_then_else) ? arm.as<Call>() : nullptr; };
   auto same = [&](const Expr& x, const Expr& y) { return x == y || (x.dtype() == y.dtype() && fp(x) == fp(y)); };
   if (const Call* inner = nested(t); inner && !fingerprints_.has_effect(f) && same(Expr(inner->args[2]), f)) {

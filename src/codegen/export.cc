@@ -25,7 +25,7 @@ Result<std::string> package_folder() {
   if (!dladdr(reinterpret_cast<void*>(&package_folder), &info) || !info.dli_fname) {
     return internal_error("export/package", "the file of this library is not known");
   }
-  // Links are not followed: the other files lie beside the name by which the library was loaded.
+  // Links are not followed: the other files are in the folder from which the library was loaded.
   return fs::absolute(info.dli_fname).parent_path().string();
 }
 

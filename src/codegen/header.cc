@@ -110,7 +110,7 @@ class KernelHeader {
   }
 
   void write_typed() {
-    out_ << "/* The same for arrays that lie row-major and without gaps";
+    out_ << "/* The same for compact row-major arrays";
     bool has_sizes = false;
     for (size_t i = 0; i < s_.symbols.size(); ++i) has_sizes |= is_size(i);
     out_ << (has_sizes ? "; sizes follow the parameters. */\n" : ". */\n");
@@ -123,8 +123,8 @@ class KernelHeader {
         list += std::string(param.written ? "" : "const ") + c_type(param.buffer->dtype).name + "* " + names_[i];
       } else {
         DataType type = param.var.dtype();
-        bool narrow = type.is_float() && type.bits < 32;
-        list += std::string(narrow ? "float" : c_type(type).name) + " " + names_[i];
+        bool is_small = type.is_float() && type.bits < 32;
+        list += std::string(is_small ? "float" : c_type(type).name) + " " + names_[i];
       }
     }
     for (size_t i = 0; i < s_.symbols.size(); ++i) {
@@ -209,7 +209,7 @@ Result<std::string> write_header(const Ref<Module>& lowered, const std::string& 
   guard += "_H_";
   out << "/* Kernels of lib " << name << ", compiled by Tilewright " << TILEWRIGHT_VERSION << ". For C11 and C++.\n *\n"
       << " *   cc program.c " << name << ".so        # or " << name << ".o with libtilewright_runtime.a\n *\n"
-      << " * Each kernel checks its arguments and returns TW_OK or a code of `tw_error`; KERNEL_last_error() tells "
+      << " * Each kernel checks its arguments and returns TW_OK or a code of `tw_error`; KERNEL_last_error() says "
          "what is\n"
       << " * wrong. A processor that lacks an instruction set which the kernel uses gets TW_ERROR_CPU_FEATURE. "
          "Parallel\n"

@@ -23,7 +23,7 @@ struct Interval {
 
 /// Whether variables of the type are held at 64 bits, where addresses are computed.
 bool is_held_at_64_bits(DataType type);
-/// Whether the value at 64 bits is made of those of its operands: unsigned and narrow integers wrap in their type.
+/// Whether the value at 64 bits is made of those of its operands: unsigned and small integers wrap in their type.
 bool has_no_overflow(const Expr& e);
 
 class IndexAnalysis {

@@ -1,4 +1,4 @@
-// Programs built by hand and their kernels, for the unit tests of lowering and code generation.
+// Programs built from nodes and their kernels, for the unit tests of lowering and code generation.
 #pragma once
 
 #include <gtest/gtest.h>

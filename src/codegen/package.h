@@ -1,4 +1,4 @@
-// Where the files lie that belong to this library.
+// The paths of the files that belong to this library.
 #pragma once
 
 #include <string>

@@ -29,8 +29,8 @@ Slot read_element(DataType type, const std::byte* from) {
 void write_element(DataType type, Slot value, std::byte* to) {
   if (type.is_float()) {
     if (type.bits == 32) {
-      auto narrow = static_cast<float>(value.f);
-      std::memcpy(to, &narrow, 4);
+      auto single = static_cast<float>(value.f);
+      std::memcpy(to, &single, 4);
     } else {
       store_element(type, value.f, 0, to);
     }
@@ -53,15 +53,15 @@ bool all_written(const uint8_t* written, int bytes) {
 
 }  // namespace
 
-/// The access is one to the flat view of an argument with negative strides, whose elements lie in front of the first
-/// one too: only the memory itself says where it ends.
+/// Whether the access goes to the flat view of an argument with negative strides. Elements then precede the one at the
+/// data pointer, so only the allocation bounds the access.
 bool Machine::shows_mirrored(const Access& access, const Slot* r) {
   if (access.dimensions.size() != 1 || access.dimensions[0].stride != kNone) return false;
   const Allocation* behind = memory_.find(r[access.data].i);
   return behind && behind->site == -1 && offset_of(r[access.data].i) > 0;
 }
 
-/// Where the element lies; fails when it is outside of its buffer or of the memory.
+/// Computes the element's allocation and byte offset; fails if the element is outside its buffer or the memory.
 bool Machine::locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation) {
   int64_t offset = 0;
   for (const Access::Dimension& d : access.dimensions) {
@@ -79,7 +79,7 @@ bool Machine::locate(const Access& access, const Slot* r, int lane, int64_t& byt
     const std::string& name = program_.sites[access.site].buffer->name;
     return fail("interpret/out-of-bounds",
                 where(access.site) + " accesses " + element(access, r, lane) +
-                    (allocation ? ", which lies outside of the memory behind '" + name + "' (" +
+                    (allocation ? ", which is outside of the memory behind '" + name + "' (" +
                                       std::to_string(allocation->size) + " bytes)"
                                 : ", and there is no memory behind '" + name + "'"),
                 access.site);

@@ -177,7 +177,7 @@ struct Function {
   std::string name;
   Ref<PrimFunc> func;
   std::vector<Insn> code;
-  std::vector<Slot> constants;  // constants[k] lies in slot -1 - k
+  std::vector<Slot> constants;  // constants[k] is slot -1 - k
   int frame_size = 0;
   std::vector<int> param_slots;
 };

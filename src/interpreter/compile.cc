@@ -83,7 +83,7 @@ void Compiler::parameters(const PrimFunc& func) {
     define(buffer->data, function_->param_slots[arg]);
     for_each_size(*buffer, [&](const Size& size) {
       if (slots_.contains(size.var.get())) return;
-      // data points at element (0, ..., 0), wherever that lies.
+      // The data pointer refers to element (0, ..., 0), at any offset in the allocation.
       if (size.what == Size::Of::kOffset) return define(size.var, constant(int64_t{0}));
       int slot = take(1);
       Op op = size.what == Size::Of::kExtent ? Op::kArgDimension : Op::kArgStride;

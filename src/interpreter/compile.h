@@ -215,8 +215,8 @@ class Compiler {
   std::optional<ReductionStep> step_;  // the store being compiled
   /// Domain of each loop variable, where it is known to hold.
   std::unordered_map<const NodeBase*, std::pair<Expr, Expr>> domains_;
-  // Of the threads around: axes of the loops, whether all come here together, variables that tell them apart, and how
-  // many barriers they have met.
+  // The enclosing thread bindings: their axes, whether all threads reach this statement together, the variables that
+  // differ between threads, and the number of barriers so far.
   struct Bound {
     std::string tag;
     Ref<Var> var;

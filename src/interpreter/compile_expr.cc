@@ -107,7 +107,7 @@ bool is_arithmetic(const Expr& e) {
 /// An index as kernels compute it.
 Expr in_64_bits(const Expr& e) {
   if (!is_arithmetic(e)) return tilewright::cast(DataType::int_(64), e);
-  if (const Cast* widened = e.as<Cast>()) return in_64_bits(widened->value);
+  if (const Cast* inner = e.as<Cast>()) return in_64_bits(inner->value);
   if (const Select* s = e.as<Select>()) {
     return make<Select>({s->condition, in_64_bits(s->true_value), in_64_bits(s->false_value)});
   }
@@ -321,7 +321,7 @@ int Compiler::math(Intrinsic intrinsic, const Call& call, DataType type) {
       args[i] = cast(Cast{DataType::float_(64, arg.dtype().lanes), arg});
   }
   int last = args.size() > 2 ? args[2] : kNone;
-  if (args.size() == 4) {  // T.q_multiply_shift: the two scalars side by side
+  if (args.size() == 4) {  // T.q_multiply_shift: the two scalars in adjacent slots
     last = take(2);
     emit({.op = Op::kMove, .dst = last, .a = args[2]});
     emit({.op = Op::kMove, .dst = last + 1, .a = args[3]});

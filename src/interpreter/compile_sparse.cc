@@ -60,7 +60,7 @@ void Compiler::iterate_axes(const std::vector<Ref<SpIterVar>>& iters, size_t nex
       int value = expr(axis.is_sparse() ? element_of(axis.indices, where) : where - named(start, kPosition));
       require_inside(
           value, axis.length,
-          message("interpret/out-of-bounds", "a coordinate of axis '" + axis.name + "' lies outside of [0, length)",
+          message("interpret/out-of-bounds", "a coordinate of axis '" + axis.name + "' is outside of [0, length)",
                   iters[next], "correct the structure: indices, indptr, or the length of the axis"));
       if (axis.is_sparse() && axis.sorted) {
         emit({.op = Op::kLtInt, .dst = ascends, .a = last, .b = value});
@@ -114,8 +114,8 @@ void Compiler::sparse_iteration(const SparseIteration& iteration, const NodeRef&
   iterate_axes(iteration.iter_vars, 0, iteration.body, node);
 }
 
-/// Coordinates that are not sorted may repeat: the variable of an iteration over the axis then stands for its own
-/// position, if that lies in [begin, end).
+/// Unsorted coordinates may repeat. The variable of an iteration over the axis then denotes its own position, if that
+/// is in [begin, end).
 void Compiler::prefer_iterated(const Ref<Axis>& axis, const Expr& coordinate, int begin, int end, int at) {
   const Ref<Axis>& structure = axis->attached.defined() ? axis->attached : axis;
   for (auto known = positions_.rbegin(); known != positions_.rend(); ++known) {
@@ -139,11 +139,11 @@ std::vector<Expr> Compiler::locate(const Ref<Buffer>& buffer, const std::vector<
   for (size_t i = 0; i < axes.size(); ++i) {
     const Axis& axis = *axes[i];
     slots.push_back(expr(position(coordinates[i])));
-    require_inside(slots.back(), axis.length,
-                   message("interpret/out-of-bounds",
-                           "coordinate " + std::to_string(i) + " of '" + buffer->name + "' lies outside of axis '" +
-                               axis.name + "'",
-                           node, "guard the access, or check the lengths of the axes"));
+    require_inside(
+        slots.back(), axis.length,
+        message("interpret/out-of-bounds",
+                "coordinate " + std::to_string(i) + " of '" + buffer->name + "' is outside of axis '" + axis.name + "'",
+                node, "guard the access, or check the lengths of the axes"));
   }
   std::vector<Expr> positions, starts;
   for (size_t i = 0; i < axes.size(); ++i) {

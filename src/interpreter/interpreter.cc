@@ -89,7 +89,7 @@ Status Machine::bind_tensor(const Ref<Var>& param, const Ref<Buffer>& buffer, co
                           "copy it, for instance with np.ascontiguousarray");
     }
   }
-  // Where strides are negative, elements lie in front of the one that the argument names.
+  // With negative strides, elements precede the one at the data pointer.
   int64_t first = 0, last = 0, bytes = int64_t{arg.dtype.bytes()} * arg.dtype.lanes;
   bool empty = false;
   for (size_t i = 0; i < arg.shape.size(); ++i) {

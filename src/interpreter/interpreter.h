@@ -27,7 +27,7 @@
 
 namespace tilewright {
 
-/// Memory of the caller, as it lies in a buffer (ir/numeric.h). Counts are in elements.
+/// Memory of the caller, in the layout of a buffer (ir/numeric.h). Counts are in elements.
 struct TensorArg {
   void* data = nullptr;
   DataType dtype;
@@ -55,8 +55,8 @@ struct InterpretOptions {
   double timeout_seconds = 0;  ///< 0: no limit
   bool check_races = true;
   bool check_uninitialized = true;
-  /// What vectorized loops promise in a lowered program: lanes do each statement together, so that one may read what a
-  /// later one writes. In a program as it is written, iterations are independent.
+  /// The semantics of vectorized loops in a lowered program: all lanes execute a statement before the next one, so a
+  /// lane may read what a later lane writes. In a program that is not lowered, iterations are independent.
   bool lanes_in_step = false;
   int vscale = 2;  ///< what T.vscale() is
   /// Asked every few milliseconds; false stops the program.

@@ -10,8 +10,8 @@
 // element are enough to find a race wherever there is one (Feng and Leiserson, "Efficient detection of determinacy
 // races in Cilk programs", 1997). A barrier orders all that came before it: it moves `begin` of the team's loops.
 //
-// In lowered programs (InterpretOptions::lanes_in_step) lanes race only where another access comes first when they run
-// side by side, each statement for all of them, than when they run one after another: the place in the body decides.
+// In lowered programs (InterpretOptions::lanes_in_step) lanes race only if running them in lockstep, each statement for
+// all lanes, orders two accesses differently from running them sequentially. The position in the body decides.
 #pragma once
 
 #include <cstddef>

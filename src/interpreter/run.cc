@@ -28,7 +28,7 @@ int64_t wrapped(const Insn& in, uint64_t value) {
   return in.is_unsigned ? static_cast<int64_t>(value << shift >> shift) : static_cast<int64_t>(value << shift) >> shift;
 }
 
-/// Bits of values as they lie in memory, read as others of the same size together.
+/// The bits of values in their memory layout, reinterpreted as elements of another type with the same total size.
 void reinterpret(DataType from, const Slot* values, int count, DataType to, Slot* results, int results_count) {
   // Elements of less than a byte have one each.
   std::vector<std::byte> bytes(static_cast<size_t>(std::max(count * from.bytes(), results_count * to.bytes())));
@@ -114,7 +114,7 @@ void Machine::math(const Insn& in, Slot* r) {
   for (int k = 0; k < in.lanes; ++k) {
     Slot& result = r[in.dst + k];
     if (!type.is_float()) {
-      // A fourth argument lies behind the third, one for all lanes.
+      // A fourth argument is in the slot behind the third, one for all lanes.
       IntArgs args{r[in.a + k].i, arg(in.b, k).i, arg(in.c, row.arity == 4 ? 0 : k).i, 0};
       if (row.arity == 4) args.d = r[in.c + 1].i;
       result.i = compute(intrinsic, type, args);

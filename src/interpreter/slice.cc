@@ -264,7 +264,7 @@ class Slicer {
     return tilewright::range(constant(type, range.min), constant(type, range.max - range.min + 1));
   }
 
-  /// The iterations that the loop has at all, as far as the loops around it tell.
+  /// The loop's whole domain, bounded by the ranges of the enclosing loops.
   void find_domain(Loop& loop) {
     const ConstIntBound first = analyzer_.const_int_bound(loop.first);
     const ConstIntBound end = analyzer_.const_int_bound(loop.end);
@@ -319,22 +319,22 @@ class Slicer {
   }
 
   /// Adds what is read; false when nothing was new.
-  bool grow_demand(bool widen) {
+  bool grow_demand(bool use_whole_buffers) {
     bool grew = false;
     std::unordered_set<size_t> controls;
     for (const Store& store : stores_) {
       if (!store.is_kept) continue;
-      for (const SliceAccess& read : store.reads) grew |= add(read, widen);
+      for (const SliceAccess& read : store.reads) grew |= add(read, use_whole_buffers);
       controls.insert(store.controls.begin(), store.controls.end());
     }
     for (size_t control = 0; control < in_.controls.size(); ++control) {
       if (!controls.contains(control)) continue;
-      for (const SliceAccess& read : in_.controls[control].reads) grew |= add(read, widen);
+      for (const SliceAccess& read : in_.controls[control].reads) grew |= add(read, use_whole_buffers);
     }
     return grew;
   }
 
-  bool add(const SliceAccess& read, bool widen) {
+  bool add(const SliceAccess& read, bool use_whole_buffers) {
     if (!written_.contains(read.buffer)) return false;
     Box box, whole;
     for (size_t d = 0; d < read.indices.size(); ++d) {
@@ -349,7 +349,7 @@ class Slicer {
     for (size_t d = 0; d < box.size(); ++d) {
       Interval united = hull(known->second[d], box[d]);
       if (united == known->second[d]) continue;
-      known->second[d] = widen ? whole[d] : united;
+      known->second[d] = use_whole_buffers ? whole[d] : united;
       grew = true;
     }
     return grew;
@@ -364,7 +364,7 @@ class Slicer {
   std::unordered_map<NodeRef, Box> demand_;
 };
 
-/// The iterations of `loop` that lie in `range`.
+/// The loop restricted to the iterations in `range`.
 Stmt over_range(const Ref<For>& loop, const Interval& range, Stmt body) {
   For copy = *loop;
   const DataType type = loop->loop_var.dtype();

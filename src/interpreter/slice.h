@@ -21,9 +21,9 @@
 
 namespace tilewright::interpreter {
 
-/// The function reduced to what element `index` of the buffer depends on. Nothing where that cannot be told or nothing
-/// could be left out: views of another type or rank, allocations of the lowered form, opaque calls, loops that all are
-/// needed.
+/// The function reduced to what element `index` of the buffer depends on. Returns nothing if the slice cannot be
+/// computed or would be the whole function: views of another type or rank, allocations of the lowered form, opaque
+/// calls, loops that are all needed.
 std::optional<Ref<PrimFunc>> slice(const Ref<PrimFunc>& func, const Ref<Buffer>& buffer,
                                    const std::vector<int64_t>& index);
 

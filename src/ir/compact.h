@@ -1,5 +1,5 @@
-// IR as bytes and back, derived from the field lists: what processes of one build of Tilewright tell one another. Read
-// and written in a tenth of the time that JSON takes; nothing is kept in this form.
+// IR as bytes and back, derived from the field lists: the format in which processes of one build exchange programs. It
+// takes a tenth of the time of JSON, and is never stored.
 #pragma once
 
 #include <string>

@@ -217,7 +217,7 @@ const std::string& scope_of(const Ref<Var>& pointer);
 struct Axis {
   std::string name;
   Ref<Axis> parent;     ///< null for a root, which is fixed and dense
-  Expr length;          ///< coordinates lie in [0, length)
+  Expr length;          ///< coordinates are in [0, length)
   Expr nnz;             ///< positions below all of the parent's
   Expr nnz_cols;        ///< positions below each of the parent's; null for a variable axis
   Ref<Buffer> indptr;   ///< of a variable axis: position p of the parent has those in [indptr[p], indptr[p + 1])

@@ -123,8 +123,8 @@ Parts parts_of(const NodeRef& node) {
   return {operands.a, operands.b};
 }
 
-/// Whether all that the value is computed of are numbers for which `is_leaf` holds. The part that is less deep is
-/// asked first: a long sum that ends with anything else is none at once.
+/// Whether all leaves of the expression satisfy `is_leaf`. The shallower operand is visited first, so a deep chain of
+/// additions whose last operand is no such leaf is rejected at once.
 template <class F>
 bool is_tree_of(const NodeRef& node, F&& is_leaf) {
   const NodeRef* at = &node;
@@ -472,7 +472,7 @@ static void check_sign(const Expr& constant, DataType other) {
   refuse_integer(Operand(constant), other);
 }
 /// promote() gives a constant the type of the other side; here it is the wider one that counts.
-static void widen_beside(const Expr& constant, Expr& other) {
+static void promote_to_match(const Expr& constant, Expr& other) {
   const FloatImm* v = constant.as<FloatImm>();
   const DataType type = other.dtype();
   if (!v || other.is<FloatImm>() || !type.is_float() || type.bits >= v->dtype.bits) return;
@@ -498,8 +498,8 @@ std::pair<Expr, Expr> meet(const Operand& a, const Operand& b) {
   if (!a.is_number && !b.is_number && left.defined() && right.defined()) {
     check_sign(left, right.dtype().element());
     check_sign(right, left.dtype().element());
-    widen_beside(left, right);
-    widen_beside(right, left);
+    promote_to_match(left, right);
+    promote_to_match(right, left);
   }
   promote(left, right);
   return {std::move(left), std::move(right)};

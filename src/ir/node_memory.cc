@@ -24,9 +24,9 @@ void free_node(void* node, size_t) noexcept { ::operator delete(node); }
 
 namespace {
 
-/// Few pages, so that a program lies on few; aligned to its size, so that a node finds its chunk.
+/// Small, so that a program occupies few pages; aligned to its size, so that a node's address gives its chunk.
 constexpr size_t kChunkBytes = 16 << 10;
-/// Chunks are taken from the system in groups: one by one, they would leave gaps before each for its alignment.
+/// Chunks are allocated in groups: one by one, each would waste memory for its alignment.
 constexpr size_t kChunksAtOnce = 32;
 /// Empty chunks that keep their memory for the next program.
 constexpr size_t kMaxSpare = 1024;

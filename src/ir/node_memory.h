@@ -1,7 +1,7 @@
 // Memory of IR nodes, in the order in which they are made.
 //
-// A program is made by one thread, children before parents, and then walked many times. Nodes that lie in memory as
-// they were made share pages and cache lines with their neighbors in the tree, which a general allocator that fills the
+// A program is made by one thread, children before parents, and then walked many times. Nodes that are stored in
+// creation order share pages and cache lines with their neighbors in the tree, which a general allocator that fills the
 // holes of freed nodes cannot offer (decision 0009).
 #pragma once
 

@@ -100,16 +100,16 @@ TEST(NodeMemory, WhatWasFreedIsGivenOutOnceWhateverItsSize) {
   };
   std::vector<Node> live;
   uint32_t random = 1;
-  auto draw = [&](uint32_t below) { return (random = random * 1664525 + 1013904223) / 65536 % below; };
+  auto sample = [&](uint32_t below) { return (random = random * 1664525 + 1013904223) / 65536 % below; };
   for (int step = 0; step < 100000; ++step) {
-    if (live.size() < 3000 || draw(2)) {
-      size_t bytes = 8 * (1 + draw(63));
+    if (live.size() < 3000 || sample(2)) {
+      size_t bytes = 8 * (1 + sample(63));
       auto* at = static_cast<unsigned char*>(allocate_node(bytes));
       live.push_back({at, bytes, static_cast<unsigned char>(step)});
       std::fill_n(at, bytes, live.back().mark);
     }
     if (live.size() < 2000 && step % 10000 > 1000) continue;
-    size_t which = draw(static_cast<uint32_t>(live.size()));
+    size_t which = sample(static_cast<uint32_t>(live.size()));
     Node node = live[which];
     ASSERT_EQ(std::count(node.at, node.at + node.bytes, node.mark), static_cast<long>(node.bytes));
     free_node(node.at, node.bytes);

@@ -114,8 +114,8 @@ void store_element(DataType type, double as_float, int64_t as_int, void* to) {
   } else if (type.bits == 64) {
     std::memcpy(to, &as_float, 8);
   } else if (type.bits == 32) {
-    float narrow = static_cast<float>(as_float);
-    std::memcpy(to, &narrow, 4);
+    float single = static_cast<float>(as_float);
+    std::memcpy(to, &single, 4);
   } else {
     uint32_t bits = encode(format_of(type), as_float);
     std::memcpy(to, &bits, type.bytes());

@@ -13,7 +13,7 @@ int64_t wrap_int(DataType type, int64_t value);
 /// The nearest value of the format, ties to even; overflow gives infinity, or NaN/saturation where the format has none
 /// (float8_e4m3fn: NaN; float4_e2m1fn: saturates), as ml_dtypes does.
 double round_float(DataType type, double value);
-/// One element as it lies in a buffer (little endian); `bytes()` bytes are written or read.
+/// Stores one element in its memory layout (little endian, `bytes()` bytes).
 void store_element(DataType type, double as_float, int64_t as_int, void* to);
 double load_float(DataType type, const void* from);
 int64_t load_int(DataType type, const void* from);
@@ -24,10 +24,10 @@ int64_t int_max(DataType type);
 double float_max(DataType type);
 /// A number as an integer of the type: rounded towards 0; the nearest one where it is out of range; NaN gives 0.
 int64_t float_to_int(DataType type, double value);
-/// An integer of type `from` as the nearest floating-point number, a narrow one by way of float32.
+/// An integer of type `from` as the nearest floating-point number; types of fewer than 32 bits round through float32.
 double int_to_float(DataType from, DataType to, int64_t value);
-/// The result of an operation on numbers of the type, a narrow one computed in float32. `exact` is the result in double
-/// precision, which for sums, differences, products, quotients and roots of floats is precise enough.
+/// The result of an operation on numbers of the type; types of fewer than 32 bits compute in float32. `exact` is the
+/// result in double precision, which is precise enough for sums, differences, products, quotients and roots of floats.
 double round_result(DataType type, double exact);
 
 /// Division and remainder rounding towards minus infinity; the divisor is not 0. The smallest number by -1, whose

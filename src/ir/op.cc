@@ -99,7 +99,8 @@ Ref<Op> op_named(std::string_view name) {
 
 namespace {
 
-/// Arithmetic of variables and numbers, which most index expressions are: told without a visitor.
+/// Whether the expression is plain arithmetic, as most index expressions are. Checked without a visitor, which is
+/// faster.
 bool is_arithmetic(const Expr& e) {
   switch (e.kind()) {
     case Kind::kVar:

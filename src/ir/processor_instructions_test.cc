@@ -14,13 +14,13 @@ std::string dot(std::string_view target, int64_t lanes, ProcessorInstruction::Fo
 }
 
 TEST(ProcessorInstructions, AnyAlternativeWillDo) {
-  const ProcessorInstruction* narrow = find_instruction("llvm.x86.avx512.vpdpbusd.256");
-  ASSERT_TRUE(narrow);
-  EXPECT_TRUE(narrow->is_on(*Target::parse("llvm -mcpu=alderlake")));        // avxvnni
-  EXPECT_TRUE(narrow->is_on(*Target::parse("llvm -mcpu=icelake-server")));   // avx512vnni and avx512vl
-  EXPECT_FALSE(narrow->is_on(*Target::parse("llvm -mcpu=skylake-avx512")));  // avx512vl alone
-  EXPECT_EQ(narrow->first_features(), std::vector<std::string>{"avxvnni"});
-  EXPECT_EQ(narrow->group(), 4);
+  const ProcessorInstruction* vnni_256 = find_instruction("llvm.x86.avx512.vpdpbusd.256");
+  ASSERT_TRUE(vnni_256);
+  EXPECT_TRUE(vnni_256->is_on(*Target::parse("llvm -mcpu=alderlake")));        // avxvnni
+  EXPECT_TRUE(vnni_256->is_on(*Target::parse("llvm -mcpu=icelake-server")));   // avx512vnni and avx512vl
+  EXPECT_FALSE(vnni_256->is_on(*Target::parse("llvm -mcpu=skylake-avx512")));  // avx512vl alone
+  EXPECT_EQ(vnni_256->first_features(), std::vector<std::string>{"avxvnni"});
+  EXPECT_EQ(vnni_256->group(), 4);
   EXPECT_TRUE(find_instruction("llvm.x86.sse2.pmadd.wd")->is_on(*Target::parse("llvm -mcpu=x86-64")));
   EXPECT_FALSE(find_instruction("llvm.x86.avx512.vpdpbusd"));
 }

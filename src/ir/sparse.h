@@ -1,4 +1,4 @@
-// How the elements of sparse buffers lie in memory.
+// The memory layout of sparse buffers.
 //
 //   I = T.sp.dense_fixed(n)
 //   J = T.sp.sparse_variable(I, (m, nnz), (indptr, indices))

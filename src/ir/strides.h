@@ -1,7 +1,7 @@
 // Buffers with fewer strides than dimensions: the strides are those of the last dimensions, the others follow
 // compactly.
 //
-//   T.alloc_buffer((80, 40), strides=[1])    element [i, j] lies at i * 40 + j
+//   T.alloc_buffer((80, 40), strides=[1])    element [i, j] is at i * 40 + j
 #pragma once
 
 #include <optional>

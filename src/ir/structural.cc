@@ -331,8 +331,8 @@ class HashWalk {
     word(kind_tag(n.kind()));
     kTable[static_cast<int>(n.kind())](*this, n);
   }
-  /// Programs that are stored keep their hashes: the kinds that version 2 began with are told apart by their place in
-  /// kinds.def, later ones and the fields that were added later by their names.
+  /// Hashes of stored programs stay valid: the kinds of version 2 are identified by their position in kinds.def, later
+  /// kinds and later fields by their names.
   static uint64_t kind_tag(Kind kind) {
     int place = static_cast<int>(kind);
     return place < kNumberedKinds ? 0x100 + static_cast<uint64_t>(place) : name_tag(kind_name(kind));

@@ -14,8 +14,8 @@ class DifferenceProver {
     NodeRef lhs, rhs;
   };
   virtual ~DifferenceProver() = default;
-  /// `bound`: the variables and buffers that belong to each other. `around`: the nodes of the left side that the
-  /// expression lies in, from the root inwards.
+  /// `bound`: the variables and buffers that belong to each other. `around`: the nodes of the left side that contain
+  /// the expression, from the root inwards.
   virtual bool equal(const Expr& lhs, const Expr& rhs, std::span<const Pair> bound,
                      std::span<const NodeRef> around) = 0;
 };

@@ -33,7 +33,8 @@ Table& table() {
   return *the_table;
 }
 
-/// What a block does to these views, as a function of them, wherever they lie: equal for blocks that do the same.
+/// What a block computes, as a function of its views, whatever memory they refer to. Equal for blocks that compute the
+/// same.
 Ref<PrimFunc> as_function(const Block& block, const std::vector<Ref<Buffer>>& views) {
   PrimFunc func;
   for (const Ref<Buffer>& view : views) {
@@ -66,7 +67,7 @@ Ref<PrimFunc> implementation(const Ref<PrimFunc>& impl) {
   return as_function(*TensorIntrin::block_of(impl), buffers_of(*impl));
 }
 
-Ref<PrimFunc> widened(const Ref<PrimFunc>& func) {
+Ref<PrimFunc> with_64_bit_indices(const Ref<PrimFunc>& func) {
   try {
     return with_wide_indices(func);
   } catch (const Exception&) {
@@ -141,8 +142,8 @@ Ref<Block> TensorIntrin::block_of(const Ref<PrimFunc>& func) {
 
 Status register_tensor_intrin(TensorIntrin intrin, bool replace) {
   TW_RETURN_IF_ERROR(check_signature(intrin));
-  intrin.wide_desc = widened(intrin.desc);
-  intrin.wide_impl = widened(intrin.impl);
+  intrin.wide_desc = with_64_bit_indices(intrin.desc);
+  intrin.wide_impl = with_64_bit_indices(intrin.impl);
   auto entry = std::make_shared<const TensorIntrin>(std::move(intrin));
   std::vector<Known> texts = {{entry, implementation(entry->impl), entry->desc}};
   if (entry->wide_desc.defined() && entry->wide_impl.defined()) {

@@ -11,7 +11,7 @@
 // Buffers: a Buffer is entered once per traversal however often it is used (data, shape, strides, offset), and a
 // rewrite replaces all its uses by the same new Buffer; so it is with an Axis. Variables at binding sites are passed to
 // the lambda for Var too: returning another Var renames, returning any other expression keeps the binding. `role()`
-// tells which it is.
+// says which case applies.
 #pragma once
 
 #include <array>

@@ -140,10 +140,9 @@ void Verifier::check_pointer(const Buffer& buffer, const NodeRef& where) {
   DataType expected = buffer.dtype.is_bool() ? DataType::int_(8) : buffer.dtype.element();
   DataType actual = element->dtype.is_bool() ? DataType::int_(8) : element->dtype.element();
   if (actual != expected) {
-    fail(
-        "verify/pointer",
-        "buffer " + quoted(buffer.name) + " of " + buffer.dtype.str() + " lies on a pointer to " + element->dtype.str(),
-        where);
+    fail("verify/pointer",
+         "buffer " + quoted(buffer.name) + " of " + buffer.dtype.str() + " uses a pointer to " + element->dtype.str(),
+         where);
   }
 }
 
@@ -463,7 +462,7 @@ void Verifier::block_realize(const BlockRealize& realize, const NodeRef& where) 
 // ---- calls -----------------------------------------------------------------------------------------------------
 
 void Verifier::call_function(const Call& call, const std::string& name, const NodeRef& where) {
-  if (!module_) return;  // a function on its own cannot tell
+  if (!module_) return;  // the callee is unknown outside a module
   Func func = module_->get(name);
   const PrimFunc* callee = func.as<PrimFunc>();
   if (!func.defined()) return fail("verify/call", "the module has no function " + quoted(name), where);

@@ -25,7 +25,7 @@ bool is_written_elsewhere(const Call& call) {
   }
 }
 
-class Widener {
+class IndexPromoter {
  public:
   /// Variables that run over indices, or stand for sizes.
   void collect(const Ref<PrimFunc>& func) {
@@ -44,15 +44,16 @@ class Widener {
   }
 
   Ref<PrimFunc> run(const Ref<PrimFunc>& func) {
-#define TW_WIDEN(Name)                                               \
+#define TW_WITH_INT64(Name)                                          \
   [&](const Ref<Name>& n, Rewriter& r) -> Expr {                     \
     Expr a = r(n->a), b = r(n->b);                                   \
     if (a.dtype() == b.dtype()) return make<Name>({a, b}, n.span()); \
     return binary(Kind::k##Name, std::move(a), std::move(b));        \
   }
     return rewrite(
-        func, TW_WIDEN(Add), TW_WIDEN(Sub), TW_WIDEN(Mul), TW_WIDEN(FloorDiv), TW_WIDEN(FloorMod), TW_WIDEN(Min),
-        TW_WIDEN(Max), TW_WIDEN(EQ), TW_WIDEN(NE), TW_WIDEN(LT), TW_WIDEN(LE), TW_WIDEN(GT), TW_WIDEN(GE),
+        func, TW_WITH_INT64(Add), TW_WITH_INT64(Sub), TW_WITH_INT64(Mul), TW_WITH_INT64(FloorDiv),
+        TW_WITH_INT64(FloorMod), TW_WITH_INT64(Min), TW_WITH_INT64(Max), TW_WITH_INT64(EQ), TW_WITH_INT64(NE),
+        TW_WITH_INT64(LT), TW_WITH_INT64(LE), TW_WITH_INT64(GT), TW_WITH_INT64(GE),
         [&](const Ref<Var>& v, Rewriter&) -> Expr {
           auto it = vars_.find(v);
           return it == vars_.end() ? Expr(v) : Expr(it->second);
@@ -65,9 +66,9 @@ class Widener {
           Ref<Buffer>& made = buffers_[n];  // one for all uses
           if (made.defined()) return made;
           Buffer copy = *r.descend(n);
-          for (Expr& extent : copy.shape) extent = widened(extent);
-          for (Expr& stride : copy.strides) stride = widened(stride);
-          if (copy.elem_offset.defined()) copy.elem_offset = widened(copy.elem_offset);
+          for (Expr& extent : copy.shape) extent = as_int64(extent);
+          for (Expr& stride : copy.strides) stride = as_int64(stride);
+          if (copy.elem_offset.defined()) copy.elem_offset = as_int64(copy.elem_offset);
           made = make<Buffer>(std::move(copy), n.span());
           return made;
         },
@@ -105,15 +106,15 @@ class Widener {
           for (const Expr& value : n->iter_values) copy.iter_values.push_back(wide(value, r));
           return make<BlockRealize>(std::move(copy), n.span());
         });
-#undef TW_WIDEN
+#undef TW_WITH_INT64
   }
 
  private:
-  static Expr widened(const Expr& e) {
+  static Expr as_int64(const Expr& e) {
     if (auto value = const_int(e); value && e.dtype() == kNarrow) return i64(*value);
     return e.dtype().element() == kNarrow ? cast(e.dtype().with_element(kWide), e) : e;
   }
-  static Expr wide(const Expr& e, Rewriter& r) { return widened(r(e)); }
+  static Expr wide(const Expr& e, Rewriter& r) { return as_int64(r(e)); }
 
   std::unordered_map<NodeRef, Ref<Var>> vars_;
   std::unordered_map<NodeRef, Ref<Buffer>> buffers_;
@@ -122,9 +123,9 @@ class Widener {
 }  // namespace
 
 Ref<PrimFunc> with_wide_indices(const Ref<PrimFunc>& func) {
-  Widener widener;
-  widener.collect(func);
-  return widener.run(func);
+  IndexPromoter promoter;
+  promoter.collect(func);
+  return promoter.run(func);
 }
 
 }  // namespace tilewright

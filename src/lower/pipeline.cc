@@ -25,11 +25,11 @@ using enum TargetSet;
 /// The one list.
 constexpr Row kRows[] = {
     {"plan_allocations", plan_allocations, kAll, kScheduled,
-     "while blocks are whole: axes tell which loops carry values in a buffer"},
+     "while blocks are whole: axes show which loops carry values in a buffer"},
     {"check_races", check_races, kMachines, kScheduled, "what each iteration has for itself is no race"},
     {"check_first_values", check_first_values, kMachines, kScheduled, "blocks still have their inits"},
     {"lower_prefetches", lower_prefetches, kAll, kScheduled,
-     "homes and races go by what a hint names; the passes behind know loads only"},
+     "allocation locations and races go by what a hint names; the passes behind know loads only"},
     {"lower_thread_reductions", lower_thread_reductions, kGpu, kScheduled,
      "inits and axes say what is reduced, and from what"},
     {"lower_init_blocks", lower_init_blocks, kAll, kScheduled,
@@ -54,7 +54,7 @@ constexpr Row kRows[] = {
     {"peel_edges", peel_edges, kCpu, kLowered, "indices between the edges become simple ones"},
     {"simplify_indices", simplify_indices, kAll, kLowered, "before loops are copied: one index instead of many"},
     {"vectorize_choices", vectorize_choices, kCpu, kLowered,
-     "indices are flat and simple, and nothing has put rows side by side"},
+     "indices are flat and simple, and nothing has vectorized across rows"},
     {"vectorize_plain_loops", vectorize_plain_loops, kCpu, kLowered, "strides of flat, simple indices can be read off"},
     {"vectorize_reductions", vectorize_reductions, kCpu, kLowered,
      "what is vectorized is known, and not yet cut into vectors"},
@@ -123,7 +123,7 @@ std::string why_no_registers(const Allocate& allocate, const Target& target) {
 Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage, bool accesses) {
   Status status = verify(module, stage);
   if (status.ok() && accesses && stage == Stage::kScheduled) status = analysis::verify_accesses(module);
-  // A pass may make plain what could not be proved before, when an index spoke of where a view lies.
+  // A pass may make provable what was not before, when an index contained the offset of a view.
   if (status.ok() || status.error().code == "verify/bounds") return status;
   return internal_error("lower/broken", "pass " + std::string(pass) + " broke a program: " + status.error().message +
                                             " [" + status.error().code + "]");

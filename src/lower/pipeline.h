@@ -73,7 +73,7 @@ struct LowerReport {
 Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options = {},
                           LowerReport* report = nullptr);
 
-/// Likewise with other rows.
+/// Lowers with other rows.
 Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& module, const Target& target,
                              const LowerOptions& options = {}, LowerReport* report = nullptr);
 

@@ -134,7 +134,7 @@ void bind_analyzer(nb::module_& m) {
                                              "write tw.ir.Range(begin, end)"));
             self.bind(var, Expr(value));
           },
-          "var"_a, "value"_a, "From now on the variable lies in the Range, or stands for the expression.")
+          "var"_a, "value"_a, "From now on the variable is in the Range, or stands for the expression.")
       .def("assume", &Analyzer::assume, "condition"_a, "From now on the condition holds.")
       .def(
           "constraint_scope", [](Analyzer& self, const Expr& e) { return ConstraintScope(self, e); }, "condition"_a,
@@ -310,7 +310,7 @@ void bind_arith(nb::module_& m) {
       },
       "lhs"_a, "rhs"_a, "map_free_vars"_a = false,
       "Where two programs differ by more than the way integer index expressions are written, as structural_mismatch "
-      "tells it, or\nNone; and in how many functions expressions had to be proved equal.");
+      "reports it, or\nNone; and in how many functions expressions had to be proved equal.");
   bind_facts(m);
   bind_analyzer(m);
   bind_iter_map_nodes(m);

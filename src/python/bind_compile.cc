@@ -5,7 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "analysis/buffer_homes.h"
+#include "analysis/allocation_locations.h"
 #include "analysis/skipped_init.h"
 #include "codegen/codegen.h"
 #include "codegen/export.h"

@@ -154,7 +154,7 @@ nb::object predict(CostModel& self, const TuneContext& context, nb::handle candi
   return array_of(std::move(values), shape);
 }
 
-/// For the methods that a subclass may leave out and still be asked for by name.
+/// Checks methods that a Python subclass may omit, although they can be called by name.
 CostModel& native(CostModel& self, const char* method) {
   require_native(self, method);
   return self;
@@ -191,7 +191,7 @@ nb::dict cost_dict(const Ref<Module>& module, const std::string& target) {
 void bind_cost_models(nb::module_& m) {
   bind_extractors(m);
   nb::class_<CostModel, PythonCostModel>(
-      m, "CostModel", "Tells good candidates from bad ones. Subclasses define load, save, update and predict.")
+      m, "CostModel", "Predicts which candidates are fast. Subclasses define load, save, update and predict.")
       .def(nb::init<>())
       .def(
           "load", [](CostModel& self, const std::string& path) { return native(self, "load").load(path); }, "path"_a,
@@ -220,20 +220,20 @@ void bind_cost_models(nb::module_& m) {
           "A model by name: \"xgb\", \"mlp\", \"random\", \"analytical\", \"residual\"; \"none\" gives None.");
   nb::class_<search::ForgivingModel, CostModel>(
       m, "ForgivingModel",
-      "Ranks as a model does until that fails: that is told once, and then all candidates are alike.")
+      "Ranks as a model does until that fails. The first failure is reported, and after it all candidates are equal.")
       .def(
           "__init__",
-          [](search::ForgivingModel* self, std::shared_ptr<CostModel> model, nb::callable tell) {
-            auto held = std::make_shared<HeldCallable>(std::move(tell));
+          [](search::ForgivingModel* self, std::shared_ptr<CostModel> model, nb::callable report) {
+            auto held = std::make_shared<HeldCallable>(std::move(report));
             new (self) search::ForgivingModel(std::move(model), [held](const Diagnostic& error) {
               nb::gil_scoped_acquire gil;
               held->callable(error.message);
             });
           },
-          "model"_a, "tell"_a,
+          "model"_a, "report"_a,
           "The model, but for its errors.\n\nArgs:\n    model: the one that is asked.\n"
-          "    tell: receives a text, once.",
-          nb::sig("def __init__(self, model: CostModel, tell: Callable[[str], object]) -> None"))
+          "    report: receives the message of the first error.",
+          nb::sig("def __init__(self, model: CostModel, report: Callable[[str], object]) -> None"))
       .def(
           "give_up",
           [](search::ForgivingModel& self, const std::string& text) {

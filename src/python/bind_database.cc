@@ -74,7 +74,7 @@ auto without_gil(Work&& work) {
 }
 
 /// What was found to be damaged, as warnings of who asks.
-void tell_damage(Database& database) {
+void warn_of_damage(Database& database) {
   for (const std::string& remark : without_gil([&] { return database.take_remarks(); })) {
     if (PyErr_WarnEx(PyExc_UserWarning, remark.c_str(), 2) < 0) throw nb::python_error();
   }
@@ -85,7 +85,7 @@ template <class T, class... Args>
 auto asked(Result<T> (Database::*method)(Args...)) {
   return [method](Database& self, std::decay_t<Args>... args) {
     auto answer = without_gil([&] { return (self.*method)(args...); });
-    tell_damage(self);
+    warn_of_damage(self);
     if constexpr (std::is_same_v<T, Ok>) {
       unwrap_status(std::move(answer));
     } else {
@@ -112,7 +112,7 @@ nb::class_<T> bind_fields(nb::module_& m, const char* name, const char* doc, Fie
 
 void bind_rows(nb::module_& m) {
   bind_fields<Workload>(m, "Workload", "A program as databases know it.", Workload::Members());
-  bind_fields<Finals>(m, "Finals", "What was found when the best were timed in turn.", Finals::Members());
+  bind_fields<Finals>(m, "Finals", "What was found when the best were timed in interleaved rounds.", Finals::Members());
   bind_fields<Record>(m, "Record",
                       R"(One measured candidate, or one that failed.
 
@@ -156,7 +156,7 @@ void bind_records(Class& database) {
       .def("top_k", asked(&Database::top_k), nb::arg("hash"), nb::arg("target"), nb::arg("count"))
       .def("records", asked(&Database::records), nb::arg("hash"), nb::arg("target"),
            "All of a program in the order of their commits, failures included; an empty target means any.")
-      .def("tell_damage", &tell_damage, "Warns of each damaged record that was met since the last warning.")
+      .def("warn_of_damage", &warn_of_damage, "Warns of each damaged record that was met since the last warning.")
       .def("__len__", asked(&Database::size), "How many records there are.")
       .def("commit_workload", asked(&Database::commit_workload), nb::arg("hash"), nb::arg("name"), nb::arg("script"),
            nb::arg("sizes") = "")

@@ -1,4 +1,4 @@
-// Handles of loops, blocks and drawn values.
+// Handles of loops, blocks and sampled values.
 #include <nanobind/stl/string.h>
 
 #include <atomic>
@@ -13,7 +13,7 @@ using namespace schedule;
 
 int64_t read(const PyExpr& expr) {
   if (!expr.owner) {
-    fail(argument_error("schedule/handle", "nothing has been drawn for this value: no schedule has given it",
+    fail(argument_error("schedule/handle", "nothing has been sampled for this value: no schedule has given it",
                         "read the values that sample_categorical() and sample_perfect_tile() give"));
   }
   expr.owner->decisions_read = true;
@@ -87,7 +87,7 @@ bool is_same(const PyHandle<RV>& self, nb::handle other) {
 template <class RV>
 void bind_handle(nb::module_& m, const char* name, const char* doc) {
   nb::class_<PyHandle<RV>>(m, name, doc)
-      .def(nb::new_(&stray_handle<RV>), "A handle of no schedule, for traces made by hand.")
+      .def(nb::new_(&stray_handle<RV>), "A handle of no schedule, for traces that are built manually.")
       .def("same_as", &is_same<RV>, "other"_a, "Whether it is the same handle.")
       .def("__eq__", &is_same<RV>, nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__repr__", [](const PyHandle<RV>& self) { return show_handle(self); })
@@ -96,10 +96,11 @@ void bind_handle(nb::module_& m, const char* name, const char* doc) {
 
 /// Reading a value gives a plain integer: the operators of int do the rest.
 void bind_expr(nb::module_& m) {
-  nb::class_<PyExpr> cls(m, "ExprRV",
-                         "A drawn integer. Passing it on keeps it symbolic in the trace; int() and the operators read "
-                         "it, which Schedule.decisions_read then says.");
-  cls.def(nb::new_(&stray_handle<ExprRV>), "A handle of no schedule, for traces made by hand.");
+  nb::class_<PyExpr> cls(
+      m, "ExprRV",
+      "A sampled integer. Passing it on keeps it symbolic in the trace; int() and the operators read "
+      "it, which Schedule.decisions_read then says.");
+  cls.def(nb::new_(&stray_handle<ExprRV>), "A handle of no schedule, for traces that are built manually.");
   cls.def("same_as", &is_same<ExprRV>, "other"_a, "Whether it is the same handle, not only the same value.");
   cls.def("__repr__", [](const PyExpr& self) { return show_handle(self); });
   cls.def("__int__", &read).def("__index__", &read).def("__hash__", &read);

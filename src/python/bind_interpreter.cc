@@ -1,7 +1,7 @@
 // What judges programs: interpret(), the reference interpreter on NumPy arrays and Python numbers, and verify().
 #include <chrono>
 
-#include "analysis/buffer_homes.h"
+#include "analysis/allocation_locations.h"
 #include "analysis/skipped_init.h"
 #include "analysis/verify_accesses.h"
 #include "interpreter/interpret_at.h"
@@ -234,7 +234,7 @@ void bind_interpreter(nb::module_& m) {
       "for.\n\n"
       "Raises:\n"
       "    tilewright.ScriptError: the program did something undefined on the way.\n"
-      "    tilewright.ArgumentError: the arguments do not fit the parameters, or a point lies outside of its array.");
+      "    tilewright.ArgumentError: the arguments do not fit the parameters, or an index is out of bounds.");
   m.def("verify", &verify_python, "node"_a, "stage"_a = "scheduled",
         "Checks that a program is well formed.\n\n"
         "Args:\n"

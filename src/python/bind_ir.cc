@@ -66,7 +66,7 @@ void bind_fields(Class& cls, Fields<M...>) {
     return;
   }
   T defaults{};
-  // One argument a field, in the order of the list; a handle left out is None, which make() refuses where it matters.
+  // One argument a field, in the order of the list; an omitted handle is None, which make() refuses where it matters.
   cls.def(nb::new_([](typename Crossing<M>::type... values) {
             T data{};
             ((data.*M = Crossing<M>::take(std::move(values))), ...);
@@ -234,7 +234,7 @@ void post_order_visit_python(const NodeRef& root, nb::callable fn) {
   }
 }
 
-/// A node before its children, every node once; the children of a node for which `fn` gives False are left out.
+/// A node before its children, every node once; the children of a node for which `fn` gives False are skipped.
 void pre_order_visit_python(const NodeRef& root, nb::callable fn) {
   std::unordered_set<NodeRef> seen;
   std::vector<NodeRef> stack{root};
@@ -348,7 +348,7 @@ void bind_functions(nb::module_& m) {
   m.def("post_order_visit", &post_order_visit_python, "stmt"_a, "fvisit"_a,
         "Calls the function with each node once, after its children.");
   m.def("pre_order_visit", &pre_order_visit_python, "stmt"_a, "fvisit"_a,
-        "Calls the function with each node once, before its children, which it leaves out by giving False.");
+        "Calls the function with each node once, before its children, which it skips by returning False.");
   m.def(
       "rewrite", &rewrite_python, "root"_a, "fn"_a,
       "A program in which the function replaced nodes, children before their parents: it returns another node, or None "

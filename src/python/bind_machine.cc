@@ -77,7 +77,7 @@ constexpr const char* kTargetDoc =
     "-num-cores=2\",\n"
     "\"cuda -arch=sm_80\", a tag such as \"nvidia/nvidia-a100\", or a mapping of options. Those of llvm: mcpu, mattr, "
     "num-cores,\n"
-    "vector-width, l1-bytes, l2-bytes, l3-bytes. What is left out follows from the processor's name and from this "
+    "vector-width, l1-bytes, l2-bytes, l3-bytes. Omitted fields follow from the processor's name and from this "
     "machine.\n"
     "A mapping may have a host. str() gives the shortest text with the same meaning here.";
 

@@ -20,7 +20,7 @@ using schedule::Trace;
 using search::Mutator;
 
 /// A number for Python to seed a generator with.
-int64_t draw_seed(Random& random) { return static_cast<int64_t>(1 + random.below((uint64_t{1} << 31) - 1)); }
+int64_t sample_seed(Random& random) { return static_cast<int64_t>(1 + random.below((uint64_t{1} << 31) - 1)); }
 
 constexpr char kMutatorException[] = "mutator/exception";
 
@@ -31,12 +31,12 @@ struct PythonMutator final : PythonPart<Mutator, kMutatorException> {
   }
   Result<std::optional<Trace>> apply(const Trace& trace, Random& random) const override {
     return call("apply", [&](const nb::object& method) -> Result<std::optional<Trace>> {
-      nb::object answer = method(PyTrace{trace}, draw_seed(random));
+      nb::object answer = method(PyTrace{trace}, sample_seed(random));
       if (answer.is_none()) return std::optional<Trace>();
       if (!nb::isinstance<PyTrace>(answer)) {
         return argument_error("mutator/answer",
                               name() + ".apply() returned a '" + class_name(answer) + "', neither a trace nor None",
-                              "such as trace.with_decision(draw, decision), or None where there is nothing to change");
+                              "such as trace.with_decision(step, decision), or None where there is nothing to change");
       }
       return std::optional<Trace>(nb::cast<const PyTrace&>(answer).trace.without_postproc());
     });
@@ -60,7 +60,7 @@ void bind_mutator_base(nb::module_& m) {
       .def("initialize", &initialize_part<Mutator>, "context"_a, "Called once, before the first apply().")
       .def("apply", &apply_mutator, "trace"_a, "seed"_a = nb::none(),
            "Change a decision.\n\nArgs:\n    trace: of a candidate.\n"
-           "    seed: all that is drawn follows from it; None: a random one.\n\nReturns:\n"
+           "    seed: determines all samples; None: a random one.\n\nReturns:\n"
            "    The trace, without what postprocessors did, with a decision changed; None where there is nothing to "
            "change.",
            nb::sig("def apply(self, trace: Trace, seed: int | None = None) -> Trace | None"))
@@ -88,12 +88,12 @@ void bind_mutator_base(nb::module_& m) {
 void bind_mutators(nb::module_& m) {
   bind_mutator_base(m);
   part<search::MutateTileSize>(m, "Move a factor from one tile of a loop to another.");
-  part<search::MutateUnroll>(m, "Draw another limit for unrolling.");
+  part<search::MutateUnroll>(m, "Sample another limit for unrolling.");
   part<search::MutateParallel>(
       m, "Ask for another number of parallel jobs.",
       "Make one.\n\nArgs:\n    max_jobs_per_core: how many jobs a core of the target gets at most.");
   part<search::MutateComputeLocation>(m, "Compute a block elsewhere.");
-  part<search::MutateThreadBinding>(m, "Draw another number of threads.");
+  part<search::MutateThreadBinding>(m, "Sample another number of threads.");
 }
 
 }  // namespace tilewright::python

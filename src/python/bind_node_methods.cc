@@ -192,7 +192,7 @@ void bind_node_methods() {
       nb::name("functions"), nb::is_method(), nb::scope(module), "The functions by their names, or by GlobalVars.",
       nb::sig("def functions(self) -> dict[str, Func]"));
   nb::setattr(module, "functions", property(functions));
-  // Functions of a module are told apart by their names.
+  // Functions of a module are identified by their names.
   add_method<GlobalVar>(
       "__eq__",
       [](const Ref<GlobalVar>& self, nb::handle other) {

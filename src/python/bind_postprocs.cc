@@ -73,8 +73,8 @@ void bind_postprocs(nb::module_& m) {
   part<search::RewriteTensorize>(
       m, "Let blocks be computed by the tensor intrinsics that they name in an annotation.",
       "Make one.\n\nArgs:\n    vectorize_init_loop: vectorize inits for which there is no intrinsic.");
-  part<search::RewriteLayout>(
-      m, "Let free parameters (\"layout_free_buffers\") lie in memory in the order they are read.");
+  part<search::RewriteLayout>(m,
+                              "Store free parameters (\"layout_free_buffers\") in the order in which they are read.");
   part<search::RewriteCooperativeFetch>(m, "Let the threads of a block copy together what rules marked so.");
   part<search::RewriteUnboundBlock>(
       m, "Give the blocks that no rule has bound to blocks and threads.",
@@ -83,7 +83,7 @@ void bind_postprocs(nb::module_& m) {
   part<search::VerifyVTCMLimit>(
       m, "Refuse programs that need too much tightly coupled memory.",
       "Make one.\n\nArgs:\n    vtcm_capacity: bytes there are in scope \"global.vtcm\"; 0 for no limit.");
-  part<search::DisallowAsyncStridedMemCopy>(m, "Refuse asynchronous copies between memory with gaps.");
+  part<search::DisallowAsyncStridedMemCopy>(m, "Refuse asynchronous copies that are not contiguous.");
 }
 
 }  // namespace tilewright::python

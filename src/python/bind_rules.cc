@@ -133,27 +133,27 @@ void bind_simple_rules(nb::module_& m) {
                    "    max_innermost_factor: of the split; None for no limit.");
   part<CrossThreadReduction>(m, "Reductions with few spatial iterations are computed by the threads of a team.",
                              "Gives a schedule with threads, and the one of before.\n\nArgs:\n"
-                             "    thread_extents: how many threads, to be drawn from.");
+                             "    thread_extents: candidates for the number of threads.");
   part<ParallelizeVectorizeUnroll>(
       m, "Says how far a postprocessor may parallelize, vectorize and unroll.",
       "By annotations of the root block.\n\nArgs:\n"
       "    max_jobs_per_core: iterations of parallel loops, for each core; -1 for no parallel loops.\n"
       "    max_vectorize_extent: iterations of vector loops; -1 for none.\n"
-      "    unroll_max_steps: how much may be unrolled, to be drawn from; None for nothing.\n"
+      "    unroll_max_steps: candidates for how much may be unrolled; None for nothing.\n"
       "    unroll_explicit: in the program, rather than by the back end.");
-  part<RandomComputeLocation>(m, "Blocks that nobody tiled are computed where a draw says.");
+  part<RandomComputeLocation>(m, "Blocks that nobody tiled are computed at a sampled location.");
   part<AutoBind>(m, "Gives the iterations of blocks that nobody tiled to the blocks and threads of a GPU.",
                  "Fuses the outer spatial loops.\n\nArgs:\n"
                  "    max_threadblocks: how many blocks there may be.\n"
-                 "    thread_extents: threads of a block, to be drawn from; None for 32, 64, ... 1024.\n"
+                 "    thread_extents: candidates for the threads of a block; None for 32, 64, ... 1024.\n"
                  "    max_threads_per_block: how many of them there may be; -1 for what the target says.");
 }
 
 constexpr const char* kTilingArgs =
     "    structure: a word of S (spatial loops) and R (reduction loops), outermost tiles first.\n"
     "    tile_binds: thread axes for the first tiles.\n"
-    "    max_innermost_factor: of the drawn sizes; None for no limit.\n"
-    "    vector_load_lens: how many elements a thread copies at a time, to be drawn from.\n"
+    "    max_innermost_factor: of the sampled sizes; None for no limit.\n"
+    "    vector_load_lens: candidates for how many elements a thread copies at a time.\n"
     "    reuse_read: copies of what is read.\n"
     "    reuse_write: a copy of what is written.\n";
 
@@ -187,7 +187,7 @@ void bind_tilings(nb::module_& m) {
       "Gives a schedule for each way to place copies.\n\nArgs:\n"
       "    structure: a word of S (spatial loops) and R (reduction loops), outermost tiles first.\n"
       "    vector_length_in_bits: of a register.\n"
-      "    max_innermost_factor: of the drawn sizes; None for no limit.\n"
+      "    max_innermost_factor: of the sampled sizes; None for no limit.\n"
       "    reuse_read: copies of what is read.\n"
       "    reuse_write: a copy of what is written.");
 }

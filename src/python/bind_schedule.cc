@@ -394,7 +394,7 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
       [](const SchedulePtr& self, const PyLoop& loop) {
         return NodeRef(place_of(*self, own(*self, loop, "get")).node());
       },
-      "handle"_a, "The For node of a loop, the Block node of a block, the number that was drawn.",
+      "handle"_a, "The For node of a loop, the Block node of a block, the sampled number.",
       nb::sig("def get(self, handle: LoopRV) -> tilewright._core.For"));
   cls.def(
       "get",
@@ -442,12 +442,13 @@ void bind_replay(nb::class_<PySchedule>& cls) {
       "with_decisions",
       [](const PySchedule& self, const nb::dict& changes) {
         std::map<size_t, Value> sorted;
-        for (auto [draw, decision] : changes) sorted.emplace(nb::cast<size_t>(draw), decision_from_python(decision));
+        for (auto [sample, decision] : changes)
+          sorted.emplace(nb::cast<size_t>(sample), decision_from_python(decision));
         return with_schedule(self, unwrap_in(self, self.schedule.with_decisions({sorted.begin(), sorted.end()})));
       },
       "changes"_a,
       "The schedule with other decisions.\n\nArgs:\n"
-      "    changes: decision by the number of the drawing step, which has to fit. Steps before the first are shared, "
+      "    changes: decision by the number of the sampling step, which has to fit. Steps before the first are shared, "
       "not done again.",
       nb::sig("def with_decisions(self, changes: Mapping[int, int | Sequence[int]]) -> Schedule"));
   cls.def(
@@ -461,15 +462,15 @@ void bind_replay(nb::class_<PySchedule>& cls) {
           changes.push_back(edit_from_python(self, number(nb::cast<int64_t>(at)), instead));
         }
         ReplayOptions options{.fresh = fresh};
-        if (fresh) options.random = Random(self->schedule.fork_seed());  // not those that were drawn before
+        if (fresh) options.random = Random(self->schedule.fork_seed());  // not the samples of before
         return with_schedule(*self, unwrap_in(*self, self->schedule.replay_from(step, changes, options)));
       },
       "step"_a, "edits"_a = nb::dict(), nb::kw_only(), "fresh"_a = false,
       "The schedule with its steps from one on done again, some of them otherwise.\n\nArgs:\n"
       "    step: the first step that is done again, a position in trace.insts. All before is shared.\n"
       "    edits: by position what shall stand there instead: an Instruction with as many outputs, another decision of "
-      "a drawing step, or None to leave the step out.\n"
-      "    fresh: draw all decisions from that step on anew.",
+      "a sampling step, or None to remove the step.\n"
+      "    fresh: sample all decisions from that step on anew.",
       nb::sig("def replay_from(self, step: int, edits: Mapping[int, Instruction | int | Sequence[int] | None] = {}, *, "
               "fresh: bool = False) -> Schedule"));
   cls.def(
@@ -479,7 +480,7 @@ void bind_replay(nb::class_<PySchedule>& cls) {
       },
       "trace"_a,
       "What another trace makes of the same original program. Steps that both traces begin with are shared, not done "
-      "again.\n\nArgs:\n    trace: of any schedule, read, or made by hand.",
+      "again.\n\nArgs:\n    trace: of any schedule, read, or built manually.",
       nb::sig("def with_trace(self, trace: Trace) -> Schedule"));
 }
 
@@ -564,9 +565,10 @@ void bind_class(nb::class_<PySchedule>& cls) {
         return self.detail == ErrorDetail::kDetail ? "detail" : self.detail == ErrorDetail::kFast ? "fast" : "none";
       },
       "What a refusal shows.");
-  cls.def_rw("decisions_read", &PySchedule::decisions_read,
-             "Whether Python code has read a drawn value, by int() or an operator: then another draw may need other "
-             "steps, and the code has to be run again instead of replaying the trace.");
+  cls.def_rw(
+      "decisions_read", &PySchedule::decisions_read,
+      "Whether Python code has read a sampled value, by int() or an operator: then another sample may need other "
+      "steps, and the code has to be run again instead of replaying the trace.");
   cls.def(
       "work_on", [](PySchedule& self, const std::string& name) { return self.schedule.work_on(name); }, "func_name"_a,
       "Let get_block look into this function by default.");
@@ -587,8 +589,8 @@ void bind_class(nb::class_<PySchedule>& cls) {
         self.schedule.take_decisions(std::move(given));
       },
       "decisions"_a,
-      "Let the first, second, ... draw of this schedule take a decision instead of drawing.\n\nArgs:\n"
-      "    decisions: as Trace shows them: a position, or the factors of a tile; None draws.");
+      "Let the first, second, ... sampling step of this schedule take a decision instead of sampling.\n\nArgs:\n"
+      "    decisions: as Trace shows them: a position, or the factors of a tile; None samples.");
   bind_replay(cls);
   cls.def(
       "show",

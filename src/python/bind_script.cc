@@ -281,7 +281,7 @@ void warn_of_rounding(const Ref<Buffer>& buffer, const Expr& value) {
 
 #define TW_SPEC_DOC                                                                                               \
   "\n\nArgs:\n    shape: the extents, expressions too.\n    dtype: of an element.\n    data: the pointer to its " \
-  "memory.\n    strides: elements between neighbors of each dimension; left out, rows lie together.\n"            \
+  "memory.\n    strides: elements between neighbors of each dimension; omitted: rows are contiguous.\n"           \
   "    elem_offset: elements in front of the first one.\n    scope: which memory: global, local, shared, ...\n"   \
   "    align: bytes of which the address of the first element is a multiple.\n"                                   \
   "    offset_factor: elements of which elem_offset is a multiple.\n"                                             \
@@ -522,7 +522,7 @@ void bind_expressions(nb::module_& m) {
         return script::name(std::move(start), std::move(stop), std::move(annotations)); \
       },                                                                                \
       "start"_a, "stop"_a = nb::none(), "annotations"_a = nb::none(),                   \
-      does " It goes from `start`, 0 when left out, up to, not including, `stop`.")
+      does " It goes from `start`, 0 by default, up to, not including, `stop`.")
 
 void bind_frames(nb::module_& m) {
   m.def("module", &script::module);

@@ -162,19 +162,20 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_strategy_base(nb::module_&
           "    num_trials_per_iter: how many candidates a batch has.\n"
           "    design_spaces: schedules whose decisions are varied.\n"
           "    database: of measurements; None for none.\n"
-          "    cost_model: tells good candidates from bad ones; None for chance.",
+          "    cost_model: predicts which candidates are fast; None for chance.",
           nb::sig("def pre_tuning(self, max_trials: int, num_trials_per_iter: int, design_spaces: Sequence[Schedule], "
                   "database: Any = None, cost_model: Any = None) -> None"))
       .def_prop_ro("takes_parts", &SearchStrategy::takes_parts,
-                   "Whether results of a batch may be told in parts, and the next batch be asked for between them.")
+                   "Whether results of a batch may be reported in parts, and the next batch be requested between them.")
       .def(
           "runs_ahead",
           [](const SearchStrategy& self) {
             // Of a subclass in Python this is what it has where it does not define it.
             return !is_of_python(self) && self.runs_ahead();
           },
-          "Whether the next batch may be asked for while the last one is being measured: its results are then told in "
-          "turn, but one batch later. tw.tune() asks.")
+          "Whether the next batch may be requested while the last one is being measured. Results are then reported in "
+          "the "
+          "order of batches, one batch later. tw.tune() does so.")
       .def("generate_measure_candidates", &generate,
            "The next batch of candidates, which may be empty; None: the search is over.",
            nb::sig("def generate_measure_candidates(self) -> list[MeasureCandidate] | None"))
@@ -279,18 +280,18 @@ void bind_guided(nb::module_& m) {
       "Many points are drafted by an estimate, the learned model ranks them, few are measured; a share of each batch "
       "changes single decisions of the best.",
       nb::kw_only(),
-      "Make one.\n\nArgs:\n    drafts: points drawn for a batch; an eighth of it where a function has to be run.\n"
+      "Make one.\n\nArgs:\n    drafts: points sampled for a batch; an eighth of it where a function has to be run.\n"
       "    reservoir: points that wait at most.\n    ranked: of them that the learned model sees.\n"
       "    exploration: trials before anything depends on results.\n"
       "    descent_share: share of a batch that changes single decisions of the best, afterwards.\n"
-      "    random_share: share of the others that are drawn at random.\n"
+      "    random_share: share of the others that are sampled at random.\n"
       "    neighbors: changes of one point that are looked at, at most.\n"
       "    ends_with_descent: whether the search is over when no single change helps any more.\n"
       "    prior: a cost model that needs no measurements; the analytical one by default.");
   bind_reasons(
-      cls, [](const GuidedSearch& self) { return self.draw_counts().refused; }, kRefusalsDoc, kFirstRefusalsDoc);
+      cls, [](const GuidedSearch& self) { return self.sample_counts().refused; }, kRefusalsDoc, kFirstRefusalsDoc);
   cls.def_prop_ro(
-      "attempts", [](const GuidedSearch& self) { return self.draw_counts().attempts; }, "How many points were drawn.");
+      "attempts", [](const GuidedSearch& self) { return self.sample_counts().tries; }, "How many points were sampled.");
 }
 
 void bind_evolution(nb::module_& m) {
@@ -334,7 +335,7 @@ void bind_search_strategy(nb::module_& m) {
   replay_func.def(nb::init<>());
   bind_refusals(replay_func);
   nb::class_<ReplayTrace, SearchStrategy> replay_trace(m, "ReplayTrace",
-                                                       "Points at random: the trace of a design space, drawn anew.");
+                                                       "Points at random: the trace of a design space, sampled anew.");
   replay_trace.def(nb::init<int64_t>(), "max_fail_count"_a = 100,
                    "Make one.\n\nArgs:\n"
                    "    max_fail_count: refused points in a row that leave a place in the batch empty.");

@@ -272,14 +272,14 @@ void bind_spaces_of_functions(nb::module_& m) {
           "The space of a function.\n\nArgs:\n"
           "    function: changes the schedule that it is given, or returns one, or a list of them.\n"
           "    sch_rules: see PostOrderApply; a function needs none.\n"
-          "    postprocs: likewise.\n"
-          "    mutator_probs: likewise.",
+          "    postprocs: see PostOrderApply.\n"
+          "    mutator_probs: see PostOrderApply.",
           nb::sig("def __init__(self, function: Callable[[Schedule], Any], "
                   "sch_rules: Sequence[ScheduleRule] | str | None = 'from-target', "
                   "postprocs: Sequence[Postproc] | str | None = 'from-target', "
                   "mutator_probs: Mapping[Mutator, float] | str | None = 'from-target') -> None"));
   nb::class_<search::FunctionSpace, SpaceGenerator>(
-      m, "FunctionSpace", "The space of a function that reads what it draws: it is run anew for each point.")
+      m, "FunctionSpace", "The space of a function that reads sampled values: it is run anew for each point.")
       .def(
           "__init__",
           [](search::FunctionSpace* self, nb::callable function, bool with_target) {
@@ -312,7 +312,7 @@ void bind_spaces_of_rules(nb::module_& m) {
           "    block_filter: says of a Block whether rules are to see it.\n"
           "    sch_rules: what is applied to blocks, in this order: a list, the name of a kind of target, or "
           "\"from-target\": what the target takes by default.\n"
-          "    postprocs: what is done to candidates before they are built, likewise.\n"
+          "    postprocs: what is done to candidates before they are built; a list or a name, as sch_rules.\n"
           "    mutator_probs: what varies candidates, each with its probability; or as above.\n"
           "    f_block_filter: block_filter, by its name in TVM.",
           nb::sig("def __init__(self, block_filter: Callable[[Block], bool] | None = None, "
@@ -335,8 +335,8 @@ void bind_spaces_of_rules(nb::module_& m) {
           "The space of several.\n\nArgs:\n"
           "    space_generators: spaces, or functions of a schedule, as ScheduleFn takes them.\n"
           "    sch_rules: see PostOrderApply; each space has its own.\n"
-          "    postprocs: likewise, but for the union.\n"
-          "    mutator_probs: likewise, but for the union.",
+          "    postprocs: see PostOrderApply; for the union.\n"
+          "    mutator_probs: see PostOrderApply; for the union.",
           nb::sig("def __init__(self, space_generators: Sequence[SpaceGenerator | Callable[[Schedule], Any]] = (), "
                   "sch_rules: Sequence[ScheduleRule] | str | None = 'from-target', "
                   "postprocs: Sequence[Postproc] | str | None = 'from-target', "

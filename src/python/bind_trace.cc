@@ -170,7 +170,7 @@ std::string show(const PyInstruction& self) {
   return anonymous_python(StepReader(owner).read(self, {None{}}).instruction, self.outputs.size());
 }
 
-/// Unlike ==, which reads the values of drawn integers.
+/// Compares identities. The operator == would read the values of sampled integers.
 bool same_object(nb::handle a, nb::handle b) {
   if (nb::isinstance<PyExpr>(a)) {
     return nb::isinstance<PyExpr>(b) && same_handle(nb::cast<const PyExpr&>(a), nb::cast<const PyExpr&>(b));
@@ -230,7 +230,7 @@ void bind_instruction(nb::module_& m) {
             new (self) PyInstruction{kind.info, nb::list(inputs), nb::list(attrs), nb::list(outputs)};
           },
           "kind"_a, "inputs"_a, "attrs"_a, "outputs"_a,
-          "Make an instruction by hand.\n\nArgs:\n"
+          "Make an instruction without a schedule.\n\nArgs:\n"
           "    kind: what it does.\n"
           "    inputs: handles and values, in the order of the method's parameters, lists of loops flattened.\n"
           "    attrs: the other parameters.\n"
@@ -334,7 +334,9 @@ void apply_trace(PyTrace& self, const SchedulePtr& sch, bool remove_postproc, co
   ReplayOptions options;
   options.fresh = fresh;
   if (!decide.is_none()) {
-    options.decide = [&](size_t draw, const Step&, const Instruction&) { return decision_from_python(decide(draw)); };
+    options.decide = [&](size_t sample, const Step&, const Instruction&) {
+      return decision_from_python(decide(sample));
+    };
   } else if (!decision_provider.is_none()) {
     give_own_numbers(applied);
     options.decide = [&](size_t, const Step& step, const Instruction& now) {
@@ -361,7 +363,7 @@ void bind_changes(nb::class_<PyTrace>& cls) {
         self.trace.append(StepReader(self.owner).read(inst, decision_from_python(decision)));
       },
       "inst"_a, "decision"_a = nb::none(),
-      "Add a step.\n\nArgs:\n    inst: the step.\n    decision: what it shall draw.",
+      "Add a step.\n\nArgs:\n    inst: the step.\n    decision: what it shall take.",
       nb::sig("def append(self, inst: Instruction, decision: int | Sequence[int] | None = None) -> None"));
   cls.def(
       "pop",
@@ -375,8 +377,8 @@ void bind_changes(nb::class_<PyTrace>& cls) {
       "Take the last step away.\n\nReturns:\n    The step; None when there is none.",
       nb::sig("def pop(self) -> Instruction | None"));
   cls.def("with_decision", &with_other_decision, "inst"_a, "decision"_a.none(), "remove_postproc"_a = false,
-          "The trace with another decision.\n\nArgs:\n    inst: a drawing step of the trace.\n"
-          "    decision: what it shall take; None draws. Of a trace that a schedule has recorded it has to fit.\n"
+          "The trace with another decision.\n\nArgs:\n    inst: a sampling step of the trace.\n"
+          "    decision: what it shall take; None samples. Of a trace that a schedule has recorded it has to fit.\n"
           "    remove_postproc: stop before enter_postproc().",
           nb::sig("def with_decision(self, inst: Instruction, decision: int | Sequence[int] | None, "
                   "remove_postproc: bool = False) -> Trace"));
@@ -388,7 +390,7 @@ void bind_changes(nb::class_<PyTrace>& cls) {
         return result;
       },
       "remove_postproc"_a = false,
-      "The trace without lookups and draws whose results nothing uses.\n\nArgs:\n"
+      "The trace without lookups and sampling steps whose results nothing uses.\n\nArgs:\n"
       "    remove_postproc: stop before enter_postproc().");
 }
 
@@ -431,7 +433,8 @@ void bind_trace(nb::module_& m) {
         new (self) PyTrace(make_trace(insts, decisions));
       },
       "insts"_a, "decisions"_a = nb::dict(),
-      "Make a trace by hand.\n\nArgs:\n    insts: the steps.\n    decisions: what drawing steps shall take.",
+      "Make a trace without a schedule.\n\nArgs:\n    insts: the steps.\n    decisions: what sampling steps shall "
+      "take.",
       nb::sig("def __init__(self, insts: Sequence[Instruction], "
               "decisions: Mapping[Instruction, int | Sequence[int]] = {}) -> None"));
   cls.def("__len__", [](const PyTrace& self) { return self.trace.size(); });
@@ -462,7 +465,7 @@ void bind_trace(nb::module_& m) {
       "What the user says and nothing proves, by the position of the step that rests on it; of traces that a schedule "
       "has run.",
       nb::sig("def stated(self) -> dict[int, str]"));
-  cls.def_prop_ro("decisions", &decisions, "What drawing steps drew, by step, in order.",
+  cls.def_prop_ro("decisions", &decisions, "The decisions of sampling steps, by step, in order.",
                   nb::sig("def decisions(self) -> dict[Instruction, int | list[int]]"));
   cls.def(
       "get_decision",
@@ -470,7 +473,7 @@ void bind_trace(nb::module_& m) {
         size_t position = 0;
         return decision_to_python(decision_of(find_step(self, inst, &position).instruction));
       },
-      "inst"_a, "What a step drew; None where it draws nothing.",
+      "inst"_a, "The decision of a step; None where it samples nothing.",
       nb::sig("def get_decision(self, inst: Instruction) -> int | list[int] | None"));
   cls.def(
       "as_python",
@@ -496,19 +499,20 @@ void bind_trace(nb::module_& m) {
       },
       "json_obj"_a, "sch"_a, "Apply all steps of a trace in JSON form to a schedule.",
       nb::sig("def apply_json_to_schedule(json_obj: object, sch: Schedule) -> None"));
-  cls.def("apply_to_schedule", &apply_trace, "sch"_a, "remove_postproc"_a = false, "decision_provider"_a = nb::none(),
-          nb::kw_only(), "fresh"_a = false, "decide"_a = nb::none(),
-          "Apply the steps to a schedule.\n\nArgs:\n"
-          "    sch: a schedule of the program that the trace was recorded on, or of one with the same names.\n"
-          "    remove_postproc: stop before enter_postproc().\n"
-          "    decision_provider: called for each drawing step with the instruction, its inputs and attributes in that "
-          "schedule, and its decision; gives the decision to take.\n"
-          "    fresh: draw all decisions anew, from the random stream of the schedule.\n"
-          "    decide: called with the number of each drawing step; gives the decision to take, or None.",
-          nb::sig("def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False, "
-                  "decision_provider: Callable[[Instruction, list[Any], list[Any], int | list[int] | None], "
-                  "int | Sequence[int] | None] | None = None, *, fresh: bool = False, "
-                  "decide: Callable[[int], int | Sequence[int] | None] | None = None) -> None"));
+  cls.def(
+      "apply_to_schedule", &apply_trace, "sch"_a, "remove_postproc"_a = false, "decision_provider"_a = nb::none(),
+      nb::kw_only(), "fresh"_a = false, "decide"_a = nb::none(),
+      "Apply the steps to a schedule.\n\nArgs:\n"
+      "    sch: a schedule of the program that the trace was recorded on, or of one with the same names.\n"
+      "    remove_postproc: stop before enter_postproc().\n"
+      "    decision_provider: called for each sampling step with the instruction, its inputs and attributes in that "
+      "schedule, and its decision; gives the decision to take.\n"
+      "    fresh: sample all decisions anew, from the random stream of the schedule.\n"
+      "    decide: called with the number of each sampling step; gives the decision to take, or None.",
+      nb::sig("def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False, "
+              "decision_provider: Callable[[Instruction, list[Any], list[Any], int | list[int] | None], "
+              "int | Sequence[int] | None] | None = None, *, fresh: bool = False, "
+              "decide: Callable[[int], int | Sequence[int] | None] | None = None) -> None"));
   bind_changes(cls);
   bind_show(cls);
 }

@@ -23,9 +23,9 @@ void bind_tune_context(nb::module_& m) {
               nb::for_setter(nb::sig("def search_strategy(self, value: SearchStrategy | None, /) -> None")),
               "Which ones are measured.")
       .def_rw("task_name", &TuneContext::task_name, "What the task is called in logs.")
-      .def_rw("seed", &TuneContext::seed, "All that is drawn follows from it.")
+      .def_rw("seed", &TuneContext::seed, "Determines all samples.")
       .def_rw("rand_state", &TuneContext::seed, "The seed, by its name in TVM.")
-      .def_rw("num_threads", &TuneContext::num_threads, "Threads that draw candidates.")
+      .def_rw("num_threads", &TuneContext::num_threads, "Threads that sample candidates.")
       .def("initialize", &TuneContext::initialize, "Initialize the space generator, then the strategy.");
 }
 

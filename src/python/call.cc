@@ -229,7 +229,7 @@ bool run(const Kernel* kernel, const DLTensor* const* tensors, const tw_scalar* 
 }
 
 /// A call that was refused: the subclass may know what to pass instead. Its method gets the arguments and returns what
-/// the call returns, or NotImplemented: "_complete" where some were left out, "_copied" where strides do not fit.
+/// the call returns, or NotImplemented: "_complete" where some were omitted, "_copied" where strides do not fit.
 PyObject* call_again(const char* method, PyObject* self, PyObject* const* args, Py_ssize_t positional,
                      PyObject* names) {
   PyObject *type, *value, *traceback;

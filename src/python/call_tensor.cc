@@ -358,7 +358,7 @@ const char* hidden_meaning(PyObject* object) {
   if (gradient && PyObject_IsTrue(gradient.get()) == 1) return "it records gradients";
   Owned negated(gradient ? PyObject_CallMethodNoArgs(object, is_neg) : nullptr);
   PyErr_Clear();
-  return negated && PyObject_IsTrue(negated.get()) == 1 ? "it is a view that negates what lies in memory" : nullptr;
+  return negated && PyObject_IsTrue(negated.get()) == 1 ? "it is a view that negates the values in memory" : nullptr;
 }
 
 bool read_exchange(PyObject* object, const ExchangeApi* api, const tw_signature* signature, const tw_param* param,
@@ -412,7 +412,8 @@ bool read_any(PyObject* object, const tw_signature* signature, const tw_param* p
   return refuse_object(object, signature, param);
 }
 
-/// An array of scalars whose last dimension is the lanes of the parameter's vectors, lying together, is one of vectors.
+/// An array of scalars whose last dimension is the lanes of the parameter's vectors, stored contiguously, is one of
+/// vectors.
 void fold_lanes(const tw_param* param, TensorArgument& argument) {
   DLTensor& tensor = argument.tensor;
   const int64_t lanes = param->dtype.lanes;

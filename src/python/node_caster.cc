@@ -97,8 +97,8 @@ NodeRef number_from_python(nb::handle object) {
       return {};
     }
     if (overflow) return {};
-    bool narrow = value >= std::numeric_limits<int32_t>::min() && value <= std::numeric_limits<int32_t>::max();
-    return int_imm(DataType::int_(narrow ? 32 : 64), value);
+    bool fits_int32 = value >= std::numeric_limits<int32_t>::min() && value <= std::numeric_limits<int32_t>::max();
+    return int_imm(DataType::int_(fits_int32 ? 32 : 64), value);
   }
   if (PyFloat_CheckExact(p)) return float_imm(DataType::float_(32), PyFloat_AS_DOUBLE(p));
   if (PyUnicode_Check(p)) return string_imm(PyUnicode_AsUTF8(p));
@@ -121,7 +121,7 @@ NodeRef number_from_python(nb::handle object) {
 
 namespace {
 
-/// The integer in double precision, rounded to odd: a later rounding to a narrower format is the only one.
+/// The integer in double precision, rounded to odd: a later rounding to a smaller format is the only one.
 double odd_from_python(PyObject* number, double nearest) {
   if (std::fabs(nearest) < 0x1p53 || std::isinf(nearest)) return nearest;
   nb::object back = nb::steal(PyLong_FromDouble(nearest));

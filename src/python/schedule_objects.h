@@ -9,12 +9,12 @@
 
 namespace tilewright::python {
 
-/// How much a refusal tells: with the program, without it, its code only.
+/// How detailed a refusal is: with the program, without it, its code only.
 enum class ErrorDetail { kDetail, kFast, kNone };
 
 struct PySchedule {
   schedule::Schedule schedule;
-  /// Python code has looked at a drawn value, so its later steps may depend on it.
+  /// Python code has read a sampled value, so its later steps may depend on it.
   bool decisions_read = false;
   ErrorDetail detail = ErrorDetail::kDetail;
   /// Each step is followed by a check of the whole program.
@@ -25,7 +25,7 @@ struct PySchedule {
 using SchedulePtr = std::shared_ptr<PySchedule>;
 
 /// A handle knows the row of the table and what the row holds, so a handle of another schedule is noticed. Without an
-/// owner it stands for itself, in traces that are made by hand or read; then its number is its own.
+/// owner it stands for itself, in traces that are built manually or parsed; then its number is its own.
 template <class RV>
 struct PyHandle {
   SchedulePtr owner;
@@ -77,7 +77,7 @@ bool same_handle(const PyHandle<RV>& a, const PyHandle<RV>& b) {
   return !a.owner || same_row(a.row(), b.row());
 }
 
-/// The drawn value; what Python reads, its further steps may depend on.
+/// Reads a sampled value; further steps of Python may depend on it.
 int64_t read(const PyExpr& expr);
 /// The Python object of a row of the schedule's table.
 nb::object make_handle(const SchedulePtr& self, uint32_t number);

@@ -23,7 +23,7 @@ std::deque<Remembered>& remembered() {
   return *list;
 }
 
-/// Leaves of the traceback what tells of the last raise: one object that is raised again and again has one that grows,
+/// Removes from the traceback all but the last raise: one object that is raised again and again has one that grows,
 /// and everything that looks at it becomes slower. What stands in front is the method that was called.
 void keep_last_raise(nb::handle exception) {
   try {

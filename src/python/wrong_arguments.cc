@@ -1,9 +1,9 @@
 // Calls that no signature fits become errors of ours (python/tilewright/support/wrong_arguments.py).
 //
 // nanobind offers no hook for that, but each of its functions keeps the address that CPython calls, at the offset that
-// its type tells CPython. Once everything is bound, that address is replaced by one that calls the old one and looks at
-// what it raised. nanobind has a handful of such addresses, so a handful of functions stands in for them, and a call
-// that succeeds costs one jump more.
+// its type declares to CPython. Once everything is bound, that address is replaced by one that calls the old one and
+// looks at what it raised. nanobind has a handful of such addresses, so a handful of functions stands in for them, and
+// a call that succeeds costs one jump more.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -102,8 +102,8 @@ class Walk {
     }
   }
   static bool is_ours(nb::handle cls) {
-    std::string home = nb::cast<std::string>(nb::str(nb::getattr(cls, "__module__", nb::str(""))));
-    return home.starts_with("tilewright");
+    std::string module = nb::cast<std::string>(nb::str(nb::getattr(cls, "__module__", nb::str(""))));
+    return module.starts_with("tilewright");
   }
   std::unordered_set<PyObject*> seen_;
 };

@@ -59,14 +59,14 @@ Result<Annotated> find_annotated(const State& state, const BlockOrLoop& rv) {
 
 std::optional<NodeRef> annotation_value(const State& state, const Value& value) {
   auto integer = [](int64_t number) -> NodeRef {
-    bool narrow = number == static_cast<int32_t>(number);
-    return narrow ? i32(number) : i64(number);
+    bool fits_int32 = number == static_cast<int32_t>(number);
+    return fits_int32 ? i32(number) : i64(number);
   };
   if (auto* number = value.as<int64_t>()) return integer(*number);
   if (auto* truth = value.as<bool>()) return bool_imm(*truth);
   if (auto* real = value.as<double>()) return float_imm(DataType::float_(32), *real);
   if (auto* text = value.as<std::string>()) return string_imm(*text);
-  if (auto* drawn = value.as<ExprRV>()) return integer(state.value(*drawn));
+  if (auto* sampled = value.as<ExprRV>()) return integer(state.value(*sampled));
   if (auto* node = value.as<NodeRef>(); node && node->defined()) return *node;
   if (auto* list = value.as<Value::List>()) {
     List result;

@@ -29,7 +29,7 @@ const Annotations& annotations_of(const Place& place);
 Ref<Block> with_annotations(const Place& place, Annotations annotations);
 
 /// The node for an annotation's value: integers become int32 (int64 where they do not fit), floats float32, sampled
-/// values the number drawn. Nothing for a handle or None.
+/// values their current number. Nothing for a handle or None.
 std::optional<NodeRef> annotation_value(const State& state, const Value& value);
 
 }  // namespace tilewright::schedule

@@ -96,7 +96,7 @@ Status check_inside(const Place& block, const std::vector<Expr>& indices, const 
       continue;
     return refuse(code,
                   "for some values of its axes, the element of '" + buffer->name + "' that " + describe(block) +
-                      " touches may lie outside: index " + analysis::brief(indices[d]) + " of dimension " +
+                      " touches may be out of bounds: index " + analysis::brief(indices[d]) + " of dimension " +
                       std::to_string(d) + " (extent " + analysis::brief(extent) + ")",
                   {block.node()}, "let a block of its own write the padded buffer first");
   }

@@ -12,7 +12,7 @@ Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& bu
 /// Positions of the axes that the indices speak of, in the order of the block.
 std::vector<size_t> axes_used(const Block& block, const std::vector<Expr>& indices);
 
-/// CODE unless the indices lie inside of the buffer for all values of the axes: a copy looks at every one of them.
+/// CODE unless the indices are in bounds for all values of the axes, because a copy accesses every one of them.
 Status check_inside(const Place& block, const std::vector<Expr>& indices, const Ref<Buffer>& buffer, const char* code);
 
 /// What such a copy touches of the buffer, at most.

@@ -265,7 +265,7 @@ Status check_pointers(const Tree& tree, const std::vector<int>& blocks, const Co
     if (!uses_pointer(tree.block_ref(at), copy.original)) continue;
     return refuse(code,
                   describe_block(tree.block_at(at)) + " uses the pointer of '" + copy.original->name +
-                      "', and the elements of a copy would lie otherwise in memory",
+                      "', and the elements of a copy would have another memory layout",
                   {tree.stmt(at)}, "a copy of the whole of a compact buffer is laid out like it");
   }
   return Ok{};

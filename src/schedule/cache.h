@@ -48,7 +48,7 @@ struct Copy {
 
   /// The original in indices of the cache: what readers of the cache may want of it.
   arith::Region whole() const;
-  /// Each element lies as far from the first one as in the original: pointers can move along.
+  /// Whether the cache has the layout of the original, so that pointers can be redirected to it.
   bool same_layout() const;
 };
 
@@ -85,7 +85,7 @@ Ref<Block> with_axes_of(const Ref<Block>& before, const Ref<Block>& changed);
 
 /// The block, or one inside, uses the buffer's pointer other than by loads and stores.
 bool uses_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer);
-/// None of these blocks uses the pointer of the original, unless the copy lies in memory as the original does.
+/// None of these blocks uses the pointer of the original, unless the copy has the layout of the original.
 Status check_pointers(const Tree& tree, const std::vector<int>& blocks, const Copy& copy, const char* code);
 /// Why the outermost block around `scope` inside of which the buffer is written might leave elements of it without a
 /// value that the scope declares to read, though only a condition keeps it from reading them: a copy reads all of them.

@@ -15,7 +15,7 @@ std::string text_of(const Value& decision) {
   return "[" + text + "]";
 }
 
-/// What a draw takes as its decision.
+/// Describe the decisions that a sampling instruction accepts.
 std::string rule_of(const Instruction& taken) {
   const auto* perfect = taken.as<SamplePerfectTile>();
   const auto* parted = taken.as<SamplePartitionedTile>();

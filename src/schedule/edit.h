@@ -30,7 +30,7 @@ class TreeEdit {
   void insert_after(int at, Stmt what) { changes_[at].after.push_back(std::move(what)); }
   /// Changes fields other than the body; runs after everything below the block was changed.
   void change_block(int at, std::function<void(Block&)> change) { changes_[at].on_block.push_back(std::move(change)); }
-  /// Likewise for a BlockRealize other than the root.
+  /// Changes fields other than the body of a BlockRealize that is not the root.
   void change_realize(int at, std::function<void(BlockRealize&)> change) {
     changes_[at].on_realize.push_back(std::move(change));
   }

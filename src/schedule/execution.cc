@@ -122,7 +122,7 @@ Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const Executi
   if (kind == ForKind::kParallel || kind == ForKind::kVectorized) {
     if (auto obstacle = why_threads_no_longer_wait(*tree, Tree::of(plan.root), at)) {
       return refuse(codes.read, *obstacle,
-                    "threads of a team wait for one another only outside of loops whose iterations run side by side: "
+                    "threads of a team synchronize only outside of loops whose iterations run concurrently: "
                     "take a loop around those that are bound to threads, or one inside of a block");
     }
   }

@@ -53,7 +53,7 @@ using ChangeHandle = std::function<void(HandleKind, uint32_t&)>;
 enum class FieldRole {
   kInput,     ///< handles and values: what replay renumbers
   kAttr,      ///< constants
-  kDecision,  ///< what a sampling instruction drew
+  kDecision,  ///< the result of a sampling instruction
 };
 
 struct Param {
@@ -94,7 +94,7 @@ struct KindInfo {
   /// that does not fit.
   Result<Instruction> (*build)(const KindInfo&, std::span<const std::optional<Value>>);
   Value (*decision)(const Instruction&);
-  /// Nothing where it draws nothing, or not such a value.
+  /// Nothing if it is no sampling instruction, or the value has another type.
   std::optional<Instruction> (*with_decision)(const Instruction&, const Value&);
   void (*for_each_handle)(const Instruction&, const ReadHandle&);
   Instruction (*with_handles)(const Instruction&, const ChangeHandle&);
@@ -117,9 +117,9 @@ struct RecordedParts {
 RecordedParts parts_of(const Instruction& instruction);
 /// The other way round. ArgumentError "schedule/argument" where they do not fit.
 Result<Instruction> from_parts(const KindInfo& info, const RecordedParts& parts, const Value& decision);
-/// The decision of a sampling instruction; None if it has none yet or draws nothing.
+/// The decision of a sampling instruction; None if it has none yet or samples nothing.
 Value decision_of(const Instruction& instruction);
-/// The same instruction with another decision (None: to be drawn). ArgumentError when the kinds do not fit.
+/// The same instruction with another decision (None: to be sampled). ArgumentError when the kinds do not fit.
 Result<Instruction> with_decision(const Instruction& instruction, const Value& decision);
 /// Calls f for each handle that the instruction takes, with its number.
 void for_each_handle(const Instruction& instruction, const ReadHandle& f);

@@ -36,7 +36,7 @@ template <class T>
 struct Flat {
   std::vector<T> items;
 };
-/// What a sampling instruction drew, or shall take.
+/// The decision of a sampling instruction: the sampled one, or the one that it shall take.
 template <class T>
 struct Decision {
   std::optional<T> value;
@@ -54,7 +54,7 @@ struct IndexFunction {
 struct PadValue {
   std::variant<None, int64_t, double, NodeRef> value;
 };
-/// A list that is left out where it is empty.
+/// A list that is omitted where it is empty.
 template <class T>
 struct OmitEmpty {
   std::vector<T> items;
@@ -62,7 +62,7 @@ struct OmitEmpty {
 
 enum class Family {
   kLookup,     ///< gives handles
-  kSample,     ///< draws
+  kSample,     ///< samples a decision
   kTransform,  ///< changes the program
 };
 

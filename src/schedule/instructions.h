@@ -1,4 +1,4 @@
-// The aggregates of all instructions, for instruction.cc. Each lies in primitives/METHOD.h: its field names are the
+// The aggregates of all instructions, for instruction.cc. Each is in primitives/METHOD.h: its field names are the
 // parameter names of the Python method, its field types say what a parameter takes.
 #pragma once
 

@@ -304,7 +304,7 @@ class RowMajorNest {
   std::vector<int> loops_;  ///< one per dimension, outermost first
 };
 
-/// The statement of the scope's body that `at` lies in.
+/// The statement of the scope's body that contains `at`.
 int child_of_scope(const Tree& tree, int scope, int at) {
   int child = tree.child_towards(scope, at);
   return tree.stmt(child).is<SeqStmt>() && child != at ? tree.child_towards(child, at) : child;

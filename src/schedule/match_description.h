@@ -3,7 +3,7 @@
 //   description  C[i] + A[k] * B[i, k]           block  C[vi_o * 16 + i] + A[vk_o * 4 + k] * W[j, vk_o, i, k]
 //   match        C is C from [vi_o * 16] on, A is A from [vk_o * 4] on, B is W from [j, vk_o, 0, 0] on
 //
-// Both are walked side by side: loops of one iteration may stand on one side only, integers are compared as numbers,
+// Both are traversed together: loops of one iteration may stand on one side only, integers are compared as numbers,
 // sums and products in either order. What is left different is the reason against a match.
 #pragma once
 

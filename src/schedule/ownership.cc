@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/buffer_homes.h"
+#include "analysis/allocation_locations.h"
 #include "ir/build.h"
 #include "schedule/primitive.h"
 
@@ -33,13 +33,14 @@ bool allocates(const Tree& tree) {
 }
 
 /// The buffer, or the one that has taken its place.
-const analysis::BufferHome* find_home(const std::vector<analysis::BufferHome>& homes, const Ref<Buffer>& buffer) {
-  auto find = [&](auto&& is_it) { return std::find_if(homes.begin(), homes.end(), is_it); };
-  auto found = find([&](const analysis::BufferHome& home) { return home.buffer == buffer; });
-  if (found == homes.end()) {
-    found = find([&](const analysis::BufferHome& home) { return home.buffer->name == buffer->name; });
+const analysis::AllocationLocation* find_location(const std::vector<analysis::AllocationLocation>& locations,
+                                                  const Ref<Buffer>& buffer) {
+  auto find = [&](auto&& is_it) { return std::find_if(locations.begin(), locations.end(), is_it); };
+  auto found = find([&](const analysis::AllocationLocation& location) { return location.buffer == buffer; });
+  if (found == locations.end()) {
+    found = find([&](const analysis::AllocationLocation& location) { return location.buffer->name == buffer->name; });
   }
-  return found == homes.end() ? nullptr : &*found;
+  return found == locations.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -55,13 +56,13 @@ Status check_owned_buffers(const State& state, const Plan& plan) {
   if (!plan.root.defined()) return Ok{};
   const Tree& after = Tree::of(plan.root);
   TW_TRY(before, state.tree(plan.func));
-  std::vector<analysis::BufferHome> homes = analysis::buffer_homes(plan.root);
-  for (const analysis::BufferHome& old : analysis::buffer_homes(before->block_ref(0))) {
+  std::vector<analysis::AllocationLocation> locations = analysis::allocation_locations(plan.root);
+  for (const analysis::AllocationLocation& old : analysis::allocation_locations(before->block_ref(0))) {
     if (!old.shared.defined()) continue;
-    const analysis::BufferHome* now = find_home(homes, old.buffer);
+    const analysis::AllocationLocation* now = find_location(locations, old.buffer);
     int loop = after.loop(old.shared->loop_var);
     // Of a loop that copies have taken the place of, one of them.
-    bool owned = !now || (loop == Tree::kNone ? now->shared.defined() : is_at_home_below(after, loop, now->home));
+    bool owned = !now || (loop == Tree::kNone ? now->shared.defined() : is_allocated_below(after, loop, now->location));
     if (owned) continue;
     return refuse("schedule/shared-buffer",
                   "each iteration of " + describe_loop(*old.shared) + " has a '" + old.buffer->name +

@@ -5,8 +5,8 @@
 //       for i in range(16): B[i] = ...     each iteration of p owns a B, since it reads only what it has just written:
 //       for i in range(16): ... = B[i]     no value of an earlier s is needed
 //
-// That is proved from the program as it is (analysis/buffer_homes.h). A step that rewrites loops or copies blocks may
-// leave a program of which it can no longer be proved: all iterations would then share one buffer.
+// That is proved from the program as it is (analysis/allocation_locations.h). A step that rewrites loops or copies
+// blocks may leave a program of which it can no longer be proved: all iterations would then share one buffer.
 #pragma once
 
 #include "schedule/state.h"

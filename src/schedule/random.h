@@ -10,7 +10,7 @@ namespace tilewright::schedule {
 class Random {
  public:
   explicit Random(uint64_t seed = 0) : state_(mix(seed + kStep)) {}
-  /// The stream of one candidate: independent of which thread draws it and of all other candidates.
+  /// The stream of one candidate: independent of the sampling thread and of all other candidates.
   static Random derive(uint64_t seed, uint64_t round, uint64_t index);
 
   uint64_t next() { return mix(state_ += kStep); }

@@ -110,15 +110,15 @@ struct LoopInRegion {
   const For* loop;
   std::vector<Expr> digits;
 
-  /// Both `f // 4` and `f % 4`, which tell the variable, or the variable.
+  /// Both `f // 4` and `f % 4`, which determine the variable, or the variable itself.
   bool is_whole() const {
     if (digits.size() == 1) return digits[0] == loop->loop_var;
     if (digits.size() != 2) return has_itself();
     const FloorDiv* quotient = digits[digits[0].is<FloorDiv>() ? 0 : 1].as<FloorDiv>();
     const FloorMod* rest = digits[digits[0].is<FloorDiv>() ? 1 : 0].as<FloorMod>();
-    bool tells = quotient && rest && quotient->a == loop->loop_var && rest->a == loop->loop_var &&
-                 const_int(quotient->b) == const_int(rest->b);
-    return tells || has_itself();
+    bool is_split = quotient && rest && quotient->a == loop->loop_var && rest->a == loop->loop_var &&
+                    const_int(quotient->b) == const_int(rest->b);
+    return is_split || has_itself();
   }
 
  private:
@@ -319,7 +319,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
     condition = has_value(tree, at.loop.at, choice.chosen.front(), buffer, choice.chosen, arith::box_of(copy.region));
   }
   if (!condition.defined()) return no_value(at.block, buffer, codes.values);
-  // Instances of an axis that the region does not tell would copy the same elements.
+  // Instances of an axis that the region does not determine would copy the same elements.
   RegionBlock frame = region_block(at, copy.region, /*by_digits=*/true);
   Ref<Block> made;
   Stmt copying =

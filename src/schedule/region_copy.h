@@ -23,7 +23,7 @@ arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, con
                            const std::string& storage_scope);
 
 /// A block with an axis v0, v1, ... for each loop around that the region speaks of, the region in terms of those. With
-/// `by_digits`, for each digit of the loop, such as f // 4, where these do not tell its variable.
+/// `by_digits`, for each digit of the loop, such as f // 4, where these do not determine its variable.
 struct RegionBlock {
   std::vector<Ref<IterVar>> axes;
   std::vector<Expr> values;
@@ -31,8 +31,8 @@ struct RegionBlock {
 };
 RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_digits);
 
-/// Why what `block` touches of the buffer cannot be named where the block does not run: its condition leaves out
-/// instances, and data that may not be there for them select what it touches.
+/// Why what `block` touches of the buffer is unknown where the block does not run: its condition skips instances, and
+/// data that may be undefined for them select what it touches.
 std::optional<analysis::Obstacle> why_region_unknown(const Tree& tree, int block, const Ref<Buffer>& buffer,
                                                      bool reads);
 

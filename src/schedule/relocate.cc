@@ -163,7 +163,7 @@ bool solve_digits(const std::vector<Digit>& digits, const Expr& first, const Exp
 AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const arith::Box& box, Fit fit,
                     arith::Analyzer& analyzer) {
   AxisSets sets(block.iter_vars.size());
-  auto narrow = [&](int axis, IntSet set) {
+  auto restrict_axis = [&](int axis, IntSet set) {
     IntSet& old = sets[axis];
     old = old.is_everything() ? std::move(set) : arith::intersect(old, set, analyzer);
   };
@@ -171,7 +171,7 @@ AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const a
     if (!box[d].is_bounded()) continue;
     const Range& range = *region->region[d];
     Expr index = range.min, first = box[d].min, last = box[d].max;
-    // e // c lies between two numbers where e lies between their multiples.
+    // If e is between a * c and b * c + c - 1, e // c is between a and b.
     for (const FloorDiv* quotient = index.as<FloorDiv>(); quotient; quotient = index.as<FloorDiv>()) {
       auto divisor = const_int(quotient->b);
       if (!divisor || *divisor < 1 || !is_const_int(range.extent, 1)) break;
@@ -182,7 +182,7 @@ AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const a
     if (is_const_int(range.extent, 1)) {
       Expr offset;
       auto digits = digits_of(block, index, offset);
-      if (digits && solve_digits(*digits, first - offset, last - offset, analyzer, narrow)) continue;
+      if (digits && solve_digits(*digits, first - offset, last - offset, analyzer, restrict_axis)) continue;
     }
     std::optional<Solved> solved = take_apart(block, index, analyzer);
     // A region whose length the axes say ends anywhere.
@@ -198,7 +198,7 @@ AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const a
     Expr min = floordiv(low + (solved->scale - 1), solved->scale), max = floordiv(high, solved->scale);
     IntSet set = IntSet::interval(analyzer.simplify(min), analyzer.simplify(max));
     if (analyzer.can_prove_equal(set.min, set.max)) set = IntSet::point(set.min);
-    narrow(solved->axis, std::move(set));
+    restrict_axis(solved->axis, std::move(set));
   }
   return sets;
 }

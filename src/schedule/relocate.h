@@ -14,7 +14,7 @@ using AxisSets = arith::Box;
 /// How a region of a block relates to the box one knows of the buffer.
 enum class Fit {
   kTouch,   ///< instances whose region has an element in the box
-  kWithin,  ///< instances whose region lies in the box
+  kWithin,  ///< instances whose region is in the box
 };
 
 /// Sets that hold every instance (kTouch), or instances only (kWithin, where the region's form is understood), of the

@@ -72,8 +72,8 @@ namespace {
 
 /// Loops inside that may have no iteration, but say so in the region of the buffer that is read: an index moves with
 /// the loop, and with no other such loop, so that the region is empty where the loop is.
-std::unordered_set<const NodeBase*> telling_loops(const NodeRef& body, const Ref<Buffer>& buffer) {
-  std::unordered_set<const NodeBase*> open, telling;
+std::unordered_set<const NodeBase*> loops_that_empty_region(const NodeRef& body, const Ref<Buffer>& buffer) {
+  std::unordered_set<const NodeBase*> open, emptying;
   VarMap axes;  // outer ones first, so that loops are all that is left of an index
   std::vector<Expr> indices;
   visit(
@@ -102,21 +102,21 @@ std::unordered_set<const NodeBase*> telling_loops(const NodeRef& body, const Ref
       only = v;
       ++count;
     });
-    if (count == 1 && arith::has_multiple(index, only)) telling.insert(only.get());
+    if (count == 1 && arith::has_multiple(index, only)) emptying.insert(only.get());
   }
-  return telling;
+  return emptying;
 }
 
 }  // namespace
 
 bool may_not_read(const NodeRef& body, const Ref<Buffer>& buffer) {
   bool chooses = false;
-  const auto telling = telling_loops(body, buffer);
+  const auto emptying = loops_that_empty_region(body, buffer);
   visit(
       body, [&](const Ref<And>&) { chooses = true; }, [&](const Ref<Or>&) { chooses = true; },
       [&](const Ref<IfThenElse>&) { chooses = true; }, [&](const Ref<While>&) { chooses = true; },
       [&](const Ref<For>& loop, Visitor& walk) {
-        chooses |= const_int(loop->extent).value_or(0) < 1 && !telling.count(loop->loop_var.get());
+        chooses |= const_int(loop->extent).value_or(0) < 1 && !emptying.count(loop->loop_var.get());
         walk.descend(loop);
       },
       [&](const Ref<BlockRealize>& realize, Visitor& walk) {

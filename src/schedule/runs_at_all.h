@@ -1,8 +1,8 @@
 // Whether a block runs at all: sums over nothing leave what was there before.
 //
-//   for i, k in T.grid(n, m):           where m is 0, no element of C is written, though all of them "are complete"
-//     with T.block("C"):                for what reads them: that has no value to read in the program as written
-//       C[vi] = C[vi] + A[vi, vk]       either. What a schedule adds to read C must not, where nothing else reads it.
+//   for i, k in T.grid(n, m):           where m is 0, no element of C is written, although consumers treat C as
+//     with T.block("C"):                complete: they read no initialized value in the original program either. Code
+//       C[vi] = C[vi] + A[vi, vk]       that a schedule adds must not read C where nothing else reads it.
 #pragma once
 
 #include <vector>

@@ -81,29 +81,29 @@ struct Renumbering {
   }
 };
 
-/// `steps` are those from number `first` on, before which `draw` ones have drawn. `left_out`: numbers, in order, of
-/// steps that those after them are counted with.
-Status replay_steps(Steps steps, size_t first, size_t draw, Renumbering numbers, Schedule& schedule,
-                    const ReplayOptions& options, const std::vector<size_t>& left_out = {}) {
+/// `steps` start at number `first`; `sample` sampling steps come before them. `removed`: ascending numbers of steps
+/// that are missing from `steps` but still counted.
+Status replay_steps(Steps steps, size_t first, size_t sample, Renumbering numbers, Schedule& schedule,
+                    const ReplayOptions& options, const std::vector<size_t>& removed = {}) {
   if (options.random) schedule.seed(*options.random);
-  auto passed = left_out.begin();
+  auto passed = removed.begin();
   for (size_t at = 0, number = first; at < steps.size(); ++at, ++number) {
     const Step& step = *steps[at];
-    for (; passed != left_out.end() && *passed == number; ++passed) ++number;
+    for (; passed != removed.end() && *passed == number; ++passed) ++number;
     Instruction instruction = step.instruction;
     if (!numbers.apply(instruction)) {
       return at_step(schedule_error("trace/handle", "it uses a handle that no earlier step gives",
-                                    left_out.empty() ? "the trace is not complete: its steps come from another one"
-                                                     : "leave it out, too, with what gave that handle"),
+                                    removed.empty() ? "the trace is not complete: its steps come from another one"
+                                                    : "leave it out, too, with what gave that handle"),
                      number, step.instruction);
     }
     instruction = in_only_function(schedule.state(), std::move(instruction));
     auto sized = with_sizes_by_name(schedule.state(), std::move(instruction));
     if (!sized.ok()) return at_step(std::move(sized.error()), number, step.instruction);
     instruction = std::move(*sized);
-    if (step.draws()) {
-      Value decision = options.decide ? options.decide(draw, step, instruction) : Value{None{}};
-      ++draw;
+    if (step.is_sampling()) {
+      Value decision = options.decide ? options.decide(sample, step, instruction) : Value{None{}};
+      ++sample;
       if (!decision.is_none() || options.fresh) {
         auto other = with_decision(instruction, decision);
         if (!other.ok()) return at_step(std::move(other.error()), number, step.instruction);
@@ -126,8 +126,9 @@ Status replay_steps(Steps steps, size_t first, size_t draw, Renumbering numbers,
   return Ok{};
 }
 
-size_t count_draws(Steps steps) {
-  return static_cast<size_t>(std::count_if(steps.begin(), steps.end(), [](const Step* step) { return step->draws(); }));
+size_t count_samples(Steps steps) {
+  return static_cast<size_t>(
+      std::count_if(steps.begin(), steps.end(), [](const Step* step) { return step->is_sampling(); }));
 }
 
 /// Whether both do the same, given what their handles are.
@@ -139,7 +140,7 @@ bool same_step(const Step& theirs, const Step& ours, const Renumbering& numbers)
   return numbers.apply(instruction) && values_of(instruction) == values_of(ours.instruction);
 }
 
-/// Of the steps, beside drawing ones, that keep the state before them. A state keeps a version of the program alive.
+/// How many steps apart, other than sampling steps, states are kept. A state keeps a version of the program alive.
 constexpr size_t kKeptEvery = 8;
 
 }  // namespace
@@ -173,9 +174,9 @@ Schedule Schedule::fork() {
 
 Status Schedule::decide(Instruction& instruction) const {
   if (kind_info(instruction).family != Family::kSample || !decision_of(instruction).is_none()) return Ok{};
-  size_t draw = trace_.draws().size();
-  if (draw >= given_.size()) return Ok{};
-  TW_TRY(decided, with_decision(instruction, given_[draw]));
+  size_t sample = trace_.sampling_steps().size();
+  if (sample >= given_.size()) return Ok{};
+  TW_TRY(decided, with_decision(instruction, given_[sample]));
   instruction = std::move(decided);
   return Ok{};
 }
@@ -234,7 +235,7 @@ Schedule Schedule::rewound(size_t steps) const {
   result.trace_ = trace_.prefix(kept);
   result.forgotten_ = forgotten_;
   for (; kept < steps; ++kept) {
-    // Nothing is drawn here, and what was accepted once is so again.
+    // Nothing is sampled here, and a step that was accepted once is accepted again.
     result.apply(trace_[kept].instruction).value_or_throw();
   }
   return result;
@@ -253,18 +254,18 @@ Result<Schedule> Schedule::replay_from(size_t step, const std::vector<TraceEdit>
         "step " + std::to_string(edit.step) + " is edited, but replay starts at step " + std::to_string(step),
         "start at the first step that is edited");
   }
-  // What the edits leave out shifts the numbers of later steps, not those of handles.
+  // Removed steps shift the numbers of later steps, but not those of handles.
   TW_TRY(trace, trace_.edited(edits));
   Schedule result = rewound(step);
   std::vector<const Step*> all = trace.steps();
   Renumbering numbers{static_cast<uint32_t>(result.state_.num_handles()), {}};
-  std::vector<size_t> left_out;
+  std::vector<size_t> removed;
   for (const TraceEdit& edit : edits) {
-    if (!edit.instead) left_out.push_back(edit.step);
+    if (!edit.instead) removed.push_back(edit.step);
   }
-  std::sort(left_out.begin(), left_out.end());
-  TW_RETURN_IF_ERROR(replay_steps(Steps(all).subspan(step), step, count_draws(Steps(all).first(step)),
-                                  std::move(numbers), result, options, left_out));
+  std::sort(removed.begin(), removed.end());
+  TW_RETURN_IF_ERROR(replay_steps(Steps(all).subspan(step), step, count_samples(Steps(all).first(step)),
+                                  std::move(numbers), result, options, removed));
   return result;
 }
 
@@ -277,27 +278,27 @@ Result<Schedule> Schedule::with_trace(const Trace& other, const ReplayOptions& o
     numbers.add(theirs[same]->outputs, ours[same]->outputs);
   }
   Schedule result = rewound(same);
-  TW_RETURN_IF_ERROR(replay_steps(Steps(theirs).subspan(same), same, count_draws(Steps(theirs).first(same)),
+  TW_RETURN_IF_ERROR(replay_steps(Steps(theirs).subspan(same), same, count_samples(Steps(theirs).first(same)),
                                   std::move(numbers), result, options));
   return result;
 }
 
 Result<Schedule> Schedule::with_decisions(const std::vector<std::pair<size_t, Value>>& changes) const {
-  std::vector<size_t> draws = trace_.draws();
+  std::vector<size_t> samples = trace_.sampling_steps();
   std::vector<TraceEdit> edits;
   size_t first = trace_.size();
-  for (const auto& [draw, decision] : changes) {
-    if (draw >= draws.size()) {
-      return argument_error("schedule/decision", "the trace has no drawing step number " + std::to_string(draw),
-                            "it has " + std::to_string(draws.size()) + ", counted from 0");
+  for (const auto& [sample, decision] : changes) {
+    if (sample >= samples.size()) {
+      return argument_error("schedule/decision", "the trace has no sampling step number " + std::to_string(sample),
+                            "it has " + std::to_string(samples.size()) + ", counted from 0");
     }
-    TW_TRY(changed, with_decision(trace_[draws[draw]].instruction, decision));
-    edits.push_back({draws[draw], std::move(changed)});
-    first = std::min(first, draws[draw]);
+    TW_TRY(changed, with_decision(trace_[samples[sample]].instruction, decision));
+    edits.push_back({samples[sample], std::move(changed)});
+    first = std::min(first, samples[sample]);
   }
   TW_TRY(result, replay_from(first, edits));
-  for (const auto& [draw, decision] : changes) {
-    TW_RETURN_IF_ERROR(check_taken(decision, result.trace_[draws[draw]].instruction));
+  for (const auto& [sample, decision] : changes) {
+    TW_RETURN_IF_ERROR(check_taken(decision, result.trace_[samples[sample]].instruction));
   }
   return result;
 }

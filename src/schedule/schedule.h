@@ -21,12 +21,12 @@ namespace tilewright::schedule {
 using Outputs = std::vector<uint32_t>;
 
 struct ReplayOptions {
-  /// Draw every decision anew, from the schedule's random stream.
+  /// Sample every decision anew, from the schedule's random stream.
   bool fresh = false;
-  /// Asked for each drawing step: its number among the drawing steps, the step, and its instruction as it is about to
-  /// be applied, with the handles that it has there. None: as `fresh` says.
+  /// Called for each sampling step with its number among the sampling steps, the step, and the instruction that is to
+  /// be applied, with its handles in this schedule. None: as `fresh` says.
   std::function<Value(size_t, const Step&, const Instruction&)> decide = {};
-  /// The stream that is drawn from, instead of the one that the schedule had at the first step.
+  /// The stream to sample from, instead of the one that the schedule had at the first step.
   std::optional<Random> random = {};
 };
 
@@ -43,11 +43,11 @@ class Schedule {
   void seed(Random random) { state_.set_random(random); }
   /// A seed for another stream, from 1 to 2^31 - 1; this one moves on.
   uint64_t fork_seed();
-  /// A copy with a random stream of its own; this one moves on by one draw.
+  /// A copy with a random stream of its own; this one advances by one sample.
   Schedule fork();
 
-  /// The first, second, ... draw takes one of these instead of drawing; None draws. Not so those of copies that fork()
-  /// makes, or of what replays this schedule.
+  /// The n-th sampling step takes the n-th of these decisions instead of sampling; None samples. Copies that fork()
+  /// makes, and what replays this schedule, do not take them.
   void take_decisions(std::vector<Value> decisions) { given_ = std::move(decisions); }
   /// Handles that callers are not to pass any more. Steps of the trace, done again, still do.
   void forget(uint32_t handle) { forgotten_.insert(handle); }
@@ -62,7 +62,7 @@ class Schedule {
   /// What another trace makes of the same original program: done again from the first step that differs. The numbers of
   /// that trace's handles are its own.
   Result<Schedule> with_trace(const Trace& other, const ReplayOptions& options = {}) const;
-  /// With other decisions at some drawing steps (numbers among the drawing steps); later ones keep theirs.
+  /// With other decisions at some sampling steps (numbers among the sampling steps); later ones keep theirs.
   Result<Schedule> with_decisions(const std::vector<std::pair<size_t, Value>>& changes) const;
 
   Result<Outputs> apply(Instruction instruction);
@@ -95,7 +95,7 @@ class Schedule {
     }
   }
 
-  /// Of a draw without a decision, the one that it shall take.
+  /// Sets the decision of a sampling step that has none but shall take a given one.
   Status decide(Instruction& instruction) const;
 
   State state_;

@@ -35,7 +35,7 @@ std::string refusal(Schedule& sch, const I& instruction) {
   return result.ok() ? "accepted" : result.error().code;
 }
 
-/// The usual opening of a matmul space, with two draws.
+/// The usual opening of a matmul space, with two sampling steps.
 void tile_matmul(Schedule& sch) {
   BlockRV block = must(sch, GetBlock{"C", ""});
   std::vector<LoopRV> loops = must(sch, GetLoops{block});
@@ -91,7 +91,7 @@ TEST(Tiling, IsUniformOverAllLists) {
   // 24 = 2^3 * 3 in 3 factors, the last at most 4: 8 + 6 + 4 + 4 lists, by the last factor 1, 2, 3, 4.
   Random random(3);
   std::map<std::vector<int64_t>, int> seen;
-  for (int i = 0; i < 22000; ++i) ++seen[draw_tiling(random, 24, 3, 4)];
+  for (int i = 0; i < 22000; ++i) ++seen[sample_tiling(random, 24, 3, 4)];
   EXPECT_EQ(seen.size(), 22u);
   for (const auto& [factors, count] : seen) {
     EXPECT_EQ(factors[0] * factors[1] * factors[2], 24);
@@ -102,11 +102,11 @@ TEST(Tiling, IsUniformOverAllLists) {
 
 TEST(Tiling, HasNoTrouble) {
   Random random(0);
-  EXPECT_EQ(draw_tiling(random, 1, 4, 1), (std::vector<int64_t>{1, 1, 1, 1}));
-  EXPECT_EQ(draw_tiling(random, 97, 2, 16), (std::vector<int64_t>{97, 1}));
-  EXPECT_EQ(draw_tiling(random, 12, 1, 12), (std::vector<int64_t>{12}));
+  EXPECT_EQ(sample_tiling(random, 1, 4, 1), (std::vector<int64_t>{1, 1, 1, 1}));
+  EXPECT_EQ(sample_tiling(random, 97, 2, 16), (std::vector<int64_t>{97, 1}));
+  EXPECT_EQ(sample_tiling(random, 12, 1, 12), (std::vector<int64_t>{12}));
   int64_t prime = 2147483647;
-  EXPECT_EQ(draw_tiling(random, prime, 2, 16), (std::vector<int64_t>{prime, 1}));
+  EXPECT_EQ(sample_tiling(random, prime, 2, 16), (std::vector<int64_t>{prime, 1}));
 }
 
 TEST(Instructions, EveryParameterIsDocumented) {
@@ -339,23 +339,23 @@ TEST(Replay, RewoundIsWhatItWas) {
 TEST(Replay, StartsAtTheEditedStep) {
   Schedule sch = start(test::matmul(64), 1);
   tile_matmul(sch);
-  std::vector<size_t> draws = sch.trace().draws();
-  ASSERT_EQ(draws, (std::vector<size_t>{2, 4}));
+  std::vector<size_t> samples = sch.trace().sampling_steps();
+  ASSERT_EQ(samples, (std::vector<size_t>{2, 4}));
   Value tile{Value::List{{int64_t{8}}, {int64_t{4}}, {int64_t{2}}}};
-  Instruction drawn = with_decision(sch.trace()[4].instruction, tile).value_or_throw();
-  Schedule other = sch.replay_from(4, {{4, drawn}}).value_or_throw();
+  Instruction sampled = with_decision(sch.trace()[4].instruction, tile).value_or_throw();
+  Schedule other = sch.replay_from(4, {{4, sampled}}).value_or_throw();
   EXPECT_EQ(shared_steps(other, sch), 4u);
   EXPECT_EQ(other.trace().decisions()[1], tile);
   EXPECT_TRUE(structural_equal(other.module(), from_scratch(other.trace())));
 
-  // A step is left out, and one is another one: the splits use what is there.
+  // One step is removed and one is replaced: the splits use the handles that exist.
   Schedule shorter = sch.replay_from(5, {{5, std::nullopt}}).value_or_throw();
   EXPECT_EQ(shorter.trace().size(), 5u);
   EXPECT_TRUE(structural_equal(shorter.module(), from_scratch(shorter.trace())));
   EXPECT_EQ(sch.replay_from(2, {{2, std::nullopt}}).error().code, "trace/handle");
-  EXPECT_EQ(sch.replay_from(5, {{4, drawn}}).error().code, "trace/step");
-  EXPECT_EQ(sch.replay_from(0, {{6, drawn}}).error().code, "trace/step");
-  EXPECT_EQ(sch.replay_from(0, {{4, drawn}, {4, drawn}}).error().code, "trace/step");
+  EXPECT_EQ(sch.replay_from(5, {{4, sampled}}).error().code, "trace/step");
+  EXPECT_EQ(sch.replay_from(0, {{6, sampled}}).error().code, "trace/step");
+  EXPECT_EQ(sch.replay_from(0, {{4, sampled}, {4, sampled}}).error().code, "trace/step");
   EXPECT_EQ(sch.replay_from(7, {}).error().code, "trace/step");
   EXPECT_EQ(sch.replay_from(6, {}).value_or_throw().module(), sch.module());
 }
@@ -391,12 +391,12 @@ TEST(Replay, AnotherTraceSharesItsBeginning) {
   EXPECT_EQ(sch.with_trace(Trace()).value_or_throw().trace().size(), 0u);
   size_t asked = 0;
   ReplayOptions options;
-  options.decide = [&](size_t draw, const Step&, const Instruction&) {
-    asked = draw;
+  options.decide = [&](size_t sample, const Step&, const Instruction&) {
+    asked = sample;
     return Value{None{}};
   };
   ASSERT_TRUE(sch.with_trace(changed, options).ok());
-  EXPECT_EQ(asked, 1u);  // numbers count all draws of the trace
+  EXPECT_EQ(asked, 1u);  // numbers count all sampling steps of the trace
 }
 
 TEST(State, PlansReplaceAndAddFunctions) {

@@ -42,7 +42,7 @@ struct Handle {
   static Handle root_mark(uint32_t func);
   bool is_inline_mark() const;
   bool is_root_mark() const;
-  /// Of a drawn value.
+  /// The number of a sampled value.
   int64_t value_number() const { return std::get<int64_t>(target); }
 };
 
@@ -64,7 +64,7 @@ struct Plan {
   /// By name, whole functions that take the places of those with other parameters, buffers or attributes, and new ones.
   std::vector<std::pair<std::string, Func>> functions{};
   std::vector<std::optional<Handle>> outputs{};  ///< empty where an output is None
-  std::optional<Random> random{};                ///< the generator after the draws
+  std::optional<Random> random{};                ///< the generator after sampling
   /// The instruction as it is to be recorded: with its decision, and names resolved. Empty: as it was given.
   std::optional<Instruction> recorded{};
   /// What the user says and nothing proves, where the meaning of the program rests on it.

@@ -69,7 +69,7 @@ std::vector<Last> possible_last(const std::vector<PrimePower>& primes, int64_t n
 
 /// A uniform composition of `total` into `parts`, part by part: the first is f with probability proportional to the
 /// number of ways to divide the rest.
-void draw_composition(Random& random, int total, int64_t parts, std::vector<int>& out) {
+void sample_composition(Random& random, int total, int64_t parts, std::vector<int>& out) {
   out.clear();
   for (int64_t left = parts; left > 1; --left) {
     std::vector<double> weights;
@@ -83,7 +83,7 @@ void draw_composition(Random& random, int total, int64_t parts, std::vector<int>
 
 }  // namespace
 
-std::vector<int64_t> draw_tiling(Random& random, int64_t extent, int64_t n, int64_t max_last) {
+std::vector<int64_t> sample_tiling(Random& random, int64_t extent, int64_t n, int64_t max_last) {
   std::vector<PrimePower> primes = factorize(extent);
   std::vector<Last> candidates = possible_last(primes, n, max_last);
   std::vector<double> weights;
@@ -93,7 +93,7 @@ std::vector<int64_t> draw_tiling(Random& random, int64_t extent, int64_t n, int6
   factors[n - 1] = last.value;
   std::vector<int> parts;
   for (size_t p = 0; n > 1 && p < primes.size(); ++p) {
-    draw_composition(random, primes[p].exponent - last.exponents[p], n - 1, parts);
+    sample_composition(random, primes[p].exponent - last.exponents[p], n - 1, parts);
     for (size_t i = 0; i < parts.size(); ++i) {
       for (int e = 0; e < parts[i]; ++e) factors[i] *= primes[p].prime;
     }
@@ -101,8 +101,8 @@ std::vector<int64_t> draw_tiling(Random& random, int64_t extent, int64_t n, int6
   return factors;
 }
 
-std::vector<int64_t> draw_partitioned_tiling(Random& random, int64_t extent, int64_t n, size_t position,
-                                             int64_t inner_factor) {
+std::vector<int64_t> sample_partitioned_tiling(Random& random, int64_t extent, int64_t n, size_t position,
+                                               int64_t inner_factor) {
   std::vector<int64_t> factors(n, 1);
   auto outer = static_cast<int64_t>(position), inner = n - outer;
   for (const PrimePower& power : factorize(extent)) {
@@ -118,8 +118,8 @@ std::vector<int64_t> draw_partitioned_tiling(Random& random, int64_t extent, int
       taken = least + static_cast<int>(random.categorical(weights));
     }
     std::vector<int> parts, inner_parts;
-    if (outer > 0) draw_composition(random, power.exponent - taken, outer, parts);
-    draw_composition(random, taken, inner, inner_parts);
+    if (outer > 0) sample_composition(random, power.exponent - taken, outer, parts);
+    sample_composition(random, taken, inner, inner_parts);
     parts.insert(parts.end(), inner_parts.begin(), inner_parts.end());
     for (size_t i = 0; i < parts.size(); ++i) {
       for (int e = 0; e < parts[i]; ++e) factors[i] *= power.prime;

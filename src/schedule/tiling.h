@@ -1,4 +1,4 @@
-// Lists of factors with a given product, drawn uniformly.
+// Uniform sampling of lists of factors with a given product.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace tilewright::schedule {
 
 /// n factors with product `extent` (at least 1), the last at most `max_last` (at least 1): each such list is equally
 /// likely. n is 1 only if max_last >= extent.
-std::vector<int64_t> draw_tiling(Random& random, int64_t extent, int64_t n, int64_t max_last);
+std::vector<int64_t> sample_tiling(Random& random, int64_t extent, int64_t n, int64_t max_last);
 
 /// n factors with product `extent`, those from `position` on with a product that `inner_factor` divides, as it divides
 /// the extent: each such list is equally likely.
-std::vector<int64_t> draw_partitioned_tiling(Random& random, int64_t extent, int64_t n, size_t position,
-                                             int64_t inner_factor);
+std::vector<int64_t> sample_partitioned_tiling(Random& random, int64_t extent, int64_t n, size_t position,
+                                               int64_t inner_factor);
 
 }  // namespace tilewright::schedule

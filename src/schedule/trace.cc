@@ -223,16 +223,16 @@ Trace Trace::shifted(uint32_t by) const {
 std::vector<Value> Trace::decisions() const {
   std::vector<Value> result;
   for (const Step* step : steps()) {
-    if (step->draws()) result.push_back(decision_of(step->instruction));
+    if (step->is_sampling()) result.push_back(decision_of(step->instruction));
   }
   return result;
 }
 
-std::vector<size_t> Trace::draws() const {
+std::vector<size_t> Trace::sampling_steps() const {
   std::vector<const Step*> all = steps();
   std::vector<size_t> result;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i]->draws()) result.push_back(i);
+    if (all[i]->is_sampling()) result.push_back(i);
   }
   return result;
 }

@@ -1,6 +1,6 @@
 // The record of what was done to a program: an immutable list of instructions with their decisions.
 //
-// Appending shares all earlier steps, so that candidates of a search share their prefixes; drawing steps and some
+// Appending shares all earlier steps, so that candidates of a search share their prefixes; sampling steps and some
 // others keep the state before them, from which another way is taken (Schedule::replay_from).
 #pragma once
 
@@ -23,15 +23,15 @@ class State;
 struct Step {
   Instruction instruction;
   std::vector<uint32_t> outputs;        ///< numbers of the handles it gave; LoopRV::kNone for None
-  std::shared_ptr<const State> before;  ///< of those recorded by a schedule: drawing ones, and each eighth; else null
+  std::shared_ptr<const State> before;  ///< of those recorded by a schedule: sampling ones, and each eighth; else null
   std::string stated{};                 ///< what the user says and nothing proves, where the step rests on it
-  bool draws() const { return kind_info(instruction).family == Family::kSample; }
+  bool is_sampling() const { return kind_info(instruction).family == Family::kSample; }
 };
 
 /// What shall stand at a step instead of what does.
 struct TraceEdit {
   size_t step;
-  std::optional<Instruction> instead;  ///< gives as many handles as that step; none: the step is left out
+  std::optional<Instruction> instead;  ///< gives as many handles as that step; none: the step is removed
 };
 
 class Trace {
@@ -50,25 +50,25 @@ class Trace {
   void pop() { steps_ = steps_.prefix(steps_.size() - 1); }
   /// What comes before the first EnterPostproc.
   Trace without_postproc() const;
-  /// With other numbers for all handles; without the states that draws keep.
+  /// With other numbers for all handles; without the states that sampling steps keep.
   Trace shifted(uint32_t by) const;
-  /// Without lookups and draws whose results nothing uses.
+  /// Without lookups and sampling steps whose results nothing uses.
   Trace simplified() const;
-  /// The decision of each drawing step, in order.
+  /// The decision of each sampling step, in order.
   std::vector<Value> decisions() const;
-  /// The numbers of the drawing steps among all.
-  std::vector<size_t> draws() const;
+  /// The numbers of the sampling steps among all.
+  std::vector<size_t> sampling_steps() const;
   /// With other steps at some places; what comes before the first of them is shared. ArgumentError "trace/step" for a
   /// number that is none of a step.
   Result<Trace> edited(const std::vector<TraceEdit>& edits) const;
-  /// With another decision at a drawing step (None: to be drawn). ArgumentError "schedule/decision" where the step does
-  /// not draw, or not such a value.
+  /// With another decision at a sampling step (None: to be sampled). ArgumentError "schedule/decision" where the step
+  /// does not sample, or not such a value.
   Result<Trace> with_decision(size_t step, const Value& decision) const;
 
   /// One statement per step, "l1, l2 = sch.split(loop=l0, ...)".
   std::vector<std::string> as_python() const;
   /// A function apply_trace(sch) that can be pasted and run, as a person would write it: arguments by position,
-  /// defaults left out, handles called after loops and blocks, as far as `name_of` tells (else l1, b0).
+  /// defaults omitted, handles named after loops and blocks, as far as `name_of` knows (else l1, b0).
   std::string script(const std::function<std::string(uint32_t)>& name_of = {}) const;
   /// TVM's form: [[[kind, inputs, attrs, outputs], ...], [[step, decision], ...]].
   std::string as_json() const;

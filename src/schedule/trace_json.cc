@@ -1,5 +1,5 @@
 // Traces in TVM's JSON form: [[[kind, inputs, attrs, outputs], ...], [[step, decision], ...]]. Handles are the strings
-// "b0", "l1", "v2"; a string constant among the inputs keeps its quotes, so that the two are told apart.
+// "b0", "l1", "v2"; a string constant among the inputs keeps its quotes, so that the two are distinct.
 #include <map>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// Handles of a schedule, and the one dynamic value that arguments of instructions can be turned into: what recording,
+// Handles of a schedule, and the one dynamic value that arguments of instructions can be converted to: what recording,
 // JSON, printing and the Python binding share.
 #pragma once
 

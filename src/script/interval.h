@@ -8,8 +8,8 @@ namespace tilewright::script {
 
 inline bool is_zero_literal(const Expr& e) { return e.is<IntImm>() && e.as<IntImm>()->value == 0; }
 
-/// A bound of a loop, an axis or a region in a type whose arithmetic does not overflow: int32 or int64. Narrow and
-/// unsigned numbers wrap; b - a would be 253 where b is a - 3, and tiles would end beyond the type.
+/// The expression in a type whose arithmetic does not overflow, int32 or int64, for bounds of loops, axes and regions.
+/// Smaller and unsigned types wrap: b - a would be 253 where b is a - 3, and tiles would end beyond the type.
 Expr as_index(const Expr& e);
 
 /// The extent of [start, stop): the difference of constants, `stop` itself for a start of 0, `e` where stop is

@@ -292,7 +292,7 @@ Expr call_function(const Ref<GlobalVar>& callee, std::vector<NodeRef> args) {
       if (prim && name == callee->name_hint) dtype = prim->dtype;
     }
   }
-  // A buffer stands for its memory, which is what a function takes; where that has gaps, callers have to say more.
+  // A function takes the buffer's data pointer. The callee would not know strides or an offset, so those are refused.
   for (NodeRef& arg : args) {
     const Buffer* buffer = arg.as<Buffer>();
     if (!buffer) continue;

@@ -105,7 +105,7 @@ void add_regions_behind(const Ref<Block>& block, const Ref<Buffer>& buffer, anal
   });
 }
 
-/// The block with the regions that the script left out.
+/// The block, with the regions that the script omitted.
 Ref<Block> complete_regions(const IRBuilder& builder, const Ref<Block>& block, const BlockFrame& frame) {
   analysis::BlockAccess access = analysis::block_access_region(block);
   for (const Ref<Var>& pointer : access.opaque) {

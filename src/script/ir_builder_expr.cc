@@ -23,7 +23,7 @@ std::vector<Expr> meet_all(const IntrinsicRow& row, std::vector<Operand> args) {
   if (args.size() > 1 && !is_ldexp && (args.size() == 2 || row.typing == Typing::kSameFloat)) {
     size_t pivot = 0;
     while (pivot + 1 < args.size() && args[pivot].is_number) ++pivot;
-    for (size_t round = 2; round < args.size() + 1; ++round) {  // what the pivot meets last widens what it met first
+    for (size_t round = 2; round < args.size() + 1; ++round) {  // the last argument may promote the first ones
       for (size_t i = 0; i < args.size(); ++i) {
         if (i == pivot) continue;
         bool is_first = i < pivot;

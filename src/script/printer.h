@@ -2,7 +2,7 @@
 //
 //   std::string text = script::print(func);
 //   std::string text = script::print(module, {.syntax_sugar = false});
-//   Diagnostic told = script::located(diagnostic, module);      // its message shows the program, underlined
+//   Diagnostic shown = script::located(diagnostic, module);     // its message shows the program, underlined
 //
 // The printer is total: every node prints alone, and so does every ill-formed program (a variable without definition
 // is declared, a missing operand shows as None). Its time is linear in the size of the program, and any depth that
@@ -62,7 +62,7 @@ std::string print(const NodeRef& node, const PrintOptions& options = {});
 /// The diagnostic with the part of `program` that it is about, underlined, in its message, and with the place where the
 /// user wrote that. For boundaries, where it becomes an Exception.
 Diagnostic located(Diagnostic diagnostic, const NodeRef& program);
-/// Likewise, unless the user's own line can be shown: scripts that are given as text are not kept.
+/// As located(), unless the user's own source line can be shown; scripts that are parsed from a string have none.
 Diagnostic with_excerpt(Diagnostic diagnostic, const NodeRef& program);
 
 /// The lines in which two programs differ, with some context: "- " only on the left, "+ " only on the right. Empty

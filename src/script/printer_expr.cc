@@ -19,7 +19,7 @@ namespace {
 bool is_constant(const Expr& e) { return e.is<IntImm>() || e.is<FloatImm>(); }
 
 /// Whether an operator of ir/build.h returns something else than the node (a, b): it folds constants and drops
-/// neutral elements. The conditions may be wider than there, never narrower (tested against ir/build.h).
+/// neutral elements. The conditions may be wider than there, never stricter (tested against ir/build.h).
 bool operator_folds(Kind kind, const Expr& a, const Expr& b) {
   if (is_constant(a) && is_constant(b)) return true;
   auto const_a = const_int(a), const_b = const_int(b);

@@ -61,7 +61,7 @@ class Printer {
     }
     Marking(const Marking&) = delete;
     Marking& operator=(const Marking&) = delete;
-    /// The node prints in pieces, which mark themselves.
+    /// Drops this mark: the node prints in several ranges, each with its own mark.
     void forget() {
       if (!printer_.tracking_) return;
       for (size_t i = 0; i < progress_.size(); ++i) printer_.targets_[i].reached = progress_[i];

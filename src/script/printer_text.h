@@ -1,5 +1,5 @@
-// From what the printer emits to the text the reader gets: late declarations are moved to their place, marked ranges
-// underlined, lines numbered, and lines far from any mark left out.
+// From the printer's output to the final text: late declarations are moved to their position, marked ranges underlined,
+// lines numbered, and lines far from any mark omitted.
 #pragma once
 
 #include <cstddef>

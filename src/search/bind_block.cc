@@ -45,14 +45,14 @@ LoopsAround look(const analysis::Tree& tree, int block) {
 
 }  // namespace
 
-Result<Factor> draw_thread_extent(Schedule& schedule, const std::vector<int64_t>& sizes, int64_t max_extent) {
-  SampleCategorical draw;
-  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(draw.candidates),
+Result<Factor> sample_thread_extent(Schedule& schedule, const std::vector<int64_t>& sizes, int64_t max_extent) {
+  SampleCategorical sample;
+  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(sample.candidates),
                [&](int64_t size) { return size <= max_extent; });
-  if (draw.candidates.empty()) return Factor(max_extent);
-  if (draw.candidates.size() == 1) return Factor(draw.candidates[0]);
-  draw.probs = equal_weights(draw.candidates.size());
-  TW_TRY(size, schedule.apply(draw));
+  if (sample.candidates.empty()) return Factor(max_extent);
+  if (sample.candidates.size() == 1) return Factor(sample.candidates[0]);
+  sample.probs = equal_weights(sample.candidates.size());
+  TW_TRY(size, schedule.apply(sample));
   return Factor(size);
 }
 

@@ -7,12 +7,12 @@
 
 namespace tilewright::search {
 
-/// How many threads a team gets, for a loop of at most that extent: a number, or one that is drawn.
+/// The number of threads of a team for a loop of at most that extent: a constant or a sampled value.
 using ThreadFactor = std::function<Result<schedule::Factor>(schedule::Schedule&, int64_t max_extent)>;
 
-/// One of the sizes that are not above the greatest, drawn; the greatest where all are.
-Result<schedule::Factor> draw_thread_extent(schedule::Schedule& schedule, const std::vector<int64_t>& sizes,
-                                            int64_t max_extent);
+/// Samples one of the sizes that are at most `max_extent`; `max_extent` itself if there are none.
+Result<schedule::Factor> sample_thread_extent(schedule::Schedule& schedule, const std::vector<int64_t>& sizes,
+                                              int64_t max_extent);
 
 /// Binds one spatial loop to blockIdx.x and threadIdx.x. The loops that it became, outermost first: blocks, threads,
 /// and, where there are more iterations than threads, what each of them does.

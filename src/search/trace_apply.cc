@@ -169,15 +169,15 @@ Status schedule_rest(Schedule& schedule, const std::string& name, const Target& 
     }
   }
   if (target.is_in(TargetSet::kGpu)) {
-    auto threads = [](Schedule& drawing, int64_t max_extent) -> Result<Factor> {
+    auto threads = [](Schedule& sampler, int64_t max_extent) -> Result<Factor> {
       SampleCategorical sample;
       for (int64_t extent : {32, 64, 128, 256, 512, 1024}) {
         if (extent <= max_extent) sample.candidates.push_back(extent);
       }
       if (sample.candidates.empty()) return Factor(max_extent);
       sample.probs.assign(sample.candidates.size(), 1.0 / static_cast<double>(sample.candidates.size()));
-      TW_TRY(drawn, drawing.apply(sample));
-      return Factor(drawn);
+      TW_TRY(sampled, sampler.apply(sample));
+      return Factor(sampled);
     };
     return bind_block_thread_idx(schedule, block, 256, target.max_threads_per_block, threads);
   }

@@ -2,7 +2,7 @@
 //
 //   trace found for        dense
 //   applied to             dense -> add -> relu: what follows the anchor is inlined first; steps on blocks that are not
-//                          there are left out; what stays is inlined into a write cache, or made parallel
+//                          there are skipped; what stays is inlined into a write cache, or made parallel
 #pragma once
 
 #include "schedule/schedule.h"

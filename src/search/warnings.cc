@@ -5,7 +5,7 @@ namespace {
 
 struct Listener {
   std::mutex mutex;
-  std::function<void(const std::string&)> tell;
+  std::function<void(const std::string&)> notify;
 };
 
 /// Never destroyed: what Python listens with must not outlive the interpreter.
@@ -16,27 +16,27 @@ Listener& listener() {
 
 }  // namespace
 
-void set_warning_listener(std::function<void(const std::string&)> tell) {
+void set_warning_listener(std::function<void(const std::string&)> notify) {
   std::lock_guard lock(listener().mutex);
-  listener().tell = std::move(tell);
+  listener().notify = std::move(notify);
 }
 
 void Warnings::once(const std::string& subject, const std::string& text) const {
   {
     std::lock_guard lock(mutex_);
-    if (!told_.insert(subject).second) return;
+    if (!reported_.insert(subject).second) return;
   }
-  std::function<void(const std::string&)> tell;
+  std::function<void(const std::string&)> notify;
   {
     std::lock_guard lock(listener().mutex);
-    tell = listener().tell;
+    notify = listener().notify;
   }
-  if (tell) tell(text);
+  if (notify) notify(text);
 }
 
 void Warnings::clear() {
   std::lock_guard lock(mutex_);
-  told_.clear();
+  reported_.clear();
 }
 
 }  // namespace tilewright::search

@@ -1,4 +1,4 @@
-// What a component has to tell although the search goes on: what did not fit, and was left out.
+// Warnings of a component: what did not fit and was skipped, although the search goes on.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace tilewright::search {
 /// Who hears of it; nobody at first. Called on any thread, with no lock of this file held.
 void set_warning_listener(std::function<void(const std::string&)> listener);
 
-/// Of one component in one task: many candidates meet the same obstacle, which is told once.
+/// The warnings of one component in one task: many candidates meet the same obstacle, which is reported once.
 class Warnings {
  public:
   Warnings() = default;
@@ -19,13 +19,13 @@ class Warnings {
   Warnings(const Warnings&) {}
   Warnings& operator=(const Warnings&) = delete;
 
-  /// Tells the text, unless one of the same subject was told.
+  /// Reports the text, unless one of the same subject was reported.
   void once(const std::string& subject, const std::string& text) const;
   void clear();
 
  private:
   mutable std::mutex mutex_;
-  mutable std::set<std::string> told_;
+  mutable std::set<std::string> reported_;
 };
 
 }  // namespace tilewright::search

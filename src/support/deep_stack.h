@@ -1,5 +1,5 @@
-// Recursion over deep trees. A node knows its depth, so an entry point can tell beforehand whether the caller's stack
-// is enough; if not, the work runs on a thread with a stack of its own.
+// Recursion over deep trees. A node stores its depth, so an entry point knows in advance whether the caller's stack is
+// large enough. If it is not, the work runs on a thread with its own stack.
 #pragma once
 
 #include <cstdint>

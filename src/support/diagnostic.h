@@ -1,4 +1,4 @@
-// What went wrong, before it is turned into text.
+// An error before it is formatted as text.
 //
 // A Diagnostic travels inside Result<T> (or, at the boundary only, inside Exception). The blame says whose mistake it
 // is and decides the Python class; the code ("split/P1") names the rule and is what tests and counters look at.

@@ -1,4 +1,4 @@
-// A vector whose first elements lie in place: for short lists that are made and dropped all the time.
+// A vector that stores its first elements inline: for short lists that are created and destroyed often.
 #pragma once
 
 #include <algorithm>

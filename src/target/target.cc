@@ -26,8 +26,8 @@ int default_vector_bits(const tw_cpu_features& features) {
   return has_number(features, TW_CPU_avx) ? 256 : 128;
 }
 
-/// Of registers of that width: Arm has 32; AVX-512 has 32, and of the narrower ones too where it has them for these
-/// widths.
+/// The number of vector registers of `bits` bits. Arm has 32. AVX-512 has 32 of 512 bits, and with AVX512VL also 32 of
+/// 128 and 256 bits.
 int count_vector_registers(const tw_cpu_features& features, int bits) {
   if (has_number(features, TW_CPU_neon)) return 32;
   if (!has_number(features, TW_CPU_avx512f)) return 16;

@@ -5,7 +5,7 @@
 // of the code that launches it. Which options a kind takes, and how text, JSON, equality and hash of a target come
 // about, stands in one list of fields (target.cc).
 //
-// What the text leaves out is filled in: instruction sets and vector width from the processor's name; the number of
+// Omitted fields get defaults: instruction sets and vector width from the processor's name; the number of
 // cores from this process; cache sizes from this machine if it is the same model, otherwise from what is usual.
 #pragma once
 

@@ -132,7 +132,7 @@ def test_with_decisions():
     replayed = tw.Schedule(workloads.matmul(16, 16, 16))
     other.trace.apply_to_schedule(replayed)
     check_same(replayed.mod, other.mod)
-    with pytest.raises(tw.ArgumentError, match="no drawing step number 2"):
+    with pytest.raises(tw.ArgumentError, match="no sampling step number 2"):
         sch.with_decisions({2: [8, 2]})
     with pytest.raises(tw.ArgumentError, match="cannot take an integer"):
         sch.with_decisions({0: 8})

@@ -315,8 +315,8 @@ def test_a_default_value_has_the_type_of_the_elements() -> None:
         ([0, 3, 2, 4], [0, 1, 2, 3], "interpret/structure", "indptr of axis 'J' descends"),
         ([0, 2, 3, 4], [1, 0, 2, 3], "interpret/structure", "do not ascend"),
         ([0, 2, 3, 4], [1, 1, 2, 3], "interpret/structure", "do not ascend"),
-        ([0, 2, 3, 4], [0, 4, 2, 3], "interpret/out-of-bounds", "lies outside of"),
-        ([0, 2, 3, 4], [-1, 1, 2, 3], "interpret/out-of-bounds", "lies outside of"),
+        ([0, 2, 3, 4], [0, 4, 2, 3], "interpret/out-of-bounds", "is outside of"),
+        ([0, 2, 3, 4], [-1, 1, 2, 3], "interpret/out-of-bounds", "is outside of"),
         ([0, 2, 3, 5], [0, 1, 2, 3], "interpret/out-of-bounds", "reads"),
     ],
 )

@@ -87,7 +87,7 @@ def test_the_others_stay_usable(column: str, file: Path, tmp_path: Path) -> None
     if column == "seconds":  # those of the winner are in another table
         harm(file, "finals", column, HARM[column])
     before = rows_of(file)
-    with pytest.warns(UserWarning, match=f"record {best} of program .* is damaged .*: it is left out") as told:
+    with pytest.warns(UserWarning, match=f"record {best} of program .* is damaged .*: it is ignored") as told:
         check(tw.compile(scale, database=file))
     assert "--forget-damaged" in str(told[0].message) and len(told) == 1
     with pytest.warns(UserWarning, match=f"record {best}"):

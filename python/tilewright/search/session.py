@@ -588,7 +588,7 @@ class _Search:
                 keep_finals(store, self.key, str(self.target), tuner.result(), prepared.heuristic)
             with contextlib.suppress(ResourceError):
                 store.flush()  # a caller that keeps an error keeps the store, too
-        store.tell_damage()
+        store.warn_of_damage()
         for remark in () if self.measurer is None else self.measurer.hosts.remarks():
             warnings.warn(remark, notes.PerformanceWarning, users_level())
         spent = self._spent(tuner.progress())

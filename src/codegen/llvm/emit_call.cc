@@ -181,10 +181,10 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
   std::vector<Value*> values;
   for (const Expr& arg : args) {
     Value* value = emit(arg);
-    values.push_back(is_narrow_float(arg.dtype()) ? widen_float(value, arg.dtype()) : value);
+    values.push_back(is_narrow_float(arg.dtype()) ? extend_float(value, arg.dtype()) : value);
   }
   llvm::Type* real = type_of(wide);
-  auto finish = [&](Value* value) { return is_narrow_float(type) ? narrow_float(value, type) : value; };
+  auto finish = [&](Value* value) { return is_narrow_float(type) ? truncate_float(value, type) : value; };
   auto magnitude = [&] { return builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, values[0]); };
   switch (intrinsic) {
     case Intrinsic::k_isnan:
@@ -310,7 +310,7 @@ bool passes_as(char letter, DataType type) {
   }
 }
 
-/// Arguments of an open list have types that C does not widen there.
+/// Arguments of a variadic function whose types C does not promote there.
 bool passes_open(DataType type) {
   return passes_as('d', type) || passes_as('i', type) || passes_as('z', type) || passes_as('p', type);
 }

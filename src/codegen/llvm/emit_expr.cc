@@ -156,10 +156,10 @@ llvm::Value* FunctionEmitter::emit_binary(Kind kind, const Expr& a, const Expr& 
   bool compare = kind >= Kind::kEQ && kind <= Kind::kGE;
   if (!is_narrow_float(type)) return compare ? emit_compare(kind, type, x, y) : emit_arithmetic(kind, type, x, y);
   DataType wide = DataType::float_(32, type.lanes);
-  x = widen_float(x, type);
-  y = widen_float(y, type);
+  x = extend_float(x, type);
+  y = extend_float(y, type);
   if (compare) return emit_compare(kind, wide, x, y);
-  return narrow_float(emit_arithmetic(kind, wide, x, y), type);
+  return truncate_float(emit_arithmetic(kind, wide, x, y), type);
 }
 
 llvm::Value* FunctionEmitter::emit_arithmetic(Kind kind, DataType type, Value* a, Value* b) {
@@ -314,10 +314,10 @@ llvm::Value* FunctionEmitter::convert(Value* value, DataType from, DataType to) 
   if (from == to) return value;
   llvm::Type* target = type_of(to);
   if (from.is_handle() || to.is_handle()) return builder_.CreateBitOrPointerCast(value, target);
-  if (is_narrow_float(from)) return convert(widen_float(value, from), DataType::float_(32, from.lanes), to);
+  if (is_narrow_float(from)) return convert(extend_float(value, from), DataType::float_(32, from.lanes), to);
   if (is_narrow_float(to)) {
     DataType step = from.is_float() ? from : DataType::float_(32, from.lanes);
-    return narrow_float(convert(value, from, step), to);
+    return truncate_float(convert(value, from, step), to);
   }
   if (to.is_bool()) {
     Value* zero = llvm::Constant::getNullValue(value->getType());
@@ -385,7 +385,7 @@ llvm::Value* FunctionEmitter::emit_shuffle(const Shuffle& shuffle) {
     }
     picks.push_back(static_cast<int>(*lane));
   }
-  // All sources side by side in one vector; LLVM takes two at a time.
+  // Concatenate all sources; LLVM shuffles two vectors at a time.
   Value* all = nullptr;
   int total = 0;
   for (const Expr& source : shuffle.vectors) {
@@ -399,7 +399,7 @@ llvm::Value* FunctionEmitter::emit_shuffle(const Shuffle& shuffle) {
       total = lanes;
       continue;
     }
-    auto widen = [&](Value* v, int have, int want) {
+    auto pad = [&](Value* v, int have, int want) {
       std::vector<int> identity;
       for (int i = 0; i < want; ++i) identity.push_back(i < have ? i : -1);
       return have == want ? v : builder_.CreateShuffleVector(v, identity);
@@ -408,7 +408,7 @@ llvm::Value* FunctionEmitter::emit_shuffle(const Shuffle& shuffle) {
     std::vector<int> both;
     for (int i = 0; i < total; ++i) both.push_back(i);
     for (int i = 0; i < lanes; ++i) both.push_back(width + i);
-    all = builder_.CreateShuffleVector(widen(all, total, width), widen(next, lanes, width), both);
+    all = builder_.CreateShuffleVector(pad(all, total, width), pad(next, lanes, width), both);
     total += lanes;
   }
   if (picks.size() == 1) return builder_.CreateExtractElement(all, static_cast<uint64_t>(picks[0]));

@@ -30,7 +30,7 @@ T by_squaring(T x, int n, const Times& times) {
 /// units in the last place of the result (the worst x^2 is next to a power of two, where its square cannot be next to
 /// the following one). More products, and reciprocals, are done in float64 for float32: its powers are 0 or infinite
 /// only where the result is. Reciprocals of float64 would be 0 too early: x^2 overflows where x^-2 is still a subnormal
-/// number; more products carry what the rounded ones leave out, where fused operations give it.
+/// number; more products carry the rounding errors of the others, where fused operations give it.
 llvm::Value* FunctionEmitter::emit_power(Value* x, double exponent) {
   llvm::Type* real = x->getType();
   if (exponent == 0.0) return splat(1.0, real);

@@ -25,7 +25,7 @@ bool is_never(llvm::Value* mask, unsigned lane) {
 // ---- indices -----------------------------------------------------------------------------------------------------
 
 /// The value of a scalar integer expression at 64 bits. Arithmetic of int32 and int64 is done there, since it does not
-/// overflow; that of unsigned and of narrow integers wraps in its type.
+/// overflow; that of unsigned and of small integers wraps in its type.
 llvm::Value* FunctionEmitter::emit_index(const Expr& e) {
   llvm::Type* i64 = builder_.getInt64Ty();
   DataType type = e.dtype();
@@ -214,7 +214,7 @@ llvm::Value* FunctionEmitter::load_strided(const Ref<Buffer>& buffer, const Expr
   return result;
 }
 
-/// Vectors side by side, of equal lanes; their number is a power of two.
+/// Concatenates vectors of equal lanes; their number is a power of two.
 llvm::Value* FunctionEmitter::concatenate(std::vector<Value*> parts) {
   while (parts.size() > 1) {
     std::vector<Value*> pairs;

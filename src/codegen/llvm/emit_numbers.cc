@@ -1,8 +1,8 @@
-// Floats below 32 bits: they live as integers with their bits and are widened to float32 to compute with.
+// Floats below 32 bits: they live as integers with their bits and are extended to float32 for arithmetic.
 //
 // Every such format is a small copy of float32: sign, E bits of exponent, M of mantissa. Moving the magnitude's bits up
 // by 23 - M gives a float whose exponent is off by a constant, so one multiplication by a power of two completes the
-// widening, subnormals included. Narrowing rounds the magnitude's bits to nearest even; results that are subnormal in
+// extension, subnormals included. Truncation rounds the magnitude's bits to nearest even; results that are subnormal in
 // the small format are rounded by the adder, by adding a number whose last place is the format's smallest step.
 #include <cmath>
 
@@ -33,7 +33,7 @@ Format format_of(DataType type) {
 
 }  // namespace
 
-llvm::Value* FunctionEmitter::widen_float(Value* value, DataType from) {
+llvm::Value* FunctionEmitter::extend_float(Value* value, DataType from) {
   DataType bits_type = DataType::uint(32, from.lanes);
   llvm::Type *bits32 = type_of(bits_type), *real = type_of(DataType::float_(32, from.lanes));
   auto number = [&](uint64_t n) { return llvm::ConstantInt::get(bits32, n); };
@@ -63,7 +63,7 @@ llvm::Value* FunctionEmitter::widen_float(Value* value, DataType from) {
   return builder_.CreateBitCast(builder_.CreateOr(result, sign), real);
 }
 
-llvm::Value* FunctionEmitter::narrow_float(Value* value, DataType to) {
+llvm::Value* FunctionEmitter::truncate_float(Value* value, DataType to) {
   DataType real_type = DataType::float_(32, to.lanes);
   llvm::Type *bits32 = type_of(DataType::uint(32, to.lanes)), *real = type_of(real_type), *target = type_of(to);
   auto number = [&](uint64_t n) { return llvm::ConstantInt::get(bits32, n); };

@@ -7,7 +7,7 @@
 // Theorem. Whatever the offsets are, each iteration runs exactly once. Let first(t) be the iteration that the search
 // finds for unit t. Searches for t < u visit the same iterations until one visits i with t <= work(i) < u; then
 // first(t) <= i < first(u). So first() does not decrease, it is 0 at 0 and the number of iterations at the end, and the
-// ranges of the chunks do not overlap and leave out nothing.
+// ranges of the chunks do not overlap and cover all iterations.
 #include <algorithm>
 #include <cstddef>
 #include <optional>

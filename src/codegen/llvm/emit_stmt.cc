@@ -118,8 +118,8 @@ void FunctionEmitter::emit_loop(const Ref<For>& loop) {
 
 namespace {
 
-/// Makes `hint`, with a number or without, what LLVM is told about the loop that ends with the branch.
-void tell_about_loop(llvm::BranchInst* latch, const char* hint, llvm::Constant* number = nullptr) {
+/// Attaches loop metadata to the branch that ends the loop: `hint`, with or without a number.
+void add_loop_hint(llvm::BranchInst* latch, const char* hint, llvm::Constant* number = nullptr) {
   llvm::LLVMContext& c = latch->getContext();
   std::vector<llvm::Metadata*> parts{llvm::MDString::get(c, hint)};
   if (number) parts.push_back(llvm::ConstantAsMetadata::get(number));
@@ -136,9 +136,9 @@ constexpr const char* kStaysRolled = "llvm.loop.unroll.disable";
 void FunctionEmitter::attach_loop_hints(llvm::BranchInst* latch, const For& loop) {
   const IntImm* count = loop.annotations.get(kUnrollHint).as<IntImm>();
   if (count && count->value > 1) {
-    tell_about_loop(latch, "llvm.loop.unroll.count", builder_.getInt32(static_cast<uint32_t>(count->value)));
+    add_loop_hint(latch, "llvm.loop.unroll.count", builder_.getInt32(static_cast<uint32_t>(count->value)));
   } else if (count || has_vector_code(loop.body)) {
-    tell_about_loop(latch, kStaysRolled);
+    add_loop_hint(latch, kStaysRolled);
   }
 }
 
@@ -174,7 +174,7 @@ void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, boo
   emit_poll();
   start->addIncoming(stop, builder_.GetInsertBlock());
   // What is polled for takes long: LLVM need not weigh up all that is inside.
-  tell_about_loop(builder_.CreateBr(part), kStaysRolled);
+  add_loop_hint(builder_.CreateBr(part), kStaysRolled);
   builder_.SetInsertPoint(after);
 }
 
@@ -280,7 +280,7 @@ void FunctionEmitter::emit_while(const While& loop) {
   builder_.SetInsertPoint(ask);
   emit_poll();
   count->addIncoming(builder_.getInt64(0), builder_.GetInsertBlock());
-  tell_about_loop(builder_.CreateBr(head), kStaysRolled);
+  add_loop_hint(builder_.CreateBr(head), kStaysRolled);
   builder_.SetInsertPoint(after);
 }
 

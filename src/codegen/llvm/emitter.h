@@ -1,6 +1,6 @@
 // Emits one function of the module: statements and expressions of the lowered form become LLVM IR.
 //
-// A value in LLVM has the type of its expression, with two exceptions. Floats narrower than 32 bits are kept as
+// A value in LLVM has the type of its expression, with two exceptions. Floats of fewer than 32 bits are kept as
 // integers with their bits and computed in float, rounded after each operation: most processors do no better, and a
 // compiler library that may be called instead does not exist here. Loop variables and sizes are 64 bits wide: index
 // arithmetic does not overflow, so it is done at the width of addresses whatever its type, without a sign extension in
@@ -96,12 +96,12 @@ class FunctionEmitter {
 
   // ---- emit_numbers.cc: floats below 32 bits
   static bool is_narrow_float(DataType type) { return type.is_float() && type.bits < 32; }
-  Value* widen_float(Value* value, DataType from);
-  Value* narrow_float(Value* value, DataType to);
+  Value* extend_float(Value* value, DataType from);
+  Value* truncate_float(Value* value, DataType to);
 
   // ---- emit_memory.cc
   Value* emit_index(const Expr& e);
-  /// Likewise of a number of elements; `wrong` becomes true, as a bit, where 64 bits do not hold it.
+  /// A number of elements at 64 bits; `wrong` becomes true, as a bit, where 64 bits do not hold it.
   Value* emit_size(const Expr& e, Value*& wrong);
   Value* address(const Ref<Buffer>& buffer, const Expr& index);
   Value* emit_load(const Ref<BufferLoad>& load);

@@ -25,7 +25,7 @@ Diagnostic load_error(llvm::Error error) {
   return resource_error("codegen/load", "the object code cannot be loaded: " + llvm::toString(std::move(error)));
 }
 
-/// Writes where functions lie to /tmp/perf-PID.map, as `perf report` reads it.
+/// Writes the addresses of functions to /tmp/perf-PID.map, as `perf report` reads it.
 class PerfMap : public llvm::orc::ObjectLinkingLayer::Plugin {
  public:
   void modifyPassConfig(llvm::orc::MaterializationResponsibility&, llvm::jitlink::LinkGraph&,
@@ -118,7 +118,7 @@ struct Code {
   Code(Linker* l, llvm::orc::JITDylib* d) : linker(l), library(d) {}
   Code(const Code&) = delete;
   ~Code() {
-    // Nothing is left to tell if it fails: the memory stays.
+    // If this fails, there is no caller to report to: the memory stays.
     llvm::consumeError(linker->jit->getExecutionSession().removeJITDylib(*library));
   }
 };

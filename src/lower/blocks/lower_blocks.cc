@@ -24,7 +24,7 @@ namespace {
 Stmt allocate(const Ref<Buffer>& buffer, Stmt body, const Annotations& annotations) {
   std::vector<Expr> extents = buffer->shape;
   if (!buffer->strides.empty() && !extents.empty()) {
-    // Strides of an allocation are padding of its rows: the outermost tells the size.
+    // Strides of an allocation are padding of its rows: the outermost stride gives the size.
     extents = {buffer->strides[0] * buffer->shape[0]};
   }
   if (extents.empty()) extents.push_back(i32(1));

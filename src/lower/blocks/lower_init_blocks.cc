@@ -16,15 +16,15 @@
 // The initialization may run before the outermost loop of the reduction when
 //   - the loops inside that one belong either to the reduction or to data-parallel axes, and the latter map different
 //     iterations to different elements, of which each instance of the block touches its own only;
-//   - the first iteration of the reduction's loops runs it, and no other (analysis/reduction_start.h); it is left out
-//     where that iteration does not exist, or a predicate leaves it out; but where the reduction may be empty, and
-//     nothing else writes the buffer, nobody can tell, and it runs;
+//   - the first iteration of the reduction's loops runs it, and no other (analysis/reduction_start.h). It is skipped
+//     where that iteration does not exist, or a predicate excludes it. But where the reduction may be empty, and
+//     nothing else writes the buffer, no read can observe the difference, and it runs;
 //   - nothing else under that loop touches what is initialized, and nothing there changes what the initialization
 //   reads.
 //
 // Needs      blocks with axes
 // Ensures    no block has an init
-// Placement  before axes are replaced by loops: they tell which loops belong to the reduction
+// Placement  before axes are replaced by loops: they show which loops belong to the reduction
 #include <algorithm>
 
 #include "analysis/block_access_region.h"
@@ -77,17 +77,17 @@ class Memory {
   explicit Memory(const Ref<PrimFunc>& func) {
     visit(
         func->body,
-        [&](const Ref<MatchBufferRegion>& match) { home_[match->buffer->data] = match->source->buffer->data; },
+        [&](const Ref<MatchBufferRegion>& match) { origin_[match->buffer->data] = match->source->buffer->data; },
         [&](const Ref<LetStmt>& let) {
           if (!let->var.dtype().is_handle()) return;
           visit(let->value, [&](const Ref<Var>& v) {
-            if (v.dtype().is_handle()) home_[let->var] = v;
+            if (v.dtype().is_handle()) origin_[let->var] = v;
           });
         });
   }
   NodeRef of(const Ref<Var>& data) const {
     NodeRef at = data;
-    for (auto it = home_.find(at); it != home_.end(); it = home_.find(at)) at = it->second;
+    for (auto it = origin_.find(at); it != origin_.end(); it = origin_.find(at)) at = it->second;
     return at;
   }
 
@@ -124,7 +124,7 @@ class Memory {
   }
 
  private:
-  std::unordered_map<NodeRef, NodeRef> home_;
+  std::unordered_map<NodeRef, NodeRef> origin_;
 };
 
 /// Takes initializations out of the loops of their reductions.

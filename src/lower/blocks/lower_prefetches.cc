@@ -5,8 +5,8 @@
 //                  T.Range(0, 40)])                T.call_intrin("handle", "tir.prefetch",
 //                                                                T.address_of(A[i, T.min(j * 16, 39)]), 0, 3, 1)
 //
-// Arguments begin anywhere, NumPy's 16 bytes into a line: 40 numbers lie in three lines or four. What is allocated here
-// begins with a line, and three requests are enough.
+// Arguments may be unaligned to cache lines: NumPy aligns to 16 bytes, so 40 numbers touch three or four lines. Buffers
+// that are allocated here are aligned to a line, and three requests are enough.
 //
 // Needs      nothing
 // Ensures    no Prefetch. The last dimension is taken to be contiguous: where it is not, fewer lines are asked for,

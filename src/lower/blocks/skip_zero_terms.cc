@@ -1,4 +1,4 @@
-// Leave out the terms of a sum that a condition makes zero, in blocks that are annotated so.
+// Skip the terms of a sum that a condition makes zero, in blocks that are annotated so.
 //
 //   Before                                                      After
 //   with T.block("C"):                                          with T.block("C"):

@@ -6,7 +6,7 @@
 //
 // What can be proved neither way is compiled as it is asked for; of parallel loops a note says so.
 //
-// Needs      blocks; buffers at their homes
+// Needs      blocks; buffers at their allocation locations
 // Ensures    the same function
 // Placement  after plan_allocations: what each iteration has for itself is no race. Not in a search, whose candidates
 //            were made by primitives from a program that was checked

@@ -9,7 +9,7 @@
 //
 // A condition 0 <= p * i + q(a) with a constant p holds for all values of a beyond, or up to, one value of i, which is
 // where the loop is split; and for some value of a beyond, or up to, another one. Iterations in which nothing can
-// happen are left out. The iterations of a parallel loop stay one loop: its body branches. A vectorized loop is only
+// happen are removed. The iterations of a parallel loop stay one loop: its body branches. A vectorized loop is only
 // shortened, never split, since its remainder is a mask. An unrolled loop is split where that is at a constant
 // iteration. A loop of threads keeps its iterations: as many threads as a kernel has run all of its loops.
 //
@@ -131,13 +131,13 @@ class Partitioner : private LoopCutter {
       if (only_last) edges = substitute_folding(edges, loop->loop_var, split.high);
       return branch(loop, split.low, split.high, clean, edges, r);
     }
-    std::vector<Stmt> pieces;
+    std::vector<Stmt> parts;
     Expr low = split.low.defined() ? split.low : loop->min;
     Expr high = split.high.defined() ? split.high : end;
-    if (split.low.defined()) pieces.push_back(piece(loop, loop->min, low, loop->body, true, r));
-    pieces.push_back(piece(loop, low, high, clean, false, r));
-    if (split.high.defined()) pieces.push_back(piece(loop, high, end, loop->body, true, r));
-    return seq(std::move(pieces));
+    if (split.low.defined()) parts.push_back(piece(loop, loop->min, low, loop->body, true, r));
+    parts.push_back(piece(loop, low, high, clean, false, r));
+    if (split.high.defined()) parts.push_back(piece(loop, high, end, loop->body, true, r));
+    return seq(std::move(parts));
   }
 
   Stmt rebuild(const Ref<For>& loop, const Expr& min, const Expr& extent, const Stmt& body, Rewriter& r) {

@@ -5,12 +5,11 @@
 //     B[j] = A[T.max(j - 1, 0)] + A[j]                      for j in range(63):
 //                                                             B[j + 1] = A[j] + A[j + 1]
 //
-// So stencils whose edges are clamped, or zeros by if_then_else, or those of the other side ((j + 1) % 64), have plain
-// loops for what lies between the edges. What
-// is stored, and in which order, stays. The iterations of a parallel loop stay one loop: its body branches. Loops that
-// are to be unrolled, or are short, stay as they are; so do loops that count through registers, whose vectors would
-// become of many widths, and large bodies, as each copy costs build time. A loop's "pragma_loop_partition_hint" decides
-// instead, where there is one: 0 keeps it whole, 1 does not.
+// Stencils whose edges are clamped, zero by if_then_else, or periodic ((j + 1) % 64) thus have plain loops between the
+// edges. The values that are stored, and their order, stay. The iterations of a parallel loop stay one loop: its body
+// branches. Loops that are to be unrolled, or are short, stay as they are. So do loops that count through registers,
+// whose vectors would become of many widths, and large bodies, as each copy costs build time. A loop's
+// "pragma_loop_partition_hint" decides instead, where there is one: 0 keeps it whole, 1 does not.
 //
 // Needs      flat buffers
 // Ensures    conditions in values, and clamped indices, that always hold are gone between the edges
@@ -124,7 +123,7 @@ class Peeler : private LoopCutter {
     return inside(*loop, [&] { return r.descend(loop); });
   }
 
-  /// These iterations as a loop, in which other edges may lie.
+  /// These iterations as a loop, which may contain other edges.
   Stmt part(const Ref<For>& loop, Part which, bool is_copy, Rewriter& r) {
     Ref<For> piece =
         part_of(loop, int_imm(loop->min.dtype(), which.from), int_imm(loop->extent.dtype(), which.to - which.from));

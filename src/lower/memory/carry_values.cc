@@ -10,9 +10,9 @@
 // A recurrence waits for the value before. Through memory that is the time of a store and a load in each iteration,
 // besides the arithmetic. Every store stays, so other loads of the buffer see what they did.
 //
-// The first iterations need what lies before the loop: it is loaded there if the loop runs at all. The first iteration
-// loads it, unless a condition is around all such loads: then the element may lie outside of the buffer. It is loaded
-// if it does not; whatever it is, it is only used where the condition holds.
+// The first iterations need the elements that precede the loop: they are loaded before it if the loop runs at all. The
+// first iteration loads them, unless a condition is around all such loads: then the element may be out of bounds. It is
+// loaded only if it is in bounds; the value is only used where the condition holds.
 //
 // Needs      vector code, loops unrolled: taps of a small loop are plain then
 // Ensures    the same stores of the same values
@@ -286,7 +286,7 @@ class Carrier {
   static Expr get(const Ref<Buffer>& value) { return load(value, {i32(0)}); }
   static Stmt set(const Ref<Buffer>& value, const Expr& to) { return store(value, to, {i32(0)}); }
 
-  /// What lies where the stream would have stored so many iterations before the first one.
+  /// The element that the stream would have stored `past` iterations before the first one.
   Expr first_value(const Stream& stream, int64_t past) {
     const Ref<Var>& v = loop_->loop_var;
     const Expr back = stream.step * past;

@@ -12,7 +12,7 @@
 //            proved, so that a cached copy under a loop becomes a packed panel; indices are counted from its start.
 //            Rows are padded where a block asks for it with "buffer_dim_align". Buffers whose pointer leaves the
 //            program's sight stay as they are.
-// Placement  after plan_allocations, while predicates of blocks tell which iterations access anything
+// Placement  after plan_allocations, while predicates of blocks show which iterations access anything
 #include <algorithm>
 #include <unordered_set>
 
@@ -36,11 +36,11 @@ using arith::IntSet;
 /// A buffer and the block that allocates it.
 struct Candidate {
   Ref<Buffer> buffer;
-  NodeRef home;
+  NodeRef location;
   Box touched;
   bool seen = false;
   bool opaque = false;                   ///< its pointer is used directly
-  std::unordered_set<NodeRef> inside{};  ///< variables of loops and lets around accesses, inside of the home
+  std::unordered_set<NodeRef> inside{};  ///< variables of loops and lets around accesses, inside of the location
 };
 
 struct Layout {
@@ -103,9 +103,9 @@ class RegionCollector {
 
   /// What stands between the allocation and the access.
   static analysis::Surroundings since(const Candidate& candidate, analysis::Surroundings around) {
-    size_t home = 0;
-    while (home < around.size() && around[home].node != candidate.home) ++home;
-    return around.subspan(std::min(home + 1, around.size()));
+    size_t location = 0;
+    while (location < around.size() && around[location].node != candidate.location) ++location;
+    return around.subspan(std::min(location + 1, around.size()));
   }
 
   void note(const analysis::Access& access) {
@@ -267,7 +267,7 @@ class RegionCollector {
     constexpr int64_t kReasonable = int64_t{1} << 30;
     if (most < kReasonable && (most == limit || !follows_from_types(extent, bound)))
       return int_imm(extent.dtype(), std::max<int64_t>(most, 1));
-    // In an iteration that a condition leaves out altogether, the last index may lie before the first.
+    // In an iteration that a condition skips altogether, the last index may be before the first.
     return analyzer_.can_prove(ge(extent, zero(extent.dtype()))) ? extent : max(extent, one(extent.dtype()));
   }
 
@@ -354,8 +354,8 @@ class Shifter {
     auto it = layouts_.find(buffer);
     return it == layouts_.end() ? nullptr : &it->second;
   }
-  /// Regions that are all of a dimension stay that, though their indices, which data may choose, are not known to lie
-  /// in a smaller one.
+  /// Regions that cover a whole dimension still do, because their indices may depend on data and are not proved to be
+  /// in a smaller region.
   template <class Regions>
   void declare_whole(const Regions& before, Regions& after) const {
     for (size_t i = 0; i < before.size(); ++i) {

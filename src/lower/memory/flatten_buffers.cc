@@ -20,24 +20,24 @@ constexpr int64_t kMostInt32 = INT32_MAX;
 
 /// Product of the extents, as int64 where it does not fit the type of the extents.
 Expr flat_extent(const std::vector<Expr>& shape) {
-  Expr narrow = i32(1), wide = element_count(shape);
-  auto known = const_int(wide);
-  if (known && *known > kMostInt32) return wide;
-  for (const Expr& extent : shape) narrow = narrow * extent;
-  return narrow;
+  Expr in_32_bits = i32(1), in_64_bits = element_count(shape);
+  auto known = const_int(in_64_bits);
+  if (known && *known > kMostInt32) return in_64_bits;
+  for (const Expr& extent : shape) in_32_bits = in_32_bits * extent;
+  return in_32_bits;
 }
 
 /// The elements from the first to the last of a buffer with strides.
 Expr span_of(const Buffer& buffer) {
-  Expr narrow = i32(1), wide = i64(1);
+  Expr in_32_bits = i32(1), in_64_bits = i64(1);
   for (size_t d = 0; d < buffer.shape.size(); ++d) {
     if (is_const_int(buffer.shape[d], 0)) return i32(0);
     Expr steps = buffer.shape[d] - one(buffer.shape[d].dtype());
-    narrow = narrow + steps * buffer.strides[d];
-    wide = wide + cast(DataType::int_(64), steps) * cast(DataType::int_(64), buffer.strides[d]);
+    in_32_bits = in_32_bits + steps * buffer.strides[d];
+    in_64_bits = in_64_bits + cast(DataType::int_(64), steps) * cast(DataType::int_(64), buffer.strides[d]);
   }
-  auto known = const_int(wide);
-  return known && *known > kMostInt32 ? wide : narrow;
+  auto known = const_int(in_64_bits);
+  return known && *known > kMostInt32 ? in_64_bits : in_32_bits;
 }
 
 /// The one-dimensional view of a buffer.
@@ -61,15 +61,15 @@ Expr with_sign(const Expr& index) {
 Expr scalar_offset(const Buffer& buffer, const std::vector<Expr>& indices) {
   // Products of constants must not wrap when the buffer is larger than its index type can count.
   bool huge = flat_extent(buffer.shape).dtype() == DataType::int_(64);
-  auto widen = [&](const Expr& e) { return huge ? cast(DataType::int_(64), e) : with_sign(e); };
+  auto as_index = [&](const Expr& e) { return huge ? cast(DataType::int_(64), e) : with_sign(e); };
   Expr sum;
   for (size_t d = 0; d < indices.size(); ++d) {
-    Expr index = widen(indices[d]);
+    Expr index = as_index(indices[d]);
     if (!buffer.strides.empty()) {
-      Expr part = index * widen(buffer.strides[d]);
+      Expr part = index * as_index(buffer.strides[d]);
       sum = sum.defined() ? sum + part : part;
     } else {
-      sum = sum.defined() ? sum * widen(buffer.shape[d]) + index : index;
+      sum = sum.defined() ? sum * as_index(buffer.shape[d]) + index : index;
     }
   }
   if (!sum.defined()) sum = i32(0);

@@ -12,14 +12,16 @@
 //
 // Needs      blocks with axes and inits
 // Ensures    a buffer is allocated inside a loop only if no value in it outlives an iteration of that loop: the rules
-//            are those of analysis/buffer_homes.h, which the interpreter shares.
-// Placement  while blocks are whole: types of axes and inits tell which loops carry values. Before compaction, which
+//            are those of analysis/allocation_locations.h, which the interpreter shares.
+// Placement  while blocks are whole: types of axes and inits show which loops carry values. Before compaction, which
 //            shrinks a buffer to what is accessed where it is allocated.
-#include "analysis/buffer_homes.h"
+#include "analysis/allocation_locations.h"
 #include "lower/passes.h"
 
 namespace tilewright::lower {
 
-PassResult plan_allocations(const Ref<PrimFunc>& func, PassContext&) { return analysis::with_buffers_at_home(func); }
+PassResult plan_allocations(const Ref<PrimFunc>& func, PassContext&) {
+  return analysis::with_planned_allocations(func);
+}
 
 }  // namespace tilewright::lower

@@ -11,7 +11,7 @@
 // Ensures    allocations whose sizes are known where a function or the body of a parallel loop starts are made there;
 //            those of disjoint scopes share memory, the larger size counting, open ones with their like. The others
 //            stay. A parallel loop inside of another one is serial: the thread that meets it runs it, and its
-//            iterations share the memory in turn.
+//            iterations reuse the memory one after another.
 // Placement  after promote_registers, which has taken what is not memory
 #include <algorithm>
 

@@ -7,9 +7,9 @@
 //                                                 acc_1[0] = ...
 //
 // A slot is one value of the type of its accesses; the code generator makes it a value in SSA form, carried through
-// serial loops as a phi, never memory. Slots are as wide as the widest access to their elements; a narrower one picks
-// or replaces lanes. What a store leaves out by its predicate keeps its value only where some access may read it: else
-// sums of a tile that is cut off would be blended with themselves in each step.
+// serial loops as a phi, never memory. A slot is as wide as the widest access to its elements; a smaller access
+// extracts or inserts lanes. Lanes that a store's predicate masks off keep their value only where some access may read
+// them: otherwise the accumulators of a partial tile would be blended with themselves in each step.
 //
 // Needs      constant indices (unroll_loops)
 // Ensures    every buffer of scope "local" is either a set of slots or reported with the reason why not; those that are
@@ -173,7 +173,7 @@ class Promoter {
     if (!span) {
       local->problem = "the index of an access is not constant: a loop over it has no constant extent, or stays rolled";
     } else if (span->start < 0) {
-      local->problem = "an access lies outside of it";
+      local->problem = "an access is out of bounds";
     } else if (buffer->dtype != local->dtype) {
       local->problem = "it is also seen as " + buffer->dtype.str();
     } else {
@@ -233,7 +233,7 @@ class Promoter {
         });
   }
 
-  /// What lies outside of a parallel loop is memory for the threads inside.
+  /// A buffer outside of a parallel loop is memory for the threads inside.
   void refuse_shared(const Ref<For>& loop) {
     for_each_free_var(loop->body, [&](const Ref<Var>& v) {
       LocalBuffer* local = find(v);
@@ -296,8 +296,8 @@ class Promoter {
     return make<Shuffle>({{whole}, lanes});
   }
 
-  /// Whether a load may see what a store leaves out.
-  static bool is_left_out_seen(const LocalBuffer& local, const Span& span, const Expr& predicate) {
+  /// Whether a load may see lanes that a store masks off.
+  static bool is_masked_lane_seen(const LocalBuffer& local, const Span& span, const Expr& predicate) {
     for (const Look& look : local.looks) {
       int64_t end = look.span.start + look.span.lanes;
       if (end <= span.start || span.start + span.lanes <= look.span.start) continue;
@@ -317,7 +317,7 @@ class Promoter {
   static Stmt write(const LocalBuffer& local, const Span& span, const Expr& value, const Expr& predicate) {
     const RegisterSlot& slot = slot_of(local, span.start);
     Expr next = value;
-    if (predicate.defined() && is_left_out_seen(local, span, predicate)) {
+    if (predicate.defined() && is_masked_lane_seen(local, span, predicate)) {
       Expr old = read(local, span);
       next = make<Select>({predicate, next, old});
     }

@@ -1,4 +1,4 @@
-// Whether iterations of a loop can run side by side: every statement for all of them before the next one.
+// Whether iterations of a loop may run as lanes: each statement for all of them before the next one.
 #pragma once
 
 #include <optional>

@@ -51,7 +51,7 @@ class Splitter {
   Stmt run() {
     auto extent = const_int(loop_->extent);
     if (!extent || *extent > kMostRegisters * native_) return long_loop(extent);
-    return is_power_of_two(*extent) || *extent < 1 ? Stmt(loop_) : pieces(*extent);
+    return is_power_of_two(*extent) || *extent < 1 ? Stmt(loop_) : split_evenly(*extent);
   }
 
  private:
@@ -79,7 +79,7 @@ class Splitter {
     return all(loop_, width, ForKind::kSerial);
   }
 
-  Stmt pieces(int64_t extent) const {
+  Stmt split_evenly(int64_t extent) const {
     std::vector<Stmt> parts;
     int64_t full = extent / native_ * native_, rest = extent % native_;
     if (full > 0) {

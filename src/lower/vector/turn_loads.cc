@@ -1,5 +1,5 @@
-// Load squares of memory by rows and turn them round in registers, where vectors would take their lanes from many rows:
-// elements, or words of a few small ones.
+// Load square tiles of memory by rows and transpose them in registers, where vectors would gather their lanes from many
+// rows: elements, or words of several small elements.
 //
 //   Before                                     After
 //   for k in range(2048):                      for k_0 in range(256):
@@ -8,9 +8,9 @@
 //                                                turned_0 = T.Shuffle([row_0, row_4], [0, 8, 1, 9, 4, 12, 5, 13]); ...
 //                                                P[k_0 * 64:k_0 * 64 + 8] = turned_16; ...
 //
-// A vector whose lanes lie in rows of their own takes a load for each; a square of them takes a load for each row and a
-// few shuffles for each vector. In pieces of 128 bits, vectors are interleaved until each piece holds a column of as
-// many rows; then the pieces change places.
+// A vector whose lanes are in different rows takes a load for each lane; a square tile takes a load for each row and a
+// few shuffles for each vector. Within blocks of 128 bits, vectors are interleaved until each block holds a column of
+// as many rows; then the blocks are permuted.
 //
 // Needs      vector code
 // Ensures    the same elements are loaded and stored
@@ -33,18 +33,18 @@ namespace tilewright::lower {
 namespace {
 
 constexpr int kPieceBytes = 16;
-/// Sides of squares that are turned.
+/// Side lengths of the tiles that are transposed.
 constexpr int kLeastSide = 4, kMostSide = 16;
 
 /// The columns of a square whose rows these are; the steps are appended to `bound`.
-std::vector<Expr> turned(std::vector<Expr> rows, int element_bytes, Bindings& bound) {
+std::vector<Expr> transposed(std::vector<Expr> rows, int element_bytes, Bindings& bound) {
   const int side = static_cast<int>(rows.size());
   const int piece = std::min(side, kPieceBytes / element_bytes);
   auto take = [&](const Expr& a, const Expr& b, const auto& lane_of) {
     std::vector<Expr> lanes;
     for (int i = 0; i < side; ++i) lanes.push_back(i32(lane_of(i)));
     Expr value = make<Shuffle>({{a, b}, lanes});
-    bound.emplace_back(var("turned", value.dtype()), value);
+    bound.emplace_back(var("transposed", value.dtype()), value);
     return Expr(bound.back().first);
   };
   // Of each group of rows, piece by piece: one half of the vectors interleaved with the other, as often as it takes.
@@ -195,7 +195,7 @@ class Turner {
       rows.push_back(bound.back().first);
     }
     const int bytes = crossed.group * crossed.buffer->dtype.bits / 8;
-    std::vector<Expr> columns = turned(std::move(rows), bytes, bound);
+    std::vector<Expr> columns = transposed(std::move(rows), bytes, bound);
     std::vector<Stmt> stores;
     for (int column = 0; column < side; ++column) {
       Stmt one = rewrite(

@@ -24,7 +24,7 @@
 //
 // Needs      flat buffers, simple indices
 // Ensures    the same results, but for the signs of zeros
-// Placement  before vectorize_plain_loops, which would put rows side by side and gather what lies in memory together
+// Placement  before vectorize_plain_loops, which would vectorize across rows and gather contiguous elements
 #include <algorithm>
 #include <limits>
 
@@ -274,7 +274,7 @@ class ChoiceVectorizer : private LoopContext {
         place.bits <= 64 && choice.place.dtype() == place && choice.number.dtype() == number &&
         (number.is_float() ? number.bits >= 16 : number.is_integral() && number.bits >= 8 && number.bits <= 64);
     if (!types || effect_of(choice.at) != Effect::kPure || uses_var(choice.at, loop->loop_var)) return false;
-    if (!is_readable(choice) || !lies_together(choice, loop)) return false;
+    if (!is_readable(choice) || !is_contiguous_along(choice, loop)) return false;
     narrow_place(choice);
     return grows(choice, loop);
   }
@@ -298,7 +298,7 @@ class ChoiceVectorizer : private LoopContext {
   }
 
   /// Whether neighbors in the row are neighbors in memory.
-  bool lies_together(const Choice& choice, const Ref<For>& loop) {
+  bool is_contiguous_along(const Choice& choice, const Ref<For>& loop) {
     LaneAccesses accesses(loop, private_, analyzer_);
     bool moves = false, together = true;
     for (const LaneAccess& access : accesses.all()) {

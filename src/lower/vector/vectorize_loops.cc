@@ -128,7 +128,7 @@ class LaneSpreader {
       case Kind::kLetStmt: {
         LetStmt copy = *s.as<LetStmt>();
         copy.value = spread(copy.value);
-        if (copy.value.dtype() != copy.var.dtype()) copy.var = widen(copy.var, copy.value);
+        if (copy.value.dtype() != copy.var.dtype()) copy.var = with_lanes_of(copy.var, copy.value);
         copy.body = spread(copy.body);
         return make<LetStmt>(std::move(copy), s.span());
       }
@@ -153,7 +153,7 @@ class LaneSpreader {
     return node;
   }
 
-  Def<Var> widen(const Ref<Var>& v, const Expr& value) {
+  Def<Var> with_lanes_of(const Ref<Var>& v, const Expr& value) {
     Ref<Var> wide = var(v->name_hint, value.dtype());
     values_[v] = wide;
     return wide;
@@ -232,7 +232,7 @@ class LaneSpreader {
     return make<BufferStore>({store->buffer, make<Shuffle>({values, lanes}), {index}, {}}, stmts[first].span());
   }
 
-  /// Small numbers that lie side by side, as one for each lane: A[r * lane + 0], A[r * lane + 1], ... as the word at
+  /// Contiguous small elements, loaded as one word for each lane: A[r * lane + 0], A[r * lane + 1], ... as the word at
   /// r * lane.
   Expr loaded_as_words(const std::vector<Expr>& values) {
     const BufferLoad* first = values[0].as<BufferLoad>();
@@ -484,7 +484,7 @@ class LaneSpreader {
       case Kind::kLet: {
         Let copy = *e.as<Let>();
         copy.value = spread(copy.value);
-        if (copy.value.dtype() != copy.var.dtype()) copy.var = widen(copy.var, copy.value);
+        if (copy.value.dtype() != copy.var.dtype()) copy.var = with_lanes_of(copy.var, copy.value);
         copy.body = spread(copy.body);
         return make<Let>(std::move(copy), e.span());
       }
@@ -581,8 +581,8 @@ class LaneSpreader {
   VarMap values_;
 };
 
-/// Lanes that take part or not, each with a branch of its own: of elements that the processor has no masks for, or that
-/// lie apart and are none of those it gathers and scatters.
+/// At most so many lanes are guarded by a branch each: elements for which the processor has no masked accesses, or
+/// strided ones that it cannot gather and scatter.
 constexpr int64_t kMostBranches = 64;
 
 /// Whether a loop over elements is the smaller code, and as fast: most of these are what is left behind full vectors.

@@ -261,8 +261,8 @@ class Body {
     trips_ = outer;
   }
 
-  /// With the other stores of the loop, which are all there is in it, no element between lanes is left out
-  /// (vectorize_loops).
+  /// Whether this store and the other stores of the loop, which are its whole body, write all elements between the
+  /// lanes (vectorize_loops).
   bool fills_memory(const LaneAccess& access) const {
     const SeqStmt* all = loop_->body.as<SeqStmt>();
     int64_t stores = 0;

@@ -50,7 +50,7 @@ struct Factors {
   bool flipped = false;  ///< the first ones have signs, which are to be flipped
 };
 
-/// The bytes that are widened to int32; null for anything else.
+/// The bytes that are extended to int32; null for anything else.
 Expr bytes_of(const Expr& e) {
   const Cast* cast = e.as<Cast>();
   if (!cast || e.dtype().element() != DataType::int_(32)) return {};

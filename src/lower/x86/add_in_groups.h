@@ -1,4 +1,4 @@
-// Sums of products of bytes that a target adds in groups.
+// Sums of products of bytes for which the target has dot-product instructions.
 #pragma once
 
 #include "ir/build.h"

@@ -12,7 +12,7 @@
 // Requires  P1 the block has a region at that position
 //           P2 the kind of region is "read" or "write"
 //           P3 there is one index or one range for each dimension, of the block's axes
-//           P4 no access provably lies outside of the region
+//           P4 no access is provably outside the region
 #include <algorithm>
 
 #include "analysis/verify_accesses.h"

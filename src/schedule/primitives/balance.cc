@@ -44,7 +44,7 @@ Result<Plan> plan(const State& state, const Balance& balance) {
   if (!is_index || buffer->shape.size() != 1 || !buffer->strides.empty() || !is_compact) {
     return refuse("balance/P2",
                   "'" + buffer->name + "' is no buffer of int32 or int64 in one dimension, without strides or offset",
-                  {block.node()}, "take offsets that lie one behind the other");
+                  {block.node()}, "pass a one-dimensional compact array of offsets");
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, place.at);

@@ -464,7 +464,7 @@ class Division {
     if (!is_true(start.condition)) return no("the reduction inside may have no step at all");
     for (const Ref<For>& loop : reducing) {
       if (uses_var(inner_condition_, loop->loop_var)) {
-        return no("its condition leaves out steps of " + describe_loop(*loop), loop);
+        return no("its condition skips steps of " + describe_loop(*loop), loop);
       }
       for (int at : copied) {
         const For& other = tree_.for_at(at);

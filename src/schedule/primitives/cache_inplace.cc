@@ -29,7 +29,7 @@
 //           P2 the scope is a storage scope
 //           P3 the block writes the buffer too, which has one name in the scope
 //           P4 all that the block touches of it is declared (what is behind its pointer: stated), values from before
-//              are among what it declares to read, and they are there; where it lies can be told without the condition
+//              are among what it declares to read, and they are there; the region can be computed without the condition
 //              of the block
 //           P9 parallel loops around stay independent
 #include <algorithm>
@@ -146,8 +146,8 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
   return update;
 }
 
-/// Where the region lies in the buffer. The loops of a copy run where the block does not, too: its condition may make
-/// the ends simpler, if they can be computed without it.
+/// The region of the buffer that is copied. The loops of a copy also run where the block does not. The block's
+/// condition may simplify the ends, as long as they can be computed without it.
 Result<arith::Region> copied(const Update& update, const Ref<BufferRegion>& region) {
   const Tree& tree = *update.block.tree;
   const BlockRealize& realize = *tree.realize_at(update.block.at);
@@ -166,7 +166,7 @@ Result<arith::Region> copied(const Update& update, const Ref<BufferRegion>& regi
   }
   return refuse(
       "cache_inplace/P4",
-      "what " + analysis::brief(region) + " is cannot be told where " + describe(update.block) + " does not run",
+      "what " + analysis::brief(region) + " is cannot be computed where " + describe(update.block) + " does not run",
       {update.block.node()}, "split loops by factors that divide them, so that the block runs in each iteration");
 }
 

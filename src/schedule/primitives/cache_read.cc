@@ -95,7 +95,7 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   if (is_nothing || analysis::has_failing_ends(read, analyzer)) {
     return refuse("cache_read/P4",
                   "what " + describe_block(tree.block_at(request.scope)) + " declares to read of '" + buffer->name +
-                      (is_nothing ? "' lies outside of it: there is nothing to copy"
+                      (is_nothing ? "' is out of bounds: there is nothing to copy"
                                   : "' divides by what may be zero where nothing is read"),
                   {request.block.node()}, "declare with T.reads what the block reads");
   }

@@ -19,7 +19,7 @@
 //           P5 what it reads is complete where it stands and where it goes
 //           P6 what the consumers read is complete afterwards
 //           P7 the index is possible
-//           P8 instances that did not run before can be left out, or do no harm
+//           P8 instances that did not run before can be skipped, or do no harm
 //           P9 parallel loops around stay independent
 #include <algorithm>
 

@@ -13,7 +13,7 @@
 //
 // Requires  P1 the block is one plain assignment, complete
 //           P2 its buffer is allocated in the scope, and no other block writes it
-//           P3 the indices of the store tell the axes: each is one, or they are one to one, such as vi * 8 + vj
+//           P3 the indices of the store determine the axes: each is one, or they are one to one, such as vi * 8 + vj
 //           P4 its consumers read the buffer by loads only; without any it is dropped, unless nothing else is left
 //           P5 what it reads is complete where it stands and where its consumers stand, or has been left alone by then
 //           P6 the consumers read only what it has written
@@ -38,7 +38,7 @@ namespace {
 
 using AxesOfElement = std::function<VarMap(const std::vector<Expr>&)>;
 
-/// What the axes are where an element of the buffer is made; null where its indices do not tell them.
+/// The axes of the instance that writes an element of the buffer; null where its indices do not determine them.
 AxesOfElement axes_of_element(const Block& producer, const std::vector<Expr>& indices) {
   if (auto axes = axes_by_dimension(producer, indices)) {
     return [&producer, axes = *axes](const std::vector<Expr>& element) { return bind_axes(producer, axes, element); };
@@ -187,10 +187,10 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   TW_RETURN_IF_ERROR(check_producer(block, scope, self, assignment));
   AxesOfElement axes = axes_of_element(block.block(), assignment.store->indices);
   if (!axes) {
-    return refuse("compute_inline/P3",
-                  describe(block) + " stores to '" + assignment.buffer->name + "' at indices that do not tell its axes",
-                  {block.node()},
-                  "the axes of the block have to follow from where it stores: C[vi, vj], C[vi * 4 + vj]");
+    return refuse(
+        "compute_inline/P3",
+        describe(block) + " stores to '" + assignment.buffer->name + "' at indices that do not determine its axes",
+        {block.node()}, "the axes of the block have to follow from where it stores: C[vi, vj], C[vi * 4 + vj]");
   }
   TreeEdit edit(tree);
   edit.remove(block.at);

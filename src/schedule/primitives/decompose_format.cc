@@ -24,8 +24,8 @@ Result<Plan> plan(const State& state, const DecomposeFormat& decompose) {
   for (const Factor& parameter : decompose.parameters) {
     if (const int64_t* number = std::get_if<int64_t>(&parameter)) {
       request.parameters.push_back(*number);
-    } else if (const ExprRV* drawn = std::get_if<ExprRV>(&parameter)) {
-      request.parameters.push_back(state.value(*drawn));
+    } else if (const ExprRV* sampled = std::get_if<ExprRV>(&parameter)) {
+      request.parameters.push_back(state.value(*sampled));
     } else {
       return refuse("decompose_format/P2", "a parameter of a format is no integer", {},
                     "pass integers and sampled values");

@@ -10,12 +10,12 @@
 //                                                       vi = T.axis.spatial(10, i)
 //                                                       B[vi] = A[vi]
 //
-// All instances of one iteration of the loops around run twice: each fills its elements, then, if it lies inside, sets
+// All instances of one iteration of the loops around run twice: each fills its elements, then, if it is inside, sets
 // them. An axis that is one loop below the new block gets that loop as long as what is inside; others a condition.
 //
 // Requires  P1 the block is one plain store of T.if_then_else(condition, value, constant), complete
 //           P2 the loop is around it, in the same scope
-//           P3 the condition is a conjunction of bounds, each of one axis by a number, and leaves out something
+//           P3 the condition is a conjunction of bounds, each of one axis by a number, and excludes some elements
 //           P4 no other block writes its buffer, none before reads it; those after read only what is complete
 //           P5 what stands around the block reads no data
 //           P6 parallel loops around stay independent
@@ -107,13 +107,13 @@ Result<Inside> find_inside(const Place& block, const Expr& condition, arith::Ana
     if (const GE* n = term.as<GE>()) taken = take(n->b, n->a, 1);
     if (!taken) return refuse_condition(block, term, "has a term that does not bound one axis by a number");
   }
-  bool leaves_out = false;
+  bool excludes_some = false;
   for (size_t i = 0; i < axes.size(); ++i) {
     Expr begin = axes[i]->dom->min, end = begin + axes[i]->dom->extent;
     if (inside.low[i].defined() && analyzer.can_prove_less_equal(inside.low[i], begin)) inside.low[i] = {};
     if (inside.high[i].defined() && analyzer.can_prove_less_equal(end, inside.high[i])) inside.high[i] = {};
     if (!inside.bounds(i)) continue;
-    leaves_out = true;
+    excludes_some = true;
     if (!inside.low[i].defined()) inside.low[i] = begin;
     if (!inside.high[i].defined()) inside.high[i] = end;
     bool fits = analyzer.can_prove_less_equal(begin, inside.low[i]) &&
@@ -121,7 +121,7 @@ Result<Inside> find_inside(const Place& block, const Expr& condition, arith::Ana
                 analyzer.can_prove_less_equal(inside.low[i], inside.high[i]);
     if (!fits) return refuse_condition(block, condition, "does not provably stay inside of the domains of the axes");
   }
-  if (!leaves_out) return refuse_condition(block, condition, "always holds");
+  if (!excludes_some) return refuse_condition(block, condition, "always holds");
   return inside;
 }
 

@@ -14,7 +14,7 @@
 // Requires  P1 the block is a reduction block with an init
 //           P2 the loop is around it, in the same scope
 //           P3 no loop around that one drives the reduction
-//           P4 below it each element is reduced exactly once, beginning where the loops begin; the init is left out
+//           P4 below it each element is reduced exactly once, beginning where the loops begin; the init is skipped
 //              where that first step does not exist, as long as none of that element does
 //           P5 no other block writes its buffers, none before reads them, and those below the loop read them only when
 //              complete
@@ -109,7 +109,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   for (const Ref<BufferRegion>& write : realize.block->writes) init.writes.push_back(substitute(write, axes));
   init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;
 
-  // Loops that drive no spatial axis are left out: the init runs where they start.
+  // Loops that drive no spatial axis are dropped: the init runs where they start.
   std::vector<int> copied;
   std::vector<Ref<For>> reduction;
   arith::Analyzer analyzer;

@@ -42,7 +42,7 @@ Status check_nesting(const Place& outer, const Place& inner) {
   return refuse("fuse/P4", describe_in_nest(inner) + " is not inside " + describe_in_nest(outer),
                 {outer.node(), inner.node()},
                 swapped ? "name the loops outermost first"
-                        : "fuse() takes loops of one nest; merge() makes one loop of two nests side by side");
+                        : "fuse() takes loops of one nest; merge() makes one loop of two adjacent nests");
 }
 
 /// The type of the one loop: the widest, but int64 where the product of what is read may leave a smaller one. What

@@ -124,7 +124,7 @@ Status check_instances(const Place& reduction, const Place& epilogue, const VarM
     const Expr value = substitute(map.at(epilogue.block().iter_vars[i]->var), bound);
     if (analyzer.can_prove(le(instances[i].min, value)) && analyzer.can_prove(le(value, instances[i].max))) continue;
     return refuse("fuse_reduction_epilogue/P6",
-                  describe(epilogue) + " may leave out elements of the sum: its axis '" +
+                  describe(epilogue) + " may skip elements of the sum: its axis '" +
                       epilogue.block().iter_vars[i]->var->name_hint + "' runs from " +
                       analysis::brief(instances[i].min) + " to " + analysis::brief(instances[i].max),
                   {reduction.node(), epilogue.node()}, "let the epilogue run for all elements of the sum");

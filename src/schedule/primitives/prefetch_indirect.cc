@@ -17,7 +17,7 @@
 //           P2 the distance is positive
 //           P3 what is read depends on the loop by loads at one position alone, which moves on by one per iteration
 //           P4 nothing in the scope writes the buffer, or those that the loads are from
-//           P5 every element of the buffer of indices selects what lies in the buffer: it is declared so
+//           P5 every element of the buffer of indices selects an element in bounds: it is declared so
 //           P6 parallel loops around stay independent: blocks around read all of the buffer of indices from then on
 #include "schedule/primitives/prefetch_indirect.h"
 
@@ -65,7 +65,7 @@ Selected select_by(const arith::Region& region, const Ref<Var>& loop_var) {
   return selected;
 }
 
-/// The region lies in the buffer, and so does what the loads in it read.
+/// Whether the region is in bounds, and so are the loads in it.
 bool is_inside(const arith::Region& region, const std::vector<Expr>& shape, arith::Analyzer& analyzer) {
   auto holds = [&](const Expr& begin, const Expr& end, const Expr& extent) {
     return analyzer.can_prove_greater_equal(begin, 0) && analyzer.can_prove_less_equal(end, extent);
@@ -141,7 +141,7 @@ Result<Plan> plan(const State& state, const PrefetchIndirect& prefetch) {
   if (!is_inside(selected.region, buffer->shape, analyzer)) {
     return refuse("prefetch_indirect/P5",
                   "beyond the end of " + describe(at.loop) + ", '" + selected.tables.front()->name +
-                      "' may select what lies outside of '" + buffer->name + "'",
+                      "' may select elements out of bounds of '" + buffer->name + "'",
                   {at.block.node()},
                   "declare its values: T.assume_buffer_domain(" + selected.tables.front()->name + ", [0, ...])");
   }

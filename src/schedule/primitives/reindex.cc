@@ -16,7 +16,7 @@
 //           P3 it is alone in loops right in the body of its scope
 //           P4 the buffer has one name in the scope; a read: the block does not write it; a write: the block is
 //              complete or a reduction, and no other block writes it
-//           P5 the element lies inside of the buffer for all values of the axes; a read: it has a value; a write: the
+//           P5 the element is in bounds for all values of the axes; a read: it has a value; a write: the
 //              block runs for all of them
 #include "schedule/primitives/reindex.h"
 

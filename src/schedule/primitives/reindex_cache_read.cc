@@ -22,7 +22,7 @@
 //              the buffer has one name in the scope
 //           P4 the block reads one element in each instance, that its axes say
 //           P5 the map takes the block's axes, speaks of those that the old indices speak of, and is one to one
-//           P6 the element lies inside of the buffer for all values of the axes, and has its value by then
+//           P6 the element is in bounds for all values of the axes, and has its value by then
 //           P7 loops, and nothing else, say which instances of the block run; what stands in the scope touches the
 //              buffer in blocks only
 #include "schedule/primitives/reindex_cache_read.h"

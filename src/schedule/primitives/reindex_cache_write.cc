@@ -17,7 +17,7 @@
 //              name in the scope, and no loop runs a reader of it before the block again and again
 //           P4 the block touches one element in each instance, that its axes say
 //           P5 the map takes the block's axes, speaks of those that the old indices speak of, and is one to one
-//           P6 the element lies inside of the buffer for all values of the axes, and is complete where the copy stands
+//           P6 the element is in bounds for all values of the axes, and is complete where the copy stands
 //           P7 loops, and nothing else, say which instances of the block run; what stands in the scope touches the
 //              buffer in blocks only
 #include <algorithm>

@@ -8,7 +8,7 @@
 //       B[vi, vj] = A[vi, vj]                 B[vi, vj] = A[vi, vj]
 //
 // Requires  P1 no loop is named twice
-//           P2 the loops lie on one chain, and between the outermost and the innermost of them stand only loops, each
+//           P2 the loops form one chain, and between the outermost and the innermost of them stand only loops, each
 //              the only statement of the one before
 //           P3 the range of a loop depends on no loop that comes to stand inside it
 //           P4 the blocks below see the same in any order: each is complete, or an affine reduction that no loop

@@ -14,7 +14,7 @@
 // Requires  P1 the block is one plain assignment, complete
 //           P2 it has one producer, also one plain assignment, or serial loops around one in it (write_at), of a buffer
 //              that is allocated in the scope and that nobody else reads or writes
-//           P3 it reads that buffer always at the same indices, which tell its axes, such as vi + vj * 8, vi + 1,
+//           P3 it reads that buffer always at the same indices, which determine its axes, such as vi + vj * 8, vi + 1,
 //              7 - vi
 //           P4 it is the only writer of its own buffer, and nothing before reads that
 //           P5 all that it reads is complete where its producer stands, or has been left alone by then
@@ -137,7 +137,7 @@ void take_offset(Expr& loaded, Expr& stored) {
   }
 }
 
-/// Of a consumer that loads at `loaded` what its producer stores. None where the former do not tell its axes.
+/// Of a consumer that loads at `loaded` what its producer stores. None where the former do not determine its axes.
 /// `instances`: those of the consumer that run.
 std::optional<Axes> axes_of_consumer(const Block& consumer, std::vector<Expr> loaded, const Block& producer,
                                      const NestedAssignment& inner, const arith::Box& instances) {
@@ -272,7 +272,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
       indices ? axes_of_consumer(block.block(), *indices, pair.producer.block(), pair.inner, instances) : std::nullopt;
   if (!axes) {
     return refuse("reverse_compute_inline/P3",
-                  describe(block) + " reads '" + buffer->name + "' at indices that do not tell its axes",
+                  describe(block) + " reads '" + buffer->name + "' at indices that do not determine its axes",
                   {block.node()},
                   "the block has to read it at indices that its axes follow from: B[vi, vj], B[vi * 4 + vj]");
   }

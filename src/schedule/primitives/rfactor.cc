@@ -17,7 +17,7 @@
 //
 // The steps of each element are the same ones, in groups: what analysis/reducer.h says of the operation makes the
 // results agree. The first step of a group runs its init, which P8 checks for both blocks. Where the loops go beyond
-// the reduction's domain, as those of a split that leaves a rest, a group takes the start of the reduction for these
+// the reduction's domain, as those of a split with a remainder, a group takes the start of the reduction for these
 // steps.
 //
 // A block without init, which adds to elements that have a value, keeps that value, and its loops may be of lengths
@@ -645,10 +645,11 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   analysis::FoundReducer found =
       chain.accumulates ? find_accumulation(chain.block.block()) : analysis::find_reducer(chain.block.block());
   if (!found.reducer) {
-    return refuse("rfactor/P5", describe(chain.block) + " cannot be factored: " + found.why_not, {chain.block.node()},
-                  "sums, products, min, max, and, or are known, several of them side by side, and argmax and argmin, "
-                  "whose parts are bound before the first store: `i = T.Select(...)`, `v = T.Select(...)`, "
-                  "`I[vi] = i`, `V[vi] = v`");
+    return refuse(
+        "rfactor/P5", describe(chain.block) + " cannot be factored: " + found.why_not, {chain.block.node()},
+        "sums, products, min, max, and, or are known, tuples of several such reductions, and argmax and argmin, "
+        "whose parts are bound before the first store: `i = T.Select(...)`, `v = T.Select(...)`, "
+        "`I[vi] = i`, `V[vi] = v`");
   }
   TW_RETURN_IF_ERROR(check_order_of_groups(chain, *found.reducer));
   auto rank = static_cast<int64_t>(found.reducer->indices.size());

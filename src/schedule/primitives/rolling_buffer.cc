@@ -15,7 +15,7 @@
 //
 // Tile t reads the window [f(t), f(t) + n) of a dimension, and f grows by at most s from one tile to the next. Theorem:
 // if each tile but the first computes the last s elements of its window only, the window holds its values whenever it
-// is read. The others were in the window of the tile before; what is computed since lies within n elements of them, so
+// is read. The others were in the window of the tile before; what is computed since is within n elements of them, so
 // it has other remainders modulo n. Of several dimensions with loops of their own, the elements that are new in the
 // outermost one are computed for all windows of the inner ones, again but for their first elements. Where windows are
 // cut off at the ends of the buffer, n is the longest one, and the elements of [f(t), g(t)) from g(t - 1) on are new:
@@ -217,7 +217,7 @@ std::optional<Start> start_of_window(const Expr& min) {
 
 /// Windows from min to max of varying length: what is new where neighbors overlap, with no tile where they do not. Null
 /// where they are not those of one loop with constant ends, which do not decrease, or where the block that computes
-/// `index` in a loop below leaves out some of a window.
+/// `index` in a loop below skips some of a window.
 std::optional<Overlap> find_varying(const Roll& roll, const Expr& min, const Expr& max, const Expr& index,
                                     const std::vector<int>& below, Ref<Var>& mover, arith::Analyzer& analyzer) {
   const Tree& tree = *roll.block.tree;
@@ -468,7 +468,7 @@ std::vector<Undone> buffers_that_roll(const Tree& tree, int scope_at) {
   return result;
 }
 
-/// The condition without the terms that tell new elements.
+/// The condition without the terms that select new elements.
 Expr without_computes_new(const Expr& predicate) {
   if (const And* both = predicate.as<And>()) {
     return logical_and(without_computes_new(both->a), without_computes_new(both->b));
@@ -476,8 +476,8 @@ Expr without_computes_new(const Expr& predicate) {
   const Or* either = predicate.as<Or>();
   const LT* first = either ? either->a.as<LT>() : nullptr;
   const LE* is_new = either ? either->b.as<LE>() : nullptr;
-  bool tells = first && first->a.is<Var>() && is_const_int(first->b, 1) && is_new;
-  return tells ? Expr(bool_imm(true)) : predicate;
+  bool selects_new = first && first->a.is<Var>() && is_const_int(first->b, 1) && is_new;
+  return selects_new ? Expr(bool_imm(true)) : predicate;
 }
 
 Ref<Block> undo(const Ref<Block>& root, uint64_t scope, const Undone& undone) {

@@ -1,4 +1,4 @@
-// Draw one of some integers, with given weights.
+// Samples one of several integers, with given weights.
 //
 // Requires  P1 as many weights as candidates, at least one
 //           P2 weights are finite, not negative, not all 0

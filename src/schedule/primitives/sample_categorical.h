@@ -12,15 +12,16 @@ struct SampleCategorical {
   using Returns = ExprRV;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kSample;
-  static constexpr std::string_view kDoc = R"(Draw one of some integers.
+  static constexpr std::string_view kDoc = R"(Sample one of several integers.
 
 Args:
     candidates: the integers to choose from.
     probs: as many weights, not negative; they need not add up to 1.
-    decision: take this position in candidates instead of drawing.
+    decision: take this position in candidates instead of sampling.
 
 Returns:
-    The drawn value, to be passed on (to split, annotate). Reading it with int() ties the Python code to this draw.)";
+    The sampled value, to be passed on (to split, annotate). int() reads it, which ties the Python code to this
+    sample.)";
 };
 
 Result<Plan> plan(const State& state, const SampleCategorical& instruction);

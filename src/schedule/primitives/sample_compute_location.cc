@@ -1,4 +1,4 @@
-// Draw a loop that a block may be computed at, among those where that can pay.
+// Samples a loop that a block may be computed at, among those where that can pay.
 //
 // Possible are: to inline the block, to leave it, and the loops of its first consumer down to the lowest that holds all
 // consumers, but for loops of one iteration, spatial ones below others and others below the last spatial one; each is

@@ -11,11 +11,11 @@ struct SampleComputeLocation {
   using Returns = LoopRV;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kSample;
-  static constexpr std::string_view kDoc = R"(Draw a loop that a block may be computed at.
+  static constexpr std::string_view kDoc = R"(Sample a loop that a block may be computed at.
 
 Args:
     block: the producer to be moved.
-    decision: take this place instead of drawing: -2 to inline the block, -1 to leave it where it is, otherwise the
+    decision: take this place instead of sampling: -2 to inline the block, -1 to leave it where it is, otherwise the
         number of a loop of its first consumer. Where it is not possible, the next lower possible one is taken.
 
 Returns:

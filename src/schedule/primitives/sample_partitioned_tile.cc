@@ -1,4 +1,4 @@
-// Draw n factors whose product is the extent of a loop, those from partition_pos on together a multiple of
+// Samples n factors whose product is the extent of a loop, those from partition_pos on together a multiple of
 // innerpart_factor; uniformly among all such lists of factors.
 //
 // Requires  P1 n is at least 1
@@ -64,11 +64,11 @@ Result<Plan> plan(const State& state, const SamplePartitionedTile& sample) {
     }
   } else {
     Random random = state.random();
-    factors = draw_partitioned_tiling(random, *extent, n, position, factor);
+    factors = sample_partitioned_tiling(random, *extent, n, position, factor);
     plan.random = random;
   }
-  for (int64_t drawn : factors) {
-    plan.outputs.push_back(drawn == -1 ? std::nullopt : std::optional(Handle::value(drawn)));
+  for (int64_t sampled : factors) {
+    plan.outputs.push_back(sampled == -1 ? std::nullopt : std::optional(Handle::value(sampled)));
   }
   SamplePartitionedTile recorded = sample;
   recorded.decision.value = std::move(factors);

@@ -16,7 +16,7 @@ struct SamplePartitionedTile {
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kSample;
   static constexpr std::string_view kDoc =
-      R"(Draw n factors whose product is the extent of a loop, the inner ones together a multiple of a number.
+      R"(Sample n factors whose product is the extent of a loop, the inner ones together a multiple of a number.
 
 Uniform among all such lists of factors.
 
@@ -25,7 +25,7 @@ Args:
     n: the number of factors.
     partition_pos: the first of the inner factors.
     innerpart_factor: what divides the product of the inner factors.
-    decision: take these factors instead of drawing. Where they do not fit, the outermost takes what the inner part
+    decision: take these factors instead of sampling. Where they do not fit, the outermost takes what the inner part
         leaves, and the first inner one takes innerpart_factor.
 
 Returns:

@@ -1,4 +1,4 @@
-// Draw n factors whose product is the extent of a loop, uniformly among all such lists of factors.
+// Samples n factors whose product is the extent of a loop, uniformly among all such lists of factors.
 //
 // Requires  P1 n is at least 1
 //           P2 max_innermost_factor is -1 or at least 1; with n = 1 it is -1 or no limit
@@ -60,7 +60,7 @@ Result<Plan> plan(const State& state, const SamplePerfectTile& sample) {
       factors = repair(*given, *extent);
     } else {
       Random random = state.random();
-      factors = draw_tiling(random, *extent, n, limit == -1 ? *extent : limit);
+      factors = sample_tiling(random, *extent, n, limit == -1 ? *extent : limit);
       plan.random = random;
     }
   } else {

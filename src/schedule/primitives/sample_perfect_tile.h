@@ -15,13 +15,13 @@ struct SamplePerfectTile {
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kSample;
   static constexpr std::string_view kDoc =
-      R"(Draw n factors whose product is the extent of a loop, uniformly among all such factors.
+      R"(Sample n factors whose product is the extent of a loop, uniformly among all such factors.
 
 Args:
     loop: the loop to tile; it stays as it is.
     n: the number of factors.
     max_innermost_factor: the largest last factor; -1 for no limit.
-    decision: take these factors instead of drawing. Factors that do not divide are repaired from the innermost on.
+    decision: take these factors instead of sampling. Factors that do not divide are repaired from the innermost on.
 
 Returns:
     The factors, outermost first, to be passed to split. Where the extent is not constant, the first is None (to be

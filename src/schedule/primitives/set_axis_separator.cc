@@ -8,7 +8,7 @@
 //       B[vi, vj] = A[vi, vj]                    B[vi, vj] = A[vi, vj]
 //
 // Requires  P1 the block touches the buffer
-//           P2 the separators ascend, and lie between axes of the buffer
+//           P2 the separators ascend, and are between axes of the buffer
 //           P3 a block allocates the buffer, or it is a parameter
 //
 // Views of the buffer get the same separators; where they have other dimensions, as many before the first axis.

@@ -14,8 +14,8 @@ struct SetAxisSeparator {
   static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Say which axes of a buffer memory keeps apart.
 
-The axes between two separators are laid out as one, where the target has memory of several dimensions; others lay out
-all of them as one, and nothing changes but what the program says.
+The axes between two separators form one dimension of the memory, if the target has memory of several dimensions. Other
+targets store all axes as one dimension, and ignore the separators.
 
 Args:
     block: a block that touches the buffer.

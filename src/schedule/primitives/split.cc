@@ -38,7 +38,7 @@ std::string factor_list(const State& state, const Split& split) {
   for (const Factor& factor : split.factors.items) {
     text += text.empty() ? "" : ", ";
     if (auto* number = std::get_if<int64_t>(&factor)) text += std::to_string(*number);
-    if (auto* drawn = std::get_if<ExprRV>(&factor)) text += std::to_string(state.value(*drawn));
+    if (auto* sampled = std::get_if<ExprRV>(&factor)) text += std::to_string(state.value(*sampled));
     if (std::holds_alternative<None>(factor)) text += "None";
     if (auto* node = std::get_if<NodeRef>(&factor)) text += brief(Expr(*node));
   }
@@ -175,7 +175,7 @@ Result<Plan> plan(const State& state, const Split& split) {
     return refuse("split/P7",
                   "factors=" + factor_list(state, split) + " do not provably multiply to the extent of " +
                       describe(place) + ", so a condition is needed",
-                  {place.node()}, "leave out disable_predication");
+                  {place.node()}, "omit disable_predication");
   }
 
   std::vector<Ref<Var>> vars;

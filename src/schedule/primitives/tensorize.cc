@@ -18,7 +18,7 @@
 //           P3 the block computes what the description says, for some part of a buffer for each of its parameters
 //           P4 each part is within what the block declares, and inside of its buffer
 //           P5 a part that is written shares no memory with another one
-//           P6 a part lies in memory as the implementation says
+//           P6 a part has the memory layout that the implementation declares
 #include <algorithm>
 
 #include "analysis/block_facts.h"
@@ -235,7 +235,7 @@ class Replacement {
       if (scope == argument.buffer->scope()) continue;
       if (takes_pointer(argument.buffer) || argument.buffer->scope() != "global") {
         return refuse("tensorize/P6",
-                      "'" + argument.buffer->name + "' of the intrinsic lies in \"" + argument.buffer->scope() +
+                      "'" + argument.buffer->name + "' of the intrinsic is in \"" + argument.buffer->scope() +
                           "\" memory, '" + argument.region->buffer->name + "' in \"" + scope + "\"",
                       {tree_.stmt(at_)}, "cache_read(), cache_write() and set_scope() bring it there");
       }

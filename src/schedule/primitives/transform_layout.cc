@@ -12,7 +12,7 @@
 //              views of single elements it is used by plain loads and stores only
 //           P3 the map is built of +, -, *, // and %, takes different indices to different ones, and its images start
 //              at 0
-//           P4 it leaves no gaps, or pad_value says what they hold, or assume_injective_transform is set
+//           P4 it is surjective, or pad_value fills the padding, or assume_injective_transform is set
 //           P5 regions of several elements that are written are boxes again
 //           P6 pad_value is one value of the buffer's type, which loads nothing but the buffer
 //           P7 parallel loops around what fills the padding stay independent
@@ -347,7 +347,7 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
   if (NodeRef use = other_use(root, buffer); use.defined()) {
     return refuse("transform_layout/P2", "'" + buffer->name + "' is used other than by plain loads and stores",
                   {use, block.node()},
-                  "what uses its pointer, or a view of it, relies on where its elements lie: give that a copy with "
+                  "what uses its pointer, or a view of it, relies on the layout of its elements: give that a copy with "
                   "cache_read() or cache_write()");
   }
   arith::Analyzer analyzer;

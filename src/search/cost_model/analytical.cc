@@ -57,7 +57,8 @@ class StoreModel {
   void choose_vector();
   void choose_block();
   double extent(size_t at) const { return static_cast<double>(program_.loops[nest_[at]].count()); }
-  /// Vectors that an access takes for one iteration of the block; with `distinct`, in how many registers they lie.
+  /// Vectors that an access takes for one iteration of the block; with `distinct`, the number of registers that hold
+  /// them.
   double vectors(const Stream& stream) const;
   double divisions_done_before() const;
   double work_of_one() const;
@@ -102,7 +103,7 @@ void StoreModel::read_streams() {
   for (const AccessFact& access : store_.accesses) {
     const BufferFact& buffer = program_.buffers[access.buffer];
     Stream stream{&access, buffer.element_bytes(), {}, {}, {}};
-    // Where it lies: a loop over several dimensions at once, (f // 4, f % 4), may go through them evenly.
+    // The flat offset. A loop over several dimensions at once, (f // 4, f % 4), may have a constant stride.
     LoopSum place = LoopSums::constant(0);
     int64_t size = 1;
     for (size_t d = access.index.size(); d-- > 0;) {
@@ -191,7 +192,7 @@ double StoreModel::vectors(const Stream& stream) const {
     count *= static_cast<int>(at) == vector_ ? std::ceil(extent(at) / lanes_) : extent(at);
   }
   if (vector_ < 0 || !stream.moves[vector_]) return count;
-  // Elements that do not lie side by side come one by one, those that lie close as all between.
+  // Accesses with a large or varying stride load one element at a time; a small stride loads all elements between.
   double step = std::fabs(stream.steps[vector_]);
   bool apart = !stream.even[vector_] || step > 4;
   return count * (apart ? lanes_ * 1.5 : std::max(1.0, step));
@@ -311,7 +312,7 @@ double StoreModel::lines(const Stream& stream, size_t depth) const { return foot
 double StoreModel::traffic(size_t level_bytes, double way) const {
   size_t depth = 0;  // the outermost from which all fits
   for (; depth < nest_.size(); ++depth) {
-    double needed = 0, most = 0;  // streams lie in different places of the cache
+    double needed = 0, most = 0;  // streams occupy different sets of the cache
     for (const Stream& stream : streams_) {
       needed += footprint(stream, depth, 0);
       most = std::max(most, footprint(stream, depth, way));

@@ -1,4 +1,4 @@
-// Tells good candidates from bad ones without measuring them.
+// Predicts which candidates are fast without measuring them.
 #pragma once
 
 #include <memory>

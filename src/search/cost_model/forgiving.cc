@@ -4,8 +4,8 @@
 
 namespace tilewright::search {
 
-ForgivingModel::ForgivingModel(std::shared_ptr<CostModel> model, std::function<void(const Diagnostic&)> tell)
-    : model_(std::move(model)), tell_(std::move(tell)) {}
+ForgivingModel::ForgivingModel(std::shared_ptr<CostModel> model, std::function<void(const Diagnostic&)> report)
+    : model_(std::move(model)), report_(std::move(report)) {}
 
 Status ForgivingModel::load(const std::string& path) { return model_->load(path); }
 Status ForgivingModel::save(const std::string& path) { return model_->save(path); }
@@ -14,8 +14,8 @@ void ForgivingModel::give_up(const Diagnostic& error) {
   if (failed_) return;
   failed_ = true;
   const std::string hint = error.hint.empty() ? "" : "\n  hint: " + error.hint;
-  tell_(resource_error("tune/cost-model", fmt::format("the search goes on without its cost model, which failed: {}{}",
-                                                      error.message, hint)));
+  report_(resource_error("tune/cost-model", fmt::format("the search goes on without its cost model, which failed: {}{}",
+                                                        error.message, hint)));
 }
 
 Status ForgivingModel::update(const TuneContext& context, const MeasureCandidates& candidates,

@@ -1,4 +1,4 @@
-// A cost model that a search can do without: the first error is told, and from then on it has no opinion.
+// A cost model whose failure does not end the search: its first error is reported, and after that it predicts nothing.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@ namespace tilewright::search {
 
 class ForgivingModel final : public CostModel {
  public:
-  /// `tell` receives the error, once: "tune/cost-model", with a message that has its hint.
-  ForgivingModel(std::shared_ptr<CostModel> model, std::function<void(const Diagnostic&)> tell);
+  /// `report` receives the error, once: "tune/cost-model", with a message that has its hint.
+  ForgivingModel(std::shared_ptr<CostModel> model, std::function<void(const Diagnostic&)> report);
   Status load(const std::string& path) override;
   Status save(const std::string& path) override;
   Status update(const TuneContext& context, const MeasureCandidates& candidates, const RunnerResults& results) override;
@@ -22,7 +22,7 @@ class ForgivingModel final : public CostModel {
 
  private:
   std::shared_ptr<CostModel> model_;
-  std::function<void(const Diagnostic&)> tell_;
+  std::function<void(const Diagnostic&)> report_;
   bool failed_ = false;
 };
 

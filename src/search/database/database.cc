@@ -177,7 +177,7 @@ Result<std::vector<Record>> Database::select(const std::string& rest, const sql:
     mark_damage(record, read_fields(row, record) ? nullptr : "times");
     if (record.outcome != kDamaged || !damaged_.insert(record.id).second) continue;
     remarks_.push_back(fmt::format(
-        "{}: record {} of program {} is damaged ({}): it is left out, and kept as it is\n  hint: take a copy of "
+        "{}: record {} of program {} is damaged ({}): it is ignored, and kept as it is\n  hint: take a copy of "
         "the database from before, or forget such records: tilewright db {} --forget-damaged",
         path_, record.id, record.workload.hex().substr(0, 12), record.error, path_));
   }

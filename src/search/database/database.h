@@ -60,10 +60,10 @@ struct Record {
   int64_t round = 0;
   int64_t index = 0;     ///< number of the candidate in its session
   std::string host;      ///< JSON: processor, cores, ... of the machine that measured; empty where nobody said
-  std::string versions;  ///< JSON: of Tilewright, LLVM, Python, ... by name; likewise
+  std::string versions;  ///< JSON: of Tilewright, LLVM, Python, ... by name
   std::string created;   ///< UTC; set by commit() when empty
-  /// Of a session on several hosts: seconds of a call of the incumbent, in turn with this candidate on the same host,
-  /// and what that incumbent counts as, which is its time on one host for all. 0: timed alone.
+  /// Of a session on several hosts: seconds of a call of the incumbent, interleaved with this candidate on the same
+  /// host, and the reference time of that incumbent, which is its time on one host for all. 0: timed alone.
   double incumbent_seconds = 0, incumbent_reference = 0;
 
   friend bool operator==(const Record&, const Record&) = default;
@@ -82,9 +82,9 @@ struct Record {
                          &Record::incumbent_seconds, &Record::incumbent_reference>;
 };
 
-/// The best records, timed against one another in turn. Times of different minutes differ by more than good candidates
-/// do, so the winner stays the best of its workload and target until a record that came later is faster, or the next
-/// finals say otherwise.
+/// The best records, timed together in interleaved rounds. Times of different minutes differ by more than good
+/// candidates do. The winner therefore stays the best of its workload and target until a later record is faster, or the
+/// next finals decide otherwise.
 struct Finals {
   int64_t winner = 0;           ///< id of a record
   std::vector<double> seconds;  ///< per call of the winner, one for each round
@@ -171,7 +171,7 @@ class Database {
   /// Is given each record after its commit, with its program.
   std::function<Status(const Workload&, const Record&)> on_commit;
 
-  /// What is to be told since the last call: a sentence for each damaged record.
+  /// The warnings since the last call: a sentence for each damaged record.
   std::vector<std::string> take_remarks();
 
  private:

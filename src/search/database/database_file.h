@@ -1,7 +1,7 @@
-// What may be done to a path before SQLite sees it: telling our files from others, and making a new one.
+// What may be done to a path before SQLite sees it: recognizing our files, and creating a new one.
 //
 // SQLite takes an empty file for a new database and may write beside a file that it only reads, so foreign files are
-// told apart by their first bytes, before any statement.
+// recognized by their first bytes, before any statement.
 #pragma once
 
 #include <string>

@@ -213,7 +213,7 @@ TEST(Database, FinalsDecideUntilSomethingFasterComes) {
   const int64_t winner = *database->commit(record_of({1.1}, 1));
   EXPECT_FALSE(*database->finals(kMatmul, kTarget));
   EXPECT_EQ((*database->best(kMatmul, kTarget))->id, fast);
-  // In turn the second is faster, though both are slower than they were.
+  // In interleaved rounds the second is faster, though both are slower than before.
   ASSERT_TRUE(database->commit_finals(kMatmul, kTarget, {winner, {1.5, 1.3, 1.4}, winner}).ok());
   EXPECT_EQ((*database->finals(kMatmul, kTarget))->last_record, winner);
   auto top = *database->top_k(kMatmul, kTarget, 5);

@@ -90,13 +90,14 @@ ALTER TABLE #record ADD COLUMN host_id INTEGER REFERENCES #host (id);
 ALTER TABLE #record ADD COLUMN libraries_id INTEGER REFERENCES #libraries (id);
 )sql",
      R"sql(
-CREATE TEMP TABLE origin AS SELECT id, versions, machine IS NOT NULL AS told, json_object('machine', machine) AS host FROM
+CREATE TEMP TABLE origin AS
+  SELECT id, versions, machine IS NOT NULL AS has_machine, json_object('machine', machine) AS host FROM
   (SELECT id, versions, iif(json_valid(versions), json_extract(versions, '$.machine'), NULL) AS machine FROM record);
-UPDATE origin SET versions = json_remove(versions, '$.machine') WHERE told;
-INSERT INTO host (text) SELECT DISTINCT host FROM origin WHERE told;
+UPDATE origin SET versions = json_remove(versions, '$.machine') WHERE has_machine;
+INSERT INTO host (text) SELECT DISTINCT host FROM origin WHERE has_machine;
 INSERT INTO libraries (text) SELECT DISTINCT versions FROM origin WHERE versions <> '';
 UPDATE record SET
-  host_id = (SELECT h.id FROM origin o JOIN host h ON h.text = o.host WHERE o.id = record.id AND o.told),
+  host_id = (SELECT h.id FROM origin o JOIN host h ON h.text = o.host WHERE o.id = record.id AND o.has_machine),
   libraries_id = (SELECT l.id FROM origin o JOIN libraries l ON l.text = o.versions WHERE o.id = record.id);
 DROP TABLE origin;
 )sql",
@@ -159,8 +160,8 @@ INSERT INTO #session (id, workload_id, target_id, space, seed, state, updated)
   SELECT b.id, w.id, t.id, decode(b.space, 'hex'), b.seed, b.state, pg_temp.utc(now()) FROM #before_session b
   JOIN #workload w ON w.hash = decode(b.hash, 'hex') JOIN #target t ON t.text = b.target;
 CREATE TEMP TABLE #before_origin ON COMMIT DROP AS SELECT b.id,
-  coalesce(h.text, CASE WHEN told.machine IS NOT NULL THEN '{"machine":' || told.machine || '}' END) AS host,
-  coalesce(l.text, CASE WHEN told.machine IS NULL THEN nullif(b.versions, '') ELSE '{' || told.others || '}' END)
+  coalesce(h.text, CASE WHEN parts.machine IS NOT NULL THEN '{"machine":' || parts.machine || '}' END) AS host,
+  coalesce(l.text, CASE WHEN parts.machine IS NULL THEN nullif(b.versions, '') ELSE '{' || parts.others || '}' END)
     AS libraries
   FROM #before_record b LEFT JOIN #before_host h ON h.id = b.host LEFT JOIN #before_libraries l ON l.id = b.libraries
   CROSS JOIN LATERAL (
@@ -168,7 +169,7 @@ CREATE TEMP TABLE #before_origin ON COMMIT DROP AS SELECT b.id,
       coalesce(string_agg(to_json(key)::text || ':' || value::text, ',' ORDER BY n) FILTER (WHERE key <> 'machine'), '')
         AS others
     FROM json_each(CASE WHEN pg_temp.kind(b.versions) = 'object' THEN b.versions::json ELSE '{}' END)
-      WITH ORDINALITY AS fact (key, value, n)) AS told;
+      WITH ORDINALITY AS fact (key, value, n)) AS parts;
 INSERT INTO #host (text) SELECT DISTINCT host FROM #before_origin WHERE pg_temp.kind(host) <> '';
 INSERT INTO #libraries (text) SELECT DISTINCT libraries FROM #before_origin WHERE pg_temp.kind(libraries) <> '';
 INSERT INTO #record (id, workload_id, target_id, session_id, seed, round, position, trace, decisions, seconds, median,

@@ -5,7 +5,7 @@
 //   target(text)                    what it was compiled for, canonical text
 //   host(text)                      a machine that measured: processor, cores, features, system; columns are read off
 //                                   the text, a JSON object
-//   libraries(text)                 the versions that took part, of Tilewright, LLVM, Python, ...; likewise
+//   libraries(text)                 a JSON object with the versions of Tilewright, LLVM, Python, ...
 //   session(workload, target, space, seed)   a search that can be resumed, with the strategy's own state
 //   record(workload, target, session?, position, trace, decisions, seconds, median, outcome, error,
 //          verification, host?, libraries?)

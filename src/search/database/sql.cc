@@ -114,7 +114,7 @@ Result<Transaction> Transaction::begin(Connection& connection, const char* how) 
 
 Transaction::~Transaction() {
   if (!connection_) return;
-  // Some errors (a full disk) have rolled back already; then there is nothing left to do, and nobody to tell.
+  // Some errors (a full disk) have rolled back already; then there is nothing left to do, and no caller to report to.
   try {
     (void)connection_->run("ROLLBACK");
   } catch (...) {  // Ctrl-C, on the way to a server

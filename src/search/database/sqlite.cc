@@ -47,12 +47,12 @@ Diagnostic describe(sqlite3* db, int code, const std::string& path) {
       }
       return resource_error(
           "database/cannot-open", fmt::format("{}: cannot be opened{}", path, system_why),
-          "check that the folder exists and may be written: the write-ahead log lies beside the file");
+          "check that the folder exists and may be written: the write-ahead log is created beside the file");
     case SQLITE_FULL:
       return resource_error("database/full", fmt::format("{}: no space left for the database", path),
                             "free some space and run again; the records committed so far are kept");
     case SQLITE_IOERR:
-      // SQLite tells only ENOSPC apart, not a quota or a limit on file sizes.
+      // SQLite reports only ENOSPC as such, not a quota or a limit on file sizes.
       if (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE) {
         return resource_error(
             "database/full",

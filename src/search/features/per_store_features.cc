@@ -288,7 +288,7 @@ void Extractor::put_intensity(const StoreFact& store, Row& row) const {
 
 void Extractor::put_allocation(const BufferFact& buffer, Row& row) const {
   double iterations = 1, numel = elements(buffer.shape);
-  for (int l = buffer.home; l >= 0; l = program_.loops[l].parent) {
+  for (int l = buffer.location; l >= 0; l = program_.loops[l].parent) {
     iterations *= static_cast<double>(program_.loops[l].count());
   }
   row.push_back(logarithm(numel * buffer.element_bytes()));

@@ -6,18 +6,16 @@
 //           never counted, add or subtract, multiply, divide, compare, pure calls, other calls), the same of integers,
 //           logic, selects
 //   16-48   vectorized loops: how many, product of their extents, extent of the innermost; one of eight flags, where
-//   only
-//           "none" and "mixed" occur; the same of unrolled and of parallel loops
+//           only "none" and "mixed" occur; the same of unrolled and of parallel loops
 //   49-56   whether the program is for a GPU (as it is), extents of blockIdx.x, .y, .z, threadIdx.x, .y, .z and vthread
 //   57-f    for each buffer of the store, those with most cache lines first: whether it is read, written, or both;
-//   bytes
-//           touched and distinct ones, cache lines likewise; how values come back (in a loop that does not move on, in
-//           another statement, not at all), after how many iterations and bytes, and how often; bytes and lines by that
+//           touched and distinct bytes and cache lines; how values are reused (in a loop with stride 0, in another
+//           statement, not at all), after how many iterations and bytes, and how often; bytes and lines by that
 //           number; stride of the innermost loop
 //   then    arith_intensity_curve_num_samples points of the curve of operations per byte over the share of the
-//   operations then 4  bytes of the buffer, elements times the iterations of the loops around its allocation, those
-//   iterations, and
-//           by how many times more often the store runs
+//           operations
+//   then 4  bytes of the buffer, elements times the iterations of the loops around its allocation, those iterations,
+//           and by how many times more often the store runs
 //   then 3  iterations of the loops around the store, number of these loops, unrolling asked for
 //   then 8  if wanted: what the blocks of the task are called like (softmax, max or min, add, batch_matmul, matmul,
 //           depthwiseconv2d, conv2d_winograd, conv2d), 0 or 1

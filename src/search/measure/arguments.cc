@@ -148,7 +148,7 @@ Status Arguments::set_expected(size_t index, std::span<const std::byte> values, 
 
 Status Arguments::set_tolerance(size_t index, const Tolerance& tolerance) {
   const bool fits = index < specs_.size() && specs_[index].role != ArgumentRole::kInput;
-  // Until the reference has run: anything that a forgotten element can be told by.
+  // Until the reference has run, zeros are expected: only elements that are never written can be detected.
   const std::vector<std::byte> zeros(index < specs_.size() ? specs_[index].bytes() : 0);
   TW_RETURN_IF_ERROR(check_size(index, zeros, fits || index >= specs_.size(), "expected"));
   slots_[index].tolerance = tolerance;

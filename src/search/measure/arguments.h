@@ -4,7 +4,7 @@
 //   arguments->set_initial(0, bytes_of_a);
 //   arguments->set_expected(1, bytes_of_c, tolerance_for(f32, f32, 512));     // or set_tolerance(), see there
 //
-// The data lie in shared memory that belongs to this process, so they survive the measuring helper. The helper maps
+// The data are in shared memory that belongs to this process, so they survive the measuring helper. The helper maps
 // inputs read-only and every argument between pages that nobody may touch; the end of the data is as close to the
 // following guard as the alignment allows, and the few bytes between, as those before the data, hold a pattern that is
 // looked at after the call.
@@ -49,7 +49,7 @@ struct ArgumentSpec {
   }
 };
 
-/// Where one argument lies in the shared memory: whole pages that hold [lead | data | rest].
+/// The layout of one argument in the shared memory: whole pages that hold [lead | data | rest].
 struct Placement {
   size_t offset = 0;  ///< of the pages
   size_t pages = 0;   ///< bytes, a multiple of the page size

@@ -16,7 +16,7 @@ const DataType kF32 = DataType::float_(32);
 constexpr int64_t kM = 33, kN = 40, kK = 100;
 
 struct Mistake {
-  int64_t rows = 0, steps = 0;  ///< left out at the end
+  int64_t rows = 0, steps = 0;  ///< missing at the end
   int64_t shift = 0;            ///< of the column that is written
 };
 
@@ -117,10 +117,10 @@ TEST(ReferenceFailure, WhatAKernelHintsAtIsTheHint) {
   Measured measured;
   measured.outcome = Outcome::kRunError;
   measured.error = resource_error("measure/run-error", "f: this processor lacks amx\n  hint: compile it for this one");
-  const Diagnostic told = reference_failure("f", measured);
-  EXPECT_EQ(told.message,
+  const Diagnostic failure = reference_failure("f", measured);
+  EXPECT_EQ(failure.message,
             "'f' as it was written, which results are compared with, failed: f: this processor lacks amx");
-  EXPECT_EQ(told.hint, "compile it for this one");
+  EXPECT_EQ(failure.hint, "compile it for this one");
   measured.error = resource_error("measure/run-crash", "it was killed by signal 11");
   EXPECT_NE(reference_failure("f", measured).hint.find("inputs={name: array}"), std::string::npos);
 }

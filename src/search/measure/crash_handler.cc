@@ -40,7 +40,7 @@ int32_t is_write(const ucontext_t& context) {
 }
 
 void on_fatal_signal(int number, siginfo_t* info, void* raw_context) {
-  // Several threads may fault at once: the first one tells its story.
+  // Several threads may fault at once: only the first one is reported.
   uint32_t expected = 0;
   ControlBlock* const control = &g_arguments->control();
   if (control->crashed.compare_exchange_strong(expected, 2)) {

@@ -67,7 +67,7 @@ std::string encode_frame(uint32_t kind, std::string_view payload) {
 Result<std::optional<Frame>> FrameReader::next() {
   const auto available = std::string_view(buffer_).substr(begin_);
   Header header;
-  // Garbage is told by its first bytes, before anybody waits for the rest of it.
+  // Garbage is recognized by its first bytes, before the rest of a message is awaited.
   const size_t magic_bytes = std::min(available.size(), sizeof header.magic);
   if (std::memcmp(available.data(), &kFrameMagic, magic_bytes) != 0)
     return resource_error("measure/garbage", "the process sent bytes that are not a message");

@@ -247,7 +247,7 @@ double HelperProcess::own_since(const std::map<int, ThreadTime>& before, double 
     waited = std::max(waited, now.waited - then.waited);
     is_runnable |= now.is_runnable;
   }
-  // How long it has been waiting just now is not told.
+  // The current wait is not reported.
   return is_runnable ? std::min(ran, taken - waited) : taken - waited;
 }
 

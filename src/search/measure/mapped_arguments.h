@@ -40,7 +40,7 @@ class MappedArguments {
   /// change from call to call.
   bool show_own_outputs();
 
-  /// Memory between which the arguments lie, for the handler of fatal signals.
+  /// The memory of each argument with its guards, for the handler of fatal signals.
   struct Region {
     const std::byte *begin, *end;  ///< the guards included
     const std::byte* data;

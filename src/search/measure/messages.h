@@ -104,7 +104,7 @@ struct MeasureRequest {
   uint64_t id = 0;
   std::string object, entry;
   bool cold = false;
-  std::string incumbent;  ///< object that is timed in turn with this one, by the same entry; empty: none
+  std::string incumbent;  ///< object whose calls are interleaved with this one's, with the same entry; empty: none
 
   template <class A>
   void fields(A& a) {
@@ -159,7 +159,7 @@ struct MeasureReply {
   }
 };
 
-/// Times several kernels in turn: A B C A B C ...
+/// Times several kernels in interleaved rounds: A B C A B C ...
 struct TurnsRequest {
   static constexpr auto kKind = MessageKind::kTurns;
   uint64_t id = 0;

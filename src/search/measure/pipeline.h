@@ -62,8 +62,8 @@ struct PipelineOptions {
 
 struct Candidate {
   uint64_t id = 0;      ///< the caller's; comes back with the result
-  std::string module;   ///< what the compile function of the helper takes
-  std::string options;  ///< likewise
+  std::string module;   ///< argument of the helper's compile function
+  std::string options;  ///< argument of the helper's compile function
   std::string entry;    ///< name of the kernel in the object
   /// Called once, before all others: its outputs are what theirs are compared with (Arguments::set_tolerance). While
   /// there is none that succeeds, the others wait.
@@ -76,7 +76,7 @@ struct Candidate {
   double known_seconds = 0;
   /// The object code, where it was built elsewhere.
   std::shared_ptr<const std::string> object{};
-  /// The kernel that it is timed in turn with, which has the same entry.
+  /// The kernel whose calls are interleaved with this one's; it has the same entry.
   std::shared_ptr<const std::string> incumbent{};
   bool build_only = false;  ///< comes back when it is built
 };
@@ -96,7 +96,7 @@ struct Measured {
   std::string entry;
   /// Of another host: its description, as records have it; empty: this one.
   std::string host;
-  /// Seconds of a call of the incumbent, timed in turn with this candidate on the same host; 0: there was none.
+  /// Seconds of a call of the incumbent, interleaved with this candidate's calls on the same host; 0: there was none.
   double incumbent_seconds = 0;
   /// What that incumbent counts as in the session: its time on the host where the first candidate was measured.
   double incumbent_reference = 0;
@@ -155,7 +155,7 @@ struct FinalsResult {
   /// seconds[kernel][round], of a slow baseline the first rounds alone: what other work of the machine disturbed is
   /// among them; with one thread they are seconds of the processor then.
   std::vector<std::vector<double>> seconds{};
-  std::vector<std::vector<bool>> disturbed{};  ///< likewise
+  std::vector<std::vector<bool>> disturbed{};  ///< by kernel and round
   std::optional<Diagnostic> error{};
   std::string host{};  ///< as Measured has it
 };

@@ -368,7 +368,7 @@ void MeasurePipeline::Loop::on_dead(Worker& worker, int wait_status) {
   if (!was_ready && ++failed_starts_ >= kMaxFailedStarts) {
     halt(resource_error("measure/helper-start",
                         fmt::format("the helper {} does not start: {}", helper_, death.error.message),
-                        "check the installation; run the program named here by hand to see what is missing"));
+                        "check the installation; run the program named here in a terminal to see what is missing"));
   }
 }
 

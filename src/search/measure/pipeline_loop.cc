@@ -288,7 +288,7 @@ void MeasurePipeline::Loop::wait_for_events() {
     ssize_t ignored = ::read(wake_fd_, &count, sizeof count);
     (void)ignored;
   }
-  // Logs first: they explain what the connection is about to tell.
+  // Logs first: they explain what the connection is about to report.
   for (size_t i = 1; i < files.size(); ++i) {
     if (files[i].revents && owners[i].second) owners[i].first->process->read_log();
   }

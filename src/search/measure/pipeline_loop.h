@@ -155,7 +155,7 @@ class MeasurePipeline::Loop {
   Counters counters_;
   Activities activities_;
   Activity activity_ = Activity::kStarting;  // since `accounted_`
-  size_t builds_ = 0;                        // at once, likewise
+  size_t builds_ = 0;                        // concurrent builds since `accounted_`
   Clock::time_point accounted_ = Clock::now();
   std::optional<Diagnostic> failure_;  // written by the thread only, which may read it without the mutex
   std::vector<int> pids_;

@@ -77,7 +77,7 @@ void Race::decide() {
   const auto count = static_cast<int32_t>(accepted());
   if (count >= rules_.screen_slices && fastest_ > may_be_slower(count) * rules_.incumbent)
     return end(Verdict::kScreened);
-  // Three times as many attempts as samples wanted: a machine that is busy all the time shall not hold up the search.
+  // Up to three times as many slices as wanted: a machine that is busy all the time shall not hold up the search.
   if (count >= rules_.full_slices || rejected_ >= 2 * rules_.full_slices) end(Verdict::kContender);
 }
 

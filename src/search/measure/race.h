@@ -1,5 +1,5 @@
-// How often a candidate is called before its time is known well enough. Most candidates are slow, and one call tells;
-// repeats are for those that may win.
+// How often a candidate is called before its time is known well enough. Most candidates are slow, which one call shows.
+// Repetitions are for candidates that may be the fastest.
 //
 //   first call    slower than `first_stop_ratio` x the incumbent, and by more than cold caches explain: stopped
 //   warm-up       at least `warm_up_seconds` of calls
@@ -69,8 +69,8 @@ struct Slice {
   int64_t involuntary_switches = 0;  ///< of the calling thread
 };
 
-/// Whether a slice tells the kernel's speed. With more than one thread the caller may sleep while others finish, so
-/// processor time says nothing then.
+/// Whether a slice measures the kernel's speed. With more than one thread the caller may sleep while others finish, so
+/// its processor time is no measure then.
 bool is_undisturbed(const Slice& slice, int threads);
 
 class Race {

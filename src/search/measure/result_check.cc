@@ -26,8 +26,8 @@ struct Native {
 };
 
 /// Reads floats of up to 16 bits by a table of all their values.
-struct Narrow {
-  explicit Narrow(DataType dtype) : is_byte_(dtype.bytes() == 1), values_(table_of(dtype).data()) {}
+struct TableFloat {
+  explicit TableFloat(DataType dtype) : is_byte_(dtype.bytes() == 1), values_(table_of(dtype).data()) {}
   double operator()(const std::byte* from) const {
     return values_[is_byte_ ? Native<uint8_t>()(from) : Native<uint16_t>()(from)];
   }
@@ -138,7 +138,7 @@ auto with_loader(DataType dtype, F f) {
   const int bits = dtype.bytes() * 8;
   if (dtype.code == TypeCode::kFloat && bits == 32) return f(Native<float>());
   if (dtype.code == TypeCode::kFloat && bits == 64) return f(Native<double>());
-  if (dtype.is_float()) return f(Narrow(dtype));
+  if (dtype.is_float()) return f(TableFloat(dtype));
   if (dtype.is_uint() || dtype.is_handle()) {
     if (bits == 8) return f(Native<uint8_t>());
     if (bits == 16) return f(Native<uint16_t>());

@@ -24,14 +24,15 @@ CheckReport check(const std::vector<float>& expected, const std::vector<float>& 
   return check_result("C", kF32, shape, bytes(expected), bytes(got), allowance_for(kF32, bytes(expected), tolerance));
 }
 
-/// C = A B in float32 with the sums cut into `pieces`, so that two values of `pieces` are two orders of summation.
-std::vector<float> matmul(int m, int n, int k, const std::vector<float>& a, const std::vector<float>& b, int pieces,
+/// C = A B in float32 with each sum split into `parts` partial sums, so that two values of `parts` are two orders of
+/// summation.
+std::vector<float> matmul(int m, int n, int k, const std::vector<float>& a, const std::vector<float>& b, int parts,
                           int skip_last = 0) {
   std::vector<float> c(m * n);
   for (int i = 0; i < m; ++i) {
     for (int j = 0; j < n; ++j) {
-      std::vector<float> partial(pieces, 0.0f);
-      for (int r = 0; r < k - skip_last; ++r) partial[r % pieces] += a[i * k + r] * b[r * n + j];
+      std::vector<float> partial(parts, 0.0f);
+      for (int r = 0; r < k - skip_last; ++r) partial[r % parts] += a[i * k + r] * b[r * n + j];
       for (float p : partial) c[i * n + j] += p;
     }
   }
@@ -96,8 +97,8 @@ TEST(ResultCheck, AcceptsOtherOrdersAndRefusesSubtleMistakes) {
     for (float& x : b) x = uniform(random);
     const auto expected = matmul(m, n, k, a, b, 1);
     const Tolerance tolerance = tolerance_for(kF32, kF32, k);
-    for (int pieces : {2, 8, 64}) {
-      const auto report = check(expected, matmul(m, n, k, a, b, pieces), tolerance, {m, n});
+    for (int parts : {2, 8, 64}) {
+      const auto report = check(expected, matmul(m, n, k, a, b, parts), tolerance, {m, n});
       EXPECT_TRUE(report.ok()) << k << " " << report.message;
       EXPECT_LT(report.largest, 0.5);
     }

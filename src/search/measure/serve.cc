@@ -72,7 +72,8 @@ int serve_builds(const CompileFunction& compile) {
 int helper_main(int argc, char** argv, const CompileFunction& compile, const LoadFunction& load) {
   const std::string mode = argc == 3 ? argv[1] : "";
   if (mode != "build" && mode != "measure") {
-    std::fprintf(stderr, "%s is started by Tilewright's search, not by hand\n", argc > 0 ? argv[0] : "this program");
+    std::fprintf(stderr, "%s is started by Tilewright's search, not from a terminal\n",
+                 argc > 0 ? argv[0] : "this program");
     return 2;
   }
   if (!follow_parent(static_cast<pid_t>(std::strtol(argv[2], nullptr, 10)))) return 0;

@@ -285,7 +285,7 @@ class Server {
     return false;
   }
 
-  /// What candidates are timed in turn with.
+  /// The kernel whose calls are interleaved with those of candidates.
   struct Incumbent {
     std::string object, entry;
     CallableKernel kernel;

@@ -11,19 +11,19 @@ using schedule::Value;
 
 namespace {
 
-/// The weights of all positions but the one that was drawn.
+/// The weights of all positions but the one that was sampled.
 std::vector<double> other_weights(const SampleCategorical& sample) {
   std::vector<double> weights = sample.probs;
   weights.resize(sample.candidates.size());
-  auto drawn = sample.decision.value;
-  if (drawn && *drawn >= 0 && *drawn < static_cast<int64_t>(weights.size())) weights[*drawn] = 0;
+  auto sampled = sample.decision.value;
+  if (sampled && *sampled >= 0 && *sampled < static_cast<int64_t>(weights.size())) weights[*sampled] = 0;
   return weights;
 }
 
 }  // namespace
 
 std::optional<size_t> categorical_step(const Trace& trace, uint32_t value) {
-  for (size_t step : trace.draws()) {
+  for (size_t step : trace.sampling_steps()) {
     const auto* sample = trace[step].instruction.as<SampleCategorical>();
     if (sample && sample->decision.value && trace[step].outputs == std::vector<uint32_t>{value}) return step;
   }
@@ -35,7 +35,7 @@ bool has_alternative(const SampleCategorical& sample) {
   return std::accumulate(weights.begin(), weights.end(), 0.0) > 0;
 }
 
-Result<std::optional<Trace>> draw_other(const Trace& trace, size_t step, Random& random) {
+Result<std::optional<Trace>> sample_other(const Trace& trace, size_t step, Random& random) {
   const auto& sample = *trace[step].instruction.as<SampleCategorical>();
   int64_t position = static_cast<int64_t>(random.categorical(other_weights(sample)));
   TW_TRY(changed, trace.with_decision(step, Value{position}));

@@ -1,4 +1,4 @@
-// Drawing another one of the candidates of a step.
+// Resamples a categorical decision among the other candidates.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@ namespace tilewright::search {
 
 /// The step that gives a value, if it is a SampleCategorical with a decision; none otherwise.
 std::optional<size_t> categorical_step(const Trace& trace, uint32_t value);
-/// Whether a SampleCategorical could have drawn anything else.
+/// Whether a SampleCategorical has another candidate with a positive probability.
 bool has_alternative(const schedule::SampleCategorical& sample);
-/// The trace with another position drawn at the step, by the probabilities of those that are left.
-Result<std::optional<Trace>> draw_other(const Trace& trace, size_t step, Random& random);
+/// The trace with another position sampled at the step, by the probabilities of the remaining ones.
+Result<std::optional<Trace>> sample_other(const Trace& trace, size_t step, Random& random);
 
 }  // namespace tilewright::search

@@ -1,4 +1,4 @@
-// Lets a block be computed elsewhere: another one of the places that sample_compute_location() could have drawn.
+// Mutates where a block is computed: takes another location that sample_compute_location() could have sampled.
 #include "schedule/compute_locations.h"
 #include "schedule/primitives/sample_compute_location.h"
 #include "search/mutators/mutators.h"
@@ -9,10 +9,10 @@ namespace {
 using schedule::SampleComputeLocation;
 using schedule::Value;
 
-/// Each step that draws a place, with all other places; `trace` is the record of a schedule.
+/// Each step that samples a location, with all other locations; `trace` is the record of a schedule.
 Result<std::vector<std::pair<size_t, std::vector<int64_t>>>> alternatives(const Trace& trace) {
   std::vector<std::pair<size_t, std::vector<int64_t>>> result;
-  for (size_t step : trace.draws()) {
+  for (size_t step : trace.sampling_steps()) {
     const auto* sample = trace[step].instruction.as<SampleComputeLocation>();
     if (!sample) continue;
     TW_TRY(places, schedule::compute_locations(*trace[step].before, sample->block));
@@ -23,7 +23,7 @@ Result<std::vector<std::pair<size_t, std::vector<int64_t>>>> alternatives(const 
 }
 
 bool knows_its_states(const Trace& trace) {
-  for (size_t step : trace.draws()) {
+  for (size_t step : trace.sampling_steps()) {
     if (!trace[step].before) return false;
   }
   return true;
@@ -38,11 +38,11 @@ Status MutateComputeLocation::initialize(const TuneContext& context) {
 
 Result<std::optional<Trace>> MutateComputeLocation::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
-  bool draws_places = false;
-  for (size_t step : trace.draws()) {
-    draws_places |= trace[step].instruction.is<SampleComputeLocation>();
+  bool samples_locations = false;
+  for (size_t step : trace.sampling_steps()) {
+    samples_locations |= trace[step].instruction.is<SampleComputeLocation>();
   }
-  if (!draws_places) return std::optional<Trace>();
+  if (!samples_locations) return std::optional<Trace>();
   if (!knows_its_states(trace)) {
     if (!module_.defined()) {
       return argument_error("search/no-module", "MutateComputeLocation replays a trace, but has no program to do it on",

@@ -3,7 +3,7 @@
 //   sch.annotate(root, "meta_schedule.parallel", 160)     a nest with outer extents 4, 8, 16, .. has the plans of 1, 2
 //                                                         or 3 fused loops, reached by the limits 4, 32, 512
 //
-// Two limits that fuse the same loops of all blocks are one plan; the present plan is left out.
+// Two limits that fuse the same loops of all blocks are one plan; the present plan is excluded.
 #include <map>
 
 #include "analysis/scope.h"

@@ -1,4 +1,4 @@
-// Draws another number of threads: v = sample_categorical(...), split(loop, [None, v]), bind(inner, "threadIdx.x").
+// Samples another number of threads: v = sample_categorical(...), split(loop, [None, v]), bind(inner, "threadIdx.x").
 #include <unordered_map>
 
 #include "schedule/primitives/bind.h"
@@ -15,8 +15,8 @@ using schedule::Split;
 
 Result<std::optional<Trace>> MutateThreadBinding::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
-  std::unordered_map<uint32_t, uint32_t> sizes;  // the inner loop of such a split, and the drawn size
-  std::vector<size_t> draws;
+  std::unordered_map<uint32_t, uint32_t> sizes;  // the inner loop of such a split, and the sampled size
+  std::vector<size_t> samples;
   for (const schedule::Step* step : trace.steps()) {
     if (const auto* split = step->instruction.as<Split>()) {
       const auto& factors = split->factors.items;
@@ -25,14 +25,14 @@ Result<std::optional<Trace>> MutateThreadBinding::apply(const Trace& whole, Rand
     } else if (const auto* bind = step->instruction.as<Bind>()) {
       auto size = sizes.find(bind->loop.index);
       if (bind->thread_axis != "threadIdx.x" || size == sizes.end()) continue;
-      auto draw = categorical_step(trace, size->second);
-      if (draw && has_alternative(*trace[*draw].instruction.as<schedule::SampleCategorical>())) {
-        draws.push_back(*draw);
+      auto sample = categorical_step(trace, size->second);
+      if (sample && has_alternative(*trace[*sample].instruction.as<schedule::SampleCategorical>())) {
+        samples.push_back(*sample);
       }
     }
   }
-  if (draws.empty()) return std::optional<Trace>();
-  return draw_other(trace, draws[random.below(draws.size())], random);
+  if (samples.empty()) return std::optional<Trace>();
+  return sample_other(trace, samples[random.below(samples.size())], random);
 }
 
 }  // namespace tilewright::search

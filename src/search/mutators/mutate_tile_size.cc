@@ -1,4 +1,4 @@
-// Moves a factor from one tile of a loop to another, or draws another vector length for a cooperative fetch.
+// Moves a factor from one tile of a loop to another, or samples another vector length for a cooperative fetch.
 //
 //   sample_perfect_tile(loop, n=4, decision=[4, 32, 4, 1])  ->  [4, 8, 16, 1]: the factor 4 went from the second to the
 //                                                               third
@@ -79,7 +79,7 @@ std::vector<Move> moves(const Tiles& tiles, const Limits& limits) {
 Result<std::optional<Trace>> MutateTileSize::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
   std::vector<size_t> places;
-  for (size_t step : trace.draws()) {
+  for (size_t step : trace.sampling_steps()) {
     Limits limits;
     const Tiles* tiles = tiles_of(trace[step].instruction, limits);
     if (tiles && !moves(*tiles, limits).empty()) places.push_back(step);
@@ -88,14 +88,14 @@ Result<std::optional<Trace>> MutateTileSize::apply(const Trace& whole, Random& r
     const auto* annotate = step->instruction.as<Annotate>();
     if (!annotate || annotate->ann_key != "meta_schedule.cooperative_fetch") continue;
     const auto* value = annotate->ann_val.as<schedule::ExprRV>();
-    auto draw = value ? categorical_step(trace, value->index) : std::nullopt;
-    if (draw && has_alternative(*trace[*draw].instruction.as<SampleCategorical>())) places.push_back(*draw);
+    auto sample = value ? categorical_step(trace, value->index) : std::nullopt;
+    if (sample && has_alternative(*trace[*sample].instruction.as<SampleCategorical>())) places.push_back(*sample);
   }
   if (places.empty()) return std::optional<Trace>();
   size_t place = places[random.below(places.size())];
   Limits limits;
   const Tiles* tiles = tiles_of(trace[place].instruction, limits);
-  if (!tiles) return draw_other(trace, place, random);
+  if (!tiles) return sample_other(trace, place, random);
 
   std::vector<Move> all = moves(*tiles, limits);
   const Move& move = all[random.below(all.size())];

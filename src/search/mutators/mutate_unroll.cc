@@ -1,4 +1,4 @@
-// Draws another limit for unrolling: that of an annotation that a categorical draw feeds.
+// Samples another limit for unrolling: that of an annotation whose value is a categorical sample.
 #include "schedule/primitives/annotate.h"
 #include "schedule/primitives/sample_categorical.h"
 #include "search/mutators/categorical.h"
@@ -10,7 +10,7 @@ using schedule::Annotate;
 
 Result<std::optional<Trace>> MutateUnroll::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
-  std::vector<size_t> draws;
+  std::vector<size_t> samples;
   for (const schedule::Step* step : trace.steps()) {
     const auto* annotate = step->instruction.as<Annotate>();
     if (!annotate) continue;
@@ -18,13 +18,13 @@ Result<std::optional<Trace>> MutateUnroll::apply(const Trace& whole, Random& ran
       continue;
     }
     const auto* value = annotate->ann_val.as<schedule::ExprRV>();
-    auto draw = value ? categorical_step(trace, value->index) : std::nullopt;
-    if (draw && has_alternative(*trace[*draw].instruction.as<schedule::SampleCategorical>())) {
-      draws.push_back(*draw);
+    auto sample = value ? categorical_step(trace, value->index) : std::nullopt;
+    if (sample && has_alternative(*trace[*sample].instruction.as<schedule::SampleCategorical>())) {
+      samples.push_back(*sample);
     }
   }
-  if (draws.empty()) return std::optional<Trace>();
-  return draw_other(trace, draws[random.below(draws.size())], random);
+  if (samples.empty()) return std::optional<Trace>();
+  return sample_other(trace, samples[random.below(samples.size())], random);
 }
 
 }  // namespace tilewright::search

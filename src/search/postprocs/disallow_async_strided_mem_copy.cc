@@ -16,7 +16,7 @@
 namespace tilewright::search {
 namespace {
 
-/// Whether every store below is one of a load, and both go through memory without gaps.
+/// Whether every store below is one of a load, and both are contiguous.
 bool is_contiguous_copy(const Stmt& copy) {
   std::vector<Ref<For>> loops;
   bool contiguous = true;

@@ -58,7 +58,7 @@ std::vector<Fetch> find_fetches(const Schedule& schedule, int64_t warp_size) {
       const auto* block = std::get_if<BlockRV>(&annotate->block_or_loop);
       if (annotate->ann_key != kFetchKey || !block) continue;
       int64_t lanes = 1;
-      if (const auto* drawn = annotate->ann_val.as<ExprRV>()) lanes = schedule.state().value(*drawn);
+      if (const auto* sampled = annotate->ann_val.as<ExprRV>()) lanes = schedule.state().value(*sampled);
       if (const auto* number = annotate->ann_val.as<int64_t>()) lanes = *number;
       result.push_back({*block, lanes, x, y});
     }

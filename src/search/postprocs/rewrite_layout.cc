@@ -1,4 +1,4 @@
-// Lets parameters whose layout is free lie in memory in the order in which they are read.
+// Stores parameters whose layout is free in the order in which they are read.
 //
 //   attribute of the function: "layout_free_buffers": [1]             the second parameter, B
 //   for i0, j, k0, i1, k1: C[..] += A[..] * B[k0 * 4 + k1, j]         the digits of B's offset, in the order of the

@@ -4,8 +4,8 @@
 //
 //   for each block directly below:
 //     outer loops are fused and made parallel, up to the one with which they are more than the number of jobs
-//     inner loops are fused and vectorized, as long as they are no more than the number of lanes and step through
-//     memory without gaps
+//     inner loops are fused and vectorized, as long as they are no more than the number of lanes and access memory
+//     contiguously
 //     where both could have all loops: one loop, split into [rest, lanes]
 //     the outermost loop of a block that reduces gets the limit for unrolling
 //

@@ -1,7 +1,7 @@
 // Lets annotated blocks be computed by the tensor intrinsics that they name (meta_schedule.auto_tensorize).
 //
-// A block that turns out not to be what the intrinsic computes stays as it is, slower, not wrong, and that is told
-// once. With vectorize_init_loop, a block of an init that names none has its one loop vectorized.
+// A block that does not match its intrinsic stays as it is, which is slower but correct, and a warning is issued once.
+// With vectorize_init_loop, a block of an init that names none has its one loop vectorized.
 #include <fmt/format.h>
 
 #include "schedule/primitives/get_child_blocks.h"

@@ -1,6 +1,6 @@
 // Refuses programs that a GPU cannot run: more threads in a block, or more shared memory, than the target has; loops
 // bound to one axis that differ in extent; more than 8 virtual threads along an axis; vectors of more than 16 bytes.
-// And what rules asked for: the number of threads around a block lies between meta_schedule.thread_extent_low_inclusive
+// And what rules asked for: the number of threads around a block is between meta_schedule.thread_extent_low_inclusive
 // and ..._high_inclusive.
 //
 // Shared memory is counted after compaction, times the copies that a software pipeline keeps in flight.

@@ -4,7 +4,7 @@
 //                                                  target ("cpu", "cuda", ...) that has such a rule
 //   T.block_attr({"schedule_rule": "None"})        stays as it is
 //
-// Where nobody has registered such a rule, that is told, and the annotation is removed: other rules see the block.
+// If no such rule is registered, a warning is issued and the annotation is removed: other rules see the block.
 #pragma once
 
 #include <functional>

@@ -17,7 +17,7 @@ Status AutoBind::initialize(const TuneContext& context) {
 
 Result<Schedules> AutoBind::apply(Schedule schedule, BlockRV block) const {
   auto factor = [this](Schedule& at, int64_t max_extent) {
-    return draw_thread_extent(at, options_.thread_extents, max_extent);
+    return sample_thread_extent(at, options_.thread_extents, max_extent);
   };
   Schedule bound = schedule;
   // A block whose iterations cannot be proved to be independent is left to the postprocessors.

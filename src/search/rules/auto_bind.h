@@ -7,8 +7,9 @@ namespace tilewright::search {
 
 struct AutoBindOptions {
   int64_t max_threadblocks = 256;
-  std::vector<int64_t> thread_extents = {32, 64, 128, 256, 512, 1024};  ///< from which those that fit are drawn
-  int64_t max_threads_per_block = -1;                                   ///< -1: that of the target
+  std::vector<int64_t> thread_extents = {32,  64,  128,
+                                         256, 512, 1024};  ///< candidates, of which those that fit are sampled
+  int64_t max_threads_per_block = -1;                      ///< -1: that of the target
   using Members = Fields<&AutoBindOptions::max_threadblocks, &AutoBindOptions::thread_extents,
                          &AutoBindOptions::max_threads_per_block>;
 };

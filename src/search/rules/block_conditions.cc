@@ -210,9 +210,9 @@ Result<FusedReduction> fuse_reduction_loops(Schedule& schedule, BlockRV block) {
   return result;
 }
 
-std::vector<Factor> as_factors(const std::vector<std::optional<ExprRV>>& drawn) {
+std::vector<Factor> as_factors(const std::vector<std::optional<ExprRV>>& sampled) {
   std::vector<Factor> result;
-  for (const auto& factor : drawn) result.push_back(factor ? Factor(*factor) : Factor(None{}));
+  for (const auto& factor : sampled) result.push_back(factor ? Factor(*factor) : Factor(None{}));
   return result;
 }
 

@@ -12,8 +12,8 @@ namespace tilewright::search {
 
 using schedule::Place;
 
-/// How the elements that a block reads lie to those that it writes, where every index of the write is an axis and every
-/// one of the read an axis of the write, perhaps shifted by a constant, or a constant. Otherwise nothing holds.
+/// How the elements that a block reads correspond to those that it writes. Requires that every index of the write is an
+/// axis, and every index of the read a constant or an axis of the write plus a constant; otherwise `exists` is false.
 struct ReadWritePattern {
   bool exists = false;
   bool surjective = false;     ///< each index of the write occurs in the read
@@ -66,7 +66,7 @@ struct FusedReduction {
 Result<FusedReduction> fuse_reduction_loops(Schedule& schedule, BlockRV block);
 
 /// The factors of sample_perfect_tile() as split() takes them.
-std::vector<schedule::Factor> as_factors(const std::vector<std::optional<schedule::ExprRV>>& drawn);
+std::vector<schedule::Factor> as_factors(const std::vector<std::optional<schedule::ExprRV>>& sampled);
 /// n equal weights that add up to 1.
 std::vector<double> equal_weights(size_t n);
 }  // namespace tilewright::search

@@ -6,7 +6,7 @@
 namespace tilewright::search {
 
 struct CrossThreadReductionOptions {
-  std::vector<int64_t> thread_extents;  ///< from which the number of threads is drawn
+  std::vector<int64_t> thread_extents;  ///< candidates for the number of threads
   using Members = Fields<&CrossThreadReductionOptions::thread_extents>;
   static constexpr size_t kRequired = 1;
 };

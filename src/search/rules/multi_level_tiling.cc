@@ -148,11 +148,11 @@ Result<TilingStates> MultiLevelTiling::apply_steps(TilingStates states) const {
 
 Result<MultiLevelTiling::SplitLoop> MultiLevelTiling::split_loop(Schedule& schedule, BlockRV, LoopRV loop,
                                                                  size_t n) const {
-  TW_TRY(drawn, schedule.apply(SamplePerfectTile{.loop = loop,
-                                                 .n = static_cast<int64_t>(n),
-                                                 .max_innermost_factor = options_.max_innermost_factor.value_or(-1),
-                                                 .decision = {}}));
-  std::vector<Factor> factors = as_factors(drawn);
+  TW_TRY(sampled, schedule.apply(SamplePerfectTile{.loop = loop,
+                                                   .n = static_cast<int64_t>(n),
+                                                   .max_innermost_factor = options_.max_innermost_factor.value_or(-1),
+                                                   .decision = {}}));
+  std::vector<Factor> factors = as_factors(sampled);
   TW_TRY(loops, schedule.apply(Split{.loop = loop, .factors = {factors}}));
   return SplitLoop{std::move(factors), std::move(loops)};
 }
@@ -340,12 +340,12 @@ Result<TilingStates> MultiLevelTiling::add_read_reuse(TilingState state) const {
 Status MultiLevelTiling::annotate_cooperative_fetch(Schedule& schedule, BlockRV block) const {
   TW_TRY(place, schedule.state().find(block));
   DataType dtype = place.block().writes[0]->buffer->dtype;
-  SampleCategorical draw;
-  std::copy_if(options_.vector_load_lens.begin(), options_.vector_load_lens.end(), std::back_inserter(draw.candidates),
-               [&](int64_t length) { return is_vector_length(dtype, length); });
-  if (draw.candidates.empty()) return Ok{};
-  draw.probs = equal_weights(draw.candidates.size());
-  TW_TRY(length, schedule.apply(draw));
+  SampleCategorical sample;
+  std::copy_if(options_.vector_load_lens.begin(), options_.vector_load_lens.end(),
+               std::back_inserter(sample.candidates), [&](int64_t length) { return is_vector_length(dtype, length); });
+  if (sample.candidates.empty()) return Ok{};
+  sample.probs = equal_weights(sample.candidates.size());
+  TW_TRY(length, schedule.apply(sample));
   TW_RETURN_IF_ERROR(schedule.apply(
       Annotate{.block_or_loop = block, .ann_key = "meta_schedule.cooperative_fetch", .ann_val = {length}}));
   return Ok{};

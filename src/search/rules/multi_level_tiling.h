@@ -1,9 +1,9 @@
 // Tiles the loops around a reduction that reads elements again, level by level, with copies of its buffers between.
 //
 //   structure "SSRSRS", of C[i, j] += A[i, k] * B[k, j]:
-//   i_0 j_0   i_1 j_1   k_0   i_2 j_2   k_1   i_3 j_3        sizes are drawn
+//   i_0 j_0   i_1 j_1   k_0   i_2 j_2   k_1   i_3 j_3        sizes are sampled
 //
-// Where rules leave a choice that draws cannot express, such as the level of a copy, there is one schedule for each.
+// Where rules leave a choice that sampling cannot express, such as the level of a copy, there is one schedule for each.
 #pragma once
 
 #include <functional>
@@ -81,7 +81,7 @@ class MultiLevelTiling : public PartOf<MultiLevelTiling, ScheduleRule, MultiLeve
   Result<TilingStates> add_async_pipeline(TilingState state) const;
   /// A copy of one of the buffers that the block reads, made under the loop by one loop of its own.
   Result<BlockRV> copy_read(Schedule& schedule, BlockRV block, size_t read, size_t rank, LoopRV loop) const;
-  /// Draws how many elements a thread copies at a time, for a block whose loops are fused.
+  /// Samples how many elements a thread copies at a time, for a block whose loops are fused.
   Status annotate_cooperative_fetch(Schedule& schedule, BlockRV block) const;
   /// The schedules of the states; annotates the block first.
   Result<Schedules> tile(Schedule schedule, BlockRV block) const;

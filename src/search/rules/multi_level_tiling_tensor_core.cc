@@ -48,7 +48,7 @@ constexpr int64_t kAlignFactor = 32;
 constexpr int64_t kFragmentsAtOnce[] = {2, 4};
 /// So much a thread copies to shared memory at once, without waiting for it.
 constexpr int64_t kAsyncBytes = 16;
-/// Of copies to and from shared memory whose elements lie in another order there.
+/// Marks copies to and from shared memory that permute the elements there.
 constexpr const char* kPermutedLayout = "permuted_layout";
 
 constexpr FragmentScopes kWmma = {{"wmma.matrix_a", "wmma.matrix_b"}, "wmma.accumulator"};
@@ -281,12 +281,12 @@ Result<MultiLevelTiling::SplitLoop> MultiLevelTilingTensorCore::split_loop(Sched
   }
   const auto num_outside = std::count_if(spatial_levels_.begin(), spatial_levels_.end(),
                                          [&](size_t level) { return level < reduction_levels_[1]; });
-  TW_TRY(drawn, schedule.apply(SamplePartitionedTile{.loop = loop,
-                                                     .n = static_cast<int64_t>(n),
-                                                     .partition_pos = num_outside,
-                                                     .innerpart_factor = kFragmentsAtOnce[axis],
-                                                     .decision = {}}));
-  std::vector<Factor> factors = as_factors(drawn);
+  TW_TRY(sampled, schedule.apply(SamplePartitionedTile{.loop = loop,
+                                                       .n = static_cast<int64_t>(n),
+                                                       .partition_pos = num_outside,
+                                                       .innerpart_factor = kFragmentsAtOnce[axis],
+                                                       .decision = {}}));
+  std::vector<Factor> factors = as_factors(sampled);
   TW_TRY(loops, schedule.apply(Split{.loop = loop, .factors = {factors}}));
   return SplitLoop{std::move(factors), std::move(loops)};
 }
@@ -304,7 +304,7 @@ Result<bool> MultiLevelTilingTensorCore::pack_result(TilingState& state, const P
                             .values = {}};
   for (size_t d = 0; d < num_dims; ++d) map.initial_indices.emplace_back(var("i" + std::to_string(d)));
   const size_t first_inner = warp_level() + 1;
-  /// How many fragments a warp has in one dimension: what tiles inside of it were drawn.
+  /// How many fragments a warp has in one dimension: the product of the sampled tile sizes inside the warp.
   auto num_fragments = [&](size_t dim) {
     Expr product_of_factors;
     for (size_t level = first_inner; level < spatial_levels_.size(); ++level) {
@@ -458,7 +458,7 @@ Result<bool> MultiLevelTilingTensorCore::has_steps(TilingState& state) const {
 }
 
 /// Annotates the copies of both operands, and the loops of the reduction: of the inner one, two loads of fragments and
-/// the product; of the outer one as told.
+/// the product; of the outer one as `outer` says.
 Status MultiLevelTilingTensorCore::annotate_pipeline(TilingState& state, const Annotated& copies,
                                                      const Annotated& outer) const {
   auto annotate = [&](BlockOrLoop where, const Annotated& values) -> Status {

@@ -28,7 +28,7 @@ Status MultiLevelTilingWithIntrin::initialize(const TuneContext& context) {
     for (const std::string& feature : find_tensor_intrin(options_.intrin_name)->features) {
       if (context.target->has(feature)) continue;
       is_missing_ = true;
-      warnings_.once(feature, fmt::format("{} leaves out '{}', which needs {}: {} does not have it", name(),
+      warnings_.once(feature, fmt::format("{} skips '{}', which needs {}: {} does not have it", name(),
                                           options_.intrin_name, feature, context.target->cpu));
     }
   }

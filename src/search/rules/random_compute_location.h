@@ -1,4 +1,4 @@
-// Blocks that nobody tiled are computed where a draw says: inlined, under a loop of their consumer, or in place.
+// Samples a compute location for blocks that no rule tiled: inlined, under a loop of their consumer, or in place.
 #pragma once
 
 #include "search/rules/schedule_rule.h"

@@ -28,8 +28,8 @@ using namespace schedule;  // NOLINT: instructions
 constexpr int64_t kMaxThreadblocks = 256;
 constexpr int64_t kMaxThreadsPerBlock = 1024;
 
-Result<Factor> draw_extent(Schedule& schedule, int64_t max_extent) {
-  return draw_thread_extent(schedule, {32, 64, 128, 256, 512, 1024}, max_extent);
+Result<Factor> sample_extent(Schedule& schedule, int64_t max_extent) {
+  return sample_thread_extent(schedule, {32, 64, 128, 256, 512, 1024}, max_extent);
 }
 
 using Rule = Status (*)(Schedule&, BlockRV);
@@ -89,12 +89,12 @@ Result<std::vector<LoopRV>> tile_and_unroll(Schedule& schedule, BlockRV block, s
 
 Status fuse_and_bind(Schedule& schedule, const std::vector<LoopRV>& loops) {
   TW_TRY(fused, schedule.apply(Fuse{{loops}}));
-  TW_TRY(bound, bind_spatial_loop(schedule, fused, kMaxThreadblocks, kMaxThreadsPerBlock, draw_extent));
+  TW_TRY(bound, bind_spatial_loop(schedule, fused, kMaxThreadblocks, kMaxThreadsPerBlock, sample_extent));
   (void)bound;
   return Ok{};
 }
 
-Status compute_at_drawn_place(Schedule& schedule, BlockRV block) {
+Status compute_at_sampled_location(Schedule& schedule, BlockRV block) {
   TW_TRY(place, schedule.apply(SampleComputeLocation{.block = block, .decision = {}}));
   TW_RETURN_IF_ERROR(schedule.apply(ComputeAt{.block = block, .loop = place, .preserve_unit_loops = true}));
   return Ok{};
@@ -115,8 +115,8 @@ Status cpu_data_pack(Schedule& schedule, BlockRV data_pack) {
   TW_TRY(data_pad, producer_of_data(schedule, input_tile));
   TW_TRY(tiles, tile_and_unroll(schedule, data_pack, {2, 3}, {0, 1, 4, 5}));
   (void)tiles;
-  TW_RETURN_IF_ERROR(compute_at_drawn_place(schedule, input_tile));
-  return compute_at_drawn_place(schedule, data_pad);
+  TW_RETURN_IF_ERROR(compute_at_sampled_location(schedule, input_tile));
+  return compute_at_sampled_location(schedule, data_pad);
 }
 
 Status cpu_inverse(Schedule& schedule, BlockRV inverse, std::array<int, 2> tiled, std::array<int, 4> unrolled) {
@@ -157,7 +157,7 @@ Status cuda_nchw_data_pack(Schedule& schedule, BlockRV data_pack) {
   TW_RETURN_IF_ERROR(schedule.apply(Reorder{{{loops[2], loops[3], loops[0], loops[1], loops[4], loops[5]}}}));
   TW_RETURN_IF_ERROR(unroll_all(schedule, {loops[0], loops[1], loops[4], loops[5]}));
   TW_TRY(fused, schedule.apply(Fuse{{{loops[2], loops[3]}}}));
-  TW_TRY(bound, bind_spatial_loop(schedule, fused, kMaxThreadblocks, kMaxThreadsPerBlock, draw_extent));
+  TW_TRY(bound, bind_spatial_loop(schedule, fused, kMaxThreadblocks, kMaxThreadsPerBlock, sample_extent));
   return keep_input_local(schedule, data_pack, input_tile, data_pad, bound.back());
 }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr double kFirstCallFactor = 4, kShortFirstCall = 2e-3;
 /// How many times as long as the program as it was written the best candidate has to take for that to be delivered.
 constexpr double kClearlySlower = 1.02;
-/// Likewise what came first, where nothing but times of the search are known.
+/// The same factor for the first candidate, where only times of the search are known.
 constexpr double kFarSlower = 1.25;
 /// Of the time of the finals, how much one call of the program as it was written may take to be timed in them.
 constexpr double kBaselineCallShare = 0.1;

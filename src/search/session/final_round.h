@@ -56,7 +56,7 @@ class FinalRound {
   Result<bool> begin(std::vector<Finalist> fastest, const Finalist* first);
   static bool is_finalist(uint64_t id);
   bool is_building() const { return unbuilt_ > 0; }
-  /// True likewise.
+  /// Takes a result of the final round; returns what begin() does.
   Result<bool> take(const Measured& measured);
   Status end(const FinalsResult& result);
 

@@ -40,7 +40,7 @@ size_t winner_of(const FinalsResult& finals, const std::vector<size_t>& standing
   for (const size_t kernel : standing) {
     if (ratio_in_finals(finals, winner, kernel).low > 1) winner = kernel;
   }
-  // The others by their ratio to the same one: times of few rounds do not tell two good ones apart, their order does.
+  // The others are ordered by their ratio to the same kernel: few rounds do not separate two good ones, but rank them.
   const size_t base = winner;
   double best = 1;
   for (size_t kernel = 0; kernel < count; ++kernel) {

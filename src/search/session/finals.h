@@ -29,8 +29,8 @@ struct FinalTime {
   PairedRatio ratio;
 };
 
-/// How much longer `first` takes than `second`, by the rounds that tell: where neither was disturbed, or where those
-/// are few, all. Too few rounds for an interval say less than they show.
+/// How much longer `first` takes than `second`, by the undisturbed rounds, or by all rounds if few are undisturbed. An
+/// interval from few rounds is too small.
 PairedRatio ratio_in_finals(const FinalsResult& finals, size_t first, size_t second);
 
 /// The kernel to deliver: of `standing`, in the order of their precedence, and of all others that are clearly faster

@@ -13,11 +13,11 @@
 #include "search/cost_model/forgiving.h"
 #include "search/measure/away_from_measuring.h"
 #include "search/measure/candidate.h"
+#include "search/scoped_timer.h"
 #include "search/session/final_round.h"
 #include "search/session/known_results.h"
 #include "search/session/record_parts.h"
 #include "search/space/space_generator.h"
-#include "search/spending.h"
 
 namespace tilewright::search {
 namespace {
@@ -36,7 +36,7 @@ constexpr double kLeastFinalsSeconds = 0.2;
 constexpr size_t kRecordsToLearn = 512;
 /// A number that no candidate has.
 constexpr uint64_t kReferenceId = UINT64_MAX;
-/// Nor this one: the best of before, which is timed in turn with candidates on other hosts.
+/// Another reserved number: the incumbent, whose calls are interleaved with those of candidates on other hosts.
 constexpr uint64_t kIncumbentId = (uint64_t{1} << 63) - 1;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -55,11 +55,11 @@ struct RunningSession final : TuningSession {
   };
 
   struct Lowered {
-    Ref<Module> from;  ///< kept, so that nothing else comes to lie in its place
+    Ref<Module> from;  ///< kept alive, so that its address stays unique
     Result<Ref<Module>> made;
   };
 
-  /// Candidates that were drawn together.
+  /// Candidates that were sampled together.
   struct Batch {
     MeasureCandidates candidates;
     RunnerResults results;
@@ -77,11 +77,11 @@ struct RunningSession final : TuningSession {
   Clock::time_point started = Clock::now();
 
   int64_t next_index = 0;
-  std::deque<Batch> batches;                   // that the strategy has not been told of
-  size_t told = 0;                             // batches before those
-  std::map<const NodeBase*, Lowered> lowered;  // of the batch that is being drawn
+  std::deque<Batch> batches;                   // that the strategy has not seen the results of
+  size_t reported = 0;                         // batches before those
+  std::map<const NodeBase*, Lowered> lowered;  // of the batch that is being sampled
   std::map<uint64_t, Trial> in_flight;
-  bool began = false;                                   // the strategy, which has to be told of the end
+  bool began = false;                                   // the strategy, which has to be notified of the end
   std::map<int64_t, Finalist> good;                     // by index
   std::shared_ptr<const std::string> reference_object;  // of the program as it was written
   std::string program_check = "unchecked";
@@ -118,10 +118,10 @@ struct RunningSession final : TuningSession {
   Status begin_strategy();
   Status learn_from_earlier();
   Status refill();
-  double told_ahead() const { return task.context.search_strategy->runs_ahead() ? 0 : 1; }
-  bool may_draw() const;
-  Status draw_batch();
-  Status tell(const Batch& batch);
+  double share_needed() const { return task.context.search_strategy->runs_ahead() ? 0 : 1; }
+  bool may_sample() const;
+  Status sample_batch();
+  Status report(const Batch& batch);
   const Result<Ref<Module>>& lower_once(const Ref<Module>& module);
   Status begin_trial(size_t place);
   Status look_at_the_clock();
@@ -154,7 +154,7 @@ Status RunningSession::open() {
   if (compared && !so_far.wants_more()) return settle(so_far.end_reason());
   TW_RETURN_IF_ERROR(begin_strategy());
   {
-    const Spending spending(status.seconds, "inputs");
+    const ScopedTimer timer(status.seconds, "inputs");
     TW_TRY(made, task.arguments(task.reduction_length));
     arguments = made;
   }
@@ -262,7 +262,7 @@ auto RunningSession::while_waiting(Poll poll) {
 }
 
 Status RunningSession::begin_strategy() {
-  const Spending spending(status.seconds, "drawing");
+  const ScopedTimer timer(status.seconds, "drawing");
   TW_TRY(spaces, task.context.space_generator->generate_design_space(task.module));
   // Whole batches, of which the first may be a short one, so that a session with more trials goes on with the same
   // candidates.
@@ -293,55 +293,55 @@ Status RunningSession::learn_from_earlier() {
     learned.results.push_back(result_of(record));
   }
   if (learned.candidates.empty()) return Ok{};
-  const Spending spending(status.seconds, "learning");
+  const ScopedTimer timer(status.seconds, "learning");
   return task.cost_model->update(task.context, learned.candidates, learned.results);
 }
 
 const Result<Ref<Module>>& RunningSession::lower_once(const Ref<Module>& module) {
   auto found = lowered.find(module.get());
   if (found == lowered.end()) {
-    const Spending spending(status.seconds, "lowering");
+    const ScopedTimer timer(status.seconds, "lowering");
     found = lowered.emplace(module.get(), Lowered{module, lower_candidate(module, options.target)}).first;
   }
   return found->second.made;
 }
 
-bool RunningSession::may_draw() const {
-  // Where the kernel has the whole machine, drawing waits until nothing is being measured.
+bool RunningSession::may_sample() const {
+  // Where the kernel has the whole machine, sampling waits until nothing is being measured.
   if (pipeline->cpu_plan().exclusive && !in_flight.empty()) return false;
-  return so_far.due(told_ahead()) == 0 || batches.front().missing == 0;
+  return so_far.due(share_needed()) == 0 || batches.front().missing == 0;
 }
 
-Status RunningSession::tell(const Batch& batch) {
+Status RunningSession::report(const Batch& batch) {
   if (task.cost_model) {
-    const Spending spending(status.seconds, "learning");
+    const ScopedTimer timer(status.seconds, "learning");
     TW_RETURN_IF_ERROR(task.cost_model->update(task.context, batch.candidates, batch.results));
   }
-  const Spending spending(status.seconds, "drawing");
+  const ScopedTimer timer(status.seconds, "drawing");
   return task.context.search_strategy->notify_runner_results(batch.candidates, batch.results);
 }
 
-Status RunningSession::draw_batch() {
-  if (so_far.due(told_ahead()) > 0) {
-    TW_RETURN_IF_ERROR(tell(batches.front()));
+Status RunningSession::sample_batch() {
+  if (so_far.due(share_needed()) > 0) {
+    TW_RETURN_IF_ERROR(report(batches.front()));
     so_far.reported(std::ssize(batches.front().candidates));
     batches.pop_front();
-    ++told;
+    ++reported;
   }
-  std::optional<Spending> spending(std::in_place, status.seconds, "drawing");
-  TW_TRY(drawn, task.context.search_strategy->generate_measure_candidates());
-  spending.reset();
-  so_far.sampled(drawn ? std::optional(std::ssize(*drawn)) : std::nullopt);
-  if (so_far.is_exhausted() || drawn->empty()) return Ok{};
+  std::optional<ScopedTimer> timer(std::in_place, status.seconds, "drawing");
+  TW_TRY(sampled_batch, task.context.search_strategy->generate_measure_candidates());
+  timer.reset();
+  so_far.sampled(sampled_batch ? std::optional(std::ssize(*sampled_batch)) : std::nullopt);
+  if (so_far.is_exhausted() || sampled_batch->empty()) return Ok{};
   Batch& batch = batches.emplace_back();
-  batch.candidates = std::move(*drawn);
+  batch.candidates = std::move(*sampled_batch);
   batch.results.resize(batch.candidates.size());
   for (size_t place = 0; place < batch.candidates.size(); ++place) TW_RETURN_IF_ERROR(begin_trial(place));
   lowered.clear();
   return Ok{};
 }
 
-/// Of the batch that was drawn last.
+/// Begins a trial of the batch that was sampled last.
 Status RunningSession::begin_trial(size_t place) {
   Batch& batch = batches.back();
   int64_t index = next_index++;
@@ -366,7 +366,7 @@ Status RunningSession::begin_trial(size_t place) {
   index = known->number(index);
   const auto id = static_cast<uint64_t>(index);
   std::string decisions = decisions_json(trace);
-  in_flight.emplace(id, Trial{index, std::move(trace), std::move(decisions), told + batches.size() - 1, place});
+  in_flight.emplace(id, Trial{index, std::move(trace), std::move(decisions), reported + batches.size() - 1, place});
   so_far.submitted();
   ++batch.missing;
   const Result<Ref<Module>>& made = lower_once(schedule.module());
@@ -386,7 +386,7 @@ Status RunningSession::begin_trial(size_t place) {
 
 Status RunningSession::refill() {
   // One batch at a time: a step must stay short, or the caller does not come to show progress.
-  return so_far.wants_more() && may_draw() ? draw_batch() : Status(Ok{});
+  return so_far.wants_more() && may_sample() ? sample_batch() : Status(Ok{});
 }
 
 Status RunningSession::take_reference(const Measured& measured) {
@@ -395,7 +395,7 @@ Status RunningSession::take_reference(const Measured& measured) {
     status.reference_seconds = measured.median();
     reference_object = measured.object;
     if (task.judge_reference) {
-      const Spending spending(status.seconds, "judging");
+      const ScopedTimer timer(status.seconds, "judging");
       TW_TRY(extent, task.judge_reference(*arguments));
       program_check = extent;
     }
@@ -428,11 +428,11 @@ Status RunningSession::take(const Measured& measured) {
   record.outcome = std::string(outcome_name(measured.outcome));
   record.error = measured.error.message;
   record.index = trial.index;
-  Batch& batch = batches[trial.batch - told];
+  Batch& batch = batches[trial.batch - reported];
   batch.results[trial.place] = result_of(record);
   --batch.missing;
   auto committed = [&] {
-    const Spending spending(status.seconds, "recording");
+    const ScopedTimer timer(status.seconds, "recording");
     return database->commit(record, {task.space, known->state()});
   }();
   if (!committed.ok()) return std::move(committed.error());
@@ -544,7 +544,7 @@ Status RunningSession::step(double seconds) {
     TW_RETURN_IF_ERROR(look_at_the_clock());
     if (!is_final) {
       TW_RETURN_IF_ERROR(refill());
-      if (so_far.wants_more() && may_draw()) wait = std::chrono::milliseconds(0);
+      if (so_far.wants_more() && may_sample()) wait = std::chrono::milliseconds(0);
     }
     for (const Measured& measured : while_waiting([&] { return pipeline->poll(wait); })) {
       TW_RETURN_IF_ERROR(take(measured));
@@ -565,11 +565,11 @@ void RunningSession::cancel() {
 
 TuneProgress RunningSession::progress() const {
   TuneProgress copy = status;
-  const DrawCounts drawn = task.context.search_strategy->draw_counts();
-  copy.attempts = drawn.attempts;
-  copy.duplicates = drawn.duplicates;
-  copy.refusals = drawn.refused;
-  for (const auto& [code, reason] : drawn.refused) {
+  const SampleCounts counts = task.context.search_strategy->sample_counts();
+  copy.attempts = counts.tries;
+  copy.duplicates = counts.duplicates;
+  copy.refusals = counts.refused;
+  for (const auto& [code, reason] : counts.refused) {
     copy.refused += reason.first;
     auto [place, is_new] = copy.failures.emplace(code, reason);
     if (!is_new) place->second.first += reason.first;
@@ -589,8 +589,8 @@ Result<std::unique_ptr<TuningSession>> TuningSession::start(TuneTask task, Sessi
                                                             std::shared_ptr<Database> database) {
   auto session = std::make_unique<RunningSession>(std::move(task), std::move(options), std::move(database));
   if (std::shared_ptr<CostModel>& model = session->task.cost_model) {
-    auto tell = [to = session.get()](const Diagnostic& error) { to->note_failure(error); };
-    model = std::make_shared<ForgivingModel>(std::move(model), std::move(tell));
+    auto report = [to = session.get()](const Diagnostic& error) { to->note_failure(error); };
+    model = std::make_shared<ForgivingModel>(std::move(model), std::move(report));
   }
   TW_RETURN_IF_ERROR(session->open());
   return std::unique_ptr<TuningSession>(std::move(session));

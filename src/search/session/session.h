@@ -10,9 +10,9 @@
 //   const TuneResult& result = session->result();
 //
 // Candidates come in batches. A strategy that runs ahead is asked for batch n while batch n - 1 is being built and
-// measured, and knows the results of batches up to n - 2, always exactly these, told in the order of their candidates.
-// So the same seed and the same results give the same candidates in every run, however many threads work: a session
-// that was interrupted goes on where it stopped, and one that is finished measures nothing. What the cost model and the
+// measured, and knows the results of batches up to n - 2, always exactly these, in the order of their candidates. So
+// the same seed and the same results give the same candidates in every run, however many threads work: a session that
+// was interrupted goes on where it stopped, and one that is finished measures nothing. What the cost model and the
 // strategy know from earlier sessions is noted when a session begins, so that its later parts begin with the same.
 //
 // The program as it was written is run first, in the measuring helper; what it computes is what candidates are compared
@@ -38,9 +38,9 @@ struct TuneTask {
   Ref<Module> module;  ///< the program as the user wrote it
   std::string function;
   std::string name, script;  ///< for the database
-  Hash128 workload{};        ///< likewise: of the program, with the sizes of its calls where it leaves some open
-  std::string sizes{};       ///< these sizes, see Workload
-  Hash128 space;             ///< what tells this space from another one
+  Hash128 workload{};        ///< of the program, with the sizes of its calls where it leaves some open
+  std::string sizes{};       ///< the sizes that the program leaves open, see Workload
+  Hash128 space;             ///< identifies the space
   /// With a space generator and a strategy, initialized.
   TuneContext context;
   std::shared_ptr<CostModel> cost_model;  ///< null: none
@@ -66,7 +66,7 @@ struct TuneTask {
 
 struct SessionOptions {
   int64_t trials = 64;
-  int64_t batch = 8;  ///< candidates that are drawn at a time
+  int64_t batch = 8;  ///< candidates that are sampled at a time
   StopRules stops;
   double seconds = 0;  ///< wall time for the whole search, the finals included; 0: no limit
   uint64_t seed = 0;
@@ -74,7 +74,7 @@ struct SessionOptions {
   Target target;       ///< complete; num_cores is the number of threads
   PipelineOptions pipeline;
   std::string host;      ///< JSON for the records
-  std::string versions;  ///< likewise
+  std::string versions;  ///< JSON for the records
   using Members =
       Fields<&SessionOptions::target, &SessionOptions::pipeline, &SessionOptions::trials, &SessionOptions::stops,
              &SessionOptions::seconds, &SessionOptions::seed, &SessionOptions::fresh, &SessionOptions::host,
@@ -92,7 +92,7 @@ struct TuneProgress {
   /// By code of the failure: how often, and the first message.
   std::map<std::string, std::pair<int64_t, std::string>> failures;
   int64_t attempts = 0, refused = 0, duplicates = 0;
-  /// Of the refused draws alone, likewise.
+  /// Reasons of the refused samples alone.
   std::map<std::string, std::pair<int64_t, std::string>> refusals;
   double reference_seconds = 0;  ///< one call of the program as it was written; 0: not run
   double median_build_seconds = 0;

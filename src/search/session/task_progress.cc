@@ -8,7 +8,8 @@ namespace {
 
 /// So near to what the machine allows nothing more is to be gained.
 constexpr double kNearBound = 1.03;
-/// What is faster than that by so much is no bound: terms that are left out count in it, or data that lie nearer.
+/// A candidate much faster than the bound shows that the bound does not hold: it counts skipped terms, or the data are
+/// cached.
 constexpr double kBeyondBound = 0.9;
 /// Batches without a candidate that a strategy may give before it counts as out of candidates.
 constexpr int kMostEmpty = 100;

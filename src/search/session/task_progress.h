@@ -1,5 +1,5 @@
 // How far a task of a session is, and what comes next. What every search decides is decided here, whoever samples
-// candidates, measures them, and is told of them: `Session` for the program of tw.tune, `TaskScheduler` of
+// candidates, measures them, and gets their results: `Session` for the program of tw.tune, `TaskScheduler` of
 // tilewright.meta_schedule for tasks whose parts users may have written.
 //
 //   TaskProgress task(64, {.patience = 20});
@@ -53,7 +53,7 @@ class TaskProgress {
   void dropped() { --under_way_; }
   /// The seconds of a call, infinity for a failure; whether it is the fastest so far.
   bool measured(double seconds);
-  /// Likewise of a trial in an earlier part of the session; nobody looks whether the task ends.
+  /// Counts a trial of an earlier part of the session, without checking whether the task ends.
   bool known(double seconds);
   /// What is no trial, but counts as the fastest so far if it is; whether it is.
   bool beats(double seconds);

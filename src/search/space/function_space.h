@@ -1,4 +1,4 @@
-// The space of a function that looks at what it has drawn: it is run anew for each point, with the decisions wanted.
+// The space of a Python function that may inspect sampled values: it is run anew for each point, with given decisions.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class FunctionSpace final : public SpaceGenerator {
   };
   /// What a run of the function is for.
   struct Wanted {
-    const std::vector<schedule::Value>& decisions;  ///< of its first draws; none: drawn
+    const std::vector<schedule::Value>& decisions;  ///< of its first sampling steps; none: sampled
     bool first = false;                             ///< whether the point that is to be tried first is meant
     const std::optional<Target>& target;            ///< that the space was initialized for
   };
@@ -29,8 +29,8 @@ class FunctionSpace final : public SpaceGenerator {
   Status initialize(const TuneContext& context) override;
   Result<Point> run(const Ref<Module>& module, const std::vector<schedule::Value>& decisions, Random random,
                     bool first = false) const;
-  /// The same; where that fails, with the first `certain` of the decisions alone: another path may come to other draws,
-  /// which the later ones do not fit.
+  /// The same. If that fails, it retries with only the first `certain` decisions: another path may reach other sampling
+  /// steps, which the later decisions do not fit.
   Result<Point> follow(const Ref<Module>& module, std::vector<schedule::Value> decisions, size_t certain,
                        Random random) const;
   /// The first point alone.

@@ -4,9 +4,9 @@
 //   for each rule: to each schedule so far, to root, then C, B, A: what the rule makes of it. Where that is several
 //   schedules, the remaining blocks are gone through in each of them.
 //
-// Blocks that are gone by then, such as inlined ones, are left out; blocks with an annotation "schedule_rule" are left
-// to ApplyCustomRule. A block that a rule fails on stays as it was before that rule: it is counted, and told once for
-// each rule and reason. A rule that fails wherever it is asked is broken, and its error is that of the space.
+// Blocks that no longer exist, such as inlined ones, are skipped; blocks with an annotation "schedule_rule" are left to
+// ApplyCustomRule. A block that a rule fails on stays as it was before that rule. Such failures are counted, with one
+// warning for each rule and reason. A rule that fails for every block is broken, and its error is that of the space.
 #pragma once
 
 #include <functional>

@@ -34,7 +34,7 @@ class SpaceGenerator {
   virtual Status initialize(const TuneContext& context);
   /// The schedules of a program, one for each way to say it. All start from the same program.
   virtual Result<Schedules> generate_design_space(const Ref<Module>& module) = 0;
-  /// What was left out of the spaces since initialize(), and why.
+  /// Why parts of the spaces were dropped since initialize().
   virtual Reasons refusals() const { return {}; }
   /// The function that is run anew for points of one of the schedules that were generated last, by its number; null
   /// where their steps are done again with other decisions.

@@ -27,19 +27,19 @@ std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postpr
   return schedule;
 }
 
-std::optional<Schedule> redrawn(const Schedule& schedule, Random random, Refusals& refusals) {
-  std::vector<size_t> draws = schedule.trace().draws();
-  if (draws.empty()) return schedule;
+std::optional<Schedule> resampled(const Schedule& schedule, Random random, Refusals& refusals) {
+  std::vector<size_t> samples = schedule.trace().sampling_steps();
+  if (samples.empty()) return schedule;
   schedule::ReplayOptions options;
   options.fresh = true;
   options.random = random;
-  Result<Schedule> result = schedule.replay_from(draws[0], {}, options);
+  Result<Schedule> result = schedule.replay_from(samples[0], {}, options);
   if (result.ok()) return std::move(*result);
   refusals.add(result.error());
   return std::nullopt;
 }
 
-const Mutator* draw_mutator(const Mutators& mutators, double mutate_prob, Random& random) {
+const Mutator* sample_mutator(const Mutators& mutators, double mutate_prob, Random& random) {
   std::vector<double> weights;
   for (const auto& [mutator, probability] : mutators) weights.push_back(probability);
   double total = std::accumulate(weights.begin(), weights.end(), 0.0);

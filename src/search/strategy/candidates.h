@@ -14,11 +14,11 @@ namespace tilewright::search {
 /// The schedule after all postprocessors; none where one refused, which is counted. Several threads may call it at
 /// once.
 std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postprocs, Refusals& refusals);
-/// With all decisions drawn anew; none where a step is refused then, which is counted.
-std::optional<Schedule> redrawn(const Schedule& schedule, Random random, Refusals& refusals);
+/// Samples all decisions anew; none where a step is refused then, which is counted.
+std::optional<Schedule> resampled(const Schedule& schedule, Random random, Refusals& refusals);
 
 /// A mutator by its probability; null, with probability 1 - `mutate_prob` or where there is none: no mutation.
-const Mutator* draw_mutator(const Mutators& mutators, double mutate_prob, Random& random);
+const Mutator* sample_mutator(const Mutators& mutators, double mutate_prob, Random& random);
 
 /// What a kernel of the program is called with; empty where that cannot be said without sizes or numbers from the user.
 std::vector<ArgInfo> args_of(const Ref<Module>& module);

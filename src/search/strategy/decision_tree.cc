@@ -9,15 +9,15 @@ namespace tilewright::search {
 using schedule::Value;
 
 std::vector<double> weights_of(const schedule::Instruction& instruction) {
-  const auto* draw = instruction.as<schedule::SampleCategorical>();
-  return draw ? draw->probs : std::vector<double>();
+  const auto* sample = instruction.as<schedule::SampleCategorical>();
+  return sample ? sample->probs : std::vector<double>();
 }
 
 std::vector<Branch> branches_of(const Trace& trace) {
   std::vector<Branch> path;
   std::vector<Value> decisions = trace.decisions();
-  std::vector<size_t> draws = trace.draws();
-  for (size_t i = 0; i < draws.size(); ++i) path.push_back({weights_of(trace[draws[i]].instruction), decisions[i]});
+  std::vector<size_t> samples = trace.sampling_steps();
+  for (size_t i = 0; i < samples.size(); ++i) path.push_back({weights_of(trace[samples[i]].instruction), decisions[i]});
   return path;
 }
 
@@ -85,7 +85,7 @@ std::optional<std::vector<Value>> DecisionTree::fitted(std::vector<Value> decisi
 bool DecisionTree::take(const std::vector<Branch>& path) {
   std::vector<Node*> nodes{&root_};
   for (const Branch& branch : path) {
-    // What was drawn before a refusal and is not known says nothing of the other ways.
+    // A decision sampled before a refusal that is unknown says nothing of the other alternatives.
     if (branch.decision.is_none()) return true;
     Node* node = nodes.back();
     node->weights = branch.weights;

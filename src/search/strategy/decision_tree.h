@@ -1,8 +1,8 @@
-// Which points of a space were drawn already: a tree with a branch for each decision.
+// The points of a space that were sampled already, as a tree with a branch for each decision.
 //
-// The ways of a draw are known once the space has come to it. Points are then chosen without those that are taken, so
-// that a small space is gone through without a single repetition, and its end is noticed. Draws whose ways are not
-// listed (tiles of a loop) have a branch for each way that was seen, and never count as gone through.
+// The alternatives of a sampling step are known once the space has reached it. Points are then sampled without
+// replacement, so a small space is enumerated without repetition, and its end is noticed. Steps whose alternatives are
+// not listed (tiles of a loop) have a branch for each alternative that was seen, and are never exhausted.
 #pragma once
 
 #include <map>
@@ -15,27 +15,27 @@
 
 namespace tilewright::search {
 
-/// What happened at one draw.
+/// What happened at one sampling step.
 struct Branch {
   std::vector<double> weights;  ///< of the ways, by number; empty where they are not listed
   schedule::Value decision;     ///< none where it is not known: the space refused on the way
 };
 
-/// What a schedule has drawn.
+/// The decisions of a schedule.
 std::vector<Branch> branches_of(const Trace& trace);
-/// The weights of the ways of a draw; empty where they are not listed.
+/// The weights of the alternatives of a sampling step; empty where they are not listed.
 std::vector<double> weights_of(const schedule::Instruction& instruction);
 /// Of a decision, such as "[4,16,]".
 std::string text_of(const schedule::Value& decision);
 
 class DecisionTree {
  public:
-  /// Decisions of the first draws, as far as their ways are known; the others are to be drawn.
+  /// Decisions of the first sampling steps, as far as their alternatives are known; the others are to be sampled.
   std::vector<schedule::Value> choose(Random& random) const;
   /// False where the point was taken before.
   bool take(const std::vector<Branch>& path);
-  /// These decisions, of which those from the first on that is no way of its draw give way to ones that lead to a new
-  /// point. Nothing where they are known to lead to a point that was taken.
+  /// The decisions, of which those from the first invalid one on are replaced by ones that lead to a new point. Nothing
+  /// where they are known to lead to a point that was taken.
   std::optional<std::vector<schedule::Value>> fitted(std::vector<schedule::Value> decisions, Random& random) const;
   bool is_exhausted() const { return root_.is_done; }
 

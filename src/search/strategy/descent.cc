@@ -77,14 +77,14 @@ void Descent::expanded(const Hash128& hash, const std::vector<Hash128>& neighbor
 std::vector<Variation> Descent::around(const Point& center, size_t limit) {
   Trace trace = center.schedule.trace().without_postproc();
   std::vector<std::vector<schedule::Value>> ways;
-  for (size_t step : trace.draws()) ways.push_back(alternatives(trace[step]));
+  for (size_t step : trace.sampling_steps()) ways.push_back(alternatives(trace[step]));
   // One way of each decision after the other, so that a limit takes from all of them.
   std::vector<Variation> result;
   for (size_t way = 0, more = 1; more > 0 && result.size() < limit; ++way) {
     more = 0;
-    for (size_t draw = 0; draw < ways.size() && result.size() < limit; ++draw) {
-      if (way >= ways[draw].size()) continue;
-      result.push_back({&center, draw, ways[draw][way]});
+    for (size_t sample = 0; sample < ways.size() && result.size() < limit; ++sample) {
+      if (way >= ways[sample].size()) continue;
+      result.push_back({&center, sample, ways[sample][way]});
       ++more;
     }
   }

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "search/batch.h"
-#include "search/spending.h"
+#include "search/scoped_timer.h"
 #include "search/strategy/points.h"
 
 namespace tilewright::search {
@@ -37,8 +37,8 @@ class BestOf {
   std::vector<std::pair<Schedule, double>> entries_;
 };
 
-/// A parent by score; any of them where no score tells them apart.
-size_t draw_parent(const std::vector<double>& scores, Random& random) {
+/// Samples a parent by score; uniformly if all scores are 0.
+size_t sample_parent(const std::vector<double>& scores, Random& random) {
   double total = std::accumulate(scores.begin(), scores.end(), 0.0);
   return total > 0 ? random.categorical(scores) : static_cast<size_t>(random.below(scores.size()));
 }
@@ -51,17 +51,17 @@ double mean(const std::vector<double>& seconds) {
 /// Where a point is a run of a function of Python, of some milliseconds.
 constexpr int64_t kPlacesOfFunction = 64;
 
-/// One of its draws takes another decision; none where all are settled.
+/// Changes the decision of one sampling step; none where no step has an alternative.
 std::optional<Trace> with_another_decision(const Trace& trace, Random& random) {
   const Trace steps = trace.without_postproc();
   std::vector<std::pair<size_t, std::vector<schedule::Value>>> open;
-  for (size_t draw : steps.draws()) {
-    auto others = alternatives(steps[draw]);
-    if (!others.empty()) open.emplace_back(draw, std::move(others));
+  for (size_t sample : steps.sampling_steps()) {
+    auto others = alternatives(steps[sample]);
+    if (!others.empty()) open.emplace_back(sample, std::move(others));
   }
   if (open.empty()) return std::nullopt;
-  const auto& [draw, others] = open[random.below(open.size())];
-  auto changed = steps.with_decision(draw, others[random.below(others.size())]);
+  const auto& [sample, others] = open[random.below(open.size())];
+  auto changed = steps.with_decision(sample, others[random.below(others.size())]);
   if (!changed.ok()) return std::nullopt;
   return std::move(*changed);
 }
@@ -81,7 +81,7 @@ Status EvolutionarySearch::check(const Options& options) {
   for (double share : {options.init_measured_ratio, options.genetic_mutate_prob, options.eps_greedy}) {
     if (share >= 0 && share <= 1) continue;
     return argument_error("search/probability", fmt::format("{} is no share and no probability", share),
-                          "init_measured_ratio, genetic_mutate_prob and eps_greedy lie between 0 and 1");
+                          "init_measured_ratio, genetic_mutate_prob and eps_greedy have to be between 0 and 1");
   }
   if (options.population_size < 1 || options.init_min_unmeasured < 0 || options.max_fail_count < 0 ||
       options.genetic_num_iters < 0 || options.genetic_max_fail_count < 0) {
@@ -150,7 +150,7 @@ Result<std::optional<Schedule>> EvolutionarySearch::run_function(const std::vect
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::pick_best_from_database(size_t count) {
   if (!plan_.database || count == 0 || !context_.module.defined()) return Population();
-  const Spending spending(seconds_, "EvoSearch/PickBestFromDatabase");
+  const ScopedTimer timer(seconds_, "EvoSearch/PickBestFromDatabase");
   TW_TRY(records, plan_.database->top_k(context_.module, count));
   TW_TRY(start, Schedule::make(context_.module));
   uint64_t step = step_++;
@@ -181,16 +181,16 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::pick_best_from_databa
   return result;
 }
 
-Result<std::optional<Schedule>> EvolutionarySearch::drawn(Random random) {
+Result<std::optional<Schedule>> EvolutionarySearch::sample_point(Random random) {
   if (function_) return run_function({}, 0, random.fork());
   const Schedule& space = plan_.design_spaces[random.below(plan_.design_spaces.size())];
-  auto point = redrawn(space, random.fork(), refusals_);
+  auto point = resampled(space, random.fork(), refusals_);
   if (!point) return std::optional<Schedule>();
   return postprocessed(std::move(*point), postprocs_, refusals_);
 }
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::sample_init_population(size_t count) {
-  const Spending spending(seconds_, "EvoSearch/SampleInitPopulation");
+  const ScopedTimer timer(seconds_, "EvoSearch/SampleInitPopulation");
   Population found;
   int64_t failed_batches = 0;
   while (count > 0 && static_cast<int64_t>(found.size()) < options_.init_min_unmeasured &&
@@ -198,7 +198,7 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::sample_init_populatio
     uint64_t step = step_++;
     std::vector<std::optional<Schedule>> points(count);
     TW_RETURN_IF_ERROR(for_each(count, [&](size_t i) -> Status {
-      TW_TRY(point, drawn(stream(step, i)));
+      TW_TRY(point, sample_point(stream(step, i)));
       points[i] = std::move(point);
       return Ok{};
     }));
@@ -212,7 +212,7 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::sample_init_populatio
 }
 
 Result<std::vector<double>> EvolutionarySearch::scores_of(const Population& population) {
-  const Spending spending(seconds_, "EvoSearch/Evolve/PredictNormalizedScore");
+  const ScopedTimer timer(seconds_, "EvoSearch/Evolve/PredictNormalizedScore");
   std::vector<double> scores;
   if (plan_.cost_model) {
     TW_TRY(predicted, plan_.cost_model->predict(context_, as_candidates(population, args_)));
@@ -249,8 +249,8 @@ Result<std::optional<Schedule>> EvolutionarySearch::made_from(const Schedule& pa
 
 Status EvolutionarySearch::try_once(Child& child, const Population& population, const std::vector<double>& scores) {
   while (child.failures <= options_.genetic_max_fail_count) {
-    child.parent = draw_parent(scores, child.random);
-    const Mutator* mutator = draw_mutator(mutators_, options_.genetic_mutate_prob, child.random);
+    child.parent = sample_parent(scores, child.random);
+    const Mutator* mutator = sample_mutator(mutators_, options_.genetic_mutate_prob, child.random);
     if (!mutator) {
       child.wants_parent = true;
       return Ok{};
@@ -275,7 +275,7 @@ Status EvolutionarySearch::try_once(Child& child, const Population& population, 
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::next_generation(const Population& population,
                                                                            const std::vector<double>& scores) {
-  const Spending spending(seconds_, "EvoSearch/Evolve/Mutation");
+  const ScopedTimer timer(seconds_, "EvoSearch/Evolve/Mutation");
   uint64_t step = step_++;
   std::vector<Child> children;
   for (int64_t i = 0; i < places(); ++i) {
@@ -310,9 +310,9 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::next_generation(const
 }
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::evolve_with_cost_model(Population population, size_t count) {
-  const Spending spending(seconds_, "EvoSearch/Evolve/Misc");
+  const ScopedTimer timer(seconds_, "EvoSearch/Evolve/Misc");
   BestOf best(count);
-  std::optional<Spending> copying(std::in_place, seconds_, "EvoSearch/Evolve/Misc/CopyMeasuredWorkloads");
+  std::optional<ScopedTimer> copying(std::in_place, seconds_, "EvoSearch/Evolve/Misc/CopyMeasuredWorkloads");
   std::unordered_set<Hash128> seen = measured_;
   copying.reset();
   for (int64_t generation = 0; !population.empty(); ++generation) {
@@ -332,7 +332,7 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::evolve_with_cost_mode
 
 EvolutionarySearch::Population EvolutionarySearch::pick_with_eps_greedy(const Population& unmeasured,
                                                                         const Population& bests, size_t count) {
-  const Spending spending(seconds_, "EvoSearch/PickWithEpsGreedy");
+  const ScopedTimer timer(seconds_, "EvoSearch/PickWithEpsGreedy");
   std::vector<size_t> order(unmeasured.size());
   std::iota(order.begin(), order.end(), size_t{0});
   Random random = stream(step_++, 0);
@@ -361,7 +361,7 @@ Result<std::optional<MeasureCandidates>> EvolutionarySearch::generate_measure_ca
   if (progress_.is_over()) return std::optional<MeasureCandidates>();
   round_ = progress_.take_round();
   step_ = 0;
-  const Spending spending(seconds_, "EvoSearch");
+  const ScopedTimer timer(seconds_, "EvoSearch");
   const size_t all = static_cast<size_t>(places());
   TW_TRY(population,
          pick_best_from_database(static_cast<size_t>(static_cast<double>(all) * options_.init_measured_ratio)));

@@ -5,13 +5,13 @@
 //                          probability by its score, and changes a decision of it (a mutator) or takes it as it is
 //   picked = the best that are new, and a share of random points
 //
-// A child shares with its parent all steps before the decision that was changed. In a FunctionSpace, where later steps
-// depend on what was drawn, the function runs again with the decisions of the mutated trace; decisions that no mutator
-// knows are exchanged for another one that the draw may take. That is Python, so a generation has fewer places there.
+// A child shares with its parent all steps before the decision that was changed. In a FunctionSpace, later steps depend
+// on sampled values, so the function runs again with the decisions of the mutated trace. Decisions that no mutator
+// handles are replaced by another alternative of their sampling step. Running Python is slow, so a generation has fewer
+// places there.
 //
-// All that is drawn follows from (seed,
-// round, generation, place), whichever thread does it: the same seed gives the same candidates on any number of
-// threads, as long as the cost model and the measurements are the same.
+// All random numbers follow from (seed, round, generation, place), whichever thread uses them: the same seed gives the
+// same candidates on any number of threads, as long as the cost model and the measurements are the same.
 #pragma once
 
 #include <functional>
@@ -71,7 +71,7 @@ class EvolutionarySearch final : public SearchStrategy {
   Result<Population> next_generation(const Population& population, const std::vector<double>& scores);
   Status try_once(Child& child, const Population& population, const std::vector<double>& scores);
   Result<std::optional<Schedule>> made_from(const Schedule& parent, const Trace& mutated, Random random);
-  Result<std::optional<Schedule>> drawn(Random random);
+  Result<std::optional<Schedule>> sample_point(Random random);
   Result<std::optional<Schedule>> run_function(const std::vector<schedule::Value>& decisions, size_t certain,
                                                Random random);
   /// As often as `count` says: on threads, one after the other where a function of Python is run.
@@ -89,7 +89,7 @@ class EvolutionarySearch final : public SearchStrategy {
   Progress progress_;
   Refusals refusals_;
   uint64_t round_ = 0;
-  uint64_t step_ = 0;  ///< numbers what is drawn in parallel within a round
+  uint64_t step_ = 0;  ///< numbers what is sampled in parallel within a round
   int64_t empty_rounds_ = 0;
   ModuleEquality equality_ = ModuleEquality::kStructural;
   std::unordered_set<Hash128> measured_;

@@ -17,7 +17,7 @@ constexpr size_t kParents = 8;
 constexpr size_t kRecords = 4;
 /// Running a function of Python takes about so many times as long as replaying a trace.
 constexpr int64_t kRerunCost = 8;
-/// Candidates of the first batch then: it is drawn while nothing is being measured, and a run may take long.
+/// Candidates of the first batch then: it is sampled while nothing is being measured, and a run may take long.
 constexpr size_t kFirstRuns = 2;
 constexpr double kNeverMeasured = std::numeric_limits<double>::infinity();
 
@@ -35,12 +35,12 @@ Status GuidedSearch::check(const Options& options) {
   for (double share : {options.descent_share, options.random_share}) {
     if (share >= 0 && share <= 1) continue;
     return argument_error("search/probability", fmt::format("{} is no share", share),
-                          "descent_share and random_share lie between 0 and 1");
+                          "descent_share and random_share have to be between 0 and 1");
   }
   if (options.drafts < 1 || options.reservoir < 1 || options.ranked < 1 || options.neighbors < 1 ||
       options.exploration < 0) {
-    return argument_error("search/plan", "at least 1 draft is drawn, kept and ranked, and no count is negative",
-                          "leave them out for the defaults");
+    return argument_error("search/plan", "at least 1 draft is sampled, kept and ranked, and no count is negative",
+                          "omit them for the defaults");
   }
   return Ok{};
 }
@@ -150,8 +150,8 @@ Status GuidedSearch::fill(size_t count) {
   if (points_.reruns()) drafts = round_ == 0 ? static_cast<int64_t>(count) : std::max<int64_t>(1, drafts / kRerunCost);
   do {
     if (points_.is_exhausted()) return Ok{};
-    TW_TRY(drawn, points_.draw(static_cast<size_t>(drafts), stream()));
-    TW_TRY(drafts, drafts_of(std::move(drawn)));
+    TW_TRY(sampled, points_.sample(static_cast<size_t>(drafts), stream()));
+    TW_TRY(drafts, drafts_of(std::move(sampled)));
     add(std::move(drafts));
     // Runs of a function may take long: what there is is measured before more is looked for.
     if (points_.reruns() && !reservoir_.empty()) return Ok{};
@@ -283,7 +283,7 @@ Result<std::optional<MeasureCandidates>> GuidedSearch::generate_measure_candidat
   }
   const size_t share = static_cast<size_t>(std::ceil(options_.descent_share * static_cast<double>(count)));
   if (descends) pick(around_, picked, std::min(count, picked.size() + share));
-  // What refusals leave open is filled from what else can be drawn.
+  // Places that refusals leave empty are filled with further samples.
   while (picked.size() < count) {
     size_t left = count - picked.size();
     size_t by_chance = static_cast<size_t>(std::floor(options_.random_share * static_cast<double>(left) + 0.5));

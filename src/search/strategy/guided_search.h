@@ -1,13 +1,13 @@
 // Draft and verify, and descent: what the default of a search is made of.
 //
-//   draft     many points are drawn, and varied from the best that were measured; a model that needs no measurements
+//   draft     many points are sampled, and varied from the best that were measured; a model that needs no measurements
 //             (the prior) keeps those that it likes in a reservoir
 //   re-rank   the learned model gives the best of the reservoir their order
 //   verify    only then a few are measured, and some at random
 //   descent   after a small exploration a share of each batch goes around the best points, see descent.h
 //
-// A batch depends on the seed, its number, and the results that were told before it. It may be asked for while the last
-// one is being measured, so a search that always does so waits for nothing and is repeated exactly.
+// A batch depends on the seed, its number, and the results that were reported before it. It may be requested while the
+// last batch is being measured, so a search that always does so never waits and is reproducible.
 #pragma once
 
 #include "search/strategy/descent.h"
@@ -15,13 +15,13 @@
 namespace tilewright::search {
 
 struct GuidedSearchOptions {
-  int64_t drafts = 192;        ///< points drawn for a batch where that is replaying; an eighth where a function is run
-  int64_t reservoir = 512;     ///< points that wait at most
-  int64_t ranked = 96;         ///< of them that the learned model sees
-  int64_t exploration = 16;    ///< trials before anything depends on results
-  double descent_share = 0.5;  ///< of a batch, afterwards
-  double random_share = 0.1;   ///< of the others
-  int64_t neighbors = 96;      ///< of a center at most
+  int64_t drafts = 192;                ///< points sampled for a batch by replay; an eighth where a function is run
+  int64_t reservoir = 512;             ///< points that wait at most
+  int64_t ranked = 96;                 ///< of them that the learned model sees
+  int64_t exploration = 16;            ///< trials before anything depends on results
+  double descent_share = 0.5;          ///< of a batch, afterwards
+  double random_share = 0.1;           ///< of the others
+  int64_t neighbors = 96;              ///< of a center at most
   bool ends_with_descent = false;      ///< the search is over when descent finds nothing more
   std::shared_ptr<CostModel> prior{};  ///< null: the analytical model
   using Members =
@@ -43,7 +43,7 @@ class GuidedSearch final : public SearchStrategy {
   Status notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) override;
   Status post_tuning() override;
   bool runs_ahead() const override { return true; }
-  DrawCounts draw_counts() const override { return points_.counts(); }
+  SampleCounts sample_counts() const override { return points_.counts(); }
   bool takes_parts() const override { return true; }
   std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<GuidedSearch>(options_); }
 
@@ -90,7 +90,7 @@ class GuidedSearch final : public SearchStrategy {
   std::vector<Known> best_;        ///< of those that have a time, the fastest first
   std::map<Hash128, Point> under_way_;
   int64_t handed_out_ = 0;
-  uint64_t round_ = 0, step_ = 0;  ///< of the batch; of what is drawn for it
+  uint64_t round_ = 0, step_ = 0;  ///< of the batch; of the samples for it
 };
 
 }  // namespace tilewright::search

@@ -15,10 +15,10 @@ namespace {
 
 using schedule::Value;
 
-/// So many attempts in a row that give nothing new mean that nothing new is left: a point that is drawn once in 400
-/// attempts is missed with a probability of 0.7 %.
-constexpr int64_t kFruitlessAttempts = 2000;
-/// The same where an attempt is a run of a function of the user's, which may take long.
+/// After this many fruitless tries in a row the space counts as exhausted: a point with probability 1/400 is missed
+/// with a probability of 0.7 %.
+constexpr int64_t kFruitlessTries = 2000;
+/// The same limit where a try runs a function of the user, which may take long.
 constexpr int64_t kFruitlessRuns = 200;
 /// All ways to move a prime factor from one place to another, the innermost staying within its limit.
 std::vector<Value> moved_factors(const std::vector<int64_t>& tiles, int64_t innermost) {
@@ -55,18 +55,18 @@ bool Point::is_neighbor_of(const Point& other) const {
   return differences == 1;
 }
 
-std::vector<Value> alternatives(const schedule::Step& draw) {
+std::vector<Value> alternatives(const schedule::Step& sample) {
   std::vector<Value> result;
   const auto add = [&](int64_t number) { result.emplace_back().data = number; };
-  if (const auto* one = draw.instruction.as<schedule::SampleCategorical>()) {
+  if (const auto* one = sample.instruction.as<schedule::SampleCategorical>()) {
     for (size_t way = 0; way < one->probs.size(); ++way) {
       if (one->probs[way] > 0 && static_cast<int64_t>(way) != one->decision.value) add(static_cast<int64_t>(way));
     }
-  } else if (const auto* tile = draw.instruction.as<schedule::SamplePerfectTile>()) {
+  } else if (const auto* tile = sample.instruction.as<schedule::SamplePerfectTile>()) {
     if (tile->decision.value) return moved_factors(*tile->decision.value, tile->max_innermost_factor);
-  } else if (const auto* parts = draw.instruction.as<schedule::SamplePartitionedTile>()) {
+  } else if (const auto* parts = sample.instruction.as<schedule::SamplePartitionedTile>()) {
     if (parts->decision.value) return moved_factors(*parts->decision.value, -1);
-  } else if (const auto* place = draw.instruction.as<schedule::SampleComputeLocation>()) {
+  } else if (const auto* place = sample.instruction.as<schedule::SampleComputeLocation>()) {
     // Places that are not possible become the next lower one: such points are seen to be known ones.
     for (int64_t near = -2; place->decision.value && near <= *place->decision.value + 2; ++near) {
       if (near != *place->decision.value) add(near);
@@ -92,14 +92,14 @@ void Points::start(const TuneContext& context, Schedules design_spaces, ModuleEq
   equality_ = equality;
   known_.clear();
   refusals_.clear();
-  attempts_ = duplicates_ = fruitless_ = overdue_ = 0;
+  tries_ = duplicates_ = fruitless_ = overdue_ = 0;
 }
 
-DrawCounts Points::counts() const { return {attempts_, duplicates_, refusals_.reasons()}; }
+SampleCounts Points::counts() const { return {tries_, duplicates_, refusals_.reasons()}; }
 
 bool Points::is_exhausted() const {
   if (overdue_ >= FunctionSpace::kMaxOverdue) return true;
-  return fruitless_ >= (reruns() ? kFruitlessRuns : kFruitlessAttempts) ||
+  return fruitless_ >= (reruns() ? kFruitlessRuns : kFruitlessTries) ||
          std::all_of(trees_.begin(), trees_.end(), [](const DecisionTree& tree) { return tree.is_exhausted(); });
 }
 
@@ -115,24 +115,24 @@ void Points::replay(Wish& wish) {
     return;
   }
   const Schedule& space = spaces_[wish.space];
-  const std::vector<size_t> draws = space.trace().draws();
-  if (draws.empty()) {
+  const std::vector<size_t> samples = space.trace().sampling_steps();
+  if (samples.empty()) {
     wish.made = space;
     return;
   }
   schedule::ReplayOptions options;
   options.fresh = true;
   options.random = wish.random.fork();
-  options.decide = [&wish](size_t draw, const auto&, const schedule::Instruction& instruction) {
-    Value decision = draw < wish.decisions.size() ? wish.decisions[draw] : Value{};
+  options.decide = [&wish](size_t sample, const auto&, const schedule::Instruction& instruction) {
+    Value decision = sample < wish.decisions.size() ? wish.decisions[sample] : Value{};
     std::vector<double> weights = weights_of(instruction);
-    // A draw that is refused says nothing of itself, so it gets its decision.
-    bool can_draw = std::any_of(weights.begin(), weights.end(), [](double weight) { return weight > 0; });
-    if (decision.is_none() && can_draw) decision.data = static_cast<int64_t>(wish.random.categorical(weights));
+    // A categorical step that is refused is not recorded, so its decision is chosen here.
+    bool can_sample = std::any_of(weights.begin(), weights.end(), [](double weight) { return weight > 0; });
+    if (decision.is_none() && can_sample) decision.data = static_cast<int64_t>(wish.random.categorical(weights));
     wish.path.push_back({std::move(weights), decision});
     return decision;
   };
-  auto again = space.replay_from(draws[0], {}, options);
+  auto again = space.replay_from(samples[0], {}, options);
   if (!again.ok()) return refusals_.add(again.error());
   wish.path = branches_of(again->trace());
   wish.made = std::move(*again);
@@ -153,7 +153,7 @@ Status Points::rerun(Wish& wish) {
 }
 
 void Points::keep(Wish& wish, std::vector<Point>& points) {
-  ++attempts_;
+  ++tries_;
   ++fruitless_;
   const bool is_new = trees_[wish.space].take(wish.path);
   if (!wish.made) return;
@@ -195,7 +195,7 @@ std::vector<Point> Points::as_they_are() {
   return points;
 }
 
-Result<std::vector<Point>> Points::draw(size_t count, const Stream& stream) {
+Result<std::vector<Point>> Points::sample(size_t count, const Stream& stream) {
   std::vector<Point> points;
   // What one of a group comes to is not known to the others of it, so groups of what runs alone are of one.
   const size_t group = reruns() ? 1 : count;
@@ -224,14 +224,14 @@ Result<std::vector<Point>> Points::vary(const std::vector<Variation>& variations
   std::vector<Wish> wishes;
   std::vector<Point> points;
   for (size_t i = 0; i < variations.size(); ++i) {
-    const auto& [of, draw, decision] = variations[i];
+    const auto& [of, sample, decision] = variations[i];
     Trace trace = of->schedule.trace().without_postproc();
-    const std::vector<size_t> draws = trace.draws();
-    TW_CHECK(draw < draws.size(), "a variation of a draw that is not there");
+    const std::vector<size_t> samples = trace.sampling_steps();
+    TW_CHECK(sample < samples.size(), "a variation of a sampling step that does not exist");
     Wish wish{of->space, &of->schedule};
     wish.random = stream(i);
     if (!functions_[wish.space]) {
-      TW_TRY(changed, trace.with_decision(draws[draw], decision));
+      TW_TRY(changed, trace.with_decision(samples[sample], decision));
       wish.trace = std::move(changed);
       wishes.push_back(std::move(wish));
       continue;
@@ -239,11 +239,11 @@ Result<std::vector<Point>> Points::vary(const std::vector<Variation>& variations
     // A run takes milliseconds, and most neighbors of a good point are neighbors of another one: each is made with what
     // is known of those before it.
     std::vector<Value> decisions = trace.decisions();
-    decisions[draw] = decision;
+    decisions[sample] = decision;
     auto fitted = trees_[wish.space].fitted(std::move(decisions), wish.random);
-    if (!fitted || fitted->size() <= draw) continue;
+    if (!fitted || fitted->size() <= sample) continue;
     wish.decisions = std::move(*fitted);
-    wish.certain = draw + 1;
+    wish.certain = sample + 1;
     std::vector<Wish> one;
     one.push_back(std::move(wish));
     TW_TRY(made, make(std::move(one)));
@@ -258,7 +258,7 @@ Result<std::vector<Point>> Points::mutate(const std::vector<const Point*>& paren
   std::vector<Wish> wishes;
   for (size_t i = 0; i < parents.size(); ++i) {
     Random random = stream(i);
-    const Mutator* mutator = draw_mutator(mutators_, 1.0, random);
+    const Mutator* mutator = sample_mutator(mutators_, 1.0, random);
     if (!mutator) break;
     auto mutated = mutator->apply(parents[i]->schedule.trace(), random);
     if (!mutated.ok()) refusals_.add(mutated.error());

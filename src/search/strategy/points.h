@@ -1,4 +1,4 @@
-// Points of a space that can be measured: drawn at random, varied, made again from their traces. None comes twice.
+// Points of a space that can be measured: sampled at random, varied, made again from their traces. None comes twice.
 //
 // A space whose steps are always the same is one schedule whose trace is done again with other decisions, from the
 // first one that differs, on several threads; a FunctionSpace is run anew. What comes out follows from the streams that
@@ -29,7 +29,7 @@ struct Point {
 /// A change of a point: the trace with another decision.
 struct Variation {
   const Point* of;
-  size_t draw;  ///< number among its draws
+  size_t sample;  ///< number among its sampling steps
   schedule::Value decision;
 };
 
@@ -42,7 +42,7 @@ class Points {
   /// The design spaces with the decisions that they come with.
   std::vector<Point> as_they_are();
   /// At random, at most `count` that are new; the i-th follows from stream(i).
-  Result<std::vector<Point>> draw(size_t count, const Stream& stream);
+  Result<std::vector<Point>> sample(size_t count, const Stream& stream);
   Result<std::vector<Point>> vary(const std::vector<Variation>& variations, const Stream& stream);
   /// By a mutator of the space: what it makes of each of these.
   Result<std::vector<Point>> mutate(const std::vector<const Point*>& parents, const Stream& stream);
@@ -55,9 +55,9 @@ class Points {
     return std::any_of(functions_.begin(), functions_.end(), [](const FunctionSpace* known) { return known; });
   }
   bool has_mutators() const { return !mutators_.empty(); }
-  /// All points were drawn; or so many attempts in a row gave nothing new that nothing new is left.
+  /// Whether all points were sampled, or too many tries in a row gave nothing new.
   bool is_exhausted() const;
-  DrawCounts counts() const;
+  SampleCounts counts() const;
   Refusals& refusals() { return refusals_; }
   const Refusals& refusals() const { return refusals_; }
 
@@ -69,7 +69,7 @@ class Points {
     size_t space = 0;
     const Schedule* from = nullptr;            ///< whose steps are shared; null: of the space
     std::optional<Trace> trace{};              ///< to be done
-    std::vector<schedule::Value> decisions{};  ///< otherwise: of the first draws
+    std::vector<schedule::Value> decisions{};  ///< otherwise: of the first sampling steps
     size_t certain = 0;                        ///< decisions that are meant; those after them may give way
     Random random{};
     std::optional<Schedule> made{};
@@ -90,11 +90,11 @@ class Points {
   int num_threads_ = 1;
   ModuleEquality equality_ = ModuleEquality::kStructural;
   std::unordered_set<Hash128> known_;
-  int64_t attempts_ = 0, duplicates_ = 0, fruitless_ = 0, overdue_ = 0;
+  int64_t tries_ = 0, duplicates_ = 0, fruitless_ = 0, overdue_ = 0;
   Refusals refusals_;
 };
 
-/// Other decisions that a draw may take, near ones where they have a distance.
-std::vector<schedule::Value> alternatives(const schedule::Step& draw);
+/// Other decisions that a sampling step may take, near ones where they have a distance.
+std::vector<schedule::Value> alternatives(const schedule::Step& sample);
 
 }  // namespace tilewright::search

@@ -50,9 +50,9 @@ class Refusals {
   Reasons reasons_;
 };
 
-/// What became of the points that a strategy drew.
-struct DrawCounts {
-  int64_t attempts = 0, duplicates = 0;
+/// What became of the points that a strategy sampled.
+struct SampleCounts {
+  int64_t tries = 0, duplicates = 0;
   Reasons refused{};
 };
 

@@ -26,7 +26,7 @@ Status ReplayFunc::pre_tuning(TuningPlan plan) {
   return Ok{};
 }
 
-Result<std::optional<Schedule>> ReplayFunc::draw(Random& random) {
+Result<std::optional<Schedule>> ReplayFunc::sample_point(Random& random) {
   for (int tries = 0; tries < kMaxFailures; ++tries) {
     auto space = generator_->generate_design_space(module_);
     if (!space.ok()) {
@@ -47,9 +47,9 @@ Result<std::optional<MeasureCandidates>> ReplayFunc::generate_measure_candidates
   Random random = Random::derive(seed_, progress_.take_round(), 0);
   Schedules found;
   for (size_t i = progress_.next_batch(); i > 0; --i) {
-    TW_TRY(drawn, draw(random));
-    if (!drawn) break;
-    found.push_back(std::move(*drawn));
+    TW_TRY(sampled, sample_point(random));
+    if (!sampled) break;
+    found.push_back(std::move(*sampled));
   }
   if (found.empty()) return std::optional<MeasureCandidates>();
   progress_.handed_out(found.size());

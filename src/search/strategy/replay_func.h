@@ -1,4 +1,4 @@
-// Points at random by running the space generator anew for each: for spaces whose steps depend on what was drawn.
+// Random points, by running the space generator anew for each: for spaces whose steps depend on sampled values.
 #pragma once
 
 #include "search/strategy/candidates.h"
@@ -17,7 +17,7 @@ class ReplayFunc final : public SearchStrategy {
   const Refusals& refusals() const { return refusals_; }
 
  private:
-  Result<std::optional<Schedule>> draw(Random& random);
+  Result<std::optional<Schedule>> sample_point(Random& random);
 
   std::shared_ptr<SpaceGenerator> generator_;
   Ref<Module> module_;

@@ -23,18 +23,18 @@ Result<std::optional<MeasureCandidates>> ReplayTrace::generate_measure_candidate
   TW_RETURN_IF_ERROR(progress_.check());
   if (progress_.is_over()) return std::optional<MeasureCandidates>();
   uint64_t round = progress_.take_round();
-  std::vector<std::optional<Schedule>> drawn(progress_.next_batch());
-  on_threads(num_threads_, drawn.size(), [&](size_t i) {
+  std::vector<std::optional<Schedule>> sampled(progress_.next_batch());
+  on_threads(num_threads_, sampled.size(), [&](size_t i) {
     Random random = Random::derive(seed_, round, i);
-    for (int64_t tries = 0; tries < max_fail_count_ && !drawn[i]; ++tries) {
+    for (int64_t tries = 0; tries < max_fail_count_ && !sampled[i]; ++tries) {
       const Schedule& space = spaces_[random.below(spaces_.size())];
-      if (auto point = redrawn(space, random.fork(), refusals_)) {
-        drawn[i] = postprocessed(std::move(*point), postprocs_, refusals_);
+      if (auto point = resampled(space, random.fork(), refusals_)) {
+        sampled[i] = postprocessed(std::move(*point), postprocs_, refusals_);
       }
     }
   });
   Schedules found;
-  for (auto& item : drawn) {
+  for (auto& item : sampled) {
     if (item) found.push_back(std::move(*item));
   }
   if (found.empty()) return std::optional<MeasureCandidates>();

@@ -25,7 +25,7 @@ struct TuningPlan {
   int64_t num_trials_per_iter = 64;
   Schedules design_spaces;
   std::shared_ptr<TuningDatabase> database;  ///< null where a strategy does without
-  std::shared_ptr<CostModel> cost_model;     ///< likewise
+  std::shared_ptr<CostModel> cost_model;     ///< null where a strategy does without
   /// Asked before a candidate is handed out, where it is known to be worth no trial: an error says why.
   std::function<Status(const MeasureCandidate&)> refuse{};
 };
@@ -42,12 +42,13 @@ class SearchStrategy {
   virtual Status notify_runner_results(const MeasureCandidates& candidates, const RunnerResults& results) = 0;
   /// Ends the search.
   virtual Status post_tuning() = 0;
-  /// Whether the next batch may be asked for while the last one is being measured: its results are then told in turn,
-  /// but one batch later.
+  /// Whether the next batch may be requested while the last one is being measured. Results are then reported in the
+  /// order of batches, one batch later.
   virtual bool runs_ahead() const { return false; }
-  /// Whether results of a batch may be told in parts, from the first on, and the next batch be asked for between them.
+  /// Whether results of a batch may be reported in parts, from the first on, and the next batch be requested between
+  /// them.
   virtual bool takes_parts() const { return false; }
-  virtual DrawCounts draw_counts() const { return {}; }
+  virtual SampleCounts sample_counts() const { return {}; }
   /// Where the time of generate_measure_candidates() went, by the published names; none counts twice.
   virtual std::map<std::string, double> seconds() const { return {}; }
   virtual std::shared_ptr<SearchStrategy> clone() const = 0;

@@ -25,7 +25,7 @@ D atan_series(const D& t) {
   }
 }
 
-/// atan(y / x) for 0 <= y, 0 < x; turned by a right angle where `turn` holds: pi/2 - atan(y / x); and from the left
+/// atan(y / x) for 0 <= y, 0 < x; reflected where `turn` holds: pi/2 - atan(y / x); and from the left
 /// where `left`: pi minus that. 0 <= y <= x.
 template <Grade grade, class D, class M>
 D atan_of_quotient(const D& y, const D& x, const M& turn, const M& left) {

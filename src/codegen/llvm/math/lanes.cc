@@ -165,12 +165,12 @@ Whole rounded(const Real& a) {
   return {a.at, b.CreateIntrinsic(llvm::Intrinsic::lrint, {type, a.value->getType()}, {a.value})};
 }
 
-Real widened(const Real& a) {
+Real extended(const Real& a) {
   llvm::IRBuilder<>& b = a.at->builder;
   return {a.at, b.CreateFPExt(a.value, with_lanes(b.getDoubleTy(), lanes_of(a.value)))};
 }
 
-Real narrowed(const Real& a) {
+Real truncated(const Real& a) {
   llvm::IRBuilder<>& b = a.at->builder;
   return {a.at, b.CreateFPTrunc(a.value, with_lanes(b.getFloatTy(), lanes_of(a.value)))};
 }

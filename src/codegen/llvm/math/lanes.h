@@ -47,7 +47,7 @@ struct Real;
 /// are no numbers.
 struct Parts;
 Parts parts_of(const Real& x);
-/// Likewise: 1 / x to 14 bits, for normal x.
+/// 1 / x to 14 bits, for normal x, where the target has it.
 Real approximate_reciprocal(const Real& x);
 /// Where the target takes them from a register: the elements of a table that the lowest four bits say.
 Real lookup(const Whole& places, llvm::ArrayRef<float> table);
@@ -120,8 +120,8 @@ Real real(const Whole& a);
 /// The nearest whole number, of two the even one; for |a| < 2^31, of other lanes nothing is known.
 Whole rounded(const Real& a);
 /// The same numbers in float64, and rounded to float32.
-Real widened(const Real& a);
-Real narrowed(const Real& a);
+Real extended(const Real& a);
+Real truncated(const Real& a);
 /// libm's fmod, for one lane.
 Real exact_remainder(const Real& a, const Real& b);
 

@@ -1,15 +1,15 @@
 // The functions that are used most, for float32 in float32: half the work of the ones that compute in float64, for
-// errors of up to 1.6 units in the last place (log2 1.9; erf one and three quarters, less than one where tables lie in
+// errors of up to 1.6 units in the last place (log2 1.9; erf one and three quarters, less than one where tables are in
 // registers; sigmoid, and log2 and log10 where nothing is fused, two and a third). Which ones these are: exp, exp2,
 // log, log2, log10, sigmoid, tanh, erf, atan; sin and cos where multiplications and additions are fused.
 #pragma once
 
 #include <vector>
 
-#include "codegen/llvm/math/error_function_pieces.h"
+#include "codegen/llvm/math/error_function_segments.h"
 #include "codegen/llvm/math/exponential.h"
 #include "codegen/llvm/math/logarithm.h"
-#include "codegen/llvm/math/tanh_pieces.h"
+#include "codegen/llvm/math/tanh_segments.h"
 #include "codegen/llvm/math/trigonometric.h"
 
 namespace tilewright::codegen::math::single {
@@ -165,7 +165,7 @@ S log2(const S& x) {
   return finished(mad(of.f, x.constant(0x1.715476p+0), of.k) + low, x);
 }
 
-/// log(x) / log(10), likewise; log10(2) has 13 bits in its first part.
+/// log(x) / log(10), computed as log2; log10(2) has 13 bits in its first part.
 template <class S>
 S log10(const S& x) {
   Exponential<S> of = decompose(x);
@@ -176,7 +176,7 @@ S log10(const S& x) {
 
 /// See the tables.
 template <class S>
-S tanh_of_pieces(const S& magnitude) {
+S tanh_by_segments(const S& magnitude) {
   S x = select(magnitude > kLastOfTanh, magnitude.constant(kLastOfTanh), magnitude);
   S from = magnitude.constant(kFirstOfTanh);
   auto piece = (bits(select(x < from, from, x)) - bits(from)) >> 22;
@@ -190,7 +190,7 @@ S tanh_of_pieces(const S& magnitude) {
 /// Near 0 an odd polynomial (error 2^-31.7), else 1 - 2 / (e^2x + 1), which does not cancel there.
 template <class S>
 S tanh(const S& x) {
-  if (x.tables()) return copysign(tanh_of_pieces(abs(x)), x);
+  if (x.tables()) return copysign(tanh_by_segments(abs(x)), x);
   S magnitude = clamp(abs(x), 0.0, 10.0), z = x * x;
   S near = mad(z * x,
                polynomial_by_pairs(z, {0.0021303086541593075, -0.008168870583176613, 0.021700244396924973,
@@ -259,7 +259,7 @@ S cos_of_quarter(const S& r) {
 template <class S, class F>
 S with_huge_arguments(const S& usual, const S& x, F in_float64) {
   return replace_lanes(!(abs(x) < 0x1p17), std::array<S, 1>{usual}, x,
-                       [&](const S& lane) { return std::array<S, 1>{narrowed(in_float64(widened(lane)))}; })[0];
+                       [&](const S& lane) { return std::array<S, 1>{truncated(in_float64(extended(lane)))}; })[0];
 }
 
 template <class S>
@@ -282,7 +282,7 @@ S cos(const S& x) {
 
 /// For 0 <= x <= 4; see the tables.
 template <class S>
-S erf_of_pieces(const S& x) {
+S erf_by_segments(const S& x) {
   auto piece = bits(mad(x, x.constant(kPiecesOfErf), x.constant(0x1.8p23)));
   S t = x - lookup(piece, kCentersOfErf);
   auto pair = [&](size_t i) { return mad(lookup(piece, kTermsOfErf[i + 1]), t, lookup(piece, kTermsOfErf[i])); };
@@ -297,7 +297,7 @@ template <class S>
 S erf(const S& x) {
   S magnitude = abs(x);
   magnitude = select(magnitude > 4.0, x.constant(4.0), magnitude);
-  if (x.tables()) return copysign(erf_of_pieces(magnitude), x);
+  if (x.tables()) return copysign(erf_by_segments(magnitude), x);
   S slope = polynomial_by_pairs(magnitude, {-9.256348272423942e-06, 0.00011764197399352638, -0.0006328392139700878,
                                             0.0016670314900765204, -0.00016039979189144682, -0.019153062072491206,
                                             0.10277783007481264, 0.6366193820049209, 0.1283791716107439});

@@ -64,7 +64,7 @@ std::array<D, 3> reduce_huge(const D& x) {
   auto whole = mantissa * w0 + multiply_high(mantissa, w1) + select(unsigned_less(fraction, carried), one, none);
   auto quadrant = (whole + (uint64_t{1} << 61)) >> 62;
   auto signed_part = whole - (quadrant << 62);
-  // Four exact pieces, the first with the sign.
+  // Four exact summands, the first with the sign.
   auto piece = [&](const auto& n) { return real((n & 0xffffffff) | 0x4330000000000000) - 0x1p52; };
   D first = real((signed_part + (uint64_t{1} << 63)) >> 32 | 0x4330000000000000) - (0x1p52 + 0x1p31);
   Pair<D> upper = two_sum(first * 0x1p-30, piece(signed_part) * 0x1p-62);
@@ -77,9 +77,9 @@ std::array<D, 3> reduce_huge(const D& x) {
   // With x's sign. Infinity minus itself is NaN.
   auto negative = x < 0.0;
   D undefined = x - x;
-  auto turned = select(negative, none - quadrant, quadrant) & 3;
+  auto rotation = select(negative, none - quadrant, quadrant) & 3;
   return {select(negative, -sum.high, sum.high) + undefined, select(negative, -sum.low, sum.low),
-          real(turned | 0x4338000000000000)};
+          real(rotation | 0x4338000000000000)};
 }
 
 template <Grade grade, class D>

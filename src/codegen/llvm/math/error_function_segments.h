@@ -1,9 +1,9 @@
-// erf in sixteen pieces, for processors that take elements of a table from a register.
+// erf as a piecewise polynomial of sixteen segments, for processors with table lookups in registers.
 //
-// Piece k is what is nearest to k 17/64: erf(center + t) = terms[0] + (t + t (terms[1] + terms[2] t + ... + terms[6]
+// Segment k is what is nearest to k 17/64: erf(center + t) = terms[0] + (t + t (terms[1] + terms[2] t + ... + terms[6]
 // t^5)). Centers were chosen near these points so that erf there, and its slope, are nearly numbers of float32; each
 // term is the first of a least-squares fit of those that are left, rounded, errors weighted by units in the last place
-// of erf. The last piece is 1. With fused operations the error is up to 0.83 units in the last place.
+// of erf. The last segment is 1. With fused operations the error is up to 0.83 units in the last place.
 #pragma once
 
 #include <array>

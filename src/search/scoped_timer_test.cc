@@ -1,4 +1,4 @@
-#include "search/spending.h"
+#include "search/scoped_timer.h"
 
 #include <gtest/gtest.h>
 
@@ -11,16 +11,16 @@ using std::chrono::duration;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-TEST(Spending, PartsAddUp) {
+TEST(ScopedTimer, PartsAddUp) {
   std::map<std::string, double> seconds;
   const auto start = steady_clock::now();
   {
-    const Spending outer(seconds, "outer");
+    const ScopedTimer outer(seconds, "outer");
     std::this_thread::sleep_for(milliseconds(20));
     for (int i = 0; i < 2; ++i) {
-      const Spending inner(seconds, "inner");
+      const ScopedTimer inner(seconds, "inner");
       std::this_thread::sleep_for(milliseconds(20));
-      const Spending innermost(seconds, "outer");
+      const ScopedTimer innermost(seconds, "outer");
       std::this_thread::sleep_for(milliseconds(5));
     }
   }
@@ -31,11 +31,11 @@ TEST(Spending, PartsAddUp) {
   EXPECT_LT(seconds["outer"], all - 0.04);
 }
 
-TEST(Spending, AnotherAccountTakesNothing) {
+TEST(ScopedTimer, AnotherAccountTakesNothing) {
   std::map<std::string, double> mine, others;
   {
-    const Spending outer(mine, "outer");
-    const Spending inner(others, "inner");
+    const ScopedTimer outer(mine, "outer");
+    const ScopedTimer inner(others, "inner");
     std::this_thread::sleep_for(milliseconds(10));
   }
   EXPECT_GE(mine["outer"], 0.01);

@@ -17,7 +17,7 @@ def outcome(func, target, rows=8):
     return c.tolist()
 
 
-def home(func, name):
+def location(func, name):
     """The innermost loop around the place where lowering allocates the buffer; None for none."""
     lines = tw.lower(func, after="plan_allocations").script().split("\n")
     [at] = [i for i, line in enumerate(lines) if f" {name} = T.alloc_buffer(" in line]
@@ -49,7 +49,7 @@ def test_neighbors_copy_overlapping_parts():
                 vi = T.axis.spatial(6, i)
                 C[vi] = B[vi] + B[vi + 1] + B[vi + 2]
 
-    assert home(halo, "B") == "i"
+    assert location(halo, "B") == "i"
     agree(halo, [3, 6, 9, 12, 15, 18, -1, -1])
 
 
@@ -65,7 +65,7 @@ def test_a_cell_for_each_iteration():
                 vi = T.axis.spatial(8, i)
                 C[vi] = B[0] * T.float32(2)
 
-    assert home(cell, "B") == "i"
+    assert location(cell, "B") == "i"
     agree(cell, [2 * i for i in range(8)])
 
 
@@ -81,7 +81,7 @@ def test_values_that_flow_between_serial_iterations_stay():
                 vi = T.axis.spatial(8, i)
                 C[vi] = B[T.max(vi - 1, 0)]
 
-    assert home(delayed, "B") is None
+    assert location(delayed, "B") is None
     agree(delayed, [0, 0, 1, 2, 3, 4, 5, 6])
 
 
@@ -118,7 +118,7 @@ def test_values_that_flow_between_executions_of_a_parallel_loop_stay():
                     vt, vi = T.axis.remap("SS", [t, i])
                     C[vi] = B[vi] + T.Cast("float32", vt)
 
-    assert home(rounds, "B") is None
+    assert location(rounds, "B") is None
     agree(rounds, [i + 1 for i in range(8)])
 
 
@@ -138,7 +138,7 @@ def test_reductions_keep_their_results():
                     T.where(k == 7)
                     C[vi] = B[vi]
 
-    assert home(total, "B") is None
+    assert location(total, "B") is None
     agree(total, [28] * 8)
 
 
@@ -171,7 +171,7 @@ def test_buffers_outside_of_blocks_are_shared():
             B[0] = A[i]
             C[i] = B[0]
 
-    assert home(bare, "B") is None
+    assert location(bare, "B") is None
     assert "interpret/race" in outcome(bare, "interpreter")
 
 
@@ -191,5 +191,5 @@ def test_conditional_writes_do_not_count():
                 vi = T.axis.spatial(8, 0)
                 C[vi] = B[vi]
 
-    assert home(sticky, "B") is None
+    assert location(sticky, "B") is None
     agree(sticky, [3, -1, -1, -1, -1, -1, -1, -1])

@@ -1,10 +1,10 @@
-// tanh in sixteen pieces, for processors that take elements of a table from a register.
+// tanh as a piecewise polynomial of sixteen segments, for processors with table lookups in registers.
 //
-// Pieces end where the bits of a float32 do that follow those of kFirstOfTanh in steps of 2^22, two in each octave, up
-// to 9.14; the first begins at 0. tanh(center + t) = terms[0] + t (terms[1] + terms[2] t + ... + terms[6] t^5). Centers
-// lie near the middle of each piece, where tanh is nearly a number of float32; each term is the first of a
-// least-squares fit of those that are left, rounded, errors weighted by units in the last place of tanh. With fused
-// operations the error is up to 0.98 units in the last place.
+// Segments end where the bits of a float32 equal those of kFirstOfTanh plus multiples of 2^22, two in each octave, up
+// to 9.14; the first begins at 0. tanh(center + t) = terms[0] + t (terms[1] + terms[2] t + ... + terms[6] t^5). Each
+// center is near the middle of its segment, where tanh is nearly a number of float32. Each term is the first
+// coefficient of a least-squares fit of the remaining terms, rounded; errors are weighted by units in the last place of
+// tanh. With fused operations the error is up to 0.98 units in the last place.
 #pragma once
 
 #include <array>

@@ -1,13 +1,13 @@
-// Where the buffers that blocks allocate belong: the one answer for lowering and for the reference interpreter.
+// Where the buffers of blocks are allocated. Lowering and the reference interpreter share this decision.
 //
-//   t = T.alloc_buffer((66,))                 home of t: the loop i. No value in t outlives an iteration of i, so each
+//   t = T.alloc_buffer((66,))                 location of t: the loop i. No value outlives an iteration of i, so each
 //   for i in T.parallel(8):                   iteration may have a buffer of its own. What is more, the iterations of
 //     for j in range(10): t[i * 8 + j] = ..   a parallel loop must: neighbors copy overlapping parts, at the same time.
 //     for j in range(8): ... = t[..]
 //
-// Where the scope of the buffer gives each iteration of a loop bound to a thread axis a copy of its own, the home is
-// inside of that loop, unless a reduction into the buffer runs over a loop around it. Else a home is never inside of a
-// loop that carries values in the buffer:
+// Where the scope of the buffer gives each iteration of a loop bound to a thread axis a copy of its own, the location
+// is inside that loop, unless a reduction into the buffer runs over a loop around it. Otherwise a location is never
+// inside a loop that carries values in the buffer:
 //   - a vectorized one, whose iterations are lanes;
 //   - one bound to a thread axis, for a buffer in main memory, which all threads and blocks share;
 //   - one that drives a reduction of a block which writes the buffer;
@@ -23,24 +23,24 @@
 
 namespace tilewright::analysis {
 
-struct BufferHome {
+struct AllocationLocation {
   Ref<Buffer> buffer;
-  NodeRef home;     ///< a For, in whose body the buffer is allocated, or a Block
-  Ref<For> shared;  ///< the innermost parallel or thread-bound loop between allocating block and home; may be null
+  NodeRef location;  ///< a For, in whose body the buffer is allocated, or a Block
+  Ref<For> shared;   ///< the innermost parallel or thread-bound loop between allocating block and location; may be null
 };
 
 /// Whether each iteration of the loop would have a buffer of its own if they ran at the same time.
 bool is_private_to(const Tree& tree, int loop, const Ref<Buffer>& buffer);
 
-/// Homes of all buffers that are accessed at all, in the order of their allocations.
-std::vector<BufferHome> buffer_homes(const Ref<PrimFunc>& func);
-std::vector<BufferHome> buffer_homes(const Ref<Block>& root);
+/// The locations of all buffers that are accessed, in the order of their declarations.
+std::vector<AllocationLocation> allocation_locations(const Ref<PrimFunc>& func);
+std::vector<AllocationLocation> allocation_locations(const Ref<Block>& root);
 
-/// Whether the home is inside of the loop.
-bool is_at_home_below(const Tree& tree, int loop, const NodeRef& home);
+/// Whether the location is inside the loop.
+bool is_allocated_below(const Tree& tree, int loop, const NodeRef& location);
 
-/// The function with its buffers allocated at their homes. Buffers that nothing accesses are gone.
-Ref<PrimFunc> with_buffers_at_home(const Ref<PrimFunc>& func);
+/// The function with its buffers allocated at these locations, without buffers that are never accessed.
+Ref<PrimFunc> with_planned_allocations(const Ref<PrimFunc>& func);
 
 /// The module with buffers allocated inside of the parallel and thread-bound loops whose iterations each own one, and
 /// all others where they were: what the interpreter shall run.

@@ -1,4 +1,4 @@
-#include "analysis/buffer_homes.h"
+#include "analysis/allocation_locations.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -184,25 +184,25 @@ class BufferUses : public Memo::Fact {
   std::vector<Ref<Buffer>> declared_;
 };
 
-class HomeFinder {
+class LocationFinder {
  public:
   /// `tree`: of the function, null where it has no root block. `concurrent`: a loop that counts as parallel whatever
   /// its kind; may be null.
-  HomeFinder(const BufferUses& uses, const Tree* tree, const For* concurrent = nullptr)
+  LocationFinder(const BufferUses& uses, const Tree* tree, const For* concurrent = nullptr)
       : uses_(uses), tree_(tree), concurrent_(concurrent) {}
 
-  std::vector<BufferHome> find() const {
-    std::vector<BufferHome> homes;
+  std::vector<AllocationLocation> find() const {
+    std::vector<AllocationLocation> locations;
     for (const Ref<Buffer>& buffer : uses_.declared()) {
-      if (const Uses* uses = uses_.find(buffer)) homes.push_back(place(buffer, *uses));
+      if (const Uses* uses = uses_.find(buffer)) locations.push_back(place(buffer, *uses));
     }
-    return homes;
+    return locations;
   }
 
   /// Null for a buffer that is allocated elsewhere or not accessed.
-  NodeRef home_of(const Ref<Buffer>& buffer) const {
+  NodeRef location_of(const Ref<Buffer>& buffer) const {
     const Uses* uses = uses_.find(buffer);
-    return uses ? place(buffer, *uses).home : NodeRef();
+    return uses ? place(buffer, *uses).location : NodeRef();
   }
 
  private:
@@ -288,7 +288,7 @@ class HomeFinder {
     return first;
   }
 
-  BufferHome place(const Ref<Buffer>& buffer, const Uses& uses) const {
+  AllocationLocation place(const Ref<Buffer>& buffer, const Uses& uses) const {
     Path path = uses.common;
     size_t owner = 0;  // whose instances each have a buffer of their own: nothing outside matters
     while (owner < path.size() && !owns(path[owner], buffer)) ++owner;
@@ -314,7 +314,7 @@ class HomeFinder {
     }
     // The innermost block of an access holds its own loops; it is no place to allocate in, unless it is the owner.
     while (path.size() > 1 && !as<For>(path.back()) && !owns(path.back(), buffer)) path.pop_back();
-    BufferHome result{buffer, path.empty() ? NodeRef() : NodeRef(path.back()), {}};
+    AllocationLocation result{buffer, path.empty() ? NodeRef() : NodeRef(path.back()), {}};
     for (size_t depth = owner; depth < path.size(); ++depth) {
       const For* loop = as<For>(path[depth]);
       if (loop && is_shared(*loop)) result.shared = Ref<For>(path[depth]);
@@ -327,11 +327,11 @@ class HomeFinder {
   const For* concurrent_;
 };
 
-using Homes = std::unordered_map<NodeRef, std::vector<Def<Buffer>>>;
+using Locations = std::unordered_map<NodeRef, std::vector<Def<Buffer>>>;
 
-/// `homes`: what each loop and block shall allocate, and nothing else. Blocks that are not inside of a buffer's new
+/// `locations`: what each loop and block shall allocate, and nothing else. Blocks that are not inside of a buffer's new
 /// place no longer name it in their regions: they do not access it, or it is none of those that they share with others.
-Stmt move_allocations(const Stmt& body, Homes homes) {
+Stmt move_allocations(const Stmt& body, Locations locations) {
   std::unordered_set<NodeRef> hidden;  // that no place around allocates
   visit(body,
         [&](const Ref<Block>& block) { hidden.insert(block->alloc_buffers.begin(), block->alloc_buffers.end()); });
@@ -348,13 +348,13 @@ Stmt move_allocations(const Stmt& body, Homes homes) {
         Block outer = *block;
         std::erase_if(outer.reads, is_hidden);
         std::erase_if(outer.writes, is_hidden);
-        std::vector<Def<Buffer>> own = homes[block];
+        std::vector<Def<Buffer>> own = locations[block];
         Block copy = *inside(own, [&] { return r.descend(make<Block>(std::move(outer), block.span())); });
         copy.alloc_buffers = std::move(own);
         return make<Block>(std::move(copy), block.span());
       },
       [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-        std::vector<Def<Buffer>> own = homes[loop];
+        std::vector<Def<Buffer>> own = locations[loop];
         Ref<For> inner = inside(own, [&] { return r.descend(loop); });
         if (own.empty()) return inner;
         Block host;
@@ -374,9 +374,9 @@ Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body) {
 
 }  // namespace
 
-bool is_at_home_below(const Tree& tree, int loop, const NodeRef& home) {
-  if (const For* inner = home.as<For>()) return tree.contains(loop, tree.loop(inner->loop_var));
-  const Block* block = home.as<Block>();
+bool is_allocated_below(const Tree& tree, int loop, const NodeRef& location) {
+  if (const For* inner = location.as<For>()) return tree.contains(loop, tree.loop(inner->loop_var));
+  const Block* block = location.as<Block>();
   int at = block ? tree.block(block->id.value) : Tree::kNone;
   return at != Tree::kNone && tree.contains(loop, at);
 }
@@ -419,24 +419,25 @@ bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
 
 bool is_private_to(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
   if (is_plainly_owned(tree, loop, buffer)) return true;
-  HomeFinder finder(BufferUses::of(tree.block_ref(0)), &tree, &tree.for_at(loop));
-  return is_at_home_below(tree, loop, finder.home_of(buffer));
+  LocationFinder finder(BufferUses::of(tree.block_ref(0)), &tree, &tree.for_at(loop));
+  return is_allocated_below(tree, loop, finder.location_of(buffer));
 }
 
-std::vector<BufferHome> buffer_homes(const Ref<PrimFunc>& func) {
+std::vector<AllocationLocation> allocation_locations(const Ref<PrimFunc>& func) {
   const BlockRealize* root = func->body.as<BlockRealize>();
-  return HomeFinder(BufferUses(func->body), root ? &Tree::of(root->block) : nullptr).find();
+  return LocationFinder(BufferUses(func->body), root ? &Tree::of(root->block) : nullptr).find();
 }
-std::vector<BufferHome> buffer_homes(const Ref<Block>& root) {
-  return HomeFinder(BufferUses::of(root), &Tree::of(root)).find();
+std::vector<AllocationLocation> allocation_locations(const Ref<Block>& root) {
+  return LocationFinder(BufferUses::of(root), &Tree::of(root)).find();
 }
 
-Ref<PrimFunc> with_buffers_at_home(const Ref<PrimFunc>& func) {
-  Homes homes;
-  for (BufferHome& home : buffer_homes(func)) homes[home.home].push_back(home.buffer);
+Ref<PrimFunc> with_planned_allocations(const Ref<PrimFunc>& func) {
+  Locations locations;
+  for (AllocationLocation& location : allocation_locations(func))
+    locations[location.location].push_back(location.buffer);
   bool allocates = false;
   visit(func->body, [&](const Ref<Block>& block) { allocates |= !block->alloc_buffers.empty(); });
-  return allocates ? with_body(func, move_allocations(func->body, std::move(homes))) : func;
+  return allocates ? with_body(func, move_allocations(func->body, std::move(locations))) : func;
 }
 
 Ref<Module> with_private_buffers(const Ref<Module>& module) {
@@ -446,18 +447,18 @@ Ref<Module> with_private_buffers(const Ref<Module>& module) {
     Ref<PrimFunc> func = function.cast<PrimFunc>();
     if (!func.defined()) continue;
     std::unordered_map<NodeRef, Ref<For>> moved;
-    for (BufferHome& home : buffer_homes(func)) {
-      if (home.shared.defined()) moved[home.buffer] = home.shared;
+    for (AllocationLocation& location : allocation_locations(func)) {
+      if (location.shared.defined()) moved[location.buffer] = location.shared;
     }
     if (moved.empty()) continue;
-    Homes homes;
+    Locations locations;
     visit(func->body, [&](const Ref<Block>& block) {
       for (const Def<Buffer>& buffer : block->alloc_buffers) {
         auto it = moved.find(buffer);
-        homes[it == moved.end() ? NodeRef(block) : NodeRef(it->second)].push_back(buffer);
+        locations[it == moved.end() ? NodeRef(block) : NodeRef(it->second)].push_back(buffer);
       }
     });
-    function = with_body(func, move_allocations(func->body, std::move(homes)));
+    function = with_body(func, move_allocations(func->body, std::move(locations)));
     changed = true;
   }
   return changed ? make<Module>(std::move(result), module.span()) : module;
