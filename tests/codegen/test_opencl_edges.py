@@ -1,4 +1,4 @@
-"""Edges of kernels on OpenCL devices: names, arithmetic of bool and short floats, bounds of loops, calls that end early."""
+"""Edges of kernels on OpenCL: names, arithmetic of bool and short floats, bounds of loops, calls that end early."""
 
 from __future__ import annotations
 
