@@ -21,8 +21,8 @@ typedef struct tw_device_driver {
                     const tw_device_argument* arguments, int32_t count);
 } tw_device_driver;
 
-/* Reports that the process was forked from the one that opened the driver, whose threads have stayed there, perhaps with
- * locks in their hands: a call would wait for them forever. */
+/* Reports that the process was forked from the one that opened the driver, whose threads have stayed there, perhaps
+ * with locks in their hands: a call would wait for them forever. */
 int32_t tw_report_fork(tw_ctx* ctx, const char* driver);
 
 extern const tw_device_driver tw_opencl_driver, tw_cuda_driver;

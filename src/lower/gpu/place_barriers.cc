@@ -339,9 +339,8 @@ class Barriers {
         pending = std::move(condition);
         join(pending, other);
         if (!waits_behind) return make<IfThenElse>(std::move(copy), s.span());
-        return keep(copy.condition, "holds", [&]() -> Stmt {
-          return seq({barrier(s.span()), make<IfThenElse>(std::move(copy), s.span())});
-        });
+        return keep(copy.condition, "holds",
+                    [&]() -> Stmt { return seq({barrier(s.span()), make<IfThenElse>(std::move(copy), s.span())}); });
       }
       case Kind::kLetStmt: {
         LetStmt copy = *s.as<LetStmt>();
@@ -412,9 +411,8 @@ class Barriers {
     if (const_int(loop->extent).value_or(0) < 1) join(pending, before);
     if (!waits_behind) return make<For>(std::move(copy), loop.span());
     return keep(copy.min, "begin", [&]() -> Stmt {
-      return keep(copy.extent, "extent", [&]() -> Stmt {
-        return seq({barrier(loop.span()), make<For>(std::move(copy), loop.span())});
-      });
+      return keep(copy.extent, "extent",
+                  [&]() -> Stmt { return seq({barrier(loop.span()), make<For>(std::move(copy), loop.span())}); });
     });
   }
 
