@@ -315,7 +315,7 @@ class Finder {
     return access.writes && store && !reduces;
   }
 
-  /// What is stored in an iteration, in terms of memory alone; null where something else tells iterations apart: blocks
+  /// What is stored in an iteration, in terms of memory alone; null where iterations differ in more than that: blocks
   /// have memory of their own.
   Expr stored(const Access& access, const For& loop, const ThreadAxis& axis, const Point& point) const {
     const BufferStore* store = access.site.as<BufferStore>();
