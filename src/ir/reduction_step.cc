@@ -59,9 +59,9 @@ int ReductionStep::operation() const {
   return 1 + static_cast<int>(kind_ == Kind::kSub ? Kind::kAdd : kind_);
 }
 
-Expr ReductionStep::step(const Expr& element) const {
-  if (kind_ == Kind::kSub) return binary(Kind::kSub, element, operand_);
-  return combine(element, operand_);
+Expr ReductionStep::step(const Expr& element, const Expr& operand) const {
+  if (kind_ == Kind::kSub) return binary(Kind::kSub, element, operand);
+  return combine(element, operand);
 }
 
 Expr ReductionStep::combine(const Expr& a, const Expr& b) const {

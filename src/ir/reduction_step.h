@@ -20,8 +20,9 @@ class ReductionStep {
   /// Steps of one operation on one element may change places: numbers from 1 on. Subtracting is adding the opposite.
   int operation() const;
 
-  /// `element` after one more step.
-  Expr step(const Expr& element) const;
+  /// `element` after one more step, or after one with another operand.
+  Expr step(const Expr& element) const { return step(element, operand_); }
+  Expr step(const Expr& element, const Expr& operand) const;
   /// Two partial results as one, of vectors too.
   Expr combine(const Expr& a, const Expr& b) const;
   /// Where a partial result starts: combining it changes nothing.

@@ -59,6 +59,7 @@
 
 #include "analysis/axis_condition.h"
 #include "analysis/block_facts.h"
+#include "analysis/divisors.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
@@ -253,7 +254,8 @@ class Factoring {
     for (const Ref<BufferRegion>& read : realize_.block->reads) block.reads.push_back(moved(read, axes, lane));
     for (const Ref<BufferRegion>& write : realize_.block->writes) block.writes.push_back(moved(write, axes, lane));
     if (chain_.accumulates) {
-      block.body = analysis::combine_into(reducer_, partial_, indices, operands);
+      Expr element = load(partial_[0], indices);
+      block.body = store(partial_[0], reducer_.steps[0].step(element, operands[0]), indices);
     } else if (reduces) {
       block.init = analysis::store_all(partial_, reducer_.starts, indices);
       block.body = analysis::combine_into(reducer_, partial_, indices, operands);
@@ -575,6 +577,13 @@ analysis::FoundReducer find_accumulation(const Block& block) {
   auto step = store && !store->predicate.defined() ? ReductionStep::of(*store) : std::nullopt;
   if (!step || !block.alloc_buffers.empty() || !block.match_buffers.empty()) {
     return {{}, "it has no init, and is not one store that combines an element with a value"};
+  }
+  arith::Analyzer analyzer;
+  for (const Ref<IterVar>& axis : block.iter_vars) {
+    if (axis->dom.defined()) analyzer.bind(axis->var, axis->dom);
+  }
+  if (analysis::may_fail_early(*step, analyzer)) {
+    return {{}, "what its element is combined with is not evaluated once that decides the result, and might fail"};
   }
   analysis::Reducer reducer;
   reducer.buffers = {store->buffer};
