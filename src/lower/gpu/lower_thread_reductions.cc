@@ -11,8 +11,11 @@
 //                                                  ...
 //                                                  with T.block("C_write"): C[vi] = tree[0]
 //
+// With loops of the reduction outside of what the threads do, each of their iterations adds its tree to C; the first
+// one begins it.
+//
 // Needs      blocks with axes and inits; a reduction that find_reducer() recognizes, under loops of constant extents
-// Ensures    no loop of a reduction is bound to threads
+// Ensures    no loop of a reduction is bound to threads: what cannot be put in this form is refused
 // Placement  before lower_init_blocks: the init says where the parts begin
 #include <algorithm>
 
@@ -46,6 +49,7 @@ class ThreadReductions {
       around_.pop_back();
       return inner;
     });
+    if (!error_) refuse_others(result);
     if (error_) return *error_;
     return result;
   }
@@ -58,6 +62,25 @@ class ThreadReductions {
         return true;
     }
     return false;
+  }
+
+  /// A reduction over threads that is left would be a race of theirs.
+  void refuse_others(const Stmt& s) {
+    visit(
+        s,
+        [&](const Ref<For>& loop, Visitor& v) {
+          around_.push_back(loop);
+          v.descend(loop);
+          around_.pop_back();
+        },
+        [&](const Ref<BlockRealize>& realize, Visitor& v) {
+          Nest nest{around_, realize};
+          if (is_across_threads(nest)) {
+            refuse(nest, "its loops hold more than this block, or it has no init",
+                   "let the loops of the reduction hold this block alone, with its init, or use sch.rfactor");
+          }
+          v.descend(realize);
+        });
   }
 
   /// The loops from `loop` inwards, where nothing but them is around the block, and the first belongs to the reduction.
@@ -114,6 +137,30 @@ class ThreadReductions {
       }
       threads.push_back(loop);
     }
+    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+      if (block.iter_vars[i]->iter_type == IterType::kCommReduce || !uses_any(nest.realize->iter_values[i], nest.loops))
+        continue;
+      return refuse(nest, "axis '" + block.iter_vars[i]->var->name_hint + "' of its result is driven by the same loops",
+                    "do not fuse loops of the result with loops of the reduction");
+    }
+    std::vector<Expr> of_result;  // where there is no result, nothing is written
+    for (const Expr& condition : conjuncts(nest.realize->predicate)) {
+      if (!uses_any(condition, nest.loops)) {
+        of_result.push_back(condition);
+      } else if (uses_any_var(condition, [&](const Ref<Var>& v) { return drives_result(nest, v); })) {
+        return refuse(nest, "which of its steps are there differs from one element of the result to the next",
+                      "do not fuse loops of the result with loops of the reduction");
+      }
+    }
+    std::vector<Expr> first;  // of the iterations outside that belong to the reduction
+    for (const Ref<For>& loop : around_) {
+      if (!is_reduction(nest, loop->loop_var)) continue;
+      if (is_bound(*loop)) {
+        return refuse(nest, "loop '" + loop->loop_var->name_hint + "' outside of it belongs to the reduction too",
+                      "bind loops of one reduction without other statements in between");
+      }
+      first.push_back(eq(loop->loop_var, loop->min));
+    }
     // The team may have axes that take no part in the reduction: each of their threads has a tree of its own.
     std::vector<Ref<For>> others;
     for (const Ref<For>& loop : around_) {
@@ -125,11 +172,33 @@ class ThreadReductions {
       }
       others.push_back(loop);
     }
-    return build(nest, reducer, threads, others, original.span());
+    return build(nest, reducer, threads, others, {all_of(of_result), all_of(first)}, original.span());
   }
 
+  static bool uses_any(const Expr& e, const std::vector<Ref<For>>& loops) {
+    return std::any_of(loops.begin(), loops.end(), [&](const Ref<For>& loop) { return uses_var(e, loop->loop_var); });
+  }
+  static bool drives_result(const Nest& nest, const Ref<Var>& v) {
+    const Block& block = *nest.realize->block;
+    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+      if (block.iter_vars[i]->iter_type != IterType::kCommReduce && uses_var(nest.realize->iter_values[i], v))
+        return true;
+    }
+    return false;
+  }
+  static Expr all_of(const std::vector<Expr>& conditions) {
+    Expr all = bool_imm(true);
+    for (const Expr& condition : conditions) all = logical_and(all, condition);
+    return all;
+  }
+
+  /// When the tree goes into the result, and when it begins it.
+  struct Conditions {
+    Expr writes, begins;
+  };
+
   Stmt build(const Nest& nest, const analysis::Reducer& reducer, const std::vector<Ref<For>>& threads,
-             const std::vector<Ref<For>>& others, SpanId span) {
+             const std::vector<Ref<For>>& others, const Conditions& conditions, SpanId span) {
     const Block& block = *nest.realize->block;
     int64_t count = 1, rows = 1;
     for (const Ref<For>& loop : threads) count *= *const_int(loop->extent);
@@ -176,17 +245,12 @@ class ThreadReductions {
       if (half < left) combine = make<IfThenElse>({lt(self, i32(half)), combine, {}});
       steps.push_back(on_threads(threads, opaque(block.name_hint + "_" + std::to_string(half), combine, span)));
     }
-    // Results that the predicate excludes do not exist: the last rows of a team may have none.
-    Expr exists = bool_imm(true);
-    for (const Expr& term : conjuncts(nest.realize->predicate)) {
-      const bool is_of_steps = uses_any_var(term, [&](const Ref<Var>& v) {
-        return std::any_of(nest.loops.begin(), nest.loops.end(),
-                           [&](const Ref<For>& loop) { return loop->loop_var == v; });
-      });
-      if (!is_of_steps) exists = logical_and(exists, term);
-    }
     Stmt write = analysis::store_all(reducer.buffers, loads(trees, {row, i32(0)}), indices);
-    if (!is_true(exists)) write = make<IfThenElse>({exists, write, {}});
+    if (!is_true(conditions.begins)) {
+      Stmt first = make<IfThenElse>({conditions.begins, analysis::store_all(reducer.buffers, starts, indices), {}});
+      write = seq({first, analysis::combine_into(reducer, reducer.buffers, indices, loads(trees, {row, i32(0)}))});
+    }
+    if (!is_true(conditions.writes)) write = make<IfThenElse>({conditions.writes, write, {}});
     steps.push_back(opaque(block.name_hint + "_write", write, span));
     return with_buffers(trees, seq(std::move(steps)), block.name_hint, span);
   }

@@ -1,0 +1,172 @@
+"""Reductions across threads: every element of the result is that of NumPy, and nothing beside it is written."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import from_source
+
+UNTOUCHED = -77
+
+
+def row_sums(rows: int, length: int, room: int) -> Any:
+    """Sums of the rows of A, in the first elements of a C that has room for more."""
+    return from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(({rows}, {length}), "int32"), C: T.Buffer(({room},), "int32")):
+    for i, k in T.grid({rows}, {length}):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vk]
+""")
+
+
+def check_sums(sch: tw.Schedule, rows: int, length: int, room: int) -> None:
+    a = np.random.default_rng(rows * length).integers(-9, 9, (rows, length)).astype("int32")
+    expected = np.full(room, UNTOUCHED, "int32")
+    expected[:rows] = a.sum(axis=1)
+    for target in ("opencl", "interpreter"):
+        c = np.full(room, UNTOUCHED, "int32")
+        tw.compile(sch, target=target)(a, c)
+        np.testing.assert_array_equal(c, expected, err_msg=f"{target}\n{sch.mod.script()}")
+
+
+@pytest.mark.parametrize("axis", [None, "threadIdx.y"])
+@pytest.mark.parametrize(("factor", "length"), [(3, 4), (4, 7), (2, 1)])
+def test_rows_beyond_the_result_are_not_written(factor, length, axis):
+    sch = tw.Schedule(row_sums(5, length, 8))
+    i, k = sch.get_loops("C")
+    outer, inner = sch.split(i, [None, factor])
+    sch.bind(outer, "blockIdx.x")
+    sch.bind(k, "threadIdx.x")
+    if axis:
+        sch.bind(inner, axis)
+    check_sums(sch, 5, length, 8)
+
+
+@pytest.mark.parametrize("scope", ["local", "shared"])
+@pytest.mark.parametrize(("length", "threads"), [(32, 8), (30, 8), (8, 8)])
+def test_blocks_beside_a_reduction(scope, length, threads):
+    """The operand is fetched in a loop of the reduction around the threads; in that over threads, it is refused."""
+    sch = tw.Schedule(row_sums(4, length, 4))
+    fetch = sch.cache_read("C", 0, scope)
+    i, k = sch.get_loops("C")
+    loops = sch.split(k, [None, threads])
+    sch.bind(i, "blockIdx.x")
+    sch.bind(loops[1], "threadIdx.x")
+    inside = sch.copy()
+    inside.compute_at(inside.get_block("A_" + scope), inside.get_loops("C")[-1])
+    sch.compute_at(fetch, loops[0])
+    check_sums(sch, 4, length, 4)
+    with pytest.raises(tw.ScriptError) as raised:
+        tw.compile(inside, target="opencl")
+    assert raised.value.code == "lower/thread-reduction"
+
+
+def refused(source: str) -> None:
+    with pytest.raises(tw.ScriptError) as raised:
+        tw.compile(from_source(source), target="opencl")
+    assert raised.value.code == "lower/thread-reduction"
+
+
+def test_what_has_no_tree_is_refused():
+    program = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4, 8), "int32")):
+    for i in T.thread_binding(4, thread="blockIdx.x"):
+        for k in T.thread_binding(8, thread="threadIdx.x"):
+            {body}
+"""
+    add = """with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                {init}
+                C[vi] = C[vi] + A[vi, vk]
+            """
+    init = """with T.init():
+                    C[vi] = 0"""
+    other = """with T.block("D"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                D[vi, vk] = {value}
+            """
+    refused(program.format(body=add.format(init=init) + other.format(value="A[vi, vk]")))
+    refused(program.format(body=other.format(value="A[vi, vk]") + add.format(init=init)))
+    refused(program.format(body=add.format(init="pass")))  # no init
+
+
+def test_a_result_driven_by_the_loops_of_the_reduction_is_refused():
+    refused("""
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4,), "int32")):
+    for x in T.thread_binding(32, thread="threadIdx.x"):
+        with T.block("C"):
+            vi = T.axis.spatial(4, x // 8)
+            vk = T.axis.reduce(8, x % 8)
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vk]
+""")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_splits(seed):
+    """Sizes that factors do not divide, with and without a fetch of the operand, over several axes of threads."""
+    rng = np.random.default_rng(seed)
+    rows, length = int(rng.integers(1, 9)), int(rng.integers(1, 40))
+    sch = tw.Schedule(row_sums(rows, length, 24))
+    fetch = sch.cache_read("C", 0, "shared") if rng.integers(2) else None
+    i, k = sch.get_loops("C")
+    block, row = sch.split(i, [None, int(rng.integers(1, 5))])
+    serial, thread = sch.split(k, [None, int(rng.integers(1, 9))])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    if fetch is None and rng.integers(2):  # a fetch inside of this loop would be made by several threads
+        sch.bind(row, "threadIdx.y")
+    if fetch is not None:
+        sch.compute_at(fetch, [row, serial][int(rng.integers(2))])
+    check_sums(sch, rows, length, 24)
+
+
+def test_every_operation_of_a_reduction_is_continued():
+    """A loop of the reduction around the threads: the first iteration begins, others go on with what is there."""
+    neutral = {"C[vi] + {}": [0], "C[vi] * {}": [1], "T.max(C[vi], {})": [0, 1, -5]}
+    for operation, start in itertools.product(neutral, [0, 1, -5]):
+        program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((2, 12), "int32"), C: T.Buffer((2,), "int32")):
+    for i, k in T.grid(2, 12):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = {start}
+            C[vi] = {operation.format("A[vi, vk]")}
+""")
+        sch = tw.Schedule(program)
+        fetch = sch.cache_read("C", 0, "shared")
+        i, k = sch.get_loops("C")
+        serial, thread = sch.split(k, [None, 4])
+        sch.bind(i, "blockIdx.x")
+        sch.bind(thread, "threadIdx.x")
+        sch.compute_at(fetch, serial)
+        a = np.random.default_rng(3).integers(1, 4, (2, 12)).astype("int32")
+        expected = []
+        for row in a:
+            value = start
+            for x in row:
+                value = eval(operation.replace("T.max", "max").format("x"), {"C": [value], "vi": 0, "x": int(x)})
+            expected.append(value)
+        if start not in neutral[operation]:
+            with pytest.raises(tw.ScriptError) as raised:
+                tw.compile(sch, target="opencl")
+            assert raised.value.code == "lower/thread-reduction"
+            continue
+        kernel = tw.compile(sch, target="opencl")
+        c = np.zeros(2, "int32")
+        kernel(a, c)
+        np.testing.assert_array_equal(c, expected, err_msg=f"{operation} from {start}")
