@@ -86,9 +86,9 @@ FIELD_WORDS = {
     "likewise": "name the noun",
 }
 FIELD_WORD = re.compile("|".join(rf"\b(?P<w{n}>{words})\b" for n, words in enumerate(FIELD_WORDS)), re.IGNORECASE)
-# Code in texts, and names that stored programs, records and scripts use: values of `schedule=`, a module, fields.
+# Code in texts, and names that stored programs, records and scripts use: values of `schedule=`, fields, locals.
 _CODE = re.compile(
-    r"`[^`\n]+`|['\"](?:as written|by rules|spending|drawing|attempts)['\"]|report\.spending|(?<=[.:])attempts\b"
+    r"`[^`\n]+`|['\"](?:as written|by rules|spending|drawing|attempts|turned)['\"]|report\.spending|(?<=[.:])attempts\b"
     r"|\battempts(?= = 0|: int)|An attempt to prove"
 )
 

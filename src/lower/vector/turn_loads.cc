@@ -44,7 +44,7 @@ std::vector<Expr> transposed(std::vector<Expr> rows, int element_bytes, Bindings
     std::vector<Expr> lanes;
     for (int i = 0; i < side; ++i) lanes.push_back(i32(lane_of(i)));
     Expr value = make<Shuffle>({{a, b}, lanes});
-    bound.emplace_back(var("transposed", value.dtype()), value);
+    bound.emplace_back(var("turned", value.dtype()), value);
     return Expr(bound.back().first);
   };
   // Of each group of rows, piece by piece: one half of the vectors interleaved with the other, as often as it takes.
