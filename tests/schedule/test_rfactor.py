@@ -750,6 +750,31 @@ def main(A: T.Buffer((4, 8)), B: T.Buffer((4,))):
         check(tw.script.from_source(source), transform)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "uint16"])
+@pytest.mark.parametrize(
+    ("step", "numpy"),
+    [("B[vi] - A[vi, vp]", "subtract"), ("B[vi] + A[vi, vp]", "add"), ("B[vi] * A[vi, vp]", "multiply")],
+)
+def test_what_accumulates_keeps_its_operation(step, numpy, dtype):
+    source = f"""@T.prim_func
+def main(A: T.Buffer((4, 6), "{dtype}"), B: T.Buffer((4,), "{dtype}")):
+    for i, p in T.grid(4, 6):
+        with T.block("B"):
+            vi, vp = T.axis.remap("SR", [i, p])
+            B[vi] = {step}
+"""
+    a, b = (np.arange(24) % 5 + 1).reshape(4, 6).astype(dtype), np.arange(3, 7).astype(dtype)
+    want = b.copy()
+    for column in a.T:
+        want = getattr(np, numpy)(want, column)
+    for target in ("interpreter", "llvm"):
+        sch = tw.Schedule(tw.script.from_source(source))
+        sch.rfactor(sch.split(sch.get_loops("B")[1], [2, 3])[0], 0)
+        got = b.copy()
+        tw.compile(sch, target=target, schedule="as written")(a, got)
+        np.testing.assert_array_equal(got, want)
+
+
 def test_loops_that_divide_by_a_loop_that_is_empty():
     source = """@T.prim_func
 def main(A: T.Buffer((1, 2, 3, 4), "int32"), B: T.Buffer((1, 2, 3), "int32")):

@@ -571,4 +571,4 @@ def test_threads_do_not_wait_in_iterations_that_run_side_by_side(copy, method):
     tw.compile(program, "interpreter", schedule="as written")(a, b)
     np.testing.assert_array_equal(b, a[:, ::-1].T)
     error = check_refused(program, lambda sch: getattr(sch, method)(sch.get_loops("B")[1]), f"{method}/P5")
-    assert "threads of a team wait for one another" in error.hint
+    assert "threads of a team synchronize only outside of loops" in error.hint
