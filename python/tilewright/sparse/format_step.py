@@ -101,21 +101,36 @@ class _FormatStep:
     def fitted(self, arguments: Sequence[Any]) -> dict[int, Array]:
         """Return offsets and indices of fewer nonzeros: those that the rules take, with keys that their axes hold."""
         axis = self.tensor.axes[-1]
-        if axis.indptr is None or axis.indices is None:
+        if axis.indices is None:
             return {}
+        if axis.indptr is None:
+            return self._distinct(axis, arguments)
         elements = self.elements(arguments)
         order = np.lexsort(elements.coordinates[::-1])
         coordinates = [along[order] for along in elements.coordinates]
         kept = np.sort(order[_held(self.program, self.shape, coordinates)])
-        positions = {
-            buffer.data: i
-            for i, p in enumerate(self.func.params)
-            if (buffer := self.func.buffer_map.get(p)) is not None
-        }
+        positions = self._positions()
         at_offsets, at_indices = positions[axis.indptr.data], positions[axis.indices.data]
         offsets = np.zeros_like(arguments[at_offsets])
         np.cumsum(np.bincount(elements.parents[kept], minlength=len(offsets) - 1), out=offsets[1:])
         return {at_offsets: offsets, at_indices: elements.coordinates[-1][kept]}
+
+    def _positions(self) -> dict[Any, int]:
+        """Return the positions of parameters that are buffers, by their data."""
+        buffers = enumerate(self.func.buffer_map.get(p) for p in self.func.params)
+        return {buffer.data: i for i, buffer in buffers if buffer is not None}
+
+    def _distinct(self, axis: Any, arguments: Sequence[Any]) -> dict[int, Array]:
+        """Return indices of rows of one length, in ascending order and each of them once."""
+        at = self._positions()[axis.indices.data]
+        count = np.bincount(self.elements(arguments).parents).max(initial=0)
+        if not 0 < count <= self.shape[-1]:
+            return {}
+        place = np.arange(count, dtype=arguments[at].dtype)
+        rows = np.sort(arguments[at].reshape(-1, count), axis=1)
+        rows = np.maximum.accumulate(rows - place, axis=1) + place
+        rows = np.minimum(rows, place + (self.shape[-1] - count))
+        return {at: rows.astype(arguments[at].dtype).reshape(arguments[at].shape)}
 
 
 def _held(program: DecomposedProgram, shape: tuple[int, ...], coordinates: Sequence[Array]) -> Array:
