@@ -2,9 +2,9 @@
 
 python examples/16_attention_over_a_mask.py [FOLDER]
 
-Each position attends to its neighbors and to a few global positions (Zaheer et al., NeurIPS 2020). Scores,
-their softmax and the weighted sum of values are computed only where the mask has an element. In FOLDER (by default the
-current one) this leaves the kernel as a library.
+The mask of a sparse transformer (Zaheer et al., NeurIPS 2020): each position attends to its neighbors and to a few
+global positions. Attention scores, their softmax and the weighted sum of values are computed only for the nonzeros of
+the mask. The example exports the kernel as a library to FOLDER (default: the current folder).
 """
 
 import sys

@@ -22,7 +22,7 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Blocks and threads of a kernel. Virtual threads run one after another.
+/// The axis of a loop that is bound to blocks or threads. Virtual threads run sequentially, so they cannot race.
 std::optional<ThreadAxis> device_axis(const For& loop) {
   auto axis = thread_axis(loop);
   return axis && axis->level != ThreadAxis::Level::kVirtual ? axis : std::nullopt;
@@ -297,12 +297,13 @@ class Finder {
     int step;  ///< of a reduction: the number of its operation, else 0
     NodeRef site;
     std::string where;
-    Expr value;  ///< that it stores, of a loop bound to an axis
+    Expr value;  ///< stored by the access, if the loop is bound to blocks or threads
   };
   using Touched = std::map<Element, std::vector<Touch>>;
 
-  /// Of threads on a device: those of other blocks always may; those of one block wait for one another between
-  /// statements (wait_between_blocks), and put together what reductions of blocks leave.
+  /// Whether an access can take part in a race of the loop. Threads of different blocks never synchronize. Threads of
+  /// one block synchronize between statements (wait_between_blocks) and combine reductions, so only the stores of one
+  /// statement can race.
   bool may_meet(const Access& access, const For& loop, const Ref<Buffer>& buffer) const {
     auto axis = device_axis(loop);
     if (!axis) return true;
@@ -315,8 +316,8 @@ class Finder {
     return access.writes && store && !reduces;
   }
 
-  /// What is stored in an iteration, in terms of memory alone; null where iterations differ in more than that: blocks
-  /// have memory of their own.
+  /// The value stored at a point, with constants for all loop variables. Null if it reads memory private to an
+  /// iteration, such as shared memory of a block: equal expressions may then have different values.
   Expr stored(const Access& access, const For& loop, const ThreadAxis& axis, const Point& point) const {
     const BufferStore* store = access.site.as<BufferStore>();
     if (!store) return {};
@@ -335,7 +336,7 @@ class Finder {
     return arith::Analyzer().simplify(substitute(by_loops(access, {store->value})[0], values));
   }
 
-  /// A second loop around the access is bound to the axis: both mean the same threads.
+  /// Whether another loop around the access is bound to the same axis, and thus runs on the same threads.
   static bool runs_again(const Access& access, const For& loop, const ThreadAxis& axis) {
     return std::any_of(access.around.begin(), access.around.end(), [&](const Surrounding& s) {
       const For* other = s.node.as<For>();
@@ -365,7 +366,7 @@ class Finder {
         same += touch.writes == access.writes;
         if (touch.iteration == iteration || !(touch.writes || access.writes)) continue;
         if (reduces && touch.step == reduces) continue;
-        // Threads that store one value to one element agree.
+        // Storing the same value twice is no race.
         if (value.defined() && touch.value.defined() && structural_equal(value, touch.value)) continue;
         if (axis && axis->in_team() && touch.site != access.site) continue;
         report(access, loop, buffer, element, iteration, where, touch);

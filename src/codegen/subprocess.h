@@ -7,12 +7,12 @@
 namespace tilewright::codegen {
 
 struct Outcome {
-  bool found = false;  ///< whether there is such a program
+  bool found = false;  ///< whether the program exists
   int status = 0;      ///< as waitpid() returns it
-  std::string output;  ///< all that it printed
+  std::string output;  ///< stdout and stderr
 };
 
-/// Runs a program, found along PATH, to its end.
+/// Runs a program from PATH and waits for it.
 Outcome run_program(const std::vector<std::string>& command);
 
 }  // namespace tilewright::codegen

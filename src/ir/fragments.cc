@@ -6,9 +6,7 @@
 namespace tilewright {
 namespace {
 
-const StringImm* text_of(const NodeRef& node) { return node.as<StringImm>(); }
-
-/// A buffer over memory that is there already, for flat indices up to `extent`.
+/// A flat view of `extent` elements of existing memory.
 Ref<Buffer> view(const Ref<Var>& data, DataType dtype, const Expr& extent) {
   Buffer buffer;
   buffer.data = data;
@@ -55,7 +53,7 @@ Fragments::Fragments(const Stmt& body) {
     const std::string& scope = scope_of(data);
     shape.operand = scope.ends_with("_a") ? 'a' : scope.ends_with("_b") ? 'b' : 'c';
     if (intrinsic_of(*call) == Intrinsic::k_tvm_load_matrix_sync && call->args.size() == 8) {
-      const StringImm* layout = text_of(call->args[7]);
+      const StringImm* layout = call->args[7].as<StringImm>();
       shape.is_col_major = layout && layout->value == "col_major";
     }
     auto [known, is_new] = shapes_.try_emplace(data.get(), shape);
@@ -118,7 +116,7 @@ std::optional<Stmt> Fragments::as_loops(const Call& step, const Expr& stores) co
   }
   auto memory = step.args.size() == 8 ? memory_of(step.args[5]) : std::nullopt;
   if (!memory) return {};
-  const StringImm* layout = text_of(step.args[7]);
+  const StringImm* layout = step.args[7].as<StringImm>();
   const bool is_col_major = layout && layout->value == "col_major";
   const Expr stride = cast(DataType::int_(32), Expr(step.args[6])), offset = cast(DataType::int_(32), memory->offset);
   const int64_t lines = is_col_major ? shape->columns() : shape->rows();

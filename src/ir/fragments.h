@@ -1,9 +1,9 @@
-// Products of tiles by the warps of GPUs, through fragments (wmma): what T.tvm_load_matrix_sync, T.tvm_fill_fragment,
-// T.tvm_mma_sync and T.tvm_store_matrix_sync do.
+// Semantics of warp matrix instructions (wmma): T.tvm_load_matrix_sync, T.tvm_fill_fragment, T.tvm_mma_sync and
+// T.tvm_store_matrix_sync.
 //
-// A fragment is a tile that the threads of a warp hold together, each a part of it. Which part is not specified, so a
-// program sees no more than whole fragments. It therefore makes no difference to take every thread for one that holds
-// all of a fragment and computes all of a product; only what is stored is stored once.
+// The threads of a warp hold a fragment together. PTX does not specify which thread holds which elements, so a program
+// cannot observe it. These semantics therefore let every thread hold the whole fragment and compute the whole product;
+// only stores to memory are done once per warp.
 #pragma once
 
 #include <map>
@@ -14,13 +14,13 @@
 
 namespace tilewright {
 
-/// Of the product of an m x k by a k x n tile that fragments belong to.
+/// The shape m x n x k of the product that a fragment is an operand or result of, and the fragment's role in it.
 struct FragmentShape {
   int64_t m = 0, n = 0, k = 0;
-  bool is_col_major = false;  ///< in the memory that it was loaded from
+  bool is_col_major = false;  ///< the memory layout that the fragment was loaded from
   DataType dtype;
 
-  /// 'a', 'b', or 'c' for sums.
+  /// 'a' or 'b'; 'c' for accumulators.
   char operand = 'c';
   int64_t rows() const { return operand == 'b' ? k : m; }
   int64_t columns() const { return operand == 'a' ? k : n; }
@@ -29,7 +29,7 @@ struct FragmentShape {
 bool is_fragment_step(const Expr& value);
 bool is_fragment_scope(const std::string& scope);
 
-/// What T.tvm_access_ptr (or a pointer) refers to.
+/// The memory that T.tvm_access_ptr refers to.
 struct FragmentMemory {
   Ref<Var> data;
   DataType dtype;
@@ -40,12 +40,12 @@ class Fragments {
  public:
   explicit Fragments(const Stmt& body);
 
-  /// Nothing where the program does not say, or says different things.
+  /// The shape of a fragment; nothing if the program does not determine it, or contradicts itself.
   std::optional<FragmentShape> shape_of(const NodeRef& data) const;
   static std::optional<FragmentMemory> memory_of(const NodeRef& pointer);
 
-  /// The loops that say what a step means for one thread. A store happens where `stores` holds (null: always). Nothing
-  /// where the shapes are not known.
+  /// The loops that a step is equivalent to for one thread; nothing if shapes are unknown. A store to memory is
+  /// executed if `stores` holds (null: always).
   std::optional<Stmt> as_loops(const Call& step, const Expr& stores) const;
 
  private:

@@ -23,8 +23,8 @@ std::deque<Remembered>& remembered() {
   return *list;
 }
 
-/// Removes from the traceback all but the last raise: one object that is raised again and again has one that grows,
-/// and everything that looks at it becomes slower. What stands in front is the method that was called.
+/// Truncates the exception's traceback to its last raise. An exception object that is raised repeatedly accumulates
+/// frames, which makes printing and copying it slower each time. The first frame is the method that was called.
 void keep_last_raise(nb::handle exception) {
   try {
     nb::module_::import_("tilewright.support.user_lines").attr("last_raise")(exception);

@@ -1,9 +1,9 @@
 // Calls that no signature fits become errors of ours (python/tilewright/support/wrong_arguments.py).
 //
 // nanobind offers no hook for that, but each of its functions keeps the address that CPython calls, at the offset that
-// its type declares to CPython. Once everything is bound, that address is replaced by one that calls the old one and
-// looks at what it raised. nanobind has a handful of such addresses, so a handful of functions stands in for them, and
-// a call that succeeds costs one jump more.
+// its type declares to CPython. After all bindings are registered, this vectorcall pointer is replaced by a wrapper
+// that calls the original function and inspects the exception that it raised. nanobind uses only a few distinct
+// vectorcall functions, so a few wrappers are enough. A call that succeeds costs one extra jump.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 

@@ -1,5 +1,5 @@
-/* The driver of NVIDIA's devices. Their library is opened when it is first needed; kernels run in the primary context of
- * the first device, which other libraries of the process (PyTorch, say) use, too. */
+/* The driver of CUDA devices. libcuda is opened at the first use. Kernels run in the primary context of the first
+ * device, which other libraries of the process, such as PyTorch, also use. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -51,7 +51,7 @@ enum {
   X(copy_to_host, cuMemcpyDtoH_v2, (void*, cu_pointer, size_t))                                            \
   X(error_name, cuGetErrorName, (cu_result, const char**))
 
-/* A program that was loaded in this process, kept to the end of it. */
+/* A program that was loaded; it stays loaded until the process ends. */
 typedef struct loaded_program {
   char* source;
   cu_handle module;
@@ -132,12 +132,9 @@ static int32_t fail(tw_ctx* ctx, int32_t code, const char* what, cu_result error
 static int32_t use_device(tw_ctx* ctx) {
   if (cuda.context) return TW_OK;
   if (tw_cuda_count(NULL, 0) <= 0) {
-    char message[1024];
-    snprintf(message, sizeof message,
-             "there is no CUDA device: %s" TW_HINT_PREFIX
-             "kernels for CUDA run on machines with an NVIDIA GPU and its driver; compiling and exporting need neither",
-             cuda.count < 0 ? cuda.problem : "the driver lists none");
-    return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
+    return tw_report_no_device(
+        ctx, "CUDA", cuda.count < 0 ? cuda.problem : "the driver lists none",
+        "kernels for CUDA run on machines with an NVIDIA GPU and its driver; compiling and exporting need neither");
   }
   int device = 0;
   cu_result error = cuda.get_device(&device, 0);
@@ -155,7 +152,7 @@ static int32_t begin(tw_ctx* ctx) {
   return code;
 }
 
-/* Around each use of the device, so that the context of the caller stays what it is. */
+/* Each use of the device is enclosed in these, so that the caller's current context does not change. */
 static void enter(void) { cuda.push_context(cuda.context); }
 static void leave(void) {
   cu_handle ignored;
@@ -167,7 +164,7 @@ static void leave(void) {
 static void* acquire(tw_ctx* ctx, int64_t bytes) {
   cu_pointer memory = 0;
   enter();
-  /* There is no memory without bytes. */
+  /* CUDA does not allocate 0 bytes. */
   cu_result error = cuda.allocate(&memory, (size_t)(bytes > 0 ? bytes : 1));
   leave();
   if (error == CUDA_SUCCESS) return (void*)(uintptr_t)memory;
@@ -201,7 +198,7 @@ static int32_t download(tw_ctx* ctx, void* to, void* memory, int64_t bytes) {
 }
 
 static int32_t finish(tw_ctx* ctx) {
-  /* What stops a kernel is not there: from now on a second Ctrl-C ends the process. */
+  /* CUDA cannot stop a kernel, so from here on a second Ctrl-C ends the process. */
   if (tw_interrupted(ctx) != TW_OK) return TW_ERROR_INTERRUPTED;
   enter();
   cu_result error = cuda.synchronize();
@@ -211,7 +208,7 @@ static int32_t finish(tw_ctx* ctx) {
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
 
-/* Whether another binary may fit where the driver refuses one so. */
+/* Whether the error means that the binary is for another device, so that the next one may fit. */
 static int is_of_another_device(cu_result error) {
   return error == CUDA_ERROR_INVALID_IMAGE || error == CUDA_ERROR_NO_BINARY_FOR_GPU || error == CUDA_ERROR_INVALID_PTX ||
          error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
@@ -288,7 +285,7 @@ static int32_t launch(tw_ctx* ctx, const tw_device_image* image, const char* ker
                       const tw_device_argument* arguments, int32_t count) {
   void** values = malloc((size_t)(count + 1) * sizeof *values);
   if (!values) return tw_report(ctx, TW_ERROR_MEMORY, "no memory for the arguments of a kernel");
-  /* Both numbers and addresses begin at the first byte of `value`. */
+  /* CUDA reads a number or an address from the first bytes of `value`. */
   for (int32_t i = 0; i < count; ++i) values[i] = (void*)(uintptr_t)&arguments[i].value;
   enter();
   int32_t code = launch_in_context(ctx, image, kernel, extents, values);

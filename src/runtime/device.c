@@ -1,4 +1,4 @@
-/* Calls of functions whose kernels run on a device: what is the same for all kinds of devices. */
+/* Calls of functions with kernels: the part that is common to all device drivers. */
 #include "runtime/device.h"
 
 #include <stdio.h>
@@ -20,6 +20,12 @@ int32_t tw_report_fork(tw_ctx* ctx, const char* driver) {
   return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
 }
 
+int32_t tw_report_no_device(tw_ctx* ctx, const char* driver, const char* problem, const char* hint) {
+  char message[1024];
+  snprintf(message, sizeof message, "there is no %s device: %s" TW_HINT_PREFIX "%s", driver, problem, hint);
+  return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
+}
+
 void* tw_device_acquire(tw_ctx* ctx, const tw_device_image* image, int64_t bytes) {
   const tw_device_driver* driver = driver_of(image);
   return driver->begin(ctx) == TW_OK ? driver->acquire(ctx, bytes) : NULL;
@@ -38,7 +44,7 @@ static const tw_param* tensor_param(const tw_signature* signature, int32_t posit
   return NULL;
 }
 
-/* Whether the body indexes from the tensor's data, and the byte offset is a parameter of its own. */
+/* Whether indices are relative to the data pointer, with the byte offset as a separate parameter. */
 static int indexes_from_data(const tw_param* param) {
   return param->elem_offset.kind != TW_DIM_CONSTANT || param->elem_offset.value != 0;
 }

@@ -28,8 +28,7 @@ typedef struct tw_device_image {
   uint32_t abi_version; /* TW_ABI_VERSION */
   int32_t device_type;  /* kDLOpenCL or kDLCUDA */
   const char* source;   /* text in the language of the device, ends with 0 */
-  /* What the driver loads instead of the text: the first that fits the device; ends with NULL. NULL: there is only the
-   * text. */
+  /* Binaries, terminated by NULL; the driver loads the first one that fits the device. NULL: there is only source. */
   const void* const* binaries;
 } tw_device_image;
 
@@ -63,13 +62,13 @@ int32_t tw_opencl_count(char* message, size_t size);
 /* Describes device `index`: its name, version and platform on one line each. Returns 0 where there is no such device.
  */
 int32_t tw_opencl_describe(int32_t index, char* text, size_t size);
-/* The device that kernels run on where nobody names one: the first GPU, else the first device; -1: there is none. */
+/* The default device: the first GPU, else the first device; -1 if there is none. */
 int32_t tw_opencl_default(void);
-/* The most threads that a block may have on device `index`, and the bytes that they may share. Returns 0 where there is
- * no such device. */
+/* The maximum number of threads of a block on device `index`, and its bytes of shared memory. Returns 0 if there is no
+ * such device. */
 int32_t tw_opencl_limits(int32_t index, int64_t* threads, int64_t* shared_bytes);
 
-/* The same of CUDA: name, compute capability, version of the driver. */
+/* The same functions for CUDA; the lines are name, compute capability and driver version. */
 int32_t tw_cuda_count(char* message, size_t size);
 int32_t tw_cuda_describe(int32_t index, char* text, size_t size);
 

@@ -181,12 +181,9 @@ static int32_t fail(tw_ctx* ctx, int32_t code, const char* what, cl_int error) {
 static int32_t use_device(tw_ctx* ctx) {
   if (cl.queue) return TW_OK;
   if (tw_opencl_count(NULL, 0) <= 0) {
-    char message[1024];
-    snprintf(message, sizeof message,
-             "there is no OpenCL device: %s" TW_HINT_PREFIX
-             "install a driver; on Debian, pocl-opencl-icd and ocl-icd-libopencl1 run kernels on the processor",
-             cl.count < 0 ? cl.problem : "the OpenCL library lists none");
-    return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
+    return tw_report_no_device(
+        ctx, "OpenCL", cl.count < 0 ? cl.problem : "the OpenCL library lists none",
+        "install a driver; on Debian, pocl-opencl-icd and ocl-icd-libopencl1 run kernels on the processor");
   }
   cl_handle chosen = cl.devices[tw_opencl_default()];
   cl_int error = CL_SUCCESS;
@@ -236,8 +233,8 @@ static int32_t download(tw_ctx* ctx, void* to, void* memory, int64_t bytes) {
   return error == CL_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "a result cannot be copied from the device", error);
 }
 
-/* Waits for the commands so far, or until the context wants the call to end. Kernels cannot be stopped: what is left of
- * them runs on, with the memory that they use. */
+/* Waits for all enqueued commands, or until the call is interrupted. OpenCL cannot stop a kernel: after an interruption
+ * it runs to its end, and its buffers stay allocated until then. */
 static int32_t wait_or_interrupted(tw_ctx* ctx) {
   enum { kYields = 200, kShortest = 20000, kLongest = 1000000 /* nanoseconds */ };
   cl_handle event = NULL;

@@ -22,8 +22,9 @@ int statement_of(const AtLoop& at, int block);
 arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, const Ref<Buffer>& buffer, bool reads,
                            const std::string& storage_scope);
 
-/// A block with an axis v0, v1, ... for each loop around that the region speaks of, the region in terms of those. With
-/// `by_digits`, for each digit of the loop, such as f // 4, where these do not determine its variable.
+/// A block with one axis (v0, v1, ...) for each enclosing loop that the region depends on; the region is expressed in
+/// these axes. With `by_digits`, a loop that the region uses only through digits such as f // 4 gets one axis for each
+/// digit, unless the digits determine the loop variable.
 struct RegionBlock {
   std::vector<Ref<IterVar>> axes;
   std::vector<Expr> values;

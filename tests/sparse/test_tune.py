@@ -10,33 +10,10 @@ import pytest
 import scipy.sparse
 
 import tilewright as tw
-from tilewright.script import tir as T
+from fuzz.format_rules import SPMV as spmv
 from tilewright.sparse import convert_structure, decompose_format, formats
 
 M, N, NNZ = 60, 90, 100
-
-
-@T.prim_func
-def spmv(
-    a: T.handle,
-    x: T.handle,
-    y: T.handle,
-    indptr: T.handle,
-    indices: T.handle,
-    m: T.int32,
-    n: T.int32,
-    nnz: T.int32,
-):
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
-    J_all = T.sp.dense_fixed(n)
-    A = T.sp.match_buffer(a, (I, J), "float64")
-    X = T.sp.match_buffer(x, (J_all,), "float64")
-    Y = T.sp.match_buffer(y, (I,), "float64")
-    with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:
-        with T.init():
-            Y[i] = T.float64(0)
-        Y[i] += A[i, j] * X[j]
 
 
 SIZES = {"m": M, "n": N, "nnz": NNZ}

@@ -242,8 +242,10 @@ class Cluster:
         return {str(key) for keys in there.values() for key in keys}
 
     def unregister(self, worker: str) -> bool:
-        """Remove a worker from the scheduler, which recomputes its results elsewhere. A worker that resumes registers
-        again. Return whether the scheduler removed it."""
+        """Remove a worker from the scheduler; return whether that succeeded.
+
+        The scheduler recomputes the worker's results on other workers. If the worker resumes, it registers again.
+        """
         with contextlib.suppress(OSError, TimeoutError):
             self._asked(self.client.scheduler.unregister, address=worker, stimulus_id=f"silent-{time.time()}")
             with self._lock:

@@ -1,4 +1,4 @@
-"""Results of tasks, fetched from workers in batches: one request for those that end at about the same time."""
+"""Fetch results of tasks from workers in batches: one request for tasks that end at about the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 #: time limit in seconds for fetching a batch of results; afterwards each is fetched by itself
 _BATCH_SECONDS = 2.0
 #: time limit in seconds for fetching a result from a worker
-_FETCH_SECONDS = 20.0
+FETCH_SECONDS = 20.0
 
 
 class Fetcher:
@@ -21,9 +21,9 @@ class Fetcher:
 
     Args:
         client: returns Dask's client.
-        pause: returns the seconds for which finished tasks are collected.
-        take: is called with a task's label, then what it returned or raised, and the worker that has the result
-            ("" if unknown).
+        pause: returns the time in seconds for which finished tasks are collected into a batch.
+        take: callback with the label of a task, its result or exception, and the address of its worker ("" if
+            unknown).
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Fetcher:
         return ""
 
     def close(self) -> None:
-        """Stop. What was not fetched is dropped."""
+        """Stop, and drop results that were not fetched."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _start(self, function: Callable[..., None], *arguments: Any) -> None:
@@ -69,7 +69,7 @@ class Fetcher:
             try:
                 gather = functools.partial(client.gather, [future for _, future in batch], asynchronous=True)
                 results = client.sync(gather, callback_timeout=_BATCH_SECONDS)
-            except BaseException:  # one worker is gone or sends what is refused; the other results are fine
+            except BaseException:  # one result is lost or refused: fetch each by itself
                 for label, future in batch:
                     self._start(self._fetch, label, future)
                 return
@@ -82,7 +82,7 @@ class Fetcher:
     def _fetch(self, label: Any, future: Any) -> None:
         worker = ""
         try:
-            result = future.result(timeout=_FETCH_SECONDS)
+            result = future.result(timeout=FETCH_SECONDS)
         except BaseException as error:
             result = error
             if not isinstance(error, OSError | TimeoutError):

@@ -24,7 +24,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.cluster import labels, tasks
 from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
-from tilewright.cluster.fetcher import Fetcher
+from tilewright.cluster.fetcher import FETCH_SECONDS, Fetcher
 from tilewright.cluster.hosts import Hosts
 from tilewright.cluster.job import Job
 from tilewright.cluster.messages import pack, unpack
@@ -39,8 +39,6 @@ MOST_REFERENCES = 3
 GRACE = 10.0
 #: seconds to wait for a scheduler that is not reachable
 RECONNECT_SECONDS = 120.0
-#: time limit in seconds for fetching the exception of a task
-_FETCH_SECONDS = 20.0
 #: seconds between two checks for silent workers
 _LOOK = 1.0
 
@@ -212,7 +210,7 @@ class ClusterMeasurer:
             return
         if status == "error":
             with contextlib.suppress(Exception):
-                status = f"error: {future.exception(timeout=_FETCH_SECONDS)}"
+                status = f"error: {future.exception(timeout=FETCH_SECONDS)}"
         self._cluster.pump.events.put((self, ("ended", job, name, status, None, "")))
 
     def _on_result(self, label: tuple[Job, str], result: bytes | BaseException, worker: str) -> None:

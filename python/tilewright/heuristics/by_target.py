@@ -1,4 +1,4 @@
-"""Schedules for the functions of a module that nobody has scheduled yet, by the kind of target."""
+"""Heuristic schedules for the unscheduled functions of a module, for CPUs and GPUs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tilewright.schedule import Schedule
 
 
 class HeuristicSchedules(NamedTuple):
-    """What heuristics make of a module.
+    """A module with heuristic schedules.
 
     Attributes:
-        module: with each function scheduled that nobody has scheduled yet, and the others as they are.
-        changed: the names under which users know those that changed.
-        left: by name, functions with loops that no heuristic changes, though nobody has scheduled them. What an
-            estimate expects to be faster unscheduled is not left for want of heuristics.
-        failed: by name, functions for which a heuristic, or an estimate, failed: with what it failed. They stay as they
-            are, or have a simple schedule where a device needs one.
+        module: the module in which each unscheduled function has a schedule; the others are unchanged.
+        changed: the public names of the functions that changed.
+        left: the names of unscheduled functions with loops that no heuristic changes. Functions that are estimated to
+            be faster unscheduled are not included.
+        failed: error messages by function name, if a heuristic or an estimate failed. Such a function is unchanged;
+            for a device it has a simple schedule.
     """
 
     module: ir.Module
@@ -32,16 +32,16 @@ class HeuristicSchedules(NamedTuple):
 
 
 def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: bool = False) -> HeuristicSchedules:
-    """Schedule each function that nobody has scheduled yet.
+    """Schedule each unscheduled function.
 
     Args:
-        module: what to schedule.
-        target: for which processor or device.
-        if_faster: leave functions unscheduled that the estimate expects to be faster so; devices run none of them.
+        module: the module to schedule.
+        target: the processor or device.
+        if_faster: skip functions that are estimated to be faster unscheduled; ignored for devices, which need kernels.
 
     Raises:
-        tilewright.ScriptError: the module is not well formed. What fails inside of heuristics is no error: such
-            functions stay as they are.
+        tilewright.ScriptError: the module is not well formed. A failing heuristic raises no error; its function stays
+            unchanged.
     """
     is_gpu = "gpu" in target.keys
     if target.kind != "llvm" and not is_gpu:
@@ -91,7 +91,7 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
 
 
 def schedule_function(schedule: Schedule, target: _core.Target) -> Schedule:
-    """Return a schedule with the steps that heuristics take on the function that it works on, the given one or a copy.
+    """Apply heuristics to the current function of a schedule; return this schedule or a scheduled copy.
 
     Raises:
         Exception: a heuristic failed.
@@ -109,8 +109,10 @@ def schedule_function(schedule: Schedule, target: _core.Target) -> Schedule:
 
 
 def _for_gpu(schedule: Schedule, name: str, target: _core.Target) -> tuple[Schedule | None, Exception | None]:
-    """A copy whose named function has kernels that can be lowered, and with what the patterns failed where it is a
-    simple schedule. None, and the failure, where no schedule can be lowered, as of programs that no device runs."""
+    """Return a scheduled copy that can be lowered, with None; or a simple schedule, with the error of the patterns.
+
+    Returns None and the error if neither can be lowered, because the device cannot run the program.
+    """
     error: Exception | None = None
     for schedule_as in (gpu.schedule_for_gpu, gpu.schedule_simply):
         trial = schedule.copy()
@@ -125,7 +127,7 @@ def _for_gpu(schedule: Schedule, name: str, target: _core.Target) -> tuple[Sched
 
 
 def _with_callees(module: ir.Module, name: str) -> ir.Module:
-    """A function with those that it calls, so that it can be lowered by itself."""
+    """Return a module of a function and its callees, which can be lowered on its own."""
     wanted: dict[str, ir.PrimFunc] = {}
 
     def look(node: object) -> None:
@@ -154,7 +156,7 @@ def _loops(function: ir.PrimFunc) -> bool:
 
 
 def _has_only_argreduces(function: ir.PrimFunc) -> bool:
-    """Whether it only looks for best values: lowering makes vectors of that, and what is little is shared by nobody."""
+    """Whether all blocks are argmin or argmax. Lowering vectorizes these, so no schedule is needed."""
     blocks: list[ir.Block] = []
     _core.visit(function.body, lambda node: blocks.append(node) if isinstance(node, ir.Block) else None)
     computing = [block for block in blocks if block.iter_vars]

@@ -1,4 +1,4 @@
-"""The code of kernels that run on a device: what its compiler needs, what it reports, and how the text looks."""
+"""Device code of kernels: finding the CUDA compiler, its reports, and the source text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NVRTC = "TILEWRIGHT_NVRTC"
 def find_nvrtc(target: Any) -> None:
     """Put the folder of the package ``nvidia-cuda-nvrtc`` into the environment, for this process and its helpers.
 
-    Nothing changes where the user has set the variable, or where the package is missing: the core then asks the dynamic
-    linker, and runs ``nvcc`` where there is no NVRTC.
+    The environment is unchanged if the variable is set or the package is not installed. The core then searches NVRTC
+    with the dynamic linker, and uses ``nvcc`` if there is none.
     """
     if target.kind != "cuda" or NVRTC in os.environ:
         return
@@ -31,10 +31,10 @@ def find_nvrtc(target: Any) -> None:
 
 
 def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: Any) -> None:
-    """Add what the compiler of the device reports of the kernels to the report of the compilation.
+    """Add the resource usage of CUDA kernels to the report of the compilation.
 
-    ``report["kernels"]`` has for each ``kernel`` and ``arch`` the ``registers`` of a thread, the bytes that it spills
-    (``spill_stores``, ``spill_loads``), the bytes of its ``stack``, and the ``shared_bytes`` that a block declares.
+    ``report["kernels"]`` has an entry for each ``kernel`` and ``arch``: ``registers`` per thread; ``spill_stores``,
+    ``spill_loads`` and ``stack`` in bytes per thread; static ``shared_bytes`` per block.
     """
     if target.kind == "cuda":
         report["kernels"] = code.kernels
@@ -61,7 +61,7 @@ def text_of_kernels(code: Any, target: str, name: str, what: str) -> str:
 
 
 def _notes_of_kernels(code: Any, module: Any) -> list[dict[str, Any]]:
-    """Say what the compiler warns of, that kernels spill registers, or that there is no compiler."""
+    """Return notes: warnings of the device compiler, register spills, or a missing compiler."""
     name = next((str(f.attrs.get("global_symbol", key)) for key, f in module.functions.items()), "")
     if not code.binaries:
         message = (

@@ -1,4 +1,4 @@
-"""The program that candidates of a search are schedules of, and what they must keep of it."""
+"""The program whose schedules a search samples, and checks of the candidates against it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from tilewright.task.task import Task
 
 
 def heuristic_trace(task: Task, start: ir.Module, target: _core.Target) -> str:
-    """The steps of the schedule that :func:`tilewright.compile` makes by itself, as JSON, from the program that a
-    search starts from; "" where it makes none."""
+    """Return the trace of the heuristic schedule of :func:`tilewright.compile` as JSON; "" if there is none."""
     if target.kind != "llvm" or not cpu.is_unscheduled(task.program):
         return ""
     schedule = Schedule(start)

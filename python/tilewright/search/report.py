@@ -194,8 +194,8 @@ class Summary:
 
 
 def summarize(result: TuneResult, space: Space, program: str, records: str | os.PathLike[str]) -> Summary:
-    """Compare the best kernel with the unscheduled program, the heuristic schedule and the peer, for one thread, and
-    for all cores where there is a parallel loop.
+    """Time the best kernel, the unscheduled program, the heuristic schedule and the peer on one thread. Programs with a
+    parallel loop are also timed on all cores.
 
     The comparison is kept in the database beside the records: when nothing was measured since, it is not made again.
 

@@ -114,7 +114,7 @@ def _array(name: str, given: Any) -> Array:
 
 
 def _integers(coordinates: Sequence[Any]) -> list[Array]:
-    """Coordinates as arrays of one type, int32 or int64."""
+    """Convert coordinates to arrays of one type, int32 or int64."""
     arrays = []
     for d, given in enumerate(coordinates):
         array = _array(f"coordinates[{d}]", given)
@@ -202,7 +202,7 @@ def _check_coordinates(shape: Sequence[int], coordinates: Sequence[Array]) -> No
 
 
 def _check_duplicates(row: Array, coordinates: Sequence[Array], extent: int) -> None:
-    """Refuse nonzeros of the same coordinates; their rows ascend."""
+    """Refuse duplicate coordinates; the rows are in ascending order."""
     columns = coordinates[-1]
     begins = np.flatnonzero(np.diff(row, prepend=-1))
     segments = np.append(begins, len(row)).astype(columns.dtype)

@@ -24,8 +24,11 @@ LANES = 16
 
 
 def to_csr(matrix: Matrix) -> Matrix:
-    """Return the matrix in CSR: itself, or one that is made with the first call and kept. Values that somebody may have
-    changed since are gathered again."""
+    """Return the matrix in CSR.
+
+    A matrix in another format is converted by the first call, and the result is cached. Later calls copy the values
+    again, unless the matrix owns them and they cannot have changed.
+    """
     if matrix.structure.kind == "csr":
         return matrix
     if (known := matrix._converted.get("csr")) is None:
@@ -49,7 +52,7 @@ def to_csr(matrix: Matrix) -> Matrix:
 
 
 def detach(matrix: Matrix) -> None:
-    """Take a copy of the values of a matrix where somebody else may change them."""
+    """Copy the values of a matrix if they are in memory that the caller can still modify."""
     if not matrix._is_constant:
         matrix.values = private(matrix.values)
         csr = to_csr(matrix)
@@ -93,8 +96,7 @@ class Sell:
 
 
 def to_sell(csr: Matrix) -> tuple[Sell, Array]:
-    """Return a matrix in CSR as slices of rows of similar length, sorted among all rows, and its values, which are
-    constant."""
+    """Return a CSR matrix with constant values in SELL format; the rows are sorted by length over the whole matrix."""
     known: tuple[Sell, Array] | None = csr._converted.get("sell")
     if known is None:
         _compile_conversion(csr)

@@ -267,7 +267,7 @@ class _Format:
         return [*given, elements.reshape(whole), *counts]
 
     def _in_type(self, array: Array) -> Array:
-        """Structure in the type of the axes, whatever that of the coordinates is."""
+        """Convert an array of the structure to the index type of the axes."""
         if array.size and int(array.max()) > np.iinfo(self.idtype).max:
             message = (
                 f"a coordinate or an offset is {int(array.max())}, and axes of {self.tensor.name!r} are {self.idtype}"

@@ -1,4 +1,4 @@
-"""What ``sch.decompose_format`` makes of arguments: ``sch.verify()`` compares the programs on the same nonzeros."""
+"""Conversion of arguments for ``sch.verify()`` of schedules with ``sch.decompose_format``."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 class Elements:
-    """The elements of a sparse buffer, as its axes say where they are.
+    """Coordinates and positions of the elements of a sparse buffer.
 
     Attributes:
-        coordinates: of each element, along each axis.
-        at: the position of each element in the array of the buffer, in C order.
-        parents: the position of the last axis' parent, below which each element is.
+        coordinates: for each axis, the coordinate of each element.
+        at: the flat position of each element in the array of the buffer, in C order.
+        parents: for each element, the position along the parent of the last axis.
     """
 
     def __init__(self, tensor: ir.Buffer, arrays: dict[Any, Array], analyzer: _core.Analyzer) -> None:
-        """`arrays`: of all parameters, by the variables of their buffers; `analyzer` knows all sizes."""
-        positions: dict[Any, Array] = {}  # along each axis, among those below all positions of its parent
-        steps: dict[Any, Array] = {}  # among those below one position of its parent
+        """`arrays`: the arguments by data variable of their buffers; `analyzer` knows the values of all sizes."""
+        positions: dict[Any, Array] = {}  # by axis: global positions, over all positions of its parent
+        steps: dict[Any, Array] = {}  # by axis: positions relative to the beginning of the parent's segment
         self.parents = np.zeros(1, "int64")
         for axis in tensor.axes:
             size = len(self.parents)
@@ -71,8 +71,7 @@ class _FormatStep:
     def __init__(self, at: int, func: ir.PrimFunc, program: DecomposedProgram, shape: Sequence[int]) -> None:
         self.step, self.func, self.program, self.shape = at, func, program, tuple(shape)
         self.tensor = program.tensor
-        buffers = [func.buffer_map.get(param) for param in func.params]
-        self.position = next(i for i, buffer in enumerate(buffers) if buffer is not None and buffer is self.tensor)
+        self.position = self._positions()[self.tensor.data]
         self.sizes = {
             axis.length: extent
             for axis, extent in zip(self.tensor.axes, self.shape, strict=False)
@@ -80,7 +79,7 @@ class _FormatStep:
         }
 
     def elements(self, arguments: Sequence[Any]) -> Elements:
-        """Return the elements of the tensor in a call."""
+        """Return the elements of the tensor for the arguments of a call."""
         analyzer, arrays = _core.Analyzer(), {}
         bound = set()
         for param, value in zip(self.func.params, arguments, strict=True):
@@ -95,11 +94,11 @@ class _FormatStep:
         return Elements(self.tensor, arrays, analyzer)
 
     def convert(self, arguments: Sequence[Any]) -> _InFormat:
-        """Return the arguments of the function over formats."""
+        """Convert the arguments of a call to the formats."""
         return _InFormat(self, arguments)
 
     def fitted(self, arguments: Sequence[Any]) -> dict[int, Array]:
-        """Return offsets and indices of fewer nonzeros: those that the rules take, with keys that their axes hold."""
+        """Return offsets and indices of the nonzeros that the formats can store."""
         axis = self.tensor.axes[-1]
         if axis.indices is None:
             return {}
@@ -121,7 +120,7 @@ class _FormatStep:
         return {buffer.data: i for i, buffer in buffers if buffer is not None}
 
     def _distinct(self, axis: Any, arguments: Sequence[Any]) -> dict[int, Array]:
-        """Return indices of rows of one length, in ascending order and each of them once."""
+        """Return ascending indices without duplicates for a tensor whose rows have one fixed length."""
         at = self._positions()[axis.indices.data]
         count = np.bincount(self.elements(arguments).parents).max(initial=0)
         if not 0 < count <= self.shape[-1]:
@@ -134,7 +133,7 @@ class _FormatStep:
 
 
 def _held(program: DecomposedProgram, shape: tuple[int, ...], coordinates: Sequence[Array]) -> Array:
-    """The nonzeros, each coordinate once, that one rule takes each, with keys that its axes have."""
+    """Return the nonzeros without duplicates that exactly one rule takes and whose keys are within its axes."""
     is_new = np.ones(len(coordinates[0]), bool)
     is_new[1:] = np.any([along[1:] != along[:-1] for along in coordinates], axis=0)
     for extent, along in zip(shape, coordinates, strict=True):
@@ -147,7 +146,7 @@ def _held(program: DecomposedProgram, shape: tuple[int, ...], coordinates: Seque
         for rule in program.rules:
             taken = rule.taken(nonzeros)
             times[taken.position] += 1
-            for axis, entry in zip(rule.axes, rule.index_map(taken), strict=True):
+            for axis, entry in zip(rule.axes, rule.entries(taken), strict=True):
                 key = np.broadcast_to(entry[0] if isinstance(entry, tuple) else entry, taken.position.shape)
                 wrong = (key < 0) | ((key >= axis.extent) if axis.kind == "dense" else False)
                 fits[taken.position[wrong]] = False
@@ -158,7 +157,7 @@ def _held(program: DecomposedProgram, shape: tuple[int, ...], coordinates: Seque
 
 
 class _InFormat:
-    """The arguments of a call over formats."""
+    """The arguments of a call, converted to the formats."""
 
     def __init__(self, step: _FormatStep, arguments: Sequence[Any]) -> None:
         self._step, self._tensor = step, arguments[step.position]
@@ -173,7 +172,7 @@ class _InFormat:
         self.arguments = kept + step.program.arguments(self._converted, stored)
 
     def results_back(self, results: Sequence[Any]) -> list[Any]:
-        """Return what the parameters before the step hold: the elements of the tensor from those of all formats."""
+        """Convert results back: gather the elements of the tensor from all formats."""
         step = self._step
         stored = [results[at].reshape(-1) for at in step.program.positions_of_elements()]
         tensor = self._tensor.copy()
@@ -196,7 +195,7 @@ class _InFormat:
 
 
 def _formats(before: Schedule, after: Schedule, at: int, name: str) -> Iterator[_FormatStep]:
-    """The step, where it is one of the function."""
+    """Yield the step if it applies to the function."""
     step = after.trace.insts[at]
     if step.attrs[3] != name:
         return
@@ -208,5 +207,5 @@ def _formats(before: Schedule, after: Schedule, at: int, name: str) -> Iterator[
 
 
 def install() -> None:
-    """Let ``sch.verify()`` convert what steps ``decompose_format`` store in formats."""
+    """Register the conversion of steps ``decompose_format``."""
     set_conversion("DecomposeFormat", lambda *args: list(_formats(*args)))

@@ -1,7 +1,7 @@
 """The formats that there are, each a list of rules for tensors of a shape.
 
-All functions take the shape first, rows `m` and columns `n`. Arguments that are no whole numbers, or out of range, are
-refused with a :class:`tilewright.ArgumentError` ("arguments/number").
+All functions take the shape first: `m` rows and `n` columns. Arguments that are not integers or are out of range raise
+:class:`tilewright.ArgumentError` ("arguments/number").
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WIDEST = 62
 
 
 def _check(least: int, **numbers: Any) -> None:
-    """Refuse what is no whole number, or less."""
+    """Raise an error for a number that is no integer, or smaller than `least`."""
     for name, number in numbers.items():
         limits.whole(name, number, least)
 

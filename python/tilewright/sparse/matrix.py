@@ -42,8 +42,8 @@ class Conversion:
 class Matrix:
     """A sparse matrix: ``values[p]`` belongs to the nonzero at position ``p`` of its structure.
 
-    The values may be memory that somebody else writes to. Products always use what the memory holds when they begin:
-    copies in other formats are then kept of the structure alone.
+    The values may share memory with the caller. Products use the values at the time of the call; only the structure of
+    converted copies is cached, unless the values are constant.
 
     Attributes:
         structure: where the nonzeros are.
@@ -53,7 +53,7 @@ class Matrix:
 
     structure: Structure
     values: Array
-    #: whether values stay as they are, as nobody can write to their memory
+    #: whether the values cannot change: the matrix owns their memory, or it is read-only
     _is_constant: bool = field(default=False, init=False, repr=False)
     #: the formats that operators have converted it to, and the seconds that each has cost
     _converted: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -119,7 +119,7 @@ class Matrix:
 
 
 def _values(given: Any, copy: bool) -> Any:
-    """The array itself where it is contiguous, or a copy that is ours."""
+    """Return the array itself if it is contiguous and `copy` is false, else a copy owned by the matrix."""
     if not isinstance(given, np.ndarray) or (given.flags.c_contiguous and not copy):
         return given
     return private(given)

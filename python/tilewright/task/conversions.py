@@ -1,7 +1,7 @@
-"""What steps of a schedule make of the parameters of a function: other layouts, and other formats.
+"""Conversions of arguments for schedules that change parameters: layouts and sparse formats.
 
-Two programs whose parameters differ are compared on the same data: arguments are converted for the one that has been
-scheduled, and its results are converted back.
+``sch.verify()`` compares two programs on the same data. If a step changes the layout or format of a parameter, the
+arguments are converted for the scheduled program, and its results are converted back.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 Point = tuple[int, ...]
 
-#: what padding holds of which nothing is said
-UNTOLD = 77
+#: the value of padding if the step does not specify one
+UNSPECIFIED_PADDING = 77
 
 
 class ConvertedArguments(Protocol):
-    """The arguments of one call, as the function takes them after a step.
+    """The arguments of one call, converted for the function after a step.
 
     Attributes:
         arguments: an array or a number for each parameter.
@@ -37,18 +37,18 @@ class ConvertedArguments(Protocol):
     arguments: list[Any]
 
     def results_back(self, results: Sequence[Any]) -> list[Any]:
-        """Return what the parameters before the step hold, from what those after it hold."""
+        """Convert results of the function after the step back to the parameters before it."""
 
     def element(self, position: int, point: Point) -> tuple[int, Point] | None:
-        """Return where an element of a parameter before the step is after it; None where it is nowhere."""
+        """Return the parameter and index after the step of an element before it; None if it is not stored."""
 
 
 class Conversion(Protocol):
-    """What a step makes of parameters.
+    """The change of parameters by a step.
 
     Attributes:
-        step: its number in the trace.
-        sizes: of the function before the step, which the step depends on.
+        step: the number of the step in the trace.
+        sizes: values of open sizes of the function before the step that the step fixes.
     """
 
     step: int
@@ -62,8 +62,10 @@ class Conversion(Protocol):
         """
 
     def fitted(self, arguments: Sequence[Any]) -> dict[int, Array]:
-        """Return other arrays for parameters, by position, with fewer elements, which the step can hold; none where
-        that is not known."""
+        """Return replacement arrays by position of the parameter, reduced to elements that the new format can store.
+
+        Returns nothing if the arguments need no reduction, or if it is not known.
+        """
 
 
 #: conversions by the kind of the step: from a schedule up to the step, that with it, and the step's number
@@ -72,12 +74,12 @@ _makers: dict[str, Maker] = {}
 
 
 def set_conversion(kind: str, maker: Maker) -> None:
-    """Install what finds the conversions of steps of a kind. Packages above this one do so, when they are imported."""
+    """Register the conversions for a kind of step. Packages above this one register theirs at import."""
     _makers[kind] = maker
 
 
 def conversions_of(schedule: Schedule, name: str) -> list[Conversion]:
-    """Return what the steps of a schedule make of the parameters of a function, in their order.
+    """Return the conversions of a function's parameters by the steps of a schedule, in order.
 
     Raises:
         tilewright.ArgumentError: the parameters of a step cannot be converted ("schedule/not-verified").
@@ -87,7 +89,7 @@ def conversions_of(schedule: Schedule, name: str) -> list[Conversion]:
         maker = _makers.get(step.kind.name)
         if maker is None:
             continue
-        # One goes on from the other: a buffer that the step leaves alone is the same object in both.
+        # The second schedule extends the first, so unchanged buffers are the same objects in both.
         start = schedule.with_trace(prefix(schedule, at))
         found += maker(start, start.with_trace(prefix(schedule, at + 1)), at, name)
     return found
@@ -101,7 +103,7 @@ def prefix(schedule: Schedule, count: int) -> Trace:
 
 
 class _Layout:
-    """The layout that a step has given a parameter."""
+    """A step that changes the layout of one parameter."""
 
     def __init__(self, step: int, position: int, index_map: ir.IndexMap, padding: Any) -> None:
         self.step, self.position, self.index_map, self.padding = step, position, index_map, padding
@@ -112,7 +114,7 @@ class _Layout:
         return _InLayout(self, arguments)
 
     def fitted(self, arguments: Sequence[Any]) -> dict[int, Array]:
-        """Return nothing: a layout holds all arrays."""
+        """Return nothing: a layout can store every array."""
         return {}
 
 
@@ -136,7 +138,7 @@ class _InLayout:
 
 
 def _layouts(before: Schedule, after: Schedule, at: int, name: str) -> Iterator[_Layout]:
-    """The parameters that have another layout after a step ``transform_layout``."""
+    """Yield the parameters whose layout a step ``transform_layout`` changes."""
     step = after.trace.insts[at]
     start, end = before.mod.functions[name], after.mod.functions[name]
     assert isinstance(start, ir.PrimFunc) and isinstance(end, ir.PrimFunc)
@@ -152,7 +154,7 @@ def _layouts(before: Schedule, after: Schedule, at: int, name: str) -> Iterator[
                 "of its indices as padding",
                 "verify before that step",
             )
-        yield _Layout(at, position, index_map, UNTOLD if padding is None else padding)
+        yield _Layout(at, position, index_map, UNSPECIFIED_PADDING if padding is None else padding)
 
 
 set_conversion("TransformLayout", lambda *args: list(_layouts(*args)))

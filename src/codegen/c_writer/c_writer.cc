@@ -36,7 +36,7 @@ class KernelWriter {
         const DataType type = element ? element->dtype.element() : DataType::uint(8);
         pointers_[param] = storage(type);
         const char* constant = written_.contains(param) ? "" : "const ";
-        // What threads exchange through the pointer is not what this thread has written.
+        // restrict would allow the compiler to ignore writes of other threads through the pointer.
         const bool is_exchanged = written_.contains(param) && read_.contains(param);
         parameters.push_back(fmt::format("{}{}{}* {}{}", dialect_.address_space("global"), constant, storage(type),
                                          is_exchanged ? "" : std::string(dialect_.restrict_word()) + " ", name));
@@ -587,7 +587,7 @@ class KernelWriter {
       line(fmt::format("const {} {} = {};", type(wide), bound, strip(end)));
       end = bound;
     }
-    // Registers have no addresses: which fragment is meant has to be known.
+    // Fragments are registers, so their indices must be constants after unrolling.
     bool has_fragments = false;
     visit(loop.body, [&](const Ref<Evaluate>& step) { has_fragments |= is_fragment_step(step->value); });
     if (loop.kind == ForKind::kUnrolled ||
@@ -670,7 +670,7 @@ class KernelWriter {
       step.registers.push_back(fmt::format("{} + {} * {}", name_of(call->args[i].borrow<Var>()), number, registers));
     }
     if (step.intrinsic == Intrinsic::k_tvm_fill_fragment) {
-      step.value = expr(cast_of(step.shapes[0].dtype, Expr(call->args[5])));
+      step.value = expr(tilewright::cast(step.shapes[0].dtype, Expr(call->args[5])));
     } else if (!is_product) {
       auto memory = call->args.size() == 8 ? Fragments::memory_of(call->args[5]) : std::nullopt;
       const StringImm* layout = call->args.back().as<StringImm>();
@@ -698,11 +698,9 @@ class KernelWriter {
     line(fmt::format("{}({});", name, fmt::join(arguments, ", ")));
   }
 
-  static Expr cast_of(DataType type, const Expr& value) { return tilewright::cast(type, value); }
-
   void emit_constant(const AllocateConst& constant) {
     DataType element = constant.dtype.element();
-    // Numbers without digits are no constants of every language, but their bits are.
+    // NaN and infinity have no literal in all dialects, so the array holds their bits.
     const bool as_bits = element.is_float() && !is_narrow(element) && has_no_digits(constant.data->bytes, element);
     if (as_bits) element = DataType::uint(element.bits);
     const std::string t = storage(element), name = symbol_ + "_" + name_of(constant.buffer_var);

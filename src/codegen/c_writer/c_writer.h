@@ -25,8 +25,8 @@ namespace tilewright::codegen {
 struct FragmentStep {
   Intrinsic intrinsic = Intrinsic::kUnknown;
   std::vector<FragmentShape> shapes;   ///< of the fragment; of a product: of the sums, both operands, the sums before
-  std::vector<std::string> registers;  ///< where each begins
-  std::string pointer, stride, value;  ///< memory of a load and a store; what a fill fills in
+  std::vector<std::string> registers;  ///< the address of the first register of each
+  std::string pointer, stride, value;  ///< the memory of a load or store; the value of a fill
   bool is_col_major = false;           ///< of that memory
 };
 
@@ -36,11 +36,11 @@ class Dialect {
   virtual std::string_view name() const = 0;
   /// Of a value: "int", "float"; of a bool, "bool".
   virtual std::string type(DataType type) const = 0;
-  /// In front of a function that kernels call: "static ".
+  /// The qualifiers of a function that kernels call: "static ".
   virtual std::string_view function_head() const = 0;
   /// In front of a pointer to memory of the scope: "__global ".
   virtual std::string address_space(const std::string& scope) const = 0;
-  /// Behind the star of a pointer that no other one overlaps.
+  /// The qualifier of a pointer without aliases: "restrict".
   virtual std::string_view restrict_word() const = 0;
   /// The head of a kernel up to the opening brace. `threads`: of a block along x, y and z; 0: not known.
   virtual std::string kernel_head(const std::string& name, const std::vector<std::string>& parameters,
@@ -49,31 +49,30 @@ class Dialect {
   virtual std::string thread_index(const std::string& tag) const = 0;
   /// A statement; `of_global`: what threads exchange is in main memory, too.
   virtual std::string barrier(bool of_global) const = 0;
-  /// Bytes of shared arrays that the language may declare; a larger array is dynamic: the launch says its size.
+  /// The maximum bytes of statically declared shared arrays; larger arrays are dynamic, with the size given at launch.
   virtual int64_t most_static_shared_bytes() const = 0;
-  /// An array at the beginning of a kernel that the threads of a block share; and one whose size the launch says.
+  /// Declarations of static and dynamic shared arrays at the beginning of a kernel.
   virtual std::string shared_array(const std::string& type, const std::string& name, int64_t count) const = 0;
   virtual std::string dynamic_shared_array(const std::string& type, const std::string& name) const = 0;
   /// The declaration of a constant array of the whole text, up to its "=".
   virtual std::string constant_array(const std::string& type, const std::string& name, int64_t count) const = 0;
   /// The function on floats or doubles; empty where there is none.
   virtual std::string math(Intrinsic intrinsic, DataType type) const = 0;
-  /// A number that has no digits.
+  /// Literals of infinity and NaN.
   virtual std::string infinity(DataType type) const = 0;
   virtual std::string nan(DataType type) const = 0;
   /// The bits of `value` as another type of the same size.
   virtual std::string reinterpret(DataType from, DataType to, const std::string& value) const = 0;
-  /// Of an unsigned `value` of 8 to 64 bits: how many are set, and how many lead the first that is set.
+  /// Population count and leading zeros of an unsigned `value` of 8 to 64 bits.
   virtual std::string popcount(int bits, const std::string& value) const = 0;
   virtual std::string clz(int bits, const std::string& value) const = 0;
-  /// The statements that return the float of the float16 `bits`, and the bits of the float `x`, rounded to nearest
-  /// even.
+  /// Function bodies that convert the float16 `bits` to float, and the float `x` to bits, rounding to nearest even.
   virtual std::string load_half() const = 0;
   virtual std::string store_half() const = 0;
-  /// How many registers a thread has of a fragment, and their type; 0: the language knows no such fragments.
+  /// The number and type of a fragment's registers per thread; 0 if the dialect does not support the fragment.
   virtual int64_t fragment_registers(const FragmentShape&) const { return 0; }
   virtual std::string fragment_type(const FragmentShape&) const { return ""; }
-  /// A function that makes a step: name and text; empty where there is no such instruction.
+  /// Name and text of a function that executes a step; empty if there is no such instruction.
   virtual std::pair<std::string, std::string> fragment_function(const FragmentStep&) const { return {}; }
   /// What the text begins with; `is_double`: it computes with doubles.
   virtual std::string prelude(bool is_double) const = 0;
@@ -82,7 +81,7 @@ class Dialect {
 /// The text of all kernels of a lowered module. ScriptError "codegen/not-on-device" names what the language does not
 /// have.
 Result<std::string> write_kernels(const Ref<Module>& lowered, const Dialect& dialect);
-/// Bytes of shared memory that the launch of a kernel has to say.
+/// Bytes of dynamic shared memory of a kernel.
 int64_t dynamic_shared_bytes(const Stmt& kernel, const Dialect& dialect);
 /// Names of kernels in the text, by their names in the module.
 std::string kernel_symbol(const std::string& name);

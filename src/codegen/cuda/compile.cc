@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// ---- what the assembler prints
+// ---- the output of ptxas -v
 
-/// The number in front of `what`; 0 where it is not there.
+/// The number in front of `what`; 0 if the line does not have it.
 int64_t number_before(const std::string& line, const std::string& what) {
   const size_t end = line.find(" " + what);
   if (end == std::string::npos) return 0;
@@ -30,7 +30,7 @@ int64_t number_before(const std::string& line, const std::string& what) {
   return begin == end ? 0 : std::stoll(line.substr(begin, end - begin));
 }
 
-/// Between the `number`-th pair of quotation marks.
+/// The text in the quotation marks with index `number`.
 std::string quoted(const std::string& line, int number) {
   size_t at = 0, end = 0;
   for (int i = 0; i <= number; ++i) {
@@ -75,7 +75,7 @@ Diagnostic refused(const std::string& compiler, const std::string& archs, const 
                       "the target may lack an instruction that the kernels use, or have less shared memory");
 }
 
-/// sm_90a runs on devices of 9.0 only; others run what was made for earlier ones.
+/// Code for sm_90a runs on compute capability 9.0 only; code without a suffix also runs on later devices.
 bool is_portable(const std::string& arch) { return !arch.empty() && arch.back() != 'a' && arch.back() != 'f'; }
 
 std::string virtual_arch(const std::string& arch) { return "compute_" + arch.substr(arch.find('_') + 1); }
@@ -105,7 +105,7 @@ struct Nvrtc {
   }
 };
 
-/// Opens the libraries of a folder whose names begin so, and returns the last one.
+/// Opens all libraries of a folder whose names begin with `prefix`; returns the last one.
 void* open_in(const fs::path& folder, const std::string& prefix) {
   void* library = nullptr;
   std::error_code ignored;
@@ -124,7 +124,7 @@ void* open_nvrtc() {
     folders.push_back(fs::path(*package).parent_path() / "nvidia" / "cu13" / "lib");
   }
   for (const fs::path& folder : folders) {
-    // NVRTC looks for this library along the linker's path only, where a Python package is not.
+    // NVRTC finds its builtins library only on the linker's search path, which does not contain Python packages.
     open_in(folder, "libnvrtc-builtins.so");
     if (void* library = open_in(folder, "libnvrtc.so")) return library;
   }
@@ -180,7 +180,7 @@ Result<CudaProgram> by_nvrtc(const Nvrtc& api, const std::string& text, const st
 
 // ---- nvcc
 
-/// A folder that is removed with all that is in it.
+/// A folder that is removed with its contents at the end of the scope.
 struct TemporaryFolder {
   fs::path path;
   ~TemporaryFolder() {

@@ -7,7 +7,7 @@
 namespace tilewright::codegen {
 namespace {
 
-/// The text includes nothing: NVRTC has no headers of its own, so conversions of half precision are instructions.
+/// The text includes no headers, because NVRTC has none; float16 conversions are inline PTX.
 class Cuda final : public Dialect {
  public:
   std::string_view name() const override { return "CUDA C++"; }
@@ -48,7 +48,7 @@ class Cuda final : public Dialect {
                        type, name);
   }
 
-  /// Not __constant__, which has 64 KiB and serves one address of a warp at a time.
+  /// Not __constant__: constant memory has 64 KiB, and a warp reads one address of it at a time.
   std::string constant_array(const std::string& type, const std::string& name, int64_t count) const override {
     return fmt::format("static __device__ const {} {}[{}]", type, name, count);
   }

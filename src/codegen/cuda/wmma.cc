@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tilewright::codegen {
 namespace {
 
-/// As PTX names it; empty where no fragment has it.
+/// The PTX name of an element type; empty if fragments do not support the type.
 std::string ptx_type(DataType type) {
   if (type.is_vector()) return "";
   if (type.code == TypeCode::kBFloat) return type.bits == 16 ? "bf16" : "";
@@ -19,7 +21,7 @@ bool is_sum(const FragmentShape& shape) { return shape.operand == 'c'; }
 std::string tile(const FragmentShape& shape) { return fmt::format("m{}n{}k{}", shape.m, shape.n, shape.k); }
 std::string layout(bool is_col_major) { return is_col_major ? "col" : "row"; }
 
-/// "{%0, %1, ...}" of so many operands from `first` on.
+/// "{%0, %1, ...}": `count` operands, beginning with number `first`.
 std::string braces(int64_t first, int64_t count) {
   std::string text = "{";
   for (int64_t i = 0; i < count; ++i) text += fmt::format("{}%{}", i ? ", " : "", first + i);
@@ -33,13 +35,20 @@ std::string operands(const std::string& constraint, const std::string& array, in
   return text;
 }
 
+/// The name of the function that executes an instruction.
+std::string function_for(const std::string& instruction) {
+  std::string name = "tw_" + instruction;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+
 std::string letter(const FragmentShape& shape) { return wmma_type(shape) == "float" ? "f" : "r"; }
 
 std::pair<std::string, std::string> fill(const FragmentStep& step) {
   const FragmentShape& shape = step.shapes[0];
   if (!is_sum(shape)) return {};
   const std::string name = fmt::format("tw_wmma_fill_{}_{}", tile(shape), ptx_type(shape.dtype));
-  // Two halves of float16 in each register.
+  // A register holds two float16 elements.
   const bool is_half = shape.dtype.is_float() && shape.dtype.bits == 16;
   const std::string from = is_half || wmma_type(shape) == "float" ? "float" : "int";
   std::string text = fmt::format("void {}({}* to, {} value) {{\n", name, wmma_type(shape), from);
@@ -61,8 +70,7 @@ std::pair<std::string, std::string> load_or_store(const FragmentStep& step) {
   const std::string what = fmt::format("wmma.{}.{}.sync.aligned.{}.{}.{}", loads ? "load" : "store",
                                        loads ? std::string(1, shape.operand) : "d", layout(step.is_col_major),
                                        tile(shape), ptx_type(shape.dtype));
-  std::string name = "tw_" + what;
-  for (char& c : name) c = c == '.' ? '_' : c;
+  const std::string name = function_for(what);
   const std::string memory = fmt::format("[%{}]", loads ? count : 0);
   const std::string registers = braces(loads ? 0 : 1, count), stride = fmt::format("%{}", count + 1);
   const std::string both = loads ? registers + ", " + memory : memory + ", " + registers;
@@ -83,12 +91,11 @@ std::pair<std::string, std::string> product(const FragmentStep& step) {
   const std::string in = ptx_type(a.dtype), out = ptx_type(d.dtype), before = ptx_type(c.dtype);
   const bool of_floats = a.dtype.is_float();
   if (of_floats != d.dtype.is_float() || of_floats != c.dtype.is_float()) return {};
-  // The types of half precision are those of the sums.
+  // For float16 operands, PTX names only the types of the accumulators.
   const std::string types = in == "f16" ? out + "." + before : fmt::format("{}.{}.{}.{}", out, in, in, before);
   const std::string what =
       fmt::format("wmma.mma.sync.aligned.{}.{}.{}.{}", layout(a.is_col_major), layout(b.is_col_major), tile(d), types);
-  std::string name = "tw_" + what;
-  for (char& character : name) character = character == '.' ? '_' : character;
+  const std::string name = function_for(what);
   const int64_t counts[] = {wmma_registers(d), wmma_registers(a), wmma_registers(b), wmma_registers(c)};
   std::string text = fmt::format("void {}({}* d, const unsigned int* a, const unsigned int* b, const {}* c) {{\n", name,
                                  wmma_type(d), wmma_type(c));
@@ -108,7 +115,7 @@ int64_t wmma_registers(const FragmentShape& shape) {
   const bool is_tall = size == "m32n8k16", is_wide = size == "m8n32k16";
   if (size != "m16n16k16" && !is_tall && !is_wide) return 0;
   if (is_sum(shape)) return type == "f16" ? 4 : type == "f32" || type == "s32" ? 8 : 0;
-  if (type == "f16") return 8;  // each element is held twice
+  if (type == "f16") return 8;  // each element is in two threads
   const int64_t elements = shape.rows() * shape.columns() / 32;
   return type == "bf16" ? elements / 2 : type == "s8" || type == "u8" ? elements / 4 : 0;
 }

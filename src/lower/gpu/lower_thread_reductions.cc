@@ -11,8 +11,8 @@
 //                                                  ...
 //                                                  with T.block("C_write"): C[vi] = tree[0]
 //
-// With loops of the reduction outside of what the threads do, each of their iterations adds its tree to C; the first
-// one begins it.
+// If serial loops of the reduction enclose the threads, each iteration adds the result of its tree to C; the first
+// iteration initializes C.
 //
 // Needs      blocks with axes and inits; a reduction that find_reducer() recognizes, under loops of constant extents
 // Ensures    no loop of a reduction is bound to threads: what cannot be put in this form is refused
@@ -64,7 +64,7 @@ class ThreadReductions {
     return false;
   }
 
-  /// A reduction over threads that is left would be a race of theirs.
+  /// Refuses reductions across threads that were not lowered: they would race.
   void refuse_others(const Stmt& s) {
     visit(
         s,
@@ -143,7 +143,7 @@ class ThreadReductions {
       return refuse(nest, "axis '" + block.iter_vars[i]->var->name_hint + "' of its result is driven by the same loops",
                     "do not fuse loops of the result with loops of the reduction");
     }
-    std::vector<Expr> of_result;  // where there is no result, nothing is written
+    std::vector<Expr> of_result;  // conditions on the result: elements outside of it are not written
     for (const Expr& condition : conjuncts(nest.realize->predicate)) {
       if (!uses_any(condition, nest.loops)) {
         of_result.push_back(condition);
@@ -152,7 +152,7 @@ class ThreadReductions {
                       "do not fuse loops of the result with loops of the reduction");
       }
     }
-    std::vector<Expr> first;  // of the iterations outside that belong to the reduction
+    std::vector<Expr> first;  // conditions for the first iteration of enclosing reduction loops
     for (const Ref<For>& loop : around_) {
       if (!is_reduction(nest, loop->loop_var)) continue;
       if (is_bound(*loop)) {
@@ -192,7 +192,7 @@ class ThreadReductions {
     return all;
   }
 
-  /// When the tree goes into the result, and when it begins it.
+  /// Conditions for writing the result, and for initializing it.
   struct Conditions {
     Expr writes, begins;
   };

@@ -73,7 +73,7 @@ class Barriers {
     visit(body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); });
   }
 
-  /// What a step on fragments does to memory; null of any other statement.
+  /// The memory accesses of a step on fragments, as loops; null for other statements.
   const Stmt* loops_of(const Stmt& s) const {
     auto found = steps_.find(s.get());
     return found == steps_.end() ? nullptr : &found->second;
@@ -225,7 +225,7 @@ class Barriers {
     visit(
         e, [&](const Ref<Var>& v) { uniform &= !varying_.contains(v); },
         [&](const Ref<BufferLoad>& load, Visitor& v) {
-          // All threads read the same from memory that they share: barriers keep writes away from it.
+          // All threads read the same value from global or shared memory: barriers separate reads from writes.
           const std::string scope = scope_of(load->buffer->data);
           uniform &= is_global_scope(scope) || is_shared_scope(scope);
           for (const Expr& index : load->indices) v(index);
@@ -260,7 +260,16 @@ class Barriers {
     return reads;
   }
 
-  /// A variable with the value of `e`, which stands before a barrier that `made` puts in front of its statement.
+  /// Adds the reads to the accesses since the last barrier; a barrier behind them leaves none.
+  static void note_reads(const Accesses& reads, bool barrier_behind, Accesses& pending) {
+    if (barrier_behind) {
+      pending.clear();
+    } else {
+      pending.insert(pending.end(), reads.begin(), reads.end());
+    }
+  }
+
+  /// Evaluates `e` into a variable before the statement from `made`, which begins with a barrier.
   static Stmt keep(Expr& e, const char* name, const std::function<Stmt()>& made) {
     if (effect_of(e) == Effect::kPure) return made();
     Ref<Var> v = var(name, e.dtype());
@@ -279,7 +288,7 @@ class Barriers {
       waits_behind = waits(reads, all_of(copy.body));
       if (waits_behind) pending.clear();
       copy.body = place(copy.body, pending);
-      // One iteration and the next, which begins with the condition.
+      // The next iteration begins with the condition.
       Accesses head = reads;
       std::vector<Expr> conditions = conditions_;
       if (!waits_behind) collect(copy.body, head, conditions, true);
@@ -324,11 +333,7 @@ class Barriers {
         const Accesses reads = reads_of(copy.condition);
         bool waits_behind = waits(reads, all_of(copy.then_case));
         if (copy.else_case.defined()) waits_behind |= waits(reads, all_of(copy.else_case));
-        if (waits_behind) {
-          pending.clear();
-        } else {
-          pending.insert(pending.end(), reads.begin(), reads.end());
-        }
+        note_reads(reads, waits_behind, pending);
         Accesses condition = pending, other = pending;
         const bool uniform = is_uniform(copy.condition);
         conditions_.push_back(copy.condition);
@@ -348,11 +353,7 @@ class Barriers {
         const bool is_base = bases_.contains(copy.var);
         const Accesses reads = is_base ? Accesses{} : reads_of(copy.value);
         const bool waits_behind = !copy.body.is<SeqStmt>() && waits(reads, all_of(copy.body));
-        if (waits_behind) {
-          pending.clear();
-        } else {
-          pending.insert(pending.end(), reads.begin(), reads.end());
-        }
+        note_reads(reads, waits_behind, pending);
         copy.body = place(copy.body, pending);
         if (waits_behind) copy.body = seq({barrier(s.span()), copy.body});
         return make<LetStmt>(std::move(copy), s.span());
@@ -387,11 +388,7 @@ class Barriers {
     const bool uniform = is_uniform(loop->min) && is_uniform(loop->extent);
     if (!uniform) varying_.insert(loop->loop_var);
     const bool waits_behind = waits(reads, all_of(loop->body));
-    if (waits_behind) {
-      pending.clear();
-    } else {
-      pending.insert(pending.end(), reads.begin(), reads.end());
-    }
+    note_reads(reads, waits_behind, pending);
     For copy = *loop;
     Accesses before = pending;
     under(uniform, [&] {

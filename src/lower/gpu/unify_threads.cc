@@ -155,7 +155,7 @@ class Kernel {
         },
         [&](const Ref<Evaluate>& evaluate, Rewriter& r) -> Stmt {
           if (is_barrier(evaluate) || effect_of(evaluate->value) != Effect::kUpdateState) return r.descend(evaluate);
-          // All threads of a warp take part in its products.
+          // Warp matrix instructions are executed by all threads of a warp.
           if (is_fragment_step(evaluate->value) && fills_warps()) return r.descend(evaluate);
           return once(r.descend(evaluate), "global");
         });

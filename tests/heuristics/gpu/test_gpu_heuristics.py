@@ -278,7 +278,7 @@ def test_softmax_reads_its_input_twice():
     np.testing.assert_allclose(arrays[1], families.softmax(x), rtol=1e-5)
 
 
-# ---- limits, and what fails ----------------------------------------------------------------------------------------
+# ---- device limits and failures -------------------------------------------------------------------------------------
 
 
 def test_limits_are_those_of_the_target_and_of_the_device(monkeypatch):

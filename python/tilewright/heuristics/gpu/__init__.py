@@ -1,9 +1,10 @@
 """Heuristic schedules for GPUs.
 
 Small blocks are inlined, products are tiled, chained blocks of a row share a kernel; then each block is scheduled by
-the first pattern of a table that matches (:mod:`tilewright.heuristics.gpu.patterns`). Each step is a primitive, which
-proves what it does or refuses. Only kernels reach the memory of a device, so what no pattern schedules is bound all the
-same (:mod:`tilewright.heuristics.gpu.bind_blocks`): one thread for each element where iterations are independent.
+the first matching pattern of a table (:mod:`tilewright.heuristics.gpu.patterns`). Each step is a schedule primitive,
+which checks its preconditions. Only kernels can access device memory, so a block that no pattern matches is bound to
+threads as well (:mod:`tilewright.heuristics.gpu.bind_blocks`): one thread for each element if iterations are
+independent.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["schedule_for_gpu", "schedule_simply"]
 
 
 def schedule_simply(schedule: Schedule, target: _core.Target) -> None:
-    """Bind each block as it is, in place: one thread for each element, where iterations are independent."""
+    """Bind each block in place without other changes: one thread for each element if iterations are independent."""
     bind_all_blocks(schedule, limits_of(target))
 
 
@@ -35,10 +36,10 @@ def schedule_for_gpu(schedule: Schedule, target: _core.Target) -> None:
     """Schedule a program, in place.
 
     Args:
-        schedule: of a program, working on the function that is meant.
-        target: whose limits count, beside those of the device.
+        schedule: a schedule whose current function (``work_on``) is scheduled.
+        target: the target; its limits apply in addition to those of the device.
 
-    Anything that is raised is a defect; callers go on with :func:`schedule_simply`.
+    Any exception is a defect of the heuristics; callers fall back to :func:`schedule_simply`.
     """
     root = try_step(schedule.get_block, "root")
     if root is None:

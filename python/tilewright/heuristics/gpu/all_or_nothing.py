@@ -1,4 +1,4 @@
-"""Several steps of a schedule that are taken together or not at all."""
+"""Steps of a schedule that are applied together or not at all."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from tilewright.schedule import Schedule
 
 
 def all_or_nothing(schedule: Schedule, steps: Callable[[Schedule], object]) -> bool:
-    """Take steps if the schedule accepts all of them, and return whether it does.
+    """Apply steps if the schedule accepts all of them; return whether it does.
 
-    Half of a pattern is no kernel, so the steps are tried on a copy first. Handles are those of the schedule itself.
+    The steps are tried on a copy first, because a partly applied pattern is no valid kernel. Random variables (blocks
+    and loops) of the schedule are valid in the copy.
     """
     if not succeeds(steps, schedule.copy()):
         return False

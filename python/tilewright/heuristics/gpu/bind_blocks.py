@@ -1,4 +1,4 @@
-"""Blocks of any form as kernels: only kernels reach the memory of a device, so no block may stay unbound."""
+"""Bindings for blocks that no pattern matches: only kernels can access device memory, so each block is bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.schedule import BlockRV, Schedule
 
 
 def bind_all_blocks(schedule: Schedule, limits: Limits) -> None:
-    """Bind the outer loops of each block that no thread runs yet."""
+    """Bind the outer loops of each block that is not bound yet."""
     root = try_step(schedule.get_block, "root")
     for block in schedule.get_child_blocks(root) if root is not None else ():
         if not is_bound(schedule, block):
@@ -36,7 +36,7 @@ def is_bound(schedule: Schedule, block: BlockRV) -> bool:
 
 
 def bind_block(schedule: Schedule, block: BlockRV, threads: int) -> None:
-    """Bind as many outer loops of a block as have independent iterations; where there are none, one thread runs it."""
+    """Bind as many outer loops of a block as have independent iterations; without such loops, use one thread."""
     loops = schedule.get_loops(block)
     for count in range(len(loops), 0, -1):
         if all_or_nothing(schedule, partial(bind_elements, loops=loops[:count], threads=threads)):

@@ -1,4 +1,4 @@
-"""Loops that blocks and threads run."""
+"""Bindings of loops to blocks and threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
 def bind_elements(schedule: Schedule, loops: Sequence[LoopRV], threads: int) -> None:
-    """Bind loops of independent iterations: one thread for each iteration of all of them, so many in a block."""
+    """Fuse loops with independent iterations and bind them: one thread per iteration, `threads` per block."""
     loop = fuse_all(schedule, loops)
     extent = constant(schedule.get(loop).extent)
     if extent is not None:
@@ -23,7 +23,7 @@ def bind_elements(schedule: Schedule, loops: Sequence[LoopRV], threads: int) -> 
 
 
 def bind_blocks(schedule: Schedule, block: BlockRV, count: int) -> LoopRV:
-    """Bind the outer loops of a block, so many, to one axis of blocks, and return the loop that they become."""
+    """Fuse the `count` outer loops of a block, bind them to blockIdx.x, and return the fused loop."""
     loops = schedule.get_loops(block)
     row = fuse_all(schedule, loops[:count]) if count else schedule.add_unit_loop(loops[0] if loops else block)
     schedule.bind(row, "blockIdx.x")
@@ -31,7 +31,7 @@ def bind_blocks(schedule: Schedule, block: BlockRV, count: int) -> LoopRV:
 
 
 def share(schedule: Schedule, loops: Sequence[LoopRV], threads: int, axis: str = "threadIdx.x") -> None:
-    """Let the threads of a block share the iterations of loops: neighbors take neighboring iterations."""
+    """Distribute the iterations of loops over the threads of a block; adjacent threads run adjacent iterations."""
     loop = fuse_all(schedule, loops)
     _, thread = schedule.split(loop, [None, threads])
     schedule.bind(thread, axis)

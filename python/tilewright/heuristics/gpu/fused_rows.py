@@ -1,10 +1,10 @@
-"""Chained blocks of a row (softmax, normalizations) in one kernel: a block of threads computes a row.
+"""Softmax and normalizations as one kernel, with one block of threads for each row.
 
 for row in T.thread_binding(..., "blockIdx.x"):
-  for j in T.thread_binding(256, "threadIdx.x"): maximum of the row, by all threads
+  for j in T.thread_binding(256, "threadIdx.x"): the maximum of the row, by all threads
   for j in T.thread_binding(256, "threadIdx.x"): exponentials, kept in shared memory
   for j in T.thread_binding(256, "threadIdx.x"): their sum
-  for j in T.thread_binding(256, "threadIdx.x"): results
+  for j in T.thread_binding(256, "threadIdx.x"): the results
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
 def fuse_rows(schedule: Schedule, output: BlockRV, limits: Limits) -> None:
-    """Compute the blocks that lead to an output row by row, if long reductions are among them."""
+    """Fuse an output and its producers into one kernel per row, if long reductions are among them."""
     info = block_info(schedule, output)
     if info is None or info.reduced:
         return
@@ -39,7 +39,7 @@ def fuse_rows(schedule: Schedule, output: BlockRV, limits: Limits) -> None:
         own = block_info(schedule, block)
         if own is None or not own.reduced:
             continue
-        # Rows are the results of the reduction with the fewest axes; loops are in the order of the axes.
+        # The reduction with the fewest spatial axes determines the rows. Loops are in the order of the axes.
         axes = min(axes, len(own.spatial))
         if own.spatial[:axes] != list(range(axes)):
             return
@@ -63,7 +63,7 @@ def fuse_rows(schedule: Schedule, output: BlockRV, limits: Limits) -> None:
 
 
 def _chain(schedule: Schedule, output: BlockRV) -> list[BlockRV]:
-    """The blocks that lead to an output and that no other kernel computes, in the order of the program."""
+    """Return the producers of an output that are not in other kernels, in program order."""
     chain: list[BlockRV] = []
     names: set[str] = set()
 
@@ -81,7 +81,7 @@ def _chain(schedule: Schedule, output: BlockRV) -> list[BlockRV]:
 
 
 def _keep_in_shared_memory(schedule: Schedule, block: BlockRV, row: LoopRV, most: int) -> int:
-    """Keep what a block writes of a row in shared memory if it takes no more than so many bytes; return its bytes."""
+    """Keep the row that a block writes in shared memory if it needs at most `most` bytes; return its bytes."""
     node = schedule.get(block)
     if len(node.writes) != 1 or is_parameter(schedule, node.writes[0].buffer):
         return 0

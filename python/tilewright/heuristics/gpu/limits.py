@@ -1,4 +1,4 @@
-"""What a block of threads may use: limits of the device where there is one, within those of the target."""
+"""Resource limits of a block of threads: the smaller ones of the target and of the device, if there is one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tilewright import _core
 
 
 class Limits(NamedTuple):
-    """What a block may use.
+    """Resource limits of a block.
 
     Attributes:
-        threads: in a block.
-        shared_bytes: memory that its threads share.
+        threads: the maximum number of threads.
+        shared_bytes: the maximum size of shared memory in bytes.
     """
 
     threads: int
@@ -21,7 +21,7 @@ class Limits(NamedTuple):
 
 def limits_of(target: _core.Target) -> Limits:
     """Return the limits of a target, and of the device of this machine if that has smaller ones."""
-    # A target of 0 leaves the limit open.
+    # 0: the target does not specify the limit.
     threads, shared = target.max_threads_per_block or 1 << 10, target.max_shared_memory_per_block
     device = _core.opencl_limits() if target.kind == "opencl" else None
     return Limits(threads, shared) if device is None else Limits(min(threads, device[0]), min(shared, device[1]))

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-#: threads of a block of an elementwise kernel, and the most of any other one
+#: threads per block: exact for elementwise kernels, the maximum for all others
 BLOCK_THREADS = 256
-#: threads that run in lockstep: fewer leave lanes of the processor idle
+#: threads that execute in lockstep; smaller blocks leave lanes idle
 WARP_THREADS = 32
 
 # Tiles of products. -----------------------------------------------------------------------------------------------
 
-#: results of a block along both sides of a product, and of one thread, the largest first
+#: tile sizes of products, (rows, columns) of a block and of one thread, in descending order
 TILES = (((64, 64), (4, 4)), ((32, 32), (4, 2)), ((16, 16), (2, 2)))
-#: blocks that keep the processors of a device busy: smaller tiles are taken where there would be fewer
+#: the number of blocks that occupies a device; smaller tiles are used if a grid would have fewer blocks
 BUSY_BLOCKS = 64
-#: steps of the reduction whose operands are fetched at a time; whole axes are taken up to the second number
+#: reduction steps per fetch into shared memory; axes are fetched whole if the product stays below the second number
 FETCHED_STEPS, MOST_FETCHED_STEPS = 16, 32
 
 # Reductions. ------------------------------------------------------------------------------------------------------
 
-#: steps from which on the threads of a block share a reduction
+#: the minimum length of a reduction that the threads of a block share
 SHARED_STEPS = 32
-#: results from which on each thread reduces one of them, where neighbors read contiguous elements
+#: with at least this many results, each thread reduces one result, if adjacent threads read contiguous elements
 MANY_RESULTS = 4096
-#: columns of a block whose threads share the rows of a column
+#: columns per block in column reductions, whose threads share the rows
 COLUMNS = 32
-#: steps of a reduction for one block, where there are too few results for all processors
+#: reduction steps per block if a reduction is split among blocks (split-K)
 STEPS_PER_BLOCK = 4096
-#: parts of a reduction that blocks share, which one block adds up
+#: the maximum number of partial results of a reduction that is split among blocks
 MOST_PARTS = 256
-#: share of the memory of a block for what its threads hand on to one another
+#: the fraction of shared memory that intermediate rows may use
 SHARED_SHARE = 0.5

@@ -1,5 +1,8 @@
-"""The patterns, in the order in which they are tried. A block is scheduled by the first one that matches and can be
-built, which excludes those below; a rewrite changes what those below see."""
+"""The patterns for GPUs, in the order in which they are tried.
+
+The first pattern that matches and that the schedule accepts is used. A rewrite changes the block for the patterns below
+it.
+"""
 
 from __future__ import annotations
 

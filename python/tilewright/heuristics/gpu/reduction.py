@@ -1,4 +1,4 @@
-"""Reductions by themselves: shared by the threads of a block where they are long, else one thread for each result."""
+"""Reductions: the threads of a block share a long one; otherwise each thread computes one result."""
 
 from __future__ import annotations
 
@@ -24,33 +24,35 @@ from tilewright.schedule import BlockRV
 
 
 def replaces_argument(match: Match) -> bool:
-    """Whether the block finds an index with its value: the first one of equal values is wanted, and threads that share
-    the steps keep no order."""
+    """Whether the block is an argmin or argmax.
+
+    It must return the first of equal values, which a parallel reduction tree does not guarantee.
+    """
     return is_argreduce(match.schedule.get(match.info.block))
 
 
 def is_long(match: Match) -> bool:
-    """Whether there are enough steps for several threads, and too few results for one thread each."""
+    """Whether the reduction is long enough to be shared, and one thread per result would not occupy the device."""
     info = match.info
     is_shared = reads_along_reduction(info) or info.size(info.spatial) < MANY_RESULTS
     return info.size(info.reduced) >= SHARED_STEPS and is_shared
 
 
 def is_of_columns(match: Match) -> bool:
-    """Whether neighboring results read contiguous elements, and neighboring steps do not."""
+    """Whether adjacent results, and not adjacent reduction steps, read contiguous elements."""
     column = _column(match.info)
     return column is not None and not reads_along_reduction(match.info) and match.info.extent(column) >= COLUMNS
 
 
 def has_few_results(match: Match) -> bool:
-    """Whether results are too few for one block each, and each is a reduction of many blocks."""
+    """Whether there are too few results for one block each, and each reduction is long enough to be split."""
     info = match.info
     is_fixed = all(info.axes[i].is_fixed for i in info.reduced)
     return is_fixed and needs_parts(info.size(info.spatial), info.size(info.reduced))
 
 
 def needs_parts(results: int, steps: int) -> bool:
-    """Whether several blocks share each result."""
+    """Whether each reduction is split among several blocks."""
     return results < BUSY_BLOCKS and steps >= 2 * STEPS_PER_BLOCK
 
 
@@ -59,12 +61,12 @@ def _column(info: BlockInfo) -> int | None:
 
 
 def reads_along_reduction(info: BlockInfo) -> bool:
-    """Whether neighboring steps read contiguous elements."""
+    """Whether adjacent reduction steps read contiguous elements."""
     return any(read.strides[i] == 1 for read in info.reads for i in info.reduced)
 
 
 def split_among_blocks(match: Match) -> BlockInfo:
-    """Return the reduction of parts of a long one, which blocks of their own compute."""
+    """Split a long reduction by rfactor: blocks compute partial results; return the reduction of these."""
     schedule, info = match.schedule, match.info
     reduced = [i for i, axis in enumerate(info.axes) if not axis.is_spatial]
     steps = info.size(reduced)
@@ -80,7 +82,7 @@ def split_among_blocks(match: Match) -> BlockInfo:
 
 
 def schedule_columns(match: Match) -> bool:
-    """Reduce some columns in a block, whose threads share the rows."""
+    """Reduce COLUMNS columns per block; its threads share the rows."""
     schedule, info = match.schedule, match.info
     column = _column(info)
     rows = min(limits_of(match.target).threads, BLOCK_THREADS) // COLUMNS
@@ -97,7 +99,7 @@ def schedule_columns(match: Match) -> bool:
 
 
 def schedule_row(match: Match) -> bool:
-    """Reduce one row in a block, whose threads share its steps."""
+    """Reduce one row per block; its threads share the reduction steps."""
     info = match.info
     match.schedule.reorder(
         *info.loops(info.spatial), *info.loops(i for i, axis in enumerate(info.axes) if not axis.is_spatial)
@@ -114,7 +116,7 @@ def _share_row(match: Match, block: BlockRV, spatial: int, steps: int) -> None:
 
 
 def schedule_results(match: Match) -> bool:
-    """Reduce each result in a thread of its own, with what it reads, where that is cheap, as padding is."""
+    """Reduce one result per thread, with cheap producers such as padding inlined."""
     for producer in match.schedule.get_producers(match.info.block):
         node = match.schedule.get(producer)
         if is_spatial(node) and not is_elementary(node) and len(match.schedule.get_consumers(producer)) == 1:

@@ -1,5 +1,5 @@
-"""Products in tiles: a block of threads fetches what its tile of results needs into shared memory, some steps of the
-reduction at a time, and each thread keeps the results of a smaller tile in registers.
+"""Tiled products: the threads of a block copy the operands of a tile into shared memory, some steps of the reduction at
+a time, and each thread accumulates a register tile.
 
     for block in T.thread_binding(..., "blockIdx.x"):            a tile of results
       for thread in T.thread_binding(256, "threadIdx.x"):        a register tile each
@@ -39,12 +39,12 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 @dataclass(frozen=True)
 class Tile:
-    """How the axes of a product are divided.
+    """The tiling of a product.
 
     Attributes:
-        threads: by axis of the results, the threads of a block.
-        results: by axis of the results, those of one thread.
-        steps: by axis of the reduction, those that are fetched at a time.
+        threads: threads per block along each spatial axis.
+        results: results per thread along each spatial axis.
+        steps: reduction steps per fetch along each reduction axis.
     """
 
     threads: dict[int, int]
@@ -53,18 +53,18 @@ class Tile:
 
     @property
     def block_threads(self) -> int:
-        """Threads of a block."""
+        """The number of threads per block."""
         return math.prod(self.threads.values())
 
     def blocks(self, info: BlockInfo) -> int:
-        """Blocks that compute all results."""
+        """Return the number of blocks of the grid."""
         return math.prod(math.ceil(info.extent(i) / (n * self.results[i])) for i, n in self.threads.items())
 
 
 def sides_of(info: BlockInfo) -> tuple[list[int], list[int]]:
-    """Return the axes of the results along which only the first operand varies, and those along which it does not.
+    """Return the spatial axes of the left operand (M) and of the others (N).
 
-    Axes along which all operands vary (the batch) are on neither side. Both sides are empty where there are not two
+    Batch axes, along which all operands vary, belong to neither side. Both sides are empty unless there are two
     different operands.
     """
     buffers = [read.buffer for read in info.reads]
@@ -77,12 +77,12 @@ def sides_of(info: BlockInfo) -> tuple[list[int], list[int]]:
 
 
 def has_two_sides(match: Match) -> bool:
-    """Whether each operand is used by several results that another one is not used by."""
+    """Whether M and N are both larger than 1."""
     return all(match.info.size(side) > 1 for side in sides_of(match.info))
 
 
 def _filled(info: BlockInfo, side: Sequence[int], size: int) -> dict[int, int]:
-    """Take about so many results along the axes of a side, the last ones first."""
+    """Return a tile of about `size` results along the axes of one side, filling the innermost axes first."""
     taken = {}
     for i in reversed(side):
         extent = info.extent(i)
@@ -93,7 +93,7 @@ def _filled(info: BlockInfo, side: Sequence[int], size: int) -> dict[int, int]:
 
 
 def _fetched_steps(info: BlockInfo) -> dict[int, int]:
-    """Take steps of the last axis of the reduction, then whole ones of those before it."""
+    """Return the steps per fetch of each reduction axis: innermost first, whole axes while they fit."""
     steps, taken = {}, 1
     for n, i in enumerate(reversed([i for i, axis in enumerate(info.axes) if not axis.is_spatial])):
         extent = info.extent(i)
@@ -106,7 +106,7 @@ def _fetched_steps(info: BlockInfo) -> dict[int, int]:
 
 
 def tile_of(info: BlockInfo, most_threads: int) -> Tile | None:
-    """Return the largest tile that leaves enough blocks for the processors of a device; None if none fits."""
+    """Return the largest tile whose grid still has BUSY_BLOCKS blocks, else the smallest; None if none fits."""
     left, right = sides_of(info)
     smallest = None
     for sizes, registers in TILES:
@@ -129,11 +129,12 @@ def tile_of(info: BlockInfo, most_threads: int) -> Tile | None:
 
 
 def schedule_shared_tiles(match: Match) -> bool:
-    """Schedule a product in tiles of shared memory and registers."""
+    """Schedule a product with shared-memory and register tiles."""
     tile = tile_of(match.info, min(limits_of(match.target).threads, BLOCK_THREADS))
     if tile is None:
         return False
-    # With an init of their own, steps ask for no condition. Some steps refuse the conditions of two blocks at tails.
+    # A decomposed init removes the condition from the inner loop. At tails, some primitives refuse the two predicates
+    # that this makes, so the init also stays in the block as a second choice.
     own_init = partial(_divide, info=match.info, tile=tile, has_own_init=True)
     return all_or_nothing(match.schedule, own_init) or all_or_nothing(
         match.schedule, partial(_divide, info=match.info, tile=tile, has_own_init=False)
@@ -156,7 +157,7 @@ def _divide(schedule: Schedule, info: BlockInfo, tile: Tile, has_own_init: bool)
         inner.insert(0, each)
     schedule.reorder(*blocks, *threads, *outer, *inner, *results)
     if has_own_init:
-        # Here, while the axes are plain sums of loops.
+        # Before fuse: the bindings of the axes are still affine in the loops.
         schedule.decompose_reduction(info.block, outer[0])
     block, thread = fuse_all(schedule, blocks), fuse_all(schedule, threads)
     schedule.bind(block, "blockIdx.x")
@@ -164,7 +165,7 @@ def _divide(schedule: Schedule, info: BlockInfo, tile: Tile, has_own_init: bool)
     schedule.reverse_compute_at(write, thread, preserve_unit_loops=True)
     schedule.set_scope(info.block, 0, "local")
     for read in info.reads:
-        # Where the accessed region is no box that a proof finds, threads read the operand itself.
+        # If the accessed region cannot be bounded by a box, threads read the operand from global memory.
         fetch = partial(_fetch, block=info.block, buffer=read.buffer, step=outer[-1], threads=tile.block_threads)
         all_or_nothing(schedule, fetch)
     for loop in results:
@@ -172,10 +173,10 @@ def _divide(schedule: Schedule, info: BlockInfo, tile: Tile, has_own_init: bool)
 
 
 def _fetch(schedule: Schedule, block: BlockRV, buffer: ir.Buffer, step: LoopRV, threads: int) -> None:
-    """Let all threads fetch what a block reads in a step."""
+    """Fetch the operand of one reduction step cooperatively into shared memory."""
     copy = schedule.cache_read(block, number_of_read(schedule, block, buffer), "shared")
     for producer in schedule.get_producers(copy):
-        # What each tile fetches once can be computed on the way: padding, casts.
+        # Elementwise producers such as padding and casts are computed during the copy.
         if is_spatial(schedule.get(producer)) and len(schedule.get_consumers(producer)) == 1:
             try_step(schedule.compute_inline, producer)
     schedule.compute_at(copy, step, preserve_unit_loops=True)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _of_numbers(quotient: Expr, a: ExprLike, b: ExprLike) -> Expr:
-    """Return the quotient; of -2**31 or -2**63 and -1 as Python computes it, since their own type does not hold it."""
+    """Return the quotient. Python numbers divided by -1 keep Python's value, which -2**31 / -1 exceeds in int32."""
     if type(a) is int and type(b) is int and b == -1 and not isinstance(quotient, _core.IntImm):
         return _core.const(-a)
     return quotient

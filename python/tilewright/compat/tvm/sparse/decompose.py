@@ -35,7 +35,7 @@ def decomposed(func: ir.PrimFunc, rules: Sequence[Any], copies: bool) -> ir.Prim
 
 
 class _Format:
-    """The axes and buffers that a rule declares, with the name of the rule appended to theirs."""
+    """The axes and buffers that a format rule declares, renamed to end with the rule's name."""
 
     def __init__(self, rule: Any, func: ir.PrimFunc) -> None:
         self.rule = rule
