@@ -567,16 +567,16 @@ def test_without_a_seed_a_session_goes_on_where_the_last_was_interrupted(tmp_pat
 def test_the_next_batch_is_built_while_the_last_one_is_measured(tmp_path, monkeypatch):
     from tilewright.meta_schedule.task_scheduler import TaskScheduler
 
-    seen, draw = [], TaskScheduler._draw_batch
+    seen, sample = [], TaskScheduler._sample_batch
 
     def watched(self, task_id, builder, runner):
         task = self.tasks[task_id]
         under_way = len(task.runner_futures or ())
-        batch = draw(self, task_id, builder, runner)
+        batch = sample(self, task_id, builder, runner)
         seen.append((len(task.latency_ms), under_way, None if batch is None else len(batch[0])))
         return batch
 
-    monkeypatch.setattr(TaskScheduler, "_draw_batch", watched)
+    monkeypatch.setattr(TaskScheduler, "_sample_batch", watched)
     stream = Stream()
     options = {"strategy": "replay-trace", "cost_model": "none", "seed": 1, "num_trials_per_iter": 8}
     database = tune_tir(Product, LLVM, tmp_path, 20, measure_callbacks=["add-to-database", stream], **options)
