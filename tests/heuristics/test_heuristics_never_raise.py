@@ -11,7 +11,7 @@ import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.heuristics import cpu
-from tilewright.heuristics.cpu.pattern import Match
+from tilewright.heuristics.pattern import Match
 from tilewright.script import from_source
 from tilewright.script import tir as T
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tilewright import _core, ir
-from tilewright.heuristics import cpu, gpu
-from tilewright.heuristics.cpu import failures
-from tilewright.heuristics.cpu.block_info import constant, is_argreduce
+from tilewright.heuristics import cpu, failures, gpu
+from tilewright.heuristics.block_info import constant, is_argreduce
+from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.schedule import Schedule
 
 
@@ -31,6 +31,23 @@ class HeuristicSchedules(NamedTuple):
     failed: Mapping[str, str] = MappingProxyType({})
 
 
+class _Heuristics(NamedTuple):
+    """The heuristics for a kind of target: a row of :data:`_BY_TARGET`.
+
+    Attributes:
+        are_for: whether a target is of this kind.
+        schedule: returns the schedule with the function of a name scheduled and None, or a simple schedule and the
+            error of the heuristics. Returns None and the error if the target cannot run the program at all, which is
+            reported where it is compiled.
+        seem_slower: whether the function with its schedule (first) is estimated to be slower than without; None where
+            a program needs a schedule to run.
+    """
+
+    are_for: Callable[[_core.Target], bool]
+    schedule: Callable[[Schedule, str, _core.Target], tuple[Schedule | None, Exception | None]]
+    seem_slower: Callable[[ir.PrimFunc, ir.PrimFunc, _core.Target], bool] | None
+
+
 def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: bool = False) -> HeuristicSchedules:
     """Schedule each unscheduled function.
 
@@ -43,8 +60,8 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
         tilewright.ScriptError: the module is not well formed. A failing heuristic raises no error; its function stays
             unchanged.
     """
-    is_gpu = "gpu" in target.keys
-    if target.kind != "llvm" and not is_gpu:
+    heuristics = next((row for row in _BY_TARGET if row.are_for(target)), None)
+    if heuristics is None:
         return HeuristicSchedules(module, [], [])
     _core.verify(module)
     schedule = Schedule(module)
@@ -56,28 +73,21 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
             continue
         known_as = str(function.attrs.get("global_symbol", name))
         try:
-            if not cpu.is_unscheduled(function):
+            if not is_unscheduled(function):
                 continue
             schedule.work_on(name)
-            if is_gpu:
-                found, error = _for_gpu(schedule, name, target)
-                if found is None:
-                    continue  # what is wrong with the program is said where it is compiled
-                if error is not None:
-                    failures.raise_in_tests(error)
-                    failed[known_as] = failures.description(error)
-                scheduled = found.mod.functions[name]
-                assert isinstance(scheduled, ir.PrimFunc)
-                changed[name] = known_as, scheduled
+            before = _function(schedule, name)
+            found, error = heuristics.schedule(schedule, name, target)
+            if found is None:
                 continue
-            before = schedule.mod.functions[name]
-            cpu.schedule_for_cpu(schedule, target, best=True)
-            after = schedule.mod.functions[name]
-            assert isinstance(before, ir.PrimFunc) and isinstance(after, ir.PrimFunc)
-            if after.same_as(before):
+            if error is not None:
+                failures.raise_in_tests(error)
+                failed[known_as] = failures.description(error)
+            after, seem_slower = _function(found, name), heuristics.seem_slower
+            if seem_slower is not None and after.same_as(before):
                 if _loops(function) and not _has_only_argreduces(function):
                     left.append(known_as)
-            elif not if_faster or not cpu.seems_slower(after, before, target):
+            elif seem_slower is None or not if_faster or not seem_slower(after, before, target):
                 changed[name] = known_as, after
         except Exception as error:
             failures.raise_in_tests(error)
@@ -96,16 +106,26 @@ def schedule_function(schedule: Schedule, target: _core.Target) -> Schedule:
     Raises:
         Exception: a heuristic failed.
     """
-    if "gpu" not in target.keys:
-        cpu.schedule_for_cpu(schedule, target, best=True)
-        return schedule
     worked_on = schedule.func_working_on
     name = worked_on.name_hint if worked_on is not None else next(iter(schedule.mod.functions))
-    found, error = _for_gpu(schedule, name, target)
+    heuristics = next((row for row in _BY_TARGET if row.are_for(target)), _FOR_CPU)
+    found, error = heuristics.schedule(schedule, name, target)
     if found is None:
         assert error is not None
         raise error
     return found
+
+
+def _function(schedule: Schedule, name: str) -> ir.PrimFunc:
+    function = schedule.mod.functions[name]
+    assert isinstance(function, ir.PrimFunc)
+    return function
+
+
+def _for_cpu(schedule: Schedule, name: str, target: _core.Target) -> tuple[Schedule, None]:
+    """Return the schedule itself, whose current function is scheduled in place."""
+    cpu.schedule_for_cpu(schedule, target, best=True)
+    return schedule, None
 
 
 def _for_gpu(schedule: Schedule, name: str, target: _core.Target) -> tuple[Schedule | None, Exception | None]:
@@ -161,3 +181,7 @@ def _has_only_argreduces(function: ir.PrimFunc) -> bool:
     _core.visit(function.body, lambda node: blocks.append(node) if isinstance(node, ir.Block) else None)
     computing = [block for block in blocks if block.iter_vars]
     return bool(computing) and all(is_argreduce(block) for block in computing)
+
+
+_FOR_CPU = _Heuristics(lambda target: target.kind == "llvm", _for_cpu, cpu.seems_slower)
+_BY_TARGET = (_Heuristics(lambda target: "gpu" in target.keys, _for_gpu, None), _FOR_CPU)

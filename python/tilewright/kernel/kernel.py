@@ -551,8 +551,8 @@ def compile_quietly(
 
 def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_faster: bool) -> Kernel | KernelModule:
     """The kernels of a module with heuristic schedules; a heuristic that fails is no reason not to compile."""
+    from tilewright.heuristics import failures
     from tilewright.heuristics.by_target import heuristic_schedules
-    from tilewright.heuristics.cpu import failures
 
     ruled = heuristic_schedules(module, target, if_faster=if_faster)
     failed = dict(ruled.failed)
@@ -580,7 +580,7 @@ def _note_what_is_left(kernels: Kernel | KernelModule, names: Sequence[str]) -> 
 
 def _note_what_has_no_record(kernels: Kernel | KernelModule, written: Any) -> None:
     """Says which functions of a module the database knows nothing of, but for those that have a schedule already."""
-    from tilewright.heuristics.cpu import is_unscheduled
+    from tilewright.heuristics.unscheduled import is_unscheduled
 
     unscheduled = {f.attrs.get("global_symbol") for f in written.functions.values() if is_unscheduled(f)}
     for kernel in kernels_of(kernels):

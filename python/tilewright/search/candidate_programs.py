@@ -6,8 +6,8 @@ import json
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
-from tilewright.heuristics import cpu
-from tilewright.heuristics.cpu import failures
+from tilewright.heuristics import cpu, failures
+from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.schedule import Schedule
 from tilewright.search.space import Space
 from tilewright.task.task import Task
@@ -15,7 +15,7 @@ from tilewright.task.task import Task
 
 def heuristic_trace(task: Task, start: ir.Module, target: _core.Target) -> str:
     """Return the trace of the heuristic schedule of :func:`tilewright.compile` as JSON; "" if there is none."""
-    if target.kind != "llvm" or not cpu.is_unscheduled(task.program):
+    if target.kind != "llvm" or not is_unscheduled(task.program):
         return ""
     schedule = Schedule(start)
     try:

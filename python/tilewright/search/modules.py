@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import ir
 from tilewright.errors import ArgumentError, Error
-from tilewright.heuristics import cpu
+from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.kernel.kernel import Kernel, KernelModule, compile_functions, kernels_of
 from tilewright.search.budget import share_of
 from tilewright.support import limits
@@ -168,7 +168,7 @@ def tune_functions(
     """
     started = time.monotonic()
     public = public_functions(module)
-    chosen = {name: function for name, function in public.items() if cpu.is_unscheduled(function)}
+    chosen = {name: function for name, function in public.items() if is_unscheduled(function)}
     if not chosen:
         raise ArgumentError.of(
             "tune/no-function",

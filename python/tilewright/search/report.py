@@ -19,7 +19,7 @@ import numpy as np
 from tilewright import _core, ir, timing
 from tilewright.database.records import steps_of, workload_key
 from tilewright.errors import ScriptError
-from tilewright.heuristics.cpu import is_unscheduled
+from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.kernel.kernel import Kernel, compile_quietly, compile_task, kernels_of
 from tilewright.support.machine import rate_unit
 from tilewright.task.arguments import aligned, make_arrays

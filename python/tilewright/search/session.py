@@ -32,7 +32,7 @@ from tilewright.database.records import (
     workload_key,
 )
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
-from tilewright.heuristics.cpu import failures
+from tilewright.heuristics import failures
 from tilewright.report.spending import BESIDE, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline, modules

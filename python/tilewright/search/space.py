@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import _core
 from tilewright.errors import ArgumentError
-from tilewright.heuristics import cpu
-from tilewright.heuristics.cpu import failures
+from tilewright.heuristics import cpu, failures
 from tilewright.support import limits, notes
 from tilewright.support.wrong_arguments import suggests_keywords
 from tilewright.task.task import by_buffer

@@ -43,6 +43,13 @@ MOVED = {
         f"tilewright.meta_schedule.{name}": f"tilewright.meta_schedule.runner.{name}"
         for name in ("local_runner", "rpc")
     },
+    **{
+        f"tilewright.heuristics.cpu.{name}": f"tilewright.heuristics.{name}"
+        for name in (
+            *("block_info", "channel_groups", "failures", "inlining", "loops", "nested_schedule", "pattern"),
+            "sampling",
+        )
+    },
     "tilewright.named_functions": "tilewright.meta_schedule.named_functions",
     "tilewright.meta_schedule.cost_model": "tilewright.cost_model",
     "tilewright.meta_schedule.feature_extractor": "tilewright.cost_model.feature_extractor",

@@ -9,7 +9,7 @@ from tests.heuristics.cpu.programs import TARGETS, check_results, convolution, h
 import tilewright as tw
 from tilewright import te
 from tilewright.heuristics import cpu
-from tilewright.heuristics.cpu.block_info import block_info
+from tilewright.heuristics.block_info import block_info
 from tilewright.heuristics.cpu.register_tile import register_tiles
 from tilewright.script import tir as T
 from tilewright.testing import formulas

@@ -32,9 +32,10 @@ from tests.heuristics.cpu.programs import (
 import tilewright as tw
 from tilewright import te
 from tilewright.heuristics import cpu
-from tilewright.heuristics.cpu.block_info import block_info
+from tilewright.heuristics.block_info import block_info
 from tilewright.heuristics.cpu.reduction import vectorized_result_axis
 from tilewright.heuristics.cpu.register_tile import register_tiles
+from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.script import tir as T
 from tilewright.task.arguments import make_arrays
 from tilewright.task.task import task_of
@@ -475,18 +476,18 @@ def test_an_operand_of_a_single_group_of_columns_is_packed_before_all_tiles():
 
 def test_open_programs():
     program = product(8, 8, 8)
-    assert cpu.is_unscheduled(program)
-    assert not cpu.is_unscheduled(scheduled(program).mod.functions["main"])
+    assert is_unscheduled(program)
+    assert not is_unscheduled(scheduled(program).mod.functions["main"])
 
 
 def test_what_a_block_says_about_what_it_computes_is_no_schedule():
     program = te.create_prim_func(formulas.softmax_mn(20, 64))
     assert any(block.annotations for block in blocks_of(program))
-    assert cpu.is_unscheduled(program)
+    assert is_unscheduled(program)
     assert tw.compile(program).schedule == "by rules"
     asked = tw.Schedule(program)
     asked.annotate(asked.get_output_blocks("root")[0], "meta_schedule.parallel", 4)
-    assert not cpu.is_unscheduled(asked.mod.functions["main"])
+    assert not is_unscheduled(asked.mod.functions["main"])
 
 
 def blocks_of(program):

@@ -12,10 +12,10 @@ from tests.heuristics.cpu.programs import bytes_product, convolution, depthwise,
 import tilewright as tw
 from tilewright import te
 from tilewright.heuristics import cpu
+from tilewright.heuristics.block_info import block_info
 from tilewright.heuristics.cpu import patterns
-from tilewright.heuristics.cpu.block_info import block_info
-from tilewright.heuristics.cpu.pattern import Match, Pattern, Rewrite, apply_patterns
-from tilewright.heuristics.cpu.sampling import Sampler
+from tilewright.heuristics.pattern import Match, Pattern, Rewrite, apply_patterns
+from tilewright.heuristics.sampling import Sampler
 from tilewright.testing import formulas
 
 AVX512 = "llvm -mcpu=skylake-avx512 -num-cores=2 -l1-bytes=32768 -l2-bytes=1048576 -l3-bytes=16777216"

@@ -6,7 +6,7 @@ from tests.heuristics.cpu.programs import TARGETS, scheduled
 
 import tilewright as tw
 from tilewright import te
-from tilewright.heuristics.cpu.block_info import coefficient
+from tilewright.heuristics.block_info import coefficient
 from tilewright.task.arguments import make_arrays
 from tilewright.task.task import task_of
 from tilewright.testing import formulas

@@ -29,7 +29,7 @@ import families
 import tilewright as tw
 from tilewright import _core, te
 from tilewright.heuristics import by_target, gpu
-from tilewright.heuristics.cpu.block_info import block_info
+from tilewright.heuristics.block_info import block_info
 from tilewright.heuristics.gpu import limits, shared_tiles
 from tilewright.heuristics.gpu.limits import limits_of
 from tilewright.heuristics.gpu.shared_tiles import tile_of

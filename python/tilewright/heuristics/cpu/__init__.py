@@ -10,60 +10,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu.block_info import (
+from tilewright.heuristics.block_info import (
     BlockInfo,
     Sizes,
     block_info,
     constant,
 )
-from tilewright.heuristics.cpu.inlining import inline_blocks
-from tilewright.heuristics.cpu.loops import order_loops
 from tilewright.heuristics.cpu.parameters import ESTIMATE_TOLERANCE
-from tilewright.heuristics.cpu.pattern import Match
 from tilewright.heuristics.cpu.patterns import schedule_contraction, schedule_single_block
 from tilewright.heuristics.cpu.ragged_rows import schedule_ragged_rows
 from tilewright.heuristics.cpu.row_blocking import block_rows
 from tilewright.heuristics.cpu.row_fusion import fuse_rows
-from tilewright.heuristics.cpu.sampling import Sampler, try_step
-from tilewright.heuristics.cpu.strided_subproblems import SKIPS_ZERO_TERMS, split_strided_subproblems
+from tilewright.heuristics.cpu.strided_subproblems import split_strided_subproblems
+from tilewright.heuristics.inlining import inline_blocks
+from tilewright.heuristics.loops import order_loops
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import Sampler, try_step
+from tilewright.heuristics.unscheduled import SKIPS_ZERO_TERMS
 from tilewright.schedule import Schedule
 
 #: of the schedules: another one where traces change. Searches of earlier versions are not continued; what they measured
 #: is kept. tests/heuristics/cpu/versions.txt has the traces of each version.
 VERSION = 3
 
-#: how annotations of blocks begin that ask for something
-_SCHEDULE_ANNOTATIONS = (
-    *(
-        "buffer_dim_align",
-        "explicit_read_region",
-        "explicit_write_region",
-        "meta_schedule.",
-        "pragma_",
-        "schedule_rule",
-    ),
-    *("software_pipeline_", "tir.", "double_buffer", "auto_tensorize", SKIPS_ZERO_TERMS),
-)
-
-__all__ = ["VERSION", "is_unscheduled", "schedule_for_cpu", "seems_slower"]
-
-
-def is_unscheduled(function: ir.PrimFunc) -> bool:
-    """Whether nobody has said how a function runs: its loops are serial and not annotated, its memory is global, and
-    the annotations of its blocks say what they compute ("axis" of a softmax), not how."""
-    open_so_far = True
-
-    def look(node: object) -> None:
-        nonlocal open_so_far
-        if isinstance(node, ir.For):
-            open_so_far &= node.kind == ir.ForKind.SERIAL and not node.annotations and node.thread_binding is None
-        elif isinstance(node, ir.Block):
-            open_so_far &= not any(key.startswith(_SCHEDULE_ANNOTATIONS) for key in node.annotations)
-        elif isinstance(node, ir.Buffer):
-            open_so_far &= node.scope() == "global"
-
-    _core.visit(function.body, look)
-    return open_so_far
+__all__ = ["VERSION", "schedule_for_cpu", "seems_slower"]
 
 
 def _function_of(schedule: Schedule) -> ir.PrimFunc | None:
@@ -112,7 +82,7 @@ def schedule_for_cpu(
         sizes: what sizes are in typical calls that the program leaves open, by name.
 
     A block that cannot be scheduled this way stays as far as it came, which is a correct program too. Anything that is
-    raised is a defect; callers go on with the unscheduled program (:mod:`tilewright.heuristics.cpu.failures`).
+    raised is a defect; callers go on with the unscheduled program (:mod:`tilewright.heuristics.failures`).
     """
     sampler = Sampler(schedule, best)
     typical = Sizes(sizes, _function_of(schedule) if sizes else None)

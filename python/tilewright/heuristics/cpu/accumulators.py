@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tilewright import _core
-from tilewright.heuristics.cpu.block_info import BlockInfo, Operand
+from tilewright.heuristics.block_info import BlockInfo, Operand
 from tilewright.heuristics.cpu.estimates import load_cycles
 from tilewright.heuristics.cpu.parameters import HORIZONTAL_SUM_CYCLES, LINE_BYTES, NOT_HIDDEN, SPLIT_LINE_FACTOR
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from tilewright.heuristics.cpu.block_info import (
+from tilewright.heuristics.block_info import (
     coefficient,
     constant,
     epilogue_or_copy,
@@ -16,9 +16,8 @@ from tilewright.heuristics.cpu.block_info import (
     size_of,
     width_of,
 )
-from tilewright.heuristics.cpu.channel_groups import group_index_map, grouped_results
-from tilewright.heuristics.cpu.loops import fuse_all, is_private, largest_divisor, starts_with, vectorize_last
-from tilewright.heuristics.cpu.nested_schedule import NestedSchedule
+from tilewright.heuristics.channel_groups import group_index_map, grouped_results
+from tilewright.heuristics.cpu.execution import vectorize_last
 from tilewright.heuristics.cpu.packing import (
     copy_in_vectors,
     pack,
@@ -36,11 +35,13 @@ from tilewright.heuristics.cpu.parameters import (
     PARTITIONED_TILES,
     SAMPLED_TILES,
 )
-from tilewright.heuristics.cpu.pattern import Match
 from tilewright.heuristics.cpu.register_tile import RegisterTile, register_tiles
-from tilewright.heuristics.cpu.sampling import try_step
 from tilewright.heuristics.cpu.sliding_windows import window_tiles
 from tilewright.heuristics.cpu.strided_subproblems import interleaved_results, residue_index_map
+from tilewright.heuristics.loops import fuse_all, is_private, largest_divisor, starts_with
+from tilewright.heuristics.nested_schedule import NestedSchedule
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV
 
 #: the annotation that lets lowering skip terms of padding

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from tilewright import ir
-from tilewright.heuristics.cpu.block_info import (
+from tilewright.heuristics.block_info import (
     BlockInfo,
     Operand,
     block_info,
@@ -18,10 +18,11 @@ from tilewright.heuristics.cpu.block_info import (
     number_of_read,
     size_of,
 )
-from tilewright.heuristics.cpu.loops import copy_operand, index_map, is_private, parallelize, producer_of
+from tilewright.heuristics.cpu.execution import parallelize
 from tilewright.heuristics.cpu.parameters import DEINTERLEAVE_STRIDE, DEINTERLEAVE_USES
-from tilewright.heuristics.cpu.pattern import Match
-from tilewright.heuristics.cpu.sampling import succeeds, try_step
+from tilewright.heuristics.loops import copy_operand, index_map, is_private, producer_of
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import succeeds, try_step
 from tilewright.schedule import BlockRV, Schedule
 
 

@@ -7,8 +7,7 @@ import math
 from dataclasses import replace
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu.accumulators import accumulator_cycles
-from tilewright.heuristics.cpu.block_info import (
+from tilewright.heuristics.block_info import (
     BlockInfo,
     Operand,
     block_info,
@@ -18,7 +17,8 @@ from tilewright.heuristics.cpu.block_info import (
     is_conditional,
     is_plain,
 )
-from tilewright.heuristics.cpu.loops import copy_operand, fuse_all, index_map, is_private, vectorize_last
+from tilewright.heuristics.cpu.accumulators import accumulator_cycles
+from tilewright.heuristics.cpu.execution import vectorize_last
 from tilewright.heuristics.cpu.parameters import (
     DOT_LANES,
     DOT_PACK_CYCLES,
@@ -31,9 +31,10 @@ from tilewright.heuristics.cpu.parameters import (
     SLOW_PAIRS_FACTOR,
     UPCAST_FACTOR,
 )
-from tilewright.heuristics.cpu.pattern import Match
 from tilewright.heuristics.cpu.register_tile import RegisterTile, register_tiles
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.loops import copy_operand, fuse_all, index_map, is_private
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 

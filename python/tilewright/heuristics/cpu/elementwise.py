@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from tilewright import ir
-from tilewright.heuristics.cpu.block_info import BlockInfo, clamps_or_wraps, is_conditional
-from tilewright.heuristics.cpu.loops import parallelize
-from tilewright.heuristics.cpu.nested_schedule import NestedSchedule
+from tilewright.heuristics.block_info import BlockInfo, clamps_or_wraps, is_conditional
+from tilewright.heuristics.cpu.execution import parallelize
 from tilewright.heuristics.cpu.parameters import TRANSPOSED_LANES, TRANSPOSED_SIDE, UNROLLED_PERIODS
-from tilewright.heuristics.cpu.pattern import Match
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.nested_schedule import NestedSchedule
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu.block_info import (
+from tilewright.heuristics.block_info import (
     BlockInfo,
     block_info,
     coefficient,
@@ -27,7 +27,6 @@ from tilewright.heuristics.cpu.dot_products import (
     packing_cycles,
     padded,
 )
-from tilewright.heuristics.cpu.loops import fuse_all
 from tilewright.heuristics.cpu.parameters import (
     AMX_BLOCKS,
     AMX_LATENCY_CYCLES,
@@ -39,8 +38,9 @@ from tilewright.heuristics.cpu.parameters import (
     PREFETCHED_BYTES,
     SAMPLED_AMX,
 )
-from tilewright.heuristics.cpu.pattern import Match
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.loops import fuse_all
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import LoopRV
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright import ir
+from tilewright.heuristics.block_info import BlockInfo, coefficient, is_parameter, number_of_read
 from tilewright.heuristics.cpu.accumulators import accumulator_cycles
-from tilewright.heuristics.cpu.block_info import BlockInfo, coefficient, is_parameter, number_of_read
-from tilewright.heuristics.cpu.loops import copy_operand, index_map, producer_of
 from tilewright.heuristics.cpu.parameters import RELAYOUT_CYCLES, RELAYOUT_RESULT_CYCLES
-from tilewright.heuristics.cpu.pattern import Match
 from tilewright.heuristics.cpu.register_tile import register_tiles
-from tilewright.heuristics.cpu.sampling import succeeds
+from tilewright.heuristics.loops import copy_operand, index_map, producer_of
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import succeeds
 
 
 def transpose_for_vectors(match: Match) -> BlockInfo:

@@ -4,10 +4,10 @@ result that needs it."""
 from __future__ import annotations
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu.block_info import BlockInfo, width_of
-from tilewright.heuristics.cpu.loops import copy_operand
+from tilewright.heuristics.block_info import BlockInfo, width_of
 from tilewright.heuristics.cpu.parameters import UPCAST_USES
-from tilewright.heuristics.cpu.pattern import Match
+from tilewright.heuristics.loops import copy_operand
+from tilewright.heuristics.pattern import Match
 
 
 def upcast_operands(match: Match) -> BlockInfo:

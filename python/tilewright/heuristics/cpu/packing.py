@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu.block_info import BlockInfo, Operand, coefficient, constant, number_of_read
-from tilewright.heuristics.cpu.loops import copy_operand, index_map, largest_divisor
+from tilewright.heuristics.block_info import BlockInfo, Operand, coefficient, constant, number_of_read
 from tilewright.heuristics.cpu.parameters import (
     BALANCED,
     FEWEST_TRANSPOSED_STEPS,
@@ -16,9 +15,10 @@ from tilewright.heuristics.cpu.parameters import (
     PACKED_PIECE_BYTES,
     SAMPLED_PANELS,
 )
-from tilewright.heuristics.cpu.pattern import Match
 from tilewright.heuristics.cpu.register_tile import RegisterTile
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.loops import copy_operand, index_map, largest_divisor
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 

@@ -1,4 +1,4 @@
-"""All numbers of the heuristics: what a core does in a cycle, what estimates assume, and where decisions change.
+"""All numbers of the heuristics for CPUs: what a core does in a cycle, what estimates assume, where decisions change.
 
 Cycles are of one core. A *use* of an element is a result that needs it.
 """
@@ -139,8 +139,8 @@ UPCAST_USES = 48
 
 # Sliding windows. -------------------------------------------------------------------------------------------------
 
-#: unrolled steps of a window: most, and fewest if it slides along the vectors, whose shifted loads nothing shares
-WINDOW_TERMS, WINDOW_TERMS_ALONG = 32, 16
+#: fewest unrolled steps of a window that slides along the vectors, whose shifted loads nothing shares
+WINDOW_TERMS_ALONG = 16
 #: share of the vector registers for accumulators; the others hold what windows share
 WINDOW_ACCUMULATORS = 1 / 4
 
@@ -178,15 +178,7 @@ GATHER_CYCLES = 1.5
 #: still are in L1 when they are read
 PREFETCHED_POSITIONS = 16
 
-# Inlining, estimates of blocks, memory of the heuristics. ---------------------------------------------------------
+# Estimates of programs. -------------------------------------------------------------------------------------------
 
-#: cycles of a vector up to which computing it again is cheaper than storing it and loading it from L2
-INLINED_CYCLES = 4.0
 #: ratio of estimated times up to which a heuristic schedule is taken although the unscheduled program seems faster
 ESTIMATE_TOLERANCE = 2.0
-#: size of an axis of which nothing is known
-TYPICAL_EXTENT = 512
-#: names of index arithmetic that are substituted in a block, which may grow with each
-SUBSTITUTED_NAMES = 8
-#: blocks whose accesses, and whose tiles, are remembered
-REMEMBERED = 64

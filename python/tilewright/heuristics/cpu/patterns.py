@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tilewright.heuristics.block_info import block_info, is_spatial
+from tilewright.heuristics.channel_groups import split_channel_groups
 from tilewright.heuristics.cpu.accumulators import accumulator_cycles
-from tilewright.heuristics.cpu.block_info import block_info, is_spatial
-from tilewright.heuristics.cpu.channel_groups import split_channel_groups
 from tilewright.heuristics.cpu.contraction import schedule_register_tile, schedule_window
 from tilewright.heuristics.cpu.deinterleave import deinterleave
 from tilewright.heuristics.cpu.dot_products import is_low_precision_product, schedule_dot_products
@@ -29,7 +29,6 @@ from tilewright.heuristics.cpu.matrix_tiles import has_matrix_tiles, schedule_ma
 from tilewright.heuristics.cpu.operand_layout import transpose_along_reduction, transpose_for_vectors
 from tilewright.heuristics.cpu.operand_upcast import upcast_operands
 from tilewright.heuristics.cpu.parameters import ACCUMULATORS_BETTER, ESTIMATES_CLOSE
-from tilewright.heuristics.cpu.pattern import Match, Pattern, Rewrite, apply_patterns
 from tilewright.heuristics.cpu.reduction import (
     accumulate_rows,
     is_matrix_vector,
@@ -42,9 +41,10 @@ from tilewright.heuristics.cpu.reduction import (
     vectorizes_results,
 )
 from tilewright.heuristics.cpu.register_tile import register_tiles
-from tilewright.heuristics.cpu.sampling import try_step
 from tilewright.heuristics.cpu.skinny_gemm import schedule_skinny_gemm
 from tilewright.heuristics.cpu.split_k import split_accumulators, split_reduction
+from tilewright.heuristics.pattern import Match, Pattern, Rewrite, apply_patterns
+from tilewright.heuristics.sampling import try_step
 
 
 def is_outermost(match: Match) -> bool:

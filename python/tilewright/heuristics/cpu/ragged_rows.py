@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu.block_info import Sizes, constant, loops_of_axes
+from tilewright.heuristics.block_info import Sizes, constant, loops_of_axes
 from tilewright.heuristics.cpu.parameters import PREFETCHED_POSITIONS
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.numpy_dtype import numpy_dtype
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from tilewright import _core
-from tilewright.heuristics.cpu.accumulators import accumulator_tile, reduction_lanes
-from tilewright.heuristics.cpu.block_info import (
+from tilewright.heuristics.block_info import (
     BlockInfo,
     constant,
     epilogue_or_copy,
@@ -15,7 +14,8 @@ from tilewright.heuristics.cpu.block_info import (
     is_argreduce,
     size_of,
 )
-from tilewright.heuristics.cpu.loops import innermost, parallelize, split_vectors, starts_with
+from tilewright.heuristics.cpu.accumulators import accumulator_tile, reduction_lanes
+from tilewright.heuristics.cpu.execution import parallelize, split_vectors
 from tilewright.heuristics.cpu.parameters import (
     ACCUMULATED_ROWS,
     GATHER_CYCLES,
@@ -24,10 +24,11 @@ from tilewright.heuristics.cpu.parameters import (
     STEPS_PER_ELEMENT,
     THREAD_COLUMNS,
     UNROLLED_STEPS,
-    WINDOW_TERMS,
 )
-from tilewright.heuristics.cpu.pattern import Match
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.loops import innermost, starts_with
+from tilewright.heuristics.parameters import WINDOW_TERMS
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import LoopRV
 
 

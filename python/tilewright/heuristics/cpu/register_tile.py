@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from tilewright import _core
-from tilewright.heuristics.cpu.block_info import BlockInfo, Operand
+from tilewright.heuristics.block_info import BlockInfo, Operand
 from tilewright.heuristics.cpu.estimates import load_cycles, port_cycles
 from tilewright.heuristics.cpu.parameters import (
     ALIASED_BYTES,
@@ -24,11 +24,11 @@ from tilewright.heuristics.cpu.parameters import (
     LINE_BYTES,
     LOAD_CYCLES,
     PACKED_USES,
-    REMEMBERED,
     TILE_START_CYCLES,
     TRANSPOSE_CYCLES,
 )
 from tilewright.heuristics.cpu.strided_subproblems import interleaved_results
+from tilewright.heuristics.parameters import REMEMBERED
 
 
 @dataclass(frozen=True)

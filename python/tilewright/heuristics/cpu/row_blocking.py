@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu.block_info import (
+from tilewright.heuristics.block_info import (
     BlockInfo,
     Operand,
     Sizes,
@@ -18,7 +18,6 @@ from tilewright.heuristics.cpu.block_info import (
     uses,
     width_of,
 )
-from tilewright.heuristics.cpu.nested_schedule import NestedSchedule
 from tilewright.heuristics.cpu.parameters import (
     BLOCK_FEWEST_ROWS,
     BLOCK_L2_SHARE,
@@ -28,7 +27,8 @@ from tilewright.heuristics.cpu.parameters import (
     NEAR_L2_SHARE,
     WHOLE_BLOCK_L2_SHARE,
 )
-from tilewright.heuristics.cpu.sampling import Sampler, try_step
+from tilewright.heuristics.nested_schedule import NestedSchedule
+from tilewright.heuristics.sampling import Sampler, try_step
 from tilewright.schedule import BlockRV, Schedule
 
 

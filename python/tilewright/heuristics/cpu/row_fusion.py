@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from tilewright import _core
-from tilewright.heuristics.cpu.block_info import Sizes, block_info, constant, is_plain, is_spatial
-from tilewright.heuristics.cpu.loops import parallelize, split_vectors, starts_with
+from tilewright.heuristics.block_info import Sizes, block_info, constant, is_plain, is_spatial
+from tilewright.heuristics.cpu.execution import parallelize, split_vectors
 from tilewright.heuristics.cpu.reduction import vectorized_result_axis
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.loops import starts_with
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 
-from tilewright.heuristics.cpu.block_info import BlockInfo, Operand, number_of_read
-from tilewright.heuristics.cpu.loops import copy_operand, parallelize, vectorize_last
+from tilewright.heuristics.block_info import BlockInfo, Operand, number_of_read
+from tilewright.heuristics.cpu.execution import parallelize, vectorize_last
 from tilewright.heuristics.cpu.parameters import (
     L3_SHARE_BYTES,
     SKINNY_COPY_ROWS,
@@ -34,9 +34,10 @@ from tilewright.heuristics.cpu.parameters import (
     SKINNY_STEPS,
     SKINNY_VECTORS,
 )
-from tilewright.heuristics.cpu.pattern import Match
 from tilewright.heuristics.cpu.register_tile import RegisterTile, register_tiles
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.loops import copy_operand
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV
 
 

@@ -12,10 +12,11 @@ import math
 from dataclasses import dataclass
 
 from tilewright import _core
-from tilewright.heuristics.cpu.block_info import BlockInfo, coefficient
+from tilewright.heuristics.block_info import BlockInfo, coefficient
 from tilewright.heuristics.cpu.estimates import port_cycles
-from tilewright.heuristics.cpu.parameters import LOAD_CYCLES, WINDOW_ACCUMULATORS, WINDOW_TERMS, WINDOW_TERMS_ALONG
+from tilewright.heuristics.cpu.parameters import LOAD_CYCLES, WINDOW_ACCUMULATORS, WINDOW_TERMS_ALONG
 from tilewright.heuristics.cpu.register_tile import RegisterTile
+from tilewright.heuristics.parameters import WINDOW_TERMS
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import math
 
+from tilewright.heuristics.block_info import BlockInfo, Operand, block_info
 from tilewright.heuristics.cpu.accumulators import accumulator_cycles
-from tilewright.heuristics.cpu.block_info import BlockInfo, Operand, block_info
-from tilewright.heuristics.cpu.loops import largest_divisor
 from tilewright.heuristics.cpu.parameters import (
     BUSY_ACCUMULATORS,
     SEVERAL_ACCUMULATORS_STEPS,
@@ -17,8 +16,9 @@ from tilewright.heuristics.cpu.parameters import (
     SPLIT_K_STEPS,
     SPLIT_K_USES,
 )
-from tilewright.heuristics.cpu.pattern import Match
 from tilewright.heuristics.cpu.register_tile import RegisterTile, register_tiles
+from tilewright.heuristics.loops import largest_divisor
+from tilewright.heuristics.pattern import Match
 from tilewright.schedule import LoopRV
 
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tilewright import ir
-from tilewright.heuristics.cpu.block_info import BlockInfo, coefficient, condition_period, constant, is_spatial
-from tilewright.heuristics.cpu.loops import index_map
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.block_info import BlockInfo, coefficient, condition_period, constant, is_spatial
+from tilewright.heuristics.loops import index_map
+from tilewright.heuristics.sampling import try_step
+from tilewright.heuristics.unscheduled import SKIPS_ZERO_TERMS
 from tilewright.schedule import BlockRV, Schedule
-
-#: the annotation that lets lowering skip terms
-SKIPS_ZERO_TERMS = "skip_zero_terms"
 
 
 def split_strided_subproblems(schedule: Schedule, blocks: list[BlockRV]) -> None:

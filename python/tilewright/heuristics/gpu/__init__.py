@@ -12,16 +12,16 @@ from __future__ import annotations
 from functools import partial
 
 from tilewright import _core
-from tilewright.heuristics.cpu.block_info import Sizes, block_info
-from tilewright.heuristics.cpu.inlining import inline_blocks
-from tilewright.heuristics.cpu.loops import order_loops
-from tilewright.heuristics.cpu.pattern import Match, apply_patterns
-from tilewright.heuristics.cpu.sampling import Sampler, try_step
+from tilewright.heuristics.block_info import Sizes, block_info
 from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
 from tilewright.heuristics.gpu.bind_blocks import bind_all_blocks
 from tilewright.heuristics.gpu.fused_rows import fuse_rows
 from tilewright.heuristics.gpu.limits import limits_of
 from tilewright.heuristics.gpu.patterns import CONTRACTIONS, REDUCTIONS
+from tilewright.heuristics.inlining import inline_blocks
+from tilewright.heuristics.loops import order_loops
+from tilewright.heuristics.pattern import Match, apply_patterns
+from tilewright.heuristics.sampling import Sampler, try_step
 from tilewright.schedule import BlockRV, Schedule
 
 __all__ = ["schedule_for_gpu", "schedule_simply"]

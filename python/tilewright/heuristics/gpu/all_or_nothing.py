@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewright.heuristics.cpu.sampling import succeeds
+from tilewright.heuristics.sampling import succeeds
 from tilewright.schedule import Schedule
 
 

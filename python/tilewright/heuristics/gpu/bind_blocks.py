@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from tilewright import _core, ir
-from tilewright.heuristics.cpu.sampling import try_step
 from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
 from tilewright.heuristics.gpu.bind_loops import bind_elements
 from tilewright.heuristics.gpu.limits import Limits
 from tilewright.heuristics.gpu.parameters import BLOCK_THREADS
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, Schedule
 
 

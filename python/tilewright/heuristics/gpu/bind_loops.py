@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tilewright.heuristics.cpu.block_info import constant
-from tilewright.heuristics.cpu.loops import fuse_all
+from tilewright.heuristics.block_info import constant
 from tilewright.heuristics.gpu.parameters import WARP_THREADS
+from tilewright.heuristics.loops import fuse_all
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 

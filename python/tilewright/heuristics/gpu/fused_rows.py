@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from tilewright.heuristics.cpu.block_info import (
+from tilewright.heuristics.block_info import (
     block_info,
     constant,
     is_argreduce,
@@ -20,11 +20,11 @@ from tilewright.heuristics.cpu.block_info import (
     is_spatial,
     width_of,
 )
-from tilewright.heuristics.cpu.sampling import succeeds
 from tilewright.heuristics.gpu.bind_loops import bind_blocks, own_loops, share, threads_for
 from tilewright.heuristics.gpu.limits import Limits
 from tilewright.heuristics.gpu.parameters import BLOCK_THREADS, SHARED_SHARE, SHARED_STEPS
 from tilewright.heuristics.gpu.reduction import needs_parts
+from tilewright.heuristics.sampling import succeeds
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 

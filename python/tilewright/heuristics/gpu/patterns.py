@@ -6,8 +6,7 @@ it.
 
 from __future__ import annotations
 
-from tilewright.heuristics.cpu.channel_groups import split_groups
-from tilewright.heuristics.cpu.pattern import Pattern, Rewrite
+from tilewright.heuristics.channel_groups import split_groups
 from tilewright.heuristics.gpu.reduction import (
     has_few_results,
     is_long,
@@ -19,6 +18,7 @@ from tilewright.heuristics.gpu.reduction import (
     split_among_blocks,
 )
 from tilewright.heuristics.gpu.shared_tiles import has_two_sides, schedule_shared_tiles
+from tilewright.heuristics.pattern import Pattern, Rewrite
 
 CONTRACTIONS: tuple[Pattern | Rewrite, ...] = (
     Rewrite("channel groups", (), split_groups),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tilewright.heuristics.cpu.block_info import BlockInfo, is_argreduce, is_elementary, is_spatial
-from tilewright.heuristics.cpu.loops import fuse_all
-from tilewright.heuristics.cpu.pattern import Match
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.block_info import BlockInfo, is_argreduce, is_elementary, is_spatial
 from tilewright.heuristics.gpu.bind_blocks import bind_block
 from tilewright.heuristics.gpu.bind_loops import bind_blocks, share, threads_for
 from tilewright.heuristics.gpu.limits import limits_of
@@ -20,6 +17,9 @@ from tilewright.heuristics.gpu.parameters import (
     SHARED_STEPS,
     STEPS_PER_BLOCK,
 )
+from tilewright.heuristics.loops import fuse_all
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV
 
 

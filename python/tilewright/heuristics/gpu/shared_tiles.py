@@ -20,10 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tilewright import ir
-from tilewright.heuristics.cpu.block_info import BlockInfo, epilogue_or_copy, is_spatial, number_of_read
-from tilewright.heuristics.cpu.loops import fuse_all
-from tilewright.heuristics.cpu.pattern import Match
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.block_info import BlockInfo, epilogue_or_copy, is_spatial, number_of_read
 from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
 from tilewright.heuristics.gpu.bind_loops import own_loops, share
 from tilewright.heuristics.gpu.limits import limits_of
@@ -34,6 +31,9 @@ from tilewright.heuristics.gpu.parameters import (
     MOST_FETCHED_STEPS,
     TILES,
 )
+from tilewright.heuristics.loops import fuse_all
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 

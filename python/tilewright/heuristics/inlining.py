@@ -6,7 +6,7 @@ import math
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
-from tilewright.heuristics.cpu.block_info import (
+from tilewright.heuristics.block_info import (
     Operand,
     Sizes,
     block_info,
@@ -18,8 +18,8 @@ from tilewright.heuristics.cpu.block_info import (
     uses,
     vector_cycles,
 )
-from tilewright.heuristics.cpu.parameters import INLINED_CYCLES, WINDOW_TERMS
-from tilewright.heuristics.cpu.sampling import try_step
+from tilewright.heuristics.parameters import INLINED_CYCLES, WINDOW_TERMS
+from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, Schedule
 
 

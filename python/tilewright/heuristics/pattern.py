@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright import _core
-from tilewright.heuristics.cpu.block_info import BlockInfo, block_info
-from tilewright.heuristics.cpu.sampling import Sampler
+from tilewright.heuristics.block_info import BlockInfo, block_info
+from tilewright.heuristics.sampling import Sampler
 from tilewright.schedule import BlockRV, Schedule
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tilewright import _core, ir
-from tilewright.heuristics.cpu.block_info import (
-    constant,
+from tilewright import ir
+from tilewright.heuristics.block_info import (
     is_parameter,
     is_plain,
     loops_of_axes,
     number_of_read,
 )
-from tilewright.heuristics.cpu.nested_schedule import NestedSchedule
-from tilewright.heuristics.cpu.parameters import CHUNKS_PER_CORE, PARALLEL_ELEMENTS
-from tilewright.heuristics.cpu.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
@@ -31,14 +26,6 @@ def order_loops(schedule: Schedule, block: BlockRV) -> None:
     in_order = all(schedule.get(a).same_as(schedule.get(b)) for a, b in zip(wanted, loops, strict=False))
     if wanted and not in_order and is_plain(schedule, loops):
         schedule.reorder(*wanted)
-
-
-def vectorize_last(schedule: Schedule, loops: Sequence[LoopRV]) -> None:
-    """Vectorize the innermost of the loops of a tile, and unroll the others."""
-    for loop in loops[-1:]:
-        try_step(schedule.vectorize, loop)
-    for loop in loops[:-1]:
-        try_step(schedule.unroll, loop)
 
 
 def innermost(schedule: Schedule, *blocks: BlockRV | None) -> list[LoopRV]:
@@ -80,42 +67,3 @@ def index_map(rank: int, order: Callable[[list[Any]], Iterable[Any]]) -> ir.Inde
 def largest_divisor(size: int | None, most: int, fewest: int = 1) -> int | None:
     """Return the largest divisor between two bounds, None if there is none or the size is not known."""
     return next((each for each in range(most, fewest - 1, -1) if size and size % each == 0), None)
-
-
-def split_vectors(schedule: Schedule, loop: LoopRV, lanes: int) -> None:
-    """Vectorize a loop: whole if its extent is constant, else a few vectors at a time."""
-    if constant(schedule.get(loop).extent) is None:
-        tiles = try_step(schedule.split, loop, [None, 4 * lanes])
-        loop = tiles[1] if tiles else loop
-    try_step(schedule.vectorize, loop)
-
-
-def parallelize(schedule: Schedule, loops: Sequence[LoopRV], work: int, target: _core.Target) -> None:
-    """Fuse outer loops into one parallel loop, if there is enough work.
-
-    As few loops are fused as give enough chunks, and no more of the last one: indices of fused loops are divided again
-    in each step. Behind a loop of symbolic extent only one more: the remaining indices are affine, and tails can be
-    peeled.
-
-    Args:
-        work: elements that are computed.
-    """
-    if not loops or work < PARALLEL_ELEMENTS or isinstance(schedule, NestedSchedule):
-        return
-    enough = CHUNKS_PER_CORE * target.num_cores if target.num_cores > 1 else 2
-    count, taken, is_open = 1, [], False
-    for loop in loops:
-        extent = constant(schedule.get(loop).extent)
-        is_open |= extent is None
-        if extent is not None and count > 1 and count * extent > 2 * enough:
-            parts = next(part for part in range(math.ceil(enough / count), extent + 1) if extent % part == 0)
-            if parts < extent:
-                loop, _ = schedule.split(loop, [parts, None])
-                extent = parts
-        taken.append(loop)
-        count = 0 if extent is None else count * extent
-        if count >= enough or (is_open and len(taken) >= min(2, len(loops) - 1)):
-            break
-    fused = try_step(fuse_all, schedule, taken)
-    if fused is not None:
-        try_step(schedule.parallel, fused)

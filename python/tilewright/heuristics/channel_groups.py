@@ -4,10 +4,10 @@ of a vector: split into the group and the steps within it, so that vectors and t
 from __future__ import annotations
 
 from tilewright import ir
-from tilewright.heuristics.cpu.block_info import BlockInfo, coefficient
-from tilewright.heuristics.cpu.loops import index_map
-from tilewright.heuristics.cpu.pattern import Match
-from tilewright.heuristics.cpu.sampling import succeeds
+from tilewright.heuristics.block_info import BlockInfo, coefficient
+from tilewright.heuristics.loops import index_map
+from tilewright.heuristics.pattern import Match
+from tilewright.heuristics.sampling import succeeds
 
 
 def split_channel_groups(match: Match) -> BlockInfo:

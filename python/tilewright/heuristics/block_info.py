@@ -10,8 +10,8 @@ from typing import Any
 
 from tilewright import _core, arith, ir
 from tilewright.errors import ScheduleError
-from tilewright.heuristics.cpu.nested_schedule import NestedSchedule
-from tilewright.heuristics.cpu.parameters import REMEMBERED, SUBSTITUTED_NAMES, TYPICAL_EXTENT
+from tilewright.heuristics.nested_schedule import NestedSchedule
+from tilewright.heuristics.parameters import REMEMBERED, SUBSTITUTED_NAMES, TYPICAL_EXTENT
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.parameter_names import extents_of, scalars_of
