@@ -120,7 +120,7 @@ def line(name: str, dtype: str) -> str:
     kernel = kernel_of(name, dtype, len(inputs))
     others = peers(name, inputs)
     functions = {"ours": lambda: kernel(*inputs, ours)} | {who: call for who, (call, _) in others.items()}
-    samples = timing.time_in_turn(functions, rounds=25, budget=3.0)
+    samples = timing.time_interleaved(functions, rounds=25, budget=3.0)
     best = {who: min(times) for who, times in samples.items()}
     text = f"{name:8} {dtype:8} {best['ours'] / SIZE * 1e9:7.3f} ns [{error(ours, inputs, exact):.2f}]"
     for who in ("NumPy", "PyTorch"):

@@ -28,7 +28,7 @@ def interpreter(statement: str) -> Callable[[], object]:
 
 
 def import_time() -> None:
-    samples = timing.time_in_turn(
+    samples = timing.time_interleaved(
         {
             "NumPy": interpreter("import numpy"),
             "both": interpreter("import numpy, tilewright"),
@@ -53,14 +53,14 @@ def call_overhead() -> None:
 
     kernel = tw.compile(add, schedule="as written")
     a, b, c = (np.ones(16, np.float32) for _ in range(3))
-    samples = timing.time_in_turn({"kernel": lambda: kernel(a, b, c), "np.add": lambda: np.add(a, b, out=c)}, rounds=25)
+    samples = timing.time_interleaved({"kernel": lambda: kernel(a, b, c), "np.add": lambda: np.add(a, b, out=c)}, rounds=25)
     ours, theirs = (statistics.median(samples[name]) for name in ("kernel", "np.add"))
     print(f"call with three arrays: {ours * 1e6:.2f} us (np.add: {theirs * 1e6:.2f} us)")
 
 
 def median_of(function: Callable[[], object]) -> float:
     """Seconds."""
-    return statistics.median(timing.time_in_turn({"it": function}, rounds=9)["it"])
+    return statistics.median(timing.time_interleaved({"it": function}, rounds=9)["it"])
 
 
 def compile_time() -> None:

@@ -182,7 +182,7 @@ def measure(pool: Pool, target: tw.Target, trials: int, budget: float) -> tuple[
     if peer is not None:
         functions["PyTorch"] = peer
     with timing.limit_threads(1):
-        times = timing.take_turns(functions, budget=budget).seconds
+        times = timing.time_slices(functions, budget=budget).seconds
     medians = {name: statistics.median(seconds) for name, seconds in times.items()}
     own = medians.pop("by rules")
     return own, {name: seconds / own for name, seconds in medians.items()}

@@ -129,7 +129,7 @@ def main() -> None:
         if options.names and not name.startswith(tuple(options.names)):
             continue
         with timing.limit_threads(1):
-            samples = timing.time_in_turn(case(), rounds=25, budget=3.0)
+            samples = timing.time_interleaved(case(), rounds=25, budget=3.0)
         median = {who: float(np.median(times)) for who, times in samples.items()}
         others = "   ".join(f"{who} {median[who] / median['ours']:5.2f}x" for who in median if who != "ours")
         print(f"{name:18} {median['ours'] * 1e6:9.2f} us   {others}", flush=True)

@@ -14,7 +14,7 @@ import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.tables import Table
 from tilewright.tensor_intrin.x86 import best_dot_16x4
-from tilewright.timing import KernelCalls, format_seconds, limit_threads, time_in_turn
+from tilewright.timing import KernelCalls, format_seconds, limit_threads, time_interleaved
 
 M, N, K = 384, 512, 512
 
@@ -76,7 +76,7 @@ def main() -> None:
 
     float_a, float_w = wide_a.astype(np.float32), wide_w.astype(np.float32)
     with limit_threads(1):
-        samples = time_in_turn(
+        samples = time_interleaved(
             {
                 f"Tilewright, {intrin}": KernelCalls(kernel, (a, w, c)),
                 "NumPy, float32": lambda: float_a @ float_w,

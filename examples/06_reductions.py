@@ -113,7 +113,7 @@ def table(name: str, program: object, reference: object, inputs: list, peer: obj
     if peer is not None:
         calls["PyTorch"] = lambda: peer(*inputs)
     with timing.limit_threads(1):
-        times = {who: float(np.median(samples)) for who, samples in timing.time_in_turn(calls).items()}
+        times = {who: float(np.median(samples)) for who, samples in timing.time_interleaved(calls).items()}
     print(f"{name}, {M} rows of {N}")
     for who, seconds in times.items():
         print(f"  {who:12}{timing.format_seconds(seconds):>10}  {times['NumPy'] / seconds:5.1f} x NumPy's speed")

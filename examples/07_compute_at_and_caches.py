@@ -14,7 +14,7 @@ import numpy as np
 import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.tables import Table
-from tilewright.timing import KernelCalls, format_seconds, limit_threads, time_in_turn
+from tilewright.timing import KernelCalls, format_seconds, limit_threads, time_interleaved
 
 M, N = 2048, 2048
 
@@ -101,7 +101,7 @@ def main() -> None:
         np.testing.assert_allclose(y, reference(x), rtol=1e-4, atol=1e-5)
         calls[way] = KernelCalls(kernel, (x, y))
     with limit_threads(1):
-        times = {way: float(np.median(samples)) for way, samples in time_in_turn(calls, rounds=5).items()}
+        times = {way: float(np.median(samples)) for way, samples in time_interleaved(calls, rounds=5).items()}
     rows = [(way, format_seconds(time), f"{times['NumPy'] / time:.1f}") for way, time in times.items()]
     print(Table(f"blur, {M} x {N}, 1 thread", ("", "time", "x NumPy's speed"), tuple(rows)))
 

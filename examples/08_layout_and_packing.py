@@ -13,7 +13,7 @@ import numpy as np
 import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.tables import Table
-from tilewright.timing import KernelCalls, format_seconds, limit_threads, time_in_turn
+from tilewright.timing import KernelCalls, format_seconds, limit_threads, time_interleaved
 
 C, O, H, W = 64, 64, 56, 56
 
@@ -98,7 +98,7 @@ def main() -> None:
         "scheduled": KernelCalls(scheduled, (x, f, b, y)),
     }
     with limit_threads(1):
-        times = {way: float(np.median(samples)) for way, samples in time_in_turn(calls, rounds=5).items()}
+        times = {way: float(np.median(samples)) for way, samples in time_interleaved(calls, rounds=5).items()}
     rows = []
     for way, time in times.items():
         speed = 2 * O * C * 9 * H * W / time / 1e9

@@ -40,7 +40,7 @@ MODULES = {
     "tilewright.schedule": "schedules, their handles and traces",
     "tilewright.tensor_intrin": "instructions on tensors",
     "tilewright.auto_tensorize": "finding where instructions on tensors fit",
-    "tilewright.timing": "times of calls, in turn and against the limits of the machine",
+    "tilewright.timing": "interleaved times of calls, against the limits of the machine",
     "tilewright.tables": "what tables are made of",
     "tilewright.testing": "for tests of programs and schedules",
 }

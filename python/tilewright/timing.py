@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import _core
 from tilewright.support import machine
 from tilewright.support.machine import Roof
+from tilewright.support.other_names import renamed
 from tilewright.support.wrong_arguments import explained
 from tilewright.tables import Table
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tilewright.kernel.kernel import Kernel
 
 __all__ = [
-    "InTurn",
+    "InterleavedTimes",
     "KernelCalls",
     "Timing",
     "Work",
@@ -38,10 +39,14 @@ __all__ = [
     "format_seconds",
     "limit_threads",
     "ratio",
-    "time_in_turn",
+    "time_interleaved",
 ]
 
 SLICE_SECONDS = 0.003
+
+
+def __getattr__(name: str) -> Any:
+    return globals()[renamed(__name__, name)]
 
 
 @dataclass(frozen=True)
@@ -254,7 +259,7 @@ def _seconds_of_a_call(function: Callable[[], object]) -> float:
         calls *= 4
 
 
-class InTurn(dict[str, tuple[float, ...]]):
+class InterleavedTimes(dict[str, tuple[float, ...]]):
     """Seconds per call by name, one number a round.
 
     Attributes:
@@ -276,7 +281,7 @@ class InTurn(dict[str, tuple[float, ...]]):
 
 
 @dataclass(frozen=True)
-class Turns:
+class Slices:
     """Seconds per call of functions that were timed alternately, one number a round, and the share of slices in which
     other programs took a processor away; where enough rounds went without that, `seconds` are those alone."""
 
@@ -322,15 +327,15 @@ _OTHERS = 0.05
 
 
 @explained
-def take_turns(
+def time_slices(
     functions: Mapping[str, Callable[[], object]],
     *,
     rounds: int = 15,
     budget: float = 3.0,
     before_each: Callable[[], object] | None = None,
     threads: int = 1,
-) -> Turns:
-    """As :func:`time_in_turn`, and says what was disturbed.
+) -> Slices:
+    """As :func:`time_interleaved`, and says what was disturbed.
 
     Args:
         functions: what to time, by name; called without arguments.
@@ -365,19 +370,19 @@ def take_turns(
     quiet = [each for each in done if not any(lost for _, lost in each.values())]
     counted = quiet if len(quiet) >= _ENOUGH else done
     samples = {name: [first[name]] if name in first else [each[name] for each in done] for name in functions}
-    return Turns(
+    return Slices(
         {name: (first[name][0],) if name in first else tuple(each[name][0] for each in counted) for name in functions},
         {name: sum(lost for _, lost in found) / max(len(found), 1) for name, found in samples.items()},
     )
 
 
-def time_in_turn(
+def time_interleaved(
     functions: Mapping[str, Callable[[], object]],
     *,
     rounds: int = 15,
     budget: float = 3.0,
     before_each: Callable[[], object] | None = None,
-) -> InTurn:
+) -> InterleavedTimes:
     """Seconds per call of each function, one number a round; rounds in which other programs took the processor away are
     discarded where enough are left, and ``disturbed`` of what is returned says how many slices these were. Printed, it
     is the medians, marked where they were contended.
@@ -389,8 +394,8 @@ def time_in_turn(
             quarter of a second has its first call as its only sample.
         before_each: called, untimed, before each call (then a slice is one call): a cache flush.
     """
-    turns = take_turns(functions, rounds=rounds, budget=budget, before_each=before_each)
-    return InTurn(turns.seconds, turns.disturbed)
+    turns = time_slices(functions, rounds=rounds, budget=budget, before_each=before_each)
+    return InterleavedTimes(turns.seconds, turns.disturbed)
 
 
 def compare(
@@ -406,7 +411,7 @@ def compare(
         for some in together:
             if threads > 1:
                 time.sleep(machine.REST_SECONDS)
-            turns = take_turns(some, rounds=rounds, before_each=flush, threads=threads)
+            turns = time_slices(some, rounds=rounds, before_each=flush, threads=threads)
             samples |= turns.seconds
             disturbed |= turns.disturbed
     roof = limits.binding(work.flops, work.bytes, work.dtype, cold=cold)

@@ -155,25 +155,29 @@ bool threads_combine(const Block& block, const Execution& execution) {
   return found.reducer && !found.reducer->takes_last();
 }
 
-/// The loop drives nothing but a commutative reduction of the block, and that has either an init of its own, no loop
-/// below repeating steps of it, or none.
-bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& execution) {
+/// Nothing where the loop drives nothing but a commutative reduction of the block, and that has either an init of its
+/// own, no loop below repeating steps of it, or none.
+Lacks what_reduction_lacks(const Tree& tree, int loop, int block, const Execution& execution) {
   const BlockRealize& realize = *tree.realize_at(block);
   const BlockFacts& facts = BlockFacts::of(realize.block);
   bool update = execution.updates() && facts.role == BlockRole::kUpdate;
-  if (!execution.reduces() || !(update || facts.role == BlockRole::kReduction)) return false;
-  if (!facts.commutative && !threads_combine(*realize.block, execution)) return false;
-  if (facts.compound) return false;
+  if (!execution.reduces()) return Lacks::kSpatialLoop;
+  if (!update && facts.role != BlockRole::kReduction) {
+    return facts.role == BlockRole::kUpdate ? Lacks::kInit : Lacks::kOperation;
+  }
+  if (!facts.commutative && !threads_combine(*realize.block, execution)) return Lacks::kOperation;
+  if (facts.compound) return Lacks::kSingleSteps;
   bool reduces = false;
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     if (!uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) continue;
-    if (!is_reduction_axis(realize.block->iter_vars[i])) return false;
+    if (!is_reduction_axis(realize.block->iter_vars[i])) return Lacks::kAllSteps;
     reduces = true;
   }
-  if (!reduces || update) return reduces;
+  if (!reduces || update) return reduces ? Lacks::kNothing : Lacks::kAllSteps;
   // Where the loops around split the same axes, only all of them together may be seen to take each step once.
-  return !why_irregular_reduction(tree, tree[loop].parent, block) ||
-         !why_irregular_reduction(tree, tree[loop].scope, block);
+  const bool takes_each_once = !why_irregular_reduction(tree, tree[loop].parent, block) ||
+                               !why_irregular_reduction(tree, tree[loop].scope, block);
+  return takes_each_once ? Lacks::kNothing : Lacks::kAllSteps;
 }
 
 /// Whether an injective index that starts at 0 and grows with each loop is contiguous: its last value is one less than
@@ -286,7 +290,7 @@ bool parts_one_to_one(const std::vector<Expr>& values, arith::IterDomains loops,
 /// axes of a block nor the loops around it.
 class AxesByLoops : public Memo::Fact {
  public:
-  static arith::TellsApart find_or_compute(const BlockRealize& realize, arith::Counters counters) {
+  static arith::Injectivity find_or_compute(const BlockRealize& realize, arith::Counters counters) {
     const AxesByLoops& known = realize.block->id.memo.get<AxesByLoops>([] { return AxesByLoops(); });
     {
       std::lock_guard lock(known.mutex_);
@@ -294,7 +298,7 @@ class AxesByLoops : public Memo::Fact {
         if (answer.values == realize.iter_values && same(answer.counters, counters)) return answer.result;
       }
     }
-    const arith::TellsApart result = arith::tells_apart(realize.iter_values, counters);
+    const arith::Injectivity result = arith::injectivity_of(realize.iter_values, counters);
     std::lock_guard lock(known.mutex_);
     if (known.answers_.size() == kMost) known.answers_.erase(known.answers_.begin());
     known.answers_.push_back({realize.iter_values, std::move(counters), result});
@@ -305,7 +309,7 @@ class AxesByLoops : public Memo::Fact {
   struct Answer {
     std::vector<Expr> values;  ///< which hold the variables of the counters
     arith::Counters counters;
-    arith::TellsApart result;
+    arith::Injectivity result;
   };
   static constexpr size_t kMost = 4;
 
@@ -336,9 +340,9 @@ bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block) {
       loops, [&](int at) { return std::find(used.begin(), used.end(), tree.for_at(at).loop_var.get()) == used.end(); });
   if (loops.empty()) return false;
   if (auto counters = counters_of(tree, loops)) {
-    arith::TellsApart known = AxesByLoops::find_or_compute(realize, std::move(*counters));
-    if (known == arith::TellsApart::kYes) return true;
-    if (known == arith::TellsApart::kNo && is_true(realize.predicate)) return false;
+    arith::Injectivity known = AxesByLoops::find_or_compute(realize, std::move(*counters));
+    if (known == arith::Injectivity::kYes) return true;
+    if (known == arith::Injectivity::kNo && is_true(realize.predicate)) return false;
   }
   arith::IterDomains inputs = inputs_of(tree, loops);
   arith::Analyzer analyzer;
@@ -415,13 +419,14 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
     const BlockRealize& realize = *tree.realize_at(at);
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       const Ref<IterVar>& axis = realize.block->iter_vars[i];
-      if (is_reduction_axis(axis) && uses_var(realize.iter_values[i], loop_var) &&
-          !spreads_reduction(tree, loop, at, execution)) {
-        return Dependent{
-            Conflict::kReduction,
-            {name() + " drives the reduction axis '" + axis->var->name_hint + "' of " + quoted(*realize.block),
-             {tree.stmt(loop), tree.stmt(at)}}};
-      }
+      if (!is_reduction_axis(axis) || !uses_var(realize.iter_values[i], loop_var)) continue;
+      const Lacks lacks = what_reduction_lacks(tree, loop, at, execution);
+      if (lacks == Lacks::kNothing) continue;
+      return Dependent{
+          Conflict::kReduction,
+          {name() + " drives the reduction axis '" + axis->var->name_hint + "' of " + quoted(*realize.block),
+           {tree.stmt(loop), tree.stmt(at)}},
+          lacks};
     }
   }
   if (is_const_int(tree.for_at(loop).extent, 1)) return std::nullopt;
@@ -432,7 +437,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
     if (std::none_of(writes.begin(), writes.end(), [&](const auto& write) { return below.concerns(write->buffer); })) {
       continue;
     }
-    if (writes_disjoint(tree, loop, at) || spreads_reduction(tree, loop, at, execution)) continue;
+    if (writes_disjoint(tree, loop, at) || what_reduction_lacks(tree, loop, at, execution) == Lacks::kNothing) continue;
     for (const Ref<BufferRegion>& write : writes) {
       // An update carries values from one iteration to the next, unless another block below sets them each time.
       bool carries = BlockFacts::of(realize.block).role == BlockRole::kUpdate && !below.sets_before(at, write->buffer);

@@ -16,9 +16,19 @@ enum class Conflict {
   kWrite,          ///< two iterations may write the same element
   kRead,           ///< an iteration may read what another one writes
 };
+/// What iterations lack to put together what they reduce.
+enum class Lacks {
+  kNothing,
+  kSpatialLoop,  ///< nobody puts parts together: the iterations of a parallel loop, and blocks of threads
+  kInit,         ///< an init, from which each thread starts
+  kOperation,    ///< an operation whose order does not matter
+  kSingleSteps,  ///< steps that can be taken apart: a block inside or an intrinsic combines values
+  kAllSteps,     ///< that the loop drives reduction axes alone, and takes each step once
+};
 struct Dependent {
   Conflict conflict;
   Obstacle obstacle;
+  Lacks lacks = Lacks::kNothing;  ///< of kReduction
 };
 
 /// Who runs the iterations of a loop.

@@ -219,12 +219,12 @@ bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inpu
 }
 
 bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs) {
-  return tells_apart(values, inputs) == TellsApart::kYes;
+  return injectivity_of(values, inputs) == Injectivity::kYes;
 }
 
-TellsApart tells_apart(const std::vector<Expr>& values, const Counters& inputs) {
+Injectivity injectivity_of(const std::vector<Expr>& values, const Counters& inputs) {
   auto sums = independent_digits(values, inputs);
-  if (!sums) return TellsApart::kUnknown;
+  if (!sums) return Injectivity::kUnknown;
   const AllDigits all = by_variable(*sums);
   size_t next = 0;
   // The digits of each variable give it back.
@@ -232,16 +232,16 @@ TellsApart tells_apart(const std::vector<Expr>& values, const Counters& inputs) 
     auto it = std::find_if(all.begin(), all.end(), [&](const Digit& digit) { return digit.var == loop_var; });
     int64_t span = 1;
     for (; it != all.end() && it->var == loop_var; ++it, ++next) {
-      if (it->lower != span) return TellsApart::kNo;  // values of the missing digit collide
+      if (it->lower != span) return Injectivity::kNo;  // values of the missing digit collide
       span *= it->extent;
     }
-    if (span != extent) return TellsApart::kNo;
+    if (span != extent) return Injectivity::kNo;
   }
   for (DigitSum& sum : *sums) {
-    if (!is_contiguous(sum.digits)) return TellsApart::kUnknown;
-    if (!sum.digits.empty() && sum.digits.front().scale != 1) return TellsApart::kUnknown;
+    if (!is_contiguous(sum.digits)) return Injectivity::kUnknown;
+    if (!sum.digits.empty() && sum.digits.front().scale != 1) return Injectivity::kUnknown;
   }
-  return next == all.size() ? TellsApart::kYes : TellsApart::kUnknown;
+  return next == all.size() ? Injectivity::kYes : Injectivity::kUnknown;
 }
 
 std::optional<Box> plain_box(const Region& region, const IterDomains& inputs) {

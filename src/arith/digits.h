@@ -54,9 +54,10 @@ std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>&
 /// What IterMapLevel::kBijective asks, with only positive scales.
 bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs);
 bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inputs);
-/// Whether the map from the inputs to the values is injective. kNo: it is proved not to be.
-enum class TellsApart { kYes, kNo, kUnknown };
-TellsApart tells_apart(const std::vector<Expr>& values, const Counters& inputs);
+/// Whether a map is injective. kNo: it is proved not to be.
+enum class Injectivity { kYes, kNo, kUnknown };
+/// Of the map from the inputs to the values.
+Injectivity injectivity_of(const std::vector<Expr>& values, const Counters& inputs);
 
 /// Variables that stand for the values beside them.
 struct Bindings {

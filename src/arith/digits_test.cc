@@ -43,12 +43,12 @@ TEST_F(DigitsTest, SplitsAndFusionsAreOneToOne) {
 
 TEST_F(DigitsTest, WhatTellsIterationsApart) {
   Counters counters = *counters_of(inputs);
-  EXPECT_EQ(tells_apart({i * 4 + j, k}, counters), TellsApart::kYes);
-  EXPECT_EQ(tells_apart({i, j}, counters), TellsApart::kNo);
-  EXPECT_EQ(tells_apart({floordiv(i, i32(2)), j, k}, counters), TellsApart::kNo);
-  EXPECT_EQ(tells_apart({floormod(i, i32(2)), j, k}, counters), TellsApart::kNo);
-  EXPECT_EQ(tells_apart({i * 5 + j, k}, counters), TellsApart::kUnknown);
-  EXPECT_EQ(tells_apart({i * n, j, k}, counters), TellsApart::kUnknown);
+  EXPECT_EQ(injectivity_of({i * 4 + j, k}, counters), Injectivity::kYes);
+  EXPECT_EQ(injectivity_of({i, j}, counters), Injectivity::kNo);
+  EXPECT_EQ(injectivity_of({floordiv(i, i32(2)), j, k}, counters), Injectivity::kNo);
+  EXPECT_EQ(injectivity_of({floormod(i, i32(2)), j, k}, counters), Injectivity::kNo);
+  EXPECT_EQ(injectivity_of({i * 5 + j, k}, counters), Injectivity::kUnknown);
+  EXPECT_EQ(injectivity_of({i * n, j, k}, counters), Injectivity::kUnknown);
 }
 
 TEST_F(DigitsTest, Boxes) {

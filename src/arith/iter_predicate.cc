@@ -2,24 +2,15 @@
 
 #include "arith/iter_reader.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/substitute.h"
 
 namespace tilewright::arith {
 
 void IterReader::read_predicate(const Expr& predicate) {
-  std::vector<Expr> open{predicate}, parts;
-  while (!open.empty()) {
-    Expr next = open.back();
-    open.pop_back();
-    if (const And* both = next.as<And>()) {
-      open.push_back(both->b);
-      open.push_back(both->a);
-    } else if (is_call_to(next, Intrinsic::k_likely)) {
-      open.push_back(Expr(next.as<Call>()->args[0]));
-    } else if (has_input(next)) {
-      parts.push_back(next);  // what mentions no input decides about all iterations alike
-    }
-  }
+  std::vector<Expr> parts = conjuncts(predicate);
+  // What mentions no input decides about all iterations alike.
+  std::erase_if(parts, [&](const Expr& part) { return !has_input(part); });
   // Constraints on few loops first: those on more contain them.
   auto loops = [&](const Expr& part) {
     size_t count = 0;

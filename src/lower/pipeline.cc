@@ -63,9 +63,9 @@ constexpr Row kRows[] = {
     {"partition_loops", partition_loops, kAll, kLowered, "predicates of blocks are conditions now, and not yet masks"},
     {"vectorize_loops", vectorize_loops, kAll, kLowered,
      "before unrolling: what is inside is copied once instead of once a lane"},
-    {"add_in_groups", add_in_groups, kCpu, kLowered, "vectors are made, and loops over them still there"},
+    {"form_dot_products", form_dot_products, kCpu, kLowered, "vectors are made, and loops over them still there"},
     {"flip_once", flip_once, kCpu, kLowered, "after what flips, before loads are copied"},
-    {"turn_loads", turn_loads, kCpu, kLowered, "vectors are made, and loops over them still there"},
+    {"transpose_loads", transpose_loads, kCpu, kLowered, "vectors are made, and loops over them still there"},
     {"unroll_loops", unroll_loops, kAll, kLowered, "makes the indices of local buffers constants"},
     {"split_host_device", split_host_device, kGpu, kLowered, "loops are as they stay: kernels can be taken out"},
     {"plan_shared_memory", plan_shared_memory, kGpu, kLowered,
@@ -177,6 +177,19 @@ Result<Ref<Module>> run_row(const Row& row, const Ref<Module>& module, PassConte
   return current;
 }
 
+/// Names that passes had in earlier versions.
+constexpr std::pair<std::string_view, std::string_view> kEarlierNames[] = {
+    {"add_in_groups", "form_dot_products"},
+    {"turn_loads", "transpose_loads"},
+};
+
+std::string_view present_name(std::string_view name) {
+  for (const auto& [earlier, present] : kEarlierNames) {
+    if (name == earlier) return present;
+  }
+  return name;
+}
+
 Diagnostic unknown_pass(std::span<const Row> rows, std::string_view name) {
   std::string names;
   for (const Row& row : rows) names += (names.empty() ? "" : ", ") + std::string(row.name);
@@ -187,9 +200,10 @@ Diagnostic unknown_pass(std::span<const Row> rows, std::string_view name) {
 
 Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& written, const Target& target,
                              const LowerOptions& options, LowerReport* report) {
-  bool known = options.stop_after.empty();
-  for (const Row& row : rows) known |= row.name == options.stop_after;
-  if (!known) return unknown_pass(rows, options.stop_after);
+  const std::string_view stop_after = present_name(options.stop_after);
+  bool known = stop_after.empty();
+  for (const Row& row : rows) known |= row.name == stop_after;
+  if (!known) return unknown_pass(rows, stop_after);
   TW_RETURN_IF_ERROR(target.check_has_code());
   TW_TRY(module, sparse::lower_iterations(written));
   TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
@@ -221,7 +235,7 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& writt
       checked = row.leaves;
       if (options.observe) options.observe(row.name, current);
     }
-    if (row.name == options.stop_after) break;
+    if (row.name == stop_after) break;
   }
   if (report) {
     report->promotions = std::move(context.promotions);
@@ -239,7 +253,7 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
 Result<Ref<Module>> run_pass(std::string_view name, const Ref<Module>& module, const Target& target) {
   Stage stage = kScheduled;  // that the pass begins at
   for (const Row& row : rows()) {
-    if (row.name != name) {
+    if (row.name != present_name(name)) {
       stage = row.leaves;
       continue;
     }

@@ -55,7 +55,8 @@ struct Row {
   Stage leaves;                                ///< what its result is a program of
   std::string_view reason;                     ///< for its place in the order
 };
-/// The pipeline, in the order it runs.
+/// The pipeline, in the order it runs. Functions that take the name of a pass take the one that it had in an earlier
+/// version, too.
 std::span<const Row> rows();
 
 struct PassTime {

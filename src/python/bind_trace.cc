@@ -9,6 +9,7 @@
 #include "python/schedule_objects.h"
 #include "python/wording.h"
 #include "schedule/check_decision.h"
+#include "schedule/sparse_instructions.h"
 #include "support/closest.h"
 
 namespace tilewright::python {
@@ -210,6 +211,9 @@ void bind_instruction(nb::module_& m) {
       .def_prop_ro(
           "is_pure", [](const PyKind& self) { return self.info->family != Family::kTransform; },
           "Whether it leaves the program as it is, so that a trace may do without it.")
+      .def_prop_ro(
+          "is_on_iterations", [](const PyKind& self) { return is_on_iterations(*self.info); },
+          "Whether it acts on iterations over sparse axes, which loops and blocks replace later.")
       .def(
           "same_as", [](const PyKind& self, const PyKind& other) { return self.info == other.info; }, "other"_a,
           "Whether it is the same kind.")

@@ -14,6 +14,27 @@
 namespace tilewright::schedule {
 namespace {
 
+std::string reduction_hint(analysis::Lacks lacks) {
+  const std::string spatial = "take a loop that drives spatial axes only";
+  switch (lacks) {
+    case analysis::Lacks::kInit:
+      return spatial +
+             "; or bind the loop while the block has its T.init(), from which each thread starts: before "
+             "decompose_reduction(), or after rfactor()";
+    case analysis::Lacks::kOperation:
+      return spatial +
+             ", or write the update as a sum, product, minimum or maximum of the element and something else, which "
+             "lanes may put together in the end";
+    case analysis::Lacks::kSingleSteps:
+      return spatial + ", or spread the reduction before it is blockized or tensorized";
+    case analysis::Lacks::kAllSteps:
+      return spatial + ", or split the reduction first, so that the loop drives nothing else and takes each step once";
+    default:
+      return spatial +
+             "; rfactor() over this loop gives each iteration a partial result of its own, whose loop then is spatial";
+  }
+}
+
 Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependent& problem) {
   switch (problem.conflict) {
     case analysis::Conflict::kBareStatement:
@@ -26,10 +47,7 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
           "start apart, T.reads and T.writes say what a call touches; steps that have an order (T.axis.opaque) "
           "stand in a loop inside of a block over the other axes");
     case analysis::Conflict::kReduction:
-      return refuse(
-          codes.reduction, problem.obstacle,
-          "take a loop that drives spatial axes only, or write the update as a sum, product, minimum or maximum of the "
-          "element and something else, which lanes may put together in the end");
+      return refuse(codes.reduction, problem.obstacle, reduction_hint(problem.lacks));
     case analysis::Conflict::kWrite:
       return refuse(codes.write, problem.obstacle,
                     "take a loop whose iterations write elements of their own; a buffer that each iteration fills for "

@@ -31,7 +31,7 @@ def test_functions_take_turns():
     calls = []
     long = timing.SLICE_SECONDS * 2  # one call fills a slice
     functions = {name: recorder(calls, name, long) for name in "ab"}
-    samples = timing.time_in_turn(functions, rounds=5)
+    samples = timing.time_interleaved(functions, rounds=5)
     assert [len(samples[name]) for name in "ab"] == [5, 5]
     assert calls[:2] == ["a", "b"]  # the warm-up
     assert calls[2:] == ["a", "b"] * 5
@@ -103,7 +103,7 @@ def test_a_kernel_is_timed_without_python():
     x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
     kernel = tw.compile(tiny)
     calls = timing.KernelCalls(kernel, (x, y))
-    samples = timing.time_in_turn({"alone": calls, "called": lambda: calls()}, rounds=9)
+    samples = timing.time_interleaved({"alone": calls, "called": lambda: calls()}, rounds=9)
     np.testing.assert_array_equal(y, x + 1)
     assert min(samples["alone"]) < min(samples["called"])
     with pytest.raises(tw.ArgumentError):
@@ -125,7 +125,7 @@ def test_what_comes_before_each_call_is_not_timed(monkeypatch):
         return call
 
     monkeypatch.setattr(time, "perf_counter", lambda: now)
-    samples = timing.time_in_turn({"a": spend("call", 0.01)}, rounds=3, before_each=spend("flush", 0.5))
+    samples = timing.time_interleaved({"a": spend("call", 0.01)}, rounds=3, before_each=spend("flush", 0.5))
     assert calls[-6:] == ["flush", "call"] * 3
     assert samples["a"] == pytest.approx((0.01,) * 3)
 
@@ -133,7 +133,7 @@ def test_what_comes_before_each_call_is_not_timed(monkeypatch):
 def test_a_very_long_call_is_made_once(monkeypatch):
     monkeypatch.setattr(timing, "LONG_CALL_SECONDS", 0.01)
     calls = []
-    samples = timing.time_in_turn({"a": recorder(calls, "a", 0.02), "b": recorder(calls, "b", 0.004)}, rounds=3)
+    samples = timing.time_interleaved({"a": recorder(calls, "a", 0.02), "b": recorder(calls, "b", 0.004)}, rounds=3)
     assert len(samples["a"]) == 1
     assert calls.count("a") == 1
     assert len(samples["b"]) == 3
@@ -195,11 +195,11 @@ def test_disturbed_rounds_are_left_out_where_enough_are_left(monkeypatch):
     # Slices of two functions: their warm-ups are 0 and 1, round n has 2 + 2 n and 3 + 2 n.
     lost_in(monkeypatch, [3, 6])
     long = timing.SLICE_SECONDS * 2
-    turns = timing.take_turns({name: recorder([], name, long) for name in "ab"}, rounds=5)
+    turns = timing.time_slices({name: recorder([], name, long) for name in "ab"}, rounds=5)
     assert [len(turns.seconds[name]) for name in "ab"] == [3, 3]
     assert turns.disturbed == {"a": 0.2, "b": 0.2}
     lost_in(monkeypatch, range(3, 20))
-    turns = timing.take_turns({name: recorder([], name, long) for name in "ab"}, rounds=5)
+    turns = timing.time_slices({name: recorder([], name, long) for name in "ab"}, rounds=5)
     assert [len(turns.seconds[name]) for name in "ab"] == [5, 5]
     assert turns.disturbed == {"a": 0.8, "b": 1.0}
 
@@ -220,7 +220,7 @@ def test_of_what_others_disturb_the_time_on_the_processor_counts(monkeypatch):
         # Where other threads of the process work, too, the function may wait for them.
         monkeypatch.setattr(time, "process_time", lambda beside=beside: busy * (1 + beside))
         lost_in(monkeypatch, others)
-        turns = timing.take_turns({"a": call}, rounds=4, threads=threads)
+        turns = timing.time_slices({"a": call}, rounds=4, threads=threads)
         counts = 0.015 if threads == 1 and others and not beside else 0.02
         assert turns.seconds["a"] == pytest.approx((counts,) * 4)
         assert turns.disturbed == {"a": 1.0 if others else 0.0}
@@ -236,7 +236,7 @@ def test_a_moment_of_the_system_is_no_other_program(monkeypatch):
             pass
 
     monkeypatch.setattr(timing.time, "thread_time", time.perf_counter)  # the thread had its processor all the time
-    turns = timing.take_turns({"a": works}, rounds=4)
+    turns = timing.time_slices({"a": works}, rounds=4)
     assert turns.disturbed == {"a": 0.0}
 
 
@@ -257,10 +257,10 @@ def test_what_was_measured_beside_others_says_so(monkeypatch):
 
 def test_times_in_turn_say_what_was_measured_beside_others(monkeypatch):
     calls = {"a": recorder([], "a", timing.SLICE_SECONDS * 2)}
-    alone = timing.time_in_turn(calls, rounds=4)
+    alone = timing.time_interleaved(calls, rounds=4)
     assert alone.disturbed == {"a": 0} and "contended" not in str(alone)
     lost_in(monkeypatch, range(20))
-    beside = timing.time_in_turn(calls, rounds=4)
+    beside = timing.time_interleaved(calls, rounds=4)
     assert beside.disturbed == {"a": 1} and str(beside).endswith(", contended")
 
 
@@ -272,6 +272,6 @@ def test_slices_are_as_long_after_a_slow_start():
         made.append(time.perf_counter())
         time.sleep(0.0001 if len(made) > 1 else 2 * timing.SLICE_SECONDS)
 
-    timing.take_turns({"a": slow_at_first}, rounds=4)
+    timing.time_slices({"a": slow_at_first}, rounds=4)
     # A round of one call, then slices as for its usual time.
     assert len(made) > 2 + 3 * 5

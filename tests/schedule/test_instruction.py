@@ -26,6 +26,12 @@ def test_kinds():
         KIND("Splt")
 
 
+def test_kinds_that_need_iterations_over_sparse_axes():
+    names = {"GetSparseIteration", "GetSpIters", "SparseReorder", "SparseFuse", "DecomposeFormat", "LowerSparseIter"}
+    assert all(KIND(name).is_on_iterations for name in names)
+    assert not any(KIND(name).is_on_iterations for name in ("GetBlock", "Split", "Reorder", "Fuse", "EnterPostproc"))
+
+
 def test_by_hand():
     block, outer, inner = BlockRV(), LoopRV(), LoopRV()
     inst = Instruction(KIND("GetLoops"), [block], [], outputs=[outer, inner])

@@ -220,7 +220,7 @@ def test_a_module_whose_first_search_was_interrupted_before_it_began(monkeypatch
     monkeypatch.setattr(session, "_bound", interrupting(session._bound))
     module = tw.ir.IRModule({name: scale.with_attr("global_symbol", name) for name in ("f", "g")})
     found = tw.tune(module, trials=40, progress=None)
-    assert found["f"].progress.phase == "preparing" and found.left_out == {"g": "the search was canceled before"}
+    assert found["f"].progress.phase == "preparing" and found.untuned == {"g": "the search was canceled before"}
     assert "canceled" in str(found.table())
 
 

@@ -52,7 +52,7 @@ def test_each_public_function_without_a_schedule_is_tuned(tmp_path):
     result = tw.tune(Layers, trials=2, sizes={"n": 8}, database=records, progress=None)
     assert isinstance(result, tw.ModuleResult) and list(result) == ["dense", "double"] and len(result) == 2
     assert result["dense"].task.entry == "dense" and result["dense"].progress.trials == 2
-    assert list(result.left_out) == ["by_hand"]
+    assert list(result.untuned) == ["by_hand"]
     with pytest.raises(KeyError, match="has a schedule already"):
         result["by_hand"]
     rows = {row[0]: row for row in result.table().rows}
@@ -121,7 +121,7 @@ def test_seconds_are_shared_and_one_strategy_serves_all(monkeypatch):
 def test_what_fails_is_left_out_and_the_others_are_tuned():
     with pytest.warns(UserWarning, match="'double' was not tuned"):
         result = tw.tune(Layers, trials=1, progress=None)  # nothing says what n is
-    assert list(result) == ["dense"] and "nothing says" in result.left_out["double"]
+    assert list(result) == ["dense"] and "nothing says" in result.untuned["double"]
     only = tw.ir.Module({name: Layers[name] for name in ("double", "by_hand")})
     with pytest.raises(tw.ArgumentError, match="nothing says what n usually is"):
         tw.tune(only, trials=1, progress=None)
@@ -151,7 +151,7 @@ def test_an_interrupt_ends_all_of_it():
 
     result = tw.tune(Layers, trials=50, sizes={"n": 8}, progress=interrupt)
     assert list(result) == ["dense"] and result["dense"].stop_reason == "canceled"
-    assert "canceled" in result.left_out["double"]
+    assert "canceled" in result.untuned["double"]
 
 
 def test_without_a_correct_candidate_nothing_is_compiled(monkeypatch):

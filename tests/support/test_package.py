@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 
 import pytest
 
 import tilewright as tw
+from tilewright import timing
+from tilewright.support import other_names
 
 
 def test_every_public_name_is_there() -> None:
@@ -75,3 +78,23 @@ for written, name in (("machine Roof", "tilewright.support.machine"), ("task Tas
     assert pickle.loads(f"ctilewright.{module}\\n{kind}\\n.".encode()) is getattr(sys.modules[name], kind)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_was_renamed_has_its_earlier_name_too() -> None:
+    for owner, names in other_names.RENAMED.items():
+        for earlier, present in names.items():
+            with pytest.warns(DeprecationWarning, match=f"{earlier} is now called {present}"):
+                assert other_names.renamed(owner, earlier) == present
+        with pytest.raises(AttributeError, match="has no attribute 'zzz'"):
+            other_names.renamed(owner, "zzz")
+    with pytest.warns(DeprecationWarning, match="time_in_turn is now called time_interleaved"):
+        assert timing.time_in_turn is timing.time_interleaved
+    with pytest.warns(DeprecationWarning):
+        assert pickle.loads(b"ctilewright.timing\nInTurn\n.") is timing.InterleavedTimes
+    with pytest.raises(AttributeError):
+        _ = timing.zzz
+    result = tw.ModuleResult(tw.ir.Module({}), {}, {"main": "why"})
+    with pytest.warns(DeprecationWarning, match="left_out is now called untuned"):
+        assert result.left_out == result.untuned == {"main": "why"}
+    with pytest.raises(AttributeError):
+        _ = result.zzz

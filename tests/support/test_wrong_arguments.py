@@ -28,7 +28,7 @@ MODULES = [tw, _core, arith, ir, kernel, machine, schedule, script, search, te, 
 MODULES += [ir_builder.tir, ir_builder.ir, _core._script]
 
 #: These run for long, wait, end the process or change all of it, whatever they are called with.
-LEFT_OUT = {"flush_caches", "measure_roofs", "roofs", "main", "set_num_threads", "compare", "time_in_turn"}
+LEFT_OUT = {"flush_caches", "measure_roofs", "roofs", "main", "set_num_threads", "compare", "time_interleaved"}
 
 
 class Stranger:

@@ -304,20 +304,9 @@ def schedule_of(
     return schedule
 
 
-#: instructions on iterations over sparse axes
-_ON_ITERATIONS = {
-    "DecomposeFormat",
-    "GetSparseIteration",
-    "GetSpIters",
-    "LowerSparseIter",
-    "SparseFuse",
-    "SparseReorder",
-}
-
-
 def begins_sparse(trace: Trace) -> bool:
     """Whether a trace begins from a program with iterations over sparse axes, and not from one with these lowered."""
-    return any(step.kind.name in _ON_ITERATIONS for step in trace.insts)
+    return any(step.kind.is_on_iterations for step in trace.insts)
 
 
 def as_named_in(module: ir.Module, recorded: ir.Module, trace: Trace) -> Trace:

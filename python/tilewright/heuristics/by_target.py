@@ -183,5 +183,9 @@ def _has_only_argreduces(function: ir.PrimFunc) -> bool:
     return bool(computing) and all(is_argreduce(block) for block in computing)
 
 
-_FOR_CPU = _Heuristics(lambda target: target.kind == "llvm", _for_cpu, cpu.seems_slower)
+def _seems_slower_on_cpu(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) -> bool:
+    return cpu.seems_slower(after, before, target)
+
+
+_FOR_CPU = _Heuristics(lambda target: target.kind == "llvm", _for_cpu, _seems_slower_on_cpu)
 _BY_TARGET = (_Heuristics(lambda target: "gpu" in target.keys, _for_gpu, None), _FOR_CPU)

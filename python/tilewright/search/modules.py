@@ -14,6 +14,7 @@ from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.kernel.kernel import Kernel, KernelModule, compile_functions, kernels_of
 from tilewright.search.budget import share_of
 from tilewright.support import limits
+from tilewright.support.other_names import renamed
 from tilewright.support.user_lines import users_level
 from tilewright.tables import Table
 from tilewright.task.task import by_buffer, check_inputs, names_of, open_sizes_of
@@ -33,19 +34,22 @@ class ModuleResult(Mapping[str, "TuneResult"]):
 
     Attributes:
         module: as it was given.
-        left_out: of public functions that were not tuned, why.
+        untuned: of public functions that were not tuned, why.
     """
 
-    def __init__(self, module: ir.Module, results: Mapping[str, TuneResult], left_out: Mapping[str, str]) -> None:
-        for name, given in (("results", results), ("left_out", left_out)):
+    def __init__(self, module: ir.Module, results: Mapping[str, TuneResult], untuned: Mapping[str, str]) -> None:
+        for name, given in (("results", results), ("untuned", untuned)):
             if not isinstance(given, Mapping):
                 raise limits.wrong_kind(name, given, "a mapping from the names of functions")
-        self.module, self.left_out = module, dict(left_out)
+        self.module, self.untuned = module, dict(untuned)
         self._results = dict(results)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self, renamed("tilewright.search.modules.ModuleResult", name))
+
     def __getitem__(self, name: str) -> TuneResult:
-        if name in self.left_out:
-            raise KeyError(f"'{name}' was not tuned: {self.left_out[name]}")
+        if name in self.untuned:
+            raise KeyError(f"'{name}' was not tuned: {self.untuned[name]}")
         return self._results[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -66,7 +70,7 @@ class ModuleResult(Mapping[str, "TuneResult"]):
             written, best = times["as written"], times.get("best found")
             cells = ("", "") if best is None else (format_seconds(best), f"{written / best:.2f} x" if written else "")
             rows.append((name, str(result.progress.trials), *cells, result.stop_reason))
-        rows += [(name, "0", "", "", why.partition("\n")[0]) for name, why in self.left_out.items()]
+        rows += [(name, "0", "", "", why.partition("\n")[0]) for name, why in self.untuned.items()]
         columns = ("function", "trials", "best found", "speedup", "ended by")
         return Table("functions of the module, each tuned by itself", columns, tuple(rows))
 
@@ -182,7 +186,7 @@ def tune_functions(
     _check_names(module, inputs, sizes)
     results: dict[str, TuneResult] = {}
     failures: dict[str, Error] = {}
-    left_out = {name: HAS_A_SCHEDULE for name in public if name not in chosen}
+    untuned = {name: HAS_A_SCHEDULE for name in public if name not in chosen}
 
     def begun(name: str, seconds: float | None) -> Steps:
         function = chosen[name]
@@ -203,7 +207,7 @@ def tune_functions(
         except StopIteration as end:
             results[name] = end.value
         except Error as error:
-            failures[name], left_out[name] = error, str(error)
+            failures[name], untuned[name] = error, str(error)
         return False
 
     if at_once:
@@ -214,7 +218,7 @@ def tune_functions(
     else:
         for number, name in enumerate(chosen):
             if results and next(reversed(results.values())).stop_reason == "canceled":
-                left_out[name] = "the search was canceled before"
+                untuned[name] = "the search was canceled before"
                 continue
             steps = begun(name, share_of(seconds, time.monotonic() - started, len(chosen), number))
             while step(name, steps):
@@ -223,7 +227,7 @@ def tune_functions(
         raise next(iter(failures.values()))
     for name, failure in failures.items():
         warnings.warn(f"'{name}' was not tuned: {failure}", stacklevel=users_level())
-    return ModuleResult(module, {name: results[name] for name in chosen if name in results}, left_out)
+    return ModuleResult(module, {name: results[name] for name in chosen if name in results}, untuned)
 
 
 def _check_names(module: ir.Module, inputs: Mapping[str, Any], sizes: Mapping[str, float]) -> None:

@@ -1,4 +1,4 @@
-"""Modules under other names: those that they had in earlier versions, and those of TVM."""
+"""What had other names in earlier versions: modules, which may also have those of TVM, and names in them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import sys
+import warnings
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -56,6 +57,31 @@ MOVED = {
     # TVM's name, which says nothing about what it holds.
     "tilewright.meta_schedule.utils": "tilewright.meta_schedule.derived",
 }
+
+#: module or class -> earlier name in it -> its name
+RENAMED = {
+    "tilewright.timing": {"InTurn": "InterleavedTimes", "time_in_turn": "time_interleaved"},
+    "tilewright.search.modules.ModuleResult": {"left_out": "untuned"},
+}
+
+
+def renamed(owner: str, name: str) -> str:
+    """Return the name of what had another one in an earlier version, and warn that the earlier one will go.
+
+    Args:
+        owner: the module or the class, a key of :data:`RENAMED`.
+        name: what was asked for and is not there.
+
+    Raises:
+        AttributeError: it had no such name.
+    """
+    from tilewright.support.user_lines import users_level  # loads the core, which importing the package does not
+
+    present = RENAMED[owner].get(name)
+    if present is None:
+        raise AttributeError(f"{owner} has no attribute '{name}'")
+    warnings.warn(f"{owner}.{name} is now called {present}", DeprecationWarning, stacklevel=users_level())
+    return present
 
 
 class Loader(importlib.abc.Loader):

@@ -23,6 +23,7 @@
 
 #include "arith/int_set.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/loops/cut_loops.h"
@@ -77,10 +78,8 @@ class Partitioner : private LoopCutter {
   }
 
   Stmt simplify_branch(const IfThenElse& branch, Rewriter& r) {
-    std::vector<Expr> atoms;
-    split_conjunction(branch.condition, atoms);
     Expr rest = bool_imm(true), known = bool_imm(true);
-    for (const Expr& atom : atoms) {
+    for (const Expr& atom : conjuncts(branch.condition)) {
       if (variables_.decides(atom)) {
         known = logical_and(known, atom);
         if (analyzer_.can_prove(atom)) continue;
@@ -237,11 +236,9 @@ class Partitioner : private LoopCutter {
   static Stmt drop_atoms(const Stmt& body, const std::vector<Expr>& atoms) {
     return rewrite(body, [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
       Ref<IfThenElse> inner = r.descend(branch);
-      std::vector<Expr> parts;
-      split_conjunction(branch->condition, parts);
       Expr rest = bool_imm(true);
       bool dropped = false;
-      for (const Expr& part : parts) {
+      for (const Expr& part : conjuncts(branch->condition)) {
         bool known = std::find(atoms.begin(), atoms.end(), part) != atoms.end();
         dropped |= known;
         if (!known) rest = logical_and(rest, part);
@@ -269,9 +266,7 @@ class Partitioner : private LoopCutter {
   template <class F>
   void walk_atoms(const For& loop, const F& use) {
     auto look = [&](const Expr& condition, const Inside& around) {
-      std::vector<Expr> atoms;
-      split_conjunction(condition, atoms);
-      for (const Expr& atom : atoms) {
+      for (const Expr& atom : conjuncts(condition)) {
         use(atom, around);
         ++work_;
         visit(atom, [&](const Ref<Var>&) { ++work_; });

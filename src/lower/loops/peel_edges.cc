@@ -17,6 +17,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/op.h"
 #include "lower/loops/cut_loops.h"
 #include "lower/passes.h"
@@ -187,9 +188,7 @@ class Peeler : private LoopCutter {
 
   template <class F>
   static void for_each_atom(const Expr& condition, const F& use) {
-    std::vector<Expr> atoms;
-    split_conjunction(condition, atoms);
-    for (const Expr& atom : atoms) use(atom);
+    for (const Expr& atom : conjuncts(condition)) use(atom);
   }
 
   // ---- what is decided

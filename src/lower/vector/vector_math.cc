@@ -38,17 +38,6 @@ bool calls_elementary_function(const Stmt& body) {
   return found;
 }
 
-void split_conjunction(const Expr& condition, std::vector<Expr>& atoms) {
-  if (const And* both = condition.as<And>()) {
-    split_conjunction(both->a, atoms);
-    split_conjunction(both->b, atoms);
-  } else if (is_call_to(condition, Intrinsic::k_likely)) {
-    split_conjunction(Expr(condition.as<Call>()->args[0]), atoms);
-  } else {
-    atoms.push_back(condition);
-  }
-}
-
 Expr bits_as(DataType type, Expr value) { return call(type, "tir.reinterpret", {std::move(value)}); }
 
 Expr to_lanes(const Expr& value, int lanes) {

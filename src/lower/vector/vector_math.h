@@ -22,9 +22,6 @@ bool calls_elementary_function(const Stmt& body);
 /// branches.
 bool has_masks(const Target& target, DataType type);
 
-/// Conditions that hold together; hints that one is likely are dropped.
-void split_conjunction(const Expr& condition, std::vector<Expr>& atoms);
-
 bool divides(Kind kind);
 /// As binary() of ir/build.h, for any mix of lanes. A division by the constant 0, which a condition keeps from running,
 /// is some number, as in a kernel whose divisor is no constant.

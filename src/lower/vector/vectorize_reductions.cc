@@ -25,6 +25,7 @@
 
 #include "arith/int_set.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/loops/cut_loops.h"
@@ -33,7 +34,7 @@
 #include "lower/vector/join_lanes.h"
 #include "lower/vector/lane_independence.h"
 #include "lower/vector/vector_math.h"
-#include "lower/x86/add_in_groups.h"
+#include "lower/x86/form_dot_products.h"
 
 namespace tilewright::lower {
 namespace {
@@ -227,7 +228,7 @@ class LanesOfReductions : private LoopContext {
         const IfThenElse& branch = *s.as<IfThenElse>();
         if (branch.then_case == branch.else_case) return false;
         if (next == branch.then_case) {
-          split_conjunction(branch.condition, atoms);
+          for (Expr& atom : conjuncts(branch.condition)) atoms.push_back(std::move(atom));
         } else {
           atoms.push_back(logical_not(branch.condition));
         }

@@ -13,7 +13,7 @@
 //
 // Needs      vector code, flat buffers
 // Ensures    the same values
-// Placement  after vectorize_loops and add_in_groups, which flip; before loops are unrolled
+// Placement  after vectorize_loops and form_dot_products, which flip; before loops are unrolled
 #include <algorithm>
 #include <unordered_map>
 

@@ -15,6 +15,7 @@ struct DecomposeFormat {
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
+  static constexpr bool kOnIterations = true;
   static constexpr std::string_view kDoc = R"(Store a sparse buffer in another format: one iteration for each rule.
 
 What the rules update together is initialized once, by an iteration in front of them. Padding is skipped.

@@ -10,6 +10,7 @@ struct GetSpIters {
   using Returns = std::vector<LoopRV>;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
+  static constexpr bool kOnIterations = true;
   static constexpr std::string_view kDoc = R"(Give the variables of an iteration over sparse axes.
 
 Args:

@@ -11,6 +11,7 @@ struct GetSparseIteration {
   using Returns = BlockRV;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
+  static constexpr bool kOnIterations = true;
   static constexpr std::string_view kDoc = R"(Find the iteration over sparse axes with a name.
 
 SparseTIR, arXiv 2207.04606, section 3.2.2.

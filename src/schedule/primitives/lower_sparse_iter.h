@@ -10,6 +10,7 @@ struct LowerSparseIter {
   using Returns = None;
   static constexpr int kRequired = 0;
   static constexpr Family kFamily = Family::kTransform;
+  static constexpr bool kOnIterations = true;
   static constexpr std::string_view kDoc = R"(Make blocks and loops of the iterations over sparse axes.
 
 Loops run over positions, and blocks begin where the extent of a loop is data. Sparse buffers become the arrays that hold

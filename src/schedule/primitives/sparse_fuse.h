@@ -10,6 +10,7 @@ struct SparseFuse {
   using Returns = None;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kTransform;
+  static constexpr bool kOnIterations = true;
   static constexpr std::string_view kDoc = R"(Run axes of an iteration in one loop over the positions of the last.
 
 SparseTIR, arXiv 2207.04606, section 3.2.2.

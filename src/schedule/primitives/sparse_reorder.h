@@ -10,6 +10,7 @@ struct SparseReorder {
   using Returns = None;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kTransform;
+  static constexpr bool kOnIterations = true;
   static constexpr std::string_view kDoc = R"(Put the axes of an iteration into another order.
 
 SparseTIR, arXiv 2207.04606, section 3.2.2.

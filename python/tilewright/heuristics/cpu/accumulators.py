@@ -37,7 +37,7 @@ def accumulator_tile(info: BlockInfo, target: _core.Target) -> dict[int, int]:
 
 def reduction_lanes(info: BlockInfo, target: _core.Target) -> int:
     """Return the products that a vector of accumulators takes at once: four times as many of bytes, if the target has
-    dot-product instructions (src/lower/x86/add_in_groups.cc)."""
+    dot-product instructions (src/lower/x86/form_dot_products.cc)."""
     lanes = info.lanes(target)
     types = {read.buffer.dtype for read in info.reads}
     has_dot = _core.dot_instruction("uint8", "int8", "int32", lanes=target.vector_bits // 32, target=target)

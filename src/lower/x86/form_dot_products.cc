@@ -13,7 +13,7 @@
 // Needs      vector code; allocations of vectorize_reductions, which are marked as partial sums
 // Ensures    the same sums. Others, and those of targets without such an instruction, stay
 // Placement  after vectorize_loops, which makes the vectors; before unroll_loops: the lanes are counted by loops
-#include "lower/x86/add_in_groups.h"
+#include "lower/x86/form_dot_products.h"
 
 #include <algorithm>
 #include <optional>
@@ -285,7 +285,7 @@ int64_t group_of(const Expr& operand, const Target& target) {
   return factors_of(operand) && dot_of(target, target.vector_bits / 32) ? kGroup : 1;
 }
 
-PassResult add_in_groups(const Ref<PrimFunc>& func, PassContext& context) {
+PassResult form_dot_products(const Ref<PrimFunc>& func, PassContext& context) {
   return with_body(func, Groups(context.target).run(func->body));
 }
 

@@ -225,7 +225,7 @@ class Turner {
 
 }  // namespace
 
-PassResult turn_loads(const Ref<PrimFunc>& func, PassContext& context) {
+PassResult transpose_loads(const Ref<PrimFunc>& func, PassContext& context) {
   return with_body(func, Turner(*func, context).run(func->body));
 }
 

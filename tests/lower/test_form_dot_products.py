@@ -99,7 +99,7 @@ def assembly(target: str, **options: Any) -> str:
 
 @pytest.mark.parametrize("target", TARGETS[1:3])
 @pytest.mark.parametrize("length", [256, 250])
-def test_targets_that_add_in_groups_do(target: str, length: int) -> None:
+def test_targets_with_dot_products_form_them(target: str, length: int) -> None:
     assert "vpdpbusd" in assembly(target, length=length)
     assert "vpdpbusd" in assembly(target, length=length, a="uint8")
 

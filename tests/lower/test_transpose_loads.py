@@ -87,7 +87,7 @@ def turned(value: str = "A[i_0 * 8 + i_1, k]", **options: Any) -> str:
     }
     plain |= {"begin": 0, "end": 40, "lanes": 8, "value": value}
     func = from_source(SOURCE.format(**(plain | options)))
-    return str(tw.lower(func, target="llvm -mcpu=x86-64-v3", after="turn_loads").script())
+    return str(tw.lower(func, target="llvm -mcpu=x86-64-v3", after="transpose_loads").script())
 
 
 def test_rows_are_loaded_whole() -> None:
@@ -167,7 +167,7 @@ def test_words_of_a_few_numbers_are_turned_as_the_loops_say(
 def test_rows_of_words_are_loaded_whole(dtype: str, group: int) -> None:
     value = f"A[i_0 * 16 + i_1, k * {group} + e]"
     source = groups(dtype=dtype, group=group, lanes=16, blocks=1, begin=0, steps=32, value=value)
-    text = tw.lower(from_source(source), target="llvm -mcpu=x86-64-v4", after="turn_loads").script()
+    text = tw.lower(from_source(source), target="llvm -mcpu=x86-64-v4", after="transpose_loads").script()
     assert "row_15: T.int32x16" in text
 
 
@@ -179,7 +179,7 @@ def test_the_pass_alone_moves_every_element() -> None:
         )
     )  # fmt: skip
     a = np.arange(152, dtype="int32").reshape(8, 19)
-    agrees(func, "turn_loads", [a, np.zeros((19, 8), "int32")], [a, a.T])
+    agrees(func, "transpose_loads", [a, np.zeros((19, 8), "int32")], [a, a.T])
 
 
 def test_rows_that_are_stored_as_they_are_loaded_stay() -> None:
@@ -190,4 +190,4 @@ def main(A: T.Buffer((40, 8), "float32"), B: T.Buffer((40, 8), "float32")):
         for j in T.vectorized(8):
             B[i, j] = A[i, j]
 """)
-    check_unchanged(func, "turn_loads")
+    check_unchanged(func, "transpose_loads")
