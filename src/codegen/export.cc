@@ -92,13 +92,15 @@ Status link(const fs::path& object, const fs::path& constants, const fs::path& v
   for (const std::string& driver : drivers) {
     std::vector<std::string> command = {driver,
                                         "-shared",
-                                        "-Wl,--version-script=" + version_script.string(),
+                                        "-Xlinker",  // unlike of -Wl, what follows may contain commas
+                                        "--version-script=" + version_script.string(),
                                         "-Wl,--gc-sections",
                                         "-Wl,--as-needed",
                                         "-Wl,--no-undefined",
                                         "-Wl,-Bsymbolic",
                                         "-Wl,-z,noexecstack",
-                                        "-Wl,-soname," + soname};
+                                        "-Xlinker",
+                                        "-soname=" + soname};
     command.insert(command.end(), tail.begin(), tail.end());
     Outcome outcome = run_program(command);
     if (!outcome.found) continue;
@@ -112,7 +114,8 @@ Status link(const fs::path& object, const fs::path& constants, const fs::path& v
 }
 
 bool is_plain_name(const std::string& name) {
-  return !name.empty() && name.find('/') == std::string::npos && name[0] != '.' && name[0] != '-';
+  const auto is_special = [](char c) { return c == '/' || static_cast<unsigned char>(c) < ' '; };
+  return !name.empty() && std::none_of(name.begin(), name.end(), is_special) && name[0] != '.' && name[0] != '-';
 }
 
 }  // namespace
@@ -120,7 +123,8 @@ bool is_plain_name(const std::string& name) {
 Result<ExportedFiles> export_files(const Ref<Module>& lowered, const ObjectCode& code, const std::string& folder,
                                    const std::string& name, const std::string& calls) {
   if (!is_plain_name(name)) {
-    return argument_error("export/name", "'" + name + "' cannot be the name of files", "use a plain name");
+    return argument_error("export/name", "'" + name + "' cannot be the name of files",
+                          "use a name without slashes and control characters that begins with neither '.' nor '-'");
   }
   TW_TRY(header_text, write_header(lowered, name));
   std::error_code error;
@@ -130,8 +134,11 @@ Result<ExportedFiles> export_files(const Ref<Module>& lowered, const ObjectCode&
     return resource_error("export/folder", "folder '" + folder + "' cannot be made: " + error.message(),
                           "name a folder that you may write to");
   }
-  PendingFile object(base / (name + ".o")), header(base / (name + ".h")), library(base / (name + ".so")),
-      script(base / (name + ".version")), constants(base / (name + ".c"));
+  // Compilers take a relative path such as "-folder/kernel.o" for an option.
+  const fs::path absolute = fs::absolute(base, error);
+  if (error) return resource_error("export/folder", "folder '" + folder + "' has no absolute path: " + error.message());
+  PendingFile object(absolute / (name + ".o")), header(absolute / (name + ".h")), library(absolute / (name + ".so")),
+      script(absolute / (name + ".version")), constants(absolute / (name + ".c"));
   TW_RETURN_IF_ERROR(object.write(code.bytes));
   TW_RETURN_IF_ERROR(header.write(header_text));
   if (!code.platform.empty()) {

@@ -350,7 +350,7 @@ Expr number_in(DataType type, const Operand& number) {
 }
 
 /// The leaves of both in one type that holds whatever is computed of them; nothing where they are no integers of
-/// Python, or only such as Python adds up itself.
+/// Python, or two for whose result there is no type.
 std::optional<std::pair<Expr, Expr>> meet_integers(Kind kind, Intrinsic intrinsic, const Operand& a, const Operand& b) {
   auto is_integer = [](const Operand& operand) {
     return operand.is_number && Expr(operand.node).dtype().is_integral();
@@ -359,7 +359,7 @@ std::optional<std::pair<Expr, Expr>> meet_integers(Kind kind, Intrinsic intrinsi
   const bool is_huge = a.is_huge || b.is_huge;
   if (!(is_integer(a) || a.is_huge) || !(is_integer(b) || b.is_huge)) return {};
   const bool is_alternative = kind == Kind::kSelect || kind == Kind::kMin || kind == Kind::kMax;
-  if (!is_alternative && !is_integer_tree(a.node) && !is_integer_tree(b.node)) return {};
+  const bool are_plain = !is_alternative && !is_integer_tree(a.node) && !is_integer_tree(b.node);
   std::optional<DataType> type;
   if (!is_huge) {
     const auto left = ranges_of(a.node), right = ranges_of(b.node);
@@ -370,6 +370,7 @@ std::optional<std::pair<Expr, Expr>> meet_integers(Kind kind, Intrinsic intrinsi
       if (values) type = type_of_range(hull(*values, hull(left->all, right->all)));
     }
   }
+  if (!type && are_plain) return {};
   if (!type) {
     if (is_comparison(kind) || kind == Kind::kCall) refuse_huge_tree();
     return std::pair(as_huge_part(a), as_part(b));

@@ -111,10 +111,11 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string& path) {
   const std::string name = error ? absolute : loaded_files().name_for(absolute);
   void* handle = error ? nullptr : dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
-    const char* reason = error ? nullptr : dlerror();
+    // The text of dlerror() is gone at the next call to the loader, also one that release() makes.
+    const char* said = error ? nullptr : dlerror();
+    const std::string reason = said ? said : error.message();
     loaded_files().release(name);
-    return resource_error("library/open",
-                          fmt::format("{} cannot be loaded: {}", path, reason ? reason : error.message()),
+    return resource_error("library/open", fmt::format("{} cannot be loaded: {}", path, reason),
                           "give the path of a shared library that kernel.export() wrote");
   }
   const auto* module = static_cast<const tw_module*>(dlsym(handle, TW_MODULE_SYMBOL));

@@ -74,6 +74,11 @@ Expr intrinsic(std::string_view name, std::vector<Operand> args) {
     auto [yes, no] = meet_alternatives(args[1], args[2]);
     return if_then_else(as_condition(settled(args[0])), std::move(yes), std::move(no));
   }
+  if (intrinsic == Intrinsic::k_fabs && is_integers(args[0])) {
+    // The type of the number need not hold its absolute value: that of -2**31 is int64.
+    auto product = meet_numbers(Kind::kMul, args[0], integer_of_python(-1));
+    if (product) return least(args[0], still_number(product->first * product->second, product->first), true);
+  }
   if (args.size() == 2) {
     if (auto parts = meet_numbers(Kind::kCall, args[0], args[1], intrinsic))
       return call(intrinsic, {std::move(parts->first), std::move(parts->second)});

@@ -119,12 +119,31 @@ def test_a_module_is_one_library(tmp_path: Path) -> None:
 
 
 def test_names_of_files_are_plain(tmp_path: Path) -> None:
-    for name in ("../escape", ""):
+    for name in ("../escape", "", "-o", "two\nlines"):
         with pytest.raises(tw.ArgumentError) as error:
             tw.compile(saxpy).export(tmp_path, name)
         assert error.value.code == "export/name"
     with pytest.raises(tw.ArgumentError, match="name is 5; it is the name of the files"):
         tw.compile(saxpy).export(tmp_path, 5)  # type: ignore[arg-type]
+
+
+def test_names_with_a_zero_byte(tmp_path: Path) -> None:
+    for folder, name in ((tmp_path, "a\0b"), (f"{tmp_path}/a\0b", "a")):
+        with pytest.raises(tw.ArgumentError, match="contains a zero byte"):
+            tw.compile(saxpy).export(folder, name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_compilers_take_for_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative folders that look like options or files of options, and commas, which separate options to linkers."""
+    monkeypatch.chdir(tmp_path)
+    kernel = tw.compile(saxpy)
+    for folder, name in (("-dash", "lib"), ("@file", "a,b"), ("with space", "@x"), ("a,b", "x y"), ("-Wl,-o", "$HOME")):
+        files = kernel.export(folder, name)
+        assert [str(file) for file in files] == [f"{folder}/{name}{end}" for end in (".so", ".o", ".h")]
+        x, y = np.arange(5, dtype="float32"), np.ones(6, "float32")
+        tw.load(files.library)(3.0, x, y)
+        np.testing.assert_array_equal(y, [1, 4, 7, 10, 13, 1])
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

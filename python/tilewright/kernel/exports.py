@@ -75,7 +75,7 @@ def export(
         name: of the files.
         call_of: how the kernel of a function is called.
     """
-    place = path_for_core("folder", folder)
+    place, name = path_for_core("folder", folder), path_for_core("name", name)
     if program.code is None:
         raise ArgumentError.of(
             "kernel/interpreted", "an interpreted kernel cannot be exported: compile it for 'native'"

@@ -30,7 +30,7 @@ def path_for_core(name: str, path: str | os.PathLike[str]) -> str:
     if "\0" in text or printable(text).encode() != text.encode(errors="surrogatepass"):
         raise ArgumentError.of(
             "arguments/path",
-            f"{name} is {text!r}, which is not UTF-8 text",
+            f"{name} is {text!r}, which {'contains a zero byte' if chr(0) in text else 'is not UTF-8 text'}",
             "choose another path, or rename the folder",
         )
     try:
