@@ -53,7 +53,9 @@ def call_overhead() -> None:
 
     kernel = tw.compile(add, schedule="as written")
     a, b, c = (np.ones(16, np.float32) for _ in range(3))
-    samples = timing.time_interleaved({"kernel": lambda: kernel(a, b, c), "np.add": lambda: np.add(a, b, out=c)}, rounds=25)
+    samples = timing.time_interleaved(
+        {"kernel": lambda: kernel(a, b, c), "np.add": lambda: np.add(a, b, out=c)}, rounds=25
+    )
     ours, theirs = (statistics.median(samples[name]) for name in ("kernel", "np.add"))
     print(f"call with three arrays: {ours * 1e6:.2f} us (np.add: {theirs * 1e6:.2f} us)")
 

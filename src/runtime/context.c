@@ -86,12 +86,18 @@ void tw_pin_library(void) {
 
 const tw_runtime_symbol* tw_runtime_symbols(int32_t* count) {
   static const tw_runtime_symbol symbols[] = {
-      {"tw_default_ctx", (void*)tw_default_ctx},   {"tw_check_args", (void*)tw_check_args},
-      {"tw_fail_dim", (void*)tw_fail_dim},         {"tw_report", (void*)tw_report},
-      {"tw_last_error", (void*)tw_last_error},     {"tw_interrupted", (void*)tw_interrupted},
-      {"tw_report_value", (void*)tw_report_value}, {"tw_device_enter", (void*)tw_device_enter},
-      {"tw_device_leave", (void*)tw_device_leave}, {"tw_device_acquire", (void*)tw_device_acquire},
-      {"tw_device_release", (void*)tw_device_release}, {"tw_device_launch", (void*)tw_device_launch},
+      {"tw_default_ctx", (void*)tw_default_ctx},
+      {"tw_check_args", (void*)tw_check_args},
+      {"tw_fail_dim", (void*)tw_fail_dim},
+      {"tw_report", (void*)tw_report},
+      {"tw_last_error", (void*)tw_last_error},
+      {"tw_interrupted", (void*)tw_interrupted},
+      {"tw_report_value", (void*)tw_report_value},
+      {"tw_device_enter", (void*)tw_device_enter},
+      {"tw_device_leave", (void*)tw_device_leave},
+      {"tw_device_acquire", (void*)tw_device_acquire},
+      {"tw_device_release", (void*)tw_device_release},
+      {"tw_device_launch", (void*)tw_device_launch},
   };
   *count = (int32_t)(sizeof(symbols) / sizeof(symbols[0]));
   return symbols;

@@ -29,26 +29,26 @@ enum {
 };
 
 /* Name here, symbol in the library, parameters. */
-#define TW_CUDA_FUNCTIONS(X)                                                                               \
-  X(initialize, cuInit, (unsigned))                                                                        \
-  X(version, cuDriverGetVersion, (int*))                                                                   \
-  X(count_devices, cuDeviceGetCount, (int*))                                                               \
-  X(get_device, cuDeviceGet, (int*, int))                                                                  \
-  X(device_name, cuDeviceGetName, (char*, int, int))                                                       \
-  X(device_attribute, cuDeviceGetAttribute, (int*, int, int))                                              \
-  X(retain_context, cuDevicePrimaryCtxRetain, (cu_handle*, int))                                           \
-  X(push_context, cuCtxPushCurrent_v2, (cu_handle))                                                        \
-  X(pop_context, cuCtxPopCurrent_v2, (cu_handle*))                                                         \
-  X(synchronize, cuCtxSynchronize, (void))                                                                 \
-  X(load_module, cuModuleLoadData, (cu_handle*, const void*))                                              \
-  X(get_function, cuModuleGetFunction, (cu_handle*, cu_handle, const char*))                               \
-  X(set_attribute, cuFuncSetAttribute, (cu_handle, int, int))                                              \
-  X(launch_kernel, cuLaunchKernel,                                                                         \
+#define TW_CUDA_FUNCTIONS(X)                                                                                      \
+  X(initialize, cuInit, (unsigned))                                                                               \
+  X(version, cuDriverGetVersion, (int*))                                                                          \
+  X(count_devices, cuDeviceGetCount, (int*))                                                                      \
+  X(get_device, cuDeviceGet, (int*, int))                                                                         \
+  X(device_name, cuDeviceGetName, (char*, int, int))                                                              \
+  X(device_attribute, cuDeviceGetAttribute, (int*, int, int))                                                     \
+  X(retain_context, cuDevicePrimaryCtxRetain, (cu_handle*, int))                                                  \
+  X(push_context, cuCtxPushCurrent_v2, (cu_handle))                                                               \
+  X(pop_context, cuCtxPopCurrent_v2, (cu_handle*))                                                                \
+  X(synchronize, cuCtxSynchronize, (void))                                                                        \
+  X(load_module, cuModuleLoadData, (cu_handle*, const void*))                                                     \
+  X(get_function, cuModuleGetFunction, (cu_handle*, cu_handle, const char*))                                      \
+  X(set_attribute, cuFuncSetAttribute, (cu_handle, int, int))                                                     \
+  X(launch_kernel, cuLaunchKernel,                                                                                \
     (cu_handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_handle, void**, void**)) \
-  X(allocate, cuMemAlloc_v2, (cu_pointer*, size_t))                                                        \
-  X(free_memory, cuMemFree_v2, (cu_pointer))                                                               \
-  X(copy_to_device, cuMemcpyHtoD_v2, (cu_pointer, const void*, size_t))                                    \
-  X(copy_to_host, cuMemcpyDtoH_v2, (void*, cu_pointer, size_t))                                            \
+  X(allocate, cuMemAlloc_v2, (cu_pointer*, size_t))                                                               \
+  X(free_memory, cuMemFree_v2, (cu_pointer))                                                                      \
+  X(copy_to_device, cuMemcpyHtoD_v2, (cu_pointer, const void*, size_t))                                           \
+  X(copy_to_host, cuMemcpyDtoH_v2, (void*, cu_pointer, size_t))                                                   \
   X(error_name, cuGetErrorName, (cu_result, const char**))
 
 /* A program that was loaded; it stays loaded until the process ends. */
@@ -193,8 +193,7 @@ static int32_t download(tw_ctx* ctx, void* to, void* memory, int64_t bytes) {
   enter();
   cu_result error = cuda.copy_to_host(to, (cu_pointer)(uintptr_t)memory, (size_t)bytes);
   leave();
-  return error == CUDA_SUCCESS ? TW_OK
-                               : fail(ctx, TW_ERROR_LAUNCH, "a result cannot be copied from the device", error);
+  return error == CUDA_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "a result cannot be copied from the device", error);
 }
 
 static int32_t finish(tw_ctx* ctx) {
@@ -210,8 +209,8 @@ static int32_t finish(tw_ctx* ctx) {
 
 /* Whether the error means that the binary is for another device, so that the next one may fit. */
 static int is_of_another_device(cu_result error) {
-  return error == CUDA_ERROR_INVALID_IMAGE || error == CUDA_ERROR_NO_BINARY_FOR_GPU || error == CUDA_ERROR_INVALID_PTX ||
-         error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+  return error == CUDA_ERROR_INVALID_IMAGE || error == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+         error == CUDA_ERROR_INVALID_PTX || error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 }
 
 /* Called with the lock held, in the context. */
@@ -273,11 +272,12 @@ static int32_t launch_in_context(tw_ctx* ctx, const tw_device_image* image, cons
   }
   if (error == CUDA_SUCCESS) return TW_OK;
   char message[512];
-  snprintf(message, sizeof message,
-           "kernel %s cannot be launched on a grid of %lld x %lld x %lld blocks of %lld x %lld x %lld threads with %lld "
-           "bytes of dynamic shared memory: CUDA reports %s",
-           kernel, (long long)extents[0], (long long)extents[1], (long long)extents[2], (long long)extents[3],
-           (long long)extents[4], (long long)extents[5], (long long)extents[6], name_of(error));
+  snprintf(
+      message, sizeof message,
+      "kernel %s cannot be launched on a grid of %lld x %lld x %lld blocks of %lld x %lld x %lld threads with %lld "
+      "bytes of dynamic shared memory: CUDA reports %s",
+      kernel, (long long)extents[0], (long long)extents[1], (long long)extents[2], (long long)extents[3],
+      (long long)extents[4], (long long)extents[5], (long long)extents[6], name_of(error));
   return tw_report(ctx, TW_ERROR_LAUNCH, message);
 }
 

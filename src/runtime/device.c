@@ -12,11 +12,12 @@ static const tw_device_driver* driver_of(const tw_device_image* image) {
 
 int32_t tw_report_fork(tw_ctx* ctx, const char* driver) {
   char message[512];
-  snprintf(message, sizeof message,
-           "this process was forked from one that had opened the driver of %s, which does not work after that"
-           TW_HINT_PREFIX "start processes with multiprocessing's method \"spawn\", or fork before the first kernel is "
-           "called and before devices are listed",
-           driver);
+  snprintf(
+      message, sizeof message,
+      "this process was forked from one that had opened the driver of %s, which does not work after that" TW_HINT_PREFIX
+      "start processes with multiprocessing's method \"spawn\", or fork before the first kernel is "
+      "called and before devices are listed",
+      driver);
   return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
 }
 

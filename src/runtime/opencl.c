@@ -221,7 +221,8 @@ static void* acquire(tw_ctx* ctx, int64_t bytes) {
 static void release(void* memory) { cl.clReleaseMemObject((cl_handle)memory); }
 
 static int32_t upload(tw_ctx* ctx, void* memory, const void* from, int64_t bytes) {
-  /* A kernel of an interrupted call may still run, and copies wait for it: from now on a second Ctrl-C ends the process.
+  /* A kernel of an interrupted call may still run, and copies wait for it: from now on a second Ctrl-C ends the
+   * process.
    */
   if (tw_interrupted(ctx) != TW_OK) return TW_ERROR_INTERRUPTED;
   cl_int error = cl.clEnqueueWriteBuffer(cl.queue, memory, 1, 0, (size_t)bytes, from, 0, NULL, NULL);
