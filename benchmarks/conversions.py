@@ -18,7 +18,8 @@ from sparse_products import geometric_mean, run
 
 import tilewright as tw
 from tilewright import timing
-from tilewright.sparse import convert_structure, formats
+from tilewright.sparse import formats
+from tilewright.sparse.conversion import convert_validated
 from tilewright.support import machine
 
 FORMATS = {
@@ -39,7 +40,7 @@ def seconds(matrix: csr_array, rules: list[tw.sparse.FormatRewriteRule]) -> tupl
     times = []
     for _ in range(4):
         start = time.perf_counter()
-        converted = convert_structure(rules, matrix.shape, coordinates, matrix.indptr)
+        converted = convert_validated(rules, matrix.shape, coordinates, matrix.indptr, start)
         converted.convert_values(matrix.data)
         times.append(time.perf_counter() - start)
     return min(times), sum(len(part.source) for part in converted.parts)

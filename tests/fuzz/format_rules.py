@@ -1,7 +1,8 @@
 """Random format rules, and the products of programs over such formats.
 
-A rule is a bijection by construction: its keys are two numbers that determine row and column, perhaps as quotients and
-remainders. The numbers are coordinates, places, ranks of rows, or affine in row and column with any signs.
+Its keys are two numbers that determine row and column, perhaps as quotients and remainders: no two nonzeros share a
+position. The numbers are coordinates, places, ranks of rows, or affine in row and column with any signs. An axis may
+store row or column, which several nonzeros at one of its positions may differ in: such a rule is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ import numpy as np
 import tilewright as tw
 from fuzz.judge import Finding
 from tilewright import script
-from tilewright.sparse import FormatRewriteRule, compressed, convert_structure, decompose_format, dense, varied
+from tilewright.sparse import (
+    FormatRewriteRule,
+    Nonzeros,
+    compressed,
+    convert_structure,
+    decompose_format,
+    dense,
+    varied,
+)
 
 #: from a nonzero to a key, the number of keys, and how it is written
 Key = tuple[Callable[[Any], Any], int, str]
@@ -93,14 +102,30 @@ def random_rule(random: np.random.Generator, m: int, n: int, least: int = 0) -> 
         for d, (kind, (_, extent, _)) in enumerate(zip(kinds, keys, strict=True))
     )
     stored = random.choice(["", "row", "column"], p=[0.6, 0.2, 0.2])
+    at = int(random.integers(len(keys))) if random.random() < 0.3 else len(keys) - 1
 
     def index_map(z: Any) -> list[Any]:
-        *before, last = [key(z) for key, _, _ in keys]
-        return [*before, (last, getattr(z, stored)) if stored else last]
+        return [(key(z), getattr(z, stored)) if stored and d == at else key(z) for d, (key, _, _) in enumerate(keys)]
 
     described = ", ".join(f"{kind} {text}" for kind, (_, _, text) in zip(kinds, keys, strict=True))
-    index_map.__doc__ = f"{described}{f', which stores the {stored}' if stored else ''}"
+    index_map.__doc__ = f"{described}{f', the axis {at} stores the {stored}' if stored else ''}"
     return FormatRewriteRule("random", axes, index_map)
+
+
+def stores_several(rule: FormatRewriteRule, shape: tuple[int, int], coordinates: tuple[np.ndarray, ...]) -> bool:
+    """Return whether nonzeros share a position of an axis of a rule that stores a coordinate they differ in."""
+    nonzeros = rule.taken(Nonzeros(shape, coordinates, np.arange(len(coordinates[0])), shape[0]))
+    entries, rows = rule.index_map(nonzeros), nonzeros.row
+    known: dict[tuple[int, ...], int] = {}
+    for d, entry in enumerate(entries):
+        if not isinstance(entry, tuple):
+            continue
+        keys = [np.broadcast_to(e[0] if isinstance(e, tuple) else e, rows.shape) for e in entries[: d + 1]]
+        for nonzero, coordinate in enumerate(np.broadcast_to(entry[1], rows.shape)):
+            path = tuple(int(key[nonzero]) for key in keys)
+            if known.setdefault((d, *path), int(coordinate)) != coordinate:
+                return True
+    return False
 
 
 def judge(number: int, counts: Counter[str]) -> None:
@@ -130,6 +155,14 @@ def judge(number: int, counts: Counter[str]) -> None:
         return
     try:
         converted = convert_structure([rule], mask.shape, (rows, columns))
+    except tw.ArgumentError as error:
+        if error.code != "sparse/bijection" or not stores_several(rule, (m, n), (rows, columns)):
+            raise Finding(what, str(error)) from error
+        counts["formats that are no bijections"] += 1
+        return
+    if stores_several(rule, (m, n), (rows, columns)):
+        raise Finding(what, "one position has several coordinates, and the rule is accepted")
+    try:
         more = program.arguments(converted, converted.convert_values(matrix[rows, columns]))
         for target in ("interpreter", "native"):
             y = np.full(m, np.nan)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from fuzz.format_rules import random_rule
+from fuzz.format_rules import random_rule, stores_several
 from tilewright.sparse import formats
 from tilewright.sparse.conversion import StoredPart, convert_structure
-from tilewright.sparse.format_rule import FormatRewriteRule, dense, varied
+from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
 
 M, N = 24, 36
 
@@ -203,7 +203,7 @@ def test_empty_matrices(shape: tuple[int, int]) -> None:
 
 
 def test_random_rules_keep_values_bit_by_bit() -> None:
-    random = np.random.default_rng(6)
+    random, refused_rules = np.random.default_rng(6), 0
     for _ in range(150):
         m, n = (int(random.integers(1, 20)) for _ in range(2))
         coordinates = np.nonzero(random.random((m, n)) < random.choice([0.05, 0.3, 1]))
@@ -214,10 +214,16 @@ def test_random_rules_keep_values_bit_by_bit() -> None:
                 rules[0].when(lambda z, half=half: z.column < half),
                 other.when(lambda z, half=half: z.column >= half),
             ]
+        if any(stores_several(rule, (m, n), coordinates) for rule in rules):
+            with pytest.raises(tw.ArgumentError, match="that stores another coordinate"):
+                convert_structure(rules, (m, n), coordinates)
+            refused_rules += 1
+            continue
         converted = convert_structure(rules, (m, n), coordinates)
         for dtype in ("float32", "float64"):
             values = special_values(len(coordinates[0]), dtype)
             same_bits(converted.values_back(converted.convert_values(values)), values)
+    assert 0 < refused_rules < 50
 
 
 def refused(code: str, text: str, rules: list[FormatRewriteRule]) -> None:
@@ -240,6 +246,42 @@ def test_dropped_and_doubled_nonzeros_are_noticed() -> None:
     refused("sparse/key", "is -1, not 0 or more", [FormatRewriteRule("below", (varied("I"),), lambda z: (z.row - 1,))])
     refused("sparse/index-map", "gives 1 keys for 2 axes", [FormatRewriteRule("short", csr.axes, lambda z: (z.row,))])
     refused("sparse/index-map", "gives ndarray", [FormatRewriteRule("one", (dense("I", M),), lambda z: z.row)])
+
+
+def test_positions_of_several_coordinates_are_refused() -> None:
+    """A position along an axis stores one coordinate: rows 0 and 1 must not share one that stores the row."""
+    rows, columns = np.nonzero(structure("random"))
+    in_order = np.lexsort((columns, rows // 2))
+    first = next(int(at) for at in np.sort(in_order) if any((rows // 2 == rows[at] // 2) & (rows != rows[at])))
+    for axis in (dense("I", M // 2), varied("I"), compressed("I")):
+        axes = (axis, dense("II", 2), dense("J", N))
+        pairs = FormatRewriteRule("pairs", axes, lambda z: ((z.row // 2, z.row), z.row % 2, z.column))
+        refused("sparse/bijection", f"gives nonzero {first} a position of axis 'I' that stores another", [pairs])
+
+
+def test_offsets_that_contradict_coordinates_are_refused() -> None:
+    rows, columns = (along.astype("int32") for along in np.nonzero(structure("empty rows")))
+    offsets = np.searchsorted(rows, np.arange(M + 1)).astype("int32")
+    for rules in (formats.csr(M, N), formats.ell(M, N, N), formats.csc(M, N)):
+        expected = convert_structure(rules, (M, N), (rows, columns)).parts[0]
+        for dtype in ("int32", "int64"):
+            part = convert_structure(rules, (M, N), (rows, columns), offsets.astype(dtype)).parts[0]
+            np.testing.assert_array_equal(part.source, expected.source)
+
+        def refused_with(code: str, text: str, indptr: object, rules: list[FormatRewriteRule] = rules) -> None:
+            with pytest.raises(tw.ArgumentError, match=text) as caught:
+                convert_structure(rules, (M, N), (rows, columns), indptr)
+            assert caught.value.code == code and caught.value.hint
+
+        for at in (0, 1, M // 2, M):
+            wrong = offsets.copy()
+            wrong[at] += 1
+            before = rf"indptr\[{at}\] is {wrong[at]}, and {offsets[at]} coordinates are in the rows before row {at}"
+            refused_with("sparse/indptr", before, wrong)
+        refused_with("sparse/indptr", f"indptr has {M} entries for {M} rows", offsets[:-1])
+        refused_with("sparse/arrays", "indptr is an array of float64", offsets.astype("float64"))
+        with pytest.raises(tw.ArgumentError, match="is in an earlier row"):
+            convert_structure(rules, (M, N), (rows[::-1].copy(), columns), offsets)
 
 
 def test_values_of_another_size() -> None:

@@ -151,16 +151,37 @@ def convert_structure(
         indptr: of a matrix, where it is known: nonzeros of row i are at indptr[i] to before indptr[i + 1].
 
     Raises:
-        tilewright.ArgumentError: Coordinates are out of range, or not in row-major order; a nonzero is dropped, taken
-            by several rules, does not fit an axis, or shares its position with another one; two nonzeros have the same
-            coordinates.
+        tilewright.ArgumentError: Coordinates are out of range, not in row-major order, or contradict `indptr`; a
+            nonzero is dropped, taken by several rules, does not fit an axis, or shares its position with another one;
+            two nonzeros have the same coordinates, or share a position of an axis that stores different ones.
     """
     start = time.perf_counter()
     if isinstance(rules, FormatRewriteRule):
         raise ArgumentTypeError.of("sparse/rules", f"rules is the rule {rules.name!r}", "give a list of rules: [rule]")
-    if indptr is None:
-        coordinates = _integers(coordinates)
-        _check_coordinates(shape, coordinates)
+    coordinates = _integers(coordinates)
+    _check_coordinates(shape, coordinates)
+    if indptr is not None:
+        indptr = _checked_offsets(shape, coordinates, indptr)
+    return convert_validated(rules, shape, coordinates, indptr, start)
+
+
+def convert_validated(
+    rules: Sequence[FormatRewriteRule],
+    shape: Sequence[int],
+    coordinates: Sequence[Array],
+    indptr: Array | None,
+    start: float,
+) -> ConvertedStructure:
+    """Convert a structure whose coordinates and offsets have been validated (:func:`convert_structure`).
+
+    Args:
+        rules: of one format, or of several that are composed.
+        shape: of the tensor.
+        coordinates: of the nonzeros. Rules that are filled by rows (:mod:`tilewright.sparse.fill`) read only the last
+            ones where `indptr` is given.
+        indptr: of a matrix, or None.
+        start: when the conversion began, for what it has cost.
+    """
     if len(rules) == 1 and (part := _by_rows(rules[0], shape, coordinates, indptr)) is not None:
         return ConvertedStructure((part,), len(coordinates[0]), time.perf_counter() - start)
     count = len(coordinates[0])
@@ -199,6 +220,25 @@ def _check_coordinates(shape: Sequence[int], coordinates: Sequence[Array]) -> No
         message = f"nonzero {descent} is in an earlier row than nonzero {descent - 1}"
         raise ArgumentError.of("sparse/sorted", message, "sort nonzeros by rows: matrix.tocsr().tocoo()")
     _check_duplicates(row, coordinates, shape[-1])
+
+
+def _checked_offsets(shape: Sequence[int], coordinates: Sequence[Array], indptr: Any) -> Array:
+    """Return offsets of rows in the type of the coordinates. They must say what the coordinates say."""
+    array, rows = _array("indptr", indptr), coordinates[0]
+    if array.ndim != 1 or array.dtype.kind not in "iu" or len(shape) != 2:
+        message = f"indptr is an array of {array.dtype} with {array.ndim} dimensions, for a tensor of {len(shape)}"
+        raise ArgumentTypeError.of("sparse/arrays", message, "it holds the integer offsets of the rows of a matrix")
+    hint = "indptr[i] is the number of nonzeros in the rows before row i; omit it, and it is made of the coordinates"
+    if len(array) != shape[0] + 1:
+        message = f"indptr has {len(array)} entries for {shape[0]} rows"
+        raise ArgumentError.of("sparse/indptr", message, hint)
+    counted = np.zeros(shape[0] + 1, rows.dtype)
+    np.cumsum(np.bincount(rows, minlength=shape[0]), out=counted[1:])
+    if (wrong := array != counted).any():
+        at = int(np.argmax(wrong))
+        message = f"indptr[{at}] is {array[at]}, and {counted[at]} coordinates are in the rows before row {at}"
+        raise ArgumentError.of("sparse/indptr", message, hint)
+    return counted
 
 
 def _check_duplicates(row: Array, coordinates: Sequence[Array], extent: int) -> None:
@@ -281,6 +321,7 @@ def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Arra
         indices = None if coordinate is None else np.zeros(stored.count, dtype)
         if indices is not None:
             indices[positions] = coordinate
+            _check_coordinate(rule, axis, taken, indices[positions] != coordinate)
         arrays = (None if array is None else read_only(array.astype(dtype)) for array in (stored.indptr, indices))
         axes[axis.name] = StoredAxis(axis, stored.count, *arrays)
         before = known[axis.name] = positions, stored.count
@@ -291,6 +332,16 @@ def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Arra
         at = int(np.flatnonzero(source[slots] != taken.position)[0])
         _refuse_bijection(rule, int(taken.position[at]))
     return StoredPart(rule, axes, read_only(source), tuple(coordinates))
+
+
+def _check_coordinate(rule: FormatRewriteRule, axis: FormatAxis, taken: Nonzeros, differs: Array) -> None:
+    """Refuse nonzeros at one position of an axis to which the index map gives different coordinates along it."""
+    if not differs.any():
+        return
+    at = int(taken.position[int(np.argmax(differs))])
+    message = f"rule {rule.name!r} gives nonzero {at} a position of axis {axis.name!r} that stores another coordinate"
+    hint = "along an axis, nonzeros with one key have one coordinate: make the key of what tells them apart"
+    raise ArgumentError.of("sparse/bijection", message, hint)
 
 
 def _check_count(count: int, dtype: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.sparse import formats
-from tilewright.sparse.conversion import ConvertedStructure, convert_structure, gathered
+from tilewright.sparse.conversion import ConvertedStructure, convert_validated, gathered
 from tilewright.sparse.fill import gather_kernel
 from tilewright.sparse.matrix import Matrix
 from tilewright.sparse.structure import Structure, offsets_of, private
@@ -122,7 +122,8 @@ def _sell_of(s: Structure) -> Sell:
     m, n = s.shape
     assert s.indptr is not None
     # Its rule asks for rows only by their offsets.
-    converted = convert_structure(formats.sell(m, n, LANES), s.shape, (s.indices, s.indices), s.indptr)
+    rules, now = formats.sell(m, n, LANES), time.perf_counter()
+    converted = convert_validated(rules, s.shape, (s.indices, s.indices), s.indptr, now)
     axes = converted.parts[0].axes
     lengths = np.diff(s.indptr)
     longest = lengths.max(initial=0)
