@@ -17,7 +17,7 @@ void set_format_templates(FormatTemplates templates) { registered() = std::move(
 
 Result<FormatDecomposition> decompose_by_template(const FormatRequest& request) {
   if (registered()) return registered()(request);
-  return refuse("decompose_format/P2", "no formats are registered", {}, "import tilewright.sparse");
+  return refuse("decompose_format/P2", "no formats are registered", {}, "import tilewright, which registers them");
 }
 
 }  // namespace tilewright::schedule

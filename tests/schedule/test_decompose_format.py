@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,23 @@ def test_the_program_is_that_of_the_function() -> None:
     check_same(sch.mod["main"], decompose_format(spmm, "A", formats.bsr(M, N, 3)).function)
     assert len(sch.get_sp_iters(bsr)) == 5
     _core.verify(sch.mod, "sparse")
+
+
+def test_nothing_but_the_package_is_imported() -> None:
+    """Formats are known by name after ``import tilewright`` alone, also where a trace is replayed."""
+    program = f"""
+import sys
+import tilewright as tw
+from tilewright import script
+
+spmm = script.from_source({spmm.script()!r})
+sch = tw.Schedule(spmm)
+assert "tilewright.sparse" not in sys.modules
+(bsr,) = sch.decompose_format("A", "bsr", [{M}, {N}, 3])
+assert repr(bsr) == "Iteration(spmm_bsr)"
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("parts", [0, 1])

@@ -108,7 +108,7 @@ def doubled() -> Iterator[None]:
     """Formats whose first rule counts its nonzeros twice."""
 
     def twice(func: Any, buffer: str, name: str, parameters: list[int], count: int) -> tuple[ir.PrimFunc, list[str]]:
-        made, names = templates._decompose(func, buffer, name, parameters, count)
+        made, names = templates.decomposed_by_name(func, buffer, name, parameters, count)
         again: Any = next(each for each in templates._iterations(made) if each.name_hint == names[0])
         again = ir.SparseIteration(again.iter_vars, "again", again.annotations, again.init, again.body)
         body = ir.SeqStmt([*made.body.seq, again])
@@ -116,7 +116,7 @@ def doubled() -> Iterator[None]:
 
     _core.set_format_templates(twice)
     yield
-    _core.set_format_templates(templates._decompose)
+    _core.set_format_templates(templates.decomposed_by_name)
 
 
 @pytest.mark.usefixtures("doubled")

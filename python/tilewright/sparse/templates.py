@@ -72,9 +72,10 @@ def rules_of_step(sch: _core.Schedule, step: Any) -> tuple[list[FormatRewriteRul
     return template_rules(str(name), parameters, int(count)), parameters
 
 
-def _decompose(
+def decomposed_by_name(
     func: ir.PrimFunc, buffer: str, name: str, parameters: list[int], count: int
 ) -> tuple[ir.PrimFunc, list[str]]:
+    """Return a program over a format, and the names of its iterations: what ``sch.decompose_format`` calls."""
     rules = template_rules(name, parameters, count)
     made = decompose_format(func, buffer, rules).function
     known = {each.name_hint for each in _iterations(func)}
@@ -91,6 +92,3 @@ def _iterations(func: ir.PrimFunc) -> list[Any]:
 
 def _refusal(message: str, hint: str) -> ArgumentError:
     return ArgumentError.of("sparse/template", message, hint)
-
-
-_core.set_format_templates(_decompose)
