@@ -139,6 +139,8 @@ std::vector<Expr> Compiler::locate(const Ref<Buffer>& buffer, const std::vector<
   for (size_t i = 0; i < axes.size(); ++i) {
     const Axis& axis = *axes[i];
     slots.push_back(expr(position(coordinates[i])));
+    // Below another axis, a coordinate beyond the length is absent as others are. A root has all of its coordinates.
+    if (axis.parent.defined()) continue;
     require_inside(
         slots.back(), axis.length,
         message("interpret/out-of-bounds",
@@ -164,8 +166,11 @@ std::vector<Expr> Compiler::locate(const Ref<Buffer>& buffer, const std::vector<
       if (!axis.sorted) prefer_iterated(axes[i], coordinates[i], expr(first), stop, at);
       emit({.op = Op::kLeInt, .dst = found, .a = constant(int64_t{0}), .b = at});
     } else {
+      int below = take(1);
       emit({.op = Op::kAddInt, .dst = at, .a = expr(first), .b = slots[i]});
       emit({.op = Op::kLtInt, .dst = found, .a = at, .b = stop});
+      emit({.op = Op::kLeInt, .dst = below, .a = constant(int64_t{0}), .b = slots[i]});
+      emit({.op = Op::kAnd, .dst = found, .a = found, .b = below});
     }
     absent.push_back(emit({.op = Op::kJumpIfZero, .dst = found}));
     positions.push_back(named(at, kPosition));

@@ -213,16 +213,19 @@ class Drawing:
         return ", ".join(g[0] if len(g) == 1 else f"T.sp.fuse({', '.join(g)})" for g in groups)
 
     def load(self, order: list[Axis], variables: dict[str, str]) -> str:
-        """An element of a tensor: of the iteration's own axes mostly, else wherever the coordinates lead."""
+        """An element of a tensor: of the iteration's own axes mostly, else wherever the coordinates lead, also beyond
+        the length of an axis that has a parent."""
         tensor = self.rng.choice([t for t in self.tensors if t.name[0] == "B"])
         indices = []
         for axis in tensor.axes:
-            inside = [a for a in order if a.length <= axis.length]
+            inside = [a for a in order if a.length <= axis.length or axis.parent]
             if axis.name in variables and self.chance(0.9):
                 indices.append(variables[axis.name])
             elif inside and self.chance(0.9):
                 name = variables[self.rng.choice(inside).name]
-                indices.append(name if self.chance(0.6) else f"T.min({name} + 1, {axis.length - 1})")
+                beyond = self.rng.choice([f"{name} + 2", f"{name} - 1"]) if axis.parent else None
+                near = beyond or f"T.min({name} + 1, {axis.length - 1})"
+                indices.append(name if self.chance(0.6) else near)
             elif axis.length:
                 indices.append(str(self.rng.randrange(axis.length)))
             else:

@@ -50,6 +50,61 @@ def test_compiled_programs_equal_numpy(name: str) -> None:
                 np.testing.assert_allclose(run(kernel, args, output), want, rtol=1e-12, err_msg=structure)
 
 
+#: reads beyond the ends of axes that have a parent
+BEYOND = """
+def f(a: T.handle, r: T.handle, y: T.handle, z: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32,
+      nnz: T.int32, s: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    L = T.sp.dense_varied(I, (n, nnz), p)
+    J_all = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float64", default_value=2.5)
+    R = T.sp.match_buffer(r, (I, L), "float64", default_value=-1.5)
+    Y = T.sp.match_buffer(y, (I, J_all), "float64")
+    Z = T.sp.match_buffer(z, (I, J_all), "float64")
+    with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+        Y[i, j] = A[i, j + s]
+        Z[i, j] = R[i, j + s]
+"""
+
+
+@pytest.mark.parametrize("shift", [-2, 0, 3])
+def test_coordinates_beyond_the_length_of_an_axis_are_absent(shift: int) -> None:
+    chosen = np.random.default_rng(4).random((7, 6)) < 0.4
+    rows, columns = chosen.nonzero()
+    indptr = np.concatenate([[0], np.cumsum(chosen.sum(1))]).astype("int32")
+    values = np.arange(len(rows)) + 1.0
+    want, ragged = np.full((7, 6), 2.5), np.full((7, 6), -1.5)
+    for row in range(7):
+        of_row = values[indptr[row] : indptr[row + 1]]
+        stored = dict(zip(columns[rows == row], of_row, strict=True))
+        want[row] = [stored.get(j + shift, 2.5) for j in range(6)]
+        ragged[row] = [of_row[j + shift] if 0 <= j + shift < len(of_row) else -1.5 for j in range(6)]
+    func = function(BEYOND)
+    args = [values, values, np.full((7, 6), np.nan), np.full((7, 6), np.nan), indptr, columns.astype("int32")]
+    args += [7, 6, len(values), shift]
+    kernels = [tw.compile(func, target="interpreter"), tw.compile(lowered(func), target="interpreter")]
+    for kernel in (*kernels, tw.compile(func), tw.compile(func, check_bounds=True)):
+        given = copy.deepcopy(args)
+        kernel(*given)
+        np.testing.assert_array_equal(given[2], want)
+        np.testing.assert_array_equal(given[3], ragged)
+
+
+def test_a_store_beyond_the_length_of_an_axis_is_reported() -> None:
+    text = BEYOND.replace("Y[i, j] = A[i, j + s]", "A[i, j + s] = T.float64(1)").replace("Z[i, j] =", "A[i, j] =")
+    args = [
+        np.ones(2),
+        np.ones(2),
+        np.ones((2, 1)),
+        np.ones((2, 1)),
+        *(np.array(x, "int32") for x in ([0, 1, 2], [0, 0])),
+    ]
+    with pytest.raises(tw.Error, match="is stored to coordinates that 'A' does not hold") as caught:
+        tw.compile(function(text), target="interpreter")(*args, 2, 1, 2, 1)
+    assert caught.value.code == "interpret/absent"
+
+
 FREE_STORE = """
 def f(a: T.handle, y: T.Buffer((4, 5), "float64"), p: T.handle, q: T.handle, nnz: T.int32):
     I = T.sp.dense_fixed(4)
