@@ -179,6 +179,7 @@ class AccessWalk {
     for (size_t i = 0; i < realize->iter_values.size(); ++i) {
       v(realize->iter_values[i]);
       const Ref<IterVar>& axis = realize->block->iter_vars[i];
+      if (axis->dom.defined()) v(axis->dom);  // speaks of nothing that the block defines
       around_.push_back({SurroundingKind::kAxis, axis, axis->var, arith::IntSet::point(realize->iter_values[i]), {}});
     }
     on_block(realize->block);
@@ -327,16 +328,28 @@ arith::Domains domains_of(Surroundings around) {
   return domains;
 }
 
-Expr stable_terms(const Expr& condition) {
-  if (const And* both = condition.as<And>()) return logical_and(stable_terms(both->a), stable_terms(both->b));
-  return effect_of(condition) == Effect::kPure ? condition : Expr(bool_imm(true));
+Expr stable_terms(const Expr& condition, const IsConstant& is_constant) {
+  if (const And* both = condition.as<And>()) {
+    return logical_and(stable_terms(both->a, is_constant), stable_terms(both->b, is_constant));
+  }
+  const Effect effect = effect_of(condition);
+  bool stable = effect == Effect::kPure || (effect == Effect::kReadState && is_constant);
+  if (stable && effect != Effect::kPure) {
+    visit(
+        condition, [&](const Ref<Call>&) { stable = false; },
+        [&](const Ref<BufferLoad>& load, Visitor& walk) {
+          stable = stable && is_constant(load->buffer);
+          walk.descend(load);
+        });
+  }
+  return stable ? condition : Expr(bool_imm(true));
 }
 
-Expr known_conditions(Surroundings around) {
+Expr known_conditions(Surroundings around, const IsConstant& is_constant) {
   Expr all = bool_imm(true);
   for (const Surrounding& s : around) {
     if (s.kind != SurroundingKind::kCondition && s.kind != SurroundingKind::kAssertion) continue;
-    if (Expr stable = stable_terms(s.condition); !is_true(stable)) {
+    if (Expr stable = stable_terms(s.condition, is_constant); !is_true(stable)) {
       all = is_true(all) ? stable : logical_and(all, stable);
     }
   }

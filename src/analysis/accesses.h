@@ -87,10 +87,12 @@ Surroundings inside_block(Surroundings around);
 const Block* innermost_block(Surroundings around);
 /// Loops, lets and axes as variables that run.
 arith::Domains domains_of(Surroundings around);
-/// What surely holds: the terms of conditions and assertions that no store can change.
-Expr known_conditions(Surroundings around);
-/// The terms of a conjunction that read no memory.
-Expr stable_terms(const Expr& condition);
+/// What surely holds: the terms of conditions and assertions that no store can change. `is_constant`: of a buffer, that
+/// nothing writes it meanwhile; by default nothing is known of any.
+using IsConstant = std::function<bool(const Ref<Buffer>&)>;
+Expr known_conditions(Surroundings around, const IsConstant& is_constant = {});
+/// The terms of a conjunction that read no memory, or constant buffers alone.
+Expr stable_terms(const Expr& condition, const IsConstant& is_constant = {});
 
 /// The part of its source that a region of a view shows: the view shows the last dimensions of the source one to one;
 /// where it has another shape, it may touch all of the source region.

@@ -140,14 +140,12 @@ class BufferUses : public Memo::Fact {
   /// Of a root block over blocks of one store each, the same without a walk over all accesses. False for others.
   bool note_plainly(const Tree& tree) {
     if (Scope::of(tree.block_at(0)).bare_statement()) return false;
-    auto reads_data = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
     std::vector<const PlainBlock*> blocks;
     for (int at : tree.blocks()) {
       if (at == 0) continue;
       const BlockRealize& realize = *tree.realize_at(at);
       const auto& plain = PlainBlock::of(*realize.block);
-      if (tree[at].scope != 0 || !plain || reads_data(realize.predicate)) return false;
-      if (std::any_of(realize.iter_values.begin(), realize.iter_values.end(), reads_data)) return false;
+      if (tree[at].scope != 0 || !plain || tree[at].binds_data) return false;
       blocks.push_back(&*plain);
     }
     for (size_t i = 0; i < blocks.size(); ++i) {
@@ -400,9 +398,7 @@ bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
     const Ref<Block> block = tree.block_ref(at);
     if (tree[at].scope != 0 || !block->match_buffers.empty() || !BlockFacts::of(block).undeclared.empty()) return false;
     const BlockRealize& realize = *tree.realize_at(at);
-    auto reads_data = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
-    if (std::any_of(realize.iter_values.begin(), realize.iter_values.end(), reads_data)) return false;
-    if (reads_data(realize.predicate)) return false;
+    if (tree[at].binds_data) return false;
     bool writes = touches(block->writes, buffer);
     if (!writes && !touches(block->reads, buffer)) continue;
     if (!tree.contains(loop, at)) return false;

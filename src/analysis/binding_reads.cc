@@ -8,6 +8,14 @@
 
 namespace tilewright::analysis {
 
+bool binds_data(const BlockRealize& realize) {
+  bool found = false;
+  for_each_bound(realize, [&](const Expr& e) {
+    found = found || !(e.is<Var>() || e.is<IntImm>() || effect_of(e) == Effect::kPure);
+  });
+  return found;
+}
+
 void add_single_reads(const Expr& e, std::vector<Ref<BufferRegion>>& regions) {
   if (e.is<Var>() || e.is<IntImm>() || effect_of(e) == Effect::kPure) return;
   visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
@@ -20,8 +28,7 @@ void add_single_reads(const Expr& e, std::vector<Ref<BufferRegion>>& regions) {
 
 std::vector<Ref<BufferRegion>> binding_reads(const BlockRealize& realize) {
   std::vector<Ref<BufferRegion>> regions;
-  for (const Expr& value : realize.iter_values) add_single_reads(value, regions);
-  add_single_reads(realize.predicate, regions);
+  for_each_bound(realize, [&](const Expr& e) { add_single_reads(e, regions); });
   return regions;
 }
 

@@ -1,9 +1,14 @@
-// What a block reads before it runs: where its axes are bound to data, and where its condition asks for them.
+// What a block reads before it runs: where its axes are bound to data, where data say how far they go, and where its
+// condition asks for them.
 //
 //   with T.block("B"):
 //     vi = T.axis.spatial(16, I[i])     reads I[i]
+//     vp = T.axis.reduce(P[i], p)       reads P[i]
 //     T.where(J[i] < 4)                 reads J[i]
 //     T.reads(A[vi])                    (that is read by the block itself, and declared)
+//
+// The one answer for all who ask what a statement reads beside what blocks declare: accesses.h visits the same
+// expressions.
 #pragma once
 
 #include <vector>
@@ -11,6 +16,20 @@
 #include "analysis/tree.h"
 
 namespace tilewright::analysis {
+
+/// The expressions that are evaluated where a block is reached: values and domains of its axes, and its condition.
+template <class F>
+void for_each_bound(const BlockRealize& realize, F&& found) {
+  found(realize.predicate);
+  for (const Expr& value : realize.iter_values) found(value);
+  for (const Ref<IterVar>& axis : realize.block->iter_vars) {
+    if (!axis->dom.defined()) continue;
+    found(axis->dom->min);
+    found(axis->dom->extent);
+  }
+}
+/// Whether one of them reads a buffer.
+bool binds_data(const BlockRealize& realize);
 
 /// The elements that the expression reads, one by one.
 void add_single_reads(const Expr& e, std::vector<Ref<BufferRegion>>& regions);

@@ -170,18 +170,20 @@ class Examine {
     return found ? say(found) : true;
   }
 
-  bool within(const Ref<BufferRegion>& inner, const Regions& declared) {
+  /// `also`: another bound of the same accesses, or null.
+  bool within(const Ref<BufferRegion>& inner, const Regions& declared, const BufferRegion* also = nullptr) {
     return std::any_of(declared.begin(), declared.end(), [&](const Ref<BufferRegion>& outer) {
-      return outer->buffer == inner->buffer && (structural_equal(outer, inner) || holds(*outer, *inner));
+      return outer->buffer == inner->buffer && (structural_equal(outer, inner) || holds(*outer, *inner, also));
     });
   }
 
   /// Dimension by dimension; one that is declared as a whole holds every access, whatever data select.
-  bool holds(const BufferRegion& outer, const BufferRegion& inner) {
+  bool holds(const BufferRegion& outer, const BufferRegion& inner, const BufferRegion* also) {
     const std::vector<Expr>& shape = inner.buffer->shape;
     for (size_t d = 0; d < shape.size(); ++d) {
       arith::IntSet declared = arith::IntSet::of_range(outer.region[d]);
       if (arith::proves_subset(arith::IntSet::of_range(inner.region[d]), declared, analyzer_)) continue;
+      if (also && arith::proves_subset(arith::IntSet::of_range(also->region[d]), declared, analyzer_)) continue;
       if (!arith::proves_subset(arith::IntSet::of_range(range_of(shape[d])), declared, analyzer_)) return false;
     }
     return true;
@@ -257,9 +259,15 @@ class Examine {
       const Ref<BufferRegion> raw = region;
       region = over_all_iterations(region, access.around);
       bool init = block_->init.defined();  // with an init, the signature omits the accumulator
-      bool reads = !access.reads || within(region, block_->reads) || (init && within(region, block_->writes)) ||
+      // The same by the domains of the axes of blocks inside: where these are shorter than the loops, a condition that
+      // reads data may say so.
+      const Ref<BufferRegion> also = over_domains(raw, access.around);
+      auto declares = [&](const Regions& regions) {
+        return within(region, regions) || (also.defined() && within(region, regions, &*also));
+      };
+      bool reads = !access.reads || declares(block_->reads) || (init && declares(block_->writes)) ||
                    is_vouched_for(raw, region) || is_made_before(region);
-      bool writes = !access.writes || access.form == Access::Form::kAddress || within(region, block_->writes);
+      bool writes = !access.writes || access.form == Access::Form::kAddress || declares(block_->writes);
       if (reads && writes) {
         if (access.form == Access::Form::kPointer) note_pointer(access, region);
         return;
@@ -309,10 +317,30 @@ class Examine {
     if (!access.reads && access.writes && always && !access.in_init) replaced_.push_back(region);
   }
 
+  /// What the region covers while axes run over their domains, which they never leave, instead of what they are bound
+  /// to; null where no axis has a domain that depends on data.
+  Ref<BufferRegion> over_domains(const Ref<BufferRegion>& region, Surroundings around) {
+    arith::Domains domains = domains_of(around);
+    bool any = false;
+    for (const Surrounding& s : around) {
+      const IterVar* axis = s.node.as<IterVar>();
+      if (!axis || !axis->dom.defined() || effect_of(axis->dom->extent) == Effect::kPure) continue;
+      domains[s.var] = arith::IntSet::of_range(axis->dom);
+      any = true;
+    }
+    return any ? over(region, domains, around) : Ref<BufferRegion>();
+  }
+
   Ref<BufferRegion> over_all_iterations(const Ref<BufferRegion>& region, Surroundings around) {
     arith::Domains domains = domains_of(around);
-    if (domains.empty()) return region;
-    arith::Box box = arith::relax_region(region->region, domains, analyzer_, known_conditions(around));
+    return domains.empty() ? region : over(region, domains, around);
+  }
+
+  Ref<BufferRegion> over(const Ref<BufferRegion>& region, const arith::Domains& domains, Surroundings around) {
+    // What the block does not write, and nothing does while it runs, its conditions may ask for.
+    auto is_constant = [&](const Ref<Buffer>& buffer) { return !written(buffer) && !is_allocated(buffer); };
+    const Expr conditions = known_conditions(around, is_constant);
+    arith::Box box = arith::relax_region(region->region, domains, analyzer_, conditions);
     std::vector<Ref<Range>> ranges;
     for (size_t d = 0; d < box.size(); ++d) {
       Ref<Range> range = box[d].to_range(analyzer_);

@@ -18,6 +18,7 @@
 #include "analysis/cover.h"
 #include "analysis/witness.h"
 #include "arith/analyzer.h"
+#include "arith/buffer_values.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/structural.h"
@@ -247,11 +248,14 @@ class SkippedInitFinder {
       }
       const bool outside = is_outside_;
       is_outside_ &= &*realize->block != only_;
+      const size_t declared = declared_.size();
+      for (BufferDomain& domain : buffer_domains(*realize->block)) declared_.push_back(std::move(domain));
       under(realize->predicate, [&] {
         if (!is_outside_) check(*realize);
         if (realize->block->init.defined()) walk(realize->block->init);
         walk(realize->block->body);
       });
+      declared_.resize(declared);
       is_outside_ = outside;
     } else {
       for_each_child(stmt, [&](const NodeRef& child, Role) {
@@ -522,6 +526,7 @@ class SkippedInitFinder {
     for (const Loop& loop : loops_) {
       if (digits.moves(loop.min) || digits.moves(loop.extent)) return false;
     }
+    for (const BufferDomain& domain : declared_) arith::assume(digits.analyzer, domain);
     digits.axes = sum.steps;
     std::copy_if(sum.elements.begin(), sum.elements.end(), std::back_inserter(digits.axes),
                  [&](const Axis& axis) { return digits.moves(axis.value); });
@@ -582,8 +587,9 @@ class SkippedInitFinder {
   const Block* only_;
   bool is_outside_;  ///< of the only block
   std::vector<Loop> loops_;
-  std::vector<Expr> terms_;  ///< the conditions around
-  VarMap values_;            ///< of axes and names, in terms of loops
+  std::vector<Expr> terms_;             ///< the conditions around
+  VarMap values_;                       ///< of axes and names, in terms of loops
+  std::vector<BufferDomain> declared_;  ///< by blocks around
   std::vector<std::pair<Expr, Ref<Var>>> read_;
 };
 

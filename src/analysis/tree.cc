@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "ir/op.h"
+#include "analysis/binding_reads.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 #include "support/inline_vector.h"
@@ -61,10 +61,10 @@ class TreeBuilder {
     const BlockRealize& realize = *tree_.realize_at(at);
     if (before != kNone) {
       const BlockRealize& was = *before_->realize_at(before);
-      if (was.predicate == realize.predicate && was.iter_values == realize.iter_values) return old(before).binds_data;
+      const bool same = was.predicate == realize.predicate && was.iter_values == realize.iter_values;
+      if (same && was.block->iter_vars == realize.block->iter_vars) return old(before).binds_data;
     }
-    auto reads = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
-    return reads(realize.predicate) || std::any_of(realize.iter_values.begin(), realize.iter_values.end(), reads);
+    return analysis::binds_data(realize);
   }
   void note_views(int at) {
     for (const Ref<MatchBufferRegion>& match : tree_.block_at(at).match_buffers) {

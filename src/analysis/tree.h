@@ -26,7 +26,7 @@ class Tree : public Memo::Fact {
     bool in_init;     ///< inside the init of a block: no handle reaches it
     bool is_block;    ///< the root, or a BlockRealize
     bool is_loop;     ///< a For
-    bool binds_data;  ///< a BlockRealize that reads buffers to bind axes, or for its condition (binding_reads.h)
+    bool binds_data;  ///< a BlockRealize that reads buffers for its axes or its condition (binding_reads.h)
   };
 
   static const Tree& of(const Ref<Block>& root);

@@ -142,3 +142,28 @@ def test_a_buffer_that_is_read_after_the_loop_stays() -> None:
     check_unchanged(apart, "plan_allocations")
     a = np.arange(8, dtype="float32")
     agrees(apart, "plan_allocations", [a, np.zeros_like(a)], [a, 2 * a[::-1]])
+
+
+def test_domains_of_axes_are_accesses() -> None:
+    @T.prim_func
+    def program(A: T.Buffer((12,), "float32"), B: T.Buffer((4,), "float32")):
+        with T.block("root"):
+            P = T.alloc_buffer((5,), "int32")
+            for i in range(5):
+                with T.block("P"):
+                    vi = T.axis.spatial(5, i)
+                    P[vi] = vi * 3
+            for i, p in T.grid(4, 3):
+                with T.block("sum"):
+                    vi = T.axis.spatial(4, i)
+                    vp = T.axis.reduce(P[i + 1] - P[i], p)
+                    with T.init():
+                        B[vi] = T.float32(0)
+                    B[vi] = B[vi] + A[vi * 3 + vp]
+
+    assert allocations(program, "plan_allocations") == {"P": ("", [5])}
+    A = np.arange(12, dtype="float32")
+    agrees(program, "plan_allocations", [A, np.zeros(4, "float32")], [A, A.reshape(4, 3).sum(1)])
+    B = np.zeros(4, "float32")
+    tw.compile(program)(A, B)
+    np.testing.assert_array_equal(B, A.reshape(4, 3).sum(1))

@@ -13,11 +13,11 @@
 //
 // Requires  P1 the write exists, and the block is not the root
 //           P2 the scope is a storage scope
-//           P3 no other block of the scope writes the buffer, this one is complete or a reduction, and the buffer has
-//              one name in the scope
+//           P3 no other block of the scope writes the buffer, this one is complete or a reduction whose axes are not
+//              bound to the buffer, and the buffer has one name in the scope
 //           P4 it is provable what it writes until the copy, and the copy holds all that is read afterwards;
 //              a reduction begins with its init, and whether it has steps is the same for all that is copied
-//           P5 the named consumers read it, in the same scope, and bind no axes to it
+//           P5 the named consumers read it, in the same scope, and neither bind axes to it nor have domains that do
 //           P6 what stands in the scope touches the buffer in blocks only
 //           P9 parallel loops around stay independent
 #include <algorithm>
@@ -79,6 +79,11 @@ Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {
                       (facts.why.empty() ? std::string("it updates elements that have a value before") : facts.why),
                   {block.node()}, "cache before its reduction is decomposed, or cache_inplace() what it updates");
   }
+  if (analysis::binding_reads(*tree.realize_at(block.at), buffer)) {
+    return refuse("cache_write/P3",
+                  "what " + describe(block) + " writes to '" + buffer->name + "' says where, or how often, it runs",
+                  {block.node()}, "cache another buffer");
+  }
   for (int child : scope.readers(buffer)) {
     int reader = tree.block(scope.children()[child]->block->id.value);
     // What runs before has read what the buffer held, and never sees what the block writes.
@@ -94,10 +99,10 @@ Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {
                     {consumer.node(), block.node()}, "sch.get_consumers() gives the blocks that read it");
     }
     if (analysis::binding_reads(*tree.realize_at(consumer.at), buffer)) {
-      return refuse(
-          "cache_write/P5",
-          describe(consumer) + " binds its axes to what '" + buffer->name + "' holds: it reads the buffer itself",
-          {consumer.node(), block.node()}, "leave it out of the consumers");
+      return refuse("cache_write/P5",
+                    describe(consumer) + " binds its axes, or their domains, to what '" + buffer->name +
+                        "' holds: it reads the buffer itself",
+                    {consumer.node(), block.node()}, "leave it out of the consumers");
     }
     request.redirected.push_back(consumer.at);
   }
@@ -171,11 +176,13 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   Ref<Block> made;
   TreeEdit edit(tree);
   place_copy(edit, place, copy, copy_nest(copy, false, &made));
-  edit.change_realize(request.block.at,
-                      [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, true); });
+  edit.change_realize(request.block.at, [&](BlockRealize& realize) {
+    realize.block = with_axes_of(realize.block, redirect(realize.block, copy, true, true));
+  });
   for (int reader : request.redirected) {
-    edit.change_realize(reader,
-                        [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, false); });
+    edit.change_realize(reader, [&](BlockRealize& realize) {
+      realize.block = with_axes_of(realize.block, redirect(realize.block, copy, true, false));
+    });
   }
   Plan plan = give_loops(request.block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);

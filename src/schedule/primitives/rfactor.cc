@@ -69,6 +69,7 @@
 #include "schedule/edit.h"
 #include "schedule/inits.h"
 #include "schedule/primitives/rfactor.h"
+#include "schedule/redeclare.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
 
@@ -690,7 +691,8 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   edit.change_block(scope_at, [&](Block& outer) {
     for (const Ref<Buffer>& buffer : factor.partial()) outer.alloc_buffers.push_back(buffer);
   });
-  Plan plan = give_loops(chain.block.func, edit.finish(), {});
+  Ref<Block> root = with_regions_around(tree, edit.finish(), factor.partial_block()->id.value);
+  Plan plan = give_loops(chain.block.func, std::move(root), {});
   const Tree& after = Tree::of(plan.root);
   TW_RETURN_IF_ERROR(check_after(chain, scope, self, after, after.block(factor.partial_block()->id.value)));
   plan.outputs.push_back(Handle::block(chain.block.func, *factor.partial_block()));
