@@ -4,8 +4,8 @@ import ast
 import inspect
 
 import pytest
-from tilewright._core import Schedule
 
+from tilewright._core import Schedule
 from tilewright.compat.tvm.tir.schedule.schedule import ScheduleAsTVM
 
 TABLE = """
