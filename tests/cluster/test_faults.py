@@ -90,7 +90,8 @@ def test_objects_that_a_stopped_worker_holds_are_built_elsewhere(
     until(lambda: machines.logs[0].read_text().count("works as") == 2)
 
 
-#: The first candidate that is built anywhere ends each worker that builds it, before the worker reports that it began.
+#: The first candidate that is built anywhere ends each worker that builds it, before the worker reports that it began;
+#: four workers at most, as a later candidate may be the same program.
 KILLER = """
 import fcntl, hashlib, os, tempfile
 from pathlib import Path
@@ -105,11 +106,10 @@ def wrapped(specification, module, options):
         fcntl.flock(known, fcntl.LOCK_EX)
         known.seek(0)
         names = known.read().split()
-        if not names:
+        if len(names) < 4 and names in ([], [name] * len(names)):
             known.write(name + "\\n")
-            names.append(name)
-    if names == [name]:
-        os._exit(1)
+            known.flush()
+            os._exit(1)
     return build(specification, module, options)
 wrapped.__module__, wrapped.__qualname__ = tasks.__name__, "build"
 tasks.build = wrapped
@@ -118,16 +118,19 @@ tasks.build = wrapped
 
 def test_a_candidate_that_kills_workers_at_once_is_a_failure(machines: Machines, tmp_path: Path) -> None:
     machines.worker("--measure", "1", "--build", "0")
-    for _ in range(4):
+    # Until the session cancels a task, Dask gives it to the next worker. How many that are depends on how busy the
+    # machine is.
+    for _ in range(5):
         machines.worker("--measure", "0", "--build", "1", patch=KILLER, wait=False)
     machines.wait()
     result = tw.tune(scale, **SEARCH, database=tmp_path / "t.db", cluster=machines.address)
     assert result.stop_reason == "trials"
     is_whole(tmp_path / "t.db")
-    # Another one that ran on two of these workers when they ended is a failure, too.
+    ended = [process.poll() for process in machines.processes[2:]].count(1)
+    assert 2 <= ended <= 4
+    # Others that ran on two of these workers when they ended are failures, too.
     count, message = result.progress.failures["cluster/lost-workers"]
-    assert count in (1, 2) and "workers were lost with this candidate" in message
-    assert [process.poll() for process in machines.processes[2:]].count(1) in (2, 3)
+    assert 1 <= count <= ended // 2 + 1 and "this candidate" in message
 
 
 #: A worker that answers each task otherwise than it should: `change` has the answer, a map.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import threading
 import types
+import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tilewright import _core
@@ -32,8 +34,10 @@ def made_up(*, connected: bool = True) -> Any:
     )
 
 
-def measuring(cluster: Any) -> ClusterMeasurer:
-    return ClusterMeasurer(cluster, {"threads": 1, "options": {}}, "llvm", [("Y", "float32", (1,))], 1, dict)
+def measuring(cluster: Any, extent: str = "full") -> ClusterMeasurer:
+    outputs = [("Y", "float32", (1,))]
+    program = {"threads": 1, "options": {}}
+    return ClusterMeasurer(cluster, program, "llvm", outputs, 1, dict, lambda outputs: (extent, {}))
 
 
 def running(session: ClusterMeasurer, number: int, worker: str) -> Any:
@@ -202,3 +206,79 @@ def test_tasks_are_given_while_nobody_polls() -> None:
     assert given.wait(60)
     session.close()
     assert cluster.pump._thread is None
+
+
+REFERENCE = 2**64 - 1
+
+
+class References:
+    """A session whose workers answer with what a test says that the unscheduled program computes there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, workers: str, extent: str = "unchecked") -> None:
+        facts = {"outcome": "ok", "median": 1e-3, "incumbent_seconds": 0.0, "noisy": False, "message": ""}
+        measured_facts = _core.measured_facts
+        monkeypatch.setattr(_core, "measured_facts", lambda it: facts if it == b"ok" else measured_facts(it))
+        cluster = made_up()
+        there = {w: WorkerFacts(w, f"worker {w}", "host", "llvm", "versions", 1, 0, 0.0) for w in workers}
+        cluster.workers = lambda now=False: there
+        self.session = measuring(cluster, extent)
+        self.session._give = lambda: None  # type: ignore[method-assign]
+        self.session.submit(REFERENCE, b"module", b"options", "main", reference=True)
+        self.job = running(self.session, REFERENCE, "")
+
+    def answers(self, worker: str, value: float) -> list[tuple[Any, ...]]:
+        """The reference has run on a worker, which is one that it may run on."""
+        assert worker not in self.job.avoid
+        answer = {"reference": b"ok", "outputs": [np.float32([value]).tobytes()], "times": {}, "host": worker}
+        self.session.hosts.heard(worker, self.session._cluster.workers())
+        self.session._take_answer(self.job, worker, answer)
+        return self.session.poll(0.0)
+
+    @property
+    def distrusted(self) -> list[str]:
+        return [each for each in "abc" if self.session.hosts.is_distrusted(each)]
+
+
+def test_a_second_worker_confirms_what_the_interpreter_cannot_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    these = References(monkeypatch, "abc")
+    assert these.answers("a", 1.0) == []
+    assert [each[0] for each in these.answers("b", 1.0)] == [REFERENCE]
+    assert these.distrusted == []
+
+
+@pytest.mark.parametrize("lying", range(3))
+def test_one_of_three_workers_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch, lying: int) -> None:
+    these = References(monkeypatch, "abc")
+    values = [1.0, 1.0, 1.0]
+    values[lying] = 2.0
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert these.answers("a", values[0]) == []
+        found = these.answers("b", values[1])
+        if found:
+            # The first two agree: the last one is found when it answers its first candidate.
+            these.session.submit(0, b"module", b"options", "main")
+            other = running(these.session, 0, "c")
+            wrong = [np.float32([values[2]]).tobytes()]
+            these.session._take_answer(other, "c", {"result": b"ok", "outputs": wrong, "times": {}})
+        else:
+            found = these.answers("c", values[2])
+    assert [each[0] for each in found] == [REFERENCE]
+    assert found[0][-1] == [np.float32([1.0]).tobytes()]
+    assert these.distrusted == ["abc"[lying]]
+    assert any(f"worker {'abc'[lying]} gets no more candidates" in str(each.message) for each in told)
+
+
+def test_two_workers_that_disagree_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    these = References(monkeypatch, "ab")
+    assert these.answers("a", 1.0) == []
+    ((_, result, *_),) = these.answers("b", 2.0)
+    facts = _core.measured_facts(result)
+    assert (facts["outcome"], facts["code"]) == ("run_error", "cluster/workers-disagree")
+    assert "worker a and worker b" in facts["message"] and "third worker" in facts["hint"]
+
+
+@pytest.mark.parametrize(("workers", "extent"), [("a", "unchecked"), ("abc", "full"), ("abc", "sampled")])
+def test_no_second_worker_is_asked_without_need(monkeypatch: pytest.MonkeyPatch, workers: str, extent: str) -> None:
+    these = References(monkeypatch, workers, extent)
+    assert [each[0] for each in these.answers("a", 1.0)] == [REFERENCE]

@@ -9,6 +9,7 @@
 | `tasks` | what runs on a worker: build, measure, finals |
 | `stations` | the helper processes of a worker |
 | `job` | a candidate on its way, and the description of its program |
+| `references` | what the program as it was written computes, and which workers say so |
 | `pump` | the thread that advances the searches of a connection |
 | `measurer` | what a session measures with |
 """

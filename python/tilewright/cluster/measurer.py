@@ -28,7 +28,8 @@ from tilewright.cluster.fetcher import FETCH_SECONDS, Fetcher
 from tilewright.cluster.hosts import Hosts
 from tilewright.cluster.job import Job
 from tilewright.cluster.messages import pack, unpack
-from tilewright.errors import Error, ResourceError
+from tilewright.cluster.references import References
+from tilewright.errors import ResourceError
 from tilewright.support.notes import PerformanceWarning
 
 #: tasks of a session per slot of a worker: one that runs, and the next one
@@ -56,7 +57,8 @@ class ClusterMeasurer:
         outputs: name, dtype and shape of each output and in-out argument, in their order.
         reduction_length: what the tolerance follows from.
         rounding: by how much more results may differ, by output, once the reference was judged.
-        judge: raises an error if these are not the outputs of the program, by name.
+        judge: raises an error if these are not the outputs of the program, by name; its first value is "unchecked" if
+            it could not find out.
     """
 
     def __init__(
@@ -67,11 +69,10 @@ class ClusterMeasurer:
         outputs: list[tuple[str, str, tuple[int, ...]]],
         reduction_length: int,
         rounding: Callable[[], Mapping[str, float]],
-        judge: Callable[[dict[str, bytes]], object] = lambda outputs: None,
+        judge: Callable[[dict[str, bytes]], tuple[str, object]] = lambda outputs: ("full", {}),
     ) -> None:
         self.threads: int = program["threads"]
-        self._cluster, self._key, self._outputs = cluster, key, outputs
-        self._reduction_length, self._rounding, self._judge = reduction_length, rounding, judge
+        self._cluster, self._key, self._rounding = cluster, key, rounding
         self._program = pack(program)
         options = program["options"]
         self._build_timeout: float = options.get("build_timeout", 10.0)
@@ -87,7 +88,7 @@ class ClusterMeasurer:
         self._program_name = ""
         self._reference: Any = None  # the build task of the program as it was written
         self._reference_job: Job | None = None
-        self._expected: list[bytes] | None = None
+        self._references = References(outputs, reduction_length, rounding, judge)
         self._wrong_references: list[str] = []
         self._reference_seconds = 0.0
         self._judged = False  # whether the reference is right, and how far results may differ from it is known
@@ -365,43 +366,63 @@ class ClusterMeasurer:
         self._finish(job, result or b"", answer, worker)
 
     def _goes_elsewhere(self, job: Job, worker: str, answer: dict[str, Any]) -> bool:
-        """Have another worker call the reference, if it fails or is wrong on this one. The program itself is to blame
-        only if that is so on several workers, or if there is no other one."""
-        why = ""
+        """Have another worker call the reference, if it fails or is wrong on this one, or if only its agreement with
+        another one shows that the results are right. The program itself is to blame only if the reference fails on
+        several workers, or if there is no other one."""
         facts = _core.measured_facts(answer.get("reference") or b"")
         if facts["outcome"].startswith("build"):
             return False
-        if facts["outcome"] != "ok":
-            why = f"the program as it was written fails there: {facts['message']}"
+        able = [each.address for each in self._able(self._cluster.workers(now=True))]
+        if facts["outcome"] == "ok":
+            why = self._references.judge(answer["outputs"])
+            if not why:
+                return not self._references.is_checked and self._needs_witness(job, worker, answer["outputs"], able)
         else:
-            try:
-                self._judge({name: got for (name, *_), got in zip(self._outputs, answer["outputs"], strict=True)})
-            except Error as error:
-                why = f"the program as it was written is wrong there: {error.message or error}"
-        if not why:
-            return False
-        others = [each for each in self._able(self._cluster.workers(now=True)) if each.address != worker]
-        if not others or len(self._wrong_references) + 1 >= MOST_REFERENCES:
+            why = f"the program as it was written fails there: {facts['message']}"
+        if able in ([], [worker]) or len(self._wrong_references) + 1 >= MOST_REFERENCES:
             return False
         self._wrong_references.append(worker)
         self._distrust(worker, why)
         self._again(job)
         return True
 
+    def _needs_witness(self, job: Job, worker: str, outputs: list[bytes], able: list[str]) -> bool:
+        """Have another worker call the reference, until two agree. Workers that compute something else than those two
+        get no candidates."""
+        differing = self._references.witness(worker, outputs)
+        if differing is not None:
+            for other, problem in differing.items():
+                self._distrust(other, f"computes something else than two other workers: {problem}")
+            return False
+        heard = set(self._references.witnesses)
+        if heard.issuperset(able):
+            if len(heard) > 1:
+                self._fail_reference(job, sorted(heard))
+                return True
+            return False  # it is the only worker
+        job.avoid = frozenset(heard)
+        self._again(job)
+        return True
+
+    def _fail_reference(self, job: Job, workers: list[str]) -> None:
+        names = " and ".join(map(self.hosts.name, workers))
+        failed = _core.failed_measurement(
+            "run_error",
+            "cluster/workers-disagree",
+            f"workers {names} compute different results of the program as it was written, and the interpreter takes "
+            "too long to decide which are right",
+            "add a third worker of this kind, or remove the one that is wrong",
+        )
+        self._finish(job, failed, {})
+
     def _takes_outputs(self, job: Job, worker: str, answer: dict[str, Any]) -> bool:
         """Check the outputs of the reference against those of the first host. A host with other results is not used:
         it would reject correct candidates."""
-        if self._expected is None:
-            self._expected = list(answer["outputs"])
-        for (name, dtype, shape), expected, got in zip(self._outputs, self._expected, answer["outputs"], strict=True):
-            if expected == got:
-                continue
-            problem = _core.compare_arrays(name, expected, got, dtype, list(shape), self._reduction_length)
-            rounding = self._rounding()
-            if problem and name not in rounding:
-                self._distrust(worker, f"computes something else than the first host: {problem}")
-                self._again(job)  # the candidate is not to blame
-                return False
+        problem = self._references.difference(answer["outputs"])
+        if problem:
+            self._distrust(worker, f"computes something else than the first host: {problem}")
+            self._again(job)  # the candidate is not to blame
+            return False
         self.hosts.ready(worker)
         return True
 
@@ -544,9 +565,10 @@ class ClusterMeasurer:
                 tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
             )
         for job in jobs:
-            if job.lost or self.hosts.distrusted:
-                others = [w.address for w in measuring if w.name not in job.lost] or [w.address for w in measuring]
-                job.allowed = frozenset(others)
+            if job.lost or job.avoid or self.hosts.distrusted:
+                all_of_them = [w.address for w in measuring]
+                others = [w.address for w in measuring if w.name not in job.lost and w.address not in job.avoid]
+                job.allowed = frozenset(others or all_of_them)
         for _, group in itertools.groupby(jobs, lambda job: (job.kernels is None, job.allowed)):
             self._give_group(list(group))
 
