@@ -39,6 +39,9 @@ void write_element(DataType type, Slot value, std::byte* to) {
   }
 }
 
+/// Of a byte that an asynchronous copy will write.
+constexpr uint8_t kOnItsWay = 2;
+
 bool all_written(const uint8_t* written, int bytes) {
   if (bytes == 4) {
     uint32_t flags;
@@ -46,7 +49,7 @@ bool all_written(const uint8_t* written, int bytes) {
     return flags == 0x01010101;
   }
   for (int i = 0; i < bytes; ++i) {
-    if (!written[i]) return false;
+    if (written[i] != 1) return false;
   }
   return true;
 }
@@ -114,11 +117,25 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
           write_element(access.dtype, r[first + k], value + k * step);
         if (!note_write(*allocation, byte, access, r, lane, compared)) return false;
       }
+      if (in.extra == 1) {
+        Copy copy{r[access.data].i - offset_of(r[access.data].i) + byte, access.site, {}};
+        copy.value.resize(static_cast<size_t>(access.bytes));
+        for (int k = 0; k < access.element_lanes; ++k) {
+          write_element(access.dtype, r[first + k], copy.value.data() + k * step);
+        }
+        current_->copies.push_back(std::move(copy));
+        if (allocation->written)
+          std::memset(allocation->written.get() + byte, kOnItsWay, static_cast<size_t>(access.bytes));
+        continue;
+      }
       for (int k = 0; k < access.element_lanes; ++k) write_element(access.dtype, r[first + k], at + k * step);
       if (allocation->written) std::memset(allocation->written.get() + byte, 1, static_cast<size_t>(access.bytes));
     } else {
       bool written = !allocation->written || all_written(allocation->written.get() + byte, access.bytes);
       if (!written) [[unlikely]] {
+        if (std::memchr(allocation->written.get() + byte, kOnItsWay, static_cast<size_t>(access.bytes))) {
+          return fail_on_its_way(access, r, lane);
+        }
         if (!defer_unwritten(*allocation, byte, access, r, lane)) return false;
       }
       if (!current_->levels.empty() && options_.check_races && !note_read(*allocation, byte, access, r, lane))
@@ -132,6 +149,27 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
 
 template bool Machine::access<true>(const Insn& in, const Access& access, Slot* r);
 template bool Machine::access<false>(const Insn& in, const Access& access, Slot* r);
+
+/// Lets all groups of copies but the last `running` ones arrive.
+bool Machine::arrive(Thread& thread, size_t running) {
+  while (thread.groups.size() > running) {
+    for (const Copy& copy : thread.groups.front()) {
+      Allocation* allocation = memory_.find(copy.pointer);
+      if (!allocation) continue;
+      const int64_t byte = offset_of(copy.pointer), size = static_cast<int64_t>(copy.value.size());
+      std::memcpy(allocation->data + byte, copy.value.data(), copy.value.size());
+      if (allocation->written) std::memset(allocation->written.get() + byte, 1, copy.value.size());
+      // Other threads see it behind the next barrier.
+      for (int64_t g = byte / allocation->granule; allocation->shadow && g <= (byte + size - 1) / allocation->granule;
+           ++g) {
+        allocation->shadow[g].writer = clock_;
+        allocation->shadow[g].writer_site = copy.site;
+      }
+    }
+    thread.groups.erase(thread.groups.begin());
+  }
+  return true;
+}
 
 /// In memory of a team, an element that nothing has written yet may be one that another thread is to write: then the
 /// two race. Who finds out comes later, or nobody does by the time the threads are together again.

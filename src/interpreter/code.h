@@ -65,7 +65,7 @@ enum class Op : uint8_t {
   kFloatToFloat,
   kToBool,         // extra: 1 if from floating point
   kLoad,           // a: number of the Access
-  kStore,          // a: number of the Access, b: value
+  kStore,          // a: number of the Access, b: value; extra: 1 if it arrives when its group is waited for
   kMath,           // extra: Intrinsic; arguments in a, b, c (lanes each)
   kReinterpret,    // extra: type of a
   kAddress,        // dst = address of the first element of Access a
@@ -88,6 +88,8 @@ enum class Op : uint8_t {
   kFork,  // threads over dst from a, b of them, run up to kJoin and go on behind it, at c; extra: LoopSite
   kJoin,
   kBarrier,       // extra: number of the Site
+  kCloseGroup,    // of stores on their way
+  kWaitGroup,     // until all groups but the last a have arrived
   kCall,          // a: number of the CallSite
   kReturn,        // a: value or kNone
   kArgDimension,  // dst = shape[b] of argument a

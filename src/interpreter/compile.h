@@ -82,6 +82,7 @@ class Compiler {
   int shuffle(const Shuffle& shuffle);
   int call(const Expr& e);
   int fragment_step(const Expr& e);
+  int async_step(const Expr& e);
   int call_function(const Expr& e, const std::string& name);
   int if_then_else(const Call& call, DataType type);
   int math(Intrinsic intrinsic, const Call& call, DataType type);
@@ -224,6 +225,7 @@ class Compiler {
   };
   std::vector<Bound> bound_;
   std::optional<Fragments> fragments_;  ///< of the function
+  bool in_background_ = false;          ///< stores arrive when their group is waited for
   /// Whether a thread is the one that stores for its warp; null where there is but one thread along x.
   Expr stores_of_warp() const;
   int team_ = 0;  // loops over threads

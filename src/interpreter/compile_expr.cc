@@ -6,6 +6,7 @@
 #include "analysis/brief.h"
 #include "arith/fingerprint.h"
 #include "interpreter/compile.h"
+#include "ir/async_copy.h"
 #include "ir/build.h"
 #include "ir/kind_cases.h"
 #include "ir/traverse.h"
@@ -409,6 +410,24 @@ int Compiler::fragment_step(const Expr& e) {
   return constant(int64_t{0});
 }
 
+int Compiler::async_step(const Expr& e) {
+  const Call& call = *e.as<Call>();
+  if (auto copy = AsyncCopy::of(e)) {
+    in_background_ = true;
+    stmt(copy->as_loop());
+    in_background_ = false;
+  } else if (intrinsic_of(call) == Intrinsic::k_ptx_commit_group) {
+    emit({.op = Op::kCloseGroup});
+  } else {
+    auto running = call.args.empty() ? std::nullopt : const_int(Expr(call.args[0]));
+    if (intrinsic_of(call) != Intrinsic::k_ptx_wait_group || !running) {
+      return unsupported("a step of asynchronous copies whose size or count is not constant", e);
+    }
+    emit({.op = Op::kWaitGroup, .a = static_cast<int>(*running)});
+  }
+  return constant(int64_t{0});
+}
+
 int Compiler::call(const Expr& e) {
   const Call& call = *e.as<Call>();
   if (const GlobalVar* callee = call.op.as<GlobalVar>()) return call_function(e, callee->name_hint);
@@ -561,6 +580,7 @@ int Compiler::expr(const Expr& e) {
       return result;
     }
     case Kind::kCall:
+      if (is_async_step(e)) return async_step(e);
       return is_fragment_step(e) ? fragment_step(e) : call(e);
     case Kind::kShuffle:
       return shuffle(*e.as<Shuffle>());

@@ -379,6 +379,7 @@ void Compiler::store(const BufferStore& store, const std::vector<Expr>& indices,
   int number = access(store.buffer, indices, store.predicate, node);
   if (step_) program_.sites[program_.accesses[number].site].operation = step_->operation();
   emit(Op::kStore, store.buffer->dtype.element(), kNone, number, value);
+  code_->back().extra = in_background_ ? 1 : 0;
 }
 
 // ---- dispatch --------------------------------------------------------------------------------------------------

@@ -41,13 +41,21 @@ class Machine {
   };
   static constexpr size_t kInherited = SIZE_MAX;
   struct Team;
+  /// A store that is on its way.
+  struct Copy {
+    int64_t pointer = 0;  ///< with the offset
+    int site = 0;
+    std::vector<std::byte> value;
+  };
   struct Thread {
     std::vector<Frame> frames;
     std::vector<Level*> levels;                  // parallel loops around, outermost first
     std::vector<std::unique_ptr<OwnLevel>> own;  // those that this thread runs itself
     size_t own_used = 0;
-    std::shared_ptr<Shared> shared;    // with the threads inside; null outside of teams
-    size_t shared_level = kInherited;  // how many levels there were when this thread made it
+    std::vector<Copy> copies;               // since the last group was closed
+    std::vector<std::vector<Copy>> groups;  // that have not arrived, the first one first
+    std::shared_ptr<Shared> shared;         // with the threads inside; null outside of teams
+    size_t shared_level = kInherited;       // how many levels there were when this thread made it
     Occurrences occurrences;
     Thread* parent = nullptr;
     Team* team = nullptr;
@@ -90,6 +98,8 @@ class Machine {
   bool access(const Insn& in, const Access& access, Slot* r);
   bool shows_mirrored(const Access& access, const Slot* r);
   bool locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation);
+  bool arrive(Thread& thread, size_t running);
+  bool fail_on_its_way(const Access& access, const Slot* r, int lane);
   bool address(const Insn& in, Slot* r);
   bool search(const Insn& in, Slot* r);
   bool allocate(Thread& thread, const Insn& in, Slot* r);

@@ -78,6 +78,15 @@ bool Machine::fail_unwritten(const Allocation& allocation, int64_t byte, const A
               "write it first; a reduction starts from T.init()");
 }
 
+bool Machine::fail_on_its_way(const Access& access, const Slot* r, int lane) {
+  return fail("interpret/async-copy",
+              where(access.site) + " reads " + element(access, r, lane) +
+                  ", which an asynchronous copy writes that nobody has waited for",
+              access.site,
+              "close the group of the copy with T.ptx_commit_group(), and wait for it with "
+              "T.ptx_wait_group(n), where n groups were closed later");
+}
+
 bool Machine::fail_race(const Level& level, uint32_t stamp, int other_site, bool other_writes, const Access& access,
                         bool writes, const Slot* r, int lane) {
   const LoopSite& loop = program_.loops[level.fork->site];

@@ -353,6 +353,11 @@ bool Machine::effect(Thread& thread, const Insn& in, Slot* r) {
       return true;
     case Op::kLeave:
       return leave(thread);
+    case Op::kCloseGroup:
+      thread.groups.push_back(std::exchange(thread.copies, {}));
+      return true;
+    case Op::kWaitGroup:
+      return arrive(thread, static_cast<size_t>(in.a));
     case Op::kArgDimension:
     case Op::kArgStride:
       return argument_size(thread.frames.back(), in, r);

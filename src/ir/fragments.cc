@@ -6,8 +6,11 @@
 namespace tilewright {
 namespace {
 
-/// A flat view of `extent` elements of existing memory.
-Ref<Buffer> view(const Ref<Var>& data, DataType dtype, const Expr& extent) {
+Stmt declared(const Ref<Buffer>& buffer, Stmt body) { return make<DeclBuffer>({buffer, std::move(body)}); }
+
+}  // namespace
+
+Ref<Buffer> flat_view(const Ref<Var>& data, DataType dtype, const Expr& extent) {
   Buffer buffer;
   buffer.data = data;
   buffer.dtype = dtype;
@@ -15,10 +18,6 @@ Ref<Buffer> view(const Ref<Var>& data, DataType dtype, const Expr& extent) {
   buffer.name = data->name_hint;
   return make<Buffer>(std::move(buffer));
 }
-
-Stmt declared(const Ref<Buffer>& buffer, Stmt body) { return make<DeclBuffer>({buffer, std::move(body)}); }
-
-}  // namespace
 
 bool is_fragment_scope(const std::string& scope) { return scope.starts_with("wmma."); }
 
@@ -96,10 +95,10 @@ std::optional<Stmt> Fragments::as_loops(const Call& step, const Expr& stores) co
     auto a = shape_of(step.args[2]), b = shape_of(step.args[4]), c = shape_of(step.args[6]);
     if (!a || !b || !c || a->k != b->k) return {};
     const Expr to(step.args[1]), of_a(step.args[3]), of_b(step.args[5]), of_c(step.args[7]);
-    Ref<Buffer> sums = view(data, shape->dtype, all(*shape, to));
-    Ref<Buffer> one = view(step.args[2].borrow<Var>(), a->dtype, all(*a, of_a));
-    Ref<Buffer> other = view(step.args[4].borrow<Var>(), b->dtype, all(*b, of_b));
-    Ref<Buffer> before = view(step.args[6].borrow<Var>(), c->dtype, all(*c, of_c));
+    Ref<Buffer> sums = flat_view(data, shape->dtype, all(*shape, to));
+    Ref<Buffer> one = flat_view(step.args[2].borrow<Var>(), a->dtype, all(*a, of_a));
+    Ref<Buffer> other = flat_view(step.args[4].borrow<Var>(), b->dtype, all(*b, of_b));
+    Ref<Buffer> before = flat_view(step.args[6].borrow<Var>(), c->dtype, all(*c, of_c));
     Ref<Var> kk = var("k");
     const DataType t = shape->dtype;
     const std::vector<Expr> place = {at(*shape, to, i, j)};
@@ -109,7 +108,7 @@ std::optional<Stmt> Fragments::as_loops(const Call& step, const Expr& stores) co
     return declared(sums, declared(one, declared(other, declared(before, std::move(body)))));
   }
   const Expr index(step.args[4]);
-  Ref<Buffer> fragment = view(data, shape->dtype, all(*shape, index));
+  Ref<Buffer> fragment = flat_view(data, shape->dtype, all(*shape, index));
   const std::vector<Expr> place = {at(*shape, index, i, j)};
   if (intrinsic == Intrinsic::k_tvm_fill_fragment) {
     return declared(fragment, nest(store(fragment, Expr(step.args[5]), place)));
@@ -121,7 +120,7 @@ std::optional<Stmt> Fragments::as_loops(const Call& step, const Expr& stores) co
   const Expr stride = cast(DataType::int_(32), Expr(step.args[6])), offset = cast(DataType::int_(32), memory->offset);
   const int64_t lines = is_col_major ? shape->columns() : shape->rows();
   const int64_t length = is_col_major ? shape->rows() : shape->columns();
-  Ref<Buffer> elements = view(memory->data, memory->dtype, offset + stride * i32(lines - 1) + i32(length));
+  Ref<Buffer> elements = flat_view(memory->data, memory->dtype, offset + stride * i32(lines - 1) + i32(length));
   const std::vector<Expr> element = {offset + (is_col_major ? Expr(j) * stride + i : Expr(i) * stride + j)};
   if (intrinsic == Intrinsic::k_tvm_load_matrix_sync) {
     return declared(elements, declared(fragment, nest(store(fragment, load(elements, element), place))));

@@ -26,6 +26,9 @@ struct FragmentShape {
   int64_t columns() const { return operand == 'a' ? k : n; }
 };
 
+/// A flat view of `extent` elements of existing memory.
+Ref<Buffer> flat_view(const Ref<Var>& data, DataType dtype, const Expr& extent);
+
 bool is_fragment_step(const Expr& value);
 bool is_fragment_scope(const std::string& scope);
 

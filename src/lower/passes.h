@@ -15,6 +15,8 @@ PassResult inline_block_axes(const Ref<PrimFunc>& func, PassContext& context);
 PassResult check_bounds(const Ref<PrimFunc>& func, PassContext& context);
 PassResult compact_buffers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_match_buffers(const Ref<PrimFunc>& func, PassContext& context);
+PassResult stage_shared_copies(const Ref<PrimFunc>& func, PassContext& context);
+PassResult inject_software_pipelines(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext& context);
 PassResult vectorize_choices(const Ref<PrimFunc>& func, PassContext& context);
 PassResult vectorize_plain_loops(const Ref<PrimFunc>& func, PassContext& context);
@@ -37,6 +39,7 @@ PassResult lower_thread_reductions(const Ref<PrimFunc>& func, PassContext& conte
 PassResult wait_between_blocks(const Ref<PrimFunc>& func, PassContext& context);
 PassResult inject_virtual_threads(const Ref<PrimFunc>& func, PassContext& context);
 PassResult unify_threads(const Ref<PrimFunc>& func, PassContext& context);
+PassResult lower_async_copies(const Ref<PrimFunc>& func, PassContext& context);
 Result<Ref<Module>> split_host_device(const Ref<Module>& module, PassContext& context);
 PassResult plan_shared_memory(const Ref<PrimFunc>& func, PassContext& context);
 PassResult scalarize_vectors(const Ref<PrimFunc>& func, PassContext& context);

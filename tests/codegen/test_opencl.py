@@ -320,6 +320,7 @@ PROGRAM = """
 import numpy as np
 import tilewright as tw
 from codegen.test_opencl import numbers, softmax, tiled
+from lower.test_software_pipelines import pipelined
 
 a, b, c = numbers(20, 10), numbers(10, 9), np.zeros((20, 9), "float32")
 tw.compile(tiled(20, 9, 10), target="opencl")(a, b, c)
@@ -328,6 +329,10 @@ rows = np.arange(100, dtype="float32").reshape(2, 50) / 10
 found = np.zeros((2, 50), "float32")
 tw.compile(softmax(2, 50, 16), target="opencl")(rows, found)
 np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+for k in (4, 30):
+    a, b, c = numbers(16, k), numbers(k, 9), np.zeros((16, 9), "float32")
+    tw.compile(pipelined((16, 9, k), (0, 0, 2), (0, 1, 2)), target="opencl")(a, b, c)
+    assert (c == a @ b).all()
 print("ran")
 """
 

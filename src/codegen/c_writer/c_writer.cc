@@ -8,6 +8,7 @@
 
 #include "codegen/c_writer/functions.h"
 #include "ir/annotations.h"
+#include "ir/async_copy.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -142,6 +143,7 @@ class KernelWriter {
             written_.insert(element->buffer->data);
             read_.insert(element->buffer->data);
           }
+          if (auto copy = AsyncCopy::of(call)) read_.insert(copy->from);
           auto memory = Fragments::memory_of(call);
           if (memory && (call->args.size() < 5 || const_int(Expr(call->args[4])).value_or(2) & 2)) {
             written_.insert(memory->data);
@@ -535,6 +537,7 @@ class KernelWriter {
       case Kind::kEvaluate: {
         const Expr& value = s.as<Evaluate>()->value;
         if (is_call_to(value, Intrinsic::k_tvm_storage_sync)) return line(dialect_.barrier(exchanges_global_));
+        if (is_async_step(value)) return emit_async_step(value);
         if (is_fragment_step(value)) return emit_fragment_step(value.borrow<Call>());
         if (effect_of(value) == Effect::kUpdateState) (void)expr(value);  // says that it is not there
         return;
@@ -696,6 +699,20 @@ class KernelWriter {
       if (!more->empty()) arguments.push_back(strip(*more));
     }
     line(fmt::format("{}({});", name, fmt::join(arguments, ", ")));
+  }
+
+  void emit_async_step(const Expr& value) {
+    const Call& call = *value.as<Call>();
+    auto copy = AsyncCopy::of(value);
+    const int64_t groups = call.args.size() == 1 ? const_int(Expr(call.args[0])).value_or(0) : 0;
+    const auto [name, text] = dialect_.async_function(intrinsic_of(call), copy ? copy->bytes : groups);
+    if (name.empty()) return (void)expr(value);  // says that it is not there
+    functions_.add(name, text);
+    if (!copy) return line(name + "();");
+    const std::string t = storage(copy->dtype);
+    line(fmt::format("{0}(({1}*){2} + {3}, (const {1}*){4} + {5}, {6});", name, t, name_of(copy->to),
+                     index(copy->to_place), name_of(copy->from), index(copy->from_place),
+                     copy->condition.defined() ? expr(copy->condition) : "true"));
   }
 
   void emit_constant(const AllocateConst& constant) {

@@ -74,6 +74,9 @@ class Dialect {
   virtual std::string fragment_type(const FragmentShape&) const { return ""; }
   /// Name and text of a function that executes a step; empty if there is no such instruction.
   virtual std::pair<std::string, std::string> fragment_function(const FragmentStep&) const { return {}; }
+  /// Of asynchronous copies: name and text of a function (to, from, condition) that starts one of `number` bytes, or ()
+  /// that closes a group, or that waits until `number` groups are left; empty if there is no such instruction.
+  virtual std::pair<std::string, std::string> async_function(Intrinsic, int64_t /*number*/) const { return {}; }
   /// What the text begins with; `is_double`: it computes with doubles.
   virtual std::string prelude(bool is_double) const = 0;
 };

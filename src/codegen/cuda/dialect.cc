@@ -96,6 +96,28 @@ class Cuda final : public Dialect {
            "  return bits;\n";
   }
 
+  std::pair<std::string, std::string> async_function(Intrinsic step, int64_t number) const override {
+    if (step == Intrinsic::k_ptx_commit_group) {
+      return {"tw_commit_group",
+              "void tw_commit_group() { asm volatile(\"cp.async.commit_group;\" ::: \"memory\"); }\n"};
+    }
+    if (step == Intrinsic::k_ptx_wait_group) {
+      const std::string name = fmt::format("tw_wait_group_{}", number);
+      return {name,
+              fmt::format("void {}() {{ asm volatile(\"cp.async.wait_group {};\" ::: \"memory\"); }}\n", name, number)};
+    }
+    if (step != Intrinsic::k_ptx_cp_async || (number != 4 && number != 8 && number != 16)) return {};
+    const std::string name = fmt::format("tw_cp_async_{}", number);
+    // Of 16 bytes, past the first-level cache, which nobody asks for them. Bytes that are not read become zeros.
+    return {name,
+            fmt::format("void {0}(void* to, const void* from, bool holds) {{\n"
+                        "  asm volatile(\"{{ .reg .u64 s; .reg .u64 g; cvta.to.shared.u64 s, %0; \"\n"
+                        "               \"cvta.to.global.u64 g, %1; cp.async.{1}.shared.global [s], [g], {2}, %2; "
+                        "}}\"\n"
+                        "               :: \"l\"(to), \"l\"(from), \"r\"(holds ? {2} : 0) : \"memory\");\n}}\n",
+                        name, number == 16 ? "cg" : "ca", number)};
+  }
+
   std::string prelude(bool) const override { return ""; }
 
   int64_t fragment_registers(const FragmentShape& shape) const override { return wmma_registers(shape); }

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "ir/async_copy.h"
 #include "ir/build.h"
 #include "ir/fragments.h"
 #include "ir/substitute.h"
@@ -39,6 +40,10 @@ class Barriers {
     }
     const Fragments fragments(kernel.body);
     visit(kernel.body, [&](const Ref<Evaluate>& step) {
+      if (auto copy = AsyncCopy::of(step->value)) {
+        steps_.emplace(step.get(), copy->as_loop());
+        copies_.push_back(step);
+      }
       if (!is_fragment_step(step->value)) return;
       auto loops = fragments.as_loops(*step->value.as<Call>(), {});
       if (loops) steps_.emplace(step.get(), *loops);
@@ -56,6 +61,9 @@ class Barriers {
   Result<Stmt> run() {
     TeamConflicts conflicts(kernel_, loops_, analyzer_);
     conflicts_ = &conflicts;
+    for (const Stmt& copy : copies_) {
+      for (TeamAccess& access : all_of(copy)) arriving_.push_back(at_any_time(access));
+    }
     Accesses pending;
     Stmt body = place(kernel_.body, pending);
     if (error_) return *error_;
@@ -120,8 +128,11 @@ class Barriers {
         const For& loop = *s.as<For>();
         collect(loop.min, into, conditions);
         collect(loop.extent, into, conditions);
-        bool met = collect(loop.body, into, conditions, stops);
-        return met && const_int(loop.extent).value_or(0) > 0;
+        const size_t known = into.size();
+        const bool met = collect(loop.body, into, conditions, stops) && const_int(loop.extent).value_or(0) > 0;
+        // What comes before the barrier is of the first iteration.
+        for (size_t i = known; met && i < into.size(); ++i) move_to(into[i], loop.loop_var, loop.min);
+        return met;
       }
       case Kind::kWhile:
         collect(s.as<While>()->condition, into, conditions);
@@ -181,6 +192,28 @@ class Barriers {
           if (!element || intrinsic_of(*call) != Intrinsic::k_address_of) return v.descend(call);
           add(into, element->buffer, {}, true, call, conditions);  // whatever is done through the pointer
         });
+  }
+
+  static void move_to(TeamAccess& access, const Ref<Var>& v, const Expr& value) {
+    if (access.offset.defined()) access.offset = substitute(access.offset, {{v, value}});
+    for (Expr& condition : access.conditions) condition = substitute(condition, {{v, value}});
+  }
+
+  /// The access in any iterations of the loops around it.
+  TeamAccess at_any_time(TeamAccess access) {
+    VarMap renamed;
+    visit(access.offset, [&](const Ref<Var>& v) {
+      auto found = loops_.find(v.get());
+      if (found == loops_.end() || renamed.contains(v)) return;
+      For copy = *found->second;
+      Ref<Var> any = var(v->name_hint, v.dtype());
+      renamed[v] = any;
+      copy.loop_var = any;
+      loops_[any.get()] = make<For>(std::move(copy));
+    });
+    if (access.offset.defined()) access.offset = substitute(access.offset, renamed);
+    access.conditions.clear();
+    return access;
   }
 
   Accesses all_of(const Stmt& s) {
@@ -306,24 +339,42 @@ class Barriers {
                           loop.span());
   }
 
+  Stmt place_sequence(const SeqStmt& all, Accesses& pending) {
+    std::vector<Stmt> items;
+    for (const Stmt& item : all.seq) {
+      if (is_barrier(item)) {
+        for (TeamAccess& access : pending) access.is_ordered = true;
+        continue;
+      }
+      Accesses head, inside;
+      bool met = false;
+      Stmt placed = item;
+      if (item.is<For>()) {
+        // It may begin with a barrier of its own.
+        placed = place(item, inside);
+        std::vector<Expr> conditions = conditions_;
+        met = collect(placed, head, conditions, true);
+      } else {
+        head = all_of(item);
+      }
+      const bool waits_in_front = waits(pending, head);
+      if (waits_in_front) items.push_back(barrier(item.span()));
+      if (waits_in_front || met) pending.clear();
+      if (item.is<For>()) {
+        pending.insert(pending.end(), inside.begin(), inside.end());
+      } else {
+        placed = place(item, pending);
+      }
+      items.push_back(placed);
+    }
+    return seq(std::move(items));
+  }
+
   /// The statement with barriers; `pending` are the accesses since the last one.
   Stmt place(const Stmt& s, Accesses& pending) {
     switch (s.kind()) {
-      case Kind::kSeqStmt: {
-        std::vector<Stmt> items;
-        for (const Stmt& item : s.as<SeqStmt>()->seq) {
-          if (is_barrier(item)) {
-            for (TeamAccess& access : pending) access.is_ordered = true;
-            continue;
-          }
-          if (waits(pending, all_of(item))) {
-            items.push_back(barrier(item.span()));
-            pending.clear();
-          }
-          items.push_back(place(item, pending));
-        }
-        return seq(std::move(items));
-      }
+      case Kind::kSeqStmt:
+        return place_sequence(*s.as<SeqStmt>(), pending);
       case Kind::kFor:
         return place_loop(s.borrow<For>(), pending);
       case Kind::kWhile:
@@ -372,6 +423,9 @@ class Barriers {
         if (is_barrier(s)) return nop();
         std::vector<Expr> conditions = conditions_;
         collect(s, pending, conditions, false);
+        // What this thread waits for, others see behind one more barrier.
+        const Evaluate* step = s.as<Evaluate>();
+        if (step && is_wait_for_copies(step->value)) pending.insert(pending.end(), arriving_.begin(), arriving_.end());
         return s;
       }
     }
@@ -399,8 +453,15 @@ class Barriers {
       if (const_int(loop->extent).value_or(2) < 2) return;
       Accesses head;
       std::vector<Expr> conditions = conditions_;
-      collect(copy.body, head, conditions, true);
-      if (!waits(pending, head)) return;
+      // With a barrier in each iteration, what is behind it meets the beginning of the next one only.
+      const bool is_next = collect(copy.body, head, conditions, true);
+      if (is_next) {
+        for (TeamAccess& access : head) move_to(access, loop->loop_var, loop->loop_var + 1);
+        around_.push_back(loop->loop_var);
+      }
+      const bool waits_for_next = waits(pending, head);
+      if (is_next) around_.pop_back();
+      if (!waits_for_next) return;
       copy.body = seq({copy.body, barrier(loop.span())});
       pending.clear();
     });
@@ -417,6 +478,8 @@ class Barriers {
   arith::Analyzer analyzer_;
   LoopRanges loops_;
   std::map<const NodeBase*, Stmt> steps_;  ///< on fragments
+  std::vector<Stmt> copies_;               ///< asynchronous ones
+  Accesses arriving_;                      ///< what these write, in any iteration
   TeamConflicts* conflicts_ = nullptr;
   std::unordered_set<NodeRef> varying_, written_;
   std::unordered_map<NodeRef, std::pair<Ref<Var>, Expr>> bases_;  ///< where buffers begin in the arena, in bytes

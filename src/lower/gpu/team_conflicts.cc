@@ -1,6 +1,7 @@
 #include "lower/gpu/team_conflicts.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "analysis/threads.h"
@@ -13,6 +14,17 @@ namespace tilewright::lower {
 namespace {
 
 constexpr int64_t kMostPoints = 1 << 18;
+constexpr int64_t kMostCases = 64;
+
+/// The least common multiple of what `e` divides expressions with the variable by; 1 where it divides none.
+int64_t period_of(const Expr& e, const Ref<Var>& v) {
+  int64_t period = 1;
+  visit(e, [&](const Ref<FloorMod>& mod) {
+    auto by = const_int(mod->b);
+    if (by && *by > 1 && *by <= kMostCases && uses_var(mod->a, v)) period = std::lcm(period, *by);
+  });
+  return period <= kMostCases ? period : 1;
+}
 
 }  // namespace
 
@@ -45,8 +57,7 @@ std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& acc
   return result;
 }
 
-std::optional<std::vector<std::pair<int64_t, int>>> TeamConflicts::points(const TeamAccess& access,
-                                                                          const Moving& moving) {
+std::optional<TeamConflicts::Points> TeamConflicts::points(const TeamAccess& access, const Moving& moving) {
   std::vector<Ref<For>> loops = threads_;
   loops.insert(loops.end(), moving.inner.begin(), moving.inner.end());
   int64_t count = 1;
@@ -54,7 +65,7 @@ std::optional<std::vector<std::pair<int64_t, int>>> TeamConflicts::points(const 
     count *= std::max<int64_t>(*const_int(loop->extent), 0);
     if (count > kMostPoints) return std::nullopt;
   }
-  std::vector<std::pair<int64_t, int>> result;
+  Points result;
   analysis::Point values;
   for (int64_t point = 0; point < count; ++point) {
     values.clear();
@@ -89,25 +100,57 @@ TeamConflicts::Answer TeamConflicts::meet(const TeamAccess& a, const TeamAccess&
   if (team_ == 0) return Answer::kUndecided;
   auto moving_a = moving(a, around), moving_b = moving(b, around);
   if (!moving_a || !moving_b) return Answer::kUndecided;
-  auto distance = const_int(analyzer_.simplify(moving_a->fixed - moving_b->fixed));
-  if (!distance) return Answer::kUndecided;
+  std::vector<int64_t> distances;
+  if (!distances_of(analyzer_.simplify(moving_a->fixed - moving_b->fixed), distances)) return Answer::kUndecided;
   auto points_a = points(a, *moving_a), points_b = points(b, *moving_b);
   if (!points_a || !points_b) return Answer::kUndecided;
+  const bool found = std::any_of(distances.begin(), distances.end(), [&](int64_t distance) {
+    return share_bytes(*points_a, a.width, distance, *points_b, b.width);
+  });
+  return found ? Answer::kMeet : Answer::kNever;
+}
+
+bool TeamConflicts::share_bytes(const Points& a, int64_t width_a, int64_t distance, const Points& b, int64_t width_b) {
   std::unordered_map<int64_t, int> owners;  // by byte; -1: several threads
-  for (const auto& [offset, thread] : *points_a) {
-    for (int64_t byte = 0; byte < a.width; ++byte) {
-      auto [it, is_new] = owners.try_emplace(offset + *distance + byte, thread);
+  for (const auto& [offset, thread] : a) {
+    for (int64_t byte = 0; byte < width_a; ++byte) {
+      auto [it, is_new] = owners.try_emplace(offset + distance + byte, thread);
       if (!is_new && it->second != thread) it->second = -1;
     }
   }
-  const bool found = std::any_of(points_b->begin(), points_b->end(), [&](const auto& point) {
-    for (int64_t byte = 0; byte < b.width; ++byte) {
+  return std::any_of(b.begin(), b.end(), [&](const auto& point) {
+    for (int64_t byte = 0; byte < width_b; ++byte) {
       auto found = owners.find(point.first + byte);
       if (found != owners.end() && found->second != point.second) return true;
     }
     return false;
   });
-  return found ? Answer::kMeet : Answer::kNever;
+}
+
+/// The values that a distance may have, by cases of a loop's variable: of its iterations, where they are few, else of
+/// what is left of it in a division by a constant. False where they are not known.
+bool TeamConflicts::distances_of(const Expr& distance, std::vector<int64_t>& into) {
+  if (auto known = const_int(distance)) {
+    into.push_back(*known);
+    return true;
+  }
+  Ref<Var> by;
+  visit(distance, [&](const Ref<Var>& v) {
+    if (!by.defined() && loops_.contains(v.get())) by = v;
+  });
+  if (!by.defined()) return false;
+  const For& loop = *loops_.at(by.get());
+  auto start = const_int(loop.min), extent = const_int(loop.extent);
+  const bool is_short = start && extent && *extent <= kMostCases;
+  const int64_t cases = is_short ? *extent : period_of(distance, by);
+  if (!is_short && cases == 1) return false;
+  const Ref<Var> times = var("times", by.dtype());
+  for (int64_t i = 0; i < cases; ++i) {
+    const Expr value = is_short ? Expr(int_imm(by.dtype(), *start + i)) : times * cases + i;
+    const Expr one = analyzer_.simplify(substitute(distance, {{by, value}}));
+    if (uses_var(one, times) || !distances_of(one, into) || into.size() > kMostCases) return false;
+  }
+  return true;
 }
 
 }  // namespace tilewright::lower

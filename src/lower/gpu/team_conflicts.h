@@ -41,8 +41,11 @@ class TeamConflicts {
     std::vector<Ref<For>> inner;
   };
   std::optional<Moving> moving(const TeamAccess& access, const std::vector<NodeRef>& around);
+  using Points = std::vector<std::pair<int64_t, int>>;
   /// Offsets by thread; nothing where they cannot be evaluated.
-  std::optional<std::vector<std::pair<int64_t, int>>> points(const TeamAccess& access, const Moving& moving);
+  std::optional<Points> points(const TeamAccess& access, const Moving& moving);
+  bool distances_of(const Expr& distance, std::vector<int64_t>& into);
+  static bool share_bytes(const Points& a, int64_t width_a, int64_t distance, const Points& b, int64_t width_b);
 
   std::vector<Ref<For>> threads_;
   int64_t team_ = 1;  ///< threads; 0: not known

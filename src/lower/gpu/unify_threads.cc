@@ -22,6 +22,7 @@
 
 #include "analysis/threads.h"
 #include "arith/analyzer.h"
+#include "ir/async_copy.h"
 #include "ir/build.h"
 #include "ir/fragments.h"
 #include "ir/substitute.h"
@@ -155,6 +156,7 @@ class Kernel {
         },
         [&](const Ref<Evaluate>& evaluate, Rewriter& r) -> Stmt {
           if (is_barrier(evaluate) || effect_of(evaluate->value) != Effect::kUpdateState) return r.descend(evaluate);
+          if (is_async_step(evaluate->value) && !AsyncCopy::of(evaluate->value)) return r.descend(evaluate);
           // Warp matrix instructions are executed by all threads of a warp.
           if (is_fragment_step(evaluate->value) && fills_warps()) return r.descend(evaluate);
           return once(r.descend(evaluate), "global");

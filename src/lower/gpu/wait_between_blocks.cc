@@ -9,12 +9,14 @@
 // Blocks say what depends on what, and threads wait in between (analysis/team.h). Statements do not: without blocks, a
 // missing barrier is a race. These barriers keep the program what it means until place_barriers, which knows where each
 // byte lies, puts others in their place; and passes see by them which loops all threads have to run together.
+// Asynchronous copies are there for other threads behind a wait for them and one more barrier.
 //
 // Needs      blocks
 // Ensures    the interpreter finds no race once blocks are gone
 // Placement  right before lower_blocks
 #include "analysis/team.h"
 #include "analysis/threads.h"
+#include "ir/async_copy.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -35,6 +37,10 @@ class Waits {
 
  public:
   Stmt run(const Stmt& body) {
+    visit(body, [&](const Ref<AttrStmt>& attr) {
+      if (attr->attr_key == "async_scope") copied_.add(analysis::Touched::by(attr->body));
+    });
+    copied_.read.clear();
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return enter(loop, r); },
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
@@ -88,6 +94,13 @@ class Waits {
     for (const Stmt& item : all.seq) {
       if (waits) {
         analysis::Touched now = analysis::Touched::by(item);
+        const Evaluate* step = item.as<Evaluate>();
+        if (step && is_wait_for_copies(step->value)) {
+          // The copies of a thread are there for itself only.
+          before.add(copied_);
+          items.push_back(item);
+          continue;
+        }
         if (now.depends_on(before)) {
           items.push_back(barrier(item.span()));
           ++waits_;
@@ -100,6 +113,7 @@ class Waits {
     return seq(std::move(items));
   }
 
+  analysis::Touched copied_;             ///< by asynchronous copies
   std::unordered_set<NodeRef> varying_;  ///< variables that tell the threads of a team apart
   int bound_ = 0;                        ///< bound loops around: one after another, they run on the same threads
   bool together_ = true;                 ///< all threads come here

@@ -1,0 +1,49 @@
+// Which statements of a loop run in which stage of a software pipeline, and how many versions of each buffer that
+// takes.
+//
+// At time t, statement j runs its iteration t - stage(j); at one time, statements run by their order. Two iterations of
+// a buffer that each iteration has for itself may share memory if every access by the one comes before every access by
+// the other that it conflicts with. A buffer that iterations share keeps the order of all conflicting accesses, or the
+// pipeline is refused.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "analysis/block_access_region.h"
+#include "arith/analyzer.h"
+#include "lower/pass.h"
+
+namespace tilewright::lower {
+
+inline constexpr const char* kPipelineStage = "software_pipeline_stage";
+inline constexpr const char* kPipelineOrder = "software_pipeline_order";
+inline constexpr const char* kPipelineAsync = "software_pipeline_async_stages";
+inline constexpr const char* kDoubleBuffer = "double_buffer_scope";
+
+struct PipelineStep {
+  Stmt stmt;
+  int64_t stage = 0, order = 0;
+  bool is_async = false;  ///< its stage is one of asynchronous copies
+  analysis::BlockAccess access = {};
+};
+
+struct PipelineBuffer {
+  Ref<Buffer> buffer;  ///< that each iteration of the loop has for itself
+  int64_t versions = 1;
+};
+
+struct PipelinePlan {
+  std::vector<PipelineStep> steps;  ///< as the program has them
+  std::vector<PipelineBuffer> buffers;
+  int64_t last_stage = 0;
+  std::vector<size_t> by_order() const;
+  /// Whether `later` uses what `earlier` writes to the memory behind one of these pointers; all memory for none.
+  static bool uses_result(const PipelineStep& later, const PipelineStep& earlier);
+};
+
+/// Nothing for a loop without a pipeline. Codes of errors: lower/pipeline-list, lower/pipeline-loop,
+/// lower/pipeline-order.
+Result<std::optional<PipelinePlan>> plan_pipeline(const Ref<For>& loop, arith::Analyzer& analyzer);
+
+}  // namespace tilewright::lower
