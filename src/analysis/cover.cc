@@ -327,10 +327,10 @@ arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, 
 
 namespace {
 
-/// An isolated block depends on the loops through its axes only.
-std::optional<Obstacle> why_not_isolated(const Tree& tree, int block) {
+/// An isolated block depends on the loops below `from`, or of its scope, through its axes only.
+std::optional<Obstacle> why_not_isolated(const Tree& tree, int block, int from = Tree::kNone) {
   const auto& outside = FreeVars::of(tree.block_ref(block));
-  for (int at = tree[block].parent; at != tree[block].scope; at = tree[at].parent) {
+  for (int at = tree[block].parent; at != from && at != tree[block].scope; at = tree[at].parent) {
     if (!tree[at].is_loop) continue;
     const Ref<Var>& loop_var = tree.for_at(at).loop_var;
     if (outside.contains(loop_var)) {
@@ -756,7 +756,7 @@ std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int 
   const BlockRealize& realize = *tree.realize_at(block);
   auto between = loops_between(tree, from, block);
   if (!between) return Obstacle{quoted(*realize.block) + " runs on a condition", {tree.stmt(block)}};
-  if (auto obstacle = why_not_isolated(tree, block)) return obstacle;
+  if (auto obstacle = why_not_isolated(tree, block, from)) return obstacle;
   if (BlockFacts::of(realize.block).role == BlockRole::kComplete) return std::nullopt;
   std::vector<const NodeBase*> drives_spatial, drives_reduction;
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {

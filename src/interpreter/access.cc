@@ -194,7 +194,7 @@ bool Machine::search(const Insn& in, Slot* r) {
   for (int64_t place = r[in.b].i; place < r[in.c].i; ++place) {
     r[in.dst].i = place;
     ++steps_;
-    if (!access<false>(load, program_.accesses[in.a], r) || !check_limits()) return false;
+    if (!access<false>(load, program_.accesses[in.a], r) || !check_limits(program_.accesses[in.a].site)) return false;
     if (r[load.dst].i == r[in.extra].i) return true;
   }
   r[in.dst].i = -1;
@@ -347,9 +347,9 @@ bool Machine::allocate(Thread& thread, const Insn& in, Slot* r) {
                         ? 0
                         : memory_.allocate(count * size, size, site.name, options_.check_uninitialized);
   if (pointer == 0) {
-    failure_ = resource_error("interpret/memory", "no memory for '" + site.name + "' (" + std::to_string(count) +
-                                                      " elements of " + site.dtype.str() + ")");
-    return false;
+    return fail(resource_error("interpret/memory", "no memory for '" + site.name + "' (" + std::to_string(count) +
+                                                       " elements of " + site.dtype.str() + ")"),
+                site.node);
   }
   memory_.find(pointer)->site = in.b;
   if (shared) thread.shared->emplace(key, pointer);

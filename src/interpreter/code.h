@@ -147,6 +147,7 @@ struct AllocationSite {
   std::string name;
   DataType dtype;
   const MemoryScope* scope;
+  int node = 0;  ///< of `sites`
 };
 struct LoopSite {
   NodeRef node;

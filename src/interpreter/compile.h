@@ -167,7 +167,8 @@ class Compiler {
   void init(const Block& block);
   int allocate(const Ref<Buffer>& buffer);
   int allocate(const Allocate& allocation);
-  int allocate(const std::string& name, DataType type, const std::vector<Expr>& extents, const std::string& scope);
+  int allocate(const NodeRef& node, const std::string& name, DataType type, const std::vector<Expr>& extents,
+               const std::string& scope);
   void release(int pointer, int site);
   void store(const BufferStore& store, const std::vector<Expr>& indices, int value, const NodeRef& node);
   void attribute(const AttrStmt& attr, const NodeRef& node);

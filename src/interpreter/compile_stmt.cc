@@ -37,7 +37,7 @@ void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site
   lanes_ = around;
   // The next iteration may write what other threads still read.
   if (!parallel && waits_ != waits && together_) wait(body);
-  emit({.op = Op::kLoop, .dst = counter, .a = stop, .b = top});
+  emit({.op = Op::kLoop, .dst = counter, .a = stop, .b = top, .extra = site(var)});
   if (parallel) emit({.op = Op::kLeave});
   (*code_)[skip].a = here();
 }
@@ -186,7 +186,7 @@ void Compiler::while_loop(const While& loop) {
   size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(loop.condition)});
   under({loop.condition}, [&] { stmt(loop.body); });
   lanes_ = around;
-  emit({.op = Op::kJump, .a = start});
+  emit({.op = Op::kJump, .a = start, .extra = site(loop.condition)});
   (*code_)[skip].a = here();
 }
 
@@ -200,7 +200,7 @@ void Compiler::attribute(const AttrStmt& attr, const NodeRef& node) {
 
 // ---- memory ----------------------------------------------------------------------------------------------------
 
-int Compiler::allocate(const std::string& name, DataType type, const std::vector<Expr>& extents,
+int Compiler::allocate(const NodeRef& node, const std::string& name, DataType type, const std::vector<Expr>& extents,
                        const std::string& scope) {
   std::vector<int> factors;
   for (const Expr& extent : extents) {
@@ -212,7 +212,7 @@ int Compiler::allocate(const std::string& name, DataType type, const std::vector
     factors.back() = elements;
   }
   factors.push_back(constant(int64_t{lanes_of(type)}));
-  program_.allocations.push_back({name, type.element(), &memory_scope(scope)});
+  program_.allocations.push_back({name, type.element(), &memory_scope(scope), site(node)});
   int pointer = take(1);
   emit({.op = Op::kAllocate,
         .dst = pointer,
@@ -223,19 +223,19 @@ int Compiler::allocate(const std::string& name, DataType type, const std::vector
 
 int Compiler::allocate(const Allocate& allocation) {
   const PointerType* type = allocation.buffer_var->type_annotation.as<PointerType>();
-  return allocate(allocation.buffer_var->name_hint, allocation.dtype, allocation.extents,
+  return allocate(allocation.buffer_var, allocation.buffer_var->name_hint, allocation.dtype, allocation.extents,
                   type ? type->storage_scope : "");
 }
 
 int Compiler::allocate(const Ref<Buffer>& buffer) {
-  if (buffer->strides.empty()) return allocate(buffer->name, buffer->dtype, buffer->shape, buffer->scope());
+  if (buffer->strides.empty()) return allocate(buffer, buffer->name, buffer->dtype, buffer->shape, buffer->scope());
   // Up to the last element that strides reach.
   Expr last = one(DataType::int_(64));
   for (size_t i = 0; i < buffer->shape.size(); ++i) {
     DataType wide = DataType::int_(64);
     last = last + (tilewright::cast(wide, buffer->shape[i]) - 1) * tilewright::cast(wide, buffer->strides[i]);
   }
-  return allocate(buffer->name, buffer->dtype, {last}, buffer->scope());
+  return allocate(buffer, buffer->name, buffer->dtype, {last}, buffer->scope());
 }
 
 void Compiler::release(int pointer, int site) { emit({.op = Op::kFree, .dst = pointer, .b = site}); }

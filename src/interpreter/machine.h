@@ -82,7 +82,8 @@ class Machine {
   bool effect(Thread& thread, const Insn& in, Slot* r);
   bool return_from(Thread& thread, const Insn& in);
   bool check_axis(const Insn& in, const Slot* r);
-  bool check_limits();
+  /// At a site, once for each step.
+  bool check_limits(int site);
   bool call(Thread& thread, const CallSite& site);
   bool arithmetic(const Insn& in, Slot* r);
   bool divide(const Insn& in, Slot* r);
@@ -137,6 +138,7 @@ class Machine {
   std::string where(int site) const;
   std::string element(const Access& access, const Slot* r, int lane) const;
   bool fail(std::string code, std::string message, int site, std::string hint = {});
+  bool fail(Diagnostic failure, int site);
   bool fail_with(int message);
   bool fail_assumption(const Insn& in, const Slot* r);
   bool fail_bounds(const Access& access, const Slot* r, int lane);

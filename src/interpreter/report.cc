@@ -21,7 +21,11 @@ std::string Machine::element(const Access& access, const Slot* r, int lane) cons
 }
 
 bool Machine::fail(std::string code, std::string message, int site, std::string hint) {
-  failure_ = script_error(std::move(code), std::move(message), std::move(hint));
+  return fail(script_error(std::move(code), std::move(message), std::move(hint)), site);
+}
+
+bool Machine::fail(Diagnostic failure, int site) {
+  failure_ = std::move(failure);
   const NodeRef& node = program_.sites[site].node;
   if (node.defined()) {
     failure_->span = node.span();

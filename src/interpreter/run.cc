@@ -190,21 +190,20 @@ void Machine::print(const PrintSite& site, const Slot* r) {
   }
 }
 
-bool Machine::check_limits() {
+bool Machine::check_limits(int site) {
   if (steps_ >= step_limit_) {
-    failure_ = resource_error("interpret/steps", "the program was stopped after " + std::to_string(steps_) + " steps",
-                              "raise max_steps, or use smaller shapes");
-    return false;
+    return fail(resource_error("interpret/steps", "the program was stopped after " + std::to_string(steps_) + " steps",
+                               "raise max_steps, or use smaller shapes"),
+                site);
   }
   if (steps_ % 0x4000 != 0) return true;
   if (options_.timeout_seconds > 0 && std::chrono::steady_clock::now() > deadline_) {
-    failure_ = resource_error("interpret/timeout", "the program did not end within its time limit",
-                              "raise the limit, or use smaller shapes");
-    return false;
+    return fail(resource_error("interpret/timeout", "the program did not end within its time limit",
+                               "raise the limit, or use smaller shapes"),
+                site);
   }
   if (options_.keep_going && !options_.keep_going()) {
-    failure_ = resource_error("interpret/stopped", "the program was stopped from outside");
-    return false;
+    return fail(resource_error("interpret/stopped", "the program was stopped from outside"), site);
   }
   return true;
 }
@@ -410,12 +409,12 @@ Machine::Stop Machine::execute(Thread& thread) {
       case Op::kLoop:
         if (++r[in.dst].i < r[in.a].i) pc = static_cast<size_t>(in.b);
         ++steps_;
-        ok = check_limits();
+        ok = check_limits(in.extra);
         break;
       case Op::kJump:
         if (static_cast<size_t>(in.a) < pc) {
           ++steps_;
-          ok = check_limits();
+          ok = check_limits(in.extra);
         }
         pc = static_cast<size_t>(in.a);
         break;
@@ -439,7 +438,7 @@ Machine::Stop Machine::execute(Thread& thread) {
       case Op::kCall:
         thread.frames.back().pc = pc;
         ++steps_;
-        ok = call(thread, program_.calls[in.a]) && check_limits();
+        ok = call(thread, program_.calls[in.a]) && check_limits(program_.calls[in.a].site);
         if (ok) enter_frame();
         break;
       case Op::kReturn:

@@ -295,6 +295,11 @@ bool fits(DataType type, const IntImm& number) {
          "write T.Cast(\"" + type.str() + "\", T.uint64(" + text + ")) for its bits, or cast the operand to uint64");
 }
 
+[[noreturn, gnu::cold]] void refuse_result(const Operand& a, const Operand& b) {
+  refuse("no integer type holds the result of this operation on " + text_of(a) + " and " + text_of(b),
+         "say the type of the operands, as in T.int64(1), or use floats");
+}
+
 [[noreturn, gnu::cold]] void refuse_huge_tree() {
   refuse("no integer type holds all values of this choice between integers",
          "make it a choice between floats, or say the type of its parts, as in T.uint64(1)");
@@ -370,7 +375,15 @@ std::optional<std::pair<Expr, Expr>> meet_integers(Kind kind, Intrinsic intrinsi
       if (values) type = type_of_range(hull(*values, hull(left->all, right->all)));
     }
   }
-  if (!type && are_plain) return {};
+  if (!type && are_plain) {
+    // What has no result, as a division by zero, is refused by whoever makes the node.
+    const auto left = ranges_of(a.node), right = ranges_of(b.node);
+    const bool has_result = left && right &&
+                            (range_of_operation(kind, intrinsic, left->values, right->values) ||
+                             (intrinsic == Intrinsic::k_shift_left && right->values.low > 0 && left->values.low != 0));
+    if (has_result && !is_comparison(kind)) refuse_result(a, b);
+    return {};
+  }
   if (!type) {
     if (is_comparison(kind) || kind == Kind::kCall) refuse_huge_tree();
     return std::pair(as_huge_part(a), as_part(b));

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/size_limits.h"
@@ -38,6 +40,8 @@ struct PassContext {
   std::vector<Promotion> promotions;
   std::vector<Note> notes;
   std::map<std::string, std::vector<analysis::SizeLimit>> size_limits;  ///< of each function, before the first pass
+  /// The loops that the program marks as vectorized: the name of the variable, and the place in the user's text.
+  std::set<std::pair<std::string, SpanId>> vectorized_loops = {};
 };
 
 using PassResult = Result<Ref<PrimFunc>>;

@@ -223,6 +223,12 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& writt
   for (const auto& [name, func] : current->functions) {
     if (const PrimFunc* program = func.as<PrimFunc>()) context.size_limits[name] = analysis::size_limits(*program);
   }
+  visit(current, [&](const Ref<For>& loop, Visitor& walk) {
+    if (loop->kind == ForKind::kVectorized) {
+      context.vectorized_loops.emplace(loop->loop_var->name_hint, loop.span());
+    }
+    walk.descend(loop);
+  });
   Stage checked = Stage::kScheduled;
   for (const Row& row : rows) {
     if (interrupted()) return interruption_error();

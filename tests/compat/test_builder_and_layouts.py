@@ -119,3 +119,30 @@ def test_conversions_of_layouts_reach_each_element(source, target):
 def test_layouts_of_other_axes_have_no_conversion():
     for source, target in [("NCHW", "ABCD"), ("__undef__", "NCHW"), ("NCHW", "__undef__"), ("", "NCHW")]:
         assert tir.bijective_layout(source, target) is None
+
+
+def test_functions_return_values_without_saying_their_type():
+    """TVM's functions do; Tilewright's own are refused."""
+
+    @T.prim_func
+    def five():
+        T.evaluate(T.ret(5))
+
+    @T.prim_func(private=True)
+    def six():
+        return T.int64(6)
+
+    assert "return 5" in five.script() and "return T.int64(6)" in six.script() and "global_symbol" not in six.attrs
+    from tilewright.script import tir as own
+
+    with pytest.raises(tvm.error.TVMError, match="verify/return"):
+
+        @own.prim_func
+        def seven():
+            own.evaluate(own.ret(7))
+
+    with pytest.raises(tvm.error.TVMError, match="n_undefined"):
+
+        @T.prim_func
+        def eight():
+            T.evaluate(T.ret(n_undefined))

@@ -557,8 +557,18 @@ def test_limits_stop_a_program():
             A[0] = A[0] * 2
 
     a = np.zeros(1, "int32")
-    raises("interpret/steps", forever, a, kind=tw.ResourceError, max_steps=1000)
-    raises("interpret/timeout", forever, a, kind=tw.ResourceError, timeout=0.05)
+    for error in (
+        raises("interpret/steps", forever, a, kind=tw.ResourceError, max_steps=1000),
+        raises("interpret/timeout", forever, a, kind=tw.ResourceError, timeout=0.05),
+    ):
+        assert "--> " in error and "while A[0] == 0:" in error
+
+    @T.prim_func
+    def long(A: T.Buffer((1,), "int32")):
+        for i in range(100000):
+            A[0] = A[0] + 1
+
+    assert "for i in range(100000):" in raises("interpret/steps", long, a, kind=tw.ResourceError, max_steps=1000)
 
 
 @pytest.mark.parametrize(
@@ -637,7 +647,8 @@ def test_allocations_that_do_not_fit():
         x[0, 0] = T.float32(1)
 
     raises("interpret/memory", huge, 2**30, kind=tw.ResourceError)
-    raises("interpret/memory", huge, 2**62, kind=tw.ResourceError)
+    error = raises("interpret/memory", huge, 2**62, kind=tw.ResourceError)
+    assert "--> " in error and 'x = T.decl_buffer((n, n), "float32")' in error
 
 
 def test_a_signal_interrupts_a_program():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import ml_dtypes
@@ -296,6 +297,36 @@ def test_why_a_loop_stays_scalar() -> None:
     (note,) = tw.compile(scan, schedule="as written").report["notes"]
     assert note["code"] == "lower/scalar-loop"
     assert note["message"] == "loop 'i' has no vector code: an iteration needs what an earlier one does to 'A'"
+
+
+@pytest.mark.parametrize("target", ["native", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"])
+def test_no_warning_of_vectors_that_nobody_asked_for(target: str) -> None:
+    """Full vectors are made; the extent of the loop inside differs between lanes of the last one, some of which are
+    idle."""
+
+    @T.prim_func
+    def segments(A: T.Buffer((64,), "float32"), P: T.Buffer((4,), "int32"), C: T.Buffer((40,), "float32"), k: T.int32):
+        for s in range(k):
+            C[s] = 0.0
+            for j in range(P[1]):
+                C[s] += A[j]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel = tw.compile(segments, target, schedule="as written")
+    assert all(note.code == "lower/scalar-loop" and note.where for note in kernel.notes)
+    a, p, c = np.arange(64, dtype="float32"), np.array([0, 5, 0, 0], "int32"), np.ones(40, "float32")
+    kernel(a, p, c, 35)
+    np.testing.assert_array_equal(c, [10.0] * 35 + [1.0] * 5)
+
+    @T.prim_func
+    def marked(A: T.Buffer((64,), "float32"), P: T.Buffer((4,), "int32"), C: T.Buffer((64,), "float32")):
+        for s in T.vectorized(64):
+            for j in range(P[s % 4]):
+                C[s] = C[s] + A[j]
+
+    with pytest.warns(tw.PerformanceWarning, match=r"loop 's' is not vectorized: .* \(test_vectorize_plain_loops.py:"):
+        tw.compile(marked, target, schedule="as written")
 
 
 def test_a_running_sum_does_not_write_to_one_element() -> None:

@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -208,3 +210,42 @@ def test_what_is_accumulated_into_is_read_once():
     sch = tw.Schedule(said)
     sch.decompose_reduction("C", sch.get_loops("C")[1])
     assert [read.buffer.name for read in sch.get(sch.get_block("C_update")).reads] == ["A", "C"]
+
+
+TRIANGLE = """
+@T.prim_func
+def main(A: T.Buffer((16, 16), "int32"), C: T.Buffer((16,), "int32")):
+    for {outer}:
+        for {inner}:
+            with T.block("C"):
+                vi = T.axis.spatial(16, i)
+                vk = T.axis.reduce({domain}, k)
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + A[vi, vk]
+"""
+
+
+def triangle(outer, inner, domain):
+    return from_source(TRIANGLE.format(outer=outer, inner=inner, domain=domain))
+
+
+def test_a_range_that_the_loop_around_decides():
+    program = triangle("i in range(16)", "k in range(i, 16)", "(i, 16)")
+    sch = check(program, decompose("C", 1))
+    sch.verify()
+    a, c = np.arange(256, dtype="int32").reshape(16, 16), np.zeros(16, "int32")
+    tw.compile(sch)(a, c)
+    np.testing.assert_array_equal(c, np.triu(a).sum(axis=1))
+    error = check_refused(program, decompose("C", 0), "decompose_reduction/P4")
+    assert "or at a loop further in" in str(error)
+
+
+def test_hints_of_loops_whose_ranges_depend_on_others():
+    aligned = triangle("i in range(16)", "k in range(i, 16)", "16")
+    error = check_refused(aligned, decompose("C", 1), "decompose_reduction/P4")
+    assert "T.axis.reduce((i, n), r) in a loop over range(i, n)" in str(error)  # the program of the test above
+    columns = triangle("k in range(16)", "i in range(k, 16)", "16")
+    error = check_refused(columns, decompose("C", 0), "decompose_reduction/P4")
+    assert "for i in range(n): for k in range(i + 1)" in str(error) and "further out" not in str(error)
+    check(triangle("i in range(16)", "k in range(i + 1)", "16"), decompose("C", 1))

@@ -67,6 +67,14 @@ def test_reductions_are_refused(method):
 
     error = check_refused(workloads.matmul(4, 6, 5), reduction, CODES[method][2])
     assert "drives the reduction axis 'vl'" in str(error)
+    assert "rfactor() over this loop" in str(error) and "write the update" not in str(error)  # it is a sum
+
+    def factored(sch):
+        loop = loops_of(sch, "C")[2]
+        block = sch.rfactor(loop, 0)
+        METHODS[method](sch, sch.get_loops(block)[2])
+
+    check(workloads.matmul(4, 6, 5), factored)  # as the hint says
 
 
 def test_threads_of_a_block_share_a_reduction():
@@ -78,7 +86,8 @@ def test_threads_of_a_block_share_a_reduction():
         sch.decompose_reduction("C", k)
         sch.bind(k, "threadIdx.x")
 
-    check_refused(workloads.matmul(4, 6, 5), without_init, "bind/P3")
+    error = check_refused(workloads.matmul(4, 6, 5), without_init, "bind/P3")
+    assert "has its T.init(), from which each thread starts" in str(error)
 
     def consumer_inside(sch):
         *_, k = loops_of(sch, "C")
@@ -123,7 +132,8 @@ def test_threads_of_a_block_share_an_argmax(extent):
 def test_threads_do_not_share_what_takes_the_last_or_depends_on_the_order():
     # A thread that has no step would put its start into the place of an equal element.
     last = from_source(ARGMAX.replace("{keeps}", ">"))
-    check_refused(last, apply("bind", "argmax", 1), "bind/P3")
+    error = check_refused(last, apply("bind", "argmax", 1), "bind/P3")
+    assert "write the update as a sum" in str(error)
     for method in ["parallel", "vectorize"]:
         argmax = from_source(ARGMAX.replace("{keeps}", ">="))
         check_refused(argmax, apply(method, "argmax", 1), CODES[method][2])

@@ -364,7 +364,11 @@ def test_loops() -> None:
     check_body("script/range-step", "for i in «range(0, 16, 2)»:\n    A[i] = 0.0")
     check_body("builder/loop-dtype", "for i in «range(1.5)»:\n    A[i] = 0.0", "float32")
     check_body("script/unpack", "for «i, j» in range(16):\n    A[0] = 0.0")
-    check_body("script/unpack", "for «i, j» in T.grid(4, 4, 4):\n    A[i] = 0.0", "3 values")
+    check_body("script/unpack", "for «i, j» in T.grid(4, 4, 4):\n    A[i] = 0.0", "3 values are unpacked into 2 names")
+    one = check_body(
+        "script/unpack", "for «(i,)» in T.grid(4, 4):\n    A[i] = 0.0", "2 values are unpacked into 1 name"
+    )
+    assert "names" not in str(one)
     check_body("script/thread", "for i in «T.thread_binding(16)»:\n    A[i] = 0.0")
     check_body("builder/thread", "for i in «T.thread_binding(16, thread='')»:\n    A[i] = 0.0")
     check_body("script/thread", "for i in «T.thread_binding(16, 16)»:\n    A[i] = 0.0")

@@ -201,6 +201,46 @@ def test_doubles_survive_text_and_json() -> None:
             assert [value for _, value in constants(again.body.value)] == [number]
 
 
+#: functions of integers by name, where Python computes nothing itself: what they mean of Python's numbers
+OF_TWO_INTEGERS: dict[str, Callable[[int, int], int]] = {
+    **{"Add": operator.add, "Sub": operator.sub, "Mul": operator.mul, "Min": min, "Max": max, "min": min, "max": max},
+    **{
+        "FloorDiv": operator.floordiv,
+        "FloorMod": operator.mod,
+        "floordiv": operator.floordiv,
+        "floormod": operator.mod,
+    },
+    **{"bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor},
+    **{"shift_left": operator.lshift, "shift_right": operator.rshift, "abs": lambda a, _: abs(a)},
+}
+
+
+@pytest.mark.parametrize("name", OF_TWO_INTEGERS)
+def test_functions_of_two_numbers_keep_their_value(name: str) -> None:
+    """What is stored to int64 is Python's value, or the program is refused."""
+    rng = random.Random(name)
+    near = [sign * 2**bits + step for bits in (0, 4, 31, 32, 40, 62) for sign in (1, -1) for step in (-1, 0, 1)]
+    stored_numbers, lines = [], []
+    for _ in range(samples(60)):
+        a, b = rng.choice(near), rng.choice([*near, *range(-3, 40)])
+        if name.startswith("shift"):
+            b = rng.randrange(70)
+        if b == 0 and name.lower().startswith("floor"):
+            continue
+        want = OF_TWO_INTEGERS[name](a, b)
+        text = f"T.{name}({a})" if name == "abs" else f"T.{name}({a}, {b})"
+        if -(2**63) <= want < 2**63 and not (name.startswith("shift_right") and b > 31):
+            stored_numbers.append(want)
+            lines.append(f"    O[{len(lines)}] = {text}")
+        elif want >= 2**64 or want < -(2**63):
+            with pytest.raises(tw.Error, match="ir/literal"):
+                tw.script.from_source(f"@T.prim_func\ndef main(O: T.Buffer((1,), 'int64')):\n    O[0] = {text}\n")
+    head = f"@T.prim_func\ndef main(O: T.Buffer(({len(lines)},), 'int64')):\n"
+    out = np.zeros(len(lines), "int64")
+    tw.compile(tw.script.from_source("\n".join([head, *lines])), "interpreter")(out)
+    assert out.tolist() == stored_numbers, list(zip(lines, out.tolist(), stored_numbers, strict=True))
+
+
 @pytest.mark.parametrize(
     ("text", "dtype", "source", "want"),
     [

@@ -426,17 +426,16 @@ def bind_python(parser: Parser, target: ast.AST, value: Any) -> None:
 
 def unpack(target: ast.Tuple | ast.List, value: Any) -> Iterator[tuple[ast.expr, Any]]:
     """Pairs of targets and values; a starred target gets a list."""
+    names = "1 name" if len(target.elts) == 1 else f"{len(target.elts)} names"
     try:
         values = list(value)
     except TypeError:
-        raise ScriptProblem(
-            "script/unpack", f"one value is unpacked into {len(target.elts)} names", "", target
-        ) from None
+        raise ScriptProblem("script/unpack", f"one value is unpacked into {names}", "", target) from None
     stars = [i for i, item in enumerate(target.elts) if isinstance(item, ast.Starred)]
     fixed = len(target.elts) - len(stars)
     if len(values) < fixed or (not stars and len(values) > fixed):
         what = "1 value is" if len(values) == 1 else f"{len(values)} values are"
-        raise ScriptProblem("script/unpack", f"{what} unpacked into {len(target.elts)} names", "", target)
+        raise ScriptProblem("script/unpack", f"{what} unpacked into {names}", "", target)
     if not stars:
         yield from zip(target.elts, values, strict=True)
         return

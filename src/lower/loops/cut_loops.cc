@@ -5,15 +5,18 @@
 
 namespace tilewright::lower {
 
-Stmt strip(const For& loop, const Stmt& body, const Expr& first, const Ref<Var>& lane, int64_t width, ForKind kind) {
+Stmt strip(const Ref<For>& loop, const Stmt& body, const Expr& first, const Ref<Var>& lane, int64_t width,
+           ForKind kind) {
   const Expr offset = first + lane;
-  Stmt inner = substitute_folding(body, loop.loop_var, loop.min + offset);
-  auto extent = const_int(loop.extent), begin = const_int(first);
+  Stmt inner = substitute_folding(body, loop->loop_var, loop->min + offset);
+  auto extent = const_int(loop->extent), begin = const_int(first);
   // A strip begins at a multiple of its width.
   const bool is_full = extent && (begin ? *begin + width <= *extent : *extent % width == 0);
-  if (!is_full) inner = make<IfThenElse>({lt(offset, loop.extent), inner, {}});
+  if (!is_full) inner = make<IfThenElse>({lt(offset, loop->extent), inner, {}});
   if (width == 1) return substitute_folding(inner, lane, zero(lane.dtype()));
-  return tilewright::loop(lane, int_imm(lane.dtype(), width), inner, kind);
+  const DataType type = lane.dtype();
+  For lanes{lane, zero(type), int_imm(type, width), kind, {}, {}, inner};
+  return make<For>(std::move(lanes), loop.span());
 }
 
 Stmt strips(const Ref<For>& loop, const Stmt& body, const Ref<Var>& lane, int64_t width, ForKind kind, ForKind outer) {
@@ -23,7 +26,7 @@ Stmt strips(const Ref<For>& loop, const Stmt& body, const Ref<Var>& lane, int64_
   copy.min = zero(type);
   copy.extent = floordiv(loop->extent + (width - 1), constant(type, width));
   copy.kind = outer;
-  copy.body = strip(*loop, body, copy.loop_var * width, lane, width, kind);
+  copy.body = strip(loop, body, copy.loop_var * width, lane, width, kind);
   return make<For>(std::move(copy), loop.span());
 }
 

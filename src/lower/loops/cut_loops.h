@@ -14,7 +14,8 @@
 namespace tilewright::lower {
 
 /// `body` for the iterations first + lane of a loop, counted from its start, of which those behind its end do nothing.
-Stmt strip(const For& loop, const Stmt& body, const Expr& first, const Ref<Var>& lane, int64_t width, ForKind kind);
+Stmt strip(const Ref<For>& loop, const Stmt& body, const Expr& first, const Ref<Var>& lane, int64_t width,
+           ForKind kind);
 /// A loop of kind `outer` over such strips.
 ///
 ///   for i in range(n): body(i)         for i_0 in range((n + width - 1) // width):

@@ -56,7 +56,7 @@ class Splitter {
 
  private:
   Stmt vector(int64_t start, int64_t lanes) const {
-    return strip(*loop_, renew_defs(loop_->body), int_imm(loop_->loop_var.dtype(), start), lane(), lanes,
+    return strip(loop_, renew_defs(loop_->body), int_imm(loop_->loop_var.dtype(), start), lane(), lanes,
                  ForKind::kVectorized);
   }
 

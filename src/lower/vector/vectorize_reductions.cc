@@ -341,7 +341,7 @@ class LanesOfReductions : private LoopContext {
       auto it = steps.find(s);
       return it == steps.end() ? Stmt(s) : it->second;
     });
-    if (extent && *extent <= width) return strip(*loop, body, zero(lane.dtype()), lane, width, ForKind::kVectorized);
+    if (extent && *extent <= width) return strip(loop, body, zero(lane.dtype()), lane, width, ForKind::kVectorized);
     return strips(loop, body, lane, width, ForKind::kVectorized, ForKind::kSerial);
   }
 

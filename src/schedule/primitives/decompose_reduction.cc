@@ -70,7 +70,10 @@ Status check(const Place& block, const Place& loop) {
   TW_RETURN_IF_ERROR(require_inits_run(block, "decompose_reduction/P4"));
   if (auto obstacle = analysis::why_irregular_reduction(tree, tree[loop.at].parent, block.at, true)) {
     return refuse("decompose_reduction/P4", *obstacle,
-                  "decompose before the loops of the reduction are changed, or at a loop further out");
+                  tree[loop.at].parent == tree[loop.at].scope
+                      ? "decompose before the loops of the reduction are changed, or at a loop further in"
+                      : "decompose before the loops of the reduction are changed, or at a loop further out or further "
+                        "in");
   }
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   int self = scope.child(block.block().id.value);
@@ -138,7 +141,10 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
       if (!uses_var(inner.min, loop->loop_var) && !uses_var(inner.extent, loop->loop_var)) continue;
       return refuse("decompose_reduction/P4",
                     describe_loop(inner) + " depends on " + describe_loop(*loop) + ", which drives the reduction",
-                    {tree.stmt(at), loop}, "decompose at a loop further out, where that loop is still one");
+                    {tree.stmt(at), loop},
+                    "put the loops of the spatial axes around those of the reduction, each with a range of its own and "
+                    "the dependence in the other one: for i in range(n): for k in range(i + 1) instead of "
+                    "for k in range(n): for i in range(k, n)");
     }
   }
   auto renamed = [&](const Expr& e) { return substitute(e, loop_vars); };

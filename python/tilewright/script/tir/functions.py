@@ -256,16 +256,24 @@ def _prim_func(
     func: FunctionType | None = None, private: bool = False, check_well_formed: bool = True, s_tir: bool = False
 ) -> Any:
     frame = sys._getframe(1)
-    return _decorate(func, private, check_well_formed, frame)
+    return decorate(func, private, check_well_formed, frame)
 
 
-def _decorate(func: Any, private: bool, check_well_formed: bool, frame: FrameType) -> Any:
+def decorate(func: Any, private: bool, check_well_formed: bool, frame: FrameType) -> Any:
+    """Return what `T.prim_func` makes of a function, or the decorator where there is none yet.
+
+    Args:
+        func: the function, or None.
+        private: as for `T.prim_func`.
+        check_well_formed: as for `T.prim_func`.
+        frame: where the decorator stands.
+    """
     if func is None:
 
-        def decorate(func: FunctionType) -> Any:
-            return _decorate(func, private, check_well_formed, sys._getframe(1))
+        def decorator(func: FunctionType) -> Any:
+            return decorate(func, private, check_well_formed, sys._getframe(1))
 
-        boundary = _script.Boundary(decorate)
+        boundary = _script.Boundary(decorator)
         boundary.script_dialect = "tir"
         boundary.private = private
         boundary.check_well_formed = check_well_formed
