@@ -9,9 +9,9 @@ from collections.abc import Callable
 from types import FrameType, FunctionType
 from typing import Any
 
-from tilewright import _core
 from tilewright.errors import ScriptError
 from tilewright.script import tir
+from tilewright.script.core import script as _script
 from tilewright.script.tir.functions import decorate
 
 globals().update({name: getattr(tir, name) for name in vars(tir)["__all__"]})
@@ -46,7 +46,7 @@ def _decorated(func: Any, private: bool, check_well_formed: bool, frame: FrameTy
 
 def _like(boundary: Any, function: Callable[..., Any]) -> Any:
     """Return a boundary around a function, with the attributes of another one."""
-    made = _core._script.Boundary(function)
+    made = _script.Boundary(function)
     vars(made).update(vars(boundary))
     return made
 
