@@ -11,6 +11,7 @@
 #include "analysis/scope.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "ir/pointer_uses.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "target/memory_scope.h"
@@ -211,6 +212,7 @@ class LocationFinder {
   /// Each instance stores all that the block declares of the buffer.
   bool sets_all(int at, const NodeRef& buffer) const {
     const Ref<Block> block = tree_->block_ref(at);
+    if (replaces_view(*block, buffer)) return true;
     const BlockFacts& facts = BlockFacts::of(block);
     bool all = facts.role != BlockRole::kOther && touches(block->writes, buffer);
     for (size_t i = 0; i < block->writes.size(); ++i) all &= block->writes[i]->buffer != buffer || facts.writes_all[i];
@@ -252,7 +254,7 @@ class LocationFinder {
       if (!tree_ || at == Tree::kNone) return false;
       const Block& block = tree_->block_at(at);
       bool writes = touches(block.writes, buffer);
-      if (one.reads) {
+      if (one.reads && !replaces_view(block, buffer)) {
         bool known = touches(block.reads, buffer) ? std::any_of(writers.begin(), writers.end(),
                                                                 [&](int writer) { return covers(writer, at, buffer); })
                                                   : writes && starts_its_reduction(at);

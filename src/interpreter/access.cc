@@ -217,7 +217,9 @@ const Level* Machine::unordered(uint32_t stamp) const {
   const std::vector<Level*>& levels = current_->levels;
   if (stamp == 0 || stamp >= levels.back()->start) return nullptr;
   for (const Level* level : levels) {
-    if (level->fork->begin <= stamp && stamp < level->start) return level;
+    if (level->fork->begin > stamp || stamp >= level->start) continue;
+    // A thread that has waited for its warp goes on in another slice of the same iteration.
+    if (!level->in_team || level->fork->index_at(stamp) != level->index) return level;
   }
   return nullptr;
 }

@@ -13,6 +13,7 @@
 
 #include "ir/op.h"
 #include "ir/stmt.h"
+#include "ir/warp_steps.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::interpreter {
@@ -90,6 +91,7 @@ enum class Op : uint8_t {
   kBarrier,       // extra: number of the Site
   kCloseGroup,    // of stores on their way
   kWaitGroup,     // until all groups but the last a have arrived
+  kWarp,          // dst: results, a: what the thread gives; extra: number of the WarpSite
   kCall,          // a: number of the CallSite
   kReturn,        // a: value or kNone
   kArgDimension,  // dst = shape[b] of argument a
@@ -157,6 +159,12 @@ struct LoopSite {
   bool is_thread = false;  // of a team
   bool is_vector = false;
 };
+/// An instruction that the threads of a warp execute together: one of both.
+struct WarpSite {
+  std::optional<WarpProduct> product;
+  std::optional<WarpLoad> load;
+  int site = 0;
+};
 struct CallSite {
   std::string callee;
   std::vector<int> args;
@@ -193,6 +201,7 @@ struct Program {
   std::vector<AllocationSite> allocations;
   std::vector<LoopSite> loops;
   std::vector<CallSite> calls;
+  std::vector<WarpSite> warp_steps;
   std::vector<ArgCheck> arg_checks;
   std::vector<PrintSite> prints;
   std::vector<Ref<TensorData>> constants;

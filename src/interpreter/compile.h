@@ -83,6 +83,11 @@ class Compiler {
   int call(const Expr& e);
   int fragment_step(const Expr& e);
   int async_step(const Expr& e);
+  // warp_steps.cc
+  int warp_step(const Expr& e);
+  Expr lane() const;
+  void load_registers(const Registers& registers, int dst);
+  void store_registers(const Registers& registers, int values, const Expr& e);
   int call_function(const Expr& e, const std::string& name);
   int if_then_else(const Call& call, DataType type);
   int math(Intrinsic intrinsic, const Call& call, DataType type);

@@ -61,7 +61,8 @@ class Machine {
     Team* team = nullptr;
     Level level;  // in its team
     int running_children = 0;
-    int barrier = kNone;  // site, while waiting there
+    int barrier = kNone;              // site, while waiting there
+    const Insn* warp_step = nullptr;  // while waiting for the rest of the warp
     std::list<std::unique_ptr<Thread>>::iterator place;
   };
   struct Team {
@@ -100,6 +101,7 @@ class Machine {
   bool shows_mirrored(const Access& access, const Slot* r);
   bool locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation);
   bool arrive(Thread& thread, size_t running);
+  bool fail_warp(const Insn& in);
   bool fail_on_its_way(const Access& access, const Slot* r, int lane);
   bool address(const Insn& in, Slot* r);
   bool search(const Insn& in, Slot* r);
@@ -133,6 +135,9 @@ class Machine {
   bool fork(Thread& thread, const Insn& in);
   void resume(Thread& thread);
   bool release_barrier();
+  // warp_steps.cc
+  std::vector<int64_t> warp_of(const Thread& thread, int64_t& lane) const;
+  bool run_warps();
 
   // errors (report.cc)
   std::string where(int site) const;

@@ -82,6 +82,14 @@ bool Machine::fail_unwritten(const Allocation& allocation, int64_t byte, const A
               "write it first; a reduction starts from T.init()");
 }
 
+bool Machine::fail_warp(const Insn& in) {
+  const int site = program_.warp_steps[static_cast<size_t>(in.extra)].site;
+  return fail(
+      "interpret/warp",
+      where(site) + ": the 32 threads of a warp execute this instruction together, and not all of them come to it",
+      site, "bind a loop of 32 iterations to threadIdx.x around it, with no condition that differs between them");
+}
+
 bool Machine::fail_on_its_way(const Access& access, const Slot* r, int lane) {
   return fail("interpret/async-copy",
               where(access.site) + " reads " + element(access, r, lane) +

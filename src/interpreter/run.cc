@@ -430,6 +430,14 @@ Machine::Stop Machine::execute(Thread& thread) {
         break;
       case Op::kJoin:
         return Stop::kFinished;
+      case Op::kWarp:
+        if (!thread.team) {
+          ok = fail_warp(in);
+          break;
+        }
+        thread.warp_step = &in;
+        thread.frames.back().pc = pc;
+        return Stop::kBarrier;
       case Op::kBarrier:
         if (!thread.team) break;  // a single thread waits for nobody
         thread.barrier = in.extra;

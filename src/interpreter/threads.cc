@@ -117,6 +117,10 @@ bool Machine::release_barrier() {
   if (has_unwritten()) return false;
   int site = kNone;
   for (const auto& thread : threads_) {
+    if (thread->warp_step) {
+      current_ = thread.get();
+      return fail_warp(*thread->warp_step);
+    }
     if (thread->barrier == kNone) continue;
     current_ = thread.get();
     if (thread->team->finished > 0) {
@@ -145,12 +149,12 @@ Status Machine::schedule() {
   auto it = threads_.begin();
   while (!threads_.empty()) {
     if (it == threads_.end()) {
-      // Everyone waits: at a barrier, or for children that do.
-      if (!release_barrier()) return std::move(*failure_);
+      // Everyone waits: for the rest of a warp, at a barrier, or for children that do.
+      if (!run_warps() && !release_barrier()) return std::move(*failure_);
       it = threads_.begin();
     }
     Thread& thread = **it;
-    if (thread.barrier != kNone || thread.running_children > 0) {
+    if (thread.barrier != kNone || thread.warp_step || thread.running_children > 0) {
       ++it;
       continue;
     }

@@ -70,6 +70,8 @@ constexpr Row kRows[] = {
     {"form_dot_products", form_dot_products, kCpu, kLowered, "vectors are made, and loops over them still there"},
     {"flip_once", flip_once, kCpu, kLowered, "after what flips, before loads are copied"},
     {"transpose_loads", transpose_loads, kCpu, kLowered, "vectors are made, and loops over them still there"},
+    {"lower_warp_memory", lower_warp_memory, kGpu, kLowered,
+     "threads are unified; the next pass makes the places of registers constants"},
     {"unroll_loops", unroll_loops, kAll, kLowered, "makes the indices of local buffers constants"},
     {"lower_async_copies", lower_async_copies, kGpu, kLowered,
      "loops are as they stay; copies are alive until they are waited for, which the plan of memory has to see"},

@@ -104,6 +104,10 @@ def test_threads_wait_for_tiles_that_fragments_are_loaded_from():
     assert module.script().count("tvm_storage_sync") >= 2
 
 
+def script_of(sch: tw.Schedule) -> str:
+    return str(_core.lower(sch.mod, "cuda")[0].script())
+
+
 @pytest.mark.parametrize(("dtype", "out", "transposed"), KINDS)
 def test_cuda_has_instructions_for_fragments(dtype, out, transposed):
     kernel = compiled(by_fragments(32, 64, 48, dtype, out, transposed))
@@ -148,3 +152,10 @@ def main(C: T.Buffer((256,))):
     with pytest.raises(tw.Error) as raised:
         _core.interpret(_core.as_module(program), "main", np.zeros(256, "float32"))
     assert raised.value.code == "interpret/unsupported"
+
+
+def test_a_thread_holds_the_fragments_of_one_step_only():
+    """However long the reduction is: the next tile replaces the last one."""
+    for k in (16, 160):
+        allocated = re.findall(r"(\w+) = T\.decl_buffer\(\((\d+),\), .*matrix_", script_of(by_fragments(32, 32, k)))
+        assert [int(size) for _, size in allocated] == [256, 256]

@@ -1,4 +1,4 @@
-"""Tensor intrinsics of Nvidia's GPUs. Code for CUDA is generated for those of wmma; the others are data."""
+"""Tensor intrinsics of Nvidia's GPUs. Those of scope "m16n8k8..." and of float8 are data."""
 
 from __future__ import annotations
 

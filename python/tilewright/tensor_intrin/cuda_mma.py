@@ -1,7 +1,8 @@
-"""Products of tiles by the warps of Nvidia's GPUs, register by register (ldmatrix, mma): data for code to come.
+"""Products of tiles by the warps of Nvidia's GPUs, register by register (ldmatrix, mma).
 
 A warp holds a tile as buffers of scope "warp": element (thread, register). The layout functions say which element of
-the tile that is.
+the tile that is. As in TVM, descriptions of operands that are transposed on their way, and of B, have the layout of A:
+the registers of such an operand are only right for the product of the same group.
 """
 
 from __future__ import annotations
@@ -30,8 +31,12 @@ __all__ = [
 
 _THREADS = 32
 _FLOAT8 = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
-_SHORT = {"float16": "f16", "float32": "f32", "int8": "i8", "int32": "i32"} | {v: k for k, v in _FLOAT8.items()}
-_PTX = {"float16": "fp16", "float32": "fp32", "int8": "int8", "int32": "int32"} | {v: k for k, v in _FLOAT8.items()}
+_SHORT = {"float16": "f16", "float32": "f32", "int8": "i8", "int32": "i32", "bfloat16": "bf16"} | {
+    v: k for k, v in _FLOAT8.items()
+}
+_PTX = {"float16": "fp16", "float32": "fp32", "int8": "int8", "int32": "int32", "bfloat16": "bf16"} | {
+    v: k for k, v in _FLOAT8.items()
+}
 
 
 def shared_16x16_to_ldmatrix_32x8_layout(i: Any, j: Any) -> tuple[Any, Any]:
@@ -98,7 +103,10 @@ def get_ldmatrix_intrin(
     (rows, columns), layout = _layout_of(k_dim, matrix_name, transposed)
     offset_of = _offset_of(k_dim, matrix_name, transposed)
     registers = rows * columns // _THREADS
-    trans = k_dim == 16 and transposed == (matrix_name == "A")
+    # Of bytes, B by columns: there is no such load, and each thread collects its elements.
+    trans = transposed == (matrix_name == "A")
+    if k_dim == 32:
+        trans = matrix_name == "B" and not transposed
 
     @T.prim_func
     def desc(shared_handle: T.handle, warp_handle: T.handle) -> None:
@@ -201,6 +209,7 @@ def get_mma_intrin(
 
 def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
     """Registers of zeros."""
+    layout = shared_16x16_to_ldmatrix_32x8_layout
 
     @T.prim_func
     def desc(a: T.handle) -> None:
@@ -208,12 +217,12 @@ def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
         with T.block("root"):
             T.reads()
             T.writes(C[0:32, 0:local_size])
-            for i0, i1 in T.grid(32, local_size):
+            for i0, i1 in T.grid(16, 2 * local_size):
                 with T.block("C_warp"):
                     vi, vj = T.axis.remap("SS", [i0, i1])
                     T.reads()
-                    T.writes(C[vi, vj])
-                    C[vi, vj] = T.Cast(dtype, 0)
+                    T.writes(C[layout(vi, vj)[0], layout(vi, vj)[1]])
+                    C[layout(vi, vj)[0], layout(vi, vj)[1]] = T.Cast(dtype, 0)
 
     @T.prim_func
     def impl(a: T.handle) -> None:
@@ -284,21 +293,22 @@ def _register() -> None:
         for trans in (False, True):
             for scope, dyn in (("shared", ""), ("shared.dyn", "_dyn")):
                 tail = f"{'_trans' if trans else ''}{dyn}"
-                pair = get_ldmatrix_intrin(16, "float16", operand, trans, scope)
-                name = f"mma_ldmatrix_f16_{operand.lower()}{tail}"
-                _add(f"LDMATRIX_f16_{operand}{tail.upper()}", name, pair)
+                for dtype in ("float16", "bfloat16"):
+                    pair = get_ldmatrix_intrin(16, dtype, operand, trans, scope)
+                    name = f"mma_ldmatrix_{_SHORT[dtype]}_{operand.lower()}{tail}"
+                    _add(f"LDMATRIX_{_SHORT[dtype]}_{operand}{tail.upper()}", name, pair)
     for dtype in ("int8", *_FLOAT8.values()):
         short = _SHORT[dtype]
         for operand, trans in (("A", False), ("B", False), ("B", True)):
             tail = "_trans" if trans else ""
             pair = get_ldmatrix_intrin(32, dtype, operand, trans)
             _add(f"LDMATRIX_{short}_{operand}{tail.upper()}", f"mma_ldmatrix_{short}_{operand.lower()}{tail}", pair)
-    for out in ("float32", "float16"):
+    for dtype, out in (("float16", "float32"), ("float16", "float16"), ("bfloat16", "float32")):
         for trans_a in (False, True):
             for trans_b in (False, True):
-                short = f"f16f16{_SHORT[out]}"
+                short = f"{_SHORT[dtype] * 2}{_SHORT[out]}"
                 tail = f"{'_trans_a' if trans_a else ''}{'_trans_b' if trans_b else ''}"
-                pair = get_mma_intrin(16, "float16", "float16", out, trans_a, trans_b)
+                pair = get_mma_intrin(16, dtype, dtype, out, trans_a, trans_b)
                 _add(f"MMA_{short}{tail.upper()}", f"mma_{short}{tail}", pair)
     for dtype, out in (("int8", "int32"), *((dtype, "float32") for dtype in _FLOAT8.values())):
         for trans_b in (False, True):

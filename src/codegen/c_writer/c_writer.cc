@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "codegen/c_writer/functions.h"
+#include "codegen/c_writer/instructions.h"
 #include "ir/annotations.h"
 #include "ir/async_copy.h"
 #include "ir/build.h"
@@ -27,7 +28,10 @@ class KernelWriter {
 
   std::string write(const std::string& symbol, const PrimFunc& kernel) {
     symbol_ = symbol;
-    fragments_.emplace(kernel.body);
+    instructions_.emplace(
+        dialect_, functions_, kernel.body,
+        Spellings{[&](const Ref<Var>& v) { return name_of(v); }, [&](const Expr& e) { return index(e); },
+                  [&](const Expr& e) { return expr(e); }, [&](DataType t) { return storage(t); }});
     find_written(kernel.body);
     std::vector<std::string> parameters;
     for (const Ref<Var>& param : kernel.params) {
@@ -371,16 +375,7 @@ class KernelWriter {
     return fmt::format("{}[{}]", pointer, strip(index(indices[0])));
   }
 
-  /// Without parentheses around all of it.
-  static std::string strip(const std::string& text) {
-    if (text.empty() || text[0] != '(') return text;
-    int open = 0;
-    for (size_t i = 0; i < text.size(); ++i) {
-      open += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
-      if (open == 0) return i + 1 == text.size() ? text.substr(1, text.size() - 2) : text;
-    }
-    return text;
-  }
+  static std::string strip(const std::string& text) { return without_parentheses(text); }
 
   std::string call(const Ref<Call>& call) {
     const Intrinsic intrinsic = intrinsic_of(*call);
@@ -537,8 +532,7 @@ class KernelWriter {
       case Kind::kEvaluate: {
         const Expr& value = s.as<Evaluate>()->value;
         if (is_call_to(value, Intrinsic::k_tvm_storage_sync)) return line(dialect_.barrier(exchanges_global_));
-        if (is_async_step(value)) return emit_async_step(value);
-        if (is_fragment_step(value)) return emit_fragment_step(value.borrow<Call>());
+        if (Instructions::holds(value)) return emit_instruction(value.borrow<Call>());
         if (effect_of(value) == Effect::kUpdateState) (void)expr(value);  // says that it is not there
         return;
       }
@@ -592,7 +586,9 @@ class KernelWriter {
     }
     // Fragments are registers, so their indices must be constants after unrolling.
     bool has_fragments = false;
-    visit(loop.body, [&](const Ref<Evaluate>& step) { has_fragments |= is_fragment_step(step->value); });
+    visit(loop.body, [&](const Ref<Evaluate>& step) {
+      has_fragments |= is_fragment_step(step->value) || is_warp_step(step->value);
+    });
     if (loop.kind == ForKind::kUnrolled ||
         (has_fragments && const_int(loop.extent).value_or(kMostUnrolled + 1) <= kMostUnrolled)) {
       line("#pragma unroll");
@@ -628,8 +624,10 @@ class KernelWriter {
       const bool is_dynamic = elements * allocate.dtype.element().bytes() > dialect_.most_static_shared_bytes();
       line(is_dynamic ? dialect_.dynamic_shared_array(t, name) : dialect_.shared_array(t, name, elements));
     } else if (scope == "local") {
-      line(fmt::format("{} {}[{}];", t, name, elements));
-    } else if (auto shape = fragments_->shape_of(allocate.buffer_var); shape && dialect_.fragment_registers(*shape)) {
+      const bool is_narrow_type = allocate.dtype.element().bytes() < 4;
+      line(fmt::format("{}{} {}[{}];", is_narrow_type ? dialect_.by_words() : "", t, name, elements));
+    } else if (auto shape = instructions_->fragments().shape_of(allocate.buffer_var);
+               shape && dialect_.fragment_registers(*shape)) {
       const int64_t tiles = std::max<int64_t>(elements / (shape->rows() * shape->columns()), 1);
       line(
           fmt::format("{} {}[{}];", dialect_.fragment_type(*shape), name, tiles * dialect_.fragment_registers(*shape)));
@@ -653,66 +651,10 @@ class KernelWriter {
     return false;
   }
 
-  void emit_fragment_step(const Ref<Call>& call) {
-    auto refuse = [&](const std::string& why) {
-      (void)fail(call, "codegen/not-on-device",
-                 fmt::format("there is no code for {} in {}{}", call->op.as<Op>()->name, dialect_.name(), why),
-                 "compile for \"cuda\", with fragments of 16 x 16 x 16 elements of float16 or int8");
-    };
-    FragmentStep step;
-    step.intrinsic = intrinsic_of(*call);
-    const bool is_product = step.intrinsic == Intrinsic::k_tvm_mma_sync;
-    if (call->args.size() < (is_product ? 8 : 6)) return refuse("");
-    for (size_t i = 0; i < (is_product ? 8 : 2); i += 2) {
-      auto shape = fragments_->shape_of(call->args[i]);
-      if (!shape) return refuse(" of fragments whose shapes the program does not say");
-      const int64_t registers = dialect_.fragment_registers(*shape);
-      if (registers == 0) return refuse(fmt::format(" on fragments of {}", shape->dtype.str()));
-      const std::string number = index(Expr(call->args[is_product ? i + 1 : 4]));
-      step.shapes.push_back(*shape);
-      step.registers.push_back(fmt::format("{} + {} * {}", name_of(call->args[i].borrow<Var>()), number, registers));
-    }
-    if (step.intrinsic == Intrinsic::k_tvm_fill_fragment) {
-      step.value = expr(tilewright::cast(step.shapes[0].dtype, Expr(call->args[5])));
-    } else if (!is_product) {
-      auto memory = call->args.size() == 8 ? Fragments::memory_of(call->args[5]) : std::nullopt;
-      const StringImm* layout = call->args.back().as<StringImm>();
-      if (!memory || !layout) return refuse("");
-      const Expr stride(call->args[6]);
-      if (auto known = const_int(stride); known && *known * memory->dtype.bits % 128 != 0) {
-        (void)fail(call, "codegen/fragment-stride",
-                   fmt::format("rows of {} elements of {} begin at addresses that are no multiples of 16 bytes, and {} "
-                               "loads and stores such rows only",
-                               *known, memory->dtype.str(), call->op.as<Op>()->name),
-                   "pad the rows in shared memory with storage_align");
-        return;
-      }
-      step.is_col_major = layout->value == "col_major";
-      step.pointer = fmt::format("({}*){} + {}", storage(memory->dtype), name_of(memory->data), index(memory->offset));
-      step.stride = index(stride);
-    }
-    const auto [name, text] = dialect_.fragment_function(step);
-    if (name.empty()) return refuse(" of these shapes and types");
-    functions_.add(name, text);
-    std::vector<std::string> arguments = step.registers;
-    for (const std::string* more : {&step.pointer, &step.stride, &step.value}) {
-      if (!more->empty()) arguments.push_back(strip(*more));
-    }
-    line(fmt::format("{}({});", name, fmt::join(arguments, ", ")));
-  }
-
-  void emit_async_step(const Expr& value) {
-    const Call& call = *value.as<Call>();
-    auto copy = AsyncCopy::of(value);
-    const int64_t groups = call.args.size() == 1 ? const_int(Expr(call.args[0])).value_or(0) : 0;
-    const auto [name, text] = dialect_.async_function(intrinsic_of(call), copy ? copy->bytes : groups);
-    if (name.empty()) return (void)expr(value);  // says that it is not there
-    functions_.add(name, text);
-    if (!copy) return line(name + "();");
-    const std::string t = storage(copy->dtype);
-    line(fmt::format("{0}(({1}*){2} + {3}, (const {1}*){4} + {5}, {6});", name, t, name_of(copy->to),
-                     index(copy->to_place), name_of(copy->from), index(copy->from_place),
-                     copy->condition.defined() ? expr(copy->condition) : "true"));
+  void emit_instruction(const Ref<Call>& call) {
+    Result<std::string> text = instructions_->statement(call);
+    if (text.ok()) return line(*text);
+    if (!error_) error_ = std::move(text.error());
   }
 
   void emit_constant(const AllocateConst& constant) {
@@ -751,7 +693,7 @@ class KernelWriter {
   const Dialect& dialect_;
   Functions& functions_;
   IndexAnalysis index_;
-  std::optional<Fragments> fragments_;
+  std::optional<Instructions> instructions_;
   std::unordered_map<NodeRef, std::string> names_, pointers_, spaces_;  ///< of pointers: type of elements, scope
   std::set<std::string> taken_;
   std::unordered_set<NodeRef> written_, read_;

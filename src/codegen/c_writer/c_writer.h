@@ -17,6 +17,7 @@
 #include "codegen/index_analysis.h"
 #include "ir/fragments.h"
 #include "ir/op.h"
+#include "ir/warp_steps.h"
 #include "support/result.h"
 
 namespace tilewright::codegen {
@@ -77,6 +78,11 @@ class Dialect {
   /// Of asynchronous copies: name and text of a function (to, from, condition) that starts one of `number` bytes, or ()
   /// that closes a group, or that waits until `number` groups are left; empty if there is no such instruction.
   virtual std::pair<std::string, std::string> async_function(Intrinsic, int64_t /*number*/) const { return {}; }
+  /// Name and text of a function (sums, a, b) that multiplies tiles in registers, or (registers, row) that loads them;
+  /// empty if there is no such instruction.
+  virtual std::pair<std::string, std::string> warp_function(const Expr& /*step*/) const { return {}; }
+  /// In front of an array of a thread that instructions access by 32 bits.
+  virtual std::string_view by_words() const { return ""; }
   /// What the text begins with; `is_double`: it computes with doubles.
   virtual std::string prelude(bool is_double) const = 0;
 };

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "codegen/c_writer/functions.h"
+#include "codegen/cuda/mma.h"
 #include "codegen/cuda/wmma.h"
 
 namespace tilewright::codegen {
@@ -117,6 +118,9 @@ class Cuda final : public Dialect {
                         "               :: \"l\"(to), \"l\"(from), \"r\"(holds ? {2} : 0) : \"memory\");\n}}\n",
                         name, number == 16 ? "cg" : "ca", number)};
   }
+
+  std::pair<std::string, std::string> warp_function(const Expr& step) const override { return mma_function(step); }
+  std::string_view by_words() const override { return "__align__(16) "; }
 
   std::string prelude(bool) const override { return ""; }
 

@@ -23,6 +23,7 @@
 #include "ir/fragments.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "ir/warp_steps.h"
 #include "lower/gpu/team_conflicts.h"
 
 namespace tilewright::lower {
@@ -43,6 +44,10 @@ class Barriers {
       if (auto copy = AsyncCopy::of(step->value)) {
         steps_.emplace(step.get(), copy->as_loop());
         copies_.push_back(step);
+      }
+      if (is_warp_step(step->value)) {
+        Stmt accesses = memory_accesses(step->value, lane());
+        if (accesses.defined()) steps_.emplace(step.get(), std::move(accesses));
       }
       if (!is_fragment_step(step->value)) return;
       auto loops = fragments.as_loops(*step->value.as<Call>(), {});
@@ -72,6 +77,13 @@ class Barriers {
 
  private:
   // ---- accesses
+
+  Expr lane() const {
+    for (const Ref<For>& loop : kernel_.loops) {
+      if (loop->thread_binding->thread_tag == "threadIdx.x") return floormod(loop->loop_var, kWarpLanes);
+    }
+    return i32(0);
+  }
 
   void note(const Stmt& body) {
     visit(body, [&](const Ref<For>& loop) {

@@ -27,6 +27,7 @@
 #include "ir/fragments.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"
 #include "lower/passes.h"
 #include "target/memory_scope.h"
@@ -158,7 +159,8 @@ class Kernel {
           if (is_barrier(evaluate) || effect_of(evaluate->value) != Effect::kUpdateState) return r.descend(evaluate);
           if (is_async_step(evaluate->value) && !AsyncCopy::of(evaluate->value)) return r.descend(evaluate);
           // Warp matrix instructions are executed by all threads of a warp.
-          if (is_fragment_step(evaluate->value) && fills_warps()) return r.descend(evaluate);
+          if ((is_fragment_step(evaluate->value) || is_warp_step(evaluate->value)) && fills_warps())
+            return r.descend(evaluate);
           return once(r.descend(evaluate), "global");
         });
   }

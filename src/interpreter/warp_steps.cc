@@ -1,0 +1,192 @@
+// Instructions that the 32 threads of a warp execute together: a thread waits until all of its warp are there, then
+// each gets its part of the result. What registers mean is said in ir/warp_steps.h.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "interpreter/compile.h"
+#include "interpreter/machine.h"
+#include "ir/build.h"
+#include "ir/numeric.h"
+
+namespace tilewright::interpreter {
+
+// ---- code
+
+Expr Compiler::lane() const {
+  for (const Bound& bound : bound_) {
+    if (bound.tag == "threadIdx.x") return floormod(bound.var, kWarpLanes);
+  }
+  return i32(0);
+}
+
+/// The values of a thread's registers, in slots from `dst` on.
+void Compiler::load_registers(const Registers& registers, int dst) {
+  Ref<Buffer> view = flat_view(registers.data, registers.dtype, registers.place + registers.count);
+  const Expr first = tilewright::cast(DataType::int_(32), registers.place);
+  for (int r = 0; r < registers.count; ++r) {
+    emit({.op = Op::kMove, .dst = dst + r, .a = expr(tilewright::load(view, {first + r}))});
+  }
+}
+
+void Compiler::store_registers(const Registers& registers, int values, const Expr& e) {
+  Ref<Buffer> view = flat_view(registers.data, registers.dtype, registers.place + registers.count);
+  const Expr first = tilewright::cast(DataType::int_(32), registers.place);
+  for (int r = 0; r < registers.count; ++r) {
+    const std::vector<Expr> indices = {first + r};
+    store(BufferStore{view, {}, indices, {}}, indices, values + r, e);
+  }
+}
+
+int Compiler::warp_step(const Expr& e) {
+  if (auto own = as_statement(e, lane())) {
+    stmt(*own);
+    return constant(int64_t{0});
+  }
+  WarpSite site{{}, {}, this->site(e)};
+  if (auto product = WarpProduct::of(e)) {
+    const auto of_a = static_cast<int>(product->a.count), of_b = static_cast<int>(product->b.count);
+    const auto of_sums = static_cast<int>(product->sums.count);
+    const int given = take(of_a + of_b + of_sums), results = take(of_sums);
+    load_registers(product->a, given);
+    load_registers(product->b, given + of_a);
+    load_registers(product->sums, given + of_a + of_b);
+    site.product = *product;
+    program_.warp_steps.push_back(std::move(site));
+    emit({.op = Op::kWarp, .dst = results, .a = given, .extra = static_cast<int>(program_.warp_steps.size()) - 1});
+    store_registers(product->sums, results, e);
+    return constant(int64_t{0});
+  }
+  auto load = WarpLoad::of(e);
+  if (!load) return unsupported("an instruction of warps of this shape or type", e);
+  const auto elements = static_cast<int>(load->row_elements());
+  const int given = take(elements), results = take(static_cast<int>(load->to.count));
+  const DataType wide = DataType::int_(32);
+  const Expr start = tilewright::cast(wide, load->from.offset) + tilewright::cast(wide, load->place);
+  Ref<Buffer> row = flat_view(load->from.data, load->to.dtype, start + elements);
+  const Expr has_row = load->matrices == 4 ? Expr(bool_imm(true)) : lt(lane(), i32(8 * load->matrices));
+  for (int i = 0; i < elements; ++i) {
+    Expr value = tilewright::load(row, {start + i});
+    if (!is_true(has_row)) value = tilewright::if_then_else(has_row, value, zero(load->to.dtype));
+    emit({.op = Op::kMove, .dst = given + i, .a = expr(value)});
+  }
+  site.load = *load;
+  program_.warp_steps.push_back(std::move(site));
+  emit({.op = Op::kWarp, .dst = results, .a = given, .extra = static_cast<int>(program_.warp_steps.size()) - 1});
+  store_registers(load->to, results, e);
+  return constant(int64_t{0});
+}
+
+// ---- execution
+
+namespace {
+
+using Lanes = std::vector<Slot*>;
+
+/// The upper 19 bits of a float32.
+double as_tf32(double value) {
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  return static_cast<double>(std::bit_cast<float>(bits & 0xFFFFE000u));
+}
+
+int64_t saturated(int64_t sum) { return std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX); }
+
+void multiply(const WarpProduct& product, const Lanes& given, const Lanes& results) {
+  const int64_t k = product.k;
+  const bool of_floats = product.sums.dtype.is_float();
+  std::vector<Slot> a(static_cast<size_t>(16 * k)), b(static_cast<size_t>(8 * k));
+  for (int64_t lane = 0; lane < kWarpLanes; ++lane) {
+    const Slot* registers = given[static_cast<size_t>(lane)];
+    for (int64_t r = 0; r < product.a.count; ++r) {
+      auto [row, step] = product.element_of_a(lane, r);
+      a[static_cast<size_t>(row * k + step)] = registers[r];
+    }
+    for (int64_t r = 0; r < product.b.count; ++r) {
+      auto [step, column] = product.element_of_b(lane, r);
+      b[static_cast<size_t>(column * k + step)] = registers[product.a.count + r];
+    }
+  }
+  for (int64_t lane = 0; lane < kWarpLanes; ++lane) {
+    for (int64_t r = 0; r < product.sums.count; ++r) {
+      auto [row, column] = WarpProduct::element_of_sums(lane, r);
+      const Slot* one = &a[static_cast<size_t>(row * k)];
+      const Slot* other = &b[static_cast<size_t>(column * k)];
+      Slot sum = given[static_cast<size_t>(lane)][product.a.count + product.b.count + r];
+      for (int64_t step = 0; step < k; ++step) {
+        if (!of_floats) {
+          sum.i += one[step].i * other[step].i;
+        } else {
+          sum.f += product.is_tf32 ? as_tf32(one[step].f) * as_tf32(other[step].f) : one[step].f * other[step].f;
+        }
+      }
+      if (of_floats) {
+        sum.f = round_float(product.sums.dtype, sum.f);
+      } else {
+        sum.i = product.is_saturating ? saturated(sum.i) : wrap_int(product.sums.dtype, sum.i);
+      }
+      results[static_cast<size_t>(lane)][r] = sum;
+    }
+  }
+}
+
+void distribute(const WarpLoad& load, const Lanes& given, const Lanes& results) {
+  const int64_t width = 4 / load.to.dtype.bytes();  // elements of a matrix that a lane gets
+  for (int64_t lane = 0; lane < kWarpLanes; ++lane) {
+    for (int64_t r = 0; r < load.to.count; ++r) {
+      const int64_t matrix = r / width, element = r % width;
+      const int64_t row = load.is_transposed ? 2 * (lane % 4) + element : lane / 4;
+      const int64_t column = load.is_transposed ? lane / 4 : width * (lane % 4) + element;
+      results[static_cast<size_t>(lane)][r] = given[static_cast<size_t>(8 * matrix + row)][column];
+    }
+  }
+}
+
+}  // namespace
+
+/// Threads with the same key are one warp.
+std::vector<int64_t> Machine::warp_of(const Thread& thread, int64_t& lane) const {
+  std::vector<int64_t> key;
+  lane = 0;
+  for (const Level* level : thread.levels) {
+    const auto& axis = program_.loops[level->fork->site].axis;
+    int64_t index = level->index;
+    if (axis && axis->level == ThreadAxis::Level::kThread && axis->dimension == 0) {
+      lane = index % kWarpLanes;
+      index /= kWarpLanes;
+    }
+    key.push_back(index);
+  }
+  return key;
+}
+
+/// Executes the instructions of warps whose threads are all there. Returns whether there were any.
+bool Machine::run_warps() {
+  std::map<std::vector<int64_t>, std::vector<Thread*>> warps;
+  for (const auto& thread : threads_) {
+    if (!thread->warp_step) continue;
+    int64_t lane = 0;
+    std::vector<Thread*>& warp = warps[warp_of(*thread, lane)];
+    warp.resize(kWarpLanes);
+    warp[static_cast<size_t>(lane)] = thread.get();
+  }
+  bool found = false;
+  for (const auto& [key, warp] : warps) {
+    const bool is_whole = std::all_of(warp.begin(), warp.end(), [&](const Thread* thread) {
+      return thread && warp[0] && thread->warp_step == warp[0]->warp_step;
+    });
+    if (!is_whole) continue;
+    Lanes given, results;
+    const Insn& in = *warp[0]->warp_step;
+    for (Thread* thread : warp) {
+      given.push_back(thread->frames.back().slots + in.a);
+      results.push_back(thread->frames.back().slots + in.dst);
+      thread->warp_step = nullptr;
+    }
+    const WarpSite& site = program_.warp_steps[static_cast<size_t>(in.extra)];
+    site.product ? multiply(*site.product, given, results) : distribute(*site.load, given, results);
+    found = true;
+  }
+  return found;
+}
+
+}  // namespace tilewright::interpreter

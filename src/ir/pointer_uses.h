@@ -1,0 +1,21 @@
+// What instructions do to fragments and registers that they are given pointers to.
+#pragma once
+
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright {
+
+struct PointerUse {
+  size_t at;  ///< position of the argument
+  bool reads, writes;
+};
+/// Of steps on fragments (ir/fragments.h) and of warps (ir/warp_steps.h); none of other calls.
+std::vector<PointerUse> pointer_uses(const Call& call);
+
+/// The block stores to all of the buffer that it declares, and reads nothing of it: a fragment or the registers of a
+/// warp, which it views, are loaded or filled as a whole.
+bool replaces_view(const Block& block, const NodeRef& buffer);
+
+}  // namespace tilewright

@@ -1,0 +1,80 @@
+// Instructions that the 32 threads of a warp execute together: T.ptx_mma, T.ptx_ldmatrix, and T.mma_fill and
+// T.mma_store of what they hold.
+//
+// Each thread, a lane of its warp, passes its own registers. Which element of a matrix a register holds is the map of
+// PTX: with g = lane // 4 and t = lane % 4, register r of the sums of mma.m16n8k* holds element
+// (g + 8 * (r // 2), 2 * t + r % 2). `element_of_a` and the others are these maps.
+//
+// In a buffer of scope "warp", element (lane, register) is at lane * registers + register. lower_warp_memory makes
+// registers of a thread of it.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ir/fragments.h"
+#include "ir/op.h"
+#include "ir/stmt.h"
+
+namespace tilewright {
+
+inline constexpr int kWarpLanes = 32;
+
+/// Registers in a row, and the elements that they hold.
+struct Registers {
+  Ref<Var> data;
+  DataType dtype;
+  Expr place;  ///< of the first one, in elements
+  int64_t count = 0;
+};
+
+/// sums[16, 8] += a[16, k] * b[k, 8]
+struct WarpProduct {
+  int64_t k = 0;
+  Registers a, b, sums;
+  bool is_tf32 = false;  ///< of float32, the upper 19 bits count
+  bool is_saturating = false;
+
+  static std::optional<WarpProduct> of(const Expr& value);
+  std::pair<int64_t, int64_t> element_of_a(int64_t lane, int64_t r) const;  ///< row, k
+  std::pair<int64_t, int64_t> element_of_b(int64_t lane, int64_t r) const;  ///< k, column
+  static std::pair<int64_t, int64_t> element_of_sums(int64_t lane, int64_t r);
+};
+
+/// 1, 2 or 4 matrices of 8 rows of 16 bytes. Lane 8 * j + i says where row i of matrix j begins. Lane l gets the 4
+/// bytes l % 4 of row l // 4; transposed, which is for units of 16 bits, the units l // 4 of rows 2 * (l % 4) and the
+/// next.
+struct WarpLoad {
+  int64_t matrices = 0;
+  bool is_transposed = false;
+  Registers to;
+  FragmentMemory from;
+  Expr place;  ///< of the lane's row, in elements from there; by_elements: the stride of rows
+  /// Of bytes, there is no transposed load: each lane loads its elements of b[32, 16] one by one.
+  bool by_elements = false;
+
+  static std::optional<WarpLoad> of(const Expr& value);
+  int64_t row_elements() const { return 16 / to.dtype.bytes(); }
+};
+
+/// T.mma_fill: zeros; T.mma_store: a matrix of 16 x 16 to memory, each lane what it has.
+struct WarpCopy {
+  bool is_fill = false;
+  Registers registers;
+  FragmentMemory to;
+  Expr stride;
+
+  static std::optional<WarpCopy> of(const Expr& value);
+};
+
+bool is_warp_step(const Expr& value);
+/// Positions of the arguments that are pointers to registers, each followed by the place of the first one.
+std::vector<size_t> register_arguments(const Call& call);
+
+/// What one lane does: for steps that lanes execute by themselves. Nothing for those that exchange values.
+std::optional<Stmt> as_statement(const Expr& value, const Expr& lane);
+/// What one lane accesses in shared or global memory, as loops; null if nothing.
+Stmt memory_accesses(const Expr& value, const Expr& lane);
+
+}  // namespace tilewright
