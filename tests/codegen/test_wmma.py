@@ -31,9 +31,9 @@ def main(A: T.Buffer(({m}, {k}), "{dtype}"), B: T.Buffer({shape}, "{dtype}"), C:
 
 
 def by_fragments(
-    m: int, n: int, k: int, dtype: str = "float16", out: str = "float32", transposed: bool = False
+    m: int, n: int, k: int, dtype: str = "float16", out: str = "float32", transposed: bool = False, steps: int = 1
 ) -> tw.Schedule:
-    """Blocks of 2 x 2 warps, each of which computes a tile of 16 x 16, from tiles in shared memory."""
+    """Blocks of 2 x 2 warps, each of which computes a tile of 16 x 16, from tiles in shared memory of 16 `steps`."""
     sch = tw.Schedule(product(m, n, k, dtype, out, transposed))
     short = {"float16": "f16", "float32": "f32", "int8": "s8", "int32": "s32"}
     block = sch.get_block("C")
@@ -41,7 +41,8 @@ def by_fragments(
     (i, ii), (j, ji), (k0, ki) = tiles
     by, ty = sch.split(i, [None, 2])
     bx, tz = sch.split(j, [None, 2])
-    sch.reorder(by, bx, ty, tz, k0, ii, ji, ki)
+    k0, k1 = sch.split(k0, [None, steps]) if steps > 1 else (k0, k0)
+    sch.reorder(by, bx, ty, tz, k0, *([k1] if steps > 1 else []), ii, ji, ki)
     for loop, axis in zip([by, bx, ty, tz], ["blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.z"], strict=True):
         sch.bind(loop, axis)
     write = sch.cache_write(block, 0, "wmma.accumulator")
@@ -49,7 +50,7 @@ def by_fragments(
     loads = []
     for number, operand in enumerate("ab"):
         shared, fragment = (sch.cache_read(block, number, scope) for scope in ("shared", f"wmma.matrix_{operand}"))
-        sch.compute_at(fragment, k0)
+        sch.compute_at(fragment, k1)
         sch.compute_at(shared, k0)
         _, y, z, x = sch.split(sch.fuse(*sch.get_loops(shared)[-2:]), [None, 2, 2, 32])
         for loop, axis in ((y, "threadIdx.y"), (z, "threadIdx.z"), (x, "threadIdx.x")):
@@ -159,3 +160,48 @@ def test_a_thread_holds_the_fragments_of_one_step_only():
     for k in (16, 160):
         allocated = re.findall(r"(\w+) = T\.decl_buffer\(\((\d+),\), .*matrix_", script_of(by_fragments(32, 32, k)))
         assert [int(size) for _, size in allocated] == [256, 256]
+
+
+def in_two_levels(k: int, by_registers: bool) -> tw.Schedule:
+    """Pipelines as the rules for tensor cores annotate them: of tiles in shared memory, and of fragments inside."""
+    sch = by_fragments(32, 32, k, steps=2)
+    outer, inner = sch.get_loops(sch.get_block("C_update_o"))[4:6]
+    lists: dict[Any, dict[str, list[int]]] = {
+        inner: {"stage": [0, 0, 1], "order": [0, 1, 2]},
+        outer: {"stage": [0, 0, 0, 0, 0, 1, 1], "order": [0, 3, 1, 4, 5, 2, 6]},
+    }
+    if by_registers:
+        for name in ("A_shared", "B_shared"):
+            sch.annotate(sch.get_block(name), "tir.manifest_shared_memory_local_stage", 1)
+            sch.annotate(sch.get_block(name), "double_buffer_scope", 0)
+    else:
+        lists[outer] = {"stage": [0, 0, 1, 2, 2], "order": [0, 1, 3, 2, 4], "async_stages": [0]}
+    for loop, values in lists.items():
+        for key, value in values.items():
+            sch.annotate(loop, f"software_pipeline_{key}", value)
+    return sch
+
+
+@pytest.mark.parametrize("k", [32, 64, 160])
+@pytest.mark.parametrize("by_registers", [False])
+def test_pipelines_of_tiles_and_of_fragments(k, by_registers):
+    """Also where the reduction is shorter than the pipeline."""
+    draw = np.random.default_rng(3)
+    a, b = draw.integers(-9, 9, (32, k)).astype("float16"), draw.integers(-9, 9, (k, 32)).astype("float16")
+    expected = a.astype("float32") @ b.astype("float32")
+    before, stages = "", []
+    sch = in_two_levels(k, by_registers)
+    for name, module in _core.lower_stages(sch.mod, "cuda"):
+        text = module.script()
+        if "T.block(" in text or text == before:
+            continue
+        before = text
+        stages.append(name)
+        c = np.full((32, 32), 77, "float32")
+        _core.interpret(module, "main", a, b, c)
+        np.testing.assert_array_equal(c, expected, err_msg=f"{name}\n{text}")
+    if k == 160:
+        assert "A_shared_local" in text or not by_registers
+        check_barriers_are_needed(module, [a, b, np.zeros((32, 32), "float32")], text.count("tvm_storage_sync"))
+        for use in compiled(sch).report["kernels"]:
+            assert use["spill_stores"] == use["spill_loads"] == 0, use

@@ -139,7 +139,13 @@ class KernelWriter {
 
   void find_written(const Stmt& body) {
     visit(
-        body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); },
+        body,
+        [&](const Ref<BufferStore>& store) {
+          written_.insert(store->buffer->data);
+          const BufferLoad* load = store->value.as<BufferLoad>();
+          if (!load || store->value.dtype().is_scalar()) return;
+          vectors_.insert({store->buffer->data, load->buffer->data});
+        },
         [&](const Ref<BufferLoad>& load) { read_.insert(load->buffer->data); },
         [&](const Ref<Call>& call) {
           const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
@@ -524,6 +530,7 @@ class KernelWriter {
       case Kind::kBufferStore: {
         const BufferStore& store = *s.as<BufferStore>();
         const DataType t = store.buffer->dtype;
+        if (store.value.dtype().is_vector()) return emit_vector(store, s);
         std::string value = expr(store.value);
         if (is_narrow(t)) value = fmt::format("{}({})", functions_.store(t), value);
         line(fmt::format("{} = {};", access(store.buffer, store.indices, s), strip(value)));
@@ -624,8 +631,8 @@ class KernelWriter {
       const bool is_dynamic = elements * allocate.dtype.element().bytes() > dialect_.most_static_shared_bytes();
       line(is_dynamic ? dialect_.dynamic_shared_array(t, name) : dialect_.shared_array(t, name, elements));
     } else if (scope == "local") {
-      const bool is_narrow_type = allocate.dtype.element().bytes() < 4;
-      line(fmt::format("{}{} {}[{}];", is_narrow_type ? dialect_.by_words() : "", t, name, elements));
+      const bool by_words = allocate.dtype.element().bytes() < 4 || vectors_.contains(allocate.buffer_var);
+      line(fmt::format("{}{} {}[{}];", by_words ? dialect_.by_words() : "", t, name, elements));
     } else if (auto shape = instructions_->fragments().shape_of(allocate.buffer_var);
                shape && dialect_.fragment_registers(*shape)) {
       const int64_t tiles = std::max<int64_t>(elements / (shape->rows() * shape->columns()), 1);
@@ -649,6 +656,21 @@ class KernelWriter {
       if (!std::isfinite(d) || !std::isfinite(f)) return true;
     }
     return false;
+  }
+
+  void emit_vector(const BufferStore& store, const Stmt& s) {
+    const BufferLoad* load = store.value.as<BufferLoad>();
+    auto first = [&](const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
+      const Ramp* ramp = indices.size() == 1 ? indices[0].as<Ramp>() : nullptr;
+      return ramp ? "&" + access(buffer, {ramp->base}, s) : access(buffer, indices, s);
+    };
+    if (!load) return (void)expr(store.value);  // says that it is not there
+    const int lanes = store.value.dtype().lanes;
+    const DataType type = store.buffer->dtype;
+    const auto copy = dialect_.vector_copy(storage(type), lanes, int64_t{lanes} * type.bytes(),
+                                           first(store.buffer, store.indices), first(load->buffer, load->indices));
+    if (!copy.name.empty()) functions_.add(copy.name, copy.text);
+    line(copy.expression + ";");
   }
 
   void emit_instruction(const Ref<Call>& call) {
@@ -696,7 +718,7 @@ class KernelWriter {
   std::optional<Instructions> instructions_;
   std::unordered_map<NodeRef, std::string> names_, pointers_, spaces_;  ///< of pointers: type of elements, scope
   std::set<std::string> taken_;
-  std::unordered_set<NodeRef> written_, read_;
+  std::unordered_set<NodeRef> written_, read_, vectors_;
   bool exchanges_global_ = false, uses_double_ = false;
   std::string symbol_, text_, constants_;
   int depth_ = 1;

@@ -81,7 +81,14 @@ class Dialect {
   /// Name and text of a function (sums, a, b) that multiplies tiles in registers, or (registers, row) that loads them;
   /// empty if there is no such instruction.
   virtual std::pair<std::string, std::string> warp_function(const Expr& /*step*/) const { return {}; }
-  /// In front of an array of a thread that instructions access by 32 bits.
+  /// An expression that copies `lanes` neighbors of the type at once, 4, 8 or 16 bytes; a function that it calls is
+  /// text by name.
+  struct VectorCopy {
+    std::string expression, name, text;
+  };
+  virtual VectorCopy vector_copy(const std::string& type, int lanes, int64_t bytes, const std::string& to,
+                                 const std::string& from) const = 0;
+  /// In front of an array of a thread that instructions access by 32 bits or more.
   virtual std::string_view by_words() const { return ""; }
   /// What the text begins with; `is_double`: it computes with doubles.
   virtual std::string prelude(bool is_double) const = 0;

@@ -49,6 +49,14 @@ class Cuda final : public Dialect {
                        type, name);
   }
 
+  VectorCopy vector_copy(const std::string&, int, int64_t bytes, const std::string& to,
+                         const std::string& from) const override {
+    const char* vector = bytes == 16 ? "uint4" : bytes == 8 ? "uint2" : "unsigned int";
+    const std::string name = fmt::format("tw_copy_{}", bytes);
+    return {fmt::format("{}({}, {})", name, to, from), name,
+            fmt::format("void {0}(void* to, const void* from) {{ *({1}*)to = *(const {1}*)from; }}\n", name, vector)};
+  }
+
   /// Not __constant__: constant memory has 64 KiB, and a warp reads one address of it at a time.
   std::string constant_array(const std::string& type, const std::string& name, int64_t count) const override {
     return fmt::format("static __device__ const {} {}[{}]", type, name, count);

@@ -51,6 +51,12 @@ class OpenCl final : public Dialect {
   int64_t most_static_shared_bytes() const override { return INT64_MAX; }
   std::string dynamic_shared_array(const std::string&, const std::string&) const override { return ""; }
 
+  /// Elements, not vectors, have to be aligned for these.
+  VectorCopy vector_copy(const std::string&, int lanes, int64_t, const std::string& to,
+                         const std::string& from) const override {
+    return {fmt::format("vstore{0}(vload{0}(0, {1}), 0, {2})", lanes, from, to), "", ""};
+  }
+
   std::string constant_array(const std::string& type, const std::string& name, int64_t count) const override {
     return fmt::format("__constant {} {}[{}]", type, name, count);
   }

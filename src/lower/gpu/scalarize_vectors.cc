@@ -1,16 +1,20 @@
-// Take vectors apart: the lanes of a store become stores of scalars.
+// Take vectors apart: what is computed by lanes becomes scalars; what is next to each other in memory is loaded and
+// stored at once.
 //
 //   Before                                        After
-//   B[T.Ramp(i * 4, 1, 4)] = A[...] * 2           t0: T.float32 = A[i * 4] * 2; ...
-//                                                 B[i * 4] = t0
-//                                                 B[i * 4 + 1] = t1; ...
+//   B[T.Ramp(i * 4, 1, 4)] =                      a[T.Ramp(0, 1, 4)] = A[T.Ramp(i * 4, 1, 4)]
+//       A[T.Ramp(i * 4, 1, 4)] * 2 + C[i * 8]     b[0] = a[0] * 2 + C[i * 8]
+//                                                 b[1] = a[1] * 2 + C[i * 8]; ...
+//                                                 B[T.Ramp(i * 4, 1, 4)] = b[T.Ramp(0, 1, 4)]
 //
-// All values are there before the first one is stored, as a vector store has it. Compilers of devices form vector
-// instructions themselves.
+// A vector of 4, 8 or 16 bytes is loaded or stored at once if it begins at a multiple of its size, whatever the
+// conditions around; one that is loaded on a condition of its own is not. Other lanes are loaded and stored one by one,
+// all values before the first one is stored, as a vector store has it.
 //
 // Needs      kernels as functions
-// Ensures    no values of vector type in kernels
+// Ensures    in kernels, vectors are stores of a load only, of as many contiguous elements on both sides
 // Placement  last: nothing else looks at lanes
+#include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -74,33 +78,123 @@ class Lane {
   bool failed_ = false;
 };
 
+class Scalars {
+ public:
+  explicit Scalars(const PrimFunc& kernel) { assume_sizes(kernel, analyzer_); }
+
+  Result<Stmt> run(const Stmt& body) {
+    visit(body, [&](const Ref<AllocateConst>& constant) { constants_.insert(constant->buffer_var); });
+    Stmt result = rewrite(
+        body,
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          analyzer_.bind(loop->loop_var, loop->min, loop->extent);
+          return r.descend(loop);
+        },
+        [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt {
+          return store->value.dtype().is_scalar() ? Stmt(store) : by_lanes(store);
+        });
+    if (error_) return *error_;
+    return result;
+  }
+
+ private:
+  /// Whether the lanes are one piece of shared or global memory, which begins at a multiple of its size.
+  bool is_one_access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate) {
+    const Ramp* ramp = indices.size() == 1 ? indices[0].as<Ramp>() : nullptr;
+    if (!ramp || !is_const_int(ramp->stride, 1) || predicate.defined() || !buffer->dtype.is_scalar()) return false;
+    if (!is_shared_scope(buffer->scope()) && !is_global_scope(buffer->scope())) return false;
+    if (constants_.contains(buffer->data)) return false;  // begins anywhere
+    const int64_t lanes = indices[0].dtype().lanes, bytes = lanes * buffer->dtype.bytes();
+    if (bytes != 4 && bytes != 8 && bytes != 16) return false;
+    if (buffer->data_alignment % bytes != 0 || !is_multiple(ramp->base, lanes)) return false;
+    return !buffer->elem_offset.defined() || is_multiple(buffer->elem_offset, lanes);
+  }
+
+  bool is_multiple(const Expr& e, int64_t of) {
+    const arith::ModularSet set = analyzer_.modular_set(e);
+    return set.coeff % of == 0 && set.base % of == 0;
+  }
+
+  static Expr all_lanes(int lanes) { return ramp(i32(0), i32(1), lanes); }
+
+  /// Registers for a vector.
+  static Ref<Buffer> registers(const Ref<Buffer>& of, int lanes) {
+    return decl_buffer({i32(lanes)}, of->dtype, of->name + "_lanes", "local");
+  }
+
+  static Stmt in_registers(const std::vector<Ref<Buffer>>& buffers, Stmt body) {
+    for (const Ref<Buffer>& buffer : buffers) {
+      body = make<DeclBuffer>({buffer, std::move(body)});
+      body = make<Allocate>({buffer->data, buffer->dtype, buffer->shape, bool_imm(true), std::move(body), {}});
+    }
+    return body;
+  }
+
+  Stmt by_lanes(const Ref<BufferStore>& store) {
+    const int lanes = store->value.dtype().lanes;
+    const bool stores_once = is_one_access(store->buffer, store->indices, store->predicate);
+    if (const BufferLoad* load = store->value.as<BufferLoad>();
+        load && stores_once && load->buffer->dtype == store->buffer->dtype) {
+      if (is_one_access(load->buffer, load->indices, load->predicate)) return store;
+    }
+    std::vector<Ref<Buffer>> buffers;
+    std::vector<Stmt> all;
+    // Loads at once come first: all values are there before the first one is stored.
+    Expr value = rewrite(
+        store->value,
+        [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
+          if (load.dtype().lanes != lanes || !is_one_access(load->buffer, load->indices, load->predicate)) return load;
+          buffers.push_back(registers(load->buffer, lanes));
+          all.push_back(make<BufferStore>({buffers.back(), load, {all_lanes(lanes)}, {}}, load.span()));
+          return make<BufferLoad>({buffers.back(), {all_lanes(lanes)}, {}}, load.span());
+        },
+        [&](const Ref<Call>& call, Rewriter& r) -> Expr {
+          return intrinsic_of(*call) == Intrinsic::k_if_then_else ? Expr(call) : Expr(r.descend(call));
+        },
+        [&](const Ref<Let>& let, Rewriter&) -> Expr { return let; });
+    std::vector<std::pair<Ref<Var>, Expr>> values;
+    std::vector<Stmt> stores;
+    Ref<Buffer> results = stores_once ? registers(store->buffer, lanes) : Ref<Buffer>();
+    for (int number = 0; number < lanes; ++number) {
+      Lane lane(number);
+      const Expr one = lane(value), place = lane(store->indices[0]);
+      if (stores_once) {
+        stores.push_back(make<BufferStore>({results, one, {i32(number)}, {}}, store.span()));
+      } else {
+        Ref<Var> v = var("lane_" + std::to_string(number), value.dtype().element());
+        values.emplace_back(v, one);
+        Stmt s = make<BufferStore>({store->buffer, v, {place}, {}}, store.span());
+        if (store->predicate.defined()) s = make<IfThenElse>({lane(store->predicate), s, {}}, store.span());
+        stores.push_back(std::move(s));
+      }
+      if (lane.has_failed() && !error_) {
+        error_ = refuse_at(store, "lower/not-on-device", "a vector is computed in a way that has no lanes of its own",
+                           "leave the loop around it serial instead of vectorizing it");
+      }
+    }
+    if (stores_once) {
+      buffers.push_back(results);
+      const Expr vector = make<BufferLoad>({results, {all_lanes(lanes)}, {}});
+      stores.push_back(make<BufferStore>({store->buffer, vector, store->indices, {}}, store.span()));
+    }
+    Stmt scalars = seq(std::move(stores));
+    for (auto it = values.rbegin(); it != values.rend(); ++it) {
+      scalars = make<LetStmt>({it->first, it->second, scalars});
+    }
+    all.push_back(std::move(scalars));
+    return in_registers(buffers, seq(std::move(all)));
+  }
+
+  arith::Analyzer analyzer_;
+  std::unordered_set<NodeRef> constants_;
+  std::optional<Diagnostic> error_;
+};
+
 }  // namespace
 
 PassResult scalarize_vectors(const Ref<PrimFunc>& func, PassContext&) {
   if (!is_kernel(*func)) return func;
-  std::optional<Diagnostic> error;
-  Stmt body = rewrite(func->body, [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt {
-    const DataType type = store->value.dtype();
-    if (type.is_scalar()) return store;
-    std::vector<std::pair<Ref<Var>, Expr>> values;
-    std::vector<Stmt> stores;
-    for (int lane = 0; lane < type.lanes; ++lane) {
-      Lane part(lane);
-      Ref<Var> v = var("lane_" + std::to_string(lane), type.element());
-      values.emplace_back(v, part(store->value));
-      Stmt one = make<BufferStore>({store->buffer, v, {part(store->indices[0])}, {}}, store.span());
-      if (store->predicate.defined()) one = make<IfThenElse>({part(store->predicate), one, {}}, store.span());
-      stores.push_back(one);
-      if (part.has_failed() && !error) {
-        error = refuse_at(store, "lower/not-on-device", "a vector is computed in a way that has no lanes of its own",
-                          "leave the loop around it serial instead of vectorizing it");
-      }
-    }
-    Stmt result = seq(std::move(stores));
-    for (auto it = values.rbegin(); it != values.rend(); ++it) result = make<LetStmt>({it->first, it->second, result});
-    return result;
-  });
-  if (error) return *error;
+  TW_TRY(body, Scalars(*func).run(func->body));
   return with_body(func, std::move(body));
 }
 
