@@ -186,6 +186,14 @@ nb::dict cost_dict(const Ref<Module>& module, const std::string& target) {
   return fields_to_dict(search::estimate_cost(module, unwrap(Target::parse(target))));
 }
 
+nb::dict machine_model() {
+  nb::dict numbers;
+#define TW_MACHINE(name, value) numbers[#name] = double{value};
+#include "target/machine_model.def"
+#undef TW_MACHINE
+  return numbers;
+}
+
 }  // namespace
 
 void bind_cost_models(nb::module_& m) {
@@ -245,6 +253,8 @@ void bind_cost_models(nb::module_& m) {
       .def(nb::init<>());
   m.def("estimate_cost", &cost_dict, "module"_a, "target"_a,
         "Where the time of a program is expected to go, in seconds.");
+  m.def("machine_model", &machine_model, nb::sig("def machine_model() -> dict[str, float]"),
+        "What estimates assume of one core: the table src/target/machine_model.def.");
 }
 
 }  // namespace tilewright::python

@@ -20,15 +20,10 @@ using analysis::LoopSums;
 using analysis::Operations;
 using analysis::StoreFact;
 
-constexpr double kCyclesOfElementary = 18;  // of a vector: a polynomial and what is around it
-constexpr double kCyclesOfDivision = 8;
-constexpr double kIssueWidth = 5;                    // operations a cycle
-constexpr double kSmallLoop = 8;                     // iterations that the back end writes out unasked
-constexpr double kFewest = 8;                        // iterations that are worth making vectors of, unasked
-constexpr double kMostCopies = 16;                   // of what is written out unasked
-constexpr double kScattered = 1.5;                   // by how much short rows are slower to fetch
-constexpr double kLine = 64;                         // bytes
-constexpr double kWayOfL1 = 4096, kWayOfL2 = 65536;  // bytes after which addresses share their places
+constexpr double kSmallLoop = 8;    // iterations that the back end writes out unasked
+constexpr double kFewest = 8;       // iterations that are worth making vectors of, unasked
+constexpr double kMostCopies = 16;  // of what is written out unasked
+constexpr double kScattered = 1.5;  // by how much short rows are slower to fetch
 
 /// An access with what the model asks of it.
 struct Stream {
@@ -42,7 +37,7 @@ struct Stream {
 /// One store: its nest, of which the inner loops are a block of straight code.
 class StoreModel {
  public:
-  StoreModel(LoopProgram& program, const StoreFact& store, const Target& target, const MachineRates& rates);
+  StoreModel(LoopProgram& program, const StoreFact& store, const Target& target, const MachineModel& machine);
 
   double compute_cycles();
   double memory_cycles(double program_bytes) const;
@@ -69,7 +64,7 @@ class StoreModel {
   LoopProgram& program_;
   const StoreFact& store_;
   const Target& target_;
-  const MachineRates& rates_;
+  const MachineModel& machine_;
   std::vector<int> nest_;
   std::vector<Stream> streams_;
   int vector_ = -1;  ///< of the nest; -1: scalar code
@@ -80,8 +75,8 @@ class StoreModel {
   double iterations_ = 1, threads_ = 1, chunks_ = 1, spilled_ = 0, entries_ = 0;
 };
 
-StoreModel::StoreModel(LoopProgram& program, const StoreFact& store, const Target& target, const MachineRates& rates)
-    : program_(program), store_(store), target_(target), rates_(rates), nest_(program.nest(store.loop)) {
+StoreModel::StoreModel(LoopProgram& program, const StoreFact& store, const Target& target, const MachineModel& machine)
+    : program_(program), store_(store), target_(target), machine_(machine), nest_(program.nest(store.loop)) {
   for (size_t at = 0; at < nest_.size(); ++at) {
     const LoopFact& loop = program_.loops[nest_[at]];
     bool once = store.is_init && store.reduction & analysis::level_bit(loop.depth);
@@ -195,7 +190,7 @@ double StoreModel::vectors(const Stream& stream) const {
   // Accesses with a large or varying stride load one element at a time; a small stride loads all elements between.
   double step = std::fabs(stream.steps[vector_]);
   bool apart = !stream.even[vector_] || step > 4;
-  return count * (apart ? lanes_ * 1.5 : std::max(1.0, step));
+  return count * (apart ? lanes_ * machine_.gather_cycles_per_lane : std::max(1.0, step));
 }
 
 /// Of the divisions in indices, those that are not made anew in each iteration.
@@ -226,8 +221,8 @@ double StoreModel::work_of_one() const {
   double calls = work.floats[Operations::kMath] + work.ints[Operations::kMath] - work.elementary;
   // Arithmetic of indices is done once for many; conditions and divisions are not.
   double ints = work.ints[Operations::kCompare] + 4 * (work.ints[Operations::kDivMod] - divisions_done_before());
-  return (plain + std::max(calls, 0.0) + ints) / rates_.fma_ports + work.elementary * kCyclesOfElementary +
-         work.floats[Operations::kDivMod] * kCyclesOfDivision;
+  return (plain + std::max(calls, 0.0) + ints) / machine_.fma_ports + work.elementary * machine_.elementary_cycles +
+         work.floats[Operations::kDivMod] * machine_.division_cycles;
 }
 
 double StoreModel::compute_cycles() {
@@ -263,7 +258,7 @@ double StoreModel::compute_cycles() {
   spilled_ = spilled;
   const Operations& work = store_.work;
   double fused = std::min(work.floats[Operations::kAddSub], work.floats[Operations::kMul]) * copies;
-  double ports = fused / rates_.fma_ports + work_of_one() * copies;
+  double ports = fused / machine_.fma_ports + work_of_one() * copies;
   double chain = 0;
   const Stream& written = streams_[0];
   bool carried = false;
@@ -271,10 +266,10 @@ double StoreModel::compute_cycles() {
     carried |= repeated >= 0 && !written.moves[repeated] && !stream.access->writes &&
                stream.access->buffer == written.access->buffer;
   }
-  if (carried) chain = rates_.fma_latency * copies / std::max(1.0, vectors(written));
-  double operations = fused + (ports - fused / rates_.fma_ports) * rates_.fma_ports + loads + stores + 2;
-  double step =
-      std::max({ports, loads / rates_.load_ports, stores / rates_.store_ports, chain, operations / kIssueWidth});
+  if (carried) chain = machine_.fma_latency_cycles * copies / std::max(1.0, vectors(written));
+  double operations = fused + (ports - fused / machine_.fma_ports) * machine_.fma_ports + loads + stores + 2;
+  double step = std::max({ports, loads / machine_.load_ports, stores / machine_.store_ports, chain,
+                          operations / machine_.issued_operations});
   // What is spilled has to arrive in memory before it comes back.
   return steps * (step + spilled + 0.5);
 }
@@ -291,14 +286,14 @@ double StoreModel::footprint(const Stream& stream, size_t depth, double way) con
   std::sort(steps.begin(), steps.end());
   for (auto [step, times] : steps) {
     if (times <= 1) continue;
-    if (step <= std::max(run, kLine)) {
+    if (step <= std::max(run, machine_.line_bytes)) {
       run += step * (times - 1);
     } else {
       rows *= times;
       if (least == 0) least = step;
     }
   }
-  double taken = std::max(run, kLine);
+  double taken = std::max(run, machine_.line_bytes);
   if (rows > 1 && way > 0) {
     double shared = std::gcd(static_cast<int64_t>(least), static_cast<int64_t>(way));
     taken = std::max(taken, shared);
@@ -306,7 +301,9 @@ double StoreModel::footprint(const Stream& stream, size_t depth, double way) con
   return rows * taken;
 }
 
-double StoreModel::lines(const Stream& stream, size_t depth) const { return footprint(stream, depth, 0) / kLine; }
+double StoreModel::lines(const Stream& stream, size_t depth) const {
+  return footprint(stream, depth, 0) / machine_.line_bytes;
+}
 
 /// Lines that cross the border of a cache of so many bytes.
 double StoreModel::traffic(size_t level_bytes, double way) const {
@@ -333,11 +330,11 @@ double StoreModel::traffic(size_t level_bytes, double way) const {
     if (!nest_.empty()) {
       double run = 0;
       for (size_t at = depth; at < nest_.size(); ++at) {
-        if (stream.moves[at] && std::fabs(stream.steps[at]) * stream.size <= kLine) {
+        if (stream.moves[at] && std::fabs(stream.steps[at]) * stream.size <= machine_.line_bytes) {
           run = std::max(run, std::fabs(stream.steps[at]) * stream.size * extent(at));
         }
       }
-      if (run < 4 * kLine && once > 16) scattered = kScattered;
+      if (run < 4 * machine_.line_bytes && once > 16) scattered = kScattered;
     }
     total += once * times * scattered * (stream.access->writes ? 2 : 1);
   }
@@ -350,25 +347,25 @@ double StoreModel::memory_cycles(double program_bytes) const {
     int64_t bytes;
     double way, rate;
   };
-  Level levels[] = {{target_.l1_bytes, kWayOfL1, rates_.l2_bytes},
-                    {target_.l2_bytes, kWayOfL2, rates_.l3_bytes},
-                    {target_.l3_bytes, 0, rates_.memory_bytes}};
+  Level levels[] = {{target_.l1_bytes, machine_.l1_way_bytes, machine_.l2_bytes_per_cycle_of_search},
+                    {target_.l2_bytes, machine_.l2_way_bytes, machine_.l3_bytes_per_cycle_of_search},
+                    {target_.l3_bytes, 0, machine_.memory_bytes_per_cycle}};
   for (const Level& level : levels) {
     if (level.bytes <= 0) continue;
     // A second call finds there what the first one left.
-    if (level.way != kWayOfL1 && program_bytes <= 0.8 * static_cast<double>(level.bytes)) break;
-    double cycles = traffic(static_cast<size_t>(level.bytes), level.way) * kLine / level.rate;
+    if (&level != levels && program_bytes <= 0.8 * static_cast<double>(level.bytes)) break;
+    double cycles = traffic(static_cast<size_t>(level.bytes), level.way) * machine_.line_bytes / level.rate;
     worst = std::max(worst, cycles);
     sum += cycles;
   }
   return worst + 0.3 * (sum - worst);
 }
 
-double StoreModel::overhead_seconds() const { return threads_ > 1 ? entries_ * rates_.parallel_start : 0; }
+double StoreModel::overhead_seconds() const { return threads_ > 1 ? entries_ * machine_.parallel_start_seconds : 0; }
 
 }  // namespace
 
-CostEstimate estimate_cost(const Ref<Module>& module, const Target& target, const MachineRates& rates) {
+CostEstimate estimate_cost(const Ref<Module>& module, const Target& target, const MachineModel& machine) {
   LoopProgram program = analysis::loop_program(module);
   double program_bytes = 0;
   for (const BufferFact& buffer : program.buffers) {
@@ -378,9 +375,9 @@ CostEstimate estimate_cost(const Ref<Module>& module, const Target& target, cons
   }
   CostEstimate cost;
   for (const StoreFact& store : program.stores) {
-    StoreModel model(program, store, target, rates);
-    double compute = model.compute_cycles() / model.threads() / rates.hertz;
-    double memory = model.memory_cycles(program_bytes) / model.threads() / rates.hertz;
+    StoreModel model(program, store, target, machine);
+    double compute = model.compute_cycles() / model.threads() / machine.clock_hertz;
+    double memory = model.memory_cycles(program_bytes) / model.threads() / machine.clock_hertz;
     double overhead = model.overhead_seconds();
     cost.compute += compute;
     cost.memory += memory;

@@ -14,19 +14,10 @@
 
 #include "ir/stmt.h"
 #include "search/cost_model/cost_model.h"
+#include "target/machine_model.h"
 #include "target/target.h"
 
 namespace tilewright::search {
-
-/// What the machine does in a second: from the target, or measured.
-struct MachineRates {
-  double hertz = 3.5e9;
-  double fma_ports = 2, fma_latency = 4;   ///< vectors a cycle; cycles
-  double load_ports = 2, store_ports = 1;  ///< vectors a cycle
-  double l2_bytes = 48, l3_bytes = 20;     ///< a cycle, from that level
-  double memory_bytes = 8;                 ///< a cycle
-  double parallel_start = 4e-6;            ///< seconds
-};
 
 /// Where the time of a program goes.
 struct CostEstimate {
@@ -38,7 +29,7 @@ struct CostEstimate {
                          &CostEstimate::spilled_registers, &CostEstimate::parallel_chunks>;
 };
 
-CostEstimate estimate_cost(const Ref<Module>& module, const Target& target, const MachineRates& rates = {});
+CostEstimate estimate_cost(const Ref<Module>& module, const Target& target, const MachineModel& machine = {});
 
 /// Needs no measurements and learns nothing. A score is calls a second.
 class AnalyticalModel final : public CostModel {

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from tilewright import _core
-from tilewright.heuristics.cpu.parameters import BUSY_ACCUMULATORS, L2_BYTES_PER_CYCLE, L3_BYTES_PER_CYCLE
+from tilewright.heuristics.cpu.parameters import (
+    BUSY_ACCUMULATORS,
+    FMA_CYCLES,
+    FMA_PORTS,
+    L2_BYTES_PER_CYCLE,
+    L3_BYTES_PER_CYCLE,
+    LOAD_PORTS,
+)
 
 
 def port_cycles(accumulators: float, loads: float, steps: int = 1) -> float:
-    """Return the cycles of a step, of so many multiply-adds and loads on two ports each: a multiply-add takes four
-    cycles, so few accumulators wait for one another."""
-    waiting = 4 * steps if accumulators < BUSY_ACCUMULATORS else 0
-    return max(accumulators * steps / 2, loads / 2, waiting)
+    """Return the cycles of a step, of so many multiply-adds and loads on their ports: few accumulators wait for the
+    results of one another."""
+    waiting = FMA_CYCLES * steps if accumulators < BUSY_ACCUMULATORS else 0
+    return max(accumulators * steps / FMA_PORTS, loads / LOAD_PORTS, waiting)
 
 
 def load_cycles(moved: float, held: float, target: _core.Target, used: float = 1.0) -> float:

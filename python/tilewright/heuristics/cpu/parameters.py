@@ -5,23 +5,32 @@ Cycles are of one core. A *use* of an element is a result that needs it.
 
 from __future__ import annotations
 
-# The machine. -----------------------------------------------------------------------------------------------------
+from tilewright import _core
+
+# The machine: src/target/machine_model.def. -----------------------------------------------------------------------
+
+_MACHINE = _core.machine_model()
 
 #: bytes of a cache line
-LINE_BYTES = 64
+LINE_BYTES = int(_MACHINE["line_bytes"])
 #: bytes per cycle from L2, and from what is behind it
-L2_BYTES_PER_CYCLE = 32
-L3_BYTES_PER_CYCLE = 10
+L2_BYTES_PER_CYCLE = _MACHINE["l2_bytes_per_cycle"]
+L3_BYTES_PER_CYCLE = _MACHINE["l3_bytes_per_cycle"]
 #: distance in bytes at which lines map to the same set of L1, and lines that a set holds
-ALIASED_BYTES, ALIASED_LINES = 4096, 8
-#: independent accumulators that keep two ports busy for the four cycles that a multiply-add takes
-BUSY_ACCUMULATORS = 8
+ALIASED_BYTES, ALIASED_LINES = int(_MACHINE["l1_way_bytes"]), int(_MACHINE["l1_ways"])
+#: cycles that a multiply-add takes, and independent accumulators that keep all ports busy for so long
+FMA_CYCLES = int(_MACHINE["fma_latency_cycles"])
+BUSY_ACCUMULATORS = FMA_CYCLES * int(_MACHINE["fma_ports"])
 #: bytes of the part of L3 that holds most of a matrix for one core
-L3_SHARE_BYTES = 2**25
+L3_SHARE_BYTES = int(_MACHINE["l3_share_bytes"])
 #: lines in flight that a core can wait for
-LINES_IN_FLIGHT = 32
+LINES_IN_FLIGHT = int(_MACHINE["lines_in_flight"])
 #: contiguous bytes that the hardware prefetcher fetches well
-PREFETCHED_BYTES = 256
+PREFETCHED_BYTES = int(_MACHINE["prefetched_bytes"])
+#: multiply-adds and loads in a cycle
+FMA_PORTS, LOAD_PORTS = _MACHINE["fma_ports"], _MACHINE["load_ports"]
+#: cycles per lane of a vector whose elements are loaded one by one
+GATHER_CYCLES = _MACHINE["gather_cycles_per_lane"]
 
 # Register tiles: cycles. ------------------------------------------------------------------------------------------
 
@@ -169,8 +178,6 @@ TRANSPOSED_LANES, TRANSPOSED_SIDE = 16, 32
 UNROLLED_PERIODS = 4
 #: steps of a reduction that are unrolled
 UNROLLED_STEPS = 64
-#: cycles per lane of a vector whose elements are loaded one by one
-GATHER_CYCLES = 1.5
 
 # Rows whose lengths are data. -------------------------------------------------------------------------------------
 

@@ -1,0 +1,12 @@
+// The numbers that estimates of schedules assume of a processor: the rows of machine_model.def.
+#pragma once
+
+namespace tilewright {
+
+struct MachineModel {
+#define TW_MACHINE(name, value) double name = value;
+#include "target/machine_model.def"
+#undef TW_MACHINE
+};
+
+}  // namespace tilewright
