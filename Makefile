@@ -12,7 +12,7 @@ test:
 	@scripts/setup --preset $(PRESET) --tests
 	@rm -rf build/raised-codes && mkdir -p build/raised-codes
 	@TILEWRIGHT_RAISED_CODES=$(CURDIR)/build/raised-codes ctest --test-dir build/$(PRESET) --output-on-failure -j 2
-	@.venv/bin/python -m pytest -n 2
+	@.venv/bin/python -m pytest -n 2 --dist worksteal
 	@.venv/bin/python tools/check_codes.py --raised build/raised-codes
 
 bench:

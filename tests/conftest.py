@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import atexit
 import contextlib
 import inspect
 import os
@@ -22,6 +23,11 @@ sys.dont_write_bytecode = False
 
 # A heuristic that fails is no reason for a program not to run, but a failure of a test.
 os.environ.setdefault("TILEWRIGHT_RAISE_HEURISTIC_FAILURES", "1")
+
+# The limits of the machine take a second or two to measure: the processes of a run of the suite share them.
+if "TILEWRIGHT_ROOFS" not in os.environ:
+    os.environ["TILEWRIGHT_ROOFS"] = str(RAISED.parent / f"roofs-{os.getpid()}.json")
+    atexit.register(Path(os.environ["TILEWRIGHT_ROOFS"]).unlink, missing_ok=True)
 
 from tests import allowed_programs  # noqa: E402  (before any test looks for a program)
 

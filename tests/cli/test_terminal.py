@@ -60,6 +60,8 @@ def test_a_terminal_gets_a_live_block(folder: Path, environment: dict[str, str],
     assert len(sample) > 80
     assert sample.rstrip().endswith(")")
     assert "earlier run" not in plain
+    if no_color:
+        return
     status, text = in_terminal(["tune", "product.py", "--trials", "8"], environment)
     plain = ESCAPE.sub("", text).replace("\n", " ")
     assert status == 0 and plain.count("goes on from 6 trials of an earlier run") == 1, text

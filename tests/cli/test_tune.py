@@ -344,7 +344,7 @@ def test_a_closed_output_is_no_defect(folder: Path, environment: dict[str, str])
     environment.pop("PYTHONUNBUFFERED", None)  # what is buffered fails at the very end
     ways = ("> /dev/full", "2> /dev/full", "> /dev/full 2> /dev/full", "> /dev/full 2>&-", ">&- 2>&-")
     # Help of all commands is printed by one function: each way meets one that prints, and one that refuses.
-    of_each = {"--help": ways, "tune --help": ways[:1], "info --cflags": ways[:1], "nonsense": ways, "": ways[2:3]}
+    of_each = {"--help": ways, "tune --help": ways[:1], "info --cflags": ways[:1], "nonsense": ways[1::3], "": ways[2:3]}
     for command, streams_of_it in of_each.items():
         for streams in streams_of_it:
             line = f"{sys.executable} -m tilewright {command} {streams}"
@@ -352,7 +352,7 @@ def test_a_closed_output_is_no_defect(folder: Path, environment: dict[str, str])
             assert "defect" not in done.stderr and "Traceback" not in done.stderr and "Exception" not in done.stderr
             writes = "2> /dev/full" in streams if command in ("nonsense",) else streams.startswith("> /dev/full")
             assert done.returncode != 0 or not writes, (command, streams, done.returncode)
-    for streams in (">&-", ">&- 2>&-", "<&- >&-", "> /dev/full"):
+    for streams in (">&- 2>&-", "<&- >&-", "> /dev/full"):
         command = f"{sys.executable} -m tilewright tune product.py --trials 2 --out closed {streams}"
         done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True, check=False)
         assert "defect" not in done.stderr and "Traceback" not in done.stderr and "Exception" not in done.stderr

@@ -53,6 +53,7 @@ def roofs_of(rate):
 
 
 def test_limits_that_are_exceeded_are_measured_again(monkeypatch):
+    monkeypatch.delenv("TILEWRIGHT_ROOFS", raising=False)
     found = iter([roofs_of(5e2), roofs_of(1e3), roofs_of(1e2), roofs_of(1e4)])
     monkeypatch.setattr(machine, "_probe", lambda threads: next(found))
     monkeypatch.setattr(machine, "_found", {})
@@ -65,6 +66,32 @@ def test_limits_that_are_exceeded_are_measured_again(monkeypatch):
     assert time_of.roof.seconds == 1e-4
     (time_of,) = timing.compare(fast, timing.Work(1, 1), rounds=3).values()
     assert time_of.roof.seconds == 1e-4  # three such looks at most
+
+
+def test_limits_are_kept_in_a_file_that_the_environment_names(tmp_path, monkeypatch):
+    file = tmp_path / "roofs.json"
+    monkeypatch.setenv("TILEWRIGHT_ROOFS", str(file))
+    rates = []
+
+    def measure(*measured, threads=1):
+        monkeypatch.setattr(machine, "_found", {})  # as in another process
+        rates[:] = measured
+        monkeypatch.setattr(machine, "_probe", lambda threads: roofs_of(rates.pop(0)))
+        return machine.roofs(threads).peaks["float32"]
+
+    assert measure(1e9, 2e9) == 2e9 == measure()  # the second one measures nothing
+    assert machine.roofs(1).levels == (machine.Level("memory", 0, 2e9),)
+    rates[:] = [3e9]
+    assert machine.probe_again(1).peaks["float32"] == 3e9 == measure()
+    for damaged in ("", "[1]", '{"a": 1}', file.read_text().replace("peaks", "other"), file.read_text()[:-20]):
+        file.write_text(damaged)
+        assert measure(1e9, 4e9) == 4e9 == measure()
+    file.write_text(file.read_text().replace("-mcpu=", "-mcpu=other-"))
+    assert measure(5e9, 1e9) == 5e9
+    monkeypatch.setenv("TILEWRIGHT_ROOFS", str(tmp_path / "missing" / "roofs.json"))
+    assert measure(1e9, 6e9) == 6e9 and measure(7e9, 1e9) == 7e9
+    monkeypatch.delenv("TILEWRIGHT_ROOFS")
+    assert measure(1e9, 8e9) == 8e9
 
 
 @pytest.mark.parametrize(

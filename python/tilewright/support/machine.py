@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,19 +87,27 @@ REST_SECONDS = 0.25
 _found: dict[int, tuple[Roofs, int]] = {}
 #: a machine whose limits are still exceeded then is not quiet enough to be measured
 MOST_PROBES = 3
+#: the variable of the environment with a file in which the limits are kept for the processes that follow
+KEPT = "TILEWRIGHT_ROOFS"
 
 
 def roofs(threads: int = 1) -> Roofs:
     """Measures the limits (about a second, once a process and number of threads). More threads than there are cores
     have those of the cores: they take turns.
 
+    ``TILEWRIGHT_ROOFS=FILE`` in the environment keeps them in a file, from which later processes take them.
+
     Twice, since the speed of L2 depends on the pages that hold the memory: by 8 % from one time to the
     next. Nothing else should be running: what shares the machine makes them too low.
     """
     threads = min(threads, cpu_count())
     if threads not in _found:
-        with announced("measuring the limits of this machine"):
-            _found[threads] = (_highest(_probe(threads), _probe(threads)), 1)
+        kept = _kept(threads)
+        if kept is None:
+            with announced("measuring the limits of this machine"):
+                kept = _highest(_probe(threads), _probe(threads))
+            _keep(kept)
+        _found[threads] = (kept, 1)
     return _found[threads][0]
 
 
@@ -108,7 +118,38 @@ def probe_again(threads: int = 1) -> Roofs:
     before, count = _found.get(threads) or (roofs(threads), 1)
     if count < MOST_PROBES:
         _found[threads] = (_highest(before, _probe(threads)), count + 1)
+        _keep(_found[threads][0])
     return _found[threads][0]
+
+
+def _key(threads: int) -> str:
+    return f"{_core.Target('native')}, {threads}"
+
+
+def _kept(threads: int) -> Roofs | None:
+    """Return the limits that an earlier process measured, if the environment names a file that has them."""
+    try:
+        known = json.loads(Path(os.environ[KEPT]).read_text())[_key(threads)]
+        peaks = {str(dtype): float(peak) for dtype, peak in known["peaks"].items()}
+        levels = tuple(Level(str(name), int(size), float(rate)) for name, size, rate in known["levels"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return Roofs(threads, peaks, levels) if levels and "float32" in peaks else None
+
+
+def _keep(found: Roofs) -> None:
+    """Write limits to the file that the environment names, beside those of other machines and numbers of threads."""
+    if not (name := os.environ.get(KEPT)):
+        return
+    try:
+        known = dict(json.loads(Path(name).read_text()))
+    except (OSError, ValueError, TypeError):
+        known = {}
+    known[_key(found.threads)] = {"peaks": found.peaks, "levels": [astuple(level) for level in found.levels]}
+    with contextlib.suppress(OSError):  # it is measured again
+        part = Path(f"{name}.{os.getpid()}.part")
+        part.write_text(json.dumps(known))
+        part.replace(name)
 
 
 def _highest(before: Roofs, now: Roofs) -> Roofs:
