@@ -344,7 +344,13 @@ def test_a_closed_output_is_no_defect(folder: Path, environment: dict[str, str])
     environment.pop("PYTHONUNBUFFERED", None)  # what is buffered fails at the very end
     ways = ("> /dev/full", "2> /dev/full", "> /dev/full 2> /dev/full", "> /dev/full 2>&-", ">&- 2>&-")
     # Help of all commands is printed by one function: each way meets one that prints, and one that refuses.
-    of_each = {"--help": ways, "tune --help": ways[:1], "info --cflags": ways[:1], "nonsense": ways[1::3], "": ways[2:3]}
+    of_each = {
+        "--help": ways,
+        "tune --help": ways[:1],
+        "info --cflags": ways[:1],
+        "nonsense": ways[1::3],
+        "": ways[2:3],
+    }
     for command, streams_of_it in of_each.items():
         for streams in streams_of_it:
             line = f"{sys.executable} -m tilewright {command} {streams}"

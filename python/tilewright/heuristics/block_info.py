@@ -11,7 +11,13 @@ from typing import Any
 from tilewright import _core, arith, ir
 from tilewright.errors import ScheduleError
 from tilewright.heuristics.nested_schedule import NestedSchedule
-from tilewright.heuristics.parameters import REMEMBERED, SUBSTITUTED_NAMES, TYPICAL_EXTENT
+from tilewright.heuristics.parameters import (
+    DIVISION_CYCLES,
+    ELEMENTARY_CYCLES,
+    REMEMBERED,
+    SUBSTITUTED_NAMES,
+    TYPICAL_EXTENT,
+)
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.parameter_names import extents_of, scalars_of
@@ -329,9 +335,10 @@ def vector_cycles(node: ir.Block) -> float:
             for index in inner.indices:
                 _core.visit(index, look_at_index)
         elif isinstance(inner, ir.Call):
-            cycles += 20 if _name_of(inner) in _ELEMENTARY else 2 if _name_of(inner) == "if_then_else" else 0.5
+            name = _name_of(inner)
+            cycles += ELEMENTARY_CYCLES if name in _ELEMENTARY else 2 if name == "if_then_else" else 0.5
         elif isinstance(inner, (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod)):
-            cycles += 4
+            cycles += DIVISION_CYCLES
         elif isinstance(inner, _OPERATIONS):
             cycles += 0.5
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from tilewright import _core
+
+#: cycles of a vector (src/target/machine_model.def): of a function such as exp, and of a division
+ELEMENTARY_CYCLES = _core.machine_model()["elementary_cycles"]
+DIVISION_CYCLES = _core.machine_model()["division_cycles"]
 #: cycles of a vector up to which computing it again is cheaper than storing it and loading it from a cache
 INLINED_CYCLES = 4.0
 #: most steps of a window that are unrolled
