@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _NAMES: dict[str, str] = {
     "compile": "kernel",
     "lower": "kernel",
+    "Device": "kernel.device",
+    "DeviceArray": "kernel.device",
+    "device": "kernel.device",
     "Kernel": "kernel",
     "PerformanceWarning": "support.notes",
     "KernelModule": "kernel",

@@ -148,7 +148,7 @@ void bind_machine(nb::module_& m) {
         for (int32_t i = 0; tw_opencl_describe(i, text, sizeof text); ++i) devices.emplace_back(text);
         return devices;
       },
-      "Devices of OpenCL: name, version and platform, on a line each; none where OpenCL is not installed.");
+      "Devices of OpenCL: name, version, platform and driver, on a line each; none where OpenCL is not installed.");
   m.def(
       "cuda_devices",
       [] {

@@ -194,25 +194,38 @@ bool order_arguments(const tw_signature* signature, PyObject* const* args, Py_ss
 /// Python may call others.
 class BorrowedContext {
  public:
-  explicit BorrowedContext(const Kernel* kernel)
-      : ctx_(tw_default_ctx()), user_(ctx_->user), threads_(ctx_->max_threads) {
+  BorrowedContext(const Kernel* kernel, const DLTensor* on_device)
+      : ctx_(tw_default_ctx()), user_(ctx_->user), stream_(ctx_->stream), threads_(ctx_->max_threads) {
     ctx_->user = kernel->user;
     ctx_->max_threads = kernel->max_threads;
+    // A library has a runtime of its own, which would not find the queue of the array.
+    if (on_device && !stream_) ctx_->stream = tw_device_stream(ctx_, on_device->device);
   }
   ~BorrowedContext() {
     ctx_->user = user_;
+    ctx_->stream = stream_;
     ctx_->max_threads = threads_;
   }
   tw_ctx* get() { return ctx_; }
 
  private:
   tw_ctx* ctx_;
-  void* user_;
+  void *user_, *stream_;
   int32_t threads_;
 };
 
+/// The first argument in memory of the kernel's kind of device; null if there is none.
+const DLTensor* argument_on_device(const tw_signature* signature, const DLTensor* const* tensors) {
+  if (signature->device_type == kDLCPU) [[likely]]
+    return nullptr;
+  for (int32_t i = 0; i < signature->num_tensors; ++i) {
+    if (static_cast<int32_t>(tensors[i]->device.device_type) == signature->device_type) return tensors[i];
+  }
+  return nullptr;
+}
+
 bool run(const Kernel* kernel, const DLTensor* const* tensors, const tw_scalar* scalars, int64_t calls = 1) {
-  BorrowedContext context(kernel);
+  BorrowedContext context(kernel, argument_on_device(kernel->signature, tensors));
   Interrupts interrupts(context.get());
   int32_t code = TW_OK;
   Py_BEGIN_ALLOW_THREADS;
@@ -226,6 +239,21 @@ bool run(const Kernel* kernel, const DLTensor* const* tensors, const tw_scalar* 
   }
   if (!PyErr_Occurred()) raise_kernel_error(code, tw_last_error());
   return false;
+}
+
+/// Waits for calls that do not wait themselves; false with a Python error.
+bool wait_for(DLDevice device) {
+  tw_ctx* const context = tw_default_ctx();
+  Interrupts interrupts(context);
+  int32_t code = TW_OK;
+  Py_BEGIN_ALLOW_THREADS;
+  code = tw_device_wait(context, device);
+  Py_END_ALLOW_THREADS;
+  if (code == TW_ERROR_INTERRUPTED)
+    interrupts.raise();
+  else if (code != TW_OK)
+    raise_kernel_error(code, tw_last_error());
+  return code == TW_OK;
 }
 
 /// A call that was refused: the subclass may know what to pass instead. Its method gets the arguments and returns what
@@ -325,7 +353,9 @@ double time_calls(nb::handle object, int64_t calls, const nb::args& arguments) {
   std::chrono::duration<double> spent{};
   const bool fine = with_arguments(kernel, ordered.data(), [&](auto* tensors, auto* scalars) {
     const auto start = std::chrono::steady_clock::now();
-    const bool ran = run(kernel, tensors, scalars, calls);
+    bool ran = run(kernel, tensors, scalars, calls);
+    if (const DLTensor* on_device = ran ? argument_on_device(kernel->signature, tensors) : nullptr)
+      ran = wait_for(on_device->device);
     spent = std::chrono::steady_clock::now() - start;
     return ran;
   });

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "python/call_arguments.h"
+#include "python/device_array.h"
 
 namespace tilewright::python {
 namespace {
@@ -377,6 +378,15 @@ bool read_exchange(PyObject* object, const ExchangeApi* api, const tw_signature*
   return refuse_dlpack(object, signature, param, take_error());
 }
 
+bool read_device_array(const DeviceArray& array, const tw_signature* signature, const tw_param* param,
+                       TensorArgument& argument) {
+  argument.tensor = array.tensor();
+  if (argument.tensor.data) return true;
+  return refuse(signature, param, TW_ERROR_OTHER_ARGUMENT,
+                fmt::format("expected {}, got an array that was freed", describe(signature, param)),
+                "free an array after the last call that uses it");
+}
+
 bool refuse_object(PyObject* object, const tw_signature* signature, const tw_param* param) {
   bool none = object == Py_None;
   bool sequence = PyList_Check(object) || PyTuple_Check(object) || PyFloat_Check(object) || PyLong_Check(object);
@@ -404,6 +414,7 @@ bool read_any(PyObject* object, const tw_signature* signature, const tw_param* p
     if (const NamedType* type = named_type_of(object))
       return read_named_type(object, *type, signature, param, argument);
   }
+  if (const DeviceArray* array = device_array_of(object)) return read_device_array(*array, signature, param, argument);
   if (const ExchangeApi* api = exchange_api(Py_TYPE(object)))
     return read_exchange(object, api, signature, param, argument);
   Owned method(PyObject_GetAttr(object, dlpack));

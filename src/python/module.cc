@@ -117,6 +117,7 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_ir(m);
   tilewright::python::bind_node_methods();
   tilewright::python::bind_arith(m);
+  tilewright::python::bind_device(m);
   tilewright::python::bind_machine(m);
   tilewright::python::bind_call(m);
   tilewright::python::bind_compile(m);

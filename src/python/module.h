@@ -22,6 +22,7 @@ void bind_node_methods();
 void bind_arith(nanobind::module_& m);
 void bind_call(nanobind::module_& m);
 void bind_compile(nanobind::module_& m);
+void bind_device(nanobind::module_& m);
 void bind_machine(nanobind::module_& m);
 void bind_script(nanobind::module_& m);
 void bind_printer(nanobind::module_& m);

@@ -199,14 +199,17 @@ struct tw_ctx {
   /* Takes the first error of a call; reached only through tw_report, which sees to "first". */
   void (*set_error)(tw_ctx* ctx, int32_t code, const char* message);
 
-  void* stream;        /* queue of the device, NULL on a CPU */
-  void* user;          /* belongs to whoever made the context */
+  void* stream; /* queue of the device: a cl_command_queue or CUstream; NULL: the runtime's own; unused on a CPU */
+  void* user;   /* belongs to whoever made the context */
   int32_t max_threads; /* upper limit for parallel_for; 0: as many as there are */
   int32_t error_code;  /* TW_OK until the first error of a call; tw_check_args resets it */
 
   /* Asked now and then by kernels that run for long, from every thread that executes a part of one: not 0 ends the call
    * with TW_ERROR_INTERRUPTED. NULL: never. */
   int32_t (*interrupted)(tw_ctx* ctx);
+
+  /* Where the kernels of the call in progress run; belongs to the runtime, which sets it in every call. */
+  void* device_queue;
 };
 
 typedef int32_t (*tw_kernel)(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars);
@@ -265,7 +268,7 @@ typedef struct tw_param {
 
 typedef struct tw_signature {
   uint32_t abi_version; /* TW_ABI_VERSION */
-  int32_t device_type;  /* DLDeviceType */
+  int32_t device_type;  /* DLDeviceType; kernels for kDLOpenCL and kDLCUDA also take tensors of the host */
   const char* name;     /* of the function, as the script spells it */
   const tw_param* params;
   const tw_symbol* symbols;

@@ -10,9 +10,10 @@ _Static_assert(TW_FEATURE_WORDS == TW_CPU_FEATURE_WORDS, "signatures carry the f
 /* No tensor is larger; keeps all arithmetic on byte offsets clear of overflow. */
 static const int64_t kMostElements = (int64_t)1 << 46;
 
-/* [low, high) in memory; empty for tensors without elements. */
+/* [low, high) in memory; empty for tensors without elements. A memory object of OpenCL is a space of its own. */
 typedef struct range {
   uintptr_t low, high;
+  const void* space;
 } range;
 
 typedef struct verdict {
@@ -111,15 +112,19 @@ static inline verdict check_strides(const tw_signature* signature, const tw_para
   return kFine;
 }
 
+/* What is on the host is copied to a device. All else has to be on one device, that of the kernel's kind. */
+static inline verdict check_device(const tw_signature* signature, const DLTensor* tensor, const DLTensor** first) {
+  if (!tensor) return wrong(TW_ERROR_NULL, 0);
+  if (tw_is_on_host(tensor)) return kFine;
+  const int32_t type = (int32_t)tensor->device.device_type, wanted = signature->device_type;
+  if (wanted == kDLCPU || (type != wanted && !(type == kDLCUDAManaged && wanted == kDLCUDA)))
+    return wrong(TW_ERROR_DEVICE, 0);
+  if (!*first) *first = tensor;
+  return tensor->device.device_id == (*first)->device.device_id ? kFine : wrong(TW_ERROR_DEVICE, 0);
+}
+
 static inline verdict check_tensor(const tw_signature* signature, const tw_param* param, const DLTensor* tensor,
                                    int64_t* symbols, void** data, range* memory) {
-  if (!tensor) return wrong(TW_ERROR_NULL, 0);
-  int32_t device = (int32_t)tensor->device.device_type;
-  if (device != signature->device_type) {
-    /* Pinned memory is ordinary memory to a processor. */
-    if (signature->device_type != kDLCPU || (device != kDLCUDAHost && device != kDLROCMHost))
-      return wrong(TW_ERROR_DEVICE, 0);
-  }
   if (tensor->dtype.code != param->dtype.code || tensor->dtype.bits != param->dtype.bits ||
       tensor->dtype.lanes != param->dtype.lanes)
     return wrong(TW_ERROR_DTYPE, 0);
@@ -134,10 +139,11 @@ static inline verdict check_tensor(const tw_signature* signature, const tw_param
   v = check_offset(signature, param, tensor, symbols, data);
   if (v.code) return v;
   memory->low = memory->high = 0;
+  memory->space = (int32_t)tensor->device.device_type == kDLOpenCL ? tensor->data : NULL;
   if (empty) return kFine;
 
   if (!tensor->data) return wrong(TW_ERROR_NULL, 0);
-  uintptr_t address = (uintptr_t)tensor->data + tensor->byte_offset;
+  uintptr_t address = tw_begin_of(tensor);
   if (address & ((uintptr_t)tw_required_alignment(param) - 1)) return wrong(TW_ERROR_ALIGNMENT, 0);
   int64_t bytes = tw_element_bytes(param->dtype);
   memory->low = address + (uintptr_t)(first * bytes);
@@ -159,6 +165,7 @@ static inline verdict check_written(const tw_signature* signature, const DLTenso
                                     const tw_param* param, int32_t t) {
   for (int32_t other = 0; other < signature->num_tensors; ++other) {
     if (other == t || memory[t].low >= memory[other].high || memory[other].low >= memory[t].high) continue;
+    if (memory[t].space != memory[other].space) continue;
     if (are_in_place(signature, tensors, param, t, other)) continue;
     if (tw_tensors_overlap(tensors[t], tensors[other])) return wrong(TW_ERROR_OVERLAP, other);
   }
@@ -204,10 +211,12 @@ int32_t tw_check_args(tw_ctx* ctx, const tw_signature* signature, const DLTensor
     }
   }
   range memory[signature->num_tensors > 0 ? signature->num_tensors : 1];
+  const DLTensor* first = NULL; /* that is not on the host */
   int32_t tensor = 0, written = 0;
   for (int32_t i = 0; i < signature->num_params; ++i) {
     if (params[i].kind != TW_PARAM_TENSOR) continue;
-    verdict v = check_tensor(signature, &params[i], tensors[tensor], symbols, &data[tensor], &memory[tensor]);
+    verdict v = check_device(signature, tensors[tensor], &first);
+    if (!v.code) v = check_tensor(signature, &params[i], tensors[tensor], symbols, &data[tensor], &memory[tensor]);
     if (v.code) return tw_explain_tensor(ctx, signature, tensors, scalars, v.code, tensor, v.detail);
     written |= params[i].flags & TW_PARAM_WRITTEN;
     ++tensor;

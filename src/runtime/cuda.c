@@ -1,5 +1,6 @@
-/* The driver of CUDA devices. libcuda is opened at the first use. Kernels run in the primary context of the first
- * device, which other libraries of the process, such as PyTorch, also use. */
+/* The driver of CUDA devices. libcuda is opened at the first use. Kernels run in the primary context of a device, which
+ * other libraries of the process, such as PyTorch, also use, and on the caller's stream or the legacy default stream.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -39,7 +40,7 @@ enum {
   X(retain_context, cuDevicePrimaryCtxRetain, (cu_handle*, int))                                                  \
   X(push_context, cuCtxPushCurrent_v2, (cu_handle))                                                               \
   X(pop_context, cuCtxPopCurrent_v2, (cu_handle*))                                                                \
-  X(synchronize, cuCtxSynchronize, (void))                                                                        \
+  X(synchronize, cuStreamSynchronize, (cu_handle))                                                                \
   X(load_module, cuModuleLoadData, (cu_handle*, const void*))                                                     \
   X(get_function, cuModuleGetFunction, (cu_handle*, cu_handle, const char*))                                      \
   X(set_attribute, cuFuncSetAttribute, (cu_handle, int, int))                                                     \
@@ -49,14 +50,28 @@ enum {
   X(free_memory, cuMemFree_v2, (cu_pointer))                                                                      \
   X(copy_to_device, cuMemcpyHtoD_v2, (cu_pointer, const void*, size_t))                                           \
   X(copy_to_host, cuMemcpyDtoH_v2, (void*, cu_pointer, size_t))                                                   \
+  X(copy_on_device, cuMemcpyDtoDAsync_v2, (cu_pointer, cu_pointer, size_t, cu_handle))                            \
+  X(fill_bytes, cuMemsetD8Async, (cu_pointer, unsigned char, size_t, cu_handle))                                  \
+  X(create_event, cuEventCreate, (cu_handle*, unsigned))                                                          \
+  X(record_event, cuEventRecord, (cu_handle, cu_handle))                                                          \
+  X(event_milliseconds, cuEventElapsedTime, (float*, cu_handle, cu_handle))                                       \
   X(error_name, cuGetErrorName, (cu_result, const char**))
 
 /* A program that was loaded; it stays loaded until the process ends. */
 typedef struct loaded_program {
   char* source;
-  cu_handle module;
+  cu_handle context, module;
   struct loaded_program* next;
 } loaded_program;
+
+struct tw_queue {
+  int32_t device;
+  cu_handle stream, context;
+  cu_handle begin, end; /* events around the kernels since the last look at the time; NULL: none were launched */
+  int is_timing;
+  char last[160]; /* function and kernel that were launched last; empty: none since the last wait */
+  struct tw_queue* next;
+};
 
 static struct {
 #define X(name, symbol, parameters) cu_result(*name) parameters;
@@ -64,7 +79,8 @@ static struct {
 #undef X
   int count;     /* -1: there is no driver */
   pid_t process; /* that opened it */
-  cu_handle context;
+  tw_queue* queues;
+  int profiles;
   loaded_program* programs;
   char problem[512];
 } cuda;
@@ -129,41 +145,91 @@ static int32_t fail(tw_ctx* ctx, int32_t code, const char* what, cu_result error
   return tw_report(ctx, code, message);
 }
 
-static int32_t use_device(tw_ctx* ctx) {
-  if (cuda.context) return TW_OK;
+/* Called with the lock held. */
+static tw_queue* find_or_make(tw_ctx* ctx, int32_t device, cu_handle stream) {
+  for (tw_queue* known = cuda.queues; known; known = known->next) {
+    if (known->device == device && known->stream == stream) return known;
+  }
+  tw_queue* made = calloc(1, sizeof *made);
+  if (!made) {
+    tw_report(ctx, TW_ERROR_MEMORY, "no memory for the queue of a device");
+    return NULL;
+  }
+  int handle = 0;
+  cu_result error = cuda.get_device(&handle, device);
+  if (error == CUDA_SUCCESS) error = cuda.retain_context(&made->context, handle);
+  if (error != CUDA_SUCCESS) {
+    free(made);
+    fail(ctx, TW_ERROR_NO_DEVICE, "no context for the device", error);
+    return NULL;
+  }
+  made->device = device;
+  made->stream = stream;
+  made->next = cuda.queues;
+  cuda.queues = made;
+  return made;
+}
+
+static tw_queue* queue_of(tw_ctx* ctx, int32_t device, void* stream) {
   if (tw_cuda_count(NULL, 0) <= 0) {
-    return tw_report_no_device(
+    tw_report_no_device(
         ctx, "CUDA", cuda.count < 0 ? cuda.problem : "the driver lists none",
         "kernels for CUDA run on machines with an NVIDIA GPU and its driver; compiling and exporting need neither");
+    return NULL;
   }
-  int device = 0;
-  cu_result error = cuda.get_device(&device, 0);
-  if (error == CUDA_SUCCESS) error = cuda.retain_context(&cuda.context, device);
-  if (error == CUDA_SUCCESS) return TW_OK;
-  cuda.context = NULL;
-  return fail(ctx, TW_ERROR_NO_DEVICE, "no context for the device", error);
+  if (cuda.process != getpid()) {
+    tw_report_fork(ctx, "CUDA");
+    return NULL;
+  }
+  if (device < 0) device = 0;
+  if (device >= cuda.count) {
+    tw_report_device_number(ctx, "CUDA", device, cuda.count);
+    return NULL;
+  }
+  pthread_mutex_lock(&lock);
+  tw_queue* queue = find_or_make(ctx, device, (cu_handle)stream);
+  pthread_mutex_unlock(&lock);
+  return queue;
 }
 
-static int32_t begin(tw_ctx* ctx) {
-  if (tw_cuda_count(NULL, 0) > 0 && cuda.process != getpid()) return tw_report_fork(ctx, "CUDA");
-  pthread_mutex_lock(&lock);
-  int32_t code = use_device(ctx);
-  pthread_mutex_unlock(&lock);
-  return code;
-}
+static void* stream_of(tw_queue* queue) { return queue->stream; }
 
 /* Each use of the device is enclosed in these, so that the caller's current context does not change. */
-static void enter(void) { cuda.push_context(cuda.context); }
+static void enter(const tw_queue* queue) { cuda.push_context(queue->context); }
 static void leave(void) {
   cu_handle ignored;
   cuda.pop_context(&ignored);
 }
 
+static cu_pointer address_of(const tw_device_pointer* pointer) {
+  return (cu_pointer)(uintptr_t)pointer->memory + (cu_pointer)pointer->offset;
+}
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+static int32_t finish(tw_ctx* ctx, tw_queue* queue) {
+  /* CUDA cannot stop a kernel, so from here on a second Ctrl-C ends the process. */
+  if (tw_interrupted(ctx) != TW_OK) return TW_ERROR_INTERRUPTED;
+  enter(queue);
+  cu_result error = cuda.synchronize(queue->stream);
+  leave();
+  char last[sizeof queue->last], message[256];
+  pthread_mutex_lock(&lock);
+  memcpy(last, queue->last, sizeof last);
+  queue->last[0] = '\0';
+  pthread_mutex_unlock(&lock);
+  if (error == CUDA_SUCCESS) return TW_OK;
+  snprintf(message, sizeof message, "%s failed on the device", last[0] ? last : "a kernel");
+  return fail(ctx, TW_ERROR_LAUNCH, message, error);
+}
+
+static void flush(tw_queue* queue) { (void)queue; }
+
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-static void* acquire(tw_ctx* ctx, int64_t bytes) {
+static void* acquire(tw_ctx* ctx, tw_queue* queue, int64_t bytes) {
   cu_pointer memory = 0;
-  enter();
+  enter(queue);
   /* CUDA does not allocate 0 bytes. */
   cu_result error = cuda.allocate(&memory, (size_t)(bytes > 0 ? bytes : 1));
   leave();
@@ -175,34 +241,74 @@ static void* acquire(tw_ctx* ctx, int64_t bytes) {
   return NULL;
 }
 
-static void release(void* memory) {
-  enter();
+/* cuMemFree waits for what was launched before. */
+static void release(tw_queue* queue, void* memory) {
+  enter(queue);
   cuda.free_memory((cu_pointer)(uintptr_t)memory);
   leave();
 }
 
-static int32_t upload(tw_ctx* ctx, void* memory, const void* from, int64_t bytes) {
-  enter();
-  cu_result error = cuda.copy_to_device((cu_pointer)(uintptr_t)memory, from, (size_t)bytes);
+/* Addresses are the same in all contexts. */
+static int can_use(tw_queue* queue, void* memory) {
+  (void)queue;
+  (void)memory;
+  return 1;
+}
+
+static int32_t upload(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, const void* from, int64_t bytes) {
+  enter(queue);
+  /* The copy is in the order of the legacy default stream; another stream may use the memory before. */
+  cu_result error = queue->stream ? cuda.synchronize(queue->stream) : CUDA_SUCCESS;
+  if (error == CUDA_SUCCESS) error = cuda.copy_to_device(address_of(&to), from, (size_t)bytes);
   leave();
   return error == CUDA_SUCCESS ? TW_OK
                                : fail(ctx, TW_ERROR_LAUNCH, "an argument cannot be copied to the device", error);
 }
 
-static int32_t download(tw_ctx* ctx, void* to, void* memory, int64_t bytes) {
-  enter();
-  cu_result error = cuda.copy_to_host(to, (cu_pointer)(uintptr_t)memory, (size_t)bytes);
+static int32_t download(tw_ctx* ctx, tw_queue* queue, void* to, tw_device_pointer from, int64_t bytes) {
+  int32_t code = finish(ctx, queue);
+  if (code) return code;
+  enter(queue);
+  cu_result error = cuda.copy_to_host(to, address_of(&from), (size_t)bytes);
   leave();
   return error == CUDA_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "a result cannot be copied from the device", error);
 }
 
-static int32_t finish(tw_ctx* ctx) {
-  /* CUDA cannot stop a kernel, so from here on a second Ctrl-C ends the process. */
-  if (tw_interrupted(ctx) != TW_OK) return TW_ERROR_INTERRUPTED;
-  enter();
-  cu_result error = cuda.synchronize();
+static int32_t copy(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, tw_device_pointer from, int64_t bytes) {
+  enter(queue);
+  cu_result error = cuda.copy_on_device(address_of(&to), address_of(&from), (size_t)bytes, queue->stream);
   leave();
-  return error == CUDA_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "a kernel failed", error);
+  return error == CUDA_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "an array cannot be copied on the device", error);
+}
+
+static int32_t fill_zero(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, int64_t bytes) {
+  enter(queue);
+  cu_result error = cuda.fill_bytes(address_of(&to), 0, (size_t)bytes, queue->stream);
+  leave();
+  return error == CUDA_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "an array cannot be filled on the device", error);
+}
+
+/* ---- Times ------------------------------------------------------------------------------------------------------- */
+
+static void profile(void) { cuda.profiles = 1; }
+
+/* In the context: an event in front of the first launch and behind each launch. */
+static void time_launch(tw_queue* queue, int is_before) {
+  if (!cuda.profiles || (is_before && queue->is_timing)) return;
+  cu_handle* event = is_before ? &queue->begin : &queue->end;
+  if (!*event && cuda.create_event(event, 0) != CUDA_SUCCESS) *event = NULL;
+  if (*event && cuda.record_event(*event, queue->stream) == CUDA_SUCCESS) queue->is_timing = 1;
+}
+
+static int32_t elapsed(tw_ctx* ctx, tw_queue* queue, double* seconds) {
+  int32_t code = finish(ctx, queue);
+  float milliseconds = 0;
+  enter(queue);
+  if (!code && queue->is_timing) cuda.event_milliseconds(&milliseconds, queue->begin, queue->end);
+  leave();
+  queue->is_timing = 0;
+  *seconds = 1e-3 * (double)milliseconds;
+  return code;
 }
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
@@ -214,9 +320,9 @@ static int is_of_another_device(cu_result error) {
 }
 
 /* Called with the lock held, in the context. */
-static int32_t module_of(tw_ctx* ctx, const tw_device_image* image, cu_handle* module) {
+static int32_t module_of(tw_ctx* ctx, const tw_queue* queue, const tw_device_image* image, cu_handle* module) {
   for (loaded_program* known = cuda.programs; known; known = known->next) {
-    if (strcmp(known->source, image->source) == 0) {
+    if (known->context == queue->context && strcmp(known->source, image->source) == 0) {
       *module = known->module;
       return TW_OK;
     }
@@ -232,7 +338,7 @@ static int32_t module_of(tw_ctx* ctx, const tw_device_image* image, cu_handle* m
   }
   if (error != CUDA_SUCCESS) {
     char message[512], described[400] = "";
-    tw_cuda_describe(0, described, sizeof described);
+    tw_cuda_describe(queue->device, described, sizeof described);
     for (char* at = described; *at; ++at) {
       if (*at == '\n') *at = ';';
     }
@@ -248,16 +354,16 @@ static int32_t module_of(tw_ctx* ctx, const tw_device_image* image, cu_handle* m
     free(entry);
     return tw_report(ctx, TW_ERROR_MEMORY, "no memory for a loaded program");
   }
-  *entry = (loaded_program){copy, *module, cuda.programs};
+  *entry = (loaded_program){copy, queue->context, *module, cuda.programs};
   cuda.programs = entry;
   return TW_OK;
 }
 
-static int32_t launch_in_context(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
-                                 void** values) {
+static int32_t launch_in_context(tw_ctx* ctx, tw_queue* queue, const tw_device_image* image, const char* kernel,
+                                 const int64_t* extents, void** values) {
   cu_handle module = NULL, function = NULL;
   pthread_mutex_lock(&lock);
-  int32_t code = module_of(ctx, image, &module);
+  int32_t code = module_of(ctx, queue, image, &module);
   pthread_mutex_unlock(&lock);
   if (code) return code;
   cu_result error = cuda.get_function(&function, module, kernel);
@@ -266,11 +372,15 @@ static int32_t launch_in_context(tw_ctx* ctx, const tw_device_image* image, cons
     error = cuda.set_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)extents[6]);
   }
   if (error == CUDA_SUCCESS) {
+    time_launch(queue, 1);
     error = cuda.launch_kernel(function, (unsigned)extents[0], (unsigned)extents[1], (unsigned)extents[2],
                                (unsigned)extents[3], (unsigned)extents[4], (unsigned)extents[5], (unsigned)extents[6],
-                               NULL, values, NULL);
+                               queue->stream, values, NULL);
   }
-  if (error == CUDA_SUCCESS) return TW_OK;
+  if (error == CUDA_SUCCESS) {
+    time_launch(queue, 0);
+    return TW_OK;
+  }
   char message[512];
   snprintf(
       message, sizeof message,
@@ -281,17 +391,32 @@ static int32_t launch_in_context(tw_ctx* ctx, const tw_device_image* image, cons
   return tw_report(ctx, TW_ERROR_LAUNCH, message);
 }
 
-static int32_t launch(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
-                      const tw_device_argument* arguments, int32_t count) {
+static int32_t launch(tw_ctx* ctx, tw_queue* queue, const tw_device_image* image, const char* function,
+                      const char* kernel, const int64_t* extents, const tw_device_argument* arguments, int32_t count) {
   void** values = malloc((size_t)(count + 1) * sizeof *values);
-  if (!values) return tw_report(ctx, TW_ERROR_MEMORY, "no memory for the arguments of a kernel");
-  /* CUDA reads a number or an address from the first bytes of `value`. */
-  for (int32_t i = 0; i < count; ++i) values[i] = (void*)(uintptr_t)&arguments[i].value;
-  enter();
-  int32_t code = launch_in_context(ctx, image, kernel, extents, values);
-  leave();
+  cu_pointer* addresses = malloc((size_t)(count + 1) * sizeof *addresses);
+  int32_t code = TW_ERROR_MEMORY;
+  if (!values || !addresses) {
+    tw_report(ctx, TW_ERROR_MEMORY, "no memory for the arguments of a kernel");
+  } else {
+    for (int32_t i = 0; i < count; ++i) {
+      /* CUDA reads a number from the first bytes of `value`. */
+      values[i] = (void*)(uintptr_t)&arguments[i].value;
+      if (arguments[i].bytes) continue;
+      addresses[i] = address_of((const tw_device_pointer*)(uintptr_t)arguments[i].value);
+      values[i] = &addresses[i];
+    }
+    enter(queue);
+    code = launch_in_context(ctx, queue, image, kernel, extents, values);
+    leave();
+    pthread_mutex_lock(&lock);
+    snprintf(queue->last, sizeof queue->last, "%.70s: kernel %.70s", function, kernel);
+    pthread_mutex_unlock(&lock);
+  }
   free(values);
+  free(addresses);
   return code;
 }
 
-const tw_device_driver tw_cuda_driver = {begin, acquire, release, upload, download, finish, launch};
+const tw_device_driver tw_cuda_driver = {queue_of, stream_of, acquire, release, can_use, upload,  download,
+                                         copy,     fill_zero, flush,   finish,  launch,  profile, elapsed};

@@ -2,13 +2,15 @@
 #include "runtime/device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "runtime/device_driver.h"
 #include "runtime/runtime.h"
 
-static const tw_device_driver* driver_of(const tw_device_image* image) {
-  return image->device_type == kDLCUDA ? &tw_cuda_driver : &tw_opencl_driver;
+static const tw_device_driver* driver_of_type(int32_t type) {
+  return type == kDLCUDA || type == kDLCUDAManaged ? &tw_cuda_driver : &tw_opencl_driver;
 }
+static const tw_device_driver* driver_of(const tw_device_image* image) { return driver_of_type(image->device_type); }
 
 int32_t tw_report_fork(tw_ctx* ctx, const char* driver) {
   char message[512];
@@ -27,14 +29,46 @@ int32_t tw_report_no_device(tw_ctx* ctx, const char* driver, const char* problem
   return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
 }
 
-void* tw_device_acquire(tw_ctx* ctx, const tw_device_image* image, int64_t bytes) {
-  const tw_device_driver* driver = driver_of(image);
-  return driver->begin(ctx) == TW_OK ? driver->acquire(ctx, bytes) : NULL;
+int32_t tw_report_device_number(tw_ctx* ctx, const char* driver, int32_t device, int32_t count) {
+  char message[256];
+  snprintf(message, sizeof message,
+           "there is no %s device %d: devices are numbered from 0, and there %s %d" TW_HINT_PREFIX
+           "tilewright info lists them",
+           driver, device, count == 1 ? "is" : "are", count);
+  return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
 }
 
-void tw_device_release(tw_ctx* ctx, const tw_device_image* image, void* memory) {
-  (void)ctx;
-  if (memory) driver_of(image)->release(memory);
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+static int64_t allocations; /* that exist */
+
+static void* acquire(tw_ctx* ctx, const tw_device_driver* driver, tw_queue* queue, int64_t bytes) {
+  void* memory = driver->acquire(ctx, queue, bytes);
+  if (memory) __atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
+  return memory;
+}
+
+static void release(const tw_device_driver* driver, tw_queue* queue, void* memory) {
+  driver->release(queue, memory);
+  __atomic_fetch_sub(&allocations, 1, __ATOMIC_RELAXED);
+}
+
+int64_t tw_device_count_memory(void) { return __atomic_load_n(&allocations, __ATOMIC_RELAXED); }
+
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
+
+/* A context of a caller that was compiled before there were devices has no room for the queue. */
+static int has_device_part(const tw_ctx* ctx) {
+  return ctx->struct_size >= offsetof(tw_ctx, device_queue) + sizeof(ctx->device_queue);
+}
+
+/* The function that this thread calls, for messages. */
+static __thread const char* function_of_call = "";
+
+/* The queue of the call in progress. */
+static tw_queue* queue_of_call(tw_ctx* ctx, const tw_device_image* image) {
+  if (has_device_part(ctx) && ctx->device_queue) return ctx->device_queue;
+  return driver_of(image)->queue_of(ctx, -1, NULL);
 }
 
 /* The parameter that takes tensor number `position`. */
@@ -64,53 +98,129 @@ static int64_t span_bytes(const DLTensor* tensor, const tw_param* param) {
   return indexes_from_data(param) ? bytes + (int64_t)tensor->byte_offset : bytes;
 }
 
-static void release_all(const tw_device_driver* driver, void** data, int32_t count) {
-  for (int32_t i = 0; i < count; ++i) driver->release(data[i]);
+/* Releases what was copied of the first `count` tensors, and the pointers. */
+static void release_copies(const tw_device_driver* driver, tw_queue* queue, const DLTensor* const* tensors, void** data,
+                           int32_t count) {
+  for (int32_t i = 0; i < count; ++i) {
+    if (tw_is_on_host(tensors[i])) release(driver, queue, ((tw_device_pointer*)data[i])->memory);
+  }
+  if (count > 0) free(data[0]);
+}
+
+/* The first tensor that is on a device; NULL if there is none. */
+static const DLTensor* first_on_device(const tw_signature* signature, const DLTensor* const* tensors) {
+  for (int32_t i = 0; i < signature->num_tensors; ++i) {
+    if (!tw_is_on_host(tensors[i])) return tensors[i];
+  }
+  return NULL;
+}
+
+static int has_host_tensors(const tw_signature* signature, const DLTensor* const* tensors) {
+  for (int32_t i = 0; i < signature->num_tensors; ++i) {
+    if (tw_is_on_host(tensors[i])) return 1;
+  }
+  return 0;
+}
+
+/* Copies a tensor of the host to new memory. */
+static int32_t copy_to_device(tw_ctx* ctx, const tw_device_driver* driver, tw_queue* queue, const tw_param* param,
+                              const DLTensor* tensor, const void* from, tw_device_pointer* to) {
+  int64_t bytes = span_bytes(tensor, param);
+  if (bytes < 0) {
+    return tw_report(ctx, TW_ERROR_STRIDES, "an argument has negative strides, and cannot be copied to the device");
+  }
+  *to = (tw_device_pointer){acquire(ctx, driver, queue, bytes), 0};
+  if (!to->memory) return TW_ERROR_MEMORY;
+  int32_t code = bytes > 0 ? driver->upload(ctx, queue, *to, from, bytes) : TW_OK;
+  if (code) release(driver, queue, to->memory);
+  return code;
+}
+
+/* Uses a tensor of the device where it is. */
+static int32_t use_memory(tw_ctx* ctx, const tw_device_driver* driver, tw_queue* queue, const tw_param* param,
+                          const DLTensor* tensor, tw_device_pointer* to) {
+  *to = (tw_device_pointer){tensor->data, indexes_from_data(param) ? 0 : (int64_t)tensor->byte_offset};
+  if (!tensor->data || driver->can_use(queue, tensor->data)) return TW_OK;
+  char message[512];
+  snprintf(message, sizeof message,
+           "argument %s is in memory of another context of the device than the kernel runs in" TW_HINT_PREFIX
+           "pass the queue of the memory as stream of the context of the call",
+           param->name);
+  return tw_report(ctx, TW_ERROR_DEVICE, message);
 }
 
 int32_t tw_device_enter(tw_ctx* ctx, const tw_device_image* image, const tw_signature* signature,
                         const DLTensor* const* tensors, void** data) {
+  const DLTensor* on_device = first_on_device(signature, tensors);
+  if (image->version != TW_DEVICE_VERSION || (on_device && !has_device_part(ctx))) {
+    return tw_report(
+        ctx, TW_ERROR_ABI,
+        "the kernel and its caller were built for different versions of the kernel interface" TW_HINT_PREFIX
+        "compile the kernel again, and its caller with the header written beside it");
+  }
   const tw_device_driver* driver = driver_of(image);
-  int32_t code = driver->begin(ctx);
-  if (code) return code;
+  tw_queue* queue = driver->queue_of(ctx, on_device ? on_device->device.device_id : -1, ctx->stream);
+  if (!queue) return TW_ERROR_NO_DEVICE;
+  if (has_device_part(ctx)) ctx->device_queue = queue;
+  function_of_call = signature->name;
+  tw_device_pointer* pointers = malloc((size_t)(signature->num_tensors + 1) * sizeof *pointers);
+  if (!pointers) return tw_report(ctx, TW_ERROR_MEMORY, "no memory for the arguments of a call");
+  int32_t code = TW_OK;
   for (int32_t i = 0; i < signature->num_tensors; ++i) {
-    int64_t bytes = span_bytes(tensors[i], tensor_param(signature, i));
-    void* memory = NULL;
-    if (bytes < 0) {
-      code = tw_report(ctx, TW_ERROR_STRIDES, "an argument has negative strides, and cannot be copied to the device");
-    } else {
-      memory = driver->acquire(ctx, bytes);
-      if (!memory) code = TW_ERROR_MEMORY;
-    }
-    if (!code && bytes > 0) {
-      code = driver->upload(ctx, memory, data[i], bytes);
-      if (code) driver->release(memory);
-    }
+    const tw_param* param = tensor_param(signature, i);
+    code = tw_is_on_host(tensors[i]) ? copy_to_device(ctx, driver, queue, param, tensors[i], data[i], &pointers[i])
+                                     : use_memory(ctx, driver, queue, param, tensors[i], &pointers[i]);
     if (code) {
-      release_all(driver, data, i);
+      release_copies(driver, queue, tensors, data, i);
+      if (i == 0) free(pointers);
       return code;
     }
-    data[i] = memory;
+    data[i] = &pointers[i];
   }
+  if (signature->num_tensors == 0) free(pointers);
   return TW_OK;
 }
 
 int32_t tw_device_leave(tw_ctx* ctx, const tw_device_image* image, const tw_signature* signature,
                         const DLTensor* const* tensors, void** data, int32_t code) {
   const tw_device_driver* driver = driver_of(image);
-  int32_t finished = driver->finish(ctx);
-  if (!code) code = finished;
+  tw_queue* queue = queue_of_call(ctx, image);
+  if (has_device_part(ctx)) ctx->device_queue = NULL;
+  if (!queue) return code ? code : TW_ERROR_NO_DEVICE;
+  if (has_host_tensors(signature, tensors)) {
+    int32_t finished = driver->finish(ctx, queue);
+    if (!code) code = finished;
+  } else {
+    driver->flush(queue);
+  }
   for (int32_t i = 0; i < signature->num_tensors; ++i) {
     const tw_param* param = tensor_param(signature, i);
     const DLTensor* tensor = tensors[i];
+    if (code || !tw_is_on_host(tensor) || !(param->flags & TW_PARAM_WRITTEN)) continue;
     int64_t bytes = span_bytes(tensor, param);
-    if (!code && (param->flags & TW_PARAM_WRITTEN) && bytes > 0) {
-      char* begin = (char*)tensor->data + (indexes_from_data(param) ? 0 : tensor->byte_offset);
-      code = driver->download(ctx, begin, data[i], bytes);
-    }
+    if (bytes <= 0) continue;
+    char* begin = (char*)tensor->data + (indexes_from_data(param) ? 0 : tensor->byte_offset);
+    code = driver->download(ctx, queue, begin, *(tw_device_pointer*)data[i], bytes);
   }
-  release_all(driver, data, signature->num_tensors);
+  release_copies(driver, queue, tensors, data, signature->num_tensors);
   return code;
+}
+
+void* tw_device_acquire(tw_ctx* ctx, const tw_device_image* image, int64_t bytes) {
+  const tw_device_driver* driver = driver_of(image);
+  tw_queue* queue = queue_of_call(ctx, image);
+  tw_device_pointer* pointer = queue ? malloc(sizeof *pointer) : NULL;
+  if (!pointer) return NULL;
+  *pointer = (tw_device_pointer){acquire(ctx, driver, queue, bytes), 0};
+  if (pointer->memory) return pointer;
+  free(pointer);
+  return NULL;
+}
+
+void tw_device_release(tw_ctx* ctx, const tw_device_image* image, void* pointer) {
+  if (!pointer) return;
+  release(driver_of(image), queue_of_call(ctx, image), ((tw_device_pointer*)pointer)->memory);
+  free(pointer);
 }
 
 int32_t tw_device_launch(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
@@ -118,7 +228,71 @@ int32_t tw_device_launch(tw_ctx* ctx, const tw_device_image* image, const char* 
   for (int d = 0; d < 6; ++d) {
     if (extents[d] <= 0) return TW_OK;
   }
-  const tw_device_driver* driver = driver_of(image);
-  int32_t code = driver->begin(ctx);
-  return code ? code : driver->launch(ctx, image, kernel, extents, arguments, count);
+  tw_queue* queue = queue_of_call(ctx, image);
+  return queue ? driver_of(image)->launch(ctx, queue, image, function_of_call, kernel, extents, arguments, count)
+               : TW_ERROR_NO_DEVICE;
+}
+
+/* ---- Arrays of callers ------------------------------------------------------------------------------------------- */
+
+static tw_queue* queue_of_device(tw_ctx* ctx, DLDevice device) {
+  ctx->error_code = TW_OK;
+  return driver_of_type(device.device_type)->queue_of(ctx, device.device_id, ctx->stream);
+}
+
+void* tw_device_allocate(tw_ctx* ctx, DLDevice device, int64_t bytes) {
+  tw_queue* queue = queue_of_device(ctx, device);
+  return queue ? acquire(ctx, driver_of_type(device.device_type), queue, bytes) : NULL;
+}
+
+void tw_device_free(DLDevice device, void* memory) {
+  tw_ctx ctx;
+  tw_ctx_init(&ctx);
+  tw_queue* queue = queue_of_device(&ctx, device);
+  if (queue) release(driver_of_type(device.device_type), queue, memory);
+}
+
+int32_t tw_device_upload(tw_ctx* ctx, DLDevice device, tw_device_pointer to, const void* from, int64_t bytes) {
+  tw_queue* queue = queue_of_device(ctx, device);
+  if (!queue) return TW_ERROR_NO_DEVICE;
+  return bytes > 0 ? driver_of_type(device.device_type)->upload(ctx, queue, to, from, bytes) : TW_OK;
+}
+
+int32_t tw_device_download(tw_ctx* ctx, DLDevice device, void* to, tw_device_pointer from, int64_t bytes) {
+  tw_queue* queue = queue_of_device(ctx, device);
+  if (!queue) return TW_ERROR_NO_DEVICE;
+  return bytes > 0 ? driver_of_type(device.device_type)->download(ctx, queue, to, from, bytes) : TW_OK;
+}
+
+int32_t tw_device_copy(tw_ctx* ctx, DLDevice device, tw_device_pointer to, tw_device_pointer from, int64_t bytes) {
+  tw_queue* queue = queue_of_device(ctx, device);
+  if (!queue) return TW_ERROR_NO_DEVICE;
+  return bytes > 0 ? driver_of_type(device.device_type)->copy(ctx, queue, to, from, bytes) : TW_OK;
+}
+
+int32_t tw_device_fill_zero(tw_ctx* ctx, DLDevice device, tw_device_pointer to, int64_t bytes) {
+  tw_queue* queue = queue_of_device(ctx, device);
+  if (!queue) return TW_ERROR_NO_DEVICE;
+  return bytes > 0 ? driver_of_type(device.device_type)->fill_zero(ctx, queue, to, bytes) : TW_OK;
+}
+
+int32_t tw_device_wait(tw_ctx* ctx, DLDevice device) {
+  tw_queue* queue = queue_of_device(ctx, device);
+  return queue ? driver_of_type(device.device_type)->finish(ctx, queue) : TW_ERROR_NO_DEVICE;
+}
+
+void* tw_device_stream(tw_ctx* ctx, DLDevice device) {
+  const tw_device_driver* driver = driver_of_type(device.device_type);
+  tw_queue* queue = driver->queue_of(ctx, device.device_id, NULL);
+  return queue ? driver->stream_of(queue) : NULL;
+}
+
+void tw_device_profile(void) {
+  tw_opencl_driver.profile();
+  tw_cuda_driver.profile();
+}
+
+int32_t tw_device_elapsed(tw_ctx* ctx, DLDevice device, double* seconds) {
+  tw_queue* queue = queue_of_device(ctx, device);
+  return queue ? driver_of_type(device.device_type)->elapsed(ctx, queue, seconds) : TW_ERROR_NO_DEVICE;
 }

@@ -4,21 +4,38 @@
 
 #include "runtime/device.h"
 
+/* A queue of a device, in whose order kernels and copies run: of this runtime or of a caller. Never freed. */
+typedef struct tw_queue tw_queue;
+
 /* Functions that return int32_t return TW_OK, or the code of an error after reporting it. */
 typedef struct tw_device_driver {
-  /* Opens the driver and selects a device, once per process. The other functions require that it succeeded. */
-  int32_t (*begin)(tw_ctx* ctx);
+  /* Opens the driver. The queue of `device` (-1: the default one), or what stands for `stream` if that is not NULL;
+   * NULL after reporting an error. */
+  tw_queue* (*queue_of)(tw_ctx* ctx, int32_t device, void* stream);
+  /* What a caller passes as stream to mean this queue. */
+  void* (*stream_of)(tw_queue* queue);
   /* Allocates at least one byte of device memory; returns NULL after reporting an error. */
-  void* (*acquire)(tw_ctx* ctx, int64_t bytes);
-  void (*release)(void* memory);
-  /* Copies are synchronous. */
-  int32_t (*upload)(tw_ctx* ctx, void* memory, const void* from, int64_t bytes);
-  int32_t (*download)(tw_ctx* ctx, void* to, void* memory, int64_t bytes);
-  /* Waits for all kernels. */
-  int32_t (*finish)(tw_ctx* ctx);
-  /* See tw_device_launch; the grid is not empty. */
-  int32_t (*launch)(tw_ctx* ctx, const tw_device_image* image, const char* kernel, const int64_t* extents,
-                    const tw_device_argument* arguments, int32_t count);
+  void* (*acquire)(tw_ctx* ctx, tw_queue* queue, int64_t bytes);
+  /* Frees it when the commands that use it have finished. */
+  void (*release)(tw_queue* queue, void* memory);
+  /* Whether kernels in the queue can use the memory. */
+  int (*can_use)(tw_queue* queue, void* memory);
+  /* Return when the copy is done; the second one reports kernels that failed before. */
+  int32_t (*upload)(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, const void* from, int64_t bytes);
+  int32_t (*download)(tw_ctx* ctx, tw_queue* queue, void* to, tw_device_pointer from, int64_t bytes);
+  /* Do not wait. */
+  int32_t (*copy)(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, tw_device_pointer from, int64_t bytes);
+  int32_t (*fill_zero)(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, int64_t bytes);
+  /* Makes the device begin with what was called. */
+  void (*flush)(tw_queue* queue);
+  /* Waits for all kernels, and reports the first that failed. */
+  int32_t (*finish)(tw_ctx* ctx, tw_queue* queue);
+  /* See tw_device_launch; the grid is not empty. `function` is what the user calls, for messages. */
+  int32_t (*launch)(tw_ctx* ctx, tw_queue* queue, const tw_device_image* image, const char* function,
+                    const char* kernel, const int64_t* extents, const tw_device_argument* arguments, int32_t count);
+  /* See tw_device_profile and tw_device_elapsed. */
+  void (*profile)(void);
+  int32_t (*elapsed)(tw_ctx* ctx, tw_queue* queue, double* seconds);
 } tw_device_driver;
 
 /* Reports that the process was forked after the driver was opened. The driver's threads do not exist in the child, and
@@ -27,6 +44,9 @@ int32_t tw_report_fork(tw_ctx* ctx, const char* driver);
 
 /* Reports that a driver has no device: `problem` says why, `hint` what to do. */
 int32_t tw_report_no_device(tw_ctx* ctx, const char* driver, const char* problem, const char* hint);
+
+/* Reports that there is no device of this number, but `count` others. */
+int32_t tw_report_device_number(tw_ctx* ctx, const char* driver, int32_t device, int32_t count);
 
 extern const tw_device_driver tw_opencl_driver, tw_cuda_driver;
 

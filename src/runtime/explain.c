@@ -240,10 +240,16 @@ static void explain_offset(text* t, const call* c, const tw_param* param, const 
   put(t, ", got a byte_offset of %" PRIu64, tensor->byte_offset);
 }
 
+static void put_begin(text* t, const DLTensor* tensor) {
+  put(t, tensor->device.device_type == kDLOpenCL ? "byte offset %" PRIuPTR : "address 0x%" PRIxPTR,
+      tw_begin_of(tensor));
+}
+
 static void explain_alignment(text* t, const tw_param* param, const DLTensor* tensor) {
-  uintptr_t address = (uintptr_t)tensor->data + tensor->byte_offset;
-  put(t, "expected data aligned to %d bytes, got address 0x%" PRIxPTR ", which is aligned to %" PRIuPTR,
-      tw_required_alignment(param), address, address & -address);
+  uintptr_t address = tw_begin_of(tensor);
+  put(t, "expected data aligned to %d bytes, got ", tw_required_alignment(param));
+  put_begin(t, tensor);
+  put(t, ", which is aligned to %" PRIuPTR, address & -address);
   tw_param natural = *param;
   natural.alignment = 0;
   if (tw_required_alignment(param) > tw_required_alignment(&natural)) {
@@ -253,10 +259,19 @@ static void explain_alignment(text* t, const tw_param* param, const DLTensor* te
   }
 }
 
-static void explain_device(text* t, const tw_signature* signature, const DLTensor* tensor) {
+static void explain_device(text* t, const call* c, const DLTensor* tensor) {
+  const tw_signature* signature = c->signature;
   DLDevice wanted = {(DLDeviceType)signature->device_type, 0};
+  int32_t first = 0;
+  while (c->tensors[first] != tensor && tw_is_on_host(c->tensors[first])) ++first;
   put(t, "expected data on ");
+  if (c->tensors[first] != tensor) wanted = c->tensors[first]->device;
   put_device(t, wanted);
+  if (c->tensors[first] != tensor) {
+    put(t, ", where argument ");
+    put_name(t, signature, tw_tensor_param(signature, first));
+    put(t, " is");
+  }
   put(t, ", got ");
   put_device(t, tensor->device);
   put(t, TW_HINT_PREFIX "copy it to ");
@@ -303,7 +318,8 @@ static void explain_size(text* t, const call* c, const tw_param* param, const DL
 }
 
 static void put_bytes(text* t, const DLTensor* tensor) {
-  put(t, "address 0x%" PRIxPTR " with shape ", (uintptr_t)tensor->data + tensor->byte_offset);
+  put_begin(t, tensor);
+  put(t, " with shape ");
   put_tuple(t, tensor->shape, tensor->ndim);
   if (tensor->strides) {
     put(t, " and strides ");
@@ -378,7 +394,7 @@ int32_t tw_explain_tensor(tw_ctx* ctx, const tw_signature* signature, const DLTe
       explain_alignment(&t, param, argument);
       break;
     case TW_ERROR_DEVICE:
-      explain_device(&t, signature, argument);
+      explain_device(&t, &c, argument);
       break;
     case TW_ERROR_SIZE:
       explain_size(&t, &c, param, argument, detail);

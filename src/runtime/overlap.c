@@ -92,11 +92,14 @@ static int64_t stride_of(const DLTensor* t, int32_t dim) {
 static int64_t byte_step(const DLTensor* t, int32_t dim) { return stride_of(t, dim) * tw_element_bytes(t->dtype); }
 
 int tw_tensors_overlap(const DLTensor* a, const DLTensor* b) {
+  const int is_opencl = (int32_t)a->device.device_type == kDLOpenCL;
+  if (is_opencl != ((int32_t)b->device.device_type == kDLOpenCL)) return 0;
+  if (is_opencl && a->data != b->data) return 0;
   equation e;
   e.count = 0;
   e.budget = kBudget;
   /* address(b) + byte in b's element + steps of b = address(a) + byte in a's element + steps of a */
-  e.target = (int64_t)(((uintptr_t)b->data + b->byte_offset) - ((uintptr_t)a->data + a->byte_offset));
+  e.target = (int64_t)(tw_begin_of(b) - tw_begin_of(a));
   int room = add_term(&e, 1, tw_element_bytes(a->dtype) - 1) && add_term(&e, -1, tw_element_bytes(b->dtype) - 1);
   for (int32_t d = 0; room && d < a->ndim; ++d) room = add_term(&e, byte_step(a, d), a->shape[d] - 1);
   for (int32_t d = 0; room && d < b->ndim; ++d) room = add_term(&e, -byte_step(b, d), b->shape[d] - 1);

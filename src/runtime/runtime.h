@@ -63,6 +63,18 @@ const tw_runtime_symbol* tw_runtime_symbols(int32_t* count);
  * handlers run its code. */
 void tw_pin_library(void);
 
+/* Whether the tensor is in memory that the processor reads: pinned memory is, too. */
+static inline int tw_is_on_host(const DLTensor* tensor) {
+  const int32_t device = (int32_t)tensor->device.device_type;
+  return device == kDLCPU || device == kDLCUDAHost || device == kDLROCMHost;
+}
+
+/* Where a tensor begins: an address, or a byte offset in the memory of OpenCL, which has no addresses. */
+static inline uintptr_t tw_begin_of(const DLTensor* tensor) {
+  const int has_addresses = (int32_t)tensor->device.device_type != kDLOpenCL;
+  return (has_addresses ? (uintptr_t)tensor->data : 0) + tensor->byte_offset;
+}
+
 /* Whether two tensors, neither empty, may share a byte. Exact for all but contrived strides, for which it answers 1. */
 int tw_tensors_overlap(const DLTensor* a, const DLTensor* b);
 

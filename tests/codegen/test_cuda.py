@@ -280,7 +280,7 @@ int cuDeviceGetAttribute(int* v, int a, int d) { *v = a == 75 ? 9 : 0; return 0;
 int cuDevicePrimaryCtxRetain(void** c, int d) { *c = &contexts; return 0; }
 int cuCtxPushCurrent_v2(void* c) { ++contexts; return c == &contexts ? 0 : 201; }
 int cuCtxPopCurrent_v2(void** c) { --contexts; return 0; }
-int cuCtxSynchronize(void) { return contexts == 1 ? 0 : 201; }
+int cuStreamSynchronize(void* stream) { return contexts != 1 ? 201 : getenv("TW_TEST_LATE") ? 719 : 0; }
 int cuModuleLoadData(void** m, const void* image) {
   /* A cubin is an ELF file, whose flags name the architecture: this device has 9.0. */
   const unsigned char* bytes = image;
@@ -308,8 +308,20 @@ int cuMemAlloc_v2(pointer* p, size_t n) { *p = (pointer)malloc(n); return 0; }
 int cuMemFree_v2(pointer p) { free((void*)p); return 0; }
 int cuMemcpyHtoD_v2(pointer to, const void* from, size_t n) { memcpy((void*)to, from, n); return 0; }
 int cuMemcpyDtoH_v2(void* to, pointer from, size_t n) { memcpy(to, (void*)from, n); return 0; }
+int cuMemcpyDtoDAsync_v2(pointer to, pointer from, size_t n, void* stream) {
+  memcpy((void*)to, (void*)from, n);
+  return stream != NULL;
+}
+int cuMemsetD8Async(pointer to, unsigned char value, size_t n, void* stream) {
+  memset((void*)to, value, n);
+  return stream != NULL;
+}
+int cuEventCreate(void** event, unsigned flags) { *event = &contexts; return flags; }
+int cuEventRecord(void* event, void* stream) { return event != &contexts || stream != NULL; }
+int cuEventElapsedTime(float* milliseconds, void* begin, void* end) { *milliseconds = 1; return 0; }
 int cuGetErrorName(int e, const char** name) {
-  *name = e == 701 ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" : e == 209 ? "CUDA_ERROR_NO_BINARY_FOR_GPU" : "another";
+  *name = e == 701 ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" : e == 209 ? "CUDA_ERROR_NO_BINARY_FOR_GPU" : e == 719 ? "CUDA_ERROR_LAUNCH_FAILED"
+                                                                                          : "another";
   return 0;
 }
 """
@@ -323,7 +335,26 @@ for n in (0, 1, 32, 1000):
     a, b = np.arange(n, dtype="float32"), np.zeros(n, "float32")
     kernel(a, b, 3.0)
     np.testing.assert_array_equal(b, 3 * a)
+device = tw.device("cuda:0")
+x, y = device.array(np.arange(64, dtype="float32")), device.zeros(64)
+kernel(x[8:40], y[16:48], 2.0)
+z = device.empty(64).copyfrom(y)
+assert device.exist and (z.numpy()[16:48] == 2 * np.arange(8, 40)).all() and (z.numpy()[:16] == 0).all()
+shared = device.from_dlpack(z)
+assert shared.__dlpack_device__() == (2, 0) and (shared.numpy() == y.numpy()).all()
 print("ran", tw._core.cuda_devices())
+"""
+
+LATE = """
+import os
+import numpy as np
+import tilewright as tw
+
+kernel, device = tw.load("LIBRARY"), tw.device("cuda:0")
+x, y = device.zeros(64), device.zeros(64)
+os.environ["TW_TEST_LATE"] = "1"
+kernel(x, y, 2.0)  # says nothing
+device.sync()
 """
 
 
@@ -356,6 +387,9 @@ def main(a: T.handle, b: T.handle, s: T.float32):
     assert outcome.stdout.strip() == f"ran ['{device}']", outcome.stderr
     outcome = in_process(program, **paths, TW_TEST_FAIL="1")
     assert "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" in outcome.stderr and "call/launch" in outcome.stderr, outcome.stderr
+    outcome = in_process(LATE.replace("LIBRARY", str(exported)), **paths)
+    message = "main: kernel tw_main_kernel failed on the device: CUDA reports CUDA_ERROR_LAUNCH_FAILED"
+    assert "call/launch" in outcome.stderr and message in outcome.stderr, outcome.stderr
     outcome = in_process(program, **paths, TW_TEST_OLD="1")
     assert "CUDA_ERROR_NO_BINARY_FOR_GPU" in outcome.stderr and "-arch=sm_90a" in outcome.stderr, outcome.stderr
     command = (

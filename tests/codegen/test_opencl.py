@@ -376,7 +376,7 @@ def test_what_opencl_does_not_have_is_refused():
 
 def test_devices_are_listed():
     described = _core.opencl_devices()
-    assert described and all(len(text.split("\n")) == 3 for text in described)
+    assert described and all(len(text.split("\n")) == 4 for text in described)
     outcome = subprocess.run(
         [sys.executable, "-m", "tilewright", "info", "--json"], capture_output=True, text=True, timeout=300, check=True
     )

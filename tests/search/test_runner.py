@@ -83,7 +83,7 @@ def test_kernels_that_hang_or_crash_cost_themselves_alone(artifact):
     results = run(runner, endless, add_one(artifact), missing, other_device, wrong, add_one(artifact))
     assert results[0].error_msg == "LocalRunner: Timeout, killed after 3 seconds"
     assert "No such file" in results[2].error_msg
-    assert "there is no cuda(0) to measure on" in results[3].error_msg
+    assert "there is no cuda:0 to measure on" in results[3].error_msg
     for failed in results[2:5]:
         assert failed.error_msg.startswith("LocalRunner: An exception occurred\n") and failed.run_secs is None
     for fine in (results[1], results[5]):

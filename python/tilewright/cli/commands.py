@@ -725,7 +725,8 @@ def info(
     versions = {"tilewright": tilewright.__version__, "llvm": _core.llvm_version(), "python": sys.version.split()[0]}
     limits = [machine.roofs(threads) for threads in dict.fromkeys([1, host.num_cores])]
     described = (text.split("\n") for text in _core.opencl_devices())
-    devices = [{"name": name, "version": version, "platform": platform} for name, version, platform in described]
+    keys = ("name", "version", "platform", "driver")
+    devices = [dict(zip(keys, lines, strict=True)) for lines in described]
     described = (text.split("\n") for text in _core.cuda_devices())
     gpus = [{"name": name, "capability": capability, "driver": driver} for name, capability, driver in described]
     if as_json:

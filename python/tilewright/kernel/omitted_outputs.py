@@ -17,6 +17,7 @@ import numpy as np
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error
+from tilewright.kernel.device import common_device
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.arguments import aligned_zeros
 from tilewright.task.parameter_names import labels_of, names_of_parameters
@@ -149,11 +150,15 @@ def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple
     missing = [position for position in every if position not in values]
     if not missing or not call.outputs.issuperset(missing):
         return None
+    device = common_device(values.values())
     made = {}
     for position in missing:
         shape, dtype = call.arrays[position]
-        zeros = aligned_zeros(_shape_for(call, position, values) if shape is None else shape, dtype)
-        made[position] = as_given(zeros, values.values())
+        shape = _shape_for(call, position, values) if shape is None else shape
+        if device is not None:
+            made[position] = device.zeros(shape, dtype)
+        else:
+            made[position] = as_given(aligned_zeros(shape, dtype), values.values())
     return [values[position] if position in values else made[position] for position in every], list(made.values())
 
 

@@ -43,8 +43,16 @@ class KernelWriter {
         const char* constant = written_.contains(param) ? "" : "const ";
         // restrict would allow the compiler to ignore writes of other threads through the pointer.
         const bool is_exchanged = written_.contains(param) && read_.contains(param);
-        parameters.push_back(fmt::format("{}{}{}* {}{}", dialect_.address_space("global"), constant, storage(type),
-                                         is_exchanged ? "" : std::string(dialect_.restrict_word()) + " ", name));
+        const std::string pointer = fmt::format("{}{}{}*", dialect_.address_space("global"), constant, storage(type));
+        const std::string restricted = is_exchanged ? "" : std::string(dialect_.restrict_word()) + " ";
+        if (dialect_.has_addresses()) {
+          parameters.push_back(fmt::format("{} {}{}", pointer, restricted, name));
+        } else {
+          parameters.push_back(fmt::format("{} {}{}_memory", pointer, restricted, name));
+          parameters.push_back(fmt::format("{} {}_offset", dialect_.type(DataType::int_(64)), name));
+          line(fmt::format("{0} {1} = ({0})(({2}{3}char*){1}_memory + {1}_offset);", pointer, name,
+                           dialect_.address_space("global"), constant));
+        }
         index_.define_pointer(param, type.bytes(), true);
       } else {
         // A bool is no type of an argument of a kernel.

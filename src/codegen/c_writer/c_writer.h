@@ -43,6 +43,9 @@ class Dialect {
   virtual std::string address_space(const std::string& scope) const = 0;
   /// The qualifier of a pointer without aliases: "restrict".
   virtual std::string_view restrict_word() const = 0;
+  /// Whether arguments may point into memory; else a kernel has two parameters for each: the memory, and an offset in
+  /// bytes.
+  virtual bool has_addresses() const { return true; }
   /// The head of a kernel up to the opening brace. `threads`: of a block along x, y and z; 0: not known.
   virtual std::string kernel_head(const std::string& name, const std::vector<std::string>& parameters,
                                   const std::array<int64_t, 3>& threads) const = 0;

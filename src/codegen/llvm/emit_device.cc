@@ -32,10 +32,11 @@ llvm::GlobalVariable* emit_image(ModuleState& state, const Target& device, const
     auto* array = llvm::ConstantArray::get(llvm::ArrayType::get(b.getPtrTy(), pointers.size()), pointers);
     table = constant_global(state, array, "binaries", 8);
   }
-  const auto type = static_cast<uint32_t>(device.kind == TargetKind::kCuda ? kDLCUDA : kDLOpenCL);
+  state.device_type = device.kind == TargetKind::kCuda ? kDLCUDA : kDLOpenCL;
+  const auto type = static_cast<uint32_t>(state.device_type);
   return constant_global(state,
-                         llvm::ConstantStruct::getAnon(state.context(), {b.getInt32(TW_ABI_VERSION), b.getInt32(type),
-                                                                         state.text(source), table}),
+                         llvm::ConstantStruct::getAnon(state.context(), {b.getInt32(TW_DEVICE_VERSION),
+                                                                         b.getInt32(type), state.text(source), table}),
                          "image", 8);
 }
 

@@ -26,7 +26,7 @@ class TableBuilder {
                                                      {b_.getInt64(set.words[0]), b_.getInt64(set.words[1])});
     static_assert(TW_FEATURE_WORDS == 2);
     llvm::Constant* value =
-        record({i32(TW_ABI_VERSION), i32(kDLCPU), state_.text(s.name), array(params), array(symbols),
+        record({i32(TW_ABI_VERSION), i32(state_.device_type), state_.text(s.name), array(params), array(symbols),
                 state_.text(features), words, i32(static_cast<int32_t>(s.params.size())), i32(s.num_tensors),
                 i32(s.num_scalars), i32(static_cast<int32_t>(s.symbols.size()))});
     return global(value, s.name + ".signature");

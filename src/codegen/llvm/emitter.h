@@ -45,6 +45,7 @@ struct ModuleState {
   std::map<std::string, Ref<PrimFunc>> kernels = {};                      ///< of a device, by name
   llvm::GlobalVariable* image = nullptr;                                  ///< their program; null: there is no device
   const Dialect* dialect = nullptr;                                       ///< in which it is written
+  int32_t device_type = kDLCPU;                                           ///< where kernels run
 
   llvm::LLVMContext& context() { return module.getContext(); }
   void fail(Diagnostic diagnostic) {

@@ -26,6 +26,8 @@ class OpenCl final : public Dialect {
     return scope == "constant" ? "__constant " : "__private ";
   }
 
+  bool has_addresses() const override { return false; }
+
   std::string kernel_head(const std::string& name, const std::vector<std::string>& parameters,
                           const std::array<int64_t, 3>& threads) const override {
     std::string attribute;

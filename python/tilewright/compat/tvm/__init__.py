@@ -44,7 +44,7 @@ from tilewright.compat.tvm.error import TVMError  # noqa: E402
 from tilewright.compat.tvm.ir import IRModule  # noqa: E402
 from tilewright.compat.tvm.ir.base import Proofs  # noqa: E402
 from tilewright.compat.tvm.printing import AS_TVM  # noqa: E402
-from tilewright.compat.tvm.runtime import DataType, convert, cpu, cuda, device, nd  # noqa: E402
+from tilewright.compat.tvm.runtime import DataType, convert, cpu, cuda, device, nd, opencl  # noqa: E402
 from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
 from tilewright.compat.tvm.testing.targets import fixtures  # noqa: E402
 from tilewright.script.wording import enter  # noqa: E402
@@ -71,6 +71,7 @@ __all__ = [
     "lower",
     "meta_schedule",
     "nd",
+    "opencl",
     "pytest_configure",
     "pytest_generate_tests",
     "pytest_terminal_summary",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.compat.tvm.runtime.devices import cpu, cuda, device, opencl
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array, empty
-from tilewright.kernel.device import cpu, cuda, device
 
-__all__ = ["NDArray", "array", "cpu", "cuda", "device", "empty"]
+__all__ = ["NDArray", "array", "cpu", "cuda", "device", "empty", "opencl"]

@@ -213,7 +213,8 @@ def default_alloc_argument(device: devices.Device, args_info: Any, alloc_repeat:
         for info in map(ArgInfo.from_json, args_info):
             assert isinstance(info, TensorInfo)
             parameter = Parameter("", info.dtype, info.shape, "inout")
-            arrays.append(aligned(random_array(parameter, generator).astype(numpy_dtype(info.dtype))))
+            values = random_array(parameter, generator).astype(numpy_dtype(info.dtype))
+            arrays.append(aligned(values) if device.kind == "cpu" else device.array(values))
         sets.append(arrays)
     return sets
 

@@ -11,10 +11,10 @@ from tilewright._core import const
 from tilewright.compat.tvm.runtime import module, ndarray
 from tilewright.compat.tvm.runtime import ndarray as nd
 from tilewright.compat.tvm.runtime.data_type import DataType
+from tilewright.compat.tvm.runtime.devices import Device, cpu, cuda, device, opencl
 from tilewright.compat.tvm.runtime.module import Module, load_module
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
 from tilewright.compat.tvm.runtime.object_path import ObjectPath, ObjectPathPair
-from tilewright.kernel.device import Device, cpu, cuda, device
 
 String = str
 ShapeTuple: Any = tuple
@@ -42,6 +42,7 @@ __all__ = [
     "nd",
     "ndarray",
     "num_threads",
+    "opencl",
 ]
 
 
@@ -62,7 +63,8 @@ def num_threads() -> int:
 
 def enabled(target: str) -> bool:
     """Whether code for such a target can be made and run here."""
-    return target.split()[0] in ("cpu", "llvm")
+    kind = target.split()[0]
+    return kind in ("cpu", "llvm") or (kind in ("opencl", "cuda") and device(kind).exist)
 
 
 def convert(value: Any) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import tilewright as tw
-from tilewright.kernel.device import Device
+from tilewright.compat.tvm.runtime.devices import Device
 from tilewright.kernel.kernel import Kernel, KernelModule
 from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
 
@@ -112,9 +112,26 @@ def _entry_name(self: Any) -> str:
     return str(_entry_func(self).name)
 
 
+@dataclass(frozen=True)
+class DeviceModule:
+    """The part of a kernel that runs on a device."""
+
+    kernel: Any
+    type_key: str
+
+    def get_source(self, fmt: str = "") -> str:
+        """The text of the kernels, in the language of the device; of CUDA also "ptx"."""
+        if fmt not in ("", "cl", "cu", "ptx"):
+            raise ValueError(f"Tilewright has no source of the kind {fmt!r} of a device")
+        return str(self.kernel.inspect("ptx" if fmt == "ptx" else self.type_key))
+
+
 def _imported_modules(self: Any) -> list[Any]:
-    """None: a kernel is whole."""
-    return []
+    """The module with the kernels of the device, where there is one; the rest of a kernel is whole."""
+    kernel = _entry_func(self) if isinstance(self, Kernel) else next(iter(self.values()))
+    program = kernel._program
+    kind = "" if program is None else tw.Target(program.target).kind
+    return [DeviceModule(kernel, kind)] if kind in ("opencl", "cuda") else []
 
 
 def _with_methods(cls: Any) -> Any:

@@ -1,4 +1,4 @@
-"""tvm.nd: NumPy arrays under the name of NDArray."""
+"""tvm.nd: arrays on devices, and NumPy arrays under the name of NDArray on the processor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.kernel.device import Device, cpu
+from tilewright.compat.tvm.runtime.devices import Device, cpu
+from tilewright.kernel import device as devices
+from tilewright.kernel.device import DeviceArray
 
 __getattr__ = missing("tvm.nd")
 
@@ -37,23 +39,49 @@ class NDArray(np.ndarray[Any, Any]):
         self[...] = source_array
         return self
 
-    def copyto(self, target: NDArray | Device) -> NDArray:
+    def copyto(self, target: Any) -> Any:
         """The elements in another array, or in a new one on a device."""
-        return array(self, target) if isinstance(target, Device) else target.copyfrom(self)
+        return array(self, target) if isinstance(target, devices.Device) else target.copyfrom(self)
 
 
-def _check(device: Device | None) -> None:
-    if device is not None and not device.exist:
+class DeviceArrayAsTVM(DeviceArray):
+    """An array in the memory of a device."""
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements, as text."""
+        return str(super().dtype)
+
+    @property
+    def device(self) -> Device:
+        """Where it is."""
+        return Device(self.device_type, self.device_id)
+
+    def asnumpy(self) -> Any:
+        """A copy as a NumPy array."""
+        return self.numpy()
+
+    def copyto(self, target: Any) -> Any:
+        """The elements in another array, or in a new one on a device."""
+        return array(self, target) if isinstance(target, devices.Device) else super().copyto(target)
+
+
+def _check(device: devices.Device) -> None:
+    if not device.exist:
         raise ValueError(f"Tilewright has no memory on {device} yet")
 
 
-def array(arr: Any, device: Device | None = None) -> NDArray:
+def array(arr: Any, device: devices.Device | None = None) -> Any:
     """A copy of the array."""
-    _check(device)
-    return np.array(arr).view(NDArray)
+    if device is None or device.kind == "cpu":
+        return np.array(arr).view(NDArray)
+    return empty(np.shape(arr), getattr(arr, "dtype", np.asarray(arr).dtype), device).copyfrom(arr)
 
 
-def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> NDArray:
+def empty(shape: Any, dtype: Any = "float32", device: devices.Device | None = None) -> Any:
     """An array whose elements are not set."""
+    if device is None or device.kind == "cpu":
+        return np.empty(shape, dtype).view(NDArray)
     _check(device)
-    return np.empty(shape, dtype).view(NDArray)
+    extents = [int(extent) for extent in np.atleast_1d(np.asarray(shape, dtype="int64"))]
+    return DeviceArrayAsTVM(device.device_type, device.device_id, np.dtype(dtype).name, extents, False)

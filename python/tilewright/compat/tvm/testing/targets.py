@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright import _core
-from tilewright.kernel.device import Device, device
+from tilewright.compat.tvm.runtime.devices import Device, device
 from tilewright.testing.requires import Requirement
 
 __all__ = [

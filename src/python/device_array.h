@@ -1,0 +1,45 @@
+// Arrays in memory of a device, or of the processor under the same name.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "runtime/abi.h"
+
+namespace tilewright::python {
+
+/// Memory that arrays share. It is freed with the last of them, and no earlier than kernels that use it end.
+struct DeviceMemory {
+  DLDevice device;
+  void* handle = nullptr;  ///< a cl_mem, or an address
+  int64_t bytes = 0;
+  DLManagedTensorVersioned* owner = nullptr;  ///< whoever exported it with DLPack; null: it is ours
+
+  DeviceMemory() = default;
+  DeviceMemory(const DeviceMemory&) = delete;
+  ~DeviceMemory() { free(); }
+  /// Arrays that use it are refused from now on.
+  void free();
+};
+
+struct DeviceArray {
+  std::shared_ptr<DeviceMemory> memory;
+  DataType dtype;
+  std::vector<int64_t> shape, strides;  ///< strides count elements
+  int64_t byte_offset = 0;
+
+  int64_t elements() const;
+  int64_t bytes() const { return elements() * dtype.bytes(); }
+  bool is_compact() const;
+  /// As kernels take it; valid as long as the array is. The data is null where the memory was freed.
+  DLTensor tensor() const;
+};
+
+/// The array that the object is, or null.
+const DeviceArray* device_array_of(PyObject* object);
+
+}  // namespace tilewright::python
