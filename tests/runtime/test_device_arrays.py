@@ -32,7 +32,8 @@ def bound(source: str, threads: int = 32) -> tw.Schedule:
 
 
 def scaled(n: int | str = "n", extra: str = "", strides: str = "") -> tw.Schedule:
-    return bound(f"""
+    return bound(
+        f"""
         @T.prim_func
         def scaled(a: T.handle, b: T.handle, s: T.float32):
             n = T.int32()
@@ -43,7 +44,8 @@ def scaled(n: int | str = "n", extra: str = "", strides: str = "") -> tw.Schedul
                 with T.block("B"):
                     v = T.axis.spatial({n}, i)
                     B[v] = A[v] * s
-    """.replace("            pass\n", ""))
+    """.replace("            pass\n", "")
+    )
 
 
 def added() -> tw.Schedule:
@@ -149,14 +151,16 @@ def test_results_feed_the_next_kernel_in_the_order_of_calls(device):
 
 
 def test_omitted_outputs_are_on_the_device_of_the_inputs(device):
-    kernel = opencl(bound("""
+    kernel = opencl(
+        bound("""
         @T.prim_func
         def doubled(A: T.Buffer((64,)), B: T.Buffer((64,))):
             for i in range(64):
                 with T.block("B"):
                     v = T.axis.spatial(64, i)
                     B[v] = A[v] * T.float32(2)
-    """))
+    """)
+    )
     a = np.arange(64, dtype="float32")
     result = kernel(device.array(a))
     assert isinstance(result, tw.DeviceArray) and result.device == device
@@ -282,7 +286,14 @@ def test_copies_between_devices(device):
     assert str(cpu.device) == "cpu:0" and str(x.device) == "opencl:0"
     host = np.zeros((4, 6), "float32")
     assert x.copyto(host) is host
-    for found in (y.numpy(), cpu.numpy(), host, np.asarray(x), device.array(x[:, 1:3]).numpy(), pickle.loads(pickle.dumps(x)).numpy()):
+    for found in (
+        y.numpy(),
+        cpu.numpy(),
+        host,
+        np.asarray(x),
+        device.array(x[:, 1:3]).numpy(),
+        pickle.loads(pickle.dumps(x)).numpy(),
+    ):
         np.testing.assert_array_equal(found, a[:, 1:3] if found.shape == (4, 2) else a)
     x[1:3].copyfrom(np.zeros((2, 6)))
     assert (x.numpy()[1:3] == 0).all() and (x.numpy()[0] == a[0]).all()

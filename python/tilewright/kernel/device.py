@@ -93,7 +93,9 @@ class Device:
         if (kind, number) != (self.device_type, self.device_id):
             elsewhere = Device(kind, number) if kind in _TYPES.values() else f"device type {kind}:{number}"
             raise ArgumentError.of(
-                "device/elsewhere", f"the array is on {elsewhere}, not on {self}", f"copy it: device({str(self)!r}).array(x)"
+                "device/elsewhere",
+                f"the array is on {elsewhere}, not on {self}",
+                f"copy it: device({str(self)!r}).array(x)",
             )
         return DeviceArray(source.__dlpack__(max_version=(1, 1)))
 
