@@ -320,8 +320,10 @@ int cuEventCreate(void** event, unsigned flags) { *event = &contexts; return fla
 int cuEventRecord(void* event, void* stream) { return event != &contexts || stream != NULL; }
 int cuEventElapsedTime(float* milliseconds, void* begin, void* end) { *milliseconds = 1; return 0; }
 int cuGetErrorName(int e, const char** name) {
-  *name = e == 701 ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" : e == 209 ? "CUDA_ERROR_NO_BINARY_FOR_GPU" : e == 719 ? "CUDA_ERROR_LAUNCH_FAILED"
-                                                                                          : "another";
+  *name = e == 701   ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
+          : e == 209 ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
+          : e == 719 ? "CUDA_ERROR_LAUNCH_FAILED"
+                     : "another";
   return 0;
 }
 """
