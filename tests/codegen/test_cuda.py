@@ -391,7 +391,7 @@ def main(a: T.handle, b: T.handle, s: T.float32):
     outcome = in_process(program, **paths, TW_TEST_FAIL="1")
     assert "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" in outcome.stderr and "call/launch" in outcome.stderr, outcome.stderr
     outcome = in_process(LATE.replace("LIBRARY", str(exported)), **paths)
-    message = "main: kernel tw_main_kernel failed on the device: CUDA reports CUDA_ERROR_LAUNCH_FAILED"
+    message = "scaled: kernel tw_main_kernel failed on the device: CUDA reports CUDA_ERROR_LAUNCH_FAILED"
     assert "call/launch" in outcome.stderr and message in outcome.stderr, outcome.stderr
     outcome = in_process(program, **paths, TW_TEST_OLD="1")
     assert "CUDA_ERROR_NO_BINARY_FOR_GPU" in outcome.stderr and "-arch=sm_90a" in outcome.stderr, outcome.stderr
