@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from soak.cluster import ClusterSoak
+from soak.gpu import GpuSoak
 from soak.soak import Soak
 
 
@@ -17,8 +18,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default: %(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("out/soak"), help="goes on there (default: %(default)s)")
     parser.add_argument("--cluster", action="store_true", help="on workers that are killed, stopped, without a disk")
+    parser.add_argument("--gpu", action="store_true", help="no searches: random kernels for GPUs, and who judges them")
     options = parser.parse_args()
-    soak = ClusterSoak(options.folder) if options.cluster else Soak(options.folder)
+    soak = (ClusterSoak if options.cluster else GpuSoak if options.gpu else Soak)(options.folder)
     first = soak.next_round
     with contextlib.closing(soak):
         soak.run(options.seconds)

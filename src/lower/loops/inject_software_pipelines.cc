@@ -10,8 +10,9 @@
 //
 // With n stages, the prologue runs the first n - 1 times, in which the later stages have nothing to do yet, and the
 // epilogue the last n - 1. Statements of the prologue and the epilogue have a condition where the extent is not known,
-// or is less than n - 1. Of buffers that each iteration has for itself, as many versions are kept as overlap
-// (pipeline_plan.h). A block with "double_buffer_scope" has two versions of the buffer that it writes, in any loop.
+// or is less than n - 1. Wrong lists of a loop that runs at most once do not count. Of buffers that each iteration has
+// for itself, as many versions are kept as overlap (pipeline_plan.h). A block with "double_buffer_scope" has two
+// versions of the buffer that it writes, in any loop.
 //
 // Asynchronous stages. Devices of CUDA from sm_80 on copy in the background. For these, the statements of stages in
 // "software_pipeline_async_stages" are put under the attribute "async_scope", for lower_async_copies. At each time, a
@@ -123,6 +124,10 @@ class Injector {
       Ref<For> inner = r.descend(loop);
       if (error_) return inner;
       auto plan = plan_pipeline(inner, analyzer_);
+      if (auto extent = const_int(inner->extent); !plan.ok() && extent && *extent <= 1) {
+        inner = without_pipeline(inner);
+        plan = plan_pipeline(inner, analyzer_);
+      }
       if (!plan.ok()) {
         error_ = std::move(plan.error());
         return inner;
@@ -135,6 +140,14 @@ class Injector {
 
  private:
   // ---- versions
+
+  /// A loop without its lists. There is nothing to overlap in a loop that runs once, and the lists of a schedule rule
+  /// do not count the init that decompose_reduction moved into it.
+  static Ref<For> without_pipeline(const Ref<For>& loop) {
+    For once = *loop;
+    for (const char* key : {kPipelineStage, kPipelineOrder, kPipelineAsync}) once.annotations.erase(key);
+    return make<For>(std::move(once), loop.span());
+  }
 
   /// The step with the version of its iteration in place of each buffer.
   Stmt in_version(const Ref<For>& loop, const Stmt& step) {
