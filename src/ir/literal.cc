@@ -145,11 +145,6 @@ bool is_integer_tree(const NodeRef& node) {
   return type.is_integral() && !type.is_bool() && is_tree_of(node, is_untyped_integer);
 }
 
-bool has_choice(const NodeRef& tree) {
-  const Parts parts = parts_of(tree);
-  return is_choice(tree) || (parts.a && has_choice(*parts.a)) || (parts.b && has_choice(*parts.b));
-}
-
 /// What a tree of integers may be. Two choices with one condition count as independent.
 struct IntegerRanges {
   IntegerRange values;  ///< of the tree itself
@@ -422,7 +417,7 @@ std::optional<IntegerRange> integers_of(const Operand& operand) {
 
 bool overflows_as_numbers(const Expr& tree) {
   if (tree.dtype().element() != DataType::int_(32) || !parts_of(tree).a) return false;
-  if (!is_tree_of(tree, [](const NodeRef& e) { return e.is<IntImm>(); }) || !has_choice(tree)) return false;
+  if (!is_tree_of(tree, [](const NodeRef& e) { return e.is<IntImm>(); })) return false;
   const auto ranges = ranges_of(tree);
   return !ranges || !holds(DataType::int_(32), ranges->all);
 }

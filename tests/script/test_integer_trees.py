@@ -227,6 +227,29 @@ def test_constants_of_int32_that_overflow_are_printed_with_their_type() -> None:
     ir.assert_structural_equal(tw.script.from_source(program.script()), program)
 
 
+@pytest.mark.parametrize("kind", ["Add", "Sub", "Mul", "FloorDiv", "FloorMod", "Div", "Mod", "Min", "Max", "LT", "EQ"])
+def test_operators_of_int32_constants_are_printed_as_what_they_are(kind: str) -> None:
+    values = (-(2**31), -(2**31) + 1, -7, -1, 1, 5, 2**30, 2**31 - 2, 2**31 - 1)
+    for a, b in itertools.product(values, values):
+        node = getattr(ir, kind)(ir.IntImm("int32", a), ir.IntImm("int32", b))
+        outer = ir.Add(node, ir.IntImm("int32", 3)) if node.dtype == "int32" else node
+        for value in (node, outer):
+            handle, buffer = ir.Var("a", "handle"), ir.decl_buffer((1,), "int32", name="A")
+            store = ir.BufferStore(buffer, ir.Cast("int32", value), [0])
+            func = ir.PrimFunc(params=[handle], buffer_map={handle: buffer}, ret_type="void", body=store)
+            again = tw.script.from_source(func.script())
+            assert ir.structural_equal(again.body, func.body, map_free_vars=True), func.script()
+
+
+@pytest.mark.parametrize("name", ["shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor", "abs"])
+def test_calls_with_int32_constants_are_printed_as_what_they_are(name: str) -> None:
+    values = (-(2**31), -7, 0, 1, 5, 31, 40, 2**31 - 1)
+    for a, b in itertools.product(values, values):
+        numbers = [f"T.int32({a})", f"T.int32({b})"][: 1 if name == "abs" else 2]
+        program = through_text(f"T.Cast('int64', T.{name}({', '.join(numbers)})) + A[v]", "int64")
+        ir.assert_structural_equal(tw.script.from_source(program.script()), program)
+
+
 def test_a_tree_that_stands_in_many_places_of_itself_is_built_at_once() -> None:
     for start in (1, 0.5):
         total = T.Select(ir.Var("c", "bool"), start, 2)
