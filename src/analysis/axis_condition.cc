@@ -73,7 +73,8 @@ Expr condition_on_axes(const Expr& condition, const Tree& tree, int block) {
   for (const Ref<IterVar>& axis : realize.block->iter_vars) axes.push_back(axis->var);
   VarMap inverse = units_of(inputs);
   for (const auto& [loop_var, value] : arith::inverse_affine_iter_map(map.indices, axes, analyzer)) {
-    inverse.insert_or_assign(loop_var, value);
+    // Indices of 64 bits may move loops of 32.
+    inverse.insert_or_assign(loop_var, cast(loop_var.get()->dtype, value));
   }
   Expr asked = substitute(condition, inverse);
   for (int at : loops) {

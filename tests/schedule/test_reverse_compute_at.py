@@ -347,3 +347,32 @@ def test_a_chain_whose_loops_are_split_again(inner):
 
     sch = check(chain, transform)
     assert repr(sch.get_loops("D")[1]) == "Loop(ax0, extent=8)"
+
+
+@pytest.mark.parametrize("preserve", [False, True])
+def test_regions_of_64_bits_in_loops_of_32(preserve):
+    """The predicate of the tiles is asked of axes whose values are int64, and the loops are int32: refused, where that
+    is not found to be the same predicate, and no internal error."""
+
+    @T.prim_func
+    def program(A: T.Buffer((5,)), B: T.Buffer((T.int64(5),))):
+        C = T.alloc_buffer((5,))
+        for i in range(5):
+            with T.block("C"):
+                v = T.axis.spatial(5, i)
+                D = T.match_buffer(C[v : v + 1], (1,), offset_factor=1)
+                for j in range(T.int64(1)):
+                    D[j] = A[v] * 2.0
+        for i in range(5):
+            with T.block("B"):
+                v = T.axis.spatial(5, i)
+                B[v] = C[v] + 1.0
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("C")[0], [4, 4], preserve_unit_iters=True)
+        sch.reverse_compute_at("B", outer, preserve_unit_loops=preserve)
+
+    try:
+        check(program, transform)
+    except tw.ScheduleError as error:
+        assert error.code == "reverse_compute_at/P6"
