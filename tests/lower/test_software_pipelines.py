@@ -172,6 +172,35 @@ def test_random_stages_and_orders():
         np.testing.assert_array_equal(found, expected_of_chain(a, count), err_msg=f"{values} {order} {extent}")
 
 
+def test_what_a_statement_does_around_a_buffer_of_its_own():
+    """The buffer gets a block in the statement, and what is inside still counts."""
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((6, 8)), B: T.Buffer((6, 8))):
+    for k in T.serial(6, annotations={{{stages((0, 2))}}}):
+        with T.block("body"):
+            vk = T.axis.spatial(6, k)
+            S = T.alloc_buffer((8,))
+            own = T.alloc_buffer((8,))
+            for i in range(8):
+                with T.block("S"):
+                    vi = T.axis.spatial(8, i)
+                    S[vi] = A[vk, vi]
+            for j in range(2):
+                for i in range(4):
+                    with T.block("own"):
+                        vi = T.axis.spatial(8, j * 4 + i)
+                        own[vi] = S[7 - vi] + T.float32(1)
+                for i in range(4):
+                    with T.block("B"):
+                        vi = T.axis.spatial(8, j * 4 + i)
+                        B[vk, vi] = own[vi] * T.float32(2)
+""")
+    a = numbers(6, 8)
+    assert versions(script_after(program, PASS), "S") == 3
+    check_every_stage(program, "llvm", [a, np.zeros_like(a)], (a[:, ::-1] + 1) * 2)
+
+
 def pipelined(shape: tuple[int, int, int], values: Any, order: Any, asynchronous: Any = ()) -> tw.Schedule:
     """A product whose blocks fetch tiles into shared memory in an earlier stage than they use them."""
     sch = tiled(*shape)
@@ -226,6 +255,73 @@ def test_two_versions_without_a_pipeline():
     check_barriers_are_needed(module, arrays, count - 1)
 
 
+@pytest.mark.parametrize("target", ["opencl", "cuda", "llvm"])
+@pytest.mark.parametrize(
+    ("values", "order"),
+    [
+        ((0, 0, 0, 0, 1), (0, 2, 1, 3, 4)),
+        ((0, 1, 0, 1, 2), (0, 2, 1, 3, 4)),
+        ((0, 1, 0, 1, 1), (3, 0, 4, 1, 2)),
+        ((0, 0, 1), (0, 1, 2)),
+    ],
+)
+def test_copies_by_way_of_registers(values, order, target):
+    """A list of five counts the loads and the stores of both copies, one of three is too short."""
+    sch = pipelined((16, 16, 32), values, order)
+    for name in ("A_shared", "B_shared"):
+        sch.annotate(sch.get_block(name), "tir.manifest_shared_memory_local_stage", 1)
+    arrays, expected = operands(16, 16, 32)
+    if len(values) == 3:
+        with pytest.raises(tw.Error) as raised:
+            _core.lower(sch.mod, target)
+        assert raised.value.code == "lower/pipeline-list" and "5 statements" in str(raised.value)
+        return
+    if target == "llvm":
+        found = run(tw.lower(sch.mod, after="inject_software_pipelines", target="llvm"), *arrays)[-1]
+        np.testing.assert_array_equal(found, expected)
+        return
+    module = check_every_stage(sch.mod, target, arrays, expected)
+    assert re.search(r"A_shared_local = T\.decl_buffer\(\(\d,\), scope=\"local\"\)", module.script()), module.script()
+    check_barriers_are_needed(module, arrays, module.script().count("tvm_storage_sync"))
+
+
+@pytest.mark.parametrize("target", ["opencl", "cuda"])
+def test_registers_of_threads_that_only_the_copy_is_bound_to(target):
+    """Statements in two loops over threads, with none around: each thread finds what it has loaded."""
+    sch = tw.Schedule(
+        from_source("""
+@T.prim_func
+def main(A: T.Buffer((6, 128)), B: T.Buffer((6, 128))):
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for k in T.serial(6, annotations={"software_pipeline_stage": [0, 1, 2],
+                                          "software_pipeline_order": [0, 1, 2]}):
+            with T.block("body"):
+                vk = T.axis.spatial(6, k)
+                S = T.alloc_buffer((128,), scope="shared")
+                for i in range(4):
+                    for t in T.thread_binding(32, thread="threadIdx.x"):
+                        with T.block("S"):
+                            vi = T.axis.spatial(128, i * 32 + t)
+                            T.block_attr({"tir.manifest_shared_memory_local_stage": 1})
+                            S[vi] = A[vk, vi]
+                for i in range(4):
+                    for t in T.thread_binding(32, thread="threadIdx.x"):
+                        with T.block("B"):
+                            vi = T.axis.spatial(128, i * 32 + t)
+                            B[vk, vi] = S[127 - vi]
+""")
+    )
+    a = numbers(6, 128)
+    module = check_every_stage(sch.mod, target, [a, np.zeros_like(a)], a[:, ::-1])
+    if target == "cuda":
+        assert 'S_local = T.decl_buffer((8,), scope="local")' in module.script(), module.script()
+        compiled(sch)
+    else:
+        b = np.zeros_like(a)
+        tw.compile(sch, target=target)(a, b)
+        np.testing.assert_array_equal(b, a[:, ::-1])
+
+
 # ---- copies in the background
 
 
@@ -276,6 +372,39 @@ def test_threads_wait_for_the_copies_of_other_threads():
     text = module.script().splitlines()
     waits = [number for number, line in enumerate(text) if "ptx_wait_group" in line]
     assert waits and all("tvm_storage_sync" in text[number + 1] for number in waits), module.script()
+
+
+@pytest.mark.parametrize("values", [(0, 1), (0, 3)])
+def test_loops_of_open_length_on_devices(values):
+    """Groups of copies are counted right where the loop is shorter than the pipeline, too."""
+    program = from_source(f"""
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 32))
+    B = T.match_buffer(b, (n, 32))
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for k in T.serial(n, annotations={{{stages(values)}, "software_pipeline_async_stages": [0]}}):
+            with T.block("body"):
+                vk = T.axis.spatial(n, k)
+                S = T.alloc_buffer((32,), scope="shared")
+                for t in T.thread_binding(32, thread="threadIdx.x"):
+                    with T.block("S"):
+                        vi = T.axis.spatial(32, t)
+                        S[vi] = A[vk, vi]
+                for t in T.thread_binding(32, thread="threadIdx.x"):
+                    with T.block("B"):
+                        vi = T.axis.spatial(32, t)
+                        B[vk, vi] = S[31 - vi]
+""")
+    kernel = tw.compile(program, target="opencl")
+    for n in range(1, 7):
+        a = numbers(n, 32)
+        check_every_stage(program, "cuda", [a, np.zeros_like(a)], a[:, ::-1])
+        b = np.zeros_like(a)
+        kernel(a, b)
+        np.testing.assert_array_equal(b, a[:, ::-1])
+    assert "cp.async" in compiled(program).inspect("ptx")
 
 
 def test_copies_by_hand():

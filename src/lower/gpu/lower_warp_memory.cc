@@ -95,6 +95,20 @@ class WarpMemory {
     return found == memory_.end() ? nullptr : &found->second;
   }
 
+  /// The same of a vector, whose elements are neighbors among the registers, too.
+  Expr own_places(Memory& memory, const Expr& place, const NodeRef& node) {
+    const Ramp* vector = place.as<Ramp>();
+    auto stride = vector ? const_int(vector->stride) : std::nullopt;
+    if (!stride) return own_place(memory, place, node);
+    const int64_t reach = *stride * (place.dtype().lanes - 1);
+    const Expr first = own_place(memory, vector->base, node), last = own_place(memory, vector->base + reach, node);
+    if (!analyzer_.can_prove_equal(last - first, int_imm(first.dtype(), reach))) {
+      fail(node, "a vector of buffer '" + memory.allocate->buffer_var->name_hint +
+                     "' of scope \"warp\" belongs to several threads");
+    }
+    return make<Ramp>({first, vector->stride, vector->lanes});
+  }
+
   /// The place among the lane's own registers.
   Expr own_place(Memory& memory, const Expr& place, const NodeRef& node) {
     const Expr lane = threads_->loop_var;
@@ -122,7 +136,7 @@ class WarpMemory {
           Ref<BufferLoad> inner = r.descend(load);
           Memory* memory = find(load->buffer->data);
           if (!memory) return inner;
-          return make<BufferLoad>({inner->buffer, {own_place(*memory, inner->indices[0], load)}, inner->predicate},
+          return make<BufferLoad>({inner->buffer, {own_places(*memory, inner->indices[0], load)}, inner->predicate},
                                   load.span());
         },
         [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
@@ -130,7 +144,7 @@ class WarpMemory {
           Memory* memory = find(store->buffer->data);
           if (!memory) return inner;
           BufferStore copy = *inner;
-          copy.indices = {own_place(*memory, inner->indices[0], store)};
+          copy.indices = {own_places(*memory, inner->indices[0], store)};
           return make<BufferStore>(std::move(copy), store.span());
         },
         [&](const Ref<Call>& call, Rewriter& r) -> Expr {

@@ -356,7 +356,7 @@ class Injector {
     Block block;
     block.alloc_buffers = std::move(buffers);
     block.body = seq(std::move(stmts));
-    analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(block)));
+    analysis::BlockAccess access = accesses_of(block.body, block.alloc_buffers);
     block.reads = std::move(access.reads);
     block.writes = std::move(access.writes);
     return make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(block))});

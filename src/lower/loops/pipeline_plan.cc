@@ -106,9 +106,7 @@ class PipelinePlanner {
     TW_RETURN_IF_ERROR(read(body));
     TW_RETURN_IF_ERROR(check_loop(has_stages));
     for (PipelineStep& step : plan_.steps) {
-      Block block;
-      block.body = step.stmt;
-      step.access = analysis::block_access_region(make<Block>(std::move(block)));
+      step.access = accesses_of(step.stmt);
       last_ = std::max(last_, step.stage);
     }
     plan_.last_stage = last_;
@@ -292,6 +290,18 @@ class PipelinePlanner {
 };
 
 }  // namespace
+
+analysis::BlockAccess accesses_of(const Stmt& s, const std::vector<Def<Buffer>>& own) {
+  Block block;
+  block.alloc_buffers = own;
+  block.body = rewrite(s, [&](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
+    const Block& inner = *realize->block;
+    if (!is_trivial(*realize) || !inner.reads.empty() || !inner.writes.empty()) return r.descend(realize);
+    block.alloc_buffers.insert(block.alloc_buffers.end(), inner.alloc_buffers.begin(), inner.alloc_buffers.end());
+    return r(inner.body);
+  });
+  return analysis::block_access_region(make<Block>(std::move(block)));
+}
 
 std::vector<size_t> PipelinePlan::by_order() const {
   std::vector<size_t> result(steps.size());

@@ -21,6 +21,10 @@ inline constexpr const char* kPipelineOrder = "software_pipeline_order";
 inline constexpr const char* kPipelineAsync = "software_pipeline_async_stages";
 inline constexpr const char* kDoubleBuffer = "double_buffer_scope";
 
+/// What a statement reads and writes. A block without axes that declares nothing, as around a buffer of its own, counts
+/// by what is inside. `own`: buffers that do not count.
+analysis::BlockAccess accesses_of(const Stmt& s, const std::vector<Def<Buffer>>& own = {});
+
 struct PipelineStep {
   Stmt stmt;
   int64_t stage = 0, order = 0;

@@ -8,6 +8,9 @@
 //         "tir.manifest_shared_memory_local_stage": 1})        for i in range(4):
 //       S[tx, i] = A[tx, i]                                      with T.block("S"): S[tx, i] = L[i]
 //
+// The registers belong to a thread. Where the loops over threads are those of the copy, none around it, a buffer has
+// the registers of all threads; those of a warp are memory of scope "warp" for CUDA (lower_warp_memory).
+//
 // Needs      blocks without axes
 // Ensures    no block has the annotation. A block that is more than one store, or whose loops have no constant extents,
 //            stays as it is
@@ -18,6 +21,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"
 #include "lower/loops/pipeline_plan.h"
 #include "lower/passes.h"
@@ -69,19 +73,37 @@ struct Copy {
     return renew_defs(s);
   }
 
-  Stmt in_two_parts(Ref<Buffer>& registers) const {
+  /// `tags`: of the axes that loops around are bound to.
+  Stmt in_two_parts(const std::vector<std::string>& tags, bool has_warps, Ref<Buffer>& registers) const {
     std::vector<Expr> shape, place;
-    for (const Ref<For>& loop : loops) {
-      if (is_bound(*loop)) continue;
+    auto add = [&](const Ref<For>& loop) {
       shape.push_back(loop->extent);
       place.push_back(loop->loop_var - loop->min);
+    };
+    auto is_own = [&](const Ref<For>& loop) {
+      const std::string tag = is_bound(*loop) ? loop->thread_binding->thread_tag : "";
+      return !tag.empty() && std::find(tags.begin(), tags.end(), tag) == tags.end();
+    };
+    Ref<For> lanes;
+    for (const Ref<For>& loop : loops) {
+      if (!is_own(loop)) continue;
+      if (has_warps && loop->thread_binding->thread_tag == "threadIdx.x" && is_const_int(loop->extent, kWarpLanes)) {
+        lanes = loop;
+      } else {
+        add(loop);
+      }
+    }
+    if (lanes.defined()) add(lanes);
+    const bool of_warp = lanes.defined();
+    for (const Ref<For>& loop : loops) {
+      if (!is_bound(*loop)) add(loop);
     }
     if (shape.empty()) {
       shape.push_back(i32(1));
       place.push_back(i32(0));
     }
     const Block& block = *realize->block;
-    registers = decl_buffer(shape, store->buffer->dtype, store->buffer->name + "_local", "local");
+    registers = decl_buffer(shape, store->buffer->dtype, store->buffer->name + "_local", of_warp ? "warp" : "local");
     Annotations annotations = block.annotations, of_load;
     annotations.erase(kLocalStage);
     of_load = annotations;
@@ -94,8 +116,17 @@ struct Copy {
 
 }  // namespace
 
-PassResult stage_shared_copies(const Ref<PrimFunc>& func, PassContext&) {
-  Stmt body = rewrite(func->body, [](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt {
+PassResult stage_shared_copies(const Ref<PrimFunc>& func, PassContext& context) {
+  std::vector<std::string> tags;
+  const bool has_warps = context.target.kind == TargetKind::kCuda;
+  auto bound = [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+    if (!is_bound(*loop)) return r.descend(loop);
+    tags.push_back(loop->thread_binding->thread_tag);
+    Stmt inner = r.descend(loop);
+    tags.pop_back();
+    return inner;
+  };
+  Stmt body = rewrite(func->body, bound, [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt {
     std::vector<Stmt> items;
     Block block;
     for (const Stmt& item : all->seq) {
@@ -105,14 +136,11 @@ PassResult stage_shared_copies(const Ref<PrimFunc>& func, PassContext&) {
         continue;
       }
       Ref<Buffer> registers;
-      items.push_back(copy->in_two_parts(registers));
+      items.push_back(copy->in_two_parts(tags, has_warps, registers));
       block.alloc_buffers.emplace_back(registers);
     }
     if (block.alloc_buffers.empty()) return seq(std::move(items));
     block.body = seq(std::move(items));
-    analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(block)));
-    block.reads = std::move(access.reads);
-    block.writes = std::move(access.writes);
     return make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(block))});
   });
   return with_body(func, std::move(body));
