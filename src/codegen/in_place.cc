@@ -29,6 +29,32 @@ struct Elements {
   Expr low, high;
 };
 
+/// The expression with its sums multiplied out: rows of open sizes are as far apart as (i * n + j) * m says. What is
+/// divided, and narrow numbers, which may wrap, stay.
+Expr multiplied_out(const Expr& e) {
+  if (!e.dtype().is_int() || e.dtype().bits < 32) return e;
+  if (const Cast* wide = e.as<Cast>()) {
+    const Expr inner = multiplied_out(wide->value);
+    const DataType type = e.dtype();
+    if (const Add* sum = inner.as<Add>())
+      return multiplied_out(cast(type, sum->a)) + multiplied_out(cast(type, sum->b));
+    if (const Sub* sum = inner.as<Sub>())
+      return multiplied_out(cast(type, sum->a)) - multiplied_out(cast(type, sum->b));
+    return cast(type, inner);
+  }
+  if (const Add* sum = e.as<Add>()) return multiplied_out(sum->a) + multiplied_out(sum->b);
+  if (const Sub* difference = e.as<Sub>()) return multiplied_out(difference->a) - multiplied_out(difference->b);
+  const Mul* product = e.as<Mul>();
+  if (!product) return e;
+  const Expr a = multiplied_out(product->a), b = multiplied_out(product->b);
+  if (const Add* sum = a.as<Add>()) return multiplied_out(sum->a * b) + multiplied_out(sum->b * b);
+  if (const Sub* sum = a.as<Sub>()) return multiplied_out(sum->a * b) - multiplied_out(sum->b * b);
+  if (b.is<Add>() || b.is<Sub>()) return multiplied_out(b * a);
+  return a * b;
+}
+/// Longer ones take too long to multiply out.
+constexpr uint32_t kMostOperations = 32;
+
 class StoredOnce {
  public:
   /// Nothing where an element may be stored twice.
@@ -89,14 +115,13 @@ class StoredOnce {
     std::optional<Elements> body = of(stmt);
     if (!body || is_const_int(extent, 1)) return body ? at(*body, v, min) : body;
     const Elements next = at(*body, v, Expr(v) + constant(v.dtype(), int64_t{1}));
-    const Expr step = analyzer_.simplify(next.low - body->low);
-    const Expr same = analyzer_.simplify(next.high - body->high);
+    const Expr step = simplified(next.low - body->low);
+    const Expr same = simplified(next.high - body->high);
     bool moves = false;
     visit(step, [&](const Ref<Var>& used) { moves |= used == v; });
-    if (moves || !structural_equal(step, same) || !analyzer_.can_prove_less_equal(body->high - body->low, step))
-      return std::nullopt;
+    if (moves || !structural_equal(step, same) || !is_at_most(body->high - body->low, step)) return std::nullopt;
     const Expr last = min + extent - constant(extent.dtype(), int64_t{1});
-    return Elements{at(*body, v, min).low, analyzer_.simplify(at(*body, v, last).high)};
+    return Elements{simplified(at(*body, v, min).low), simplified(at(*body, v, last).high)};
   }
 
   std::optional<Elements> of_sequence(const SeqStmt& seq) {
@@ -111,14 +136,21 @@ class StoredOnce {
 
   /// Both, where the second one begins behind the first one.
   std::optional<Elements> behind(const std::optional<Elements>& one, const std::optional<Elements>& other) {
-    if (!one || !other || !analyzer_.can_prove_less_equal(one->high, other->low)) return std::nullopt;
-    if (analyzer_.can_prove_less_equal(one->high, other->high)) return Elements{one->low, other->high};
+    if (!one || !other || !is_at_most(one->high, other->low)) return std::nullopt;
+    if (is_at_most(one->high, other->high)) return Elements{one->low, other->high};
     // A loop that may have no iterations ends where it begins, or before.
     return Elements{one->low, analyzer_.simplify(max(one->high, other->high))};
   }
 
   static Elements at(const Elements& interval, const Ref<Var>& v, const Expr& value) {
     return {substitute(interval.low, {{v, value}}), substitute(interval.high, {{v, value}})};
+  }
+
+  Expr simplified(const Expr& e) {
+    return analyzer_.simplify(e.get()->operations <= kMostOperations ? multiplied_out(e) : e);
+  }
+  bool is_at_most(const Expr& a, const Expr& b) {
+    return analyzer_.can_prove_less_equal(a, b) || analyzer_.can_prove_greater_equal(simplified(b - a), 0);
   }
 
   arith::Analyzer analyzer_;

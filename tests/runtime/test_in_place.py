@@ -9,6 +9,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
+from tilewright.script import from_source
 from tilewright.script import tir as T
 
 
@@ -85,9 +86,14 @@ def test_open_size(size: int) -> None:
     np.testing.assert_array_equal(x, want)
 
 
-@pytest.mark.parametrize("schedule", ["as written", "by rules"])
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
-@pytest.mark.parametrize("shape", ["n", "n, m", "8, n", "n, n", "n, n + 1", "n, 8", "n, m, 3"])
+SHAPES = ("n", "n, m", "8, n", "n, n", "n, n + 1", "n, 8", "n, m, 3", "n, 2, m", "n, m, n", "2, n, m, 3")
+OPEN_SIZES = [
+    (shape, dtype, how) for shape in SHAPES for dtype in ("int32", "int64") for how in ("as written", "by rules")
+]
+OPEN_SIZES += [("2, n, m", "int32", "as written"), ("2, n, m", "int64", "as written"), ("2, n, m", "int32", "by rules")]
+
+
+@pytest.mark.parametrize(("shape", "dtype", "schedule"), OPEN_SIZES)
 def test_open_sizes(shape: str, dtype: str, schedule: str) -> None:
     """Rows end in masked vectors, and programs whose sizes may be too large begin with an assertion."""
     extents = eval(f"({shape},)", {"n": te.var("n", dtype), "m": te.var("m", dtype)})
@@ -194,7 +200,14 @@ def test_a_choice_between_elements_of_one_index() -> None:
     np.testing.assert_array_equal(a, want)
 
 
-REFUSED = [neighbor, mirrored, turned, twice, overlapping, two_results, again, asked_first, gathered]
+@T.prim_func
+def rows_that_overlap(A: T.Buffer((8, 8), "int32"), B: T.Buffer((8, 8), "int32")):
+    flat, out = T.decl_buffer((64,), "int32", data=A.data), T.decl_buffer((64,), "int32", data=B.data)
+    for i, j in T.grid(7, 9):
+        out[i * 8 + j] = flat[i * 8 + j] + 1
+
+
+REFUSED = [rows_that_overlap, neighbor, mirrored, turned, twice, overlapping, two_results, again, asked_first, gathered]
 
 
 @pytest.mark.parametrize("program", REFUSED, ids=lambda program: program.attrs["global_symbol"])
@@ -209,6 +222,19 @@ def test_what_is_not_proved_is_refused(program: tw.ir.PrimFunc, options: dict[st
     with pytest.raises(tw.ArgumentError, match="overlaps argument") as caught:
         kernel(a, a, *others)
     assert caught.value.code == "call/overlap"
+
+
+@pytest.mark.parametrize("columns", ["m + 1", "m // 2 + 1", "n"])
+def test_rows_of_open_sizes_that_may_overlap(columns: str) -> None:
+    text = f"""
+@T.prim_func
+def rows(A: T.Buffer((400,), "int32"), B: T.Buffer((400,), "int32"), n: T.int32, m: T.int32):
+    for o, i, j in T.grid(2, n, {columns}):
+        B[(o * n + i) * m + j] = A[(o * n + i) * m + j] * 2
+"""
+    a = values((400,), "int32", 7)
+    with pytest.raises(tw.ArgumentError, match="overlaps argument"):
+        tw.compile(from_source(text), schedule="as written")(a, a, 2, 5)
 
 
 def test_another_type_and_parts_are_refused() -> None:
