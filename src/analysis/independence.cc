@@ -1,6 +1,7 @@
 #include "analysis/independence.h"
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 
 #include "analysis/allocation_locations.h"
@@ -323,6 +324,30 @@ class AxesByLoops : public Memo::Fact {
   mutable std::vector<Answer> answers_;
 };
 
+/// Whether an index moves by one with each step of a loop, forwards or backwards, and with no other of the loops:
+/// n - 1 - i.
+bool moves_with(const Expr& index, const Ref<Var>& loop_var, const std::function<bool(const Ref<Var>&)>& is_loop) {
+  if (index == Expr(loop_var)) return true;
+  const Add* sum = index.as<Add>();
+  const Sub* difference = index.as<Sub>();
+  if ((!sum && !difference) || !index.dtype().is_int()) return false;
+  const Expr &a = sum ? sum->a : difference->a, &b = sum ? sum->b : difference->b;
+  const bool a_stays = !uses_any_var(a, is_loop), b_stays = !uses_any_var(b, is_loop);
+  return (b_stays && moves_with(a, loop_var, is_loop)) || (a_stays && moves_with(b, loop_var, is_loop));
+}
+
+/// Whether for each of the loops there is an axis from which it follows: whatever the sizes are.
+bool each_moves_an_axis(const Tree& tree, const std::vector<int>& loops, const std::vector<Expr>& values) {
+  const auto is_loop = [&](const Ref<Var>& v) {
+    return std::any_of(loops.begin(), loops.end(), [&](int at) { return v == tree.for_at(at).loop_var; });
+  };
+  return std::all_of(loops.begin(), loops.end(), [&](int at) {
+    return std::any_of(values.begin(), values.end(), [&](const Expr& value) {
+      return effect_of(value) == Effect::kPure && moves_with(value, tree.for_at(at).loop_var, is_loop);
+    });
+  });
+}
+
 /// Whether the axes are an injective function of those of these loops that they use, for all values of other loops.
 bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
@@ -350,7 +375,8 @@ bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block) {
   assume_runs(analyzer, tree, loops);
   arith::IterMapResult map;
   return is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map) ||
-         parts_one_to_one(realize.iter_values, inputs, analyzer);
+         parts_one_to_one(realize.iter_values, inputs, analyzer) ||
+         each_moves_an_axis(tree, loops, realize.iter_values);
 }
 
 /// Different iterations of the loop make the block write disjoint elements.

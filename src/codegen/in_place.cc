@@ -30,7 +30,7 @@ struct Elements {
 };
 
 /// The expression with its sums multiplied out: rows of open sizes are as far apart as (i * n + j) * m says. What is
-/// divided, and narrow numbers, which may wrap, stay.
+/// divided stays, and so do numbers of less than 32 bits, which may wrap.
 Expr multiplied_out(const Expr& e) {
   if (!e.dtype().is_int() || e.dtype().bits < 32) return e;
   if (const Cast* wide = e.as<Cast>()) {

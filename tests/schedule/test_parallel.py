@@ -77,6 +77,35 @@ def test_reductions_are_refused(method):
     check(workloads.matmul(4, 6, 5), factored)  # as the hint says
 
 
+MIRRORED = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n, m = T.int32(), T.int32()
+    A, C = T.match_buffer(a, (n, m), "int32"), T.match_buffer(c, (n, m), "int32")
+    for i, j in T.grid(n, m):
+        with T.block("C"):
+            vi, vj = T.axis.spatial(n, {i}), T.axis.spatial(m, {j})
+            C[vi, vj] = A[vi, vj] + vi
+"""
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_mirrored_axes_of_open_sizes(number):
+    sch = tw.Schedule(from_source(MIRRORED.format(i="n - 1 - i", j="m - (j + 1)")))
+    apply("parallel", "C", number)(sch)
+    a, c = np.arange(35, dtype="int32").reshape(5, 7), np.zeros((5, 7), "int32")
+    for target in ("interpreter", "native"):
+        tw.compile(sch, target, schedule="as written")(a, c)
+        np.testing.assert_array_equal(c, a + np.arange(5)[:, None])
+        a += 1
+
+
+@pytest.mark.parametrize("index", ["n - 1 - i // 2", "T.max(n - 1 - i, 0)", "i - i", "n - 1 - i * 0", "n - 1 - i + j"])
+def test_axes_that_stand_still_with_a_loop_are_refused(index):
+    program = from_source(MIRRORED.format(i=index, j="j // 2"))
+    check_refused(program, apply("parallel", "C", 0), "parallel/P4")
+
+
 def test_threads_of_a_block_share_a_reduction():
     sch = check(workloads.matmul(4, 6, 5), apply("bind", "C", 2))
     assert 'T.thread_binding(5, thread="threadIdx.x")' in sch.mod.script()
