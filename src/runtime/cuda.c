@@ -281,9 +281,9 @@ static int32_t copy(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, tw_devic
   return error == CUDA_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "an array cannot be copied on the device", error);
 }
 
-static int32_t fill_zero(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, int64_t bytes) {
+static int32_t fill(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, int byte, int64_t bytes) {
   enter(queue);
-  cu_result error = cuda.fill_bytes(address_of(&to), 0, (size_t)bytes, queue->stream);
+  cu_result error = cuda.fill_bytes(address_of(&to), (unsigned char)byte, (size_t)bytes, queue->stream);
   leave();
   return error == CUDA_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "an array cannot be filled on the device", error);
 }
@@ -419,4 +419,4 @@ static int32_t launch(tw_ctx* ctx, tw_queue* queue, const tw_device_image* image
 }
 
 const tw_device_driver tw_cuda_driver = {queue_of, stream_of, acquire, release, can_use, upload,  download,
-                                         copy,     fill_zero, flush,   finish,  launch,  profile, elapsed};
+                                         copy,     fill,      flush,   finish,  launch,  profile, elapsed};

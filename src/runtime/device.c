@@ -206,15 +206,21 @@ int32_t tw_device_leave(tw_ctx* ctx, const tw_device_image* image, const tw_sign
   return code;
 }
 
+static int poisons_workspaces;
+void tw_device_poison(int poisons) { poisons_workspaces = poisons; }
+
 void* tw_device_acquire(tw_ctx* ctx, const tw_device_image* image, int64_t bytes) {
   const tw_device_driver* driver = driver_of(image);
   tw_queue* queue = queue_of_call(ctx, image);
   tw_device_pointer* pointer = queue ? malloc(sizeof *pointer) : NULL;
   if (!pointer) return NULL;
   *pointer = (tw_device_pointer){acquire(ctx, driver, queue, bytes), 0};
-  if (pointer->memory) return pointer;
-  free(pointer);
-  return NULL;
+  if (!pointer->memory) {
+    free(pointer);
+    return NULL;
+  }
+  if (poisons_workspaces && bytes > 0) driver->fill(ctx, queue, *pointer, 0xff, bytes);
+  return pointer;
 }
 
 void tw_device_release(tw_ctx* ctx, const tw_device_image* image, void* pointer) {
@@ -273,7 +279,7 @@ int32_t tw_device_copy(tw_ctx* ctx, DLDevice device, tw_device_pointer to, tw_de
 int32_t tw_device_fill_zero(tw_ctx* ctx, DLDevice device, tw_device_pointer to, int64_t bytes) {
   tw_queue* queue = queue_of_device(ctx, device);
   if (!queue) return TW_ERROR_NO_DEVICE;
-  return bytes > 0 ? driver_of_type(device.device_type)->fill_zero(ctx, queue, to, bytes) : TW_OK;
+  return bytes > 0 ? driver_of_type(device.device_type)->fill(ctx, queue, to, 0, bytes) : TW_OK;
 }
 
 int32_t tw_device_wait(tw_ctx* ctx, DLDevice device) {

@@ -91,6 +91,9 @@ void* tw_device_stream(tw_ctx* ctx, DLDevice device);
 /* How many allocations of device memory exist in this process, those of calls in progress included. */
 int64_t tw_device_count_memory(void);
 
+/* Whether memory for intermediate results is filled with bytes of ones, a NaN in every format, instead of left as it
+ * is. */
+void tw_device_poison(int poisons);
 /* From now on kernels note when they run; called before the first use of a device. */
 void tw_device_profile(void);
 /* Waits, and stores the seconds from the begin of the first kernel to the end of the last one since the last call. */

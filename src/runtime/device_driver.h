@@ -25,7 +25,7 @@ typedef struct tw_device_driver {
   int32_t (*download)(tw_ctx* ctx, tw_queue* queue, void* to, tw_device_pointer from, int64_t bytes);
   /* Do not wait. */
   int32_t (*copy)(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, tw_device_pointer from, int64_t bytes);
-  int32_t (*fill_zero)(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, int64_t bytes);
+  int32_t (*fill)(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, int byte, int64_t bytes);
   /* Makes the device begin with what was called. */
   void (*flush)(tw_queue* queue);
   /* Waits for all kernels, and reports the first that failed. */

@@ -351,6 +351,7 @@ static void note_launch(tw_queue* queue, cl_handle event, const char* function, 
 static int32_t wait_or_interrupted(tw_ctx* ctx, tw_queue* queue) {
   enum { kYields = 200, kShortest = 20000, kLongest = 1000000 /* nanoseconds */ };
   cl_handle event = NULL;
+  if (!ctx->interrupted) return TW_OK; /* what follows waits anyway */
   if (cl.clEnqueueMarkerWithWaitList(queue->queue, 0, NULL, &event) != CL_SUCCESS) return TW_OK;
   cl.clFlush(queue->queue);
   int32_t code = TW_OK;
@@ -437,10 +438,10 @@ static int32_t copy(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, tw_devic
   return error == CL_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "an array cannot be copied on the device", error);
 }
 
-static int32_t fill_zero(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, int64_t bytes) {
-  const char zero = 0;
+static int32_t fill(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, int byte, int64_t bytes) {
+  const char pattern = (char)byte;
   cl_int error =
-      cl.clEnqueueFillBuffer(queue->queue, to.memory, &zero, 1, (size_t)to.offset, (size_t)bytes, 0, NULL, NULL);
+      cl.clEnqueueFillBuffer(queue->queue, to.memory, &pattern, 1, (size_t)to.offset, (size_t)bytes, 0, NULL, NULL);
   return error == CL_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "an array cannot be filled on the device", error);
 }
 
@@ -555,4 +556,4 @@ static int32_t launch(tw_ctx* ctx, tw_queue* queue, const tw_device_image* image
 }
 
 const tw_device_driver tw_opencl_driver = {queue_of, stream_of, acquire, release, can_use, upload,  download,
-                                           copy,     fill_zero, flush,   finish,  launch,  profile, elapsed};
+                                           copy,     fill,      flush,   finish,  launch,  profile, elapsed};

@@ -77,7 +77,7 @@ def test_tune(wrong: dict[str, Any], message: str) -> None:
         ({"num_tuning_cores": ARRAY}, 'num_threads is array([1, 2]); it is a number, "physical" or "logical"'),
         ({"num_tuning_cores": 1.5}, "num_threads is 1.5; it is a number"),
         ({"post_optimization": ARRAY}, "post_optimization is array([1, 2]); it is True or False"),
-        ({"target": "cuda"}, "'main': programs cannot be compiled for cuda, and so not be measured"),
+        ({"target": "hexagon"}, "'main': programs cannot be compiled for hexagon, and so not be measured"),
     ],
 )
 def test_tune_tir(wrong: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -323,8 +323,9 @@ def report_result(
         if as_json:
             print(json.dumps({"name": each.name, "target": best.target, "seconds": best.median, "written": written}))
         elif more is not None:
-            print(f"{each.name}: {format_seconds(best.median)} on {best.target}, which is another processor than this")
-            print(f"written: {', '.join(written)}\n\n{result.hosts}")
+            elsewhere = "" if result.hosts is None else ", which is another processor than this"
+            print(f"{each.name}: {format_seconds(best.median)} on {best.target}{elsewhere}")
+            print(f"written: {', '.join(written)}" + ("" if result.hosts is None else f"\n\n{result.hosts}"))
         return
     summary = report.summarize(result, each.space, each.program, records)
     if as_json:

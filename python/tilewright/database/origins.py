@@ -14,7 +14,16 @@ from tilewright import _core
 from tilewright.tables import Table
 from tilewright.version import __version__
 
-__all__ = ["HOST_FACTS", "LIBRARIES", "Origin", "facts_of", "library_versions", "origin_table", "this_host"]
+__all__ = [
+    "HOST_FACTS",
+    "LIBRARIES",
+    "Origin",
+    "facts_of",
+    "library_versions",
+    "origin_of",
+    "origin_table",
+    "this_host",
+]
 
 #: what a record says of a host, and which libraries it gives the version of: databases have a column for each
 HOST_FACTS = ("processor", "machine", "cores", "features", "system")
@@ -45,6 +54,21 @@ def library_versions() -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     return _text(found)
+
+
+def origin_of(target: _core.Target) -> Origin:
+    """Return where measurements for a target come from: this machine, with the device, its driver, and what compiles
+    kernels for it."""
+    host, versions = json.loads(this_host()), json.loads(library_versions())
+    if target.kind == "opencl" and (devices := _core.opencl_devices()):
+        name, version, platform_name, driver = devices[_core.default_opencl_device()].split("\n")
+        host |= {"device": name}
+        versions |= {"driver": f"{platform_name} {driver}", "compiler": f"{platform_name}, {version}"}
+    elif target.kind == "cuda" and (devices := _core.cuda_devices()):
+        name, capability, driver = devices[0].split("\n")
+        host |= {"device": name}
+        versions |= {"driver": driver, "compiler": f"CUDA, {capability}"}
+    return Origin(_text(host), _text(versions))
 
 
 class Origin(NamedTuple):
@@ -86,7 +110,7 @@ def origin_table(rows: Iterable[_core.Record]) -> Table | None:
 def _host_in_words(text: str) -> str:
     facts = facts_of(text)
     cores = f"{facts['cores']} core{'s' * (facts['cores'] != 1)}" if "cores" in facts else ""
-    known = (facts.get("processor"), facts.get("machine"), cores, facts.get("system"))
+    known = (facts.get("processor"), facts.get("machine"), cores, facts.get("device"), facts.get("system"))
     return ", ".join(str(each) for each in known if each)
 
 

@@ -189,13 +189,15 @@ def _lane_of(context: Any, seconds: float | None, parts: _Parts | None = None) -
     function = next(iter(context.mod.functions.values())) if len(context.mod.functions) == 1 else None
     # Programs whose parameters may get another layout are called otherwise than as they were written.
     kind = None if context.target is None else context.target.kind
-    if function is None or "layout_free_buffers" in function.attrs or kind != "llvm":
+    if function is None or "layout_free_buffers" in function.attrs or kind not in ("llvm", "opencl", "cuda"):
         return None
     try:
         task = task_of(context.mod)
     except Error:
         return None
     if parts is not None and isinstance(parts[1], DaskRunner):
+        if kind != "llvm":
+            return None
         return _Lane(ClusterPipeline(parts[1].cluster, task, context.target, _as_these(*parts), seconds=seconds))
     expectations = Expectations(task, {}, seed=0, seconds=seconds)
     pipeline = _core.MeasurePipeline(
@@ -206,7 +208,8 @@ def _lane_of(context: Any, seconds: float | None, parts: _Parts | None = None) -
         reduction_length=task.reduction_length,
         target=context.target,
         options=_core.PipelineOptions(
-            threads=context.target.num_cores,
+            threads=context.target.num_cores if kind == "llvm" else 1,
+            device=kind != "llvm",
             reference_timeout=min(REFERENCE_DEADLINE, REFERENCE_DEADLINE if seconds is None else seconds),
             **({} if parts is None else _options_of(_as_these(*parts))),
         ),

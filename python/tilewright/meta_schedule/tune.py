@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import ArgumentError, ResourceError
+from tilewright.kernel.device import device
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database.database import Database
 from tilewright.meta_schedule.database.kinds import check_place, database_of_session
@@ -190,10 +191,14 @@ def check_asked(
     MeasureCallback.create(measure_callbacks)
     if isinstance(builder, str) and builder == "local":
         for task in tasks:
-            if task.target is not None and task.target.kind != "llvm":
+            kind = "llvm" if task.target is None else task.target.kind
+            if kind in ("opencl", "cuda") and not device(kind).exist:
+                hint = "tune on a machine with one; tilewright info lists devices"
+                raise ResourceError.of("measure/no-device", f"there is no {device(kind)} to measure on", hint)
+            if kind not in ("llvm", "opencl", "cuda"):
                 raise ArgumentError.of(
                     "target/no-code",
-                    f"'{task.task_name}': programs cannot be compiled for {task.target.kind}, and so not be measured",
+                    f"'{task.task_name}': programs cannot be compiled for {kind}, and so not be measured",
                     'tune for "native" or "llvm -mcpu=NAME", or pass a builder and a runner of your own',
                 )
 

@@ -7,6 +7,7 @@ import json
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
 from tilewright.heuristics import cpu, failures
+from tilewright.heuristics.by_target import schedule_function
 from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.schedule import Schedule
 from tilewright.search.space import Space
@@ -15,13 +16,17 @@ from tilewright.task.task import Task
 
 def heuristic_trace(task: Task, start: ir.Module, target: _core.Target) -> str:
     """Return the trace of the heuristic schedule of :func:`tilewright.compile` as JSON; "" if there is none."""
-    if target.kind != "llvm" or not is_unscheduled(task.program):
+    is_device = "gpu" in target.keys
+    if not (is_device or target.kind == "llvm") or not is_unscheduled(task.program):
         return ""
     schedule = Schedule(start)
     try:
         if start is task.sparse:
             schedule.lower_sparse_iter()
-        cpu.schedule_for_cpu(schedule, target, best=True)
+        if is_device:
+            schedule = schedule_function(schedule, target)
+        else:
+            cpu.schedule_for_cpu(schedule, target, best=True)
     except Exception as error:  # the search goes on without this baseline
         failures.raise_in_tests(error)
         return ""

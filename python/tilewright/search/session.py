@@ -19,7 +19,7 @@ from tilewright.cluster.connection import Cluster
 from tilewright.cluster.job import describe
 from tilewright.cluster.labels import target_key
 from tilewright.cluster.measurer import ClusterMeasurer
-from tilewright.database.origins import library_versions, this_host
+from tilewright.database.origins import origin_of
 from tilewright.database.records import (
     PLACES,
     begins_sparse,
@@ -43,7 +43,7 @@ from tilewright.search.modules import ModuleResult, Steps, main_of, public_funct
 from tilewright.search.progress import reporter
 from tilewright.search.relatives import traces_of_relatives
 from tilewright.search.result import Progress, TuneResult, without_a_trial
-from tilewright.search.space import Space, design_spaces, space_called, space_for_cpu
+from tilewright.search.space import Space, design_spaces, space_of
 from tilewright.support import limits, machine, notes
 from tilewright.support.early_interrupts import recognized
 from tilewright.support.user_lines import last_raise, place_of, users_level, with_place
@@ -178,8 +178,8 @@ def tune(
         function: the name of the function of a module to tune; None for all.
         space: a function that schedules, and samples decisions with ``sch.sample_*``; a
             :class:`tilewright.meta_schedule.SpaceGenerator` (``SpaceGeneratorUnion`` joins several); or a name,
-            "post-order-apply" or "cpu-rules". None means "cpu-rules", which is derived from the program: register and
-            cache tiles, packed operands, vectorization, parallel loops.
+            "post-order-apply" or "cpu-rules". None means "cpu-rules", derived from the program (register and cache
+            tiles, packed operands, vectorization, parallel loops); for devices "post-order-apply".
         trials: candidates to measure, including failed ones; in a module, for each function.
         seconds: limit of the wall time in seconds, from the check of the unscheduled program to the finals. The
             functions of a module share it evenly, unused time goes to the next ones; on a cluster all run at once.
@@ -192,7 +192,7 @@ def tune(
         cold: evict the caches before each measured call, as for a kernel that runs rarely; such records are kept apart.
         database: file of records, created if it does not exist, "postgresql://user@host/name", or a database of
             :mod:`tilewright.meta_schedule`; in memory by default. A search continues from existing records.
-        target: "native", or a target that this machine can run, such as "llvm -mcpu=skylake-avx512".
+        target: "native", or a target that this machine can run, such as "llvm -mcpu=skylake-avx512" or "opencl".
         cluster: the address of a Dask scheduler, "tcp://host:8786", or a ``distributed.Client``: builds and
             measurements run on its workers, see docs/cluster.md. "native" has to be one target on all of them.
         batch: candidates that are sampled at a time; 8 by default, with `cluster` twice the number of measuring
@@ -244,6 +244,9 @@ def _tune_on(
     """On the workers of a cluster; None: on this machine."""
     if cluster is None:
         return _tune_all(program, function, asked, started)
+    if "gpu" in _core.Target(asked.target).keys:
+        hint = "search on the machine of the device, without cluster="
+        raise ArgumentError.of("tune/device", f"a cluster measures on processors, not on '{asked.target}'", hint)
     with contextlib.closing(Cluster(cluster)) as machines:
         if asked.target == "native":
             machines.check_native()
@@ -369,7 +372,7 @@ def _steps(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float, inte
         try:
             with recognized(), interrupts.raised():
                 interrupts.check()
-                space, generator = _space_of(asked.space, program, task, threads, asked.target)
+                space, generator = space_of(asked.space, program, task, threads, asked.target)
                 search = _Search(asked, space, generator, task, started, interrupts)
                 report = shown.enter_context(reporter(asked.progress, task, threads, among_others=asked.among_others))
                 prepared = search.prepare(asked.database)
@@ -383,25 +386,6 @@ def _steps(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float, inte
     if wanted and result.runs_here:
         _warn_of_peer(result, space)
     return result
-
-
-def _space_of(
-    given: Space | _core.SpaceGenerator | Callable[[Schedule], object] | str | None,
-    program: ir.PrimFunc | ir.Module,
-    task: Task,
-    threads: int,
-    target: str,
-) -> tuple[Space, _core.SpaceGenerator | None]:
-    """What is searched, and what makes its schedules where that is not its function."""
-    space = space_called(given) if isinstance(given, str) else given
-    if space is None:
-        return space_for_cpu(program, _core.Target(target).with_num_cores(threads), task.sizes), None
-    if isinstance(space, _core.SpaceGenerator):
-        generator = space.clone()
-        return Space(program, lambda schedule: None, name=type(generator).__name__), generator
-    if isinstance(space, Space):
-        return space, None
-    return Space(program, space, name=getattr(space, "__name__", "space")), None
 
 
 def _warn_of_peer(result: TuneResult, space: Space) -> None:
@@ -474,6 +458,7 @@ class _Search:
         seconds, threads, strategy = asked.seconds, asked.threads, asked.strategy
         self.space, self.task, self.threads, self.seed = space, task, threads, asked.seed
         self.target = _core.Target(asked.target).with_num_cores(threads)
+        is_device = "gpu" in self.target.keys
         self.key = workload_key(task)
         self.strategy = _core.SearchStrategy.create(strategy) if isinstance(strategy, str) else strategy
         self.cost_model = asked.cost_model
@@ -482,7 +467,7 @@ class _Search:
         self.cluster, self.batch = asked.cluster, asked.batch
         self.step_seconds = STEP_SECONDS / max(1, asked.among_others)
         self.measurer: ClusterMeasurer | None = None
-        bound = 0.0 if is_short or asked.cluster is not None else _bound(task, threads)
+        bound = 0.0 if is_short or is_device or asked.cluster is not None else _bound(task, threads)
         self.expectations = Expectations(task, {**space.inputs, **asked.inputs}, asked.seed, seconds=seconds)
         self.interrupts = interrupts
         self.generator = generator  # instead of the function of the space
@@ -498,15 +483,18 @@ class _Search:
         self.failed = ""  # with what heuristics failed, so that the unscheduled program is what is searched
         self.slowest = 0.0  # run of the space that came through, in seconds
         self.refused_first: dict[str, tuple[int, str]] = {}  # refused samples before the first valid one
+        origin = origin_of(self.target)
         self.options: dict[str, Any] = {
             "trials": asked.trials,
             "seed": asked.seed,
             "target": self.target,
-            "pipeline": _core.PipelineOptions(threads=threads, cold=task.cold, reference_timeout=REFERENCE_DEADLINE),
+            "pipeline": _core.PipelineOptions(
+                threads=threads, cold=task.cold, reference_timeout=REFERENCE_DEADLINE, device=is_device
+            ),
             "fresh": asked.fresh,
             # Other hosts say who they are; times of this one do not compare with theirs.
-            "host": "" if asked.cluster is not None else this_host(),
-            "versions": library_versions(),
+            "host": "" if asked.cluster is not None else origin.host,
+            "versions": origin.versions,
             "stops": _core.StopRules(patience=asked.patience, target_seconds=asked.target_seconds, bound_seconds=bound),
         }
 

@@ -16,6 +16,7 @@ from tilewright.task.task import by_buffer
 if TYPE_CHECKING:
     from tilewright.ir import Module, PrimFunc
     from tilewright.schedule import Schedule
+    from tilewright.task.task import Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,3 +201,25 @@ def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mappi
         identity=repr((cpu.VERSION, sorted((sizes or {}).items()))),
         is_heuristic=True,
     )
+
+
+def space_of(
+    given: Space | _core.SpaceGenerator | Callable[[Schedule], object] | str | None,
+    program: PrimFunc | Module,
+    task: Task,
+    threads: int,
+    target: str,
+) -> tuple[Space, _core.SpaceGenerator | None]:
+    """What is searched, and what makes its schedules where that is not its function."""
+    space = space_called(given) if isinstance(given, str) else given
+    for_cpu = space is None or (isinstance(space, Space) and space.is_heuristic)
+    if for_cpu and "gpu" in _core.Target(target).keys:
+        space = space_called("post-order-apply")
+    if space is None:
+        return space_for_cpu(program, _core.Target(target).with_num_cores(threads), task.sizes), None
+    if isinstance(space, _core.SpaceGenerator):
+        generator = space.clone()
+        return Space(program, lambda schedule: None, name=type(generator).__name__), generator
+    if isinstance(space, Space):
+        return space, None
+    return Space(program, space, name=getattr(space, "__name__", "space")), None

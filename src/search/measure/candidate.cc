@@ -7,6 +7,7 @@
 #include "ir/json.h"
 #include "lower/pipeline.h"
 #include "runtime/abi.h"
+#include "runtime/device.h"
 #include "search/measure/frame.h"
 
 namespace tilewright::search {
@@ -25,6 +26,18 @@ Result<Ref<Module>> lower_candidate(const Ref<Module>& scheduled, const Target& 
 }
 
 Status check_runs_here(const Target& target) {
+  if (target.is_in(TargetSet::kGpu)) {
+    char reason[512] = "";
+    const bool is_cuda = target.kind == TargetKind::kCuda;
+    const int32_t count = is_cuda ? tw_cuda_count(reason, sizeof reason) : tw_opencl_count(reason, sizeof reason);
+    if (count > 0) return Ok{};
+    return resource_error(
+        "measure/no-device",
+        fmt::format("there is no {} device to measure on{}{}", is_cuda ? "CUDA" : "OpenCL", *reason ? ": " : "",
+                    reason),
+        "tune on a machine with one; for OpenCL, pocl-opencl-icd and ocl-icd-libopencl1 of Debian run "
+        "kernels on the processor");
+  }
   if (target.runs_here()) return Ok{};
   return resource_error("measure/platform",
                         fmt::format("kernels for {} cannot be run on this machine", target.triple()),
@@ -34,8 +47,9 @@ Status check_runs_here(const Target& target) {
 
 Result<Candidate> reference_candidate(uint64_t id, const Ref<Module>& written, const Target& target,
                                       const std::string& entry) {
-  TW_TRY(lowered, lower::lower(written, target));
-  Candidate candidate = make_candidate(id, lowered, target, entry);
+  const Target host = target.is_in(TargetSet::kGpu) ? target.host_target() : target;
+  TW_TRY(lowered, lower::lower(written, host));
+  Candidate candidate = make_candidate(id, lowered, host, entry);
   candidate.reference = true;
   return candidate;
 }
@@ -82,7 +96,8 @@ Result<CallableKernel> load_candidate(std::string_view object, const std::string
   TW_TRY(kernel, codegen::load_object(object));
   const tw_export* found = kernel.find(entry);
   if (!found) return resource_error("measure/entry", fmt::format("the object has no kernel '{}'", entry));
-  return CallableKernel{std::make_shared<const codegen::LoadedKernel>(kernel), found->entry};
+  return CallableKernel{std::make_shared<const codegen::LoadedKernel>(kernel), found->entry,
+                        found->signature->device_type};
 }
 
 }  // namespace tilewright::search

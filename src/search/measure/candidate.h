@@ -20,7 +20,7 @@ Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& 
 Result<Ref<Module>> lower_candidate(const Ref<Module>& scheduled, const Target& target);
 /// An error where this machine cannot run what is compiled for the target.
 Status check_runs_here(const Target& target);
-/// The program as it was written, as the candidate that is `reference`.
+/// The program as it was written, as the candidate that is `reference`; for targets that are devices, the host runs it.
 Result<Candidate> reference_candidate(uint64_t id, const Ref<Module>& written, const Target& target,
                                       const std::string& entry);
 /// Why nothing can be compared with the program as it was written, `measured` having failed.

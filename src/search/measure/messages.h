@@ -17,7 +17,7 @@
 
 namespace tilewright::search {
 
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 
 enum class MessageKind : uint32_t {
   kHello = 1,
@@ -51,10 +51,11 @@ struct HelperSetup {
   int32_t threads = 1;        ///< of the kernel
   std::vector<ArgumentSpec> arguments;
   std::vector<int64_t> scalars;
+  std::string driver_cache;  ///< folder in which drivers of devices keep what they compile; empty: no device is used
 
   template <class A>
   void fields(A& a) {
-    a(cpus, memory_limit, threads);
+    a(cpus, memory_limit, threads, driver_cache);
     uint64_t count = arguments.size();
     a(count);
     // A count that the bytes do not bear out ends at the first argument that is missing.
@@ -118,11 +119,12 @@ struct CheckedReply {
   uint64_t id = 0;
   Outcome outcome = Outcome::kOk;
   std::string code, message;
+  bool ends = false;  ///< the process is of no use any more: the context of its device may be broken
   Slice first;
 
   template <class A>
   void fields(A& a) {
-    a(id, outcome, code, message, first.calls, first.wall, first.cpu, first.involuntary_switches);
+    a(id, outcome, code, message, ends, first.calls, first.wall, first.cpu, first.involuntary_switches);
   }
 };
 
@@ -146,6 +148,7 @@ struct MeasureReply {
   uint64_t id = 0;
   Outcome outcome = Outcome::kOk;  ///< kOk, kSlowStopped, or kRunError when a later call failed
   std::string message;
+  bool ends = false;  ///< as in CheckedReply
   std::vector<double> seconds;
   bool contender = false, noisy = false;
   bool has_last_outputs = false;  ///< the shared memory holds what the last of the timed calls has written
@@ -155,7 +158,7 @@ struct MeasureReply {
 
   template <class A>
   void fields(A& a) {
-    a(id, outcome, message, seconds, contender, noisy, has_last_outputs, rejected, best_probe, incumbent_seconds);
+    a(id, outcome, message, ends, seconds, contender, noisy, has_last_outputs, rejected, best_probe, incumbent_seconds);
   }
 };
 

@@ -54,10 +54,11 @@ struct PipelineOptions {
   uint64_t run_memory = uint64_t{4} << 30;    ///< bytes for a kernel's workspaces
   RaceRules race;                             ///< with the incumbent of an earlier session, if there is one
   bool builds_only = false;                   ///< nothing is ever measured
+  bool device = false;                        ///< kernels run on a device
   std::string helper;                         ///< path of the executable; empty: find_helper()
   using Members = Fields<&PipelineOptions::threads, &PipelineOptions::cold, &PipelineOptions::reference_timeout,
                          &PipelineOptions::builders, &PipelineOptions::build_timeout, &PipelineOptions::run_timeout,
-                         &PipelineOptions::race, &PipelineOptions::builds_only>;
+                         &PipelineOptions::race, &PipelineOptions::builds_only, &PipelineOptions::device>;
 };
 
 struct Candidate {

@@ -117,6 +117,7 @@ HelperSetup MeasurePipeline::Loop::setup_for(const Worker& worker) const {
   setup.cpus = worker.measures || worker.is_guest ? plan_.measure : plan_.build;
   setup.memory_limit = worker.measures ? options_.run_memory : options_.build_memory;
   setup.threads = options_.threads;
+  if (worker.measures && options_.device) setup.driver_cache = driver_cache_.path();
   if (worker.measures) {
     setup.arguments = arguments_->specs();
     setup.scalars = arguments_->scalars();
@@ -157,6 +158,7 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
                              : reply.outcome == Outcome::kOutOfMemory ? "measure/memory"
                                                                       : "measure/run-error";
     finish(std::move(job), reply.outcome, resource_error(code, reply.message));
+    if (reply.ends) lose(worker);
     return true;
   }
   if (worker.job->candidate.reference) return on_reference(worker, reply);
@@ -241,6 +243,7 @@ bool MeasurePipeline::Loop::on_measured(Worker& worker, const Frame& frame) {
     finish(std::move(job), reply.outcome,
            resource_error(memory ? "measure/memory" : "measure/run-error", reply.message));
   }
+  if (reply.ends) lose(worker);
   return true;
 }
 

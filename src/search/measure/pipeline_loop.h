@@ -27,6 +27,7 @@
 #include "search/measure/helper_process.h"
 #include "search/measure/messages.h"
 #include "search/measure/pipeline.h"
+#include "search/measure/temporary_folder.h"
 
 namespace tilewright::search {
 
@@ -142,6 +143,7 @@ class MeasurePipeline::Loop {
   const CpuPlan plan_;
   const std::string helper_;
   const int owner_;  // the process that made this
+  mutable TemporaryFolder driver_cache_;
 
   // Shared with callers, under mutex_.
   mutable std::mutex mutex_;

@@ -6,14 +6,17 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "runtime/abi.h"
+#include "runtime/device.h"
 #include "runtime/roofs.h"
 #include "runtime/runtime.h"
 #include "search/measure/control_block.h"
 #include "search/measure/crash_handler.h"
+#include "search/measure/device_arguments.h"
 #include "search/measure/mapped_arguments.h"
 #include "search/measure/messages.h"
 #include "search/measure/process_limits.h"
@@ -49,7 +52,7 @@ class Server {
   /// False: the connection is closed or the parent talks nonsense.
   bool serve(const Frame& frame) {
     MeasureRequest measure_request;
-    if (decode_message(frame, measure_request)) return measure(measure_request);
+    if (decode_message(frame, measure_request)) return measure(measure_request) && !is_broken_;
     TurnsRequest turns_request;
     if (decode_message(frame, turns_request)) return take_turns(turns_request);
     return false;
@@ -67,13 +70,26 @@ class Server {
       return write_message(kConnectionFd, checked);
     }
     arguments_->save_in_out();
+    if (!begin_on_device(*kernel, checked)) return write_message(kConnectionFd, checked);
     context_.workspace_acquire = acquire_poisoned;
-    const auto call_once = [&](int64_t calls) { return call(*kernel, arguments_->shared(), calls); };
-    const bool returned = time_slice(1, setup_.threads, call_once, checked.first);
+    tw_device_poison(1);
+    const auto call_once = [&](int64_t calls) {
+      return call(*kernel, is_on_device(*kernel) ? device_->tensors() : arguments_->shared(), calls);
+    };
+    const bool returned = time(*kernel, 1, call_once, checked.first);
+    tw_device_poison(0);
     context_.workspace_acquire = tw_workspace_acquire;
     if (!returned) {
       checked.outcome = code_ == TW_ERROR_MEMORY ? Outcome::kOutOfMemory : Outcome::kRunError;
       checked.message = error_;
+      checked.ends = is_broken_ = is_on_device(*kernel);
+      return write_message(kConnectionFd, checked);
+    }
+    if (is_on_device(*kernel) && !device_->show_outputs()) {
+      checked.outcome = Outcome::kWrongResult;
+      checked.code = "measure/wrong-result";
+      checked.message = device_->problem();
+      checked.ends = is_broken_ = true;
       return write_message(kConnectionFd, checked);
     }
     if (!write_message(kConnectionFd, checked)) return false;
@@ -84,6 +100,55 @@ class Server {
     return !proceed.go || write_message(kConnectionFd, race(request, *kernel, checked.first, proceed));
   }
 
+  static bool is_on_device(const CallableKernel& kernel) { return kernel.device_type != kDLCPU; }
+
+  /// Copies the arguments to the device, and calls the kernel once: drivers compile at the first launch, which counts
+  /// as loading. Does nothing for a kernel of the host. False: the reply says what failed.
+  bool begin_on_device(const CallableKernel& kernel, CheckedReply& reply) {
+    if (!is_on_device(kernel)) return true;
+    error_.clear();
+    if (!put_on_device(kernel)) {
+      reply.outcome = Outcome::kOutOfMemory;
+      reply.message = error_;
+    } else if (code_ = kernel.function(&context_, device_->tensors(), arguments_->scalars());
+               code_ != TW_OK || tw_device_wait(&context_, device_->device()) != TW_OK) {
+      reply.outcome = code_ == TW_ERROR_MEMORY ? Outcome::kOutOfMemory : Outcome::kBuildError;
+      reply.message = error_;
+    } else if (device_->upload()) {
+      double ignored = 0;
+      tw_device_elapsed(&context_, device_->device(), &ignored);
+      return true;
+    } else {
+      reply.outcome = Outcome::kRunError;
+      reply.message = device_->problem();
+    }
+    reply.ends = is_broken_ = true;
+    return false;
+  }
+
+  /// False: error_ says why the device has no memory.
+  bool put_on_device(const CallableKernel& kernel) {
+    if (!device_) {
+      device_ = DeviceArguments::create(static_cast<DLDeviceType>(kernel.device_type), setup_.arguments,
+                                        arguments_->shared(), error_);
+      if (!device_) return false;
+    }
+    if (device_->upload()) return true;
+    error_ = device_->problem();
+    return false;
+  }
+
+  /// As time_slice; of a kernel on a device, what counts is when it ran there.
+  bool time(const CallableKernel& kernel, int64_t calls, const std::function<bool(int64_t)>& spend, Slice& slice) {
+    if (!time_slice(calls, threads_for(kernel), spend, slice)) return false;
+    if (is_on_device(kernel)) slice.wall = slice.cpu = std::max(elapsed_, 1e-9);
+    return true;
+  }
+  /// The calling thread sleeps while a device computes, as it may while other threads do.
+  int threads_for(const CallableKernel& kernel) const {
+    return is_on_device(kernel) ? std::max(setup_.threads, 2) : setup_.threads;
+  }
+
   MeasureReply race(const MeasureRequest& request, const CallableKernel& kernel, const Slice& first,
                     const Proceed& proceed) {
     MeasureReply reply;
@@ -92,15 +157,15 @@ class Server {
     const bool has_incumbent = take_incumbent(request);
     std::vector<double> incumbent;
     RaceRules rules = proceed.rules;
-    if (has_incumbent && arguments_->prepare_own()) {
+    if (has_incumbent && prepare_timing(kernel)) {
       // As fast as it is now: the time of an hour ago is that of another machine.
       time_incumbent(request.cold, incumbent);
       if (!incumbent.empty() && rules.incumbent < std::numeric_limits<double>::infinity())
         rules.incumbent = incumbent.front();
     }
-    Race race(rules, setup_.threads);
+    Race race(rules, threads_for(kernel));
     race.observe(first);
-    if (race.next_calls() > 0 && !arguments_->prepare_own()) {
+    if (race.next_calls() > 0 && !prepare_timing(kernel)) {
       reply.outcome = Outcome::kOutOfMemory;
       reply.message = "no memory for a second set of arguments";
       return reply;
@@ -111,6 +176,7 @@ class Server {
       if (!timed_slice(kernel, calls, request.cold, slice)) {
         reply.outcome = code_ == TW_ERROR_MEMORY ? Outcome::kOutOfMemory : Outcome::kRunError;
         reply.message = error_;
+        reply.ends = is_broken_ = is_on_device(kernel);
         return reply;
       }
       race.observe(slice);
@@ -127,8 +193,24 @@ class Server {
       std::nth_element(incumbent.begin(), middle, incumbent.end());
       reply.incumbent_seconds = *middle;
     }
-    if (reply.outcome == Outcome::kOk) reply.has_last_outputs = arguments_->show_own_outputs();
+    if (reply.outcome == Outcome::kOk) show_last_outputs(kernel, reply);
     return reply;
+  }
+
+  /// False when there is no memory for the arguments of timed calls; those on a device are used for all calls.
+  bool prepare_timing(const CallableKernel& kernel) { return is_on_device(kernel) || arguments_->prepare_own(); }
+
+  /// What the last of the timed calls has written, for the parent to compare; red zones on a device are looked at here.
+  void show_last_outputs(const CallableKernel& kernel, MeasureReply& reply) {
+    if (!is_on_device(kernel)) {
+      reply.has_last_outputs = arguments_->show_own_outputs();
+    } else if (device_->show_outputs()) {
+      reply.has_last_outputs = !device_->has_in_out();
+    } else {
+      reply.outcome = Outcome::kWrongResult;
+      reply.message = device_->problem();
+      reply.ends = is_broken_ = true;
+    }
   }
 
   /// Loads the incumbent of a request unless it is that of the request before; whether there is one.
@@ -156,8 +238,9 @@ class Server {
       const double each = std::max(slice.wall, 1e-9) / calls;
       incumbent_.calls = std::clamp<int64_t>(static_cast<int64_t>(kIncumbentSeconds / each), 1, kMostCalls);
       if (more > 0) continue;
-      const bool counts = is_undisturbed(slice, setup_.threads);
-      if (counts || seconds.empty()) seconds.push_back(counts || setup_.threads > 1 ? each : slice.cpu / calls);
+      const int threads = threads_for(incumbent_.kernel);
+      const bool counts = is_undisturbed(slice, threads);
+      if (counts || seconds.empty()) seconds.push_back(counts || threads > 1 ? each : slice.cpu / calls);
     }
     incumbent_.is_warm = true;
   }
@@ -186,10 +269,6 @@ class Server {
   }
 
   void time_turns(const TurnsRequest& request, TurnsReply& reply) {
-    if (!arguments_->prepare_own()) {
-      reply.message = "no memory for a second set of arguments";
-      return;
-    }
     tw_warm_up(2e-3);
     std::vector<CallableKernel> kernels;
     std::vector<int64_t> calls;
@@ -200,6 +279,10 @@ class Server {
       Result<CallableKernel> kernel = load_(request.objects[i], request.entries[i]);
       if (!kernel.ok()) {
         reply.message = kernel.error().message;
+        return;
+      }
+      if (is_on_device(*kernel) ? !put_on_device(*kernel) : !arguments_->prepare_own()) {
+        reply.message = is_on_device(*kernel) ? error_ : "no memory for a second set of arguments";
         return;
       }
       // Slices to warm up say how many calls fill one: of a short kernel a single call is as long as a look at the
@@ -245,9 +328,10 @@ class Server {
           reply.message = error_;
           return;
         }
-        const bool counts = is_undisturbed(slice, setup_.threads);
+        const int threads = threads_for(kernels[i]);
+        const bool counts = is_undisturbed(slice, threads);
         // Time in which others had the processor is none of the kernel's.
-        const double seconds = counts || setup_.threads > 1 ? slice.wall : slice.cpu;
+        const double seconds = counts || threads > 1 ? slice.wall : slice.cpu;
         reply.seconds.push_back(seconds / static_cast<double>(slice.calls));
         reply.disturbed.push_back(counts ? 0 : 1);
         if (i == 0) is_first = counts;
@@ -259,13 +343,19 @@ class Server {
   }
 
   bool timed_slice(const CallableKernel& kernel, int64_t calls, bool cold, Slice& slice) {
-    arguments_->restore_in_out();
+    if (!is_on_device(kernel)) {
+      arguments_->restore_in_out();
+    } else if (!device_->restore_in_out()) {
+      error_ = device_->problem();
+      return false;
+    }
     if (cold) {
       if (!flusher_) flusher_ = std::make_unique<CacheFlusher>();
       flusher_->flush();
     }
-    const auto spend = [&](int64_t count) { return call(kernel, arguments_->own(), count); };
-    return time_slice(cold ? 1 : calls, setup_.threads, spend, slice);
+    const DLTensor* const* const tensors = is_on_device(kernel) ? device_->tensors() : arguments_->own();
+    const auto spend = [&](int64_t count) { return call(kernel, tensors, count); };
+    return time(kernel, cold ? 1 : calls, spend, slice);
   }
 
   /// So many calls with nothing between them, as a program that only calls the kernel makes them: a look at the clock
@@ -278,6 +368,10 @@ class Server {
     const tw_scalar* const scalars = arguments_->scalars();
     int32_t code = TW_OK;
     for (int64_t i = 0; i < calls && code == TW_OK; ++i) code = function(&context_, tensors, scalars);
+    if (is_on_device(kernel)) {
+      const int32_t waited = tw_device_elapsed(&context_, device_->device(), &elapsed_);
+      if (code == TW_OK) code = waited;
+    }
     code_ = code;
     began.store(0, std::memory_order_relaxed);
     if (code_ == TW_OK) return true;
@@ -297,12 +391,24 @@ class Server {
   HelperSetup setup_;
   Incumbent incumbent_;
   std::unique_ptr<MappedArguments> arguments_;
+  std::unique_ptr<DeviceArguments> device_;  ///< once a kernel on a device was measured
   std::unique_ptr<CacheFlusher> flusher_;
+  double elapsed_ = 0;      ///< seconds that the device was busy with the last calls
+  bool is_broken_ = false;  ///< a call on the device failed: another process goes on
   tw_ctx context_;
   int32_t code_ = 0;
   std::string error_;
   double best_probe_ = 0;
 };
+
+/// Before drivers are opened, which read these variables; what the user has set stays.
+void prepare_drivers(const HelperSetup& setup) {
+  ::setenv("POCL_CACHE_DIR", setup.driver_cache.c_str(), 0);
+  ::setenv("CUDA_CACHE_PATH", setup.driver_cache.c_str(), 0);
+  // PoCL's threads stay where this process may run: more of them would take turns.
+  if (!setup.cpus.empty()) ::setenv("POCL_MAX_PTHREAD_COUNT", std::to_string(setup.cpus.size()).c_str(), 0);
+  tw_device_profile();
+}
 
 }  // namespace
 
@@ -312,6 +418,7 @@ int serve_measurements(const LoadFunction& load) {
   if (!frame || !decode_message(*frame, setup)) return kExitProtocol;
   // Before anything starts a thread, so that all threads stay there.
   stay_on(setup.cpus);
+  if (!setup.driver_cache.empty()) prepare_drivers(setup);
   auto arguments = MappedArguments::map(kSharedMemoryFd, setup.arguments, setup.scalars);
   if (!arguments) {
     std::fprintf(stderr, "the arguments cannot be mapped: %s\n", std::strerror(errno));

@@ -477,7 +477,7 @@ Status RunningSession::begin_finals() {
                        options.target,
                        task.heuristic,
                        record_of(written.trace().as_json(), "[]", 0),
-                       reference_object,
+                       options.target.is_in(TargetSet::kGpu) ? nullptr : reference_object,
                        status.reference_seconds,
                        status.best_seconds,
                        kFinalsSeconds,
