@@ -163,6 +163,20 @@ def test_a_kernel_that_is_faulty_ends_its_helper():
     assert [outcome for outcome, _, _ in results] == ["run_crash", "ok"] * 2, results
 
 
+def test_accumulators_of_a_thread_may_need_many_registers():
+    tiles = """
+@T.prim_func
+def main(A: T.Buffer((64,)), B: T.Buffer((64,))):
+    for i in T.thread_binding(4, thread="threadIdx.x"):
+        L = T.decl_buffer((2048,), scope="local")
+        for j in range(2048):
+            L[j] = A[i * 16 + j % 16]
+        for j in range(16):
+            B[i * 16 + j] = L[j] + L[j + 2032]
+"""
+    assert measured([tiles])[0][0] == "ok"
+
+
 def test_what_cannot_be_measured_is_refused_at_once():
     with pytest.raises(tw.ResourceError) as raised:
         tw.tune(product(16, 16, 16), target="cuda", trials=1, progress=None)

@@ -16,7 +16,8 @@ namespace tilewright::search {
 Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& target, std::string entry);
 
 /// A program of a search, lowered. That its steps keep to the rules was proved when they were done; what was meant for
-/// registers and does not fit is refused, "lower/not-in-registers": it is never the fastest, and takes long to build.
+/// registers of a processor and does not fit is refused, "lower/not-in-registers": it is never the fastest, and takes
+/// long to build.
 Result<Ref<Module>> lower_candidate(const Ref<Module>& scheduled, const Target& target);
 /// An error where this machine cannot run what is compiled for the target.
 Status check_runs_here(const Target& target);
