@@ -173,6 +173,35 @@ def test_buffers_that_share_bytes_are_kept_apart_by_barriers():
     check_barriers_are_needed(module, arrays, 3)
 
 
+@pytest.mark.parametrize("lanes", [2, 3, 4])
+def test_vectors_whose_elements_are_not_contiguous_need_no_more_barriers(lanes):
+    """Each lane of a copy lies elsewhere in a tile with padded rows. Two tiles are filled without a wait in between."""
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(({8 * lanes},)), B: T.Buffer(({8 * lanes},))):
+    S = T.alloc_buffer(({2 * lanes}, 5), scope="shared")
+    U = T.alloc_buffer(({2 * lanes}, 5), scope="shared")
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for tx in T.thread_binding(8, thread="threadIdx.x"):
+            for l in T.vectorized({lanes}):
+                with T.block("S"):
+                    v = T.axis.spatial({8 * lanes}, tx * {lanes} + l)
+                    S[v // 4, v % 4] = A[v]
+            for l in T.vectorized({lanes}):
+                with T.block("U"):
+                    v = T.axis.spatial({8 * lanes}, tx * {lanes} + l)
+                    U[v // 4, v % 4] = A[v] * T.float32(2)
+            for l in range({lanes}):
+                with T.block("B"):
+                    v = T.axis.spatial({8 * lanes}, tx * {lanes} + l)
+                    B[v] = S[{2 * lanes - 1} - v // 4, 3 - v % 4] + U[v // 4, v % 4]
+""")
+    a = numbers(8 * lanes)
+    arrays = [a, np.zeros_like(a)]
+    module = check_every_pass(tw.Schedule(program), arrays, [a[::-1] + 2 * a])
+    check_barriers_are_needed(module, arrays, 1)
+
+
 def test_what_each_thread_has_for_itself_needs_no_barrier():
     @T.prim_func
     def before(A: T.Buffer((4, 32)), B: T.Buffer((4, 32))):

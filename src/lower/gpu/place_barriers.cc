@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "ir/async_copy.h"
 #include "ir/build.h"
@@ -24,6 +25,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
+#include "lower/gpu/lane.h"
 #include "lower/gpu/team_conflicts.h"
 
 namespace tilewright::lower {
@@ -118,10 +120,23 @@ class Barriers {
         access.width = bytes * index.dtype().lanes;
         index = ramp->base;
       }
-      if (index.dtype().is_scalar()) {
-        const DataType wide = DataType::int_(64);
-        access.offset = cast(wide, offset) + cast(wide, index) * bytes;
+      const DataType wide = DataType::int_(64);
+      const int lanes = index.dtype().lanes;
+      Accesses found;
+      for (int i = 0; i < lanes; ++i) {
+        Lane lane(i);
+        const Expr element = lane(index);
+        if (lane.has_failed() || !element.dtype().is_scalar()) break;
+        access.lane = i;
+        access.offset = cast(wide, offset) + cast(wide, element) * bytes;
+        found.push_back(access);
       }
+      if (found.size() == static_cast<size_t>(lanes)) {
+        into.insert(into.end(), found.begin(), found.end());
+        return;
+      }
+      access.lane = 0;
+      access.offset = {};
     }
     into.push_back(std::move(access));
   }
@@ -251,10 +266,10 @@ class Barriers {
 
   /// Merges the accesses of another control-flow path, without duplicates.
   static void join(Accesses& into, const Accesses& other) {
-    std::unordered_map<const NodeBase*, size_t> known;
-    for (size_t i = 0; i < into.size(); ++i) known.try_emplace(into[i].node.get(), i);
+    std::map<std::pair<const NodeBase*, int>, size_t> known;
+    for (size_t i = 0; i < into.size(); ++i) known.try_emplace({into[i].node.get(), into[i].lane}, i);
     for (const TeamAccess& access : other) {
-      auto [found, is_new] = known.try_emplace(access.node.get(), into.size());
+      auto [found, is_new] = known.try_emplace({access.node.get(), access.lane}, into.size());
       if (is_new) {
         into.push_back(access);
       } else {

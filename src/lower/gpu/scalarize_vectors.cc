@@ -19,64 +19,11 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"
+#include "lower/gpu/lane.h"
 #include "lower/passes.h"
 
 namespace tilewright::lower {
 namespace {
-
-/// One lane of an expression.
-class Lane {
- public:
-  explicit Lane(int64_t lane) : lane_(lane) {}
-
-  Expr operator()(const Expr& e) {
-    if (e.dtype().is_scalar() || failed_) return e;
-    return rewrite(
-        e,
-        [&](const Ref<Ramp>& ramp, Rewriter&) -> Expr {
-          return ramp->base + ramp->stride * constant(ramp->stride.dtype(), lane_);
-        },
-        [&](const Ref<Broadcast>& broadcast, Rewriter&) -> Expr { return broadcast->value; },
-        [&](const Ref<Cast>& cast, Rewriter& r) -> Expr {
-          return make<Cast>({cast->dtype.element(), r(cast->value)}, cast.span());
-        },
-        [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
-          if (load.dtype().is_scalar() || load->indices.back().dtype().is_scalar()) return failed(load);
-          if (!load->predicate.defined())
-            return make<BufferLoad>({load->buffer, {r(load->indices[0])}, {}}, load.span());
-          // A lane that is off reads nothing.
-          Expr value = make<BufferLoad>({load->buffer, {r(load->indices[0])}, {}}, load.span());
-          return if_then_else(r(load->predicate), value, zero(value.dtype()));
-        },
-        [&](const Ref<Shuffle>& shuffle, Rewriter&) -> Expr {
-          auto picked = const_int(shuffle->indices[static_cast<size_t>(lane_)]);
-          for (const Expr& vector : shuffle->vectors) {
-            if (!picked) break;
-            const int lanes = vector.dtype().lanes;
-            if (*picked < lanes) return lanes == 1 ? vector : Lane(*picked)(vector);
-            *picked -= lanes;
-          }
-          return failed(shuffle);
-        },
-        [&](const Ref<Let>& let, Rewriter& r) -> Expr { return r(substitute(let->body, {{let->var, let->value}})); },
-        [&](const Ref<Call>& call, Rewriter& r) -> Expr {
-          if (call->dtype.is_scalar()) return call;
-          std::vector<NodeRef> args;
-          for (const NodeRef& arg : call->args) args.push_back(arg.sort() == Sort::kExpr ? NodeRef(r(Expr(arg))) : arg);
-          return make<Call>({call->dtype.element(), call->op, std::move(args)}, call.span());
-        });
-  }
-  bool has_failed() const { return failed_; }
-
- private:
-  template <class T>
-  Expr failed(const Ref<T>& e) {
-    failed_ = true;
-    return e;
-  }
-  int64_t lane_;
-  bool failed_ = false;
-};
 
 class Scalars {
  public:

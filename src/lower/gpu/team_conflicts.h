@@ -20,6 +20,7 @@ struct TeamAccess {
   bool is_write = false;
   std::vector<Expr> conditions;  ///< that hold where it happens
   NodeRef node;                  ///< the load or store
+  int lane = 0;                  ///< of a vector whose elements are not contiguous
   bool is_ordered = false;       ///< the program has all threads wait behind it
 };
 
