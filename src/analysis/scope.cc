@@ -185,11 +185,11 @@ void Scope::note_bare_uses(const Stmt& body) {
   visit(
       body, [](const Ref<BlockRealize>&, Visitor&) {},
       [&](const Ref<BufferStore>& store, Visitor& walk) {
-        bare_uses_.push_back(memory(store->buffer));
+        bare_writes_.push_back(memory(store->buffer));
         walk.descend(store);
       },
       [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        bare_uses_.push_back(memory(load->buffer));
+        bare_reads_.push_back(memory(load->buffer));
         walk.descend(load);
       },
       [&](const Ref<Evaluate>& evaluate, Visitor&) { bare_unknown_ |= !evaluate->value.is<IntImm>(); });
@@ -197,13 +197,14 @@ void Scope::note_bare_uses(const Stmt& body) {
 
 bool Scope::bare_statements_touch(const BlockRealize& child) const {
   if (!bare_) return false;
-  auto touched = [&](const Ref<BufferRegion>& region) {
-    const NodeBase* data = memory(region->buffer);
-    return bare_unknown_ || std::find(bare_uses_.begin(), bare_uses_.end(), data) != bare_uses_.end();
+  auto is_in = [&](const std::vector<const NodeBase*>& used, const Ref<BufferRegion>& region) {
+    return bare_unknown_ || std::find(used.begin(), used.end(), memory(region->buffer)) != used.end();
   };
   const std::vector<Ref<BufferRegion>> taken = taken_by(child);
   const auto& writes = child.block->writes;
-  return std::any_of(taken.begin(), taken.end(), touched) || std::any_of(writes.begin(), writes.end(), touched);
+  return std::any_of(taken.begin(), taken.end(), [&](const auto& region) { return is_in(bare_writes_, region); }) ||
+         std::any_of(writes.begin(), writes.end(),
+                     [&](const auto& region) { return is_in(bare_writes_, region) || is_in(bare_reads_, region); });
 }
 
 const NodeBase* Scope::memory(const Ref<Buffer>& buffer) const {

@@ -53,8 +53,8 @@ class Scope : public Memo::Fact {
   /// What else than loops and blocks stands in the block's body: its first stores, calls, reads of buffers in loop
   /// bounds and conditions. Null if there is nothing. Borrowed.
   const NodeBase* bare_statement() const { return bare_; }
-  /// Whether these read or write memory that the block, its conditions and the values of its axes do: then neither it
-  /// nor its neighbors may pass them.
+  /// Whether these write memory that the block, its conditions and its axes read, or use memory that it writes: then
+  /// neither it nor its neighbors may pass them.
   bool bare_statements_touch(const BlockRealize& child) const;
 
  private:
@@ -90,8 +90,8 @@ class Scope : public Memo::Fact {
   std::vector<Ends> ends_;
   std::vector<std::pair<const NodeBase*, const NodeBase*>> views_;  ///< data of a view and of its source
   const NodeBase* bare_ = nullptr;
-  std::vector<const NodeBase*> bare_uses_;  ///< data variables
-  bool bare_unknown_ = false;               ///< calls, which may use anything
+  std::vector<const NodeBase*> bare_reads_, bare_writes_;  ///< data variables
+  bool bare_unknown_ = false;                              ///< calls, which may use anything
 };
 
 /// The first of such statements in `stmt`; blocks are not entered.

@@ -14,7 +14,19 @@ void Compiler::declare_domain(const BufferDomain& domain, const NodeRef& node) {
     return known.buffer == domain.buffer && known.order == domain.order && known.segments == domain.segments &&
            structural_equal(known.min, domain.min) && structural_equal(known.end, domain.end);
   });
-  if (!is_checked) check_domain(domain, node);
+  if (!is_checked) {
+    // What is declared of a sparse buffer is about the array that holds its elements.
+    BufferDomain of_array = domain;
+    for (Ref<Buffer>* buffer : {&of_array.buffer, &of_array.segments}) {
+      if (!buffer->defined() || (*buffer)->axes.empty()) continue;
+      Buffer array = **buffer;
+      array.axes.clear();
+      array.default_value = {};
+      *buffer = make<Buffer>(std::move(array), buffer->span());
+      kept_.push_back(*buffer);
+    }
+    check_domain(of_array, node);
+  }
   declared_.push_back(domain);
 }
 

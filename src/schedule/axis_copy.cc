@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/accesses.h"
+#include "analysis/block_access_region.h"
 #include "arith/index_map.h"
 #include "ir/build.h"
 #include "ir/structural.h"
@@ -23,7 +24,8 @@ std::vector<Ref<Range>> points(const std::vector<Expr>& indices) {
   return region;
 }
 
-/// A loop around the block, or something that the block defines inside.
+}  // namespace
+
 bool is_foreign(const Place& block, const Ref<Var>& v) {
   const Tree& tree = *block.tree;
   for (int at : tree.loops_above(block.at)) {
@@ -34,8 +36,6 @@ bool is_foreign(const Place& block, const Ref<Var>& v) {
         [&](const Ref<Var>& bound, Visitor& walk) { inside |= walk.role() == Role::kDef && bound == v; });
   return inside;
 }
-
-}  // namespace
 
 Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& buffer, const char* code) {
   std::vector<Expr> found;
@@ -139,13 +139,22 @@ Ref<Block> at_element(const Ref<Block>& block, const Ref<Buffer>& original, cons
   return with_axes_of(block, changed);
 }
 
-Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element to, std::string name) {
+Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element to, std::string name,
+                         const Expr& guard) {
   Block block;
   block.iter_vars = std::move(axes);
   block.reads = {make<BufferRegion>({from.buffer, points(from.indices)})};
   block.writes = {make<BufferRegion>({to.buffer, points(to.indices)})};
   block.name_hint = std::move(name);
-  block.body = store(to.buffer, load(from.buffer, std::move(from.indices)), std::move(to.indices));
+  auto reads_data = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
+  bool selects = guard.defined() && reads_data(guard);
+  for (const auto* indices : {&from.indices, &to.indices}) {
+    selects |= std::any_of(indices->begin(), indices->end(), reads_data);
+  }
+  Expr value = load(from.buffer, std::move(from.indices));
+  if (guard.defined() && !is_true(guard)) value = if_then_else(guard, value, zero(value.dtype()));
+  block.body = store(to.buffer, std::move(value), std::move(to.indices));
+  if (selects) block.reads = analysis::block_access_region(make<Block>(Block(block))).reads;
   return make<Block>(std::move(block));
 }
 
@@ -308,7 +317,8 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
     return result;
   };
   Element original{cache.original, with_axes(cache.old_indices)}, inside{cache.cache, with_axes(cache.new_indices)};
-  *made = into_cache ? copying_block(std::move(iter_vars), original, inside, cache.cache->name)
+  const Expr guard = cache.guard.defined() ? substitute(cache.guard, axes) : Expr();
+  *made = into_cache ? copying_block(std::move(iter_vars), original, inside, cache.cache->name, guard)
                      : copying_block(std::move(iter_vars), inside, original, cache.cache->name);
   Expr condition = logical_and(realize.predicate, runs);
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values),

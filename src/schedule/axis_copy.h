@@ -15,6 +15,9 @@ std::vector<size_t> axes_used(const Block& block, const std::vector<Expr>& indic
 /// CODE unless the indices are in bounds for all values of the axes, because a copy accesses every one of them.
 Status check_inside(const Place& block, const std::vector<Expr>& indices, const Ref<Buffer>& buffer, const char* code);
 
+/// A loop around the block, or something that the block defines inside.
+bool is_foreign(const Place& block, const Ref<Var>& v);
+
 /// What such a copy touches of the buffer, at most.
 arith::Box box_of_axes(const Block& block, const std::vector<Expr>& indices);
 
@@ -27,7 +30,9 @@ struct Element {
   Ref<Buffer> buffer;
   std::vector<Expr> indices;
 };
-Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element to, std::string name);
+/// `guard`: the condition under which the element is read, else 0 is stored; null: always.
+Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element to, std::string name,
+                         const Expr& guard = {});
 
 /// The element that stands for the axes of a block, those at these positions: what a block has done of it says which
 /// values of the axes it has run over, with all its reductions.
@@ -39,6 +44,7 @@ struct AxisCache {
   std::vector<Expr> old_indices, new_indices;  ///< in the axes of the block
   std::vector<size_t> axes;                    ///< those that both speak of
   Expr condition;                              ///< under which there is something to copy
+  Expr guard = {};  ///< in the axes: under which the element is read, else 0 is stored; null: always
 };
 /// Of reindex_cache_read and reindex_cache_write. CODES: what is touched is one element; the map fits it.
 struct AxisCacheCodes {

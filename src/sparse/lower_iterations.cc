@@ -6,6 +6,7 @@
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/regions.h"
 #include "ir/sparse.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
@@ -204,6 +205,11 @@ Stmt Lowering::lower(const Stmt& stmt) {
       [&](const Ref<Buffer>& buffer, Rewriter& walk) -> NodeRef {
         return buffer->axes.empty() ? NodeRef(walk.descend(buffer)) : NodeRef(array_of(buffer));
       },
+      // A region of a sparse buffer is one of coordinates: declarations of domains name all of it.
+      [&](const Ref<BufferRegion>& region, Rewriter& walk) -> NodeRef {
+        return region->buffer->axes.empty() ? NodeRef(walk.descend(region))
+                                            : NodeRef(whole_region(array_of(region->buffer)));
+      },
       [&](const Ref<BufferLoad>& node, Rewriter& walk) -> Expr {
         if (node->buffer->axes.empty()) return walk.descend(node);
         if (failure) return node;
@@ -379,6 +385,13 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
     if (!buffer->axes.empty()) buffer = array_of(buffer);
   }
   root.alloc_buffers.insert(root.alloc_buffers.end(), allocated_.begin(), allocated_.end());
+  const std::vector<BufferDomain> declared = buffer_domains(root);
+  if (!declared.empty()) root.annotations.erase(kBufferDomains);
+  for (BufferDomain domain : declared) {
+    if (!domain.buffer->axes.empty()) domain.buffer = array_of(domain.buffer);
+    if (domain.segments.defined() && !domain.segments->axes.empty()) domain.segments = array_of(domain.segments);
+    declare(root.annotations, domain);
+  }
   std::vector<BufferDomain> known = structure_domains(*func);
   std::erase_if(known, [&](const BufferDomain& d) { return written.contains(d.buffer->data.get()); });
   root.body = with_regions(seq(std::move(all)), known);

@@ -18,6 +18,7 @@ import tilewright as tw
 from fuzz import intrinsics
 from fuzz.data_steps import balance, prefetch_at, prefetch_indirect
 from fuzz.layouts import LAYOUTS, ORDERS
+from fuzz.lowered_steps import horizontal_fuse, lift_loop, reverse_cache_read, reverse_cache_write
 from tilewright import ir
 
 #: In place of the code of a refusal: the step was not attempted.
@@ -710,6 +711,10 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     reindex: 2,
     reindex_cache_read: 1,
     reindex_cache_write: 1,
+    reverse_cache_read: 2,
+    reverse_cache_write: 2,
+    horizontal_fuse: 2,
+    lift_loop: 2,
     read_at: 2,
     write_at: 2,
     prefetch_at: 2,

@@ -20,6 +20,8 @@ WITHOUT |= {"decompose_format", "lower_sparse_iter", "sparse_fuse", "sparse_reor
 #: parameters of examples whose buffers hold integers, or are indexed by more than axes
 PARAMETERS = {
     "balance": 'P: T.Buffer((9,), "int32"), B: T.Buffer((8,), "int32")',
+    "reverse_cache_read": 'I: T.Buffer((8,), "int32"), A: T.Buffer((8,)), B: T.Buffer((20, 4)), C: T.Buffer((8, 4))',
+    "reverse_cache_write": 'I: T.Buffer((8,), "int32"), A: T.Buffer((8, 4)), C: T.Buffer((20,))',
     "prefetch_indirect": 'I: T.Buffer((64,), "int32"), X: T.Buffer((100,)), B: T.Buffer((4, 16))',
 }
 

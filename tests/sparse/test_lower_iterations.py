@@ -287,3 +287,30 @@ def test_rows_that_are_written_twice_are_apart() -> None:
     offsets, columns = np.array([0, 2, 2, 5], "int32"), np.array([0, 2, 0, 1, 2], "int32")
     tw.compile(sch)(a, s, offsets, columns, 3, 5)
     np.testing.assert_array_equal(s, (a + 1) * a)
+
+
+def test_what_is_declared_of_a_sparse_buffer_is_declared_of_its_array() -> None:
+    text = """
+def f(a: T.handle, y: T.handle, p: T.handle, r: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, (n, nnz), p)
+    N = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float64")
+    R = T.sp.match_buffer(r, (I, J), "int32")
+    Y = T.sp.match_buffer(y, (N,), "float64")
+    T.assume_buffer_domain(R, [0, n])
+    with T.sp.iteration([I, J], "RR", "it") as [i, j]:
+        Y[R[i, j]] = Y[R[i, j]] + A[i, j]
+"""
+    func = function(text)
+    script = lowered(func).script()
+    assert "T.assume_buffer_domain(R, [0, n])" in script and "alloc_buffer" not in script
+    indptr, columns = np.array([0, 2, 3], "int32"), np.array([1, 3, 3], "int32")
+    want = np.array([0, 1, 0, 5.0])
+    for kernel in (tw.compile(func, "interpreter"), tw.compile(lowered(func), "interpreter"), tw.compile(func)):
+        y = np.zeros(4)
+        kernel(np.array([1, 2, 3.0]), y, indptr, columns, 2, 4, 3)
+        np.testing.assert_array_equal(y, want)
+    for program in (func, lowered(func)):
+        with pytest.raises(tw.Error, match=r"the values of 'R' are in \[0, n\)"):
+            tw.compile(program, "interpreter")(np.ones(3), np.zeros(4), indptr, columns + 1, 2, 4, 3)

@@ -18,6 +18,8 @@ from tilewright.errors import ArgumentError
 from tilewright.sparse.conversion import ConvertedStructure, StoredPart
 from tilewright.sparse.fill import RowNonzero
 from tilewright.sparse.format_rule import FormatRewriteRule
+from tilewright.sparse.specialize import DOMAINS
+from tilewright.support.changed_nodes import with_fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,7 +90,9 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
         raise _refusal(f"the program has no sparse buffer {name!r}", "name one that has axes with offsets or indices")
     (param, tensor), *_ = found
     formats = tuple(_Format(rule, tensor) for rule in rules)
-    statements = list(func.body.seq) if isinstance(func.body, ir.SeqStmt) else [func.body]
+    root = func.body.block if isinstance(func.body, ir.BlockRealize) and not func.body.iter_values else None
+    inside = func.body if root is None else root.body
+    statements = list(inside.seq) if isinstance(inside, ir.SeqStmt) else [inside]
     rewritten = [part for statement in statements for part in _decomposed(statement, tensor, formats)]
     buffers = {handle: buffer for handle, buffer in func.buffer_map.items() if handle is not param}
     params, axes = [each for each in func.params if not each.same_as(param)], list(func.axes)
@@ -96,7 +100,8 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
         params += each.params
         buffers |= each.buffers
         axes += each.axes
-    body = rewritten[0] if len(rewritten) == 1 else ir.SeqStmt(rewritten)
+    body: Any = rewritten[0] if len(rewritten) == 1 else ir.SeqStmt(rewritten)
+    body = _declaring(body, root, [domain for each in formats for domain in each.domains()])
     function = ir.PrimFunc(params, buffers, func.ret_type, func.attrs, body, axes)
     _core.verify(_core.as_module(function), "sparse")
     return DecomposedProgram(function, tuple(rules), tensor, formats)
@@ -104,6 +109,16 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
 
 def _refusal(message: str, hint: str) -> ArgumentError:
     return ArgumentError.of("sparse/decompose", message, hint)
+
+
+def _declaring(body: Any, root: ir.Block | None, domains: list[list[Any]]) -> Any:
+    """The body in the root block of the function, which declares what arrays of coordinates hold."""
+    if root is None and not domains:
+        return body
+    block = ir.Block(name_hint="root", body=body) if root is None else with_fields(root, body=body)
+    known = list(block.annotations.get(DOMAINS, ()))
+    annotations = {**block.annotations, **({DOMAINS: known + domains} if domains else {})}
+    return ir.BlockRealize([], _core.const(True, "bool"), with_fields(block, annotations=annotations))
 
 
 class _Coordinate:
@@ -224,6 +239,23 @@ class _Format:
         for known, array in zip(self._known, self._arrays, strict=True):
             along = whole if known.axis is None else self._chain(known.axis)
             result.append(known.formula(variables) if array is None else self._load(array, along))
+        return result
+
+    def domains(self) -> list[list[Any]]:
+        """Return what is declared of arrays of coordinates: -1 or a coordinate of the tensor where all stored elements
+        have one, a coordinate where no position is padding."""
+        result = []
+        for d, (known, array) in enumerate(zip(self._known, self._arrays, strict=True)):
+            if array is None:
+                continue
+            covers_all = self._covers_all(d)
+            if not covers_all:
+                assert known.axis is not None
+                if any(self.rule.axes[at].kind != "compressed" for at in self._chain(known.axis)):
+                    continue
+            least, end = _core.IntImm(self.idtype, -1 if covers_all else 0), self.tensor.axes[d].length
+            whole = ir.BufferRegion(array, [ir.Range(_core.IntImm(self.idtype, 0), extent) for extent in array.shape])
+            result.append([whole, least, _core.cast(self.idtype, end), ""])
         return result
 
     def is_present(self) -> Any:
@@ -413,7 +445,10 @@ def _over(each: _Format, statement: Any, mapped: Sequence[Any], init: Any, write
     body = _at(each, statement.body, mapped)
     body = ir.IfThenElse(each.is_present(), body)
     if init is not None:
-        init = ir.IfThenElse(each.is_present(), _at(each, init, mapped))
+        needs_coordinates = bool(_variables(_in_elements(each, init)) & {old.var for old in mapped})
+        init = _at(each, init, mapped)
+        if needs_coordinates:  # padding has none; else it may be initialized
+            init = ir.IfThenElse(each.is_present(), init)
     name = f"{statement.name_hint}_{each.rule.name}"
     made = ir.SparseIteration(iter_vars, name, statement.annotations, init, body)
     # Each iteration has variables of its own.
@@ -425,6 +460,14 @@ def _over(each: _Format, statement: Any, mapped: Sequence[Any], init: Any, write
 
 def _at(each: _Format, body: Any, mapped: Sequence[Any]) -> Any:
     """The statement for a stored element: accesses of the tensor are to that, other coordinates are looked up."""
+    coordinates = each.coordinates()
+    return _core.substitute(
+        _in_elements(each, body), {old.var: new for old, new in zip(mapped, coordinates, strict=True)}
+    )
+
+
+def _in_elements(each: _Format, body: Any) -> Any:
+    """The statement with accesses of the tensor as those of the stored element."""
     tensor, elements = each.tensor, each.elements
     indices = list(each.variables)
 
@@ -435,10 +478,7 @@ def _at(each: _Format, body: Any, mapped: Sequence[Any]) -> Any:
             return ir.BufferStore(elements, node.value, indices)
         return None
 
-    coordinates = each.coordinates()
-    return _core.substitute(
-        _core.rewrite(body, replaced), {old.var: new for old, new in zip(mapped, coordinates, strict=True)}
-    )
+    return _core.rewrite(body, replaced)
 
 
 def _accesses(statement: Any, tensor: ir.Buffer) -> list[Any]:

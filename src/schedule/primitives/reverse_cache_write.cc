@@ -1,0 +1,218 @@
+// Let a block accumulate in a new buffer indexed by its axes, and scatter the results.
+//
+//   Before                                  After  sch.reverse_cache_write(C, "C", "local")
+//   T.assume_buffer_domain(I, [0, 20])      T.assume_buffer_domain(I, [0, 20])
+//   for i, j in T.grid(8, 4):               C_local = T.alloc_buffer((8,), scope="local")
+//     with T.block("C"):                    for i in range(8):
+//       vi, vj = T.axis.remap("RR", [i, j])   with T.block("C_local_init"):
+//       C[I[vi]] += A[vi, vj]                   vi = T.axis.spatial(8, i)
+//                                               C_local[vi] = T.float32(-0.0)
+//                                             for j in range(4):
+//                                               with T.block("C"):
+//                                                 vi, vj = T.axis.remap("SR", [i, j])
+//                                                 C_local[vi] += A[vi, vj]
+//                                             with T.block("C_local"):
+//                                               vi = T.axis.reduce(8, i)
+//                                               C[I[vi]] += C_local[vi]
+//
+// Elements that several instances select are combined one after another, in the loops around: in another order than
+// before, but each step once.
+//
+// Requires  P1 the write exists, and the block is not the root
+//           P2 the scope is a storage scope
+//           P3 the block has no init, and each instance takes one step of a reduction: its body is C[...] = C[...] + x,
+//              perhaps under a condition, where neither reads C otherwise. The buffer has one name in the scope, and
+//              nothing else uses it inside of the loops that remain
+//           P4 each instance writes one element, that its axes and data select
+//           P5 dim_order names the axes that select it; their extents are bounded outside of the loops
+//           P6 the element is in bounds for all values of the axes, where it is not known when the block writes it
+//           P7 loops, and nothing else, say which instances of the block run; what stands in the scope touches the
+//              buffer in blocks only; parallel loops around stay independent
+#include "schedule/primitives/reverse_cache_write.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "analysis/binding_reads.h"
+#include "analysis/block_access_region.h"
+#include "analysis/unsettled.h"
+#include "ir/build.h"
+#include "ir/reduction_step.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "schedule/inline.h"
+#include "schedule/relocate.h"
+#include "schedule/reverse_copy.h"
+
+namespace tilewright::schedule {
+namespace {
+
+Diagnostic no_step(const Place& block, const std::string& why) {
+  return refuse("reverse_cache_write/P3", describe(block) + " " + why, {block.node()},
+                "the body is to be one step, such as C[I[vi]] += x; decompose_reduction() takes an init apart");
+}
+
+/// The only statement of the block.
+Result<ReductionStep> find_step(const Place& block, const Ref<Buffer>& buffer) {
+  const Block& b = block.block();
+  if (b.init.defined()) return no_step(block, "has an init");
+  const IfThenElse* branch = b.body.as<IfThenElse>();
+  const BufferStore* store = (branch ? branch->then_case : b.body).as<BufferStore>();
+  if (!store || store->buffer != buffer || (branch && branch->else_case.defined())) {
+    return no_step(block, "does more than to store one element of '" + buffer->name + "'");
+  }
+  std::optional<ReductionStep> step = ReductionStep::of(*store);
+  if (!step) return no_step(block, "does not accumulate in '" + buffer->name + "'");
+  int loads = 0;
+  visit(b.body, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+    loads += block.tree->same_memory(load->buffer, buffer) ? 1 : 0;
+    walk.descend(load);
+  });
+  if (loads != 1) return no_step(block, "reads '" + buffer->name + "' otherwise than to add to it");
+  return *step;
+}
+
+/// Behind the innermost loop such that it and those around move axes that select elements, and no others.
+int innermost_outside(const Place& block, int scope, const std::vector<int>& loops, const std::vector<size_t>& cached) {
+  const BlockRealize& realize = *block.tree->realize_at(block.at);
+  int outside = scope;
+  for (int at : loops) {
+    bool moves = false, selects = true;
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      if (!uses_var(realize.iter_values[i], block.tree->for_at(at).loop_var)) continue;
+      moves = true;
+      selects &= std::find(cached.begin(), cached.end(), i) != cached.end();
+    }
+    if (!moves || !selects) break;
+    outside = at;
+  }
+  return outside;
+}
+
+Status check_neighbors(const Place& block, int near, const Ref<Buffer>& buffer) {
+  const Tree& tree = *block.tree;
+  const std::vector<int> inside = tree[near].is_block ? std::vector<int>{near} : tree.child_blocks(near);
+  for (int other : inside) {
+    if (other == block.at) continue;
+    const Block& b = tree.block_at(other);
+    if (!tree.touches(b.reads, buffer) && !tree.touches(b.writes, buffer) &&
+        !tree.touches(analysis::binding_reads(tree, other), buffer))
+      continue;
+    return refuse("reverse_cache_write/P3",
+                  describe_block(b) + " uses '" + buffer->name + "' in the loops of " + describe(block),
+                  {tree.stmt(other), block.node()}, "cache before the loops of the two blocks are joined");
+  }
+  return Ok{};
+}
+
+/// The block with axes that select elements as spatial ones, and all others as those of a reduction.
+Ref<Block> accumulating(const Ref<Block>& block, const AxisCache& cache) {
+  Block changed = *at_element(block, cache.original, cache.cache, cache.new_indices);
+  for (size_t i = 0; i < changed.iter_vars.size(); ++i) {
+    IterVar axis = *changed.iter_vars[i];
+    const bool selects = std::find(cache.axes.begin(), cache.axes.end(), i) != cache.axes.end();
+    axis.iter_type = selects ? IterType::kDataPar : IterType::kCommReduce;
+    changed.iter_vars[i] = make<IterVar>(std::move(axis));
+  }
+  return with_found_reads(std::move(changed), block.span());
+}
+
+/// The nest with another body of the block in it, and axes of these types; `made` is that block.
+Stmt with_body(const Stmt& nest, const std::string& name, const std::vector<IterType>& types,
+               const std::function<Stmt(const BufferStore&)>& body, Ref<Block>* made) {
+  return rewrite(nest, [&](const Ref<Block>& copy, Rewriter&) -> Stmt {
+    Block block = *copy;
+    block.name_hint = name;
+    block.body = body(*copy->body.as<BufferStore>());
+    for (size_t i = 0; i < types.size(); ++i) {
+      IterVar axis = *block.iter_vars[i];
+      axis.iter_type = types[i];
+      block.iter_vars[i] = make<IterVar>(std::move(axis));
+    }
+    analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(block)));
+    block.reads = std::move(access.reads);
+    block.writes = std::move(access.writes);
+    *made = make<Block>(std::move(block), copy.span());
+    return *made;
+  });
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const ReverseCacheWrite& cache) {
+  TW_TRY(block, state.find(cache.block));
+  const Tree& tree = *block.tree;
+  const int scope = tree[block.at].scope;
+  if (scope == Tree::kNone)
+    return refuse("reverse_cache_write/P1", "the root block is no writer", {block.node()}, "name a block inside of it");
+  TW_TRY(position,
+         buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "reverse_cache_write/P1"));
+  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "reverse_cache_write/P2"));
+  const Ref<Buffer> buffer = block.block().writes[position]->buffer;
+  TW_TRY(step, find_step(block, buffer));
+  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(scope))) {
+    return refuse("reverse_cache_write/P7",
+                  "in the scope of " + describe(block) + " stands a statement outside of any block", {NodeRef(bare)},
+                  "put it into a block");
+  }
+  if (Ref<Buffer> other = other_name(tree, scope, buffer); other.defined()) {
+    return refuse(
+        "reverse_cache_write/P3",
+        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
+        {block.node()}, "cache the buffer outside of the block that makes the view");
+  }
+  TW_TRY(element, selected_element(block, buffer, "reverse_cache_write/P4"));
+  TW_TRY(axes, selected_cache(block, buffer, element, cache.storage_scope, cache.dim_order, "reverse_cache_write/P5"));
+  auto loops = analysis::loops_between(tree, scope, block.at);
+  if (!loops) {
+    return refuse("reverse_cache_write/P7", describe(block) + " runs on a condition", {block.node()},
+                  "take this step before its loops are put under a condition");
+  }
+  const int around = innermost_outside(block, scope, *loops, axes.axes);
+  int near = tree.child_towards(around, block.at);
+  while (tree[near].node->kind == Kind::kSeqStmt) near = tree.child_towards(near, block.at);
+  const int outside = tree[near].parent;
+  TW_RETURN_IF_ERROR(check_neighbors(block, near, buffer));
+  const bool is_said = element.guard.defined() && is_said_by(block, element.guard, axes.axes);
+  if (!is_said) TW_RETURN_IF_ERROR(check_inside(block, axes.old_indices, buffer, "reverse_cache_write/P6"));
+  TW_TRY(runs, has_instances(block, outside, axes, "reverse_cache_write/P7"));
+  axes.condition = runs;
+  Ref<Block> filled, init, made;
+  TW_TRY(nest, axis_copy_nest(block, outside, axes, false, "reverse_cache_write/P7", &filled));
+  const std::string name = axes.cache->name;
+  // The copy is a store C[...] = C_local[...] in axes of its own; the guard is in those of the block.
+  VarMap own;
+  std::vector<IterType> before, spatial(axes.axes.size(), IterType::kDataPar);
+  for (size_t i = 0; i < axes.axes.size(); ++i) {
+    const IterVar& axis = *block.block().iter_vars[axes.axes[i]];
+    own.emplace(axis.var, filled->iter_vars[i]->var);
+    before.push_back(axis.iter_type);
+  }
+  auto combined = [&](const BufferStore& copy) -> Stmt {
+    Stmt store = make<BufferStore>({buffer, step.combine(load(buffer, copy.indices), copy.value), copy.indices, {}});
+    if (!is_said || is_true(element.guard)) return store;
+    return make<IfThenElse>({substitute(element.guard, own), store, {}});
+  };
+  auto neutral = [&](const BufferStore& copy) -> Stmt {
+    return store(axes.cache, step.identity(), copy.value.as<BufferLoad>()->indices);
+  };
+  Stmt scatter = with_body(nest, name, before, combined, &made);
+  Stmt start = renew_defs(with_body(nest, name + "_init", spatial, neutral, &init));
+  TreeEdit edit(tree);
+  edit.insert_before(near, start);
+  edit.insert_after(near, scatter);
+  edit.change_block(scope, [&](Block& outer) { outer.alloc_buffers.push_back(axes.cache); });
+  edit.change_realize(block.at, [&](BlockRealize& realize) { realize.block = accumulating(realize.block, axes); });
+  Plan plan = give_loops(block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  for (uint64_t id : {made->id.value, block.block().id.value}) {
+    TW_RETURN_IF_ERROR(recheck_execution(after, after.block(id), "reverse_cache_write/P7"));
+  }
+  plan.outputs.push_back(Handle::block(block.func, *made));
+  ReverseCacheWrite recorded = cache;
+  recorded.write_buffer_index = position;
+  plan.recorded = std::move(recorded);
+  return plan;
+}
+
+}  // namespace tilewright::schedule
