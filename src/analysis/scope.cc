@@ -195,14 +195,17 @@ void Scope::note_bare_uses(const Stmt& body) {
       [&](const Ref<Evaluate>& evaluate, Visitor&) { bare_unknown_ |= !evaluate->value.is<IntImm>(); });
 }
 
-bool Scope::bare_statements_touch(const BlockRealize& child) const {
+bool Scope::bare_statements_touch(const BlockRealize& child, bool also_reads) const {
   if (!bare_) return false;
   auto is_in = [&](const std::vector<const NodeBase*>& used, const Ref<BufferRegion>& region) {
     return bare_unknown_ || std::find(used.begin(), used.end(), memory(region->buffer)) != used.end();
   };
   const std::vector<Ref<BufferRegion>> taken = taken_by(child);
   const auto& writes = child.block->writes;
-  return std::any_of(taken.begin(), taken.end(), [&](const auto& region) { return is_in(bare_writes_, region); }) ||
+  auto is_taken_from = [&](const auto& region) {
+    return is_in(bare_writes_, region) || (also_reads && is_in(bare_reads_, region));
+  };
+  return std::any_of(taken.begin(), taken.end(), is_taken_from) ||
          std::any_of(writes.begin(), writes.end(),
                      [&](const auto& region) { return is_in(bare_writes_, region) || is_in(bare_reads_, region); });
 }

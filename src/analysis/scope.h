@@ -54,8 +54,8 @@ class Scope : public Memo::Fact {
   /// bounds and conditions. Null if there is nothing. Borrowed.
   const NodeBase* bare_statement() const { return bare_; }
   /// Whether these write memory that the block, its conditions and its axes read, or use memory that it writes: then
-  /// neither it nor its neighbors may pass them.
-  bool bare_statements_touch(const BlockRealize& child) const;
+  /// neither it nor its neighbors may pass them. `also_reads`: or read memory that these read.
+  bool bare_statements_touch(const BlockRealize& child, bool also_reads = true) const;
 
  private:
   static const Scope& known(const Block& block, const Block* before);

@@ -215,16 +215,17 @@ int statement_with(const Tree& tree, const std::vector<int>& statements, int at)
   return -1;
 }
 
-Status check_bare_statements(const Place& block, const analysis::Scope& scope, const char* code) {
-  if (!scope.bare_statements_touch(*block.tree->realize_at(block.at))) return Ok{};
+Status check_bare_statements(const Place& block, const analysis::Scope& scope, const char* code, bool also_reads) {
+  if (!scope.bare_statements_touch(*block.tree->realize_at(block.at), also_reads)) return Ok{};
   return refuse(code,
                 "a statement outside of blocks, in the scope of " + describe(block) +
                     ", uses buffers that this block reads or writes",
                 {block.node(), NodeRef(scope.bare_statement())}, "put it into a block");
 }
 
-Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code) {
-  TW_RETURN_IF_ERROR(check_bare_statements(block, scope, code));
+Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code,
+                         bool also_reads) {
+  TW_RETURN_IF_ERROR(check_bare_statements(block, scope, code, also_reads));
   for (const Ref<BufferRegion>& write : block.block().writes) {
     const std::string& name = write->buffer->name;
     for (int reader : scope.readers(write->buffer)) {

@@ -57,10 +57,13 @@ Status check_block_role(const Move& move);
 /// The steps of its reduction come in the same order as before, where that matters.
 Status check_order_of_steps(const Move& move, const Tree& after, int moved);
 /// No statement outside of blocks uses what the block does, so that it may pass all of them.
-Status check_bare_statements(const Place& block, const analysis::Scope& scope, const char* code);
+/// `also_reads`: nor one that only reads what the block reads, as where the buffer goes.
+Status check_bare_statements(const Place& block, const analysis::Scope& scope, const char* code,
+                             bool also_reads = true);
 /// The same, and no other block writes the block's buffers, and none before it reads them. `self`: the block in its
 /// scope.
-Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code);
+Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code,
+                         bool also_reads = true);
 /// What a block asks before it runs that is the same for all of its instances, wherever they stand in the scope.
 Expr steady_condition(const Tree& tree, int block);
 /// The instances that run of a block where it stands, if any: all are within the box, and it holds no others. CODE

@@ -84,7 +84,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   int self = scope.child(block.block().id.value);
   TW_RETURN_IF_ERROR(check_local(move, scope, self));
-  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kComputeAtCodes.writer));
+  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kComputeAtCodes.writer, false));
 
   std::vector<int> statements = statements_of(tree, loop.at);
   move.last = static_cast<int>(statements.size());

@@ -71,7 +71,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   TW_RETURN_IF_ERROR(check_block_role(move));
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   int self = scope.child(block.block().id.value);
-  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kReverseComputeAtCodes.writer));
+  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kReverseComputeAtCodes.writer, false));
 
   std::vector<int> statements = statements_of(tree, loop.at);
   move.last = static_cast<int>(statements.size());
