@@ -38,6 +38,7 @@ MODULES = {
     "tilewright.te": "programs as formulas",
     "tilewright.arith": "integer reasoning",
     "tilewright.schedule": "schedules, their handles and traces",
+    "tilewright.sparse": "sparse matrices, their formats and products",
     "tilewright.tensor_intrin": "instructions on tensors",
     "tilewright.auto_tensorize": "finding where instructions on tensors fit",
     "tilewright.timing": "interleaved times of calls, against the limits of the machine",

@@ -122,3 +122,10 @@ def test_refusals() -> None:
         two.get_sparse_iteration("spmm")
     assert caught.value.code == "get_sparse_iteration/P1"
     assert len(two.get_sp_iters(two.get_sparse_iteration("spmm", "f"))) == 3
+
+
+@pytest.mark.parametrize("name", ["spmm0", "spmm1", "spmm_init"])
+def test_blocks_of_an_iteration_that_is_not_lowered_yet(name: str) -> None:
+    with pytest.raises(tw.ScheduleError, match="that is not lowered yet") as caught:
+        tw.Schedule(function(SPMM)).get_loops(name)
+    assert caught.value.code == "get_sparse_iteration/P2" and "sch.lower_sparse_iter()" in str(caught.value.hint)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from tests.sparse_programs import CSF, RAGGED, SDDMM, csf, function
+from tests.sparse_programs import CSF, RAGGED, SDDMM, SPMM, csf, function
 
 import tilewright as tw
 from tilewright import _core, ir, script
@@ -326,3 +326,23 @@ def test_damaged_structure_is_reported(indptr: list[int], indices: list[int], co
     with pytest.raises(tw.Error, match=message) as caught:
         run(spmm, values, dense, out, *arrays, 3, 4, 1, 4)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("kind", ["dense_fixed(m", "compressed_varied(I, (n, nnz), (p, q)"])
+def test_a_type_of_coordinates_that_does_not_exist_is_the_only_error(kind: str) -> None:
+    """What stands in an iteration over an unknown axis is at its place."""
+    text = SPMM.replace(kind, f'{kind}, idtype="int65"')
+    with pytest.raises(tw.ScriptError, match="idtype is 'int65'") as caught:
+        function(text)
+    assert caught.value.code == "builder/axis" and "coordinates are int32 or int64" in str(caught.value)
+    assert "T.init" not in str(caught.value) and "2 errors" not in str(caught.value)
+
+
+def test_statements_in_scopes_that_do_not_open_are_checked_otherwise() -> None:
+    text = SPMM.replace("T.sp.iteration([I, J, K]", "T.sp.iteration([I, J, L]").replace(
+        "C[i, k] = T.float64(0)", "C[0] = x"
+    )
+    with pytest.raises(tw.ScriptError) as caught:
+        function(text)
+    message = str(caught.value)
+    assert "'L' is not defined" in message and "'x' is not defined" in message and "belongs directly" not in message

@@ -1,6 +1,7 @@
 """Products with sparse matrices against dense ones: all kinds of structure, empty and lopsided ones among them."""
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -255,7 +256,7 @@ def test_arguments_that_do_not_fit() -> None:
     damaged = scipy_matrix.copy()
     damaged.indptr = np.zeros(0, "int32")
     refused("sparse/indptr", lambda: tw.sparse.from_scipy(damaged))
-    with pytest.raises(tw.ArgumentError, match="strides"):
+    with pytest.raises(tw.ArgumentError, match="not contiguous"):
         tw.sparse.spmm(a, np.asfortranarray(b))
 
 
@@ -275,3 +276,41 @@ def test_scipy_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
     refused("sparse/import", a.to_scipy)
     assert tw.sparse.spmv(a, np.ones(1)) == [1]
+
+
+def test_messages_name_the_arguments_of_the_call() -> None:
+    a = tw.sparse.from_scipy(scipy.sparse.random(10, 8, 0.3, "csr", dtype="float32", random_state=0))
+    b, x, out = np.ones((8, 4), "float32"), np.ones(8, "float32"), np.ones((10, 4), "float32")
+    constant = out.copy()
+    constant.flags.writeable = False
+
+    def refused(code: str, text: str, call: Callable[[], object]) -> None:
+        with pytest.raises(tw.ArgumentError, match=text) as caught:
+            call()
+        assert caught.value.code == code and caught.value.hint
+
+    refused("sparse/dtype", "out is of float64", lambda: tw.sparse.spmm(a, b, out=out.astype("float64")))
+    refused(
+        "sparse/contiguous",
+        "out is not contiguous",
+        lambda: tw.sparse.spmm(a, b, out=np.ones((10, 8), "float32")[:, ::2]),
+    )
+    refused("sparse/contiguous", "b is not contiguous", lambda: tw.sparse.spmm(a, np.ones((4, 8), "float32").T))
+    refused("sparse/contiguous", "x is not contiguous", lambda: tw.sparse.spmv(a, np.ones(16, "float32")[::2]))
+    refused("sparse/contiguous", "y is not contiguous", lambda: tw.sparse.sddmm(a, out, np.ones((4, 8), "float32").T))
+    refused("sparse/read-only", "out is read-only", lambda: tw.sparse.spmm(a, b, out=constant))
+    assert tw.sparse.spmv(a, x).shape == (10,)
+
+
+def test_gradients_are_not_dropped() -> None:
+    torch = pytest.importorskip("torch")
+    offsets, columns = torch.tensor([0, 1, 2]), torch.tensor([0, 1])
+    recorded = torch.sparse_csr_tensor(offsets, columns, torch.ones(2), size=(2, 2), requires_grad=True)
+    with pytest.raises(tw.ArgumentError, match="records gradients") as caught:
+        tw.sparse.from_torch(recorded)
+    assert caught.value.code == "sparse/gradient" and "tensor.detach()" in str(caught.value)
+    a = tw.sparse.from_torch(recorded.detach())
+    dense = torch.ones(2, 3, requires_grad=True)
+    with pytest.raises(tw.ArgumentError, match="b records gradients"):
+        tw.sparse.spmm(a, dense)
+    assert torch.equal(tw.sparse.spmm(a, dense.detach()), torch.ones(2, 3))

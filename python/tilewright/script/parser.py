@@ -69,6 +69,7 @@ class Parser:
         self.names: dict[str, Any] = dict(names)
         self.outer = [*outer, vars(builtins)]
         self.problems: list[Problem] = []
+        self.unknown_scopes = 0  # how many scopes around could not be opened: what belongs in them is at its place
         self.at: ast.AST | None = None  # the node at work: where a failure of Python code is reported
         self.trail: tuple[tuple[Source, Place], ...] = ()
         self.statement_call: ast.AST | None = None  # the call that is a statement of its own
@@ -323,7 +324,7 @@ class Parser:
 
     def report(self, error: BaseException, node: ast.AST | None) -> None:
         """Records what went wrong at the node."""
-        if isinstance(error, Cascade):
+        if isinstance(error, Cascade) or (self.unknown_scopes and getattr(error, "code", "") == "builder/place"):
             return
         if isinstance(error, BadSyntax):
             problem = Problem("script/syntax", str(error), "", error.source, error.place)

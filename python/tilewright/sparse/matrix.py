@@ -198,7 +198,7 @@ def from_torch(tensor: Any, *, sorted: bool | None = None, unique: bool | None =
         copy: as in :func:`from_scipy`.
 
     Raises:
-        tilewright.ArgumentError: It has another layout, type or device, or its arrays are damaged.
+        tilewright.ArgumentError: It has another layout, type or device, records gradients, or its arrays are damaged.
     """
     layout = str(getattr(tensor, "layout", "")).removeprefix("torch.sparse_")
     if layout not in ("csr", "csc", "bsr", "coo"):
@@ -208,6 +208,9 @@ def from_torch(tensor: Any, *, sorted: bool | None = None, unique: bool | None =
         raise ArgumentError.of("sparse/device", f"a tensor on {tensor.device}", "move it: tensor.cpu()")
     if tensor.dim() != 2:
         raise ArgumentError.of("sparse/shape", f"a tensor of {tensor.dim()} dimensions", "a matrix has two")
+    if tensor.requires_grad:
+        message = "the tensor records gradients, and products record none"
+        raise ArgumentError.of("sparse/gradient", message, "pass tensor.detach()")
     facts = (sorted, unique)
     tensor = tensor.detach()
     if layout == "coo":

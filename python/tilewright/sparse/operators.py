@@ -171,6 +171,20 @@ def _check(a: Any, name: str, dense: Any, shape: tuple[int | None, ...]) -> None
         raise ArgumentError.of("sparse/shape", f"{name} is of shape {tuple(given)}", fits)
     if dense.dtype != a.values.dtype and (dtype := str(dense.dtype).removeprefix("torch.")) != a.dtype:
         raise ArgumentError.of("sparse/dtype", f"{name} is of {dtype}, and a of {a.dtype}", "convert one of them")
+    _check_memory(name, dense)
+
+
+def _check_memory(name: str, dense: Any) -> None:
+    """Check what kernels would report under the names of their own parameters."""
+    if isinstance(dense, np.ndarray):
+        compact = f"numpy.ascontiguousarray({name})" if not dense.flags.c_contiguous else ""
+    elif getattr(dense, "requires_grad", False):
+        message = f"{name} records gradients, and products record none"
+        raise ArgumentError.of("sparse/gradient", message, f"pass {name}.detach()")
+    else:
+        compact = "" if getattr(dense, "is_contiguous", lambda: True)() else f"{name}.contiguous()"
+    if compact:
+        raise ArgumentError.of("sparse/contiguous", f"{name} is not contiguous", f"pass a copy: {compact}")
 
 
 def _result(like: Any, shape: tuple[int, ...], out: Any) -> Any:
@@ -179,6 +193,11 @@ def _result(like: Any, shape: tuple[int, ...], out: Any) -> Any:
         if getattr(out, "shape", ()) != shape:
             message = f"out is of shape {tuple(getattr(out, 'shape', ()))}"
             raise ArgumentError.of("sparse/shape", message, f"the result has the shape {shape}")
+        if (dtype := str(out.dtype).removeprefix("torch.")) != (wanted := str(like.dtype).removeprefix("torch.")):
+            raise ArgumentError.of("sparse/dtype", f"out is of {dtype}", f"the result is of {wanted}")
+        _check_memory("out", out)
+        if isinstance(out, np.ndarray) and not out.flags.writeable:
+            raise ArgumentError.of("sparse/read-only", "out is read-only", "give an array that can be written")
         return out
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like, torch.Tensor):

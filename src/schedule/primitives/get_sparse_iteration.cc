@@ -8,6 +8,20 @@
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {
+namespace {
+
+/// Whether lowering makes a block of that name: "spmm0", "spmm1", "spmm_init" of the iteration "spmm".
+bool is_block_of_one(const Func& func, const std::string& name) {
+  bool found = false;
+  visit(func, [&](const Ref<SparseIteration>& iteration) {
+    if (!name.starts_with(iteration->name_hint)) return;
+    const std::string rest = name.substr(iteration->name_hint.size());
+    found |= rest == "_init" || (!rest.empty() && rest.find_first_not_of("0123456789") == std::string::npos);
+  });
+  return found;
+}
+
+}  // namespace
 
 Result<Plan> plan(const State& state, const GetSparseIteration& get) {
   TW_TRY(func, function_meant(state, get.func_name, "get_sparse_iteration/P1", "look in",
@@ -18,6 +32,11 @@ Result<Plan> plan(const State& state, const GetSparseIteration& get) {
     names += (names.empty() ? "" : ", ") + iteration->name_hint;
     if (iteration->name_hint == get.name) found.push_back(iteration);
   });
+  if (found.empty() && is_block_of_one(state.function_at(func), get.name)) {
+    return refuse("get_sparse_iteration/P2",
+                  "'" + get.name + "' is a block of an iteration over sparse axes that is not lowered yet", {},
+                  "make blocks and loops of the iterations first: sch.lower_sparse_iter()");
+  }
   if (found.size() != 1) {
     return refuse("get_sparse_iteration/P2",
                   "'" + state.shown_name(func) + "' has " + std::to_string(found.size()) +

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -30,9 +31,20 @@ def _sizes(what: str, sizes: Any) -> tuple[Any, Any]:
     raise fail("builder/axis", f"T.sp.{what} takes two sizes", "the length of the axis and its number of positions")
 
 
+def _index_type(what: str, idtype: Any) -> Any:
+    """Return the type of coordinates.
+
+    Raises:
+        tilewright.ScriptError: It is no type of integers ("builder/axis").
+    """
+    if isinstance(idtype, str) and not re.fullmatch(r"u?int(8|16|32|64)", idtype):
+        raise fail("builder/axis", f"T.sp.{what}: idtype is {idtype!r}", "coordinates are int32 or int64")
+    return idtype
+
+
 def dense_fixed(length: Any, idtype: str = "int32") -> Axis:
     """A root axis: the coordinates 0 to `length` - 1, an ordinary dimension."""
-    made: Axis = _script.dense_fixed_axis(length, idtype)
+    made: Axis = _script.dense_fixed_axis(length, _index_type("dense_fixed", idtype))
     return made
 
 
@@ -46,7 +58,7 @@ def dense_varied(parent: Axis, sizes: Any, indptr: Any, idtype: str = "int32") -
         idtype: of coordinates.
     """
     length, nnz = _sizes("dense_varied", sizes)
-    made: Axis = _script.axis_below(parent, length, nnz, None, indptr, None, idtype, True)
+    made: Axis = _script.axis_below(parent, length, nnz, None, indptr, None, _index_type("dense_varied", idtype), True)
     return made
 
 
@@ -61,7 +73,9 @@ def compressed_fixed(parent: Axis, sizes: Any, indices: Any, idtype: str = "int3
         sorted: whether coordinates below one position ascend.
     """
     length, nnz_cols = _sizes("compressed_fixed", sizes)
-    made: Axis = _script.axis_below(parent, length, None, nnz_cols, None, indices, idtype, sorted)
+    made: Axis = _script.axis_below(
+        parent, length, None, nnz_cols, None, indices, _index_type("compressed_fixed", idtype), sorted
+    )
     return made
 
 
@@ -78,7 +92,9 @@ def compressed_varied(parent: Axis, sizes: Any, structure: Any, idtype: str = "i
     length, nnz = _sizes("compressed_varied", sizes)
     if not isinstance(structure, tuple | list) or len(structure) != 2:
         raise fail("builder/axis", "T.sp.compressed_varied takes indptr and indices", "write (indptr, indices)")
-    made: Axis = _script.axis_below(parent, length, nnz, None, structure[0], structure[1], idtype, sorted)
+    made: Axis = _script.axis_below(
+        parent, length, nnz, None, structure[0], structure[1], _index_type("compressed_varied", idtype), sorted
+    )
     return made
 
 

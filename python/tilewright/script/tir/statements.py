@@ -258,6 +258,7 @@ def _visit_if(parser: Parser, node: ast.If) -> None:
 @register("tir", "With")
 def _visit_with(parser: Parser, node: ast.With) -> None:
     opened: list[Any] = []
+    unknown = parser.unknown_scopes
     with parser.scope("block"), parser.frames(opened, node.items[0].context_expr):
         token = None
         for item in node.items:
@@ -282,11 +283,15 @@ def _visit_with(parser: Parser, node: ast.With) -> None:
             if frame is None or (not opened or opened[-1] is not frame):
                 opened.append(_script.discard())
                 opened[-1].__enter__()
-        if token is None:
-            parser.body(node.body)
-        else:
-            with parser.use_dialect(dialect(token)):
+                parser.unknown_scopes += 1
+        try:
+            if token is None:
                 parser.body(node.body)
+            else:
+                with parser.use_dialect(dialect(token)):
+                    parser.body(node.body)
+        finally:
+            parser.unknown_scopes = unknown
 
 
 @register("tir", "Assign")
