@@ -175,26 +175,26 @@ def test_buffers_that_share_bytes_are_kept_apart_by_barriers():
 
 @pytest.mark.parametrize("lanes", [2, 3, 4])
 def test_vectors_whose_elements_are_not_contiguous_need_no_more_barriers(lanes):
-    """Each lane of a copy lies elsewhere in a tile with padded rows. Two tiles are filled without a wait in between."""
+    """Tiles are transposed when they are filled, so lanes are far apart. Both are filled without a wait in between."""
     program = from_source(f"""
 @T.prim_func
 def main(A: T.Buffer(({8 * lanes},)), B: T.Buffer(({8 * lanes},))):
-    S = T.alloc_buffer(({2 * lanes}, 5), scope="shared")
-    U = T.alloc_buffer(({2 * lanes}, 5), scope="shared")
+    S = T.alloc_buffer((4, {2 * lanes}), scope="shared")
+    U = T.alloc_buffer((4, {2 * lanes}), scope="shared")
     for bx in T.thread_binding(1, thread="blockIdx.x"):
         for tx in T.thread_binding(8, thread="threadIdx.x"):
             for l in T.vectorized({lanes}):
                 with T.block("S"):
                     v = T.axis.spatial({8 * lanes}, tx * {lanes} + l)
-                    S[v // 4, v % 4] = A[v]
+                    S[v % 4, v // 4] = A[v]
             for l in T.vectorized({lanes}):
                 with T.block("U"):
                     v = T.axis.spatial({8 * lanes}, tx * {lanes} + l)
-                    U[v // 4, v % 4] = A[v] * T.float32(2)
+                    U[v % 4, v // 4] = A[v] * T.float32(2)
             for l in range({lanes}):
                 with T.block("B"):
                     v = T.axis.spatial({8 * lanes}, tx * {lanes} + l)
-                    B[v] = S[{2 * lanes - 1} - v // 4, 3 - v % 4] + U[v // 4, v % 4]
+                    B[v] = S[3 - v % 4, {2 * lanes - 1} - v // 4] + U[v % 4, v // 4]
 """)
     a = numbers(8 * lanes)
     arrays = [a, np.zeros_like(a)]
