@@ -151,7 +151,7 @@ def test_names_resolve(python):
         from tvm.tir.schedule import BlockRV, Schedule
         from tvm.tir.stmt_functor import post_order_visit
         from tilewright.script import tir
-        print(T.prim_func is tir.prim_func, TP is T, te.reduce_axis is tw.te.reduce_axis, Add is tw.ir.Add)
+        print(T.block is tir.block, TP is T, te.reduce_axis is tw.te.reduce_axis, Add is tw.ir.Add)
         print(issubclass(tvm.TVMError, Exception), tvm.error.DiagnosticError is tw.ScriptError)
         print(issubclass(tvm.tir.ScheduleError, tvm.TVMError), tvm.IRModule is ir.IRModule, target.Target("llvm").kind)
     """) == ["True True True True", "True True", "True True llvm"]
