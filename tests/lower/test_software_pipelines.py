@@ -172,6 +172,47 @@ def test_random_stages_and_orders():
         np.testing.assert_array_equal(found, expected_of_chain(a, count), err_msg=f"{values} {order} {extent}")
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("target", ["llvm", "opencl"])
+def test_a_pipeline_in_a_pipeline_is_three_statements(steps, target):
+    """Also where the inner loop has one iteration, so that nothing is left between its first and last part."""
+    inner = stages((0, 1))
+    outer = stages((0, 0, 1, 1))
+    thread = ('for bx in T.thread_binding(1, thread="blockIdx.x")', 'T.thread_binding(4, thread="threadIdx.x")')
+    around, lanes = thread if target == "opencl" else ("for bx in range(1)", "range(4)")
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((5, {steps}, 4)), B: T.Buffer((5, {steps}, 4))):
+    {around}:
+        for k in T.serial(5, annotations={{{outer}}}):
+            with T.block("tiles"):
+                vk = T.axis.spatial(5, k)
+                S = T.alloc_buffer(({steps}, 4), scope="shared")
+                for r in range({steps}):
+                    for i in {lanes}:
+                        with T.block("S"):
+                            vr, vi = T.axis.remap("SS", [r, i])
+                            S[vr, vi] = A[vk, vr, vi]
+                for r in T.serial({steps}, annotations={{{inner}}}):
+                    with T.block("rows"):
+                        vr = T.axis.spatial({steps}, r)
+                        R = T.alloc_buffer((4,), scope="shared")
+                        for i in {lanes}:
+                            with T.block("R"):
+                                vi = T.axis.spatial(4, i)
+                                R[vi] = S[vr, 3 - vi] + T.float32(1)
+                        for i in {lanes}:
+                            with T.block("B"):
+                                vi = T.axis.spatial(4, i)
+                                B[vk, vr, vi] = R[3 - vi] * T.float32(2)
+""")
+    a = numbers(5, steps, 4)
+    check_every_stage(program, target, [a, np.zeros_like(a)], (a + 1) * 2)
+    b = np.zeros_like(a)
+    tw.compile(program, target=target)(a, b)
+    np.testing.assert_array_equal(b, (a + 1) * 2)
+
+
 def test_what_a_statement_does_around_a_buffer_of_its_own():
     """The buffer gets a block in the statement, and what is inside still counts."""
     program = from_source(f"""

@@ -401,7 +401,9 @@ class Injector {
     for (const char* key : {kPipelineStage, kPipelineOrder, kPipelineAsync}) steady.annotations.erase(key);
     analyzer_.bind(steady.loop_var, steady.min, steady.extent);
     steady.body = block_of(at({.at = steady.loop_var, .is_steady = true}, loop, plan, steps), {});
-    if (!is_const_int(steady.extent, 0)) parts.push_back(make<For>(std::move(steady), loop.span()));
+    // An empty loop stays: lists of a pipeline around count three parts.
+    if (is_const_int(steady.extent, 0) && last_stage_ > 0) steady.body = nop();
+    parts.push_back(make<For>(std::move(steady), loop.span()));
     part(std::move(behind));
     return block_of(std::move(parts), std::move(buffers));
   }
