@@ -13,6 +13,7 @@
 #include "search/space/function_space.h"
 #include "search/strategy/candidates.h"
 #include "search/strategy/decision_tree.h"
+#include "search/strategy/thread_bounds.h"
 
 namespace tilewright::search {
 
@@ -72,6 +73,7 @@ class Points {
     std::vector<schedule::Value> decisions{};  ///< otherwise: of the first sampling steps
     size_t certain = 0;                        ///< decisions that are meant; those after them may give way
     Random random{};
+    int64_t refused = 0;  ///< draws that were refused before this one was replayed
     std::optional<Schedule> made{};
     std::vector<Branch> path{};
   };
@@ -85,6 +87,7 @@ class Points {
   Schedules spaces_;
   std::vector<const FunctionSpace*> functions_;  ///< of each space; null where its steps are done again
   std::vector<DecisionTree> trees_;
+  std::vector<ThreadBounds> bounds_;  ///< by space, of GPUs
   Postprocs postprocs_;
   Mutators mutators_;
   int num_threads_ = 1;
