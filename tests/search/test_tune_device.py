@@ -29,7 +29,7 @@ def integers(*shape: int, seed: int = 0) -> np.ndarray:
 
 def test_a_product_is_tuned(tmp_path):
     program, database = product(36, 40, 24), tmp_path / "records.db"
-    result = tw.tune(program, target="opencl", trials=4, seed=1, database=database, progress=None)
+    result = tw.tune(program, target="opencl", trials=2, seed=1, database=database, progress=None)
     a, b = integers(36, 24), integers(24, 40, seed=1)
     np.testing.assert_array_equal(result.kernel(a, b), a @ b)
     record = result.record
@@ -45,13 +45,13 @@ def test_a_product_is_tuned(tmp_path):
 
 
 def test_a_search_of_meta_schedule(tmp_path):
-    program = product(32, 32, 32)
-    database = ms.tune_tir(program, "opencl", str(tmp_path), 2, num_trials_per_iter=2, seed=3)
+    program = product(16, 16, 8)
+    database = ms.tune_tir(program, "opencl", str(tmp_path), 1, num_trials_per_iter=1, seed=3)
     times = [float(s) for record in database.get_all_tuning_records() for s in record.run_secs]
     assert times and min(times) < 1e9
     schedule = ms.tir_integration.compile_tir(database, program, "opencl")
-    a = integers(32, 32)
-    np.testing.assert_array_equal(tw.compile(schedule, target="opencl")(a, a), a @ a)
+    a, b = integers(16, 8), integers(8, 16, seed=1)
+    np.testing.assert_array_equal(tw.compile(schedule, target="opencl")(a, b), a @ b)
     with pytest.raises(tw.ResourceError) as raised:
         ms.tune_tir(program, "cuda", str(tmp_path / "cuda"), 1)
     assert raised.value.code == "measure/no-device"
@@ -130,7 +130,7 @@ def test_what_fails_on_the_device_costs_one_helper_and_nobody_else():
         "did not come back": ENDLESS,
     }
     sources = [source for bad in wrong.values() for source in (bad, GOOD)]
-    results = measured([GOOD, *sources], build_timeout=2.0, run_timeout=1.0)
+    results = measured([GOOD, *sources], build_timeout=1.0, run_timeout=0.5)
     assert [outcome for outcome, _, _ in results[0::2]] == ["ok"] * 6, results
     outcomes = ["wrong_result", "wrong_result", "wrong_result", "build_error", "run_timeout"]
     for (outcome, _, error), wanted, words in zip(results[1::2], outcomes, wrong, strict=True):
@@ -159,8 +159,8 @@ def main(A: T.Buffer((64,)), B: T.Buffer((64,))):
 
 def test_a_kernel_that_is_faulty_ends_its_helper():
     far = SCALED.format(store="B[v] = A[v] * T.float32(2)\n            B[v + 1000000000] = A[v]")
-    results = measured([far, GOOD, far, GOOD])
-    assert [outcome for outcome, _, _ in results] == ["run_crash", "ok"] * 2, results
+    results = measured([far, GOOD])
+    assert [outcome for outcome, _, _ in results] == ["run_crash", "ok"], results
 
 
 def test_accumulators_of_a_thread_may_need_many_registers():
