@@ -128,7 +128,7 @@ void Points::replay(Wish& wish) {
     wish.made = space;
     return;
   }
-  wish.refused = bounds_[wish.space].draw(wish.random, wish.decisions);
+  wish.refused = bounds_[wish.space].sample(wish.random, wish.decisions);
   schedule::ReplayOptions options;
   options.fresh = true;
   options.random = wish.random.fork();

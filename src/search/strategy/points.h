@@ -73,7 +73,7 @@ class Points {
     std::vector<schedule::Value> decisions{};  ///< otherwise: of the first sampling steps
     size_t certain = 0;                        ///< decisions that are meant; those after them may give way
     Random random{};
-    int64_t refused = 0;  ///< draws that were refused before this one was replayed
+    int64_t refused = 0;  ///< samples that were refused before this one was replayed
     std::optional<Schedule> made{};
     std::vector<Branch> path{};
   };

@@ -18,9 +18,9 @@ using namespace schedule;
 namespace {
 
 /// VerifyGPUCode allows so many along an axis.
-constexpr int64_t kMaxVirtualThreads = 8;
-/// After so many draws the postprocessors decide.
-constexpr int kMaxDraws = 200;
+constexpr int64_t kMostVirtualThreads = 8;
+/// After so many samples the postprocessors decide.
+constexpr int kMaxSamples = 200;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ ThreadBounds::ThreadBounds(const Trace& trace, const Target& target) {
       const auto axis = ThreadAxis::parse(bind->thread_axis);
       const auto found = loops.find(bind->loop.index);
       if (axis && found != loops.end() && axis->level == ThreadAxis::Level::kVirtual) {
-        bounds_.push_back({found->second, 1, kMaxVirtualThreads});
+        bounds_.push_back({found->second, 1, kMostVirtualThreads});
       } else if (axis && axis->level == ThreadAxis::Level::kThread) {
         is_known = is_known && found != loops.end();
         if (is_known) threads.insert(threads.end(), found->second.begin(), found->second.end());
@@ -94,14 +94,14 @@ bool ThreadBounds::hold(const Tilings& tilings) const {
   });
 }
 
-int64_t ThreadBounds::draw(Random& random, std::vector<Value>& decisions) const {
+int64_t ThreadBounds::sample(Random& random, std::vector<Value>& decisions) const {
   const auto is_open = [&](const Tile& tile) {
     return tile.sample >= decisions.size() || decisions[tile.sample].is_none();
   };
   if (std::ranges::none_of(tiles_, is_open)) return 0;
   Tilings tilings(tiles_.size());
   int64_t refused = 0;
-  for (int draws = 0; draws < kMaxDraws; ++draws) {
+  for (int tries = 0; tries < kMaxSamples; ++tries) {
     for (size_t i = 0; i < tiles_.size(); ++i) {
       const Tile& tile = tiles_[i];
       if (is_open(tile)) tilings[i] = sample_tiling(random, tile.extent, tile.count, tile.most_innermost);

@@ -3,7 +3,7 @@
 // again.
 //
 //   v0, v1, v2 = sch.sample_perfect_tile(i, n=3)      the product of the factors of loops that are bound to
-//   _, l1, _ = sch.split(i, [v0, v1, v2])             threadIdx, here v1 * v4, has to lie between the annotations
+//   _, l1, _ = sch.split(i, [v0, v1, v2])             threadIdx, here v1 * v4, has to be between the annotations
 //   f = sch.fuse(l1, l4)                              meta_schedule.thread_extent_low_inclusive and ..._high_inclusive
 //   sch.bind(f, "threadIdx.x")                        of the block
 #pragma once
@@ -23,9 +23,9 @@ class ThreadBounds {
   /// Of the trace of a design space, whose tiles have decisions.
   ThreadBounds(const schedule::Trace& trace, const Target& target);
 
-  /// Draws the tiles that decide about threads and that `decisions`, those of the first sampling steps, leave open:
+  /// Samples the tiles that decide about threads and that `decisions`, those of the first sampling steps, leave open:
   /// until all bounds hold, or many times. Returns how often they did not hold.
-  int64_t draw(schedule::Random& random, std::vector<schedule::Value>& decisions) const;
+  int64_t sample(schedule::Random& random, std::vector<schedule::Value>& decisions) const;
 
  private:
   struct Tile {
