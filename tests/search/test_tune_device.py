@@ -195,3 +195,8 @@ def test_the_command_tunes_for_a_device(tmp_path, capsys):
     arguments = ["tune", str(tmp_path / "doubled.py"), "--target", "opencl", "--trials", "2", "--out", str(tmp_path)]
     outcome = CliRunner().invoke(app, arguments)
     assert outcome.exit_code == 0, outcome.output
+    # The rows of the table are kernels of the device, and no limit of the processor is in it.
+    text = outcome.output + capsys.readouterr().out
+    assert "tuning main for opencl:" in text and "on opencl:" in text
+    assert "by rules" in text and "best found" in text
+    assert "vector ports" not in text and "as written" not in text

@@ -59,16 +59,26 @@ WAITS = {"reference": "running the program as it was written", "finals": "timing
 
 
 class Describe:
-    """Words for the state of a search."""
+    """Words for the state of a search.
 
-    def __init__(self, task: Task, threads: int) -> None:
-        self.task, self.threads = task, threads
+    Args:
+        task: what is searched.
+        threads: of its kernels.
+        device: the name of the device that it is searched for, whose limits are not known; "" for this processor.
+    """
+
+    def __init__(self, task: Task, threads: int, device: str = "") -> None:
+        self.task, self.threads, self.device = task, threads, device
+        if device:
+            return
         # Before anything else runs: measuring the roof takes the whole machine.
         work = task.work
         self._roof = machine.roofs(threads).binding(work.flops, work.bytes, work.dtype, cold=task.cold)
 
     def start(self) -> str:
         """The first line."""
+        if self.device:
+            return f"tuning {self.task.entry} for {self.device}"
         many, cores = "s" if self.threads > 1 else "", machine.cpu_count()
         of = f" of {cores}" if self.threads < cores else ""
         return (
@@ -90,9 +100,11 @@ class Describe:
         if math.isinf(progress.best_seconds):
             return "nothing correct yet"
         work, seconds = self.task.work, progress.best_seconds
-        rate = format_estimate(work.flops / seconds / 1e9, work)
+        speed = f"{format_estimate(work.flops / seconds / 1e9, work)} {machine.rate_unit(work.dtype)}"
+        if self.device:
+            return f"{format_seconds(seconds)}, {speed}"
         share = format_share(self._roof.seconds / seconds, work)
-        return f"{format_seconds(seconds)}, {rate} {machine.rate_unit(work.dtype)}, {share} of {self._roof.name}"
+        return f"{format_seconds(seconds)}, {speed}, {share} of {self._roof.name}"
 
     def left(self, progress: Progress) -> str:
         """ "12 s left", or what else keeps the user waiting; empty where that is unknown or past."""
@@ -225,7 +237,7 @@ def _notebook(describe: Describe) -> Iterator[Reporter]:
 
 @contextlib.contextmanager
 def reporter(
-    mode: Callable[[Progress], None] | str | None, task: Task, threads: int, *, among_others: int = 0
+    mode: Callable[[Progress], None] | str | None, task: Task, threads: int, *, among_others: int = 0, device: str = ""
 ) -> Iterator[Reporter]:
     """A function to call with each state of a search.
 
@@ -234,6 +246,7 @@ def reporter(
         task: what is searched.
         threads: of its kernels.
         among_others: searches that report at the same time, so that each line names its function; 0 for one alone.
+        device: the name of the device that it is searched for; "" for this processor.
     """
     if mode is None:
         yield lambda progress: None
@@ -242,15 +255,15 @@ def reporter(
     elif mode == "json":
         yield _json_lines(task.entry if among_others else "")
     elif among_others and mode in ("auto", "plain"):
-        yield _plain(Describe(task, threads), f"{task.entry}: ")
+        yield _plain(Describe(task, threads, device), f"{task.entry}: ")
     elif mode == "auto" and in_notebook():
-        with _notebook(Describe(task, threads)) as report:
+        with _notebook(Describe(task, threads, device)) as report:
             yield report
     elif mode == "auto" and sys.stdout.isatty():
-        with _terminal(Describe(task, threads)) as report:
+        with _terminal(Describe(task, threads, device)) as report:
             yield report
     elif mode in ("auto", "plain"):
-        yield _plain(Describe(task, threads))
+        yield _plain(Describe(task, threads, device))
     else:
         raise ArgumentError.of(
             "tune/progress", f'progress is {mode!r}; expected "auto", "plain", "json", None or a function'

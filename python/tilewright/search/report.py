@@ -20,6 +20,7 @@ from tilewright import _core, ir, timing
 from tilewright.database.records import steps_of, workload_key
 from tilewright.errors import ScriptError
 from tilewright.heuristics.unscheduled import is_unscheduled
+from tilewright.kernel.device import device
 from tilewright.kernel.kernel import Kernel, compile_quietly, compile_task, kernels_of
 from tilewright.support.machine import rate_unit
 from tilewright.task.arguments import aligned, make_arrays
@@ -49,7 +50,7 @@ class Row:
     Attributes:
         seconds: median of a call.
         gflops: 1e9 operations per second; of integers where the program has no floats.
-        fraction_of_roof: 1 means no faster kernel exists on this machine, because of `roof`.
+        fraction_of_roof: 1 means no faster kernel exists on this machine, because of `roof`, which is "" for devices.
         ratio_to_peer: how many times faster than the peer, by the times that are shown, with the quartiles of the
             rounds; None where that was not measured.
         exact: False when the work, and so the rates, are estimates.
@@ -117,9 +118,16 @@ class Summary:
             unchecked = ", unscheduled program unchecked" if self.is_unchecked else ""
             rows = [row for row in self.rows if row.threads == threads]
             shared = timing.company(max(row.disturbed for row in rows))
-            title = f"{name}, {threads} thread{'s' if threads > 1 else ''}{shared}{when}{unchecked}"
+            where = f"{threads} thread{'s' if threads > 1 else ''}" if rows[0].roof else f"on {self.device}"
+            title = f"{name}, {where}{shared}{when}{unchecked}"
             tables.append(table(rows, title, self.result.task.work.dtype))
         return tables
+
+    @property
+    def device(self) -> str:
+        """The device of the search; "" for this processor."""
+        best = self.result.record
+        return str(device(best.target)) if best is not None and "gpu" in _core.Target(best.target).keys else ""
 
     @property
     def is_unchecked(self) -> bool:
@@ -160,7 +168,7 @@ class Summary:
             notes.append("the unscheduled program is faster than all candidates that were measured")
         best = self.result.record
         for row in self.rows:
-            if best is None or row.what != BEST or row.threads != self.result.threads:
+            if best is None or row.what != BEST or row.threads != self.result.threads or self.device:
                 continue
             if abs(row.seconds / best.median - 1) > 0.1:
                 notes.append(
@@ -213,7 +221,9 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
     kept = store.meta(key) if result.progress.trials == result.progress.earlier else None
     rows, measured = _kept_rows(kept)
     if not rows:
-        rows, measured = measure_rows(result, space, counts), ""
+        is_device = "gpu" in _core.Target(best.target).keys
+        rows = measure_rows_on_device(result, space) if is_device else measure_rows(result, space, counts)
+        measured = ""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         facts = {"measured": now, "rows": [dataclasses.asdict(row) for row in rows]}
         store.set_meta(key, json.dumps(facts))
@@ -338,6 +348,43 @@ def peer_name(space: Space, sizes: tuple[tuple[str, float], ...] = ()) -> str:
     return LIBRARIES.get(type(first).__module__.partition(".")[0], "reference")
 
 
+def measure_rows_on_device(result: TuneResult, space: Space, *, rounds: int = 15) -> tuple[Row, ...]:
+    """Time the heuristic schedule and the best on the device of the search, and the peer here.
+
+    Arrays stay on the device. A call is timed until its results are there, so it is never faster than a launch.
+    """
+    task = result.task
+    arrays = {name: aligned(array) for name, array in make_arrays(task, space.inputs, seed=0).items()}
+    where = device(result.best_record().target)
+    values = [where.array(v) if isinstance(v, np.ndarray) else v for v in task.call(arrays).values()]
+
+    def until_done(kernel: Any) -> Callable[[], object]:
+        def call() -> None:
+            kernel(*values)
+            where.sync()
+
+        call()  # the driver compiles
+        return call
+
+    functions: dict[str, Callable[[], object]] = {"best": until_done(Kernel(result.kernel))}
+    if is_unscheduled(task.program):
+        (ruled,) = kernels_of(compile_quietly(task.program, result.best_record().target, schedule="by rules"))
+        functions["rules"] = until_done(ruled)
+    if space.reference is not None:
+        call_peer(space, task, arrays)
+        functions["peer"] = functools.partial(space.reference, *_read_by(task, arrays).values())
+    times = timing.compare(functions, task.work, rounds=rounds)
+
+    def without_roof(line: Row) -> Row:
+        return dataclasses.replace(line, roof="", fraction_of_roof=0.0)
+
+    rows = [row(BY_RULES, times["rules"])] if "rules" in times else []
+    rows.append(row(BEST, times["best"], None, times.get("peer")))
+    if "peer" in times:
+        rows.append(row(peer_name(space, _sizes(task)), times["peer"]))
+    return tuple(map(without_roof, rows))
+
+
 def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rounds: int = 15) -> tuple[Row, ...]:
     """Time the unscheduled program, the heuristic schedule, the best and the peer, with each number of threads."""
     task = result.task
@@ -391,7 +438,8 @@ def table(rows: list[Row], title: str, dtype: str) -> Any:
     from rich.table import Table
 
     result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    columns = ("time", rate_unit(dtype), "GB/s", f"of {rows[0].roof}")
+    share = [f"of {rows[0].roof}"] if rows[0].roof else []
+    columns = ("time", rate_unit(dtype), "GB/s", *share)
     result.add_column("", no_wrap=True)
     peer = [f"speed / {row.what}" for row in rows if row.what not in (AS_WRITTEN, BY_RULES, BEST)]
     for column in (*columns, *peer):
@@ -401,7 +449,8 @@ def table(rows: list[Row], title: str, dtype: str) -> Any:
         against = [] if ratio is None else [f"{ratio[0]:.2f} ({ratio[1]:.2f} to {ratio[2]:.2f})"]
         work = dataclasses.replace(timing.NO_WORK, exact=row.exact)
         rates = (timing.format_estimate(rate, work) for rate in (row.gflops, row.gbs))
-        cells = (format_seconds(row.seconds), *rates, format_share(row.fraction_of_roof, work), *against)
+        shares = [format_share(row.fraction_of_roof, work)] if row.roof else []
+        cells = (format_seconds(row.seconds), *rates, *shares, *against)
         result.add_row(row.what, *cells)
     return result
 

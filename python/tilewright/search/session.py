@@ -33,6 +33,7 @@ from tilewright.database.records import (
 )
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.heuristics import failures
+from tilewright.kernel.device import device
 from tilewright.report.spending import BESIDE, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline, modules
@@ -374,7 +375,9 @@ def _steps(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float, inte
                 interrupts.check()
                 space, generator = space_of(asked.space, program, task, threads, asked.target)
                 search = _Search(asked, space, generator, task, started, interrupts)
-                report = shown.enter_context(reporter(asked.progress, task, threads, among_others=asked.among_others))
+                named = str(device(asked.target)) if "gpu" in _core.Target(asked.target).keys else ""
+                others = asked.among_others
+                report = shown.enter_context(reporter(asked.progress, task, threads, among_others=others, device=named))
                 prepared = search.prepare(asked.database)
         except KeyboardInterrupt:
             return without_a_trial(task, asked.trials, threads, inputs, time.monotonic() - started)
