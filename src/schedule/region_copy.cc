@@ -5,6 +5,7 @@
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/divisors.h"
+#include "analysis/threads.h"
 #include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "ir/structural.h"
@@ -67,6 +68,23 @@ Result<AtLoop> at_loop(const State& state, LoopRV loop_rv, BlockRV block_rv, con
   }
   at.statements = statements_of(tree, loop.at);
   return at;
+}
+
+/// The threads that make a copy together meet below the loops over blocks.
+Status check_team(const AtLoop& at, const std::string& scope, const char* code) {
+  const Tree& tree = *at.loop.tree;
+  const For* grid = nullptr;
+  for (int loop = at.loop.at; loop != Tree::kNone && tree[loop].is_loop; loop = tree[loop].parent) {
+    auto axis = analysis::thread_axis(tree.for_at(loop));
+    if (!axis) continue;
+    if (!axis->in_team()) grid = &tree.for_at(loop);
+    if (!grid || !joins_threads(tree.for_at(loop), scope)) continue;
+    return refuse(
+        code,
+        describe_loop(*grid) + " over blocks stands inside of " + describe_loop(tree.for_at(loop)) + " over threads",
+        {NodeRef(tree.stmt(loop)), at.loop.node()}, "reorder() the loops over blocks to the outside first");
+  }
+  return Ok{};
 }
 
 int statement_of(const AtLoop& at, int block) { return statement_with(*at.loop.tree, at.statements, block); }
@@ -285,6 +303,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
     return refuse(codes.scope, "'" + storage_scope + "' is no storage scope", {at.block.node()},
                   "use \"global\", \"local\" or \"shared\"");
   }
+  TW_RETURN_IF_ERROR(check_team(at, storage_scope, codes.place));
   TW_TRY(choice, choose(at, buffer, reads, codes.order));
   for (int block : at.blocks) {
     if (reads || statement_of(at, block) > choice.near) break;

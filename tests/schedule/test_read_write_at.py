@@ -524,3 +524,29 @@ def main(A: T.Buffer((8,)), C: T.Buffer((8,)), D: T.Buffer((8,))):
     # Parts of sums, once per step over k0.
     product = product_of_threads()
     check_refused(product, lambda sch: sch.write_at(sch.get_loops("C")[5], "C", 0, "shared"), "write_at/P4")
+
+
+@pytest.mark.parametrize("axis", ["threadIdx.x", "vthread.x"])
+def test_loops_over_blocks_stay_outside_of_the_threads_that_copy(axis):
+    """The interpreter found races: what other threads compute was not there yet when the block was copied."""
+    program = tw.script.from_source(f"""@T.prim_func
+def main(A: T.Buffer((12,)), B: T.Buffer((12,))):
+    for bx in T.thread_binding(3, thread="blockIdx.x"):
+        for tx in T.thread_binding(4, thread="{axis}"):
+            with T.block("B"):
+                v = T.axis.spatial(12, bx * 4 + tx)
+                B[v] = A[v] * T.float32(2)
+""")
+
+    def swap_after(sch):
+        sch.write_at(sch.get_loops("B")[1], "B", 0, "shared")
+        sch.reorder(*reversed(sch.get_loops("B")))
+
+    def swap_before(sch):
+        sch.reorder(*reversed(sch.get_loops("B")))
+        sch.write_at(sch.get_loops("B")[1], "B", 0, "shared")
+
+    check_refused(program, swap_after, "reorder/P4")
+    check_refused(program, swap_before, "write_at/P1")
+    check(program, lambda sch: sch.write_at(sch.get_loops("B")[1], "B", 0, "shared"))
+    check(program, lambda sch: sch.reorder(*reversed(sch.get_loops("B"))))

@@ -12,13 +12,15 @@
 //              the only statement of the one before
 //           P3 the range of a loop depends on no loop that comes to stand inside it
 //           P4 the blocks below see the same in any order: each is complete, or an affine reduction that no loop
-//              repeats; and what one reads of another is complete in the same iteration
+//              repeats; and what one reads of another is complete in the same iteration. Loops over blocks stay outside
+//              of the threads that make a copy together (read_at, write_at)
 //           P5 a reduction that is not commutative keeps the order of its loops
 //           P6 parallel, vectorized and thread-bound loops stay independent
 #include <algorithm>
 
 #include "analysis/block_facts.h"
 #include "analysis/independence.h"
+#include "analysis/threads.h"
 #include "ir/make.h"
 #include "ir/substitute.h"
 #include "schedule/edit.h"
@@ -88,6 +90,30 @@ std::vector<int> reduction_loops(const Tree& tree, const std::vector<int>& order
   return result;
 }
 
+/// Threads make a copy together (read_at, write_at) below the loops over blocks: inside of a thread's iteration, no
+/// other thread would be there.
+Status check_joint_copies(const Tree& tree, const std::vector<int>& chain, const std::vector<int>& order) {
+  std::vector<int> blocks = tree.child_blocks(chain.back());
+  auto copy = std::find_if(blocks.begin(), blocks.end(),
+                           [&](int at) { return tree.block_at(at).annotations.has("auto_copy"); });
+  if (copy == blocks.end()) return Ok{};
+  for (size_t outer = 0; outer < order.size(); ++outer) {
+    auto axis = analysis::thread_axis(tree.for_at(order[outer]));
+    if (!axis || !axis->in_team()) continue;
+    for (size_t inner = outer + 1; inner < order.size(); ++inner) {
+      auto other = analysis::thread_axis(tree.for_at(order[inner]));
+      if (!other || other->in_team()) continue;
+      return refuse("reorder/P4",
+                    describe_block(tree.block_at(*copy)) + " is a copy that threads make together, and " +
+                        describe_loop(tree.for_at(order[inner])) +
+                        " over blocks would come to stand inside the threads",
+                    {tree.stmt(order[outer]), tree.stmt(order[inner]), tree.stmt(*copy)},
+                    "keep loops over blocks outside of loops over threads");
+    }
+  }
+  return Ok{};
+}
+
 /// Below `order`'s last loop, seen with the loops in that order.
 Status check_blocks(const Tree& tree, const std::vector<int>& chain, const std::vector<int>& order) {
   if (auto problem = analysis::why_order_matters(tree, chain))
@@ -133,6 +159,7 @@ Result<Plan> plan(const State& state, const Reorder& reorder) {
   }
   if (order == chain) return Plan{};
   TW_RETURN_IF_ERROR(check_ranges(tree, order));
+  TW_RETURN_IF_ERROR(check_joint_copies(tree, chain, order));
 
   Stmt nest = tree.for_at(chain.back()).body;
   for (size_t i = order.size(); i-- > 0;) {
