@@ -33,7 +33,9 @@ TEST(Abi, LayoutOfTheContext) {
   EXPECT_EQ(offsetof(tw_ctx, stream), 40u);
   EXPECT_EQ(offsetof(tw_ctx, user), 48u);
   EXPECT_EQ(offsetof(tw_ctx, max_threads), 56u);
-  EXPECT_EQ(sizeof(tw_ctx), 72u);
+  EXPECT_EQ(offsetof(tw_ctx, interrupted), 64u);
+  EXPECT_EQ(offsetof(tw_ctx, device_queue), 72u);
+  EXPECT_EQ(sizeof(tw_ctx), 80u);
 }
 
 TEST(Abi, LayoutOfSignatures) {

@@ -331,8 +331,17 @@ b.view.device = {kDLHexagon, 0};
 }
 }
 , {"device_of_the_kernel", TW_ERROR_DEVICE,
-   "f: argument A: expected data on cuda:0, got the CPU\n  hint: copy it to cuda:0 first", SPOIL{UNUSED;
+   "f: argument B: expected data on cuda:0, got opencl:1\n  hint: copy it to cuda:0 first", SPOIL{UNUSED;
 sig.device(kDLCUDA);
+b.view.device = {kDLOpenCL, 1};
+}
+}
+, {"two_devices", TW_ERROR_DEVICE,
+   "f: argument B: expected data on cuda:2, where argument A is, got cuda:1\n  hint: copy it to cuda:2 first",
+   SPOIL{UNUSED;
+sig.device(kDLCUDA);
+a.view.device = {kDLCUDA, 2};
+b.view.device = {kDLCUDA, 1};
 }
 }
 , {"null_data", TW_ERROR_NULL, "f: argument A: expected data for shape (3, 4), got a null pointer", SPOIL{UNUSED;

@@ -536,3 +536,30 @@ def main(A: T.Buffer((6,)), I: T.Buffer((4,), "int32"), C: T.Buffer((4,))):
     for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
         kernel(a, index, c)
         np.testing.assert_array_equal(c, a[index] + 1)
+
+
+@pytest.mark.parametrize("index", ["I[v] % 6 + 1", "I[v] % 6 * 2 % 8", "(I[v] % 9 + I[7 - v] % 3) % 9", "I[v] % 6"])
+def test_data_that_a_remainder_bounds_stay_bounded(index):
+    """(I % 6 + 1) % 3 is not (I + 1) % 3 where I is the largest number: the sum would overflow."""
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(I: T.Buffer((8,), "int32"), X: T.Buffer((9,), "int32"), B: T.Buffer((8,), "int32")):
+    P = T.alloc_buffer((9,), "int32")
+    for i in range(9):
+        with T.block("P"):
+            v = T.axis.spatial(9, i)
+            P[v] = X[v]
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = P[{index}]
+""")
+    sch = tw.Schedule(program)
+    sch.transform_layout("P", ("write", 0), lambda k: (k % 3, k // 3))
+    data = np.array([2**31 - 1, 2**31 - 2, -(2**31), 5, 0, 1, 2, -1], "int32")
+    values = np.arange(9, dtype="int32") * 10
+    places = [eval(index, {"I": data.astype("int64"), "v": v}) for v in range(8)]
+    for target in ("interpreter", "native"):
+        found = np.zeros(8, "int32")
+        tw.compile(sch, target=target)(data, values, found)
+        assert found.tolist() == values[places].tolist(), sch.mod.script()
