@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright import _core
 from tilewright.errors import ArgumentError, Error, InternalError, ResourceError, ScheduleError, ScriptError
 from tilewright.support import other_names
-from tilewright.support.lazy_names import later, lazy
+from tilewright.support.lazy_names import lazy
 from tilewright.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ _NAMES: dict[str, str] = {
 _MODULES = {"arith", "ir", "script", "te", "tensor_intrin", "testing", "schedule", "kernel", "sparse"}
 
 other_names.install()
-_core.set_format_templates(later("tilewright.sparse.templates", "decomposed_by_name"))
 __getattr__ = lazy(__name__, _NAMES, {*_MODULES, *(name.removeprefix(f"{__name__}.") for name in other_names.MOVED)})
 
 __all__ = [

@@ -204,13 +204,13 @@ Status register_python_rule(const std::string& name, nb::callable function, bool
   return search::register_custom_rule(name, std::move(rule), replace);
 }
 
-/// Formats that decompose_format knows by name are functions of Python.
-void set_python_formats(nb::callable function) {
-  auto held = std::make_shared<HeldCallable>(std::move(function));
-  schedule::set_format_templates([held](const schedule::FormatRequest& request) {
+/// Formats that decompose_format knows by name are functions of Python: what `function` gives when a step asks for one.
+template <class F>
+void set_formats(F function) {
+  schedule::set_format_templates([function](const schedule::FormatRequest& request) {
     return in_python("sparse/decompose", [&]() -> Result<schedule::FormatDecomposition> {
-      nb::tuple made(held->callable(node_to_python(request.func), request.buffer, request.format, request.parameters,
-                                    request.count));
+      nb::tuple made(
+          function()(node_to_python(request.func), request.buffer, request.format, request.parameters, request.count));
       NodeRef node;
       if (!nb::try_cast(made[0], node) || !node.is<PrimFunc>()) {
         return argument_error("sparse/decompose", "the format gave no program", "return a PrimFunc");
@@ -218,6 +218,16 @@ void set_python_formats(nb::callable function) {
       return schedule::FormatDecomposition{node.cast<PrimFunc>(), nb::cast<std::vector<std::string>>(made[1])};
     });
   });
+}
+
+void set_python_formats(nb::callable function) {
+  auto held = std::make_shared<HeldCallable>(std::move(function));
+  set_formats([held] { return held->callable; });
+}
+
+/// Those of the package, which is loaded by the first step that asks for one.
+void set_own_formats() {
+  set_formats([] { return nb::module_::import_("tilewright.sparse.templates").attr("decomposed_by_name"); });
 }
 
 }  // namespace
@@ -244,6 +254,7 @@ void bind_rules(nb::module_& m) {
   bind_simple_rules(m);
   bind_tilings(m);
   bind_tensor_core_tiling(m);
+  set_own_formats();
   m.def("set_format_templates", &set_python_formats, "function"_a,
         "Register the function that rewrites programs by formats with names.",
         nb::sig("def set_format_templates(function: Callable[..., tuple[PrimFunc, list[str]]]) -> None"));

@@ -99,6 +99,7 @@ def test_refusals(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::tilewright.PerformanceWarning")
 def test_limits_are_measured_for_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TILEWRIGHT_ROOFS", raising=False)  # of all tests of a run
     asked: list[int] = []
     measure = machine._core.measure_roofs
 
@@ -128,6 +129,7 @@ def test_measuring_the_limits_is_announced(monkeypatch: pytest.MonkeyPatch, caps
         return before
 
     before = machine.roofs(1)
+    monkeypatch.delenv("TILEWRIGHT_ROOFS", raising=False)
     monkeypatch.setattr(notes, "PATIENCE", 0.01)
     monkeypatch.setattr(machine, "_found", {})
     monkeypatch.setattr(machine, "_probe", slow)

@@ -168,13 +168,14 @@ def test_the_schedule_of_a_relative_goes_by_the_names_of_the_program() -> None:
 
 
 def test_what_ends_a_search(tmp_path: Path) -> None:
-    def tuned(**options: Any) -> tw.TuneResult:
-        return tw.tune(scale, space=tiles, trials=60, progress=None, **options)
+    def tuned(trials: int = 60, **options: Any) -> tw.TuneResult:
+        return tw.tune(scale, space=tiles, trials=trials, progress=None, **options)
 
-    patient = tuned(patience=12, database=tmp_path / "t.db")
-    assert patient.stop_reason == "patience" and 12 < patient.progress.trials < 60
+    # Noise may make a late candidate the fastest so far.
+    patient = tuned(400, patience=12, database=tmp_path / "t.db")
+    assert patient.stop_reason == "patience" and 12 < patient.progress.trials < 400
     # With more patience it goes on.
-    on = tuned(database=tmp_path / "t.db")
+    on = tuned(patient.progress.trials + 8, database=tmp_path / "t.db")
     assert on.stop_reason == "trials" and on.progress.earlier == patient.progress.trials
     fast_enough = tuned(target_seconds=1.0)
     assert fast_enough.stop_reason == "target" and fast_enough.progress.trials < 60

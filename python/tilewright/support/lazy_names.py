@@ -30,20 +30,6 @@ def lazy(package: str, names: Mapping[str, str], modules: Collection[str]) -> Ca
     return getattr_
 
 
-def later(module: str, name: str) -> Callable[..., Any]:
-    """Return a function that calls another one, whose module is imported with the first call.
-
-    Args:
-        module: in full, ``"tilewright.sparse.templates"``.
-        name: of the function in it.
-    """
-
-    def call(*args: Any) -> Any:
-        return getattr(importlib.import_module(module), name)(*args)
-
-    return call
-
-
 def _perhaps(name: str, known: Collection[str]) -> str:
     import difflib
 

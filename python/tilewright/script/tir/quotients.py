@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tilewright import _core
@@ -10,11 +11,11 @@ if TYPE_CHECKING:
     from tilewright._core import Expr, ExprLike
 
 
-def _of_numbers(quotient: Expr, a: ExprLike, b: ExprLike) -> Expr:
+def _quotient(divide: Callable[[ExprLike, ExprLike], Expr], a: ExprLike, b: ExprLike) -> Expr:
     """Return the quotient. Python numbers divided by -1 keep Python's value, which -2**31 / -1 exceeds in int32."""
-    if type(a) is int and type(b) is int and b == -1 and not isinstance(quotient, _core.IntImm):
+    if type(a) is int and type(b) is int and b == -1:
         return _core.const(-a)
-    return quotient
+    return divide(a, b)
 
 
 def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
@@ -26,7 +27,7 @@ def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
     Returns:
         The quotient, of the type of `a`.
     """
-    return _of_numbers(_core.ceildiv(a, b), a, b)
+    return _quotient(_core.ceildiv, a, b)
 
 
 def floordiv(a: ExprLike, b: ExprLike) -> Expr:
@@ -38,7 +39,7 @@ def floordiv(a: ExprLike, b: ExprLike) -> Expr:
     Returns:
         The quotient, of the type of `a`.
     """
-    return _of_numbers(_core.floordiv(a, b), a, b)
+    return _quotient(_core.floordiv, a, b)
 
 
 def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
@@ -50,7 +51,7 @@ def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
     Returns:
         The quotient, of the type of `a`.
     """
-    return _of_numbers(_core.truncdiv(a, b), a, b)
+    return _quotient(_core.truncdiv, a, b)
 
 
 indexdiv = floordiv
