@@ -205,6 +205,8 @@ def test_ctrl_c_is_never_silent(scripts: Path, environment: dict[str, str]) -> N
     arguments = ["tilewright", "tune", "open.py", "--program", "fixed", "--trials", "400", "-q"]
     begun = f"import runpy, sys, tilewright; sys.argv = {arguments}; print(1, flush=True); "
     command = [sys.executable, "-c", begun + "runpy.run_module('tilewright', run_name='__main__')"]
+    # A search that has to measure the limits of the machine first is still there after the longest delay.
+    environment = {name: value for name, value in environment.items() if name != "TILEWRIGHT_ROOFS"}
     for delay in (0.02, 0.05, 0.08, 0.11, 0.14, 0.18, 0.22, 0.26, 0.3, 0.4, 0.5):
         process = subprocess.Popen(
             command, cwd=scripts, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
