@@ -7,7 +7,7 @@
 //     T.where(J[i] < 4)                 reads J[i]
 //     T.reads(A[vi])                    (that is read by the block itself, and declared)
 //
-// The one answer for all who ask what a statement reads beside what blocks declare: accesses.h visits the same
+// All analyses take these reads from here, beside the regions that blocks declare; accesses.h visits the same
 // expressions.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace tilewright::analysis {
 
-/// The expressions that are evaluated where a block is reached: values and domains of its axes, and its condition.
+/// Calls `found` with each expression evaluated before a block runs: its predicate, its axes' values and domains.
 template <class F>
 void for_each_bound(const BlockRealize& realize, F&& found) {
   found(realize.predicate);

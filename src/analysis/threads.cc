@@ -53,6 +53,18 @@ std::vector<int> joined_loops(const Tree& tree, int at, const Ref<Buffer>& buffe
   return together ? joined : std::vector<int>{};
 }
 
+std::optional<BlocksInThreads> blocks_in_threads(const Tree& tree, const std::vector<int>& loops,
+                                                 const std::function<bool(const For&)>& is_team) {
+  int threads = Tree::kNone;
+  for (int loop : loops) {
+    auto axis = thread_axis(tree.for_at(loop));
+    if (!axis) continue;
+    if (threads == Tree::kNone && is_team(tree.for_at(loop))) threads = loop;
+    if (threads != Tree::kNone && !axis->in_team()) return BlocksInThreads{threads, loop};
+  }
+  return std::nullopt;
+}
+
 int same_threads(const Tree& tree, int loop) {
   auto axis = thread_axis(tree.for_at(loop));
   if (!axis || !axis->is_unique()) return Tree::kNone;

@@ -10,6 +10,7 @@
 // of them have written; the region of a block is then that of all iterations of the loops bound to threads around.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "analysis/cover.h"
@@ -25,6 +26,14 @@ bool joins_threads(const For& loop, const Ref<Buffer>& buffer);
 /// Of the loops around a position in its scope, itself included, outermost first: those whose threads the memory of the
 /// buffer joins, and which all reach the position as often and at the same time.
 std::vector<int> joined_loops(const Tree& tree, int at, const Ref<Buffer>& buffer);
+
+/// A loop over blocks that stands inside of a loop over the threads of a team.
+struct BlocksInThreads {
+  int threads, blocks;
+};
+/// The first such pair of the loops, outermost first; loops over threads count where `is_team` says so.
+std::optional<BlocksInThreads> blocks_in_threads(const Tree& tree, const std::vector<int>& loops,
+                                                 const std::function<bool(const For&)>& is_team);
 
 /// The loop around `loop` that is bound to the same axis; kNone if there is none.
 int same_threads(const Tree& tree, int loop);

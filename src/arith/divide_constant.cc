@@ -218,12 +218,11 @@ Linear Engine::quotient_atom(const Linear& dividend, int64_t divisor, DataType t
 
 /// Whether `rest` computes with data that `dividend` had bounded: (I[i] % 6 + 1) % 3 is not (I[i] + 1) % 3 where I[i]
 /// is the largest number of its type. Sizes and axes are taken to be small, data are not.
-bool Engine::exposes_data(const Linear& rest, const Linear& dividend, DataType type) {
-  const ConstIntBound whole = ConstIntBound::of_type(type);
+bool Engine::exposes_data(const Linear& rest, const Linear& dividend) {
   auto may_leave = [&](const Linear& sum) {
     const bool is_data = std::any_of(sum.terms.begin(), sum.terms.end(), [&](const Term& term) {
-      return reads_data(term.atom) &&
-             !(bound(term.atom).min_value > whole.min_value / 2 && bound(term.atom).max_value < whole.max_value / 2);
+      const Ends ends = known_ends(term.atom);
+      return reads_data(term.atom) && !(ends.low && ends.high);
     });
     const bool is_alone = sum.terms.size() == 1 && sum.constant == 0 && sum.terms[0].coeff == 1;
     return is_data && !is_alone;
@@ -263,7 +262,7 @@ Linear Engine::modulo(Linear dividend, int64_t divisor, DataType type) {
   if (dividend.bad) return dividend;
   if (divisor == 1) return Linear::of_int(0);
   Linear rest = residue(dividend, divisor, true);
-  if (!rest.bad && !rest.terms.empty() && (!stays_inside(rest, type) || exposes_data(rest, dividend, type))) {
+  if (!rest.bad && !rest.terms.empty() && (!stays_inside(rest, type) || exposes_data(rest, dividend))) {
     rest = residue(dividend, divisor, false);
     if (!stays_inside(rest, type)) rest = dividend;
   }

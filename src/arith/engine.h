@@ -145,7 +145,7 @@ class Engine {
   Linear quotient_atom(const Linear& dividend, int64_t divisor, DataType type);
   Linear remainder_atom(const Linear& dividend, int64_t divisor, DataType type);
   bool stays_inside(const Linear& sum, DataType type);
-  bool exposes_data(const Linear& rest, const Linear& dividend, DataType type);
+  bool exposes_data(const Linear& rest, const Linear& dividend);
   struct Ends {
     bool low, high;
   };

@@ -149,7 +149,7 @@ Status Machine::schedule() {
   auto it = threads_.begin();
   while (!threads_.empty()) {
     if (it == threads_.end()) {
-      // Everyone waits: for the rest of a warp, at a barrier, or for children that do.
+      // All threads wait: for other lanes of their warp, at a barrier, or for child threads that wait.
       if (!run_warps() && !release_barrier()) return std::move(*failure_);
       it = threads_.begin();
     }

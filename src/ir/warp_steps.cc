@@ -38,7 +38,7 @@ const Call* warp_call(const Expr& value, Intrinsic intrinsic) {
   return call && intrinsic_of(*call) == intrinsic ? call : nullptr;
 }
 
-/// Of a matrix of 16 x 16 sums: the row and the column of a lane's register.
+/// The row and the column, in a 16 x 16 accumulator matrix, of register `r` of a lane.
 std::pair<Expr, Expr> place_of_sum(const Expr& lane, const Expr& r) {
   return {floormod(floordiv(r, 2), 2) * 8 + floordiv(lane, 4),
           floordiv(r, 4) * 8 + floormod(lane, 4) * 2 + floormod(r, 2)};

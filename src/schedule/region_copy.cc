@@ -31,13 +31,18 @@ bool joins_threads(const For& loop, const std::string& scope) {
   return axis && memory_scope(scope).joins_threads(*axis, const_int(loop.extent).value_or(-1));
 }
 
-/// The loop and those around it, up to the scope, whose iterations are threads that share the memory.
+/// The loop and those around it, up to the scope, outermost first.
+std::vector<int> loops_around(const AtLoop& at) {
+  std::vector<int> around = at.loop.tree->loops_above(at.loop.at);
+  around.push_back(at.loop.at);
+  return around;
+}
+
+/// Of these, the loops whose iterations are threads that share the memory.
 std::vector<int> sharing_loops(const AtLoop& at, const std::string& scope) {
   const Tree& tree = *at.loop.tree;
   std::vector<int> result;
-  std::vector<int> around = tree.loops_above(at.loop.at);
-  around.push_back(at.loop.at);
-  for (int loop : around) {
+  for (int loop : loops_around(at)) {
     if (joins_threads(tree.for_at(loop), scope)) result.push_back(loop);
   }
   return result;
@@ -73,18 +78,14 @@ Result<AtLoop> at_loop(const State& state, LoopRV loop_rv, BlockRV block_rv, con
 /// The threads that make a copy together meet below the loops over blocks.
 Status check_team(const AtLoop& at, const std::string& scope, const char* code) {
   const Tree& tree = *at.loop.tree;
-  const For* grid = nullptr;
-  for (int loop = at.loop.at; loop != Tree::kNone && tree[loop].is_loop; loop = tree[loop].parent) {
-    auto axis = analysis::thread_axis(tree.for_at(loop));
-    if (!axis) continue;
-    if (!axis->in_team()) grid = &tree.for_at(loop);
-    if (!grid || !joins_threads(tree.for_at(loop), scope)) continue;
-    return refuse(
-        code,
-        describe_loop(*grid) + " over blocks stands inside of " + describe_loop(tree.for_at(loop)) + " over threads",
-        {NodeRef(tree.stmt(loop)), at.loop.node()}, "reorder() the loops over blocks to the outside first");
-  }
-  return Ok{};
+  auto inside =
+      analysis::blocks_in_threads(tree, loops_around(at), [&](const For& loop) { return joins_threads(loop, scope); });
+  if (!inside) return Ok{};
+  return refuse(code,
+                describe_loop(tree.for_at(inside->blocks)) + " over blocks stands inside of " +
+                    describe_loop(tree.for_at(inside->threads)) + " over threads",
+                {NodeRef(tree.stmt(inside->threads)), at.loop.node()},
+                "reorder() the loops over blocks to the outside first");
 }
 
 int statement_of(const AtLoop& at, int block) { return statement_with(*at.loop.tree, at.statements, block); }

@@ -1,4 +1,4 @@
-"""sch.horizontal_fuse: the loops of several parts as one loop over their tasks."""
+"""sch.horizontal_fuse concatenates the iterations of several loops in one loop."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ WIDEST = 2
 
 @pytest.mark.parametrize("what", ["random", "empty", "one dense row"])
 def test_buckets_of_a_format_are_tasks_of_equal_work(what: str) -> None:
-    """SDDMM over hyb: rows of all buckets run in parallel, as many at a time as make the same number of nonzeros."""
+    """SDDMM over hyb: one parallel loop over the rows of all buckets, in tasks of equal numbers of nonzeros."""
     text = sddmm.script().replace("T.sp.dense_fixed(k)", "T.sp.dense_fixed(8)").replace("k: T.int32, ", "")
     rules = formats.hyb(M, N, 1, WIDEST)
     program = decompose_format(from_source(text), "A", rules)

@@ -97,21 +97,14 @@ Status check_joint_copies(const Tree& tree, const std::vector<int>& chain, const
   auto copy = std::find_if(blocks.begin(), blocks.end(),
                            [&](int at) { return tree.block_at(at).annotations.has("auto_copy"); });
   if (copy == blocks.end()) return Ok{};
-  for (size_t outer = 0; outer < order.size(); ++outer) {
-    auto axis = analysis::thread_axis(tree.for_at(order[outer]));
-    if (!axis || !axis->in_team()) continue;
-    for (size_t inner = outer + 1; inner < order.size(); ++inner) {
-      auto other = analysis::thread_axis(tree.for_at(order[inner]));
-      if (!other || other->in_team()) continue;
-      return refuse("reorder/P4",
-                    describe_block(tree.block_at(*copy)) + " is a copy that threads make together, and " +
-                        describe_loop(tree.for_at(order[inner])) +
-                        " over blocks would come to stand inside the threads",
-                    {tree.stmt(order[outer]), tree.stmt(order[inner]), tree.stmt(*copy)},
-                    "keep loops over blocks outside of loops over threads");
-    }
-  }
-  return Ok{};
+  auto inside =
+      analysis::blocks_in_threads(tree, order, [](const For& loop) { return analysis::thread_axis(loop)->in_team(); });
+  if (!inside) return Ok{};
+  return refuse("reorder/P4",
+                describe_block(tree.block_at(*copy)) + " is a copy that threads make together, and " +
+                    describe_loop(tree.for_at(inside->blocks)) + " over blocks would come to stand inside the threads",
+                {tree.stmt(inside->threads), tree.stmt(inside->blocks), tree.stmt(*copy)},
+                "keep loops over blocks outside of loops over threads");
 }
 
 /// Below `order`'s last loop, seen with the loops in that order.

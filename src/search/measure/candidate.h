@@ -15,9 +15,9 @@ namespace tilewright::search {
 /// `lowered` is what lower::lower returned for `target`; `entry` the "global_symbol" of the function to measure.
 Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& target, std::string entry);
 
-/// A program of a search, lowered. That its steps keep to the rules was proved when they were done; what was meant for
-/// registers of a processor and does not fit is refused, "lower/not-in-registers": it is never the fastest, and takes
-/// long to build.
+/// Lowers a candidate. Its schedule is not verified again: each step was when it was applied. On CPUs, a candidate
+/// whose register tiles do not fit into registers is refused ("lower/not-in-registers"): it is slow, and slow to
+/// compile.
 Result<Ref<Module>> lower_candidate(const Ref<Module>& scheduled, const Target& target);
 /// An error where this machine cannot run what is compiled for the target.
 Status check_runs_here(const Target& target);

@@ -1,5 +1,5 @@
-"""tvm.script.tir: Tilewright's names of scripts; compact buffers may be written as TVM writes them, and a function may
-return a value without saying its type."""
+"""tvm.script.tir: the T of Tilewright's scripts, with TVM's spelling of compact buffers, and functions that return a
+value without declaring its type."""
 
 from __future__ import annotations
 
