@@ -38,6 +38,7 @@ PassResult carry_values(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_thread_reductions(const Ref<PrimFunc>& func, PassContext& context);
 PassResult wait_between_blocks(const Ref<PrimFunc>& func, PassContext& context);
 PassResult inject_virtual_threads(const Ref<PrimFunc>& func, PassContext& context);
+PassResult check_private_memory(const Ref<PrimFunc>& func, PassContext& context);
 PassResult unify_threads(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_warp_memory(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_async_copies(const Ref<PrimFunc>& func, PassContext& context);

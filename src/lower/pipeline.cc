@@ -54,6 +54,8 @@ constexpr Row kRows[] = {
     {"flatten_buffers", flatten_buffers, kAll, kLowered, "buffers have their final shapes and places"},
     {"inline_lets", inline_lets, kMachines, kLowered, "the passes behind look for clamped indices and conditions"},
     {"inject_virtual_threads", inject_virtual_threads, kGpu, kLowered, "loops are still where the schedule has them"},
+    {"check_private_memory", check_private_memory, kGpu, kLowered,
+     "virtual threads run one after another; the next pass gives memory to each thread"},
     {"unify_threads", unify_threads, kGpu, kLowered, "variables of one axis become one before indices are simplified"},
     {"peel_edges", peel_edges, kCpu, kLowered, "indices between the edges become simple ones"},
     {"simplify_indices", simplify_indices, kAll, kLowered, "before loops are copied: one index instead of many"},
