@@ -492,13 +492,27 @@ class Examine {
   }
 
   /// Along some dimension an instance writes behind all that earlier ones write. Offsets say so: S[P[i]:P[i + 1]],
-  /// where the block declares that P does not descend.
+  /// where the block declares that P does not descend, and rows in ascending order: S[R[i], j]. Axes that are indices
+  /// themselves, such as j, select different elements of one row.
   bool ascends(const BufferRegion& write, const std::vector<Ref<IterVar>>& axes) {
-    if (axes.size() != 1) return false;
-    const Ref<Var>& axis = axes[0]->var;
+    Ref<IterVar> outer;
+    for (const Ref<IterVar>& axis : axes) {
+      const bool is_index = std::any_of(write.region.begin(), write.region.end(), [&](const Ref<Range>& r) {
+        return r->min == axis->var && is_const_int(r->extent, 1);
+      });
+      if (is_index) continue;
+      if (outer.defined()) return false;
+      outer = axis;
+    }
+    if (!outer.defined()) return false;
+    const Ref<Var>& axis = outer->var;
     const Ref<Var> step = var("step", axis.dtype());
-    analyzer_.bind(step, range(one(axis.dtype()), axes[0]->dom->extent));
+    analyzer_.bind(step, range(one(axis.dtype()), outer->dom->extent));
     return std::any_of(write.region.begin(), write.region.end(), [&](const Ref<Range>& r) {
+      const bool is_shared = std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& other) {
+        return other != outer && uses_var(r, other->var);
+      });
+      if (is_shared) return false;
       Expr later = substitute(r->min, VarMap{{axis, axis + step}});
       return later != r->min && analyzer_.can_prove(le(r->min + r->extent, later));
     });

@@ -7,6 +7,7 @@
 #include "analysis/allocation_locations.h"
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
+#include "analysis/disjoint_rows.h"
 #include "analysis/findings.h"
 #include "analysis/plain_store.h"
 #include "analysis/reducer.h"
@@ -116,6 +117,9 @@ class Below {
                  tree_.touches(binding_reads(tree_, other), buffer),
          writes = tree_.touches(second.writes, buffer);
     auto both = [&]() -> std::vector<NodeRef> { return {tree_.stmt(writer), tree_.stmt(other)}; };
+    const bool decides =
+        tree_.touches(binding_reads(tree_, writer), buffer) || tree_.touches(binding_reads(tree_, other), buffer);
+    if (!decides && touch_disjoint_rows(tree_, writer, other, buffer)) return std::nullopt;
     if (writes) {
       // A pair of writers is one producer where the later one updates what the earlier has set.
       int earlier = std::min(writer, other), later = std::max(writer, other);

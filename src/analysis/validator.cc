@@ -62,6 +62,41 @@ Stmt check_order(const BufferDomain& domain) {
   return loop(segment, max(segments->shape[0] - 1, zero(segments->shape[0].dtype())), body);
 }
 
+/// A mark for each value that a buffer of the group may have says which of them has it.
+Stmt check_disjoint(const std::vector<BufferDomain>& group, const Ref<Buffer>& marks, const Expr& low) {
+  const Ref<Var> clear = var("i", marks->shape[0].dtype());
+  std::vector<Stmt> steps{loop(clear, marks->shape[0], store(marks, zero(marks->dtype), {clear}))};
+  for (size_t number = 0; number < group.size(); ++number) {
+    const Ref<Buffer>& buffer = group[number].buffer;
+    const Ref<Var> position = var("i", buffer->shape[0].dtype());
+    const Expr at = wide(load(buffer, {position})) - low, known = load(marks, {at});
+    const Expr own = int_imm(marks->dtype, static_cast<int64_t>(number) + 1);
+    Stmt free = check(logical_or(eq(known, zero(marks->dtype)), eq(known, own)), buffer->name, position,
+                      "is a value of another buffer, from which it is disjoint");
+    steps.push_back(loop(position, buffer->shape[0], seq({std::move(free), store(marks, own, {at})})));
+  }
+  return seq(std::move(steps));
+}
+
+/// The checks of a group of disjoint buffers, and the marks that they use; their domains are checked before.
+Stmt check_group(const DisjointBuffers& buffers, const std::vector<BufferDomain>& domains,
+                 std::vector<Def<Buffer>>& allocated) {
+  std::vector<BufferDomain> group;
+  for (const Ref<Buffer>& buffer : buffers) {
+    group.push_back(*std::find_if(domains.begin(), domains.end(),
+                                  [&](const BufferDomain& domain) { return domain.buffer == buffer; }));
+  }
+  Expr low = wide(group[0].min), end = wide(group[0].end);
+  for (const BufferDomain& domain : group) {
+    low = min(low, wide(domain.min));
+    end = max(end, wide(domain.end));
+  }
+  const Expr count = max(end - low, Expr(i64(0)));
+  Ref<Buffer> marks = decl_buffer({count}, DataType::int_(32), "marks");
+  allocated.emplace_back(marks);
+  return check_disjoint(group, marks, low);
+}
+
 }  // namespace
 
 std::optional<Ref<PrimFunc>> validator_of(const Ref<PrimFunc>& func) {
@@ -87,9 +122,23 @@ std::optional<Ref<PrimFunc>> validator_of(const Ref<PrimFunc>& func) {
     checks.push_back(check_domain(domain));
     if (domain.order != ValueOrder::kNone) checks.push_back(check_order(domain));
   }
+  std::vector<Def<Buffer>> allocated;
+  for (const DisjointBuffers& group : disjoint_buffers(*root->block)) {
+    const bool is_known = std::all_of(group.begin(), group.end(), [&](const Ref<Buffer>& buffer) {
+      return std::any_of(domains.begin(), domains.end(), [&](const auto& domain) { return domain.buffer == buffer; });
+    });
+    if (is_known) checks.push_back(check_group(group, domains, allocated));
+  }
   PrimFunc validator = *func;
   validator.attrs.set("global_symbol", string_imm(symbol.as<StringImm>()->value + kValidateSuffix));
   validator.body = seq(std::move(checks));
+  if (!allocated.empty()) {
+    Block block;
+    block.name_hint = "root";
+    block.alloc_buffers = std::move(allocated);
+    block.body = validator.body;
+    validator.body = make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(block))});
+  }
   return renew_defs(make<PrimFunc>(std::move(validator)));
 }
 

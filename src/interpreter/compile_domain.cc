@@ -8,6 +8,17 @@
 
 namespace tilewright::interpreter {
 
+/// What is declared of a sparse buffer is about the array that holds its elements.
+Ref<Buffer> Compiler::array_of(const Ref<Buffer>& buffer) {
+  if (!buffer.defined() || buffer->axes.empty()) return buffer;
+  Buffer array = *buffer;
+  array.axes.clear();
+  array.default_value = {};
+  Ref<Buffer> made = make<Buffer>(std::move(array), buffer.span());
+  kept_.push_back(made);
+  return made;
+}
+
 /// What a block around declares was checked there, and no block may write the buffer below.
 void Compiler::declare_domain(const BufferDomain& domain, const NodeRef& node) {
   const bool is_checked = std::any_of(declared_.begin(), declared_.end(), [&](const BufferDomain& known) {
@@ -15,16 +26,9 @@ void Compiler::declare_domain(const BufferDomain& domain, const NodeRef& node) {
            structural_equal(known.min, domain.min) && structural_equal(known.end, domain.end);
   });
   if (!is_checked) {
-    // What is declared of a sparse buffer is about the array that holds its elements.
     BufferDomain of_array = domain;
-    for (Ref<Buffer>* buffer : {&of_array.buffer, &of_array.segments}) {
-      if (!buffer->defined() || (*buffer)->axes.empty()) continue;
-      Buffer array = **buffer;
-      array.axes.clear();
-      array.default_value = {};
-      *buffer = make<Buffer>(std::move(array), buffer->span());
-      kept_.push_back(*buffer);
-    }
+    of_array.buffer = array_of(domain.buffer);
+    of_array.segments = array_of(domain.segments);
     check_domain(of_array, node);
   }
   declared_.push_back(domain);
@@ -90,6 +94,36 @@ void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
       });
     });
   });
+}
+
+/// Each value of a buffer is looked for in those behind it.
+void Compiler::check_disjoint(const DisjointBuffers& group, const NodeRef& node) {
+  for (size_t first = 0; first < group.size(); ++first) {
+    for (size_t second = first + 1; second < group.size(); ++second) {
+      const Ref<Buffer> one = array_of(group[first]), other = array_of(group[second]);
+      int declared = site(node, one, "no value of '" + one->name + "' is in '" + other->name + "'");
+      scoped([&] {
+        each_position(constant(int64_t{0}), expr(one->shape[0]), [&](int position) {
+          Ref<Var> index = var("i", DataType::int_(64)), probe = var("p", DataType::int_(64));
+          kept_.insert(kept_.end(), {index, probe});
+          const int place = take(2), is_absent = take(1);
+          with_definition(index, position, [&] {
+            const int value = expr(make<BufferLoad>({.buffer = one, .indices = {index}, .predicate = {}}));
+            with_definition(probe, place, [&] {
+              emit({.op = Op::kSearch,
+                    .dst = place,
+                    .a = access(other, {probe}, {}, node),
+                    .b = constant(int64_t{0}),
+                    .c = expr(other->shape[0]),
+                    .extra = value});
+            });
+            emit({.op = Op::kLtInt, .dst = is_absent, .a = place, .b = constant(int64_t{0})});
+            emit({.op = Op::kAssume, .a = is_absent, .b = position, .c = value, .extra = declared});
+          });
+        });
+      });
+    }
+  }
 }
 
 }  // namespace tilewright::interpreter

@@ -351,6 +351,7 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
   for (const Ref<MatchBufferRegion>& match : block.match_buffers) match_buffer(*match, match);
   const size_t declared_around = declared_.size();
   for (const BufferDomain& domain : buffer_domains(block)) declare_domain(domain, node);
+  for (const DisjointBuffers& group : disjoint_buffers(block)) check_disjoint(group, node);
   under({realize.predicate}, [&] {
     if (block.init.defined()) init(block);
     stmt(block.body);

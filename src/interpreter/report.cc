@@ -41,7 +41,7 @@ bool Machine::fail_assumption(const Insn& in, const Slot* r) {
   return fail("interpret/assumption",
               where(in.extra) + " declares that " + program_.sites[in.extra].what + ", but the value at position " +
                   std::to_string(r[in.b].i) + " is " + std::to_string(r[in.c].i),
-              in.extra, "correct the data, or what T.assume_buffer_domain declares");
+              in.extra, "correct the data, or what the block declares");
 }
 
 bool Machine::fail_bounds(const Access& access, const Slot* r, int lane) {

@@ -7,6 +7,10 @@
 // A declaration holds for every element, all the time that the block runs. Analyses believe it (arith/analyzer.h);
 // the interpreter checks it wherever the block begins. It is an annotation of the block: equality, JSON and rewriting
 // of the buffers in it follow from that.
+//
+//   T.assume_disjoint(rows_0, rows_1, rows_2)       no value of one of these buffers is a value of another one
+//
+// is an annotation of its own, about buffers of one dimension whose domains the block declares.
 #pragma once
 
 #include <optional>
@@ -37,6 +41,16 @@ struct BufferDomain {
 std::vector<BufferDomain> buffer_domains(const Block& block);
 /// Whether there is such an annotation, and it has that form.
 bool declares_domains(const Annotations& annotations);
+/// The key of the annotation: a List with one List of whole buffers, as BufferRegions, for each group of disjoint ones.
+inline constexpr std::string_view kDisjointBuffers = "disjoint_buffers";
+using DisjointBuffers = std::vector<Ref<Buffer>>;
+/// The groups that the block itself declares; none for an annotation that is malformed.
+std::vector<DisjointBuffers> disjoint_buffers(const Block& block);
+/// Whether there is such an annotation, and it has that form.
+bool declares_disjoint(const Annotations& annotations);
+/// Adds a group to the annotations of a block.
+void declare(Annotations& annotations, const DisjointBuffers& buffers);
+
 /// What is wrong with the declarations of a block, which may be malformed, or about a buffer that the block writes.
 struct DomainFault {
   std::string message, hint;

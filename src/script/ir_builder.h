@@ -265,6 +265,8 @@ void block_attr(const Annotations& attrs);
 /// ir/buffer_domain.h; `segments` may be null.
 void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const std::string& order = {},
                           const Ref<Buffer>& segments = {});
+/// Declares that no value of one of these buffers is a value of another one.
+void assume_disjoint(const std::vector<Ref<Buffer>>& buffers);
 /// An axis of the innermost block over `dom`, bound to `binding` (may be null in a block without realize).
 Ref<Var> axis(IterType type, const Ref<Range>& dom, Expr binding, DataType dtype = DataType::int_(32));
 /// Axes over the domains of loop variables: one letter each, S or R.

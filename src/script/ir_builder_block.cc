@@ -150,6 +150,7 @@ void BlockFrame::finish(IRBuilder& builder) {
   }
   Annotations attrs = annotations.value_or(Annotations{});
   for (const BufferDomain& domain : domains) declare(attrs, domain);
+  for (const DisjointBuffers& group : disjoint) declare(attrs, group);
   if ((!reads || !writes) && !builder.find<PrimFuncFrame>()) {
     // A lone block keeps the note that TVM leaves for whoever completes it: 1 reads, 2 writes.
     attrs.set("tir.script_parsing_detect_access", i64((reads ? 0 : 1) + (writes ? 0 : 2)));
@@ -273,6 +274,29 @@ void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const s
     block->domains.push_back(std::move(domain));
   } else {
     declare(function->root_annotations, domain);
+  }
+}
+
+void assume_disjoint(const std::vector<Ref<Buffer>>& buffers) {
+  IRBuilder& builder = IRBuilder::require("T.assume_disjoint");
+  auto* block = dynamic_cast<BlockFrame*>(builder.innermost());
+  auto* function = dynamic_cast<PrimFuncFrame*>(builder.innermost());
+  if (!block && !function) {
+    refuse("builder/place", "T.assume_disjoint belongs directly inside a block or a function",
+           "declare it where the block begins that reads the buffers");
+  }
+  if (buffers.size() < 2) {
+    refuse("builder/domain", "T.assume_disjoint takes at least two buffers",
+           "name all buffers that have no value in common");
+  }
+  for (const Ref<Buffer>& buffer : buffers) {
+    if (std::count(buffers.begin(), buffers.end(), buffer) == 1) continue;
+    refuse("builder/domain", "buffer '" + buffer->name + "' is named twice", "name each buffer once");
+  }
+  if (block) {
+    block->disjoint.push_back(buffers);
+  } else {
+    declare(function->root_annotations, buffers);
   }
 }
 

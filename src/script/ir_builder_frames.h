@@ -43,6 +43,7 @@ struct BlockFrame final : Frame {
   std::optional<std::vector<Ref<BufferRegion>>> reads, writes;
   std::optional<Annotations> annotations;
   std::vector<BufferDomain> domains;
+  std::vector<DisjointBuffers> disjoint;
   Expr predicate;
   Stmt init;
   std::vector<Def<Buffer>> alloc_buffers;

@@ -155,6 +155,12 @@ void Printer::buffer_domains(const Block& block) {
     }
     text(")\n");
   }
+  for (const DisjointBuffers& group : disjoint_buffers(block)) {
+    begin_line();
+    tir("assume_disjoint(");
+    for (size_t i = 0; i < group.size(); ++i) text((i > 0 ? ", " : "") + name_of(group[i]));
+    text(")\n");
+  }
 }
 
 void Printer::block(const Ref<Block>& block, const BlockRealize* realize) {
@@ -181,6 +187,7 @@ void Printer::block(const Ref<Block>& block, const BlockRealize* realize) {
   block_regions("writes", block->writes);
   Annotations others = block->annotations;
   if (declares_domains(others)) others.erase(kBufferDomains);
+  if (declares_disjoint(others)) others.erase(kDisjointBuffers);
   if (!others.empty()) {
     begin_line();
     tir("block_attr(");

@@ -119,13 +119,13 @@ const Block* Printer::implicit_root(const Stmt& body) const {
   if (!options_.syntax_sugar || !realize || !realize->iter_values.empty() || !is_true(realize->predicate))
     return nullptr;
   const Block& root = *realize->block;
-  const bool declares = declares_domains(root.annotations);
-  if (root.name_hint != "root" || root.annotations.entries().size() != (declares ? 1U : 0U) ||
-      !root.match_buffers.empty() || !root.reads.empty() || !root.writes.empty() || root.init.defined()) {
+  const size_t declared = (declares_domains(root.annotations) ? 1 : 0) + (declares_disjoint(root.annotations) ? 1 : 0);
+  if (root.name_hint != "root" || root.annotations.entries().size() != declared || !root.match_buffers.empty() ||
+      !root.reads.empty() || !root.writes.empty() || root.init.defined()) {
     return nullptr;
   }
   const BlockRealize* inner = root.body.as<BlockRealize>();
-  bool needed = declares || !root.alloc_buffers.empty() ||
+  bool needed = declared > 0 || !root.alloc_buffers.empty() ||
                 (inner ? !inner->block->iter_vars.empty() : has_block_realize(root.body));
   return needed ? &root : nullptr;
 }

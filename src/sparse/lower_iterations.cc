@@ -51,8 +51,9 @@ Stmt in_blocks(const Stmt& stmt, const std::string& name, int& count) {
       [&](const Ref<BlockRealize>& inner, Rewriter&) -> Stmt { return inner; });
 }
 
-/// Completes the regions of all blocks, innermost first. A block whose written regions begin at an offset that is read
-/// also declares the domain of the offsets, from which its instances are proved to write different elements.
+/// Completes the regions of all blocks, innermost first. A block whose written regions begin at an offset that is read,
+/// or at rows of a list that ascends, also declares these, from which its instances are proved to write different
+/// elements.
 Stmt with_regions(const Stmt& stmt, const std::vector<BufferDomain>& known) {
   return rewrite(stmt, [&](const Ref<Block>& block, Rewriter& walk) -> Stmt {
     Ref<Block> inner = walk.descend(block);
@@ -66,7 +67,10 @@ Stmt with_regions(const Stmt& stmt, const std::vector<BufferDomain>& known) {
         visit(write, [&](const Ref<BufferLoad>& load) { begins_there |= load->buffer == domain.buffer; });
       }
       const bool ascends = domain.order != ValueOrder::kNone && !domain.segments.defined();
-      if (begins_there && ascends && contains_block(complete.body)) declare(complete.annotations, domain);
+      const bool is_strict = domain.order == ValueOrder::kIncreasing;
+      if (begins_there && ascends && (is_strict || contains_block(complete.body))) {
+        declare(complete.annotations, domain);
+      }
     }
     return make<Block>(std::move(complete), block.span());
   });
@@ -392,9 +396,19 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
     if (domain.segments.defined() && !domain.segments->axes.empty()) domain.segments = array_of(domain.segments);
     declare(root.annotations, domain);
   }
+  const std::vector<DisjointBuffers> disjoint = disjoint_buffers(root);
+  if (!disjoint.empty()) root.annotations.erase(kDisjointBuffers);
+  for (DisjointBuffers group : disjoint) {
+    for (Ref<Buffer>& buffer : group) {
+      if (!buffer->axes.empty()) buffer = array_of(buffer);
+    }
+    declare(root.annotations, group);
+  }
   std::vector<BufferDomain> known = structure_domains(*func);
   std::erase_if(known, [&](const BufferDomain& d) { return written.contains(d.buffer->data.get()); });
-  root.body = with_regions(seq(std::move(all)), known);
+  std::vector<BufferDomain> ordered = known;
+  for (BufferDomain& domain : buffer_domains(root)) ordered.push_back(std::move(domain));
+  root.body = with_regions(seq(std::move(all)), ordered);
   for (const BufferDomain& domain : known) {
     const std::vector<BufferDomain> said = buffer_domains(root);
     const bool is_said =

@@ -73,6 +73,48 @@ def test_first_positions(order: str, segments: bool) -> None:
     assert found == {"", "P", "V"}
 
 
+def test_disjoint_arrays() -> None:
+    @T.prim_func
+    def lists(r: T.handle, s: T.handle, t: T.handle, low: T.int32, n: T.int32):
+        a, b, c = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        R = T.match_buffer(r, (a,), "int32")
+        S = T.match_buffer(s, (b,), "int64")
+        U = T.match_buffer(t, (c,), "int32")
+        T.assume_buffer_domain(R, [low, n])
+        T.assume_buffer_domain(S, [low - 2, n - 1])
+        T.assume_buffer_domain(U, [low, n])
+        T.assume_disjoint(R, S, U)
+        T.evaluate(0)
+
+    kernel = tw.compile(lists)
+    random = np.random.default_rng(0)
+    found = set()
+    for _ in range(200):
+        sizes = random.integers(0, 4, 3)
+        values = random.permutation(np.arange(-3, 12))[: sizes.sum()]
+        parts = np.split(values, np.cumsum(sizes)[:2])
+        arrays = [each.astype(t) for each, t in zip(parts, ("i4", "i8", "i4"), strict=True)]
+        for array in arrays:
+            if random.random() < 0.2 and len(array):
+                array[0] = random.integers(-6, 14)
+        want = ""
+        for name, array, least, end in zip("RSU", arrays, (-3, -5, -3), (12, 11, 12), strict=True):
+            for at, value in enumerate(array):
+                want = want or ("" if least <= value < end else f"{name}[{at}] is not in [")
+        for number, (name, array) in enumerate(zip("RSU", arrays, strict=True)):
+            before = {int(value) for each in arrays[:number] for value in each}
+            for at, value in enumerate(array):
+                want = want or (f"{name}[{at}] is a value of another buffer" if int(value) in before else "")
+        found.add(want.split("] ")[-1])
+        if not want:
+            kernel.validate(*arrays, -3, 12)
+            continue
+        with pytest.raises(tw.ArgumentError) as caught:
+            kernel.validate(*arrays, -3, 12)
+        assert want in caught.value.message
+    assert len(found) == 3
+
+
 def test_arrays_of_several_dimensions() -> None:
     @T.prim_func
     def cells(v: T.handle):

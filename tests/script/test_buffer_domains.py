@@ -132,6 +132,87 @@ def copy(A: T.Buffer((8,)), J: T.Buffer((8,), "int32"), L: T.Buffer((8,), "int32
     assert info.value.code == code
 
 
+LISTS = """@T.prim_func
+def lists(R: T.Buffer((3,), "int32"), S: T.Buffer((2,), "int64"), Y: T.Buffer((5,))):
+    T.assume_buffer_domain(R, [0, 5], order="increasing")
+    T.assume_buffer_domain(S, [0, 5])
+    T.assume_disjoint(R, S)
+    for i in range(5):
+        with T.block("Y"):
+            vi = T.axis.spatial(5, i)
+            Y[vi] = T.float32(1)
+"""
+
+
+def test_disjoint_buffers_as_text_and_json() -> None:
+    func = from_source(LISTS)
+    text = func.script()
+    assert "    T.assume_disjoint(R, S)\n" in text and "block_attr" not in text
+    ir.assert_structural_equal(from_source(text), func)
+    ir.assert_structural_equal(from_source(func.script(syntax_sugar=False)), func)
+    ir.assert_structural_equal(ir.load_json(ir.save_json(func)), func)
+    assert not ir.structural_equal(from_source(LISTS.replace("    T.assume_disjoint(R, S)\n", "")), func)
+    inside = from_source("""@T.prim_func
+def inside(R: T.Buffer((3,), "int32"), S: T.Buffer((2,), "int64"), Y: T.Buffer((5,))):
+    for i in range(5):
+        with T.block("Y"):
+            vi = T.axis.spatial(5, i)
+            T.assume_buffer_domain(R, [0, 5])
+            T.assume_buffer_domain(S, [0, 5])
+            T.assume_disjoint(R, S)
+            Y[vi] = T.float32(1)
+""")
+    assert "            T.assume_disjoint(R, S)\n" in inside.script() and "block_attr" not in inside.script()
+    ir.assert_structural_equal(from_source(inside.script()), inside)
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "wrong"),
+    [([0, 2, 4], [3, 1], ""), ([0, 2, 4], [3, 2], "position 1 is 2"), ([1, 3, 4], [1, 0], "position 0 is 1")],
+)
+def test_the_interpreter_checks_disjoint_buffers(values: list[int], others: list[int], wrong: str) -> None:
+    module = ir.as_module(from_source(LISTS))
+    arguments = np.array(values, "int32"), np.array(others), np.zeros(5, "float32")
+    if not wrong:
+        ir.interpret(module, "lists", *arguments)
+        return
+    with pytest.raises(tw.ScriptError, match=f"no value of 'R' is in 'S', but the value at {wrong}") as info:
+        ir.interpret(module, "lists", *arguments)
+    assert info.value.code == "interpret/assumption"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("T.assume_disjoint(R)", "builder/domain"),
+        ("T.assume_disjoint(R, S, R)", "builder/domain"),
+        ("for i in range(2):\n        T.assume_disjoint(R, S)", "builder/place"),
+        ("T.assume_disjoint(R, U)", "verify/domain"),
+        ("T.assume_disjoint(R, V)", "verify/domain"),
+        ('T.block_attr({"disjoint_buffers": [1]})', "verify/domain"),
+        ("T.assume_disjoint(R, W)", "verify/domain"),
+    ],
+)
+def test_refusals_of_disjoint_buffers(line: str, code: str) -> None:
+    """`U` has no domain, `V` has two dimensions, and `W` is written."""
+    source = f"""@T.prim_func
+def lists(R: T.Buffer((3,), "int32"), S: T.Buffer((2,), "int32"), U: T.Buffer((2,), "int32"),
+          V: T.Buffer((2, 2), "int32"), W: T.Buffer((5,), "int32")):
+    with T.block("all"):
+        T.assume_buffer_domain(R, [0, 5])
+        T.assume_buffer_domain(S, [0, 5])
+        T.assume_buffer_domain(V, [0, 5])
+        T.assume_buffer_domain(W, [0, 5])
+        {line.replace(chr(10), chr(10) + "    ")}
+        W[0] = 1
+"""
+    if "W)" not in line:
+        source = source.replace("        T.assume_buffer_domain(W, [0, 5])\n", "")
+    with pytest.raises(tw.ScriptError) as info:
+        ir.verify(ir.as_module(from_source(source)))
+    assert info.value.code == code
+
+
 def test_a_malformed_annotation_is_refused() -> None:
     source = """@T.prim_func
 def copy(A: T.Buffer((8,)), B: T.Buffer((8,))):

@@ -12,6 +12,7 @@ from tilewright.script.tir.intrinsic_docs import SUMMARIES, parameters_of
 LAYOUT = ["data", "strides", "elem_offset", "scope", "align", "offset_factor", "buffer_type", "axis_separators"]
 #: Functions of any number of arguments.
 ANY = {"grid", "fuse", "reads", "writes", "print", "call_intrin", "reinterpret", "sum", "prod", "min", "max", "Tuple"}
+ANY |= {"assume_disjoint"}
 
 
 def names(function) -> list[str]:

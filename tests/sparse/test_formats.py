@@ -1,6 +1,7 @@
 """Formats as rules: each nonzero is stored once, at the coordinates that the format says, and comes back bit by bit."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,6 +86,7 @@ FORMATS = {
     "padded_csr": (formats.padded_csr(M, N, 4), lambda i, _, j: (i, j)),
     "hyb": (formats.hyb(M, N, 1, 2), lambda i, j: (i, j)),
     "hyb3": (formats.hyb(M, N, 3, 1), lambda i, j: (i, j)),
+    "hyb whole": (formats.hyb(M, N, 2, 1, cut=False), lambda i, j: (i, j)),
     "sell": (formats.sell(M, N, 4), None),
     "sell4x8": (formats.sell(M, N, 4, 8), None),
     "ragged": (formats.ragged(M, N), lambda i, j: (i, j)),
@@ -226,6 +228,18 @@ def test_random_rules_keep_values_bit_by_bit() -> None:
     assert 0 < refused_rules < 50
 
 
+def test_hyb_with_whole_rows() -> None:
+    """Rows longer than the widest bucket stay as they are, so that no row is stored twice."""
+    mask = structure("random")
+    mask[3] = True
+    converted = convert_structure(formats.hyb(M, N, 1, 1, cut=False), mask.shape, np.nonzero(mask))
+    rows = [part.axes["I"].indices for part in converted.parts]
+    lengths = mask.sum(1)
+    for stored, (least, most) in zip(rows, ((0, 1), (1, 2), (2, N)), strict=True):
+        np.testing.assert_array_equal(stored, np.flatnonzero((lengths > least) & (lengths <= most)))
+    assert converted.parts[-1].rule.name == "hyb_0_rest" and converted.parts[-1].padding == 0
+
+
 def refused(code: str, text: str, rules: list[FormatRewriteRule]) -> None:
     with pytest.raises(tw.ArgumentError, match=text) as caught:
         convert_structure(rules, (M, N), np.nonzero(structure("random")))
@@ -240,6 +254,8 @@ def test_dropped_and_doubled_nonzeros_are_noticed() -> None:
     place = rf"nonzero {first} at \({rows[first]}, 7\)"
     refused("sparse/partition", f"no rule takes {place}", [csr.when(lambda z: z.column != 7)])
     refused("sparse/partition", f"several rules take {place}", [csr, csc.when(lambda z: z.column == 7)])
+    even, odd = (replace(csr.when(lambda z, o=o: z.column % 2 == o), disjoint_rows="rows") for o in (0, 1))
+    refused("sparse/disjoint", r"rules 'csr' and 'csr' of group 'rows' both take nonzeros of row \d+", [even, odd])
     shared = FormatRewriteRule("halves", (dense("I", M), varied("J")), lambda z: (z.row, z.place // 2))
     refused("sparse/bijection", "'halves' gives the position of nonzero .* to another one", [shared])
     refused("sparse/key", "of nonzero .* along axis 'J' is ., not in 0 to before 2", formats.ell(M, N, 2))

@@ -54,6 +54,39 @@ def test_given_offsets_are_kept() -> None:
     assert 0 not in made and made[1][0] < made[1][1]
 
 
+@T.prim_func
+def lists(r: T.handle, s: T.handle, t: T.handle):
+    a, b, c = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+    R = T.match_buffer(r, (a,), "int32")
+    S = T.match_buffer(s, (b,), "int32")
+    U = T.match_buffer(t, (c,), "int32")
+    T.assume_buffer_domain(R, [0, 9], order="increasing")
+    T.assume_buffer_domain(S, [2, 9], order="nondecreasing")
+    T.assume_buffer_domain(U, [0, 7])
+    T.assume_disjoint(R, S)
+    T.assume_disjoint(S, U)
+    T.assume_disjoint(R, U)
+    T.evaluate(0)
+
+
+@pytest.mark.parametrize(("a", "b", "c"), [(3, 3, 3), (5, 9, 2), (0, 4, 0), (6, 1, 1), (0, 0, 0)])
+def test_disjoint_lists(a: int, b: int, c: int) -> None:
+    for seed in range(20):
+        made = declared_arrays(lists, {0: (a,), 1: (b,), 2: (c,)}, {}, np.random.default_rng(seed))
+        r, s, u = made[0], made[1], made[2]
+        assert (len(r), len(s), len(u)) == (a, b, c) and (np.diff(r) > 0).all() and (np.diff(s) >= 0).all()
+        assert not {*r} & {*s} and not {*s} & {*u} and not {*r} & {*u}
+        assert ((r >= 0) & (r < 9)).all() and ((s >= 2) & (s < 9)).all() and ((u >= 0) & (u < 7)).all()
+
+
+def test_lists_disjoint_from_given_ones() -> None:
+    given = np.array([2, 3, 8], "int32")
+    made = declared_arrays(lists, {0: (3,), 1: (3,), 2: (2,)}, {0: given}, np.random.default_rng(0))
+    assert not {*given} & ({*made[1]} | {*made[2]}) and not {*made[1]} & {*made[2]}
+    with pytest.raises(tw.ArgumentError, match="need more values than"):
+        declared_arrays(lists, {0: (9,), 1: (1,), 2: (2,)}, {}, np.random.default_rng(0))
+
+
 def test_what_cannot_be() -> None:
     offsets = np.array([0, 3], "int32")
     with pytest.raises(tw.ArgumentError, match=r"'I' has 3 increasing values, more than are in \[0, 2\)"):

@@ -189,9 +189,10 @@ def convert_validated(
     wide = [np.asarray(along, "int64") for along in coordinates]
     nonzeros = Nonzeros(shape, wide, np.arange(count), rows)
     times = np.zeros(count, "int64")
-    parts = []
-    for rule in rules:
+    parts, owners = [], _RowOwners(rules, shape)
+    for number, rule in enumerate(rules):
         taken = rule.taken(nonzeros)
+        owners.add(number, taken)
         times[taken.position] += 1
         parts.append(_stored(rule, taken, coordinates))
     for wrong, what in ((times == 0, "no rule takes"), (times > 1, "several rules take")):
@@ -201,6 +202,30 @@ def convert_validated(
             hint = "the conditions of rules divide all nonzeros among them"
             raise ArgumentError.of("sparse/partition", f"{what} nonzero {at} at ({where})", hint)
     return ConvertedStructure(tuple(parts), count, time.perf_counter() - start)
+
+
+class _RowOwners:
+    """Which rule of a group of disjoint ones takes the nonzeros of each row of a matrix."""
+
+    def __init__(self, rules: Sequence[FormatRewriteRule], shape: Sequence[int]) -> None:
+        self._rules, self._rows = rules, shape[0] if len(shape) == 2 else 0
+        self._owners: dict[str, Array] = {}
+
+    def add(self, number: int, taken: Nonzeros) -> None:
+        """Note the rows of a rule; refuse one that another rule of its group takes, too."""
+        group = self._rules[number].disjoint_rows
+        if not group or len(taken.shape) != 2:
+            return
+        owners = self._owners.setdefault(group, np.full(self._rows, -1))
+        before = owners[taken.row]
+        if (wrong := before >= 0).any():
+            at = int(np.argmax(wrong))
+            one, other = self._rules[int(before[at])].name, self._rules[number].name
+            message = f"rules {one!r} and {other!r} of group {group!r} both take nonzeros of row {taken.row[at]}"
+            raise ArgumentError.of(
+                "sparse/disjoint", message, 'rules that share rows are in no group: disjoint_rows=""'
+            )
+        owners[taken.row] = number
 
 
 def _check_coordinates(shape: Sequence[int], coordinates: Sequence[Array]) -> None:

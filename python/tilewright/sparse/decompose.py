@@ -18,8 +18,8 @@ from tilewright.errors import ArgumentError
 from tilewright.sparse.conversion import ConvertedStructure, StoredPart
 from tilewright.sparse.fill import RowNonzero
 from tilewright.sparse.format_rule import FormatRewriteRule
-from tilewright.sparse.specialize import DOMAINS
 from tilewright.support.changed_nodes import with_fields
+from tilewright.task.declared_values import DISJOINT, DOMAINS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,7 +101,8 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
         buffers |= each.buffers
         axes += each.axes
     body: Any = rewritten[0] if len(rewritten) == 1 else ir.SeqStmt(rewritten)
-    body = _declaring(body, root, [domain for each in formats for domain in each.domains()])
+    domains = [domain for each in formats for domain in each.domains()]
+    body = _declaring(body, root, {DOMAINS: domains, DISJOINT: _disjoint_lists(formats)})
     function = ir.PrimFunc(params, buffers, func.ret_type, func.attrs, body, axes)
     _core.verify(_core.as_module(function), "sparse")
     return DecomposedProgram(function, tuple(rules), tensor, formats)
@@ -111,14 +112,25 @@ def _refusal(message: str, hint: str) -> ArgumentError:
     return ArgumentError.of("sparse/decompose", message, hint)
 
 
-def _declaring(body: Any, root: ir.Block | None, domains: list[list[Any]]) -> Any:
+def _declaring(body: Any, root: ir.Block | None, declared: dict[str, list[Any]]) -> Any:
     """The body in the root block of the function, which declares what arrays of coordinates hold."""
-    if root is None and not domains:
+    if root is None and not any(declared.values()):
         return body
     block = ir.Block(name_hint="root", body=body) if root is None else with_fields(root, body=body)
-    known = list(block.annotations.get(DOMAINS, ()))
-    annotations = {**block.annotations, **({DOMAINS: known + domains} if domains else {})}
+    annotations = dict(block.annotations.items())
+    for key, more in declared.items():
+        if more:
+            annotations[key] = [*annotations.get(key, ()), *more]
     return ir.BlockRealize([], _core.const(True, "bool"), with_fields(block, annotations=annotations))
+
+
+def _disjoint_lists(formats: Sequence[_Format]) -> list[list[Any]]:
+    """The lists of rows of rules that take no nonzeros of the same row, by groups."""
+    groups: dict[str, list[Any]] = {}
+    for each in formats:
+        if (rows := each.row_list()) is not None and each.rule.disjoint_rows:
+            groups.setdefault(each.rule.disjoint_rows, []).append(each.whole(rows))
+    return [group for group in groups.values() if len(group) > 1]
 
 
 class _Coordinate:
@@ -128,10 +140,14 @@ class _Coordinate:
         formula: from the keys along the axes, or None.
         reads: the compressed axes among those that it is made of, whose keys are stored.
         axis: the name of the axis that stores it, or None: there is an array for all stored elements.
+        keys: the axes whose keys alone it is made of: itself, or quotient and remainder; different keys, different
+            coordinates. Empty where other coordinates are part of it.
     """
 
-    def __init__(self, formula: Any = None, reads: Sequence[int] = (), axis: str | None = None) -> None:
-        self.formula, self.reads, self.axis = formula, reads, axis
+    def __init__(
+        self, formula: Any = None, reads: Sequence[int] = (), axis: str | None = None, keys: Sequence[int] = ()
+    ) -> None:
+        self.formula, self.reads, self.axis, self.keys = formula, reads, axis, keys
 
 
 class _Format:
@@ -253,10 +269,44 @@ class _Format:
                 assert known.axis is not None
                 if any(self.rule.axes[at].kind != "compressed" for at in self._chain(known.axis)):
                     continue
-            least, end = _core.IntImm(self.idtype, -1 if covers_all else 0), self.tensor.axes[d].length
-            whole = ir.BufferRegion(array, [ir.Range(_core.IntImm(self.idtype, 0), extent) for extent in array.shape])
-            result.append([whole, least, _core.cast(self.idtype, end), ""])
+            result.append(self._domain(array, d, -1 if covers_all else 0))
+        for d, known in enumerate(self._known):
+            if len(known.keys) == 1 and (at := known.keys[0]) in self._read:
+                result.append(self._domain(self._read[at], d, 0, "increasing" if at == 0 else ""))
         return result
+
+    def _domain(self, array: ir.Buffer, d: int, least: int, order: str = "") -> list[Any]:
+        end = _core.cast(self.idtype, self.tensor.axes[d].length)
+        return [self.whole(array), _core.IntImm(self.idtype, least), end, order]
+
+    def whole(self, array: ir.Buffer) -> Any:
+        """Return all of an array as a region."""
+        return ir.BufferRegion(array, [ir.Range(_core.IntImm(self.idtype, 0), extent) for extent in array.shape])
+
+    def row_list(self) -> ir.Buffer | None:
+        """Return the array of one dimension that holds rows of a matrix, whose domain is declared; None without one."""
+        row = self._known[0]
+        if len(self._known) != 2:
+            return None
+        if list(row.keys) == [0] and 0 in self._read:
+            return self._read[0]
+        is_first = row.axis == self.rule.axes[0].name and self.rule.axes[0].kind == "compressed"
+        return self._arrays[0] if is_first and not self._covers_all(0) else None
+
+    def spatial_axes(self, spatial: Sequence[bool]) -> set[int]:
+        """Return the axes along which different positions have different coordinates.
+
+        Args:
+            spatial: for each coordinate of the tensor, whether it is wanted.
+        """
+        found: set[int] = set()
+        for known, is_wanted in zip(self._known, spatial, strict=True):
+            kinds = [self.rule.axes[at].kind for at in known.keys]
+            is_list = list(known.keys) == [0] and kinds == ["compressed"]
+            if is_wanted and kinds and (is_list or all(kind == "dense" for kind in kinds)):
+                found |= {self._numbers[self.rule.axes[at].name] for at in known.keys}
+                found |= {0} if is_list else set()  # the root in front of it
+        return found
 
     def is_present(self) -> Any:
         """Return the condition that a stored element is no padding."""
@@ -340,7 +390,7 @@ def _coordinates(rule: FormatRewriteRule, dimensions: int) -> list[_Coordinate]:
             if isinstance(entry, tuple) and entry[1] is variable
         ]
         reads = [at for at in used if rule.axes[at].kind == "compressed"]
-        result.append(_Coordinate(formula, reads, stored[0] if stored and formula is None else None))
+        result.append(_Coordinate(formula, reads, stored[0] if stored and formula is None else None, used))
     for d, variable in enumerate(variables):
         if result[d].formula is None and result[d].axis is None:
             others = {v: r.formula for v, r in zip(variables, result, strict=True) if r.formula is not None}
@@ -433,8 +483,11 @@ def _decomposed(statement: Any, tensor: ir.Buffer, formats: Sequence[_Format]) -
 
 def _over(each: _Format, statement: Any, mapped: Sequence[Any], init: Any, writes: bool) -> Any:
     """The iteration over a format. Its axes take the place of the first of those of the tensor."""
-    kind = ir.IterType.DATA_PAR if writes else ir.IterType.COMM_REDUCE
-    new = [ir.SpIterVar(var, kind, axis) for var, axis in zip(each.variables, each.axes, strict=True)]
+    spatial = each.spatial_axes([old.iter_type == ir.IterType.DATA_PAR for old in mapped])
+    new = [
+        ir.SpIterVar(var, ir.IterType.DATA_PAR if writes or at in spatial else ir.IterType.COMM_REDUCE, axis)
+        for at, (var, axis) in enumerate(zip(each.variables, each.axes, strict=True))
+    ]
     iter_vars: list[Any] = []
     for old in statement.iter_vars:
         if old not in mapped:

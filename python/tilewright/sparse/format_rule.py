@@ -150,16 +150,19 @@ class FormatRewriteRule:
             the rule takes: no two of them get the same position.
         conditions: which nonzeros the rule takes: one after another, each of what is left; places and lengths are
             counted again.
+        disjoint_rows: the name of a group. No two rules of one group take nonzeros of the same row of a matrix:
+            programs rely on it, and conversions check it. "" for none.
     """
 
     name: str
     axes: tuple[FormatAxis, ...]
     index_map: Callable[[Nonzeros], Sequence[Any]]
     conditions: tuple[Callable[[Nonzeros], Any], ...] = ()
+    disjoint_rows: str = ""
 
     def when(self, *conditions: Callable[[Nonzeros], Any]) -> FormatRewriteRule:
-        """Return the rule for fewer nonzeros."""
-        return replace(self, conditions=(*self.conditions, *conditions))
+        """Return the rule for fewer nonzeros, in no group of `disjoint_rows`: several such rules may share rows."""
+        return replace(self, conditions=(*self.conditions, *conditions), disjoint_rows="")
 
     def entries(self, nonzeros: Any) -> Sequence[Any]:
         """Return what the index map gives: for each axis a key, or a pair of key and coordinate.

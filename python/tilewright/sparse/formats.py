@@ -7,7 +7,7 @@ All functions take the shape first: `m` rows and `n` columns. Arguments that are
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.errors import ArgumentError, ArgumentTypeError
@@ -92,31 +92,45 @@ def padded_csr(m: int, n: int, size: int) -> Rules:
     return [FormatRewriteRule("padded_csr", (dense("I", m), varied("JO"), dense("JI", size)), chunks)]
 
 
-def hyb(m: int, n: int, parts: int, widest: int) -> Rules:
+def hyb(m: int, n: int, parts: int, widest: int, cut: bool = True) -> Rules:
     """Return ELL in buckets (SparseTIR, section 4.1): columns in `parts` equal parts, rows by their length there,
-    rounded up to a power of two; rows longer than 2 ** `widest` are cut."""
+    rounded up to a power of two. Rows longer than 2 ** `widest` are cut into several rows of the last bucket, or else
+    stored behind the buckets as they are: then no row of a part occurs twice."""
     _check(0, m=m, n=n)
     _check(1, parts=parts)
     limits.whole("widest", widest, 0, most=WIDEST)
-    rules, size = [], max(1, math.ceil(n / parts))
-    for part, bucket in ((part, bucket) for part in range(parts) for bucket in range(widest + 1)):
-        width = 1 << bucket
-        least = width // 2 if bucket else 0
-        most = width if bucket < widest else n
+    size = max(1, math.ceil(n / parts))
+    return [rule for part in range(parts) for rule in _buckets(part, size, widest, bool(cut))]
 
-        def chunks(z: Nonzeros, width: int = width) -> Any:
-            return (z.row * z.longest + z.place // width, z.coordinates[-2]), (z.place % width, z.column)
 
-        rule = FormatRewriteRule(f"hyb_{part}_{bucket}", (compressed("I"), dense("J", width)), chunks)
+def _buckets(part: int, size: int, widest: int, cut: bool) -> Rules:
+    """Return the rules of one part of :func:`hyb`."""
+    whole = lambda z: (z.coordinates[-2], (z.place, z.column))  # noqa: E731
+    rules: list[tuple[str, tuple[Any, ...], Callable[[Nonzeros], Any], int, int | None]] = []
+    for bucket in range(widest + (not cut)):
+        axes = (compressed("I"), dense("J", 1 << bucket))
+        rules.append((f"{bucket}", axes, whole, (1 << bucket) // 2 if bucket else 0, 1 << bucket))
+    width = 1 << widest
+    if cut:
+        chunks = lambda z: ((z.row * z.longest + z.place // width, z.coordinates[-2]), (z.place % width, z.column))  # noqa: E731
+        rules.append((f"{widest}", (compressed("I"), dense("J", width)), chunks, width // 2 if widest else 0, None))
+    else:
+        rules.append(("rest", (compressed("I"), varied("J")), whole, width, None))
+    return [
+        FormatRewriteRule(
+            f"hyb_{part}_{name}",
+            axes,
+            index_map,
+            (lambda z: z.column // size == part, _lengths(least, most)),
+            disjoint_rows=f"hyb_{part}",
+        )
+        for name, axes, index_map, least, most in rules
+    ]
 
-        def in_part(z: Nonzeros, part: int = part) -> Any:
-            return z.column // size == part
 
-        def in_bucket(z: Nonzeros, least: int = least, most: int = most) -> Any:
-            return (z.length > least) & (z.length <= most)
-
-        rules.append(rule.when(in_part, in_bucket))
-    return rules
+def _lengths(least: int, most: int | None) -> Callable[[Nonzeros], Any]:
+    """Return the condition that a row has more than `least` nonzeros, and `most` at most."""
+    return lambda z: (z.length > least) & (z.length <= most) if most is not None else z.length > least
 
 
 def sell(m: int, n: int, rows: int = 16, window: int | None = None) -> Rules:

@@ -9,8 +9,7 @@ from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.script.tir.index_maps import index_map
 from tilewright.support.changed_nodes import with_fields
-
-DOMAINS = "buffer_domains"
+from tilewright.task.declared_values import DISJOINT, DOMAINS
 
 
 def specialize_buffer(
@@ -79,19 +78,30 @@ def specialize_buffer(
 
 def _without(block: ir.Block, buffer: ir.Buffer) -> Any:
     """Return the block with the buffer removed from its regions and declarations; None if they do not mention it."""
-    declared = block.annotations.get(DOMAINS, ())
-    kept = [
-        each
-        for each in declared
-        if not any(isinstance(part, ir.BufferRegion) and part.buffer.same_as(buffer) for part in each)
-    ]
+    annotations = dict(block.annotations.items())
+    for key in (DOMAINS, DISJOINT):
+        declared = annotations.pop(key, ())
+        kept = [
+            each
+            for each in declared
+            if not any(isinstance(part, ir.BufferRegion) and part.buffer.same_as(buffer) for part in each)
+        ]
+        if kept:
+            annotations[key] = kept
     reads = [region for region in block.reads if not region.buffer.same_as(buffer)]
-    if len(kept) == len(declared) and len(reads) == len(block.reads):
+    if len(reads) == len(block.reads) and not _mentions(block, buffer):
         return None
-    annotations = {key: each for key, each in block.annotations.items() if key != DOMAINS}
-    if kept:
-        annotations[DOMAINS] = kept
     return with_fields(block, reads=reads, annotations=annotations)
+
+
+def _mentions(block: ir.Block, buffer: ir.Buffer) -> bool:
+    """Return whether a declaration of the block is about the buffer."""
+    return any(
+        isinstance(part, ir.BufferRegion) and part.buffer.same_as(buffer)
+        for key in (DOMAINS, DISJOINT)
+        for each in block.annotations.get(key, ())
+        for part in each
+    )
 
 
 def _refusal(message: str, hint: str) -> ArgumentError:

@@ -40,7 +40,8 @@ def template_rules(name: str, parameters: Sequence[int], count: int = 0) -> list
     if count and len(rules) > count:
         raise _refusal(f"format {name!r} has {len(rules)} rules, and {count} are asked for", "raise `count`")
     for number in range(len(rules), count):
-        rules.append(replace(rules[0], name=f"{rules[0].name}_none_{number}").when(lambda z: z.column < 0))
+        none = replace(rules[0], name=f"{rules[0].name}_none_{number}").when(lambda z: z.column < 0)
+        rules.append(replace(none, disjoint_rows=rules[-1].disjoint_rows))
     return rules
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
+#: the annotations of T.assume_buffer_domain and of T.assume_disjoint
+DOMAINS, DISJOINT = "buffer_domains", "disjoint_buffers"
+
 
 @dataclass(frozen=True)
 class Declaration:
@@ -47,7 +50,7 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
     if func.axes:
         (func,) = _core.lower_sparse_iterations(_core.as_module(func)).functions.values()
     root = getattr(func.body, "block", None)
-    found = root.annotations.get("buffer_domains") if root is not None and not root.iter_vars else None
+    found = root.annotations.get(DOMAINS) if root is not None and not root.iter_vars else None
     if found is None:
         return []
     positions = {func.buffer_map[p].data: i for i, p in enumerate(func.params) if p in func.buffer_map}
@@ -70,6 +73,43 @@ def declarations(func: Any, shapes: Mapping[int, Sequence[int]]) -> list[Declara
             width = _number(widths[region.buffer.data], analyzer) or 0
             result[-1] = replace(result[-1], order="increasing", width=width)
     return result
+
+
+def disjoint_groups(func: Any) -> list[list[int]]:
+    """Return the positions of parameters that the function declares to have no value in common, by groups."""
+    root = getattr(func.body, "block", None)
+    found = root.annotations.get(DISJOINT, ()) if root is not None and not root.iter_vars else ()
+    positions = {func.buffer_map[p].data: i for i, p in enumerate(func.params) if p in func.buffer_map}
+    groups = _merged([[region.buffer.data for region in group] for group in found])
+    return [[positions[data] for data in group if data in positions] for group in groups]
+
+
+def _merged(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Return groups without common members: those that have some become one."""
+    merged: list[list[Any]] = []
+    for group in groups:
+        touched = [known for known in merged if any(each in known for each in group)]
+        members = [each for known in touched for each in known]
+        members += [each for each in group if each not in members]
+        merged = [known for known in merged if known not in touched] + [members]
+    return merged
+
+
+def different_values(func: Any) -> list[tuple[list[Any], Any, Any]]:
+    """Return the lengths of lists whose values are declared to be different from one another, each in one list or in
+    several that are disjoint, and the ends of their domain."""
+    root = getattr(func.body, "block", None)
+    if root is None or root.iter_vars:
+        return []
+    domains = {region.buffer.data: (region.buffer, *rest) for region, *rest in root.annotations.get(DOMAINS, ())}
+    groups = _merged([[region.buffer.data for region in group] for group in root.annotations.get(DISJOINT, ())])
+    in_groups = {data for group in groups for data in group}
+    groups += [
+        [data]
+        for data, (_, _, _, order, *segments) in domains.items()
+        if str(getattr(order, "value", order)) == "increasing" and not segments and data not in in_groups
+    ]
+    return [([domains[data][0].shape[0] for data in group], *domains[group[0]][1:3]) for group in groups]
 
 
 def _number(limit: Any, analyzer: _core.Analyzer) -> int | None:
@@ -95,6 +135,8 @@ def declared_arrays(
     """
     known = declarations(func, shapes)
     arrays = dict(given)
+    for group in disjoint_groups(func):
+        _fill_disjoint(group, known, func, shapes, arrays, generator)
     #: of offsets, how long their segments may be
     longest = {d.segments: d.end - d.low for d in known if d.segments is not None and d.order == "increasing"}
     for each in sorted(known, key=lambda d: d.segments is not None):
@@ -113,7 +155,7 @@ def declared_arrays(
             values = _in_segments(each, buffer.name, shape[0], offsets, generator)
         elif each.order:
             values = _ordered(each, buffer.name, shape[0], longest.get(each.position), generator)
-            if func.axes and len(values) and values[-1] != each.end - 1:
+            if func.axes and each.order == "nondecreasing" and len(values) and values[-1] != each.end - 1:
                 raise ArgumentError.of(
                     "tune/domain", f"no '{buffer.name}' of {shape[0]} offsets ends with {each.end - 1}"
                 )
@@ -121,6 +163,43 @@ def declared_arrays(
             values = generator.integers(each.low, max(each.end, each.low + 1), shape)
         arrays[each.position] = np.asarray(values).astype(numpy_dtype(buffer.dtype))
     return {position: array for position, array in arrays.items() if position not in given}
+
+
+def _fill_disjoint(
+    group: Sequence[int],
+    known: Sequence[Declaration],
+    func: Any,
+    shapes: Mapping[int, Sequence[int]],
+    arrays: dict[int, Array],
+    generator: np.random.Generator,
+) -> None:
+    """Fill arrays of a group that have no value in common: values of the domain are divided among them."""
+    members = [each for each in known if each.position in group and each.position not in arrays]
+    if not members:
+        return
+    low, end = min(each.low for each in members), max(each.end for each in members)
+    used = [arrays[at].reshape(-1) for at in group if at in arrays]
+    pool = generator.permutation(np.setdiff1d(np.arange(low, end), np.concatenate([*used, []])))
+    counts = [int(shapes[each.position][0]) for each in members]
+    # Those that may repeat a value need one at least; what is left over they share.
+    needs = [
+        count if each.order == "increasing" else min(count, 1) for each, count in zip(members, counts, strict=True)
+    ]
+    spare = len(pool) - sum(needs)
+    for each, count, need in zip(members, counts, needs, strict=True):
+        allowed = (pool >= each.low) & (pool < each.end)
+        more = int(generator.integers(0, min(count - need, max(spare, 0)) + 1))
+        chosen = pool[allowed][: need + more]
+        if spare < 0 or len(chosen) < need:
+            name = func.buffer_map[func.params[each.position]].name
+            message = f"'{name}' and buffers that are disjoint from it need more values than [{low}, {end}) has"
+            raise ArgumentError.of("tune/domain", message)
+        spare -= more
+        pool = np.setdiff1d(pool, chosen)
+        pool = generator.permutation(pool)
+        values = np.concatenate([chosen, generator.choice(chosen, count - len(chosen))]) if count else chosen
+        values = np.sort(values) if each.order else generator.permutation(values)
+        arrays[each.position] = values.astype(numpy_dtype(func.buffer_map[func.params[each.position]].dtype))
 
 
 def _ordered(each: Declaration, name: str, count: int, longest: int | None, generator: np.random.Generator) -> Array:

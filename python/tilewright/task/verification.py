@@ -15,6 +15,7 @@ from tilewright.support import limits
 from tilewright.support.numpy_dtype import numpy_dtype
 from tilewright.task.arguments import make_arrays
 from tilewright.task.conversions import Conversion, conversions_of, prefix
+from tilewright.task.declared_values import different_values
 from tilewright.task.parameter_names import extents_of, labels_of, scalars_of
 from tilewright.task.reference import (
     CANNOT_RUN,
@@ -263,7 +264,8 @@ def _call(program: ir.PrimFunc, number: int, inputs: Mapping[str, Any], conversi
 
 
 def _fit_structure(program: ir.PrimFunc, sizes: dict[ir.Var, int], values: dict[ir.Var, Any], given: set[str]) -> None:
-    """Axes have no more positions than coordinates below each position of their parents."""
+    """Axes have no more positions than coordinates below each position of their parents, and lists of different values
+    no more than there are."""
     bound = {**sizes, **values}
 
     def number(size: ir.Expr) -> int | None:
@@ -273,6 +275,15 @@ def _fit_structure(program: ir.PrimFunc, sizes: dict[ir.Var, int], values: dict[
         known = analyzer.simplify(size)
         return int(known.value) if isinstance(known, ir.IntImm) else None
 
+    for lists, low, end in different_values(program):
+        least, limit = number(low), number(end)
+        room = None if least is None or limit is None else max(limit - least, 0)
+        for at, count in enumerate(lists):
+            if room is None or not isinstance(count, ir.Var) or count not in bound or count.name in given:
+                continue
+            bound[count] = min(bound[count], room // (len(lists) - at))
+            (sizes if count in sizes else values)[count] = bound[count]
+            room -= bound[count]
     for axis in program.axes:
         count = axis.nnz if axis.indptr is not None else axis.nnz_cols
         if axis.parent is None or not isinstance(count, ir.Var) or count.name in given:

@@ -36,6 +36,7 @@
 #include "analysis/binding_reads.h"
 #include "analysis/block_access_region.h"
 #include "analysis/unsettled.h"
+#include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/reduction_step.h"
 #include "ir/substitute.h"
@@ -117,6 +118,26 @@ Ref<Block> accumulating(const Ref<Block>& block, const AxisCache& cache) {
   return with_found_reads(std::move(changed), block.span());
 }
 
+/// The nest whose block, `made`, declares what the original one does of the buffers that it reads.
+Stmt with_declarations(const Stmt& nest, const Block& original, Ref<Block>* made) {
+  Annotations declared;
+  for (const BufferDomain& domain : buffer_domains(original)) {
+    bool is_read = false;
+    visit(*made, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      is_read |= load->buffer == domain.buffer;
+      walk.descend(load);
+    });
+    if (is_read && !domain.segments.defined()) declare(declared, domain);
+  }
+  if (declared.empty()) return nest;
+  return rewrite(nest, [&](const Ref<Block>& found, Rewriter&) -> Stmt {
+    Block block = *found;
+    block.annotations.set(std::string(kBufferDomains), declared.get(kBufferDomains));
+    *made = make<Block>(std::move(block), found.span());
+    return *made;
+  });
+}
+
 /// The nest with another body of the block in it, and axes of these types; `made` is that block.
 Stmt with_body(const Stmt& nest, const std::string& name, const std::vector<IterType>& types,
                const std::function<Stmt(const BufferStore&)>& body, Ref<Block>* made) {
@@ -196,7 +217,7 @@ Result<Plan> plan(const State& state, const ReverseCacheWrite& cache) {
   auto neutral = [&](const BufferStore& copy) -> Stmt {
     return store(axes.cache, step.identity(), copy.value.as<BufferLoad>()->indices);
   };
-  Stmt scatter = with_body(nest, name, before, combined, &made);
+  Stmt scatter = with_declarations(with_body(nest, name, before, combined, &made), block.block(), &made);
   Stmt start = renew_defs(with_body(nest, name + "_init", spatial, neutral, &init));
   TreeEdit edit(tree);
   edit.insert_before(near, start);

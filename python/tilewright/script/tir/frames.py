@@ -76,6 +76,17 @@ def assume_buffer_domain(buffer: Any, domain: Sequence[Any], *, order: str = "",
     _script.assume_buffer_domain(buffer, domain[0], domain[1], order, segments)
 
 
+def assume_disjoint(*buffers: Any) -> None:
+    """Declare that no value of one of these buffers is a value of another one, as of lists that divide rows among them.
+
+    Analyses believe it, and the interpreter checks it, as those of :func:`assume_buffer_domain`.
+
+    Args:
+        buffers: at least two, of integers and one dimension. The same block declares the domain of each.
+    """
+    _script.assume_disjoint(list(buffers))
+
+
 def serial(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None) -> Any:
     """A loop from `start` (0 when omitted) up to, not including, `stop`.
 
