@@ -8,6 +8,7 @@
 #include <nanobind/trampoline.h>
 
 #include "python/part.h"
+#include "python/schedule_objects.h"
 #include "search/module_equality.h"
 #include "search/strategy/evolutionary_search.h"
 #include "search/strategy/guided_search.h"
@@ -274,6 +275,17 @@ std::shared_ptr<SearchStrategy> create_strategy(const std::string& kind, nb::kwa
   return nb::cast<std::shared_ptr<SearchStrategy>>(core.attr(name)(**options));
 }
 
+void bind_bounds(nb::module_& m) {
+  m.def(
+      "bounds_of_tiles",
+      [](const PySchedule& space, const Target& target, const PySchedule& sampled) {
+        const ThreadBounds bounds(space.schedule, target);
+        return ThreadBounds::name_of(bounds.excess(sampled.schedule.trace().without_postproc().decisions()));
+      },
+      nb::arg("space"), nb::arg("target"), nb::arg("sampled"),
+      "Return the bound of a design space that the decisions of a schedule break, \"\" if they break none.");
+}
+
 void bind_guided(nb::module_& m) {
   auto cls = part<GuidedSearch>(
       m,
@@ -341,6 +353,7 @@ void bind_search_strategy(nb::module_& m) {
                    "    max_fail_count: refused points in a row that leave a place in the batch empty.");
   bind_refusals(replay_trace);
   bind_evolution(m);
+  bind_bounds(m);
   bind_guided(m);
   base.def_static("create", &create_strategy, "kind"_a, "options"_a,
                   "The strategy of a name.\n\nArgs:\n"

@@ -6,7 +6,6 @@
 // Shared memory is counted after compaction, times the copies that a software pipeline keeps in flight.
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "analysis/threads.h"
 #include "ir/build.h"
@@ -14,7 +13,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "search/loop_kinds.h"
-#include "search/memory_steps.h"
+#include "search/pipeline_versions.h"
 #include "search/postprocs/compacted.h"
 #include "search/postprocs/postprocs.h"
 #include "target/memory_scope.h"
@@ -63,14 +62,6 @@ class ThreadExtents {
   bool good_ = true;
 };
 
-bool mentions(const Stmt& stmt, const Ref<Buffer>& buffer, bool stores) {
-  bool found = false;
-  visit(
-      stmt, [&](const Ref<BufferStore>& store) { found |= stores && store->buffer->data == buffer->data; },
-      [&](const Ref<BufferLoad>& load) { found |= !stores && load->buffer->data == buffer->data; });
-  return found;
-}
-
 /// The axis and the extent that a lowered program states ("thread_extent", "virtual_thread").
 struct Launch {
   ThreadAxis axis;
@@ -84,43 +75,6 @@ std::optional<Launch> launch_of(const AttrStmt& attr) {
   if (!axis) return std::nullopt;
   const IntImm* extent = attr.value.as<IntImm>();
   return Launch{*axis, iter->thread_tag, extent ? std::optional(extent->value) : std::nullopt};
-}
-
-/// A statement of a pipelined loop, with the stages that its parts run in.
-struct PipelineStep {
-  Stmt stmt;
-  int64_t first_stage, last_stage;
-};
-
-/// The parts into which a statement of a pipelined loop falls: a loop that is pipelined itself into what is before, in
-/// and behind its iterations, a copy by way of registers into load and store.
-size_t num_parts(const Stmt& step) {
-  if (const For* loop = step.as<For>()) {
-    if (loop->annotations.has("software_pipeline_stage")) return 3;
-  }
-  bool by_registers = false;
-  visit(step, [&](const Ref<Block>& block) {
-    by_registers |= block->annotations.has("tir.manifest_shared_memory_local_stage");
-  });
-  return by_registers ? 2 : 1;
-}
-
-/// The steps of a pipelined loop, as its list of stages has them: of statements, or of their parts. None of others.
-std::vector<PipelineStep> staged_steps(const For& loop) {
-  std::vector<int64_t> stages = integer_list(loop.annotations.get("software_pipeline_stage"));
-  if (stages.empty()) return {};
-  std::vector<Stmt> statements = pipeline_steps(loop.body);
-  std::vector<size_t> parts;
-  for (const Stmt& statement : statements) parts.push_back(num_parts(statement));
-  if (std::accumulate(parts.begin(), parts.end(), size_t{0}) != stages.size()) parts.assign(parts.size(), 1);
-  std::vector<PipelineStep> steps;
-  auto next = stages.begin();
-  for (size_t i = 0; i < statements.size() && stages.end() - next >= static_cast<ptrdiff_t>(parts[i]); ++i) {
-    auto [first, last] = std::minmax_element(next, next + static_cast<ptrdiff_t>(parts[i]));
-    steps.push_back({statements[i], *first, *last});
-    next += static_cast<ptrdiff_t>(parts[i]);
-  }
-  return steps;
 }
 
 /// What one kernel takes.
@@ -153,16 +107,14 @@ class KernelCheck {
       vector_loops_.pop_back();
       return;
     }
-    std::vector<PipelineStep> steps = staged_steps(*loop);
-    const bool pipelined = !steps.empty();
-    if (pipelined) pipelines_.push_back({std::move(steps)});
+    around_.push_back(loop);
     auto axis = analysis::thread_axis(*loop);
     if (axis) {
       inside(*axis, loop->thread_binding->thread_tag, extent, [&] { v.descend(loop); });
     } else {
       v.descend(loop);
     }
-    if (pipelined) pipelines_.pop_back();
+    around_.pop_back();
   }
 
   template <class Descend>
@@ -206,17 +158,10 @@ class KernelCheck {
     kernel_.shared_bytes += bytes.value_or(0);
   }
 
-  /// How many versions of the buffer are in use at once in the innermost pipeline that passes values through it.
+  /// How many versions of the buffer are in use at once in the pipelines around.
   int64_t copies_of(const Ref<Buffer>& buffer) const {
     int64_t copies = 1;
-    for (const Pipeline& pipeline : pipelines_) {
-      for (const PipelineStep& from : pipeline.steps) {
-        if (!mentions(from.stmt, buffer, true)) continue;
-        for (const PipelineStep& to : pipeline.steps) {
-          if (mentions(to.stmt, buffer, false)) copies = std::max(copies, to.last_stage - from.first_stage + 1);
-        }
-      }
-    }
+    for (const Ref<For>& loop : around_) copies = std::max(copies, pipeline_versions(*loop, buffer));
     return copies;
   }
 
@@ -238,14 +183,11 @@ class KernelCheck {
     std::map<std::string, int64_t> extents;
     int64_t threads = 1, shared_bytes = 0;
   };
-  struct Pipeline {
-    std::vector<PipelineStep> steps;
-  };
   const Target& target_;
   int depth_ = 0;
   Kernel kernel_;
   std::vector<std::pair<Ref<Var>, int64_t>> vector_loops_;
-  std::vector<Pipeline> pipelines_;
+  std::vector<Ref<For>> around_;
   bool good_ = true;
 };
 

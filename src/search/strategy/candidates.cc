@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "ir/build.h"
 #include "schedule/primitives/enter_postproc.h"
+#include "search/postprocs/postprocs.h"
 
 namespace tilewright::search {
 
@@ -27,12 +29,29 @@ std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postpr
   return schedule;
 }
 
-std::optional<Schedule> resampled(const Schedule& schedule, Random random, Refusals& refusals) {
+std::vector<ThreadBounds> bounds_of(const Schedules& spaces, const Postprocs& postprocs,
+                                    const std::optional<Target>& target) {
+  std::vector<ThreadBounds> bounds(spaces.size());
+  const bool is_verified = std::ranges::any_of(
+      postprocs, [](const auto& each) { return dynamic_cast<const VerifyGPUCode*>(each.get()) != nullptr; });
+  for (size_t i = 0; is_verified && target && i < spaces.size(); ++i) bounds[i] = ThreadBounds(spaces[i], *target);
+  return bounds;
+}
+
+std::optional<Schedule> resampled(const Schedule& schedule, const ThreadBounds& bounds, Random random,
+                                  Refusals& refusals) {
   std::vector<size_t> samples = schedule.trace().sampling_steps();
   if (samples.empty()) return schedule;
+  std::vector<schedule::Value> decisions;
+  bounds.sample(random, decisions, refusals);
   schedule::ReplayOptions options;
   options.fresh = true;
   options.random = random;
+  if (!decisions.empty()) {
+    options.decide = [&](size_t sample, const auto&, const auto&) {
+      return sample < decisions.size() ? decisions[sample] : schedule::Value{};
+    };
+  }
   Result<Schedule> result = schedule.replay_from(samples[0], {}, options);
   if (result.ok()) return std::move(*result);
   refusals.add(result.error());

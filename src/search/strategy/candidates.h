@@ -8,14 +8,19 @@
 #include "search/space/space_generator.h"
 #include "search/strategy/refusals.h"
 #include "search/strategy/search_strategy.h"
+#include "search/strategy/thread_bounds.h"
 
 namespace tilewright::search {
 
 /// The schedule after all postprocessors; none where one refused, which is counted. Several threads may call it at
 /// once.
 std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postprocs, Refusals& refusals);
-/// Samples all decisions anew; none where a step is refused then, which is counted.
-std::optional<Schedule> resampled(const Schedule& schedule, Random random, Refusals& refusals);
+/// Of each design space, where VerifyGPUCode is among the postprocessors; else bounds that all decisions keep.
+std::vector<ThreadBounds> bounds_of(const Schedules& spaces, const Postprocs& postprocs,
+                                    const std::optional<Target>& target);
+/// Samples all decisions anew, within the bounds; none where a step is refused then, which is counted.
+std::optional<Schedule> resampled(const Schedule& schedule, const ThreadBounds& bounds, Random random,
+                                  Refusals& refusals);
 
 /// A mutator by its probability; null, with probability 1 - `mutate_prob` or where there is none: no mutation.
 const Mutator* sample_mutator(const Mutators& mutators, double mutate_prob, Random& random);

@@ -106,6 +106,7 @@ Status EvolutionarySearch::initialize(const TuneContext& context) {
 Status EvolutionarySearch::pre_tuning(TuningPlan plan) {
   TW_RETURN_IF_ERROR(progress_.start(plan));
   plan_ = std::move(plan);
+  bounds_ = bounds_of(plan_.design_spaces, postprocs_, context_.target);
   refusals_.clear();
   measured_.clear();
   best_measured_.clear();
@@ -183,8 +184,8 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::pick_best_from_databa
 
 Result<std::optional<Schedule>> EvolutionarySearch::sample_point(Random random) {
   if (function_) return run_function({}, 0, random.fork());
-  const Schedule& space = plan_.design_spaces[random.below(plan_.design_spaces.size())];
-  auto point = resampled(space, random.fork(), refusals_);
+  const size_t space = random.below(plan_.design_spaces.size());
+  auto point = resampled(plan_.design_spaces[space], bounds_[space], random.fork(), refusals_);
   if (!point) return std::optional<Schedule>();
   return postprocessed(std::move(*point), postprocs_, refusals_);
 }

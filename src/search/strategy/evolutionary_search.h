@@ -86,6 +86,7 @@ class EvolutionarySearch final : public SearchStrategy {
   Mutators mutators_;
   std::vector<ArgInfo> args_;
   TuningPlan plan_;
+  std::vector<ThreadBounds> bounds_;  ///< by design space
   Progress progress_;
   Refusals refusals_;
   uint64_t round_ = 0;

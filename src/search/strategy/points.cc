@@ -9,7 +9,6 @@
 #include "schedule/primitives/sample_perfect_tile.h"
 #include "search/batch.h"
 #include "search/mutators/mutator.h"
-#include "search/postprocs/postprocs.h"
 
 namespace tilewright::search {
 namespace {
@@ -21,7 +20,6 @@ using schedule::Value;
 constexpr int64_t kFruitlessTries = 2000;
 /// The same limit where a try runs a function of the user, which may take long.
 constexpr int64_t kFruitlessRuns = 200;
-constexpr const char* kThreadsOutOfBounds = "the tiles give a block too few or too many threads";
 
 /// All ways to move a prime factor from one place to another, the innermost staying within its limit.
 std::vector<Value> moved_factors(const std::vector<int64_t>& tiles, int64_t innermost) {
@@ -91,11 +89,7 @@ void Points::start(const TuneContext& context, Schedules design_spaces, ModuleEq
     postprocs_ = context.space_generator->postprocs.value_or(Postprocs());
     mutators_ = context.space_generator->mutators.value_or(Mutators());
   }
-  const bool is_verified = std::ranges::any_of(
-      postprocs_, [](const auto& each) { return dynamic_cast<const VerifyGPUCode*>(each.get()) != nullptr; });
-  bounds_.assign(spaces_.size(), ThreadBounds());
-  for (size_t i = 0; is_verified && context.target && i < spaces_.size(); ++i)
-    bounds_[i] = ThreadBounds(spaces_[i].trace(), *context.target);
+  bounds_ = bounds_of(spaces_, postprocs_, context.target);
   num_threads_ = context.num_threads;
   equality_ = equality;
   known_.clear();
@@ -113,6 +107,8 @@ bool Points::is_exhausted() const {
 
 void Points::replay(Wish& wish) {
   if (wish.trace) {
+    const auto excess = bounds_[wish.space].excess(wish.trace->without_postproc().decisions());
+    if (excess != ThreadBounds::Excess::kNone) return ThreadBounds::add(refusals_, excess);
     schedule::ReplayOptions options;
     options.random = wish.random;
     const Schedule& from = wish.from ? *wish.from : spaces_[wish.space];
@@ -128,7 +124,7 @@ void Points::replay(Wish& wish) {
     wish.made = space;
     return;
   }
-  wish.refused = bounds_[wish.space].sample(wish.random, wish.decisions);
+  wish.refused = bounds_[wish.space].sample(wish.random, wish.decisions, refusals_);
   schedule::ReplayOptions options;
   options.fresh = true;
   options.random = wish.random.fork();
@@ -163,7 +159,6 @@ Status Points::rerun(Wish& wish) {
 
 void Points::keep(Wish& wish, std::vector<Point>& points) {
   tries_ += 1 + wish.refused;
-  for (int64_t i = 0; i < wish.refused; ++i) refusals_.add("ThreadBounds", kThreadsOutOfBounds);
   ++fruitless_;
   const bool is_new = trees_[wish.space].take(wish.path);
   if (!wish.made) return;

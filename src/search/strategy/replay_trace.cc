@@ -7,6 +7,7 @@ namespace tilewright::search {
 Status ReplayTrace::initialize(const TuneContext& context) {
   if (context.space_generator) postprocs_ = context.space_generator->postprocs.value_or(Postprocs());
   if (context.module.defined()) args_ = args_of(context.module);
+  target_ = context.target;
   seed_ = context.seed;
   num_threads_ = context.num_threads;
   return Ok{};
@@ -15,6 +16,7 @@ Status ReplayTrace::initialize(const TuneContext& context) {
 Status ReplayTrace::pre_tuning(TuningPlan plan) {
   TW_RETURN_IF_ERROR(progress_.start(plan));
   spaces_ = std::move(plan.design_spaces);
+  bounds_ = bounds_of(spaces_, postprocs_, target_);
   refusals_.clear();
   return Ok{};
 }
@@ -27,8 +29,8 @@ Result<std::optional<MeasureCandidates>> ReplayTrace::generate_measure_candidate
   on_threads(num_threads_, sampled.size(), [&](size_t i) {
     Random random = Random::derive(seed_, round, i);
     for (int64_t tries = 0; tries < max_fail_count_ && !sampled[i]; ++tries) {
-      const Schedule& space = spaces_[random.below(spaces_.size())];
-      if (auto point = resampled(space, random.fork(), refusals_)) {
+      const size_t space = random.below(spaces_.size());
+      if (auto point = resampled(spaces_[space], bounds_[space], random.fork(), refusals_)) {
         sampled[i] = postprocessed(std::move(*point), postprocs_, refusals_);
       }
     }
@@ -51,6 +53,7 @@ Status ReplayTrace::notify_runner_results(const MeasureCandidates&, const Runner
 Status ReplayTrace::post_tuning() {
   TW_RETURN_IF_ERROR(progress_.finish());
   spaces_.clear();
+  bounds_.clear();
   return Ok{};
 }
 

@@ -22,9 +22,11 @@ class ReplayTrace final : public SearchStrategy {
   int64_t max_fail_count_;
   Postprocs postprocs_;
   std::vector<ArgInfo> args_;
+  std::optional<Target> target_;
   uint64_t seed_ = 0;
   int num_threads_ = 1;
   Schedules spaces_;
+  std::vector<ThreadBounds> bounds_;  ///< by space
   Progress progress_;
   Refusals refusals_;
 };

@@ -1,0 +1,58 @@
+#include "search/strategy/tile_factors.h"
+
+#include <algorithm>
+
+#include "schedule/primitives/fuse.h"
+#include "schedule/primitives/sample_perfect_tile.h"
+#include "schedule/primitives/split.h"
+
+namespace tilewright::search {
+
+using namespace schedule;
+
+TileFactors TileFactors::of(const Trace& trace) {
+  TileFactors found;
+  size_t sample = 0;
+  const std::vector<const Step*> steps = trace.steps();
+  for (size_t number = 0; number < steps.size(); ++number) {
+    const Step& step = *steps[number];
+    if (const auto* tile = step.instruction.as<SamplePerfectTile>(); tile && tile->decision.value) {
+      int64_t extent = 1;
+      for (int64_t factor : *tile->decision.value) extent *= factor;
+      if (extent >= 1) {
+        for (size_t i = 0; i < step.outputs.size(); ++i) found.values[step.outputs[i]] = {found.tiles.size(), i};
+        const int64_t most = tile->max_innermost_factor < 0 ? extent : tile->max_innermost_factor;
+        found.tiles.push_back({sample, 0, extent, tile->n, most, *tile->decision.value});
+      }
+    } else if (const auto* split = step.instruction.as<Split>()) {
+      for (size_t i = 0; i < split->factors.items.size() && i < step.outputs.size(); ++i) {
+        const auto* value = std::get_if<ExprRV>(&split->factors.items[i]);
+        const auto factor = value ? found.values.find(value->index) : found.values.end();
+        if (factor == found.values.end()) continue;
+        found.loops[step.outputs[i]] = {factor->second};
+        found.tiles[factor->second.tile].split = number;
+      }
+    } else if (const auto* fuse = step.instruction.as<Fuse>()) {
+      Factors all;
+      const bool known = std::ranges::all_of(fuse->loops.items, [&](const LoopRV& loop) {
+        const auto of_loop = found.loops.find(loop.index);
+        if (of_loop != found.loops.end()) all.insert(all.end(), of_loop->second.begin(), of_loop->second.end());
+        return of_loop != found.loops.end();
+      });
+      if (known && !step.outputs.empty()) found.loops[step.outputs[0]] = std::move(all);
+    }
+    if (step.is_sampling()) ++sample;
+  }
+  return found;
+}
+
+std::optional<int64_t> TileFactors::product(const Factors& factors, const Tilings& tilings) {
+  int64_t product = 1;
+  for (const auto& [tile, position] : factors) {
+    if (!tilings[tile] || position >= tilings[tile]->size()) return std::nullopt;
+    product *= (*tilings[tile])[position];
+  }
+  return product;
+}
+
+}  // namespace tilewright::search
