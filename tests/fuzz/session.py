@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fuzz import minimize, programs, sparse
+from fuzz import devices, minimize, programs, sparse
 from fuzz.judge import Case, Finding, Judge, NoCase
 from fuzz.steps import Scheduling, Step
 
@@ -28,6 +28,8 @@ from fuzz.steps import Scheduling, Step
 SEQUENCES = 8
 #: One sparse program for so many others.
 SPARSE = 8
+#: One kernel for devices for so many others.
+DEVICES = 8
 #: Seconds of a processor after which a child that works on one program is taken to hang; ten times as long by the
 #: clock, as others may keep the machine busy.
 PATIENCE = 120.0
@@ -56,6 +58,9 @@ def run_program(number: int, without: Collection[str] = ()) -> dict[str, Any]:
         if number % SPARSE == 0:
             case = Case(sparse.draw(number).text, seed=number)
             sparse.judge(number, counts)
+        if number % DEVICES == DEVICES // 2:
+            case = Case(devices.text_of(number), seed=number)
+            devices.judge(number, counts)
     except NoCase as no_case:
         counts[f"no case: {no_case}"] += 1
     except Finding as found:
@@ -64,11 +69,15 @@ def run_program(number: int, without: Collection[str] = ()) -> dict[str, Any]:
 
 
 def run_case(case: Case) -> dict[str, Any]:
-    """Judges the program, then its steps; a sparse program only as it was drawn."""
+    """Judges the program, then its steps; a sparse program and a kernel for devices only as they were drawn."""
     try:
         if sparse.is_sparse(case.text):
             if case.text == sparse.draw(case.seed).text:
                 sparse.judge(case.seed)
+            return {"kind": None}
+        if case.text.startswith(devices.MARK):
+            if case.text == devices.text_of(case.seed):
+                devices.judge(case.seed)
             return {"kind": None}
         judge = Judge(case)
         judge.original()

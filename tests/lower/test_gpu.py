@@ -523,3 +523,33 @@ def main(A: T.Buffer((8, 8)), B: T.Buffer((8, 8))):
         with pytest.raises(tw.ScriptError) as raised:
             tw.lower(from_source(exchange.format(outer=outer, extent=extent)), target=TARGET)
         assert raised.value.code == code
+
+
+def test_loops_whose_length_depends_on_the_thread_and_that_exchange_nothing():
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((20,)), B: T.Buffer((20,))):
+    for x in T.thread_binding(1, thread="blockIdx.x"):
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            S = T.decl_buffer((24,), scope="shared")
+            for k in range(T.max(T.min(20 - i * 3, 3), 0)):
+                S[i * 3 + k] = A[i * 3 + k]
+            for k in range(T.max(T.min(20 - i * 3, 3), 0)):
+                B[i * 3 + k] = S[i * 3 + k] * T.float32(2)
+""")
+    a = numbers(20)
+    module = _core.lower(ir.Module({"main": program}), TARGET)[0]
+    assert "tvm_storage_sync" not in module.script()
+    np.testing.assert_array_equal(run(module, a, np.zeros_like(a))[1], a * 2)
+
+
+def test_memory_of_kernels_is_not_used_outside():
+    for scope in ("shared", "local"):
+        sch = tw.Schedule(matmul(8, 8, 8))
+        i, j, _ = sch.get_loops("C")
+        sch.cache_read("C", 0, scope)
+        sch.bind(i, "blockIdx.x")
+        sch.bind(j, "threadIdx.x")
+        with pytest.raises(tw.ScriptError, match="outside of kernels") as raised:
+            tw.lower(sch, target=TARGET)
+        assert raised.value.code == "lower/memory-of-kernel"

@@ -296,6 +296,23 @@ def test_two_versions_without_a_pipeline():
     check_barriers_are_needed(module, arrays, count - 1)
 
 
+def test_two_versions_without_a_loop():
+    """A copy that threads make once has one version, and a note says so."""
+    sch = tw.Schedule(matmul(8, 8, 8))
+    i, j, _ = sch.get_loops("C")
+    copy = sch.cache_read("C", 1, "shared")
+    sch.bind(i, "blockIdx.x")
+    sch.bind(j, "threadIdx.x")
+    sch.compute_at(copy, j)
+    column = sch.get_loops(copy)[-1]
+    sch.bind(column, "threadIdx.x")
+    sch.annotate(copy, "double_buffer_scope", 0)
+    arrays, expected = operands(8, 8, 8)
+    check_every_stage(sch.mod, "opencl", arrays, expected)
+    notes = [note for note in tw.compile(sch, target="opencl").notes if note.code == "lower/single-buffer"]
+    assert len(notes) == 1 and "'B_shared' has one version" in notes[0].message
+
+
 @pytest.mark.parametrize("target", ["opencl", "cuda", "llvm"])
 @pytest.mark.parametrize(
     ("values", "order"),

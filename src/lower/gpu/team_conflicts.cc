@@ -49,8 +49,16 @@ std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& acc
     if (found == loops_.end() || std::find(around.begin(), around.end(), NodeRef(v)) != around.end()) return;
     if (start.try_emplace(v, found->second->min).second) result.inner.push_back(found->second);
   });
-  for (const Ref<For>& loop : result.inner) {
-    if (!const_int(loop->min) || !const_int(loop->extent)) return std::nullopt;
+  for (Ref<For>& loop : result.inner) {
+    if (!const_int(loop->min)) return std::nullopt;
+    if (const_int(loop->extent)) continue;
+    // As many iterations as there may be, of which some are not there.
+    auto most = analyzer_.const_int_bound(loop->extent);
+    if (!most.has_max() || most.max_value > kMostPoints) return std::nullopt;
+    result.conditions.push_back(lt(loop->loop_var, loop->min + loop->extent));
+    For all = *loop;
+    all.extent = int_imm(loop->extent.dtype(), std::max<int64_t>(most.max_value, 0));
+    loop = make<For>(std::move(all), loop.span());
   }
   result.fixed = substitute(access.offset, start);
   result.offset = analyzer_.simplify(access.offset - result.fixed);
@@ -75,11 +83,13 @@ std::optional<TeamConflicts::Points> TeamConflicts::points(const TeamAccess& acc
       values.set((*it)->loop_var, rest % extent + const_int((*it)->min).value_or(0));
       rest /= extent;
     }
-    const bool never = std::any_of(access.conditions.begin(), access.conditions.end(), [&](const Expr& condition) {
+    auto is_false = [&](const Expr& condition) {
       auto holds = analysis::evaluate(condition, values);
       return holds && *holds == 0;
-    });
-    if (never) continue;
+    };
+    if (std::any_of(access.conditions.begin(), access.conditions.end(), is_false) ||
+        std::any_of(moving.conditions.begin(), moving.conditions.end(), is_false))
+      continue;
     auto offset = analysis::evaluate(moving.offset, values);
     if (!offset) return std::nullopt;
     // Threads are the outermost digits.

@@ -40,6 +40,7 @@ class TeamConflicts {
     Expr fixed;   ///< with every thread and inner variable at the start of its range
     Expr offset;  ///< the rest
     std::vector<Ref<For>> inner;
+    std::vector<Expr> conditions;  ///< for an iteration of the inner loops to be there
   };
   std::optional<Moving> moving(const TeamAccess& access, const std::vector<NodeRef>& around);
   using Points = std::vector<std::pair<int64_t, int>>;

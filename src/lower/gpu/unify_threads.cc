@@ -304,6 +304,7 @@ class MemoryOfKernels {
                                  allocate.span());
       return make<For>(std::move(copy), loop.span());
     });
+    check_outside(*allocate);
     if (kernels > 1 && !error_) {
       error_ =
           refuse_at(allocate, "lower/memory-of-kernel",
@@ -312,6 +313,31 @@ class MemoryOfKernels {
                     "put the loops under one loop that is bound to blockIdx, or use scope \"global\"");
     }
     return without_declarations(body, allocate->buffer_var);
+  }
+
+  /// Such memory is there in kernels only.
+  void check_outside(const Allocate& allocate) {
+    auto check = [&](const Ref<Buffer>& buffer, const NodeRef& node) {
+      if (error_ || buffer->data != allocate.buffer_var) return;
+      error_ = refuse_at(node, "lower/memory-of-kernel",
+                         "buffer '" + buffer->name + "' of scope \"" + scope_of(allocate.buffer_var) +
+                             "\" is used outside of kernels, where no loop is bound to blocks or threads",
+                         "bind a loop around this statement, move it into the kernel that uses the buffer "
+                         "(sch.compute_at), or use scope \"global\"");
+    };
+    visit(
+        allocate.body,
+        [&](const Ref<For>& loop, Visitor& v) {
+          if (!is_bound(*loop)) v.descend(loop);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          check(store->buffer, store);
+          v.descend(store);
+        },
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          check(load->buffer, load);
+          v.descend(load);
+        });
   }
 
   static Stmt without_declarations(const Stmt& body, const Ref<Var>& pointer) {

@@ -12,7 +12,8 @@
 // epilogue the last n - 1. Statements of the prologue and the epilogue have a condition where the extent is not known,
 // or is less than n - 1. Wrong lists of a loop that runs at most once do not count. Of buffers that each iteration has
 // for itself, as many versions are kept as overlap (pipeline_plan.h). A block with "double_buffer_scope" has two
-// versions of the buffer that it writes, in any loop.
+// versions of the buffer that it writes, in any serial loop. There is a note where no iteration of such a loop has the
+// buffer for itself.
 //
 // Asynchronous stages. Devices of CUDA from sm_80 on copy in the background. For these, the statements of stages in
 // "software_pipeline_async_stages" are put under the attribute "async_scope", for lower_async_copies. At each time, a
@@ -136,6 +137,20 @@ class Injector {
     });
     if (error_) return *error_;
     return result;
+  }
+
+  /// Notes the blocks that ask for two versions of a buffer in vain.
+  void note_single(const Stmt& body, PassContext& context) const {
+    visit(body, [&](const Ref<Block>& block) {
+      Ref<Buffer> buffer = doubled_buffer(*block);
+      if (!buffer.defined() || doubled_.contains(buffer->data)) return;
+      context.notes.push_back(
+          {"lower/single-buffer", context.function,
+           "buffer '" + buffer->name + "' has one version in spite of double_buffer_scope at block '" +
+               block->name_hint +
+               "': no iteration of a serial loop has it for itself (move the block below such a loop)",
+           block.span()});
+    });
   }
 
  private:
@@ -372,6 +387,7 @@ class Injector {
       }
       Versions versions = in_versions(own.buffer, own.versions);
       buffers.emplace_back(versions.buffer);
+      doubled_.insert(own.buffer->data);
       versions_.emplace(own.buffer->data, std::move(versions));
     }
     std::vector<Stmt> steps;
@@ -417,6 +433,7 @@ class Injector {
   Fragments fragments_;
   bool async_;
   arith::Analyzer analyzer_;
+  std::unordered_set<NodeRef> doubled_;             ///< pointers of buffers with several versions
   std::unordered_map<NodeRef, Versions> versions_;  ///< by data pointer
   std::vector<Event> events_;
   int64_t last_stage_ = 0;
@@ -426,7 +443,9 @@ class Injector {
 }  // namespace
 
 PassResult inject_software_pipelines(const Ref<PrimFunc>& func, PassContext& context) {
-  TW_TRY(body, Injector(func, context).run(func->body));
+  Injector injector(func, context);
+  TW_TRY(body, injector.run(func->body));
+  injector.note_single(func->body, context);
   return with_body(func, std::move(body));
 }
 

@@ -76,9 +76,7 @@ std::unordered_set<NodeRef> doubled(const std::vector<Stmt>& stmts) {
   for (const Stmt& s : stmts) {
     visit(s, [&](const Ref<Block>& block, Visitor& v) {
       v.descend(block);
-      const IntImm* number = block->annotations.get(kDoubleBuffer).as<IntImm>();
-      if (!number || number->value < 0 || number->value >= static_cast<int64_t>(block->writes.size())) return;
-      found.insert(block->writes[static_cast<size_t>(number->value)]->buffer);
+      if (Ref<Buffer> buffer = doubled_buffer(*block); buffer.defined()) found.insert(buffer);
     });
   }
   return found;
@@ -100,11 +98,12 @@ class PipelinePlanner {
     const std::unordered_set<NodeRef> twice = doubled(body.stmts);
     auto is_doubled = [&](const Ref<Buffer>& buffer) { return twice.contains(buffer); };
     const bool has_stages = loop_->annotations.has(kPipelineStage);
-    if (!has_stages && std::none_of(body.buffers.begin(), body.buffers.end(), is_doubled)) {
+    const bool is_serial = loop_->kind == ForKind::kSerial || loop_->kind == ForKind::kUnrolled;
+    if (!has_stages && (!is_serial || std::none_of(body.buffers.begin(), body.buffers.end(), is_doubled))) {
       return std::optional<PipelinePlan>();
     }
     TW_RETURN_IF_ERROR(read(body));
-    TW_RETURN_IF_ERROR(check_loop(has_stages));
+    TW_RETURN_IF_ERROR(check_loop(is_serial));
     for (PipelineStep& step : plan_.steps) {
       step.access = accesses_of(step.stmt);
       last_ = std::max(last_, step.stage);
@@ -168,8 +167,8 @@ class PipelinePlanner {
     return Ok{};
   }
 
-  Status check_loop(bool has_stages) const {
-    if (loop_->kind == ForKind::kSerial || loop_->kind == ForKind::kUnrolled || !has_stages) return Ok{};
+  Status check_loop(bool is_serial) const {
+    if (is_serial) return Ok{};
     return refuse_at(loop_, "lower/pipeline-loop",
                      "loop '" + loop_->loop_var->name_hint +
                          "' has a software pipeline, and its iterations do not run one after another",
@@ -290,6 +289,12 @@ class PipelinePlanner {
 };
 
 }  // namespace
+
+Ref<Buffer> doubled_buffer(const Block& block) {
+  const IntImm* number = block.annotations.get(kDoubleBuffer).as<IntImm>();
+  if (!number || number->value < 0 || number->value >= static_cast<int64_t>(block.writes.size())) return {};
+  return block.writes[static_cast<size_t>(number->value)]->buffer;
+}
 
 analysis::BlockAccess accesses_of(const Stmt& s, const std::vector<Def<Buffer>>& own) {
   Block block;

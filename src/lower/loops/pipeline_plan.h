@@ -25,6 +25,9 @@ inline constexpr const char* kDoubleBuffer = "double_buffer_scope";
 /// by what is inside. `own`: buffers that do not count.
 analysis::BlockAccess accesses_of(const Stmt& s, const std::vector<Def<Buffer>>& own = {});
 
+/// The buffer of which the block asks for two versions; null if it asks for none.
+Ref<Buffer> doubled_buffer(const Block& block);
+
 struct PipelineStep {
   Stmt stmt;
   int64_t stage = 0, order = 0;
