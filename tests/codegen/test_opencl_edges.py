@@ -132,3 +132,30 @@ def main(A: T.Buffer((4,)), B: T.Buffer((4,))):
     np.testing.assert_array_equal(b, np.full(4, -7))  # nothing was copied back
     a = filled([1, 2], "float32")
     np.testing.assert_array_equal(kernel(a), a)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 70001])
+@pytest.mark.parametrize("axes", [("blockIdx.y", "blockIdx.x"), ("blockIdx.z", "blockIdx.y")])
+def test_a_grid_of_open_extents_is_folded(n, axes):
+    """Along y and z, CUDA has 65,535 blocks; how many there are is known at the call only."""
+    program = from_source("""
+@T.prim_func
+def main(a: T.handle, b: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n, 3), "int32")
+    B = T.match_buffer(b, (n, 3), "int32")
+    for i, j in T.grid(n, 3):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + vi * 2 + vj
+""")
+    sch = tw.Schedule(program)
+    for loop, axis in zip(sch.get_loops("B"), axes, strict=True):
+        sch.bind(loop, axis)
+    kernel = tw.compile(sch, target="opencl")
+    a = np.arange(n * 3, dtype="int32").reshape(n, 3)
+    b = np.zeros_like(a)
+    kernel(a, b, n)
+    np.testing.assert_array_equal(b, a + 2 * np.arange(n)[:, None] + np.arange(3))
+    assert "get_group_id(1)" not in kernel.inspect("opencl") and "get_group_id(2)" not in kernel.inspect("opencl")
+    cuda = tw.compile(sch, target="cuda")
+    assert cuda.report["kernels"] and "blockIdx.y" not in cuda.inspect("cuda")

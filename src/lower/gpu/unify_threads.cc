@@ -194,7 +194,7 @@ class Kernel {
     return body;
   }
 
-  /// Folds the grid into the x dimension if an extent along y or z is above the limit.
+  /// Folds the grid into the x dimension if an extent along y or z is above the limit, or may be.
   void fold_grid(Stmt& body) {
     std::array<Axis*, 3> of_blocks = {};
     bool folds = false;
@@ -206,7 +206,8 @@ class Kernel {
       blocks =
           extent && blocks <= kMostBlocks && *extent <= kMostBlocks ? blocks * std::max<int64_t>(*extent, 0) : blocks;
       if (extent && *extent > kMostBlocks) blocks = kMostBlocks + 1;
-      folds |= a.axis.dimension > 0 && extent.value_or(0) > kMostBlocksAlongYAndZ;
+      if (a.axis.dimension == 0) continue;
+      folds |= analyzer_.const_int_bound(a.extent).max_value > kMostBlocksAlongYAndZ;
     }
     if (!folds) return;
     Axis* last = *std::find_if(of_blocks.rbegin(), of_blocks.rend(), [](Axis* a) { return a != nullptr; });
@@ -215,16 +216,20 @@ class Kernel {
                   "let each block do more: split the loops that are bound to blockIdx, and leave a part serial");
     }
     const std::string tag = "blockIdx.x";
-    Ref<Var> all = var("block", last->v.dtype());
+    // The product of extents that are open may need 64 bits.
+    const bool is_open = std::any_of(of_blocks.begin(), of_blocks.end(),
+                                     [](const Axis* a) { return a && !const_int(a->extent).has_value(); });
+    const DataType type = is_open ? DataType::int_(64) : last->v.dtype();
+    Ref<Var> all = var("block", type);
     Expr rest = all;
     VarMap parts;
-    Expr total = one(last->v.dtype());
+    Expr total = one(type);
     for (Axis* a : of_blocks) {
       if (!a) continue;
       Expr extent = cast(all.dtype(), a->extent);
       parts[a->v] = cast(a->v.dtype(), a == last ? rest : floormod(rest, extent));
       rest = floordiv(rest, extent);
-      total = total * extent;
+      total = total * max(extent, zero(type));
     }
     body = substitute(body, parts);
     // Bound as its first loop was, but to x.
