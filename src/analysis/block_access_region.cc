@@ -229,6 +229,23 @@ BlockAccess block_access_region(const Ref<Block>& block) {
 
 BlockAccess found_access_region(const Ref<Block>& block) { return Detector(block).result(block->init.defined()); }
 
+Ref<BufferRegion> known_at_start(const Ref<BufferRegion>& region, const std::vector<Ref<BufferRegion>>& writes) {
+  const std::vector<Ref<Range>> whole = whole_region(region->buffer->shape);
+  std::vector<Ref<Range>> ranges = region->region;
+  bool all_known = true;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    bool changes = false;
+    visit(ranges[i], [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      changes |= std::any_of(writes.begin(), writes.end(),
+                             [&](const auto& write) { return write->buffer->data == load->buffer->data; });
+      walk.descend(load);
+    });
+    if (changes) ranges[i] = whole[i];
+    all_known &= !changes;
+  }
+  return all_known ? region : make<BufferRegion>({region->buffer, std::move(ranges)});
+}
+
 bool reaches_by_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer) {
   bool found = false;
   for_each_access(block, Nested::kEnter, [&](const Access& access) {

@@ -24,6 +24,10 @@ BlockAccess block_access_region(const Ref<Block>& block);
 /// By the analysis for all blocks alone, which agrees with the shorter one for usual blocks.
 BlockAccess found_access_region(const Ref<Block>& block);
 
+/// The region, with the whole extent of dimensions whose bounds load what `writes` change: inside of a block with these
+/// writes, such bounds are not those at its start.
+Ref<BufferRegion> known_at_start(const Ref<BufferRegion>& region, const std::vector<Ref<BufferRegion>>& writes);
+
 /// The block, or one inside, uses a pointer to the buffer, or makes a view of it.
 bool reaches_by_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer);
 

@@ -11,6 +11,7 @@
 #include "analysis/cover_mirror.h"
 #include "analysis/findings.h"
 #include "analysis/free_vars.h"
+#include "analysis/loop_digits.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
@@ -718,7 +719,13 @@ std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int bloc
   if (counters && arith::plainly_one_to_one(realize.iter_values, *counters)) return std::nullopt;
   arith::IterDomains inputs = inputs_of(tree, loops);
   arith::IterMapResult map;
-  if (!is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map)) {
+  std::vector<Expr> values = realize.iter_values;  // elements, and steps without an init, may come in any order
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Ref<IterVar>& axis = realize.block->iter_vars[i];
+    if (is_reduction_axis(axis) && realize.block->init.defined()) continue;
+    values[i] = ascending(values[i], axis->dom->min, axis->dom->extent, inputs, analyzer);
+  }
+  if (!is_one_to_one(values, inputs, realize.predicate, analyzer, &map)) {
     return Obstacle{"the axes of " + quoted(*realize.block) +
                         " are no affine, one-to-one function of the loops: " + map.errors.front(),
                     {tree.stmt(block)}};

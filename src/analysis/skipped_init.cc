@@ -4,8 +4,9 @@
 // executed, s(p) is inside the bounds of all loops, fulfills all conditions, and has all reduction axes at the minima
 // of their domains. Then the init of each element is executed before its other steps.
 //
-// Loops that drive reduction axes and other axes, such as those of fuse(), are split into digits first (has_all_steps).
-// If neither succeeds and all bounds are constant, all iterations are enumerated.
+// Where all bounds are constant and iterations are few, these are enumerated instead. Other loops that drive reduction
+// axes and other axes, such as those of fuse(), are split into digits: into those of an iteration map (has_all_steps),
+// or each loop by itself, for which the same proof is tried again (begins_by_digits).
 #include "analysis/skipped_init.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "analysis/block_facts.h"
 #include "analysis/brief.h"
 #include "analysis/cover.h"
+#include "analysis/loop_digits.h"
 #include "analysis/witness.h"
 #include "arith/analyzer.h"
 #include "arith/buffer_values.h"
@@ -33,11 +35,7 @@ constexpr int64_t kTries = 1 << 14;
 /// The most terms of a condition of which every subset is tried.
 constexpr size_t kMostTerms = 6;
 
-struct Loop {
-  Ref<Var> var;
-  Expr min, extent;
-  bool is_bound;  ///< to threads, which run concurrently
-};
+using Loop = NestLoop;
 
 /// What an axis is bound to, and its domain, in terms of loops.
 struct Axis {
@@ -107,17 +105,6 @@ bool accepts_some(const std::vector<Expr>& terms, F&& accept) {
     if (accept(condition, left)) return true;
   }
   return false;
-}
-
-/// The value of the axis; of a descending axis its mirror image, which identifies elements as well: iteration maps have
-/// no negative scales.
-Expr ascending(const Axis& axis, const arith::IterDomains& inputs, arith::Analyzer& analyzer) {
-  const auto read = arith::detect_iter_map({axis.value}, inputs, {}, arith::IterMapLevel::kNoCheck, analyzer).indices;
-  auto falls = [&](const arith::IterSplitExpr& digit) {
-    return analyzer.can_prove(lt(digit.scale, zero(digit.scale.dtype())));
-  };
-  if (read.empty() || !std::any_of(read[0].args.begin(), read[0].args.end(), falls)) return axis.value;
-  return analyzer.simplify(axis.min * 2 + axis.extent - 1 - axis.value);
 }
 
 /// The axes of a reduction as digits of the loops that drive them. Reduction axes come first.
@@ -232,19 +219,19 @@ class SkippedInitFinder {
   void walk(const Stmt& stmt) {
     if (found || !stmt.defined()) return;
     if (const For* loop = stmt.as<For>()) {
-      loops_.push_back({loop->loop_var, substitute(loop->min, values_), substitute(loop->extent, values_),
-                        loop->kind == ForKind::kThreadBinding});
+      nest_.loops.push_back({loop->loop_var, substitute(loop->min, nest_.values),
+                             substitute(loop->extent, nest_.values), loop->kind == ForKind::kThreadBinding});
       walk(loop->body);
-      loops_.pop_back();
+      nest_.loops.pop_back();
     } else if (const IfThenElse* branch = stmt.as<IfThenElse>()) {
       under(branch->condition, [&] { walk(branch->then_case); });
       if (branch->else_case.defined()) under(logical_not(branch->condition), [&] { walk(branch->else_case); });
     } else if (const LetStmt* let = stmt.as<LetStmt>()) {
-      if (let->var.dtype().is_integral()) values_[let->var] = substitute(let->value, values_);
+      if (let->var.dtype().is_integral()) nest_.values[let->var] = substitute(let->value, nest_.values);
       walk(let->body);
     } else if (const BlockRealize* realize = stmt.as<BlockRealize>()) {
       for (size_t i = 0; i < realize->iter_values.size(); ++i) {
-        values_[realize->block->iter_vars[i]->var] = substitute(realize->iter_values[i], values_);
+        nest_.values[realize->block->iter_vars[i]->var] = substitute(realize->iter_values[i], nest_.values);
       }
       const bool outside = is_outside_;
       is_outside_ &= &*realize->block != only_;
@@ -269,10 +256,10 @@ class SkippedInitFinder {
  private:
   template <class F>
   void under(const Expr& condition, F&& work) {
-    const size_t before = terms_.size();
-    add_terms(substitute(condition, values_), terms_);
+    const size_t before = nest_.terms.size();
+    add_terms(substitute(condition, nest_.values), nest_.terms);
     work();
-    terms_.resize(before);
+    nest_.terms.resize(before);
   }
 
   void check(const BlockRealize& realize) {
@@ -284,14 +271,14 @@ class SkippedInitFinder {
     if (!obstacle || never_runs()) return;
     const Trial trial = tried(sum);
     if (trial.order == Order::kInitFirst) return;
-    if (trial.order == Order::kUnknown && has_all_steps(sum)) return;
+    if (trial.order == Order::kUnknown && (has_all_steps(sum) || begins_by_digits(sum))) return;
     if (trial.order == Order::kInitLate) obstacle = out_of_order(sum, trial);
     found = std::move(obstacle);
   }
 
   bool never_runs() const {
     arith::Analyzer analyzer;
-    return std::any_of(loops_.begin(), loops_.end(), [&](const Loop& loop) {
+    return std::any_of(nest_.loops.begin(), nest_.loops.end(), [&](const Loop& loop) {
       return analyzer.can_prove(le(loop.extent, zero(loop.extent.dtype())));
     });
   }
@@ -302,10 +289,10 @@ class SkippedInitFinder {
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       auto& axes = is_reduction_axis(block.iter_vars[i]) ? sum.steps : sum.elements;
       const Range& domain = *block.iter_vars[i]->dom;
-      axes.push_back({substitute(realize.iter_values[i], values_), substitute(domain.min, values_),
-                      substitute(domain.extent, values_)});
+      axes.push_back({nest_.values.at(block.iter_vars[i]->var), substitute(domain.min, nest_.values),
+                      substitute(domain.extent, nest_.values)});
     }
-    for (const Loop& loop : loops_) {  // an element may be named without an axis
+    for (const Loop& loop : nest_.loops) {  // an element may be named without an axis
       if (Sum::uses(sum.steps, loop.var)) continue;
       auto is_index = [&](const Ref<Range>& r) { return uses_var(r->min, loop.var); };
       for (const Ref<BufferRegion>& write : block.writes) {
@@ -314,12 +301,12 @@ class SkippedInitFinder {
         break;
       }
     }
-    sum.outside = loops_.size();
-    for (size_t i = loops_.size(); i-- > 0;) {
-      const Ref<Var>& v = loops_[i].var;
-      bool bounds = std::any_of(loops_.begin() + static_cast<std::ptrdiff_t>(i) + 1, loops_.end(), [&](const Loop& in) {
-        return sum.is_driven_by(in.var) && (uses_var(in.min, v) || uses_var(in.extent, v));
-      });
+    sum.outside = nest_.loops.size();
+    for (size_t i = nest_.loops.size(); i-- > 0;) {
+      const Ref<Var>& v = nest_.loops[i].var;
+      bool bounds = std::any_of(
+          nest_.loops.begin() + static_cast<std::ptrdiff_t>(i) + 1, nest_.loops.end(),
+          [&](const Loop& in) { return sum.is_driven_by(in.var) && (uses_var(in.min, v) || uses_var(in.extent, v)); });
       bool follows = Sum::uses(sum.steps, v);
       if (bounds || follows) sum.drivers.push_back(v);
       if (follows || (bounds && !sum.is_selected_by(v))) sum.outside = i;
@@ -346,13 +333,13 @@ class SkippedInitFinder {
   void assume_step(const Sum& sum, arith::Analyzer& analyzer) {
     const Block& block = *sum.realize->block;
     assume_shapes(block, analyzer);
-    for (const Loop& loop : loops_) {
+    for (const Loop& loop : nest_.loops) {
       const Expr min = known(loop.min, block), extent = known(loop.extent, block);
       analyzer.bind(loop.var, min, extent);
       if (!const_int(extent)) analyzer.assume(gt(extent, zero(extent.dtype())));
       assume_runs(extent, analyzer);
     }
-    for (const Expr& term : terms_) analyzer.assume(known(term, block));
+    for (const Expr& term : nest_.terms) analyzer.assume(known(term, block));
   }
 
   /// Applies the proof at the head of this file. Returns why it fails, if it does.
@@ -361,7 +348,7 @@ class SkippedInitFinder {
     arith::Analyzer analyzer;
     VarMap first;
     assume_step(sum, analyzer);
-    for (const Loop& loop : loops_) {
+    for (const Loop& loop : nest_.loops) {
       if (sum.is_driven_by(loop.var) && !sum.is_selected_by(loop.var)) first[loop.var] = substitute(loop.min, first);
     }
     auto proved = [&](const Expr& e) { return analyzer.can_prove(known(e, block)); };
@@ -375,14 +362,14 @@ class SkippedInitFinder {
           "let the domain begin where the loop does, T.axis.reduce((i, n), r) in a loop over range(i, n), and "
           "the axis ascend with the loop: vr = T.axis.reduce(n, r) and A[n - 1 - vr] instead of n - 1 - r");
     }
-    for (const Loop& loop : loops_) {
+    for (const Loop& loop : nest_.loops) {
       const Expr min = substitute(loop.min, first), extent = substitute(loop.extent, first);
       if (same_expr(min, loop.min) && same_expr(extent, loop.extent)) continue;
       bool runs = first.count(loop.var) ? proved(gt(extent, zero(extent.dtype())))
                                         : proved(ge(loop.var, min)) && proved(lt(loop.var, min + extent));
       if (!runs) return skipped(sum, "loop '" + loop.var->name_hint + "' need not run in its first step");
     }
-    for (const Expr& term : terms_) {
+    for (const Expr& term : nest_.terms) {
       const Expr at_start = substitute(term, first);
       if (same_expr(at_start, term) || proved(at_start)) continue;
       return skipped(sum, "the condition " + brief(term) + " may skip its first step and keep others");
@@ -422,14 +409,14 @@ class SkippedInitFinder {
   /// Enumerates the iterations of the relevant loops, if there are few.
   Trial tried(const Sum& sum) const {
     std::vector<size_t> asked;
-    for (size_t i = loops_.size(); i-- > 0;) {
-      const Ref<Var>& v = loops_[i].var;
+    for (size_t i = nest_.loops.size(); i-- > 0;) {
+      const Ref<Var>& v = nest_.loops[i].var;
       bool has_say =
           sum.is_driven_by(v) || sum.is_selected_by(v) ||
-          std::any_of(terms_.begin(), terms_.end(), [&](const Expr& term) { return uses_var(term, v); }) ||
+          std::any_of(nest_.terms.begin(), nest_.terms.end(), [&](const Expr& term) { return uses_var(term, v); }) ||
           std::any_of(sum.steps.begin(), sum.steps.end(), [&](const Axis& step) { return uses_var(step.min, v); }) ||
           std::any_of(asked.begin(), asked.end(), [&](size_t inner) {
-            return uses_var(loops_[inner].min, v) || uses_var(loops_[inner].extent, v);
+            return uses_var(nest_.loops[inner].min, v) || uses_var(nest_.loops[inner].extent, v);
           });
       if (has_say) asked.insert(asked.begin(), i);
     }
@@ -452,7 +439,7 @@ class SkippedInitFinder {
     /// Returns false if a bound is not constant, or there are too many iterations.
     bool run(size_t depth, const Point& at) {
       if (depth == loops.size()) return step(at);
-      const Loop& loop = finder.loops_[loops[depth]];
+      const Loop& loop = finder.nest_.loops[loops[depth]];
       auto min = evaluate(loop.min, at), extent = evaluate(loop.extent, at);
       if (!min || !extent || (left -= std::max<int64_t>(*extent, 0)) < 0) return false;
       for (int64_t i = 0; i < *extent; ++i) {
@@ -464,14 +451,14 @@ class SkippedInitFinder {
     }
 
     bool step(const Point& at) {
-      for (const Expr& term : finder.terms_) {
+      for (const Expr& term : finder.nest_.terms) {
         auto holds = evaluate(term, at);
         if (!holds) return false;
         if (*holds == 0) return true;
       }
       std::vector<int64_t> element;
       for (size_t i : loops) {
-        const Loop& loop = finder.loops_[i];
+        const Loop& loop = finder.nest_.loops[i];
         if (i < sum.outside || (loop.is_bound && !sum.is_driven_by(loop.var))) element.push_back(*at.get(loop.var));
       }
       for (const Axis& axis : sum.elements) {
@@ -497,7 +484,7 @@ class SkippedInitFinder {
       std::string text;
       for (size_t i : loops) {
         if (i < sum.outside) continue;
-        const Ref<Var>& v = finder.loops_[i].var;
+        const Ref<Var>& v = finder.nest_.loops[i].var;
         text += (text.empty() ? "" : ", ") + v->name_hint + " = " + std::to_string(*at.get(v));
       }
       return text;
@@ -514,8 +501,8 @@ class SkippedInitFinder {
     Digits digits;
     assume_instance(*sum.realize, digits.analyzer);
     const std::vector<bool> joined = joined_with_steps(sum);
-    for (size_t i = 0; i < loops_.size(); ++i) {
-      const Loop& loop = loops_[i];
+    for (size_t i = 0; i < nest_.loops.size(); ++i) {
+      const Loop& loop = nest_.loops[i];
       assume_runs(loop.extent, digits.analyzer);
       if (joined[i]) {
         digits.inputs.emplace_back(loop.var, range(loop.min, loop.extent));
@@ -523,7 +510,7 @@ class SkippedInitFinder {
         digits.analyzer.bind(loop.var, loop.min, loop.extent);
       }
     }
-    for (const Loop& loop : loops_) {
+    for (const Loop& loop : nest_.loops) {
       if (digits.moves(loop.min) || digits.moves(loop.extent)) return false;
     }
     for (const BufferDomain& domain : declared_) arith::assume(digits.analyzer, domain);
@@ -531,14 +518,15 @@ class SkippedInitFinder {
     std::copy_if(sum.elements.begin(), sum.elements.end(), std::back_inserter(digits.axes),
                  [&](const Axis& axis) { return digits.moves(axis.value); });
     for (size_t i = sum.steps.size(); i < digits.axes.size(); ++i) {
-      digits.axes[i].value = ascending(digits.axes[i], digits.inputs, digits.analyzer);
+      digits.axes[i].value =
+          ascending(digits.axes[i].value, digits.axes[i].min, digits.axes[i].extent, digits.inputs, digits.analyzer);
     }
-    std::vector<Expr> own, beyond, around(terms_);
-    add_terms(substitute(sum.realize->predicate, values_), own);
+    std::vector<Expr> own, beyond, around(nest_.terms);
+    add_terms(substitute(sum.realize->predicate, nest_.values), own);
     around.resize(around.size() - own.size());
     for (auto* terms : {&own, &around}) std::erase_if(*terms, [&](const Expr& term) { return !digits.moves(term); });
     // A term that follows from the domains of the axes holds in every step.
-    add_terms(substitute(condition_beyond_domains(*sum.realize), values_), beyond);
+    add_terms(substitute(condition_beyond_domains(*sum.realize), nest_.values), beyond);
     auto is_implied = [&](const Expr& term) {
       return std::none_of(beyond.begin(), beyond.end(), [&](const Expr& other) { return same_expr(term, other); });
     };
@@ -552,13 +540,45 @@ class SkippedInitFinder {
     });
   }
 
+  /// Applies the proof at the head of this file to loops over the digits that axes take of loops.
+  bool begins_by_digits(const Sum& sum) const {
+    const Block& block = *sum.realize->block;
+    arith::Analyzer analyzer;
+    assume_instance(*sum.realize, analyzer);
+    for (const Loop& loop : nest_.loops) {
+      analyzer.bind(loop.var, loop.min, loop.extent);
+      assume_runs(loop.extent, analyzer);
+    }
+    for (const Expr& term : nest_.terms) {  // nothing is below a product with the factor 0
+      const LT* less = term.as<LT>();
+      if (less && analyzer.can_prove(ge(less->a, zero(less->a.dtype())))) assume_runs(less->b, analyzer);
+    }
+    auto values = [&](const LoopNest& nest) {
+      std::vector<Expr> result;
+      for (bool of_steps : {true, false}) {
+        for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+          if (is_reduction_axis(block.iter_vars[i]) == of_steps)
+            result.push_back(nest.values.at(block.iter_vars[i]->var));
+        }
+      }
+      return result;
+    };
+    auto selects = [&](const Ref<Var>& v) {  // an element, without an axis
+      return std::any_of(block.writes.begin(), block.writes.end(),
+                         [&](const auto& write) { return uses_var(write, v); });
+    };
+    SkippedInitFinder of_digits(*this);
+    if (!take_digits(of_digits.nest_, values, selects, analyzer)) return false;
+    return !of_digits.why_unproved(of_digits.reduction(*sum.realize));
+  }
+
   /// Per loop, whether it drives the same axes as loops that the steps follow, or those that do.
   std::vector<bool> joined_with_steps(const Sum& sum) const {
-    std::vector<bool> joined(loops_.size());
+    std::vector<bool> joined(nest_.loops.size());
     auto join = [&](const Axis& axis) {
       bool grows = false;
-      for (size_t i = sum.outside; i < loops_.size(); ++i) {
-        if (joined[i] || !uses_var(axis.value, loops_[i].var)) continue;
+      for (size_t i = sum.outside; i < nest_.loops.size(); ++i) {
+        if (joined[i] || !uses_var(axis.value, nest_.loops[i].var)) continue;
         joined[i] = grows = true;
       }
       return grows;
@@ -568,8 +588,8 @@ class SkippedInitFinder {
       grows = false;
       for (const Axis& element : sum.elements) {
         bool shares = false;
-        for (size_t i = sum.outside; i < loops_.size(); ++i)
-          shares |= joined[i] && uses_var(element.value, loops_[i].var);
+        for (size_t i = sum.outside; i < nest_.loops.size(); ++i)
+          shares |= joined[i] && uses_var(element.value, nest_.loops[i].var);
         grows |= shares && join(element);
       }
     }
@@ -580,15 +600,15 @@ class SkippedInitFinder {
   void assume_instance(const BlockRealize& realize, arith::Analyzer& analyzer) const {
     assume_shapes(*realize.block, analyzer);
     for (const Ref<IterVar>& axis : realize.block->iter_vars) {
-      assume_runs(substitute(axis->dom->extent, values_), analyzer);
+      const Expr extent = substitute(axis->dom->extent, nest_.values);
+      assume_runs(extent, analyzer);
+      if (!const_int(extent)) analyzer.assume(ge(extent, one(extent.dtype())));
     }
   }
 
   const Block* only_;
-  bool is_outside_;  ///< of the only block
-  std::vector<Loop> loops_;
-  std::vector<Expr> terms_;             ///< the conditions around
-  VarMap values_;                       ///< of axes and names, in terms of loops
+  bool is_outside_;                     ///< of the only block
+  LoopNest nest_;                       ///< around
   std::vector<BufferDomain> declared_;  ///< by blocks around
   std::vector<std::pair<Expr, Ref<Var>>> read_;
 };

@@ -618,6 +618,7 @@ DataType check(SparseIteration& v) {
 }
 template <>
 DataType check(PrimFunc& v) {
+  if (!v.ret_type.defined()) v.ret_type = make<TupleType>({});
   need_operands(v);
   // In the order of the parameters, however it was put together: mostly it is so already.
   auto param = v.params.begin();

@@ -306,9 +306,9 @@ void check_fits(const Expr& value, DataType type, const Buffer& buffer) {
   }
   if (fits(value, type)) return;
   auto number = const_int(value);
-  refuse("builder/constant",
-         (number ? std::to_string(*number) : fmt::format("{}", *const_float(value))) + " does not fit into '" +
-             buffer.name + "', which holds " + type.str(),
+  std::string text = number ? std::to_string(*number) : fmt::format("{}", *const_float(value));
+  if (number && value.dtype().is_uint()) text = std::to_string(static_cast<uint64_t>(*number));
+  refuse("builder/constant", text + " does not fit into '" + buffer.name + "', which holds " + type.str(),
          "give the buffer a wider type, or write T.Cast(\"" + type.str() + "\", T." + value.dtype().str() +
              "(...)) for the bits that are left");
 }

@@ -1,6 +1,7 @@
 // Expressions that scripts write by name.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "script/intrinsic_spelling.h"
 #include "script/ir_builder.h"
@@ -75,6 +76,10 @@ Expr intrinsic(std::string_view name, std::vector<Operand> args) {
     return if_then_else(as_condition(settled(args[0])), std::move(yes), std::move(no));
   }
   if (intrinsic == Intrinsic::k_fabs && is_integers(args[0])) {
+    const IntImm* number = args[0].node.as<IntImm>();
+    if (number && !number->dtype.is_uint() && number->value == std::numeric_limits<int64_t>::min()) {
+      return still_number(int_imm(DataType::uint(64), number->value), Expr(args[0].node));
+    }
     // The type of the number need not hold its absolute value: that of -2**31 is int64.
     auto product = meet_numbers(Kind::kMul, args[0], integer_of_python(-1));
     if (product) return least(args[0], still_number(product->first * product->second, product->first), true);

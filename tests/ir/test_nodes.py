@@ -84,6 +84,15 @@ def test_operands_must_fit():
         ir.Var("x", "int32") + object()
 
 
+def test_a_function_returns_nothing_unless_a_type_is_given():
+    for given in ({}, {"ret_type": None}):
+        func = ir.PrimFunc(body=ir.Evaluate(0), **given)
+        assert isinstance(func.ret_type, ir.TupleType) and not list(func.ret_type.fields)
+    assert str(ir.PrimFunc(body=ir.Evaluate(0), ret_type="int32").ret_type) != str(func.ret_type)
+    with pytest.raises(tw.ScriptError, match="needs a value for 'body'"):
+        ir.PrimFunc([])
+
+
 def test_calling_a_program_says_compile_it_first():
     func = ir.PrimFunc([], {}, ir.TupleType(), {"global_symbol": "f"}, ir.Evaluate(0))
     with pytest.raises(tw.ArgumentError, match=r"compile it first: kernel = tw.compile\(f\)"):

@@ -633,3 +633,62 @@ def main(A: T.Buffer((4, 9), "int32"), C: T.Buffer((4,), "int32")):
 """)
     sch = check(program, lambda sch: sch.blockize(sch.get_loops("C")[1]))
     assert "T.where" not in sch.mod.script().partition("T.init")[2].partition('T.block("C")')[0]
+
+
+@T.prim_func
+def index_of_its_own(A: T.Buffer((7,), "int64"), B: T.Buffer((5,), "int64")):
+    at = T.alloc_buffer((3,), "int32")
+    for i in range(3):
+        with T.block("index"):
+            v = T.axis.spatial(3, i)
+            at[v] = v * 2 + 1
+    for i in range(5):
+        with T.block("B"):
+            v = T.axis.spatial(5, i)
+            B[v] = A[at[2] % 7]
+
+
+def test_a_block_does_not_declare_regions_by_what_it_writes_itself():
+    """At its start, the index is not there yet: a copy of what the block declares to read would begin anywhere."""
+
+    def blockized(sch):
+        return sch.blockize([sch.get_block("index"), sch.get_block("B")])
+
+    def cached(sch):
+        blockized(sch)
+        sch.cache_read("B", 0, "global")
+
+    check(index_of_its_own, blockized)
+    check(index_of_its_own, cached)
+    sch = tw.Schedule(index_of_its_own)
+    around = sch.get(blockized(sch))
+    assert around.reads[0].buffer.name == "A" and int(around.reads[0].region[0].extent) == 7
+    given = np.arange(10, 17, dtype="int64")
+    sch.cache_read("B", 0, "global")
+    out = np.zeros(5, "int64")
+    tw.compile(sch)(given, out)
+    assert out.tolist() == [15] * 5
+
+
+@T.prim_func
+def declared_by_what_it_writes(A: T.Buffer((7,), "int64"), B: T.Buffer((5,), "int64")):
+    at = T.alloc_buffer((3,), "int32")
+    with T.block("both"):
+        T.reads(A[at[2] % 7], at[2])
+        T.writes(at[0:3], B[0:5])
+        for i in range(3):
+            with T.block("index"):
+                v = T.axis.spatial(3, i)
+                at[v] = v * 2 + 1
+        for i in range(5):
+            with T.block("B"):
+                v = T.axis.spatial(5, i)
+                B[v] = A[at[2] % 7]
+
+
+def test_a_copy_at_the_start_of_a_block_does_not_ask_what_the_block_writes():
+    sch = tw.Schedule(declared_by_what_it_writes)
+    sch.cache_read("B", 0, "global")
+    out = np.zeros(5, "int64")
+    tw.compile(sch, "interpreter")(np.arange(10, 17, dtype="int64"), out)
+    assert out.tolist() == [15] * 5

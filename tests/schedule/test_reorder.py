@@ -1,3 +1,6 @@
+import numpy as np
+
+import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -172,6 +175,48 @@ def test_a_reduction_against_its_loops():
                 C[vi] = C[vi] + A[vi, vk]
 
     check_refused(backwards, lambda sch: sch.reorder(*reversed(loops_of(sch, "C"))), "reorder/P4")
+
+
+def test_axes_against_their_loops():
+    """Elements may come in any order, and so may the steps of a reduction without an init."""
+
+    @T.prim_func
+    def elements(A: T.Buffer((4, 5), "int32"), C: T.Buffer((4,), "int32")):
+        for i, k in T.grid(4, 5):
+            with T.block("C"):
+                vi = T.axis.spatial(4, 3 - i)
+                vk = T.axis.reduce(5, k)
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + A[vi, vk]
+
+    @T.prim_func
+    def update(A: T.Buffer((4, 5), "int32"), C: T.Buffer((4,), "int32")):
+        for i, k in T.grid(4, 5):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(5, 4 - k)
+                C[vi] = C[vi] + A[vi, vk]
+
+    @T.prim_func
+    def open_sizes(a: T.handle, c: T.handle):
+        n, m = T.int32(), T.int32()
+        A = T.match_buffer(a, (n, m), "int32")
+        C = T.match_buffer(c, (n,), "int32")
+        for i, k in T.grid(n, m):
+            with T.block("C"):
+                vi = T.axis.spatial(n, n - 1 - i)
+                vk = T.axis.reduce(m, m - 1 - k)
+                C[vi] = C[vi] + A[vi, vk]
+
+    given = np.arange(20, dtype="int32").reshape(4, 5) % 7
+    for program in (elements, update, open_sizes):
+        check(program, lambda sch: sch.reorder(*reversed(loops_of(sch, "C"))))
+        sch = tw.Schedule(program)
+        sch.reorder(*reversed(sch.get_loops("C")))
+        out = np.zeros(4, "int32")
+        tw.compile(sch)(given, out)
+        np.testing.assert_array_equal(out, given.sum(axis=1))
 
 
 def test_a_block_that_declares_more_than_it_stores_to():

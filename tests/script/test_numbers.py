@@ -303,6 +303,19 @@ def test_numbers_that_no_type_holds_are_refused_where_they_stand(text: str, dtyp
     assert ":6:" in str(info.value) and text in str(info.value)
 
 
+@pytest.mark.parametrize("text", ["2**63", "T.abs(-2**63)", "T.max(2**63, 3)", "T.uint64(2**63)", "2**64 - 1"])
+def test_numbers_of_64_bits_are_named_as_they_are(text: str) -> None:
+    value = 2**64 - 1 if text == "2**64 - 1" else 2**63
+    with pytest.raises(tw.ScriptError, match=f"] {value} does not fit into 'O', which holds int64") as info:
+        stored(f"O[v] = {text}", "int64", "int64")
+    assert info.value.code == "builder/constant"
+
+
+def test_the_absolute_value_of_the_least_int64_is_a_number_of_uint64() -> None:
+    result, _ = stored("O[v] = T.abs(-2**63)", "uint64", "uint64")
+    assert result.tolist() == [2**63] * 3
+
+
 def test_infinity_and_underflow_are_no_mistakes() -> None:
     x = ir.Var("x", "float16")
     assert constants(x * math.inf) == [("float16", math.inf)]

@@ -496,8 +496,8 @@ Ref<Block> around(std::string name, const OuterAxes& outer, Stmt init, Stmt body
   block.init = std::move(init);
   block.body = std::move(body);
   analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(block)));
-  block.reads = std::move(access.reads);
-  block.writes = std::move(access.writes);
+  for (const auto& read : access.reads) block.reads.push_back(analysis::known_at_start(read, access.writes));
+  for (const auto& write : access.writes) block.writes.push_back(analysis::known_at_start(write, access.writes));
   return make<Block>(std::move(block));
 }
 

@@ -22,6 +22,7 @@
 #include <algorithm>
 
 #include "analysis/accesses.h"
+#include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "analysis/divisors.h"
 #include "analysis/unsettled.h"
@@ -84,8 +85,9 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   }
   const arith::Region shape = whole_region(buffer->shape);
   arith::Region region = shape;
-  for (const Ref<BufferRegion>& read : tree.block_at(request.scope).reads) {
-    if (read->buffer == buffer) region = read->region;
+  const Block& scope = tree.block_at(request.scope);
+  for (const Ref<BufferRegion>& read : scope.reads) {
+    if (read->buffer == buffer) region = analysis::known_at_start(read, scope.writes)->region;
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, request.scope);
