@@ -134,7 +134,8 @@ class PythonMeasurer final : public Measurer {
   std::optional<Diagnostic> failure() const override {
     call([&] {
       nb::object why = object_.attr("failure")();
-      if (!failure_ && !why.is_none()) failure_ = diagnostic_from(nb::cast<nb::tuple>(why));
+      if (failure_ || why.is_none()) return;  // else an error of tilewright.errors
+      failure_ = diagnostic_from(nb::make_tuple(why.attr("code"), why.attr("message"), why.attr("hint")));
     });
     return failure_;
   }

@@ -67,6 +67,21 @@ def test_a_search_goes_on_when_the_scheduler_is_started_again(machines: Machines
     assert {each.outcome for each in is_whole(tmp_path / "t.db")} <= {"ok", "slow_stopped"}
 
 
+def test_a_scheduler_that_stays_away_ends_the_search_which_the_same_call_continues(
+    machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measurer, "RECONNECT_SECONDS", 0.5)
+    machines.worker("--measure", "1", "--build", "1")
+    asked = {**SEARCH, "progress": At(5, machines.processes[0].kill), "database": tmp_path / "t.db"}
+    with pytest.raises(tw.ResourceError, match="has not come back") as error:
+        tw.tune(scale, **asked, cluster=machines.address)
+    assert error.value.code == "cluster/lost-scheduler" and "the same command" in error.value.hint
+    machines.scheduler()
+    result = tw.tune(scale, **asked, cluster=machines.address)
+    assert result.progress.earlier >= 5 and result.stop_reason == "trials"
+    is_whole(tmp_path / "t.db")
+
+
 def test_objects_that_a_stopped_worker_holds_are_built_elsewhere(
     machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

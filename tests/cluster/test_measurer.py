@@ -26,9 +26,10 @@ class NoThread(Pump):
 
 
 def made_up(*, connected: bool = True) -> Any:
+    names = itertools.count()
     return types.SimpleNamespace(
         **{"topic": "topic-of-a-test", "pump": NoThread(), "address": "tcp://nowhere:1"},
-        **{"new_name": map(str, itertools.count()).__next__},
+        **{"new_name": lambda what: f"{what}-{next(names)}"},
         **{"is_connected": connected, "reconnect": lambda: False, "connection": 1},
         **{"workers": lambda now=False: {}, "slots": lambda worker: (1, 1)},
     )
@@ -96,6 +97,10 @@ def test_a_search_says_what_it_waits_for() -> None:
     session.submit(7, b"module", b"options", "main")
     session.poll(0.0)
     assert session.waiting_for == "a worker that measures for 'llvm' and a worker that builds"
+    other = WorkerFacts("tcp://1", "name", "host", "llvm -mcpu=other", "versions", 1, 1, 0.0)
+    session._cluster.workers = lambda now=False: {"tcp://1": other}
+    session._note_what_is_missing([other], [], {other.target})
+    assert session.waiting_for == "a worker that measures for 'llvm' (there are some for 'llvm -mcpu=other')"
 
 
 def test_what_is_dropped_comes_back_as_canceled() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import distributed
 import numpy as np
 import pytest
 from tests.search.programs import scale, tiles
@@ -57,6 +60,21 @@ def test_a_search_gives_the_candidates_of_one_without_a_cluster(machines: Machin
     assert there.hosts is not None and sum(int(row[1]) for row in there.hosts.rows) >= 12
     columns = there.hosts.columns
     assert all(float(there.hosts.rows[0][columns.index(name)]) > 0 for name in ("measuring (s)", "building (s)"))
+
+    # What the dashboard shows: tasks by what they do, and columns of workers.
+    with distributed.Client(machines.address) as client:
+        tasks, (metrics,) = client.run_on_scheduler(
+            lambda dask_scheduler: (
+                list(dask_scheduler.task_prefixes),
+                [each.metrics for each in dask_scheduler.workers.values()],
+            )
+        )
+    assert (
+        {"build", "reference", "measure", "finals"}
+        <= set(tasks)
+        <= {"build", "reference", "measure", "finals", "program"}
+    )
+    assert (metrics["host"], metrics["measures"], metrics["builds"]) == (own, 1, 1)
 
     # It goes on where it stopped, with the batch that it had, and its best kernel is measured again first.
     del asked["batch"]
@@ -151,10 +169,32 @@ def test_tasks_of_a_module_are_measured_side_by_side(machines: Machines, tmp_pat
     assert len({str(row.workload.mod.script()) for row in measured}) == 3
 
 
-def test_native_means_one_processor(machines: Machines) -> None:
+def test_native_means_one_processor(machines: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     patch = "from tilewright.cluster import labels\nlabels.native_key = lambda: 'llvm -mcpu=haswell -num-cores=1'"
-    machines.worker("--measure", "1", "--build", "1", patch=patch)
+    machines.worker("--measure", "3", "--build", "1", patch=patch)
     with pytest.raises(tw.ArgumentError) as error:
         tw.tune(scale, space=tiles, trials=2, progress=None, cluster=machines.address)
     assert error.value.code == "cluster/native"
     assert "haswell" in str(error.value) and labels.native_key() in str(error.value)
+    with contextlib.closing(ms.runner.DaskRunner(machines.address)) as runner:
+        builder = ms.builder.DaskBuilder(machines.address)
+        with contextlib.closing(builder), pytest.raises(tw.ArgumentError) as same:
+            ms.tune_tir(scale, "native -num-cores=1", str(tmp_path / "work"), 4, builder=builder, runner=runner)
+        assert same.value.code == "cluster/native" and str(same.value) == str(error.value)
+        with contextlib.closing(builder), pytest.raises(tw.ArgumentError, match="not on 'opencl'") as device:
+            ms.tune_tir(scale, "opencl", str(tmp_path / "work"), 4, builder=builder, runner=runner)
+        assert device.value.code == "tune/device"
+
+    # The limits of this machine are none of theirs. The batch follows from the workers that measure for the target.
+    asked: dict[str, Any] = {"space": tiles, "trials": 2, "cluster": machines.address}
+    asked |= {"progress": "plain", "database": tmp_path / "t.db", "seconds": 0.5}
+    with contextlib.suppress(tw.ResourceError):  # of searches whose time is over before the reference has run
+        tw.tune(scale, **asked, target="llvm -mcpu=haswell")
+    text = capsys.readouterr().out
+    assert "tuning scale for llvm -mcpu=haswell -num-cores=1" in text and "roof" not in text
+    with contextlib.suppress(tw.ResourceError):
+        tw.tune(scale, **asked, target="llvm -mcpu=znver3")
+    assert "znver3 -num-cores=1' (there are some for 'llvm -mcpu=haswell -num-cores=1')" in capsys.readouterr().out
+    with sqlite3.connect(tmp_path / "t.db") as store:
+        kept = dict(store.execute("select * from meta where instr(cast(key as text), 'batch ') = 1"))
+    assert sorted(kept.values()) == ["6"]

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from tilewright.cluster import labels
+from tilewright.cluster import labels, scheduler
 from tilewright.cluster.engine import engine
 from tilewright.cluster.pump import Pump
 from tilewright.errors import ArgumentError, ResourceError
@@ -71,8 +71,8 @@ class Cluster:
         given: its address, "tcp://host:8786" or "tls://host:8786", or a client of ``distributed``.
 
     Raises:
-        tilewright.ArgumentError: it is neither.
-        tilewright.ResourceError: Dask is not installed; the scheduler does not answer.
+        tilewright.ArgumentError: it is neither, or no scheduler can have this address.
+        tilewright.ResourceError: Dask is not installed; the scheduler does not answer; there are no certificates.
     """
 
     def __init__(self, given: Any) -> None:
@@ -85,8 +85,9 @@ class Cluster:
                 f"cluster is {given!r}; it is the address of a scheduler, or a client of Dask",
                 'such as cluster="tcp://host:8786"',
             )
-        self.address: str = given if self._own else given.scheduler.address
-        self._security = None if self._own else given.security
+        self.address: str = scheduler.check_address(given) if self._own else given.scheduler.address
+        self._security = scheduler.security(self.address) if self._own else given.security
+        scheduler.keep_quiet()
         #: advances those who measure here
         self.pump = Pump()
         self._names = itertools.count()
@@ -102,27 +103,27 @@ class Cluster:
         else:
             self._take(given)
 
-    def new_name(self) -> str:
-        """Return a unique name for a task. Dask treats tasks of the same name as one task."""
-        return f"{self.topic}-{next(self._names)}"
+    def new_name(self, what: str) -> str:
+        """Return a unique name for a task: Dask treats tasks of the same name as one task.
+
+        Args:
+            what: a word; Dask's dashboard groups tasks by what is before the first hexadecimal number.
+        """
+        return f"{what}-{self.topic.rpartition('-')[2]}-{next(self._names)}"
 
     def _connect(self, seconds: float) -> None:
-        distributed = engine()
+        scheduler.find(self.address, seconds, self._security)
         try:
             # Results are bytes: whoever sends something that would have to be unpickled is refused.
-            client = distributed.Client(
+            client = engine().Client(
                 self.address,
                 timeout=seconds,
                 deserializers=["msgpack"],
                 set_as_default=False,
-                **({} if self._security is None else {"security": self._security}),
+                security=self._security,
             )
         except (OSError, TimeoutError, ValueError, RuntimeError, TypeError) as error:
-            raise ResourceError.of(
-                "cluster/no-scheduler",
-                f"no scheduler answers at {self.address}: {error}",
-                "start one with: dask scheduler; addresses of TLS begin with tls://",
-            ) from None
+            raise scheduler.no_scheduler(self.address, error) from None
         self._take(client)
 
     def _take(self, client: Any) -> None:
@@ -253,12 +254,14 @@ class Cluster:
             return True
         return False
 
-    def check_native(self) -> None:
-        """Check that "native" means one processor for this session and all measuring workers.
+    def check_native(self, target: Any) -> None:
+        """Check that the target, if it is "native", means one processor for this session and all measuring workers.
 
         Raises:
             tilewright.ArgumentError: it does not.
         """
+        if str(target).split()[:1] != ["native"]:
+            return
         own = labels.native_key()
         others = {worker.target for worker in self.workers(now=True).values() if worker.measure} - {own}
         if others:

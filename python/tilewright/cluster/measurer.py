@@ -477,7 +477,7 @@ class ClusterMeasurer:
         workers = self._cluster.workers()
         builders = [w for w in workers.values() if w.build and not w.is_silent]
         measuring = self._able(workers)
-        self._note_what_is_missing(builders, measuring)
+        self._note_what_is_missing(builders, measuring, {w.target for w in workers.values() if w.measure})
         under_way = list(self._by_name.values())
         builds = sum(job.run is None for job in under_way)
         runs = len(under_way) - builds
@@ -488,7 +488,7 @@ class ClusterMeasurer:
         room = _AHEAD * sum(w.measure for w in measuring) - runs
         chosen = []
         while room > 0 and (job := self._next_run()) is not None:
-            self._name_task(job)
+            self._name_task(job, "reference" if job.reference else "measure" if job.kernels is None else "finals")
             chosen.append(job)
             room -= 1
         self._give_runs(chosen, measuring)
@@ -521,10 +521,10 @@ class ClusterMeasurer:
         self._built.remove(job)
         return job
 
-    def _name_task(self, job: Job) -> None:
+    def _name_task(self, job: Job, what: str) -> None:
         """Begin a new task of a job."""
         job.leave()
-        job.name = self._cluster.new_name()
+        job.name = self._cluster.new_name(what)
         job.since = time.monotonic()
         self._by_name[job.name] = job
 
@@ -547,7 +547,7 @@ class ClusterMeasurer:
         if not jobs:
             return
         for job in jobs:
-            self._name_task(job)
+            self._name_task(job, "build")
             job.run = None
         what = [pack(self._specification(job) | {"timeout": self._build_timeout}) for job in jobs]
         modules, options = [job.module for job in jobs], [job.options for job in jobs]
@@ -560,7 +560,7 @@ class ClusterMeasurer:
         if not jobs:
             return
         if self._program_future is None:
-            self._program_name = self._cluster.new_name()
+            self._program_name = self._cluster.new_name("program")
             self._program_future = self._cluster.client.submit(
                 tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
             )
@@ -737,10 +737,13 @@ class ClusterMeasurer:
         """Build a finished job again. Dask waits for the result where a task depends on it."""
         return tasks.submit_build(self._cluster, job.module, job.options, self.threads, self._build_timeout)
 
-    def _note_what_is_missing(self, builders: list[WorkerFacts], measuring: list[WorkerFacts]) -> None:
+    def _note_what_is_missing(
+        self, builders: list[WorkerFacts], measuring: list[WorkerFacts], targets: set[str]
+    ) -> None:
         missing = []
         if not measuring and (self._jobs or self._finals):
-            missing.append(f"a worker that measures for {self._key!r}")
+            others = " or ".join(repr(target) for target in sorted(targets - {self._key}))
+            missing.append(f"a worker that measures for {self._key!r}{others and f' (there are some for {others})'}")
         if not builders and self._waiting:
             missing.append("a worker that builds")
         self.waiting_for = " and ".join(missing)

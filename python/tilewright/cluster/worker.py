@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import functools
 import signal
+import socket
 import sys
 from typing import Any
 
 from tilewright import _core
-from tilewright.cluster import labels
+from tilewright.cluster import labels, scheduler
 from tilewright.cluster.engine import engine
 from tilewright.cluster.processors import Measures, stay_off_kernels
 from tilewright.cluster.stations import STATIONS
@@ -20,6 +21,8 @@ from tilewright.errors import ArgumentError, ResourceError
 MOST_BUILDS = 4
 #: seconds between two tries to find the scheduler
 _RETRY = 1.0
+#: seconds until a scheduler has to answer
+_ANSWER_SECONDS = 5.0
 #: What Dask does beside the tasks of a worker, a hundred times a second, would disturb what is measured there. Without
 #: "offload" it does not compute the size of each message, which was a fifth of a worker's processor time.
 QUIET = {
@@ -61,10 +64,12 @@ def run(address: str, measure: int | None = None, build: int | None = None, name
         name: of the worker; by default its address.
 
     Raises:
-        tilewright.ArgumentError: it would do nothing.
-        tilewright.ResourceError: Dask is not installed; another version works there.
+        tilewright.ArgumentError: it would do nothing; no scheduler can have this address.
+        tilewright.ResourceError: Dask is not installed; another version works there; there are no certificates.
     """
     be_quiet()
+    address = scheduler.check_address(address)
+    certificates = scheduler.security(address)
     first = Measures()
     if measure is None:
         measure = 1 if first.first else 0
@@ -80,48 +85,58 @@ def run(address: str, measure: int | None = None, build: int | None = None, name
     say(f"target of this host: {labels.native_key()}")
     say(f"measures {measure} and builds {build} at a time")
     try:
-        asyncio.run(_work(address, measure, build, name, told))
+        asyncio.run(_work(address, certificates, measure, build, name, told))
     finally:
         STATIONS.close()
 
 
-async def _work(address: str, measure: int, build: int, name: str | None, told: dict[str, Any]) -> None:
+async def _work(
+    address: str, certificates: Any, measure: int, build: int, name: str | None, told: dict[str, Any]
+) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    stopped = asyncio.create_task(stop.wait())
     while not stop.is_set():
-        if not await _found(address, stop):
+        if not await _found(address, certificates, stopped):
             return
-        await _work_until_lost(address, measure, build, name, told, stop)
+        await _work_until_lost(address, certificates, measure, build, name, told, stopped)
         if not stop.is_set():
             say(f"the scheduler {address} is gone; waiting for it")
 
 
-async def _found(address: str, stop: asyncio.Event) -> bool:
-    """Waits until the scheduler is there; false where a signal came first.
+async def _unless(stopped: asyncio.Task[Any], what: Any) -> bool:
+    """Await something unless a signal comes first; return whether it was awaited. What it raises is raised."""
+    task = asyncio.ensure_future(what)
+    await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if not task.done():
+        task.cancel()
+        return False
+    task.result()
+    return True
+
+
+async def _found(address: str, certificates: Any, stopped: asyncio.Task[Any]) -> bool:
+    """Wait until the scheduler is there. Return false if a signal comes first.
 
     Raises:
         tilewright.ResourceError: workers of other versions are there.
     """
+
+    async def look() -> None:
+        _check_versions((await scheduler.identity(address, _ANSWER_SECONDS, certificates, "worker"))["workers"])
+
     waits = False
-    while not stop.is_set():
+    while not stopped.done():
         try:
-            async with engine().rpc(address, connection_args=_security().get_connection_args("worker")) as scheduler:
-                known = (await scheduler.identity())["workers"]
-            _check_versions(known)
-            return True
-        except (OSError, TimeoutError) as error:
+            return await _unless(stopped, look())
+        except OSError as error:
             if not waits:
                 say(f"no scheduler answers at {address} ({error}); waiting for it")
             waits = True
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), _RETRY)
+            await _unless(stopped, asyncio.sleep(_RETRY))
     return False
-
-
-def _security() -> Any:
-    return engine().Security()  # as Dask's configuration says
 
 
 def _check_versions(known: dict[str, Any]) -> None:
@@ -137,7 +152,13 @@ def _check_versions(known: dict[str, Any]) -> None:
 
 
 async def _work_until_lost(
-    address: str, measure: int, build: int, name: str | None, told: dict[str, Any], stop: asyncio.Event
+    address: str,
+    certificates: Any,
+    measure: int,
+    build: int,
+    name: str | None,
+    told: dict[str, Any],
+    stopped: asyncio.Task[Any],
 ) -> None:
     worker = engine().Worker(
         address,
@@ -147,18 +168,17 @@ async def _work_until_lost(
         startup_information={labels.NAME: functools.partial(_told, told)},
         memory_limit=0,  # large inputs are in helper processes, which have limits of their own
         dashboard=False,
-        security=_security(),
+        security=certificates,
+        metrics={name: functools.partial(_told, value) for name, value in _shown(measure, build).items()},
     )
     try:
-        await worker
+        if not await _unless(stopped, worker):
+            return
         stay_off_kernels()  # the loop of events, which wakes up often
         say(f"works as {worker.address} for {address}")
         sweeping = asyncio.create_task(_sweep(worker))
-        stopped = asyncio.create_task(stop.wait())
-        gone = asyncio.create_task(worker.finished())
-        await asyncio.wait({stopped, gone}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (sweeping, stopped, gone):
-            task.cancel()
+        await _unless(stopped, worker.finished())
+        sweeping.cancel()
     except OSError as error:
         say(f"the worker cannot join {address}: {error}")
         await asyncio.sleep(_RETRY)
@@ -167,7 +187,12 @@ async def _work_until_lost(
         await worker.close(timeout=2, executor_wait=False)
 
 
-def _told(told: dict[str, Any], worker: Any) -> dict[str, Any]:
+def _shown(measure: int, build: int) -> dict[str, Any]:
+    """Return columns for the page of workers in Dask's dashboard."""
+    return {"host": socket.gethostname(), "measures": measure, "builds": build}
+
+
+def _told(told: Any, worker: Any) -> Any:
     return told
 
 

@@ -15,6 +15,7 @@ from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database.database import Database
 from tilewright.meta_schedule.database.tuning_record import schedule_in
+from tilewright.meta_schedule.runner.dask_runner import DaskRunner
 from tilewright.meta_schedule.runner.runner import Runner
 from tilewright.meta_schedule.session_journal import begin_session, seed_of_session
 from tilewright.meta_schedule.stops import stops_of
@@ -94,7 +95,7 @@ def tune_tir(
         for name, function in sorted(functions.items(), key=lambda item: str(item[0]))
         if isinstance(function, ir.PrimFunc) and special.get(str(name), space) is not None
     }
-    resolved = _core.Target(target)
+    resolved = _resolved(target, runner)
     limits.kind("work_dir", work_dir, str | os.PathLike, "the path of a folder")
     programs = [str(resolved), *(_core.structural_hash(function) for function in chosen.values())]
     seed = seed_of_session(Path(work_dir), programs, seed)
@@ -165,6 +166,12 @@ def _check_names(special: Mapping[str, Any], functions: Mapping[str, Any]) -> No
 
 
 @explained
+def _resolved(target: TargetLike, runner: Runner | str) -> _core.Target:
+    if isinstance(runner, DaskRunner):
+        runner.cluster.check_native(target)
+    return _core.Target(target)
+
+
 def compile_tir(database: Database, mod: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule | None:
     """The best schedule of a program that the database has for the target; None without one. What :func:`tune_tir`
     found for a module of one function is found by that module and by the function. Of a module of several, each of

@@ -20,6 +20,7 @@ from tilewright.meta_schedule.measure_callback import MeasureCallback
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.module_equality import module_equality_of
 from tilewright.meta_schedule.profiler import Profiler
+from tilewright.meta_schedule.runner.dask_runner import DaskRunner
 from tilewright.meta_schedule.runner.runner import Runner
 from tilewright.meta_schedule.session_journal import end_session
 from tilewright.meta_schedule.session_logs import SessionLogs
@@ -189,16 +190,21 @@ def check_asked(
             raise limits.wrong_kind(name, part, f'"local", or an object with {method}()')
     check_place(database)
     MeasureCallback.create(measure_callbacks)
+    kinds = [(task.task_name, "llvm" if task.target is None else task.target.kind) for task in tasks]
+    if isinstance(runner, DaskRunner):
+        for name, kind in kinds:
+            if kind != "llvm":
+                what = f"'{name}': a cluster measures on processors, not on {kind!r}"
+                raise ArgumentError.of("tune/device", what, "tune on the machine of the device, without DaskRunner")
     if isinstance(builder, str) and builder == "local":
-        for task in tasks:
-            kind = "llvm" if task.target is None else task.target.kind
+        for name, kind in kinds:
             if kind in ("opencl", "cuda") and not device(kind).exist:
                 hint = "tune on a machine with one; tilewright info lists devices"
                 raise ResourceError.of("measure/no-device", f"there is no {device(kind)} to measure on", hint)
             if kind not in ("llvm", "opencl", "cuda"):
                 raise ArgumentError.of(
                     "target/no-code",
-                    f"'{task.task_name}': programs cannot be compiled for {kind}, and so not be measured",
+                    f"'{name}': programs cannot be compiled for {kind}, and so not be measured",
                     'tune for "native" or "llvm -mcpu=NAME", or pass a builder and a runner of your own',
                 )
 

@@ -11,7 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from tilewright import _core
+from tilewright.cluster.labels import native_key, target_key
 from tilewright.errors import ArgumentError
+from tilewright.kernel.device import device
 from tilewright.support import machine
 from tilewright.timing import format_estimate, format_seconds, format_share
 
@@ -58,13 +61,22 @@ def refused_text(progress: Progress) -> str:
 WAITS = {"reference": "running the program as it was written", "finals": "timing the best against one another"}
 
 
+def elsewhere(target: str, threads: int, *, is_on_cluster: bool) -> str:
+    """Return the device, or processor of other hosts, that kernels of a target run on; "" for this processor."""
+    found = _core.Target(target)
+    if "gpu" in found.keys:
+        return str(device(target))
+    return str(found.with_num_cores(threads)) if is_on_cluster and target_key(found) != native_key() else ""
+
+
 class Describe:
     """Words for the state of a search.
 
     Args:
         task: what is searched.
         threads: of its kernels.
-        device: the name of the device that it is searched for, whose limits are not known; "" for this processor.
+        device: the device, or processor of other hosts, that it is searched for; its limits are not known here. "" for
+            this processor.
     """
 
     def __init__(self, task: Task, threads: int, device: str = "") -> None:
@@ -138,7 +150,7 @@ def _plain(describe: Describe, prefix: str = "") -> Reporter:
             print(describe.beginning(progress), flush=True)
             last.update(time=time.monotonic(), trials=progress.trials)
             return
-        if progress.waiting_for != waited_for[0]:
+        if progress.waiting_for != waited_for[0] and progress.phase != "done":  # a search that ends does not go on
             waited_for[0] = progress.waiting_for
             waits = f"waiting for {progress.waiting_for}" if progress.waiting_for else "goes on"
             print(f"{prefix}{waits}", flush=True)
@@ -246,7 +258,7 @@ def reporter(
         task: what is searched.
         threads: of its kernels.
         among_others: searches that report at the same time, so that each line names its function; 0 for one alone.
-        device: the name of the device that it is searched for; "" for this processor.
+        device: the device, or processor of other hosts, that it is searched for; "" for this processor.
     """
     if mode is None:
         yield lambda progress: None

@@ -33,7 +33,6 @@ from tilewright.database.records import (
 )
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.heuristics import failures
-from tilewright.kernel.device import device
 from tilewright.report.spending import BESIDE, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline, modules
@@ -41,7 +40,7 @@ from tilewright.search.candidate_programs import check_parameters, heuristic_tra
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.modules import ModuleResult, Steps, main_of, public_functions
-from tilewright.search.progress import reporter
+from tilewright.search.progress import elsewhere, reporter
 from tilewright.search.relatives import traces_of_relatives
 from tilewright.search.result import Progress, TuneResult, without_a_trial
 from tilewright.search.space import Space, design_spaces, space_of
@@ -249,8 +248,7 @@ def _tune_on(
         hint = "search on the machine of the device, without cluster="
         raise ArgumentError.of("tune/device", f"a cluster measures on processors, not on '{asked.target}'", hint)
     with contextlib.closing(Cluster(cluster)) as machines:
-        if asked.target == "native":
-            machines.check_native()
+        machines.check_native(asked.target)
         return _tune_all(program, function, dataclasses.replace(asked, cluster=machines), started)
 
 
@@ -375,7 +373,7 @@ def _steps(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float, inte
                 interrupts.check()
                 space, generator = space_of(asked.space, program, task, threads, asked.target)
                 search = _Search(asked, space, generator, task, started, interrupts)
-                named = str(device(asked.target)) if "gpu" in _core.Target(asked.target).keys else ""
+                named = elsewhere(asked.target, threads, is_on_cluster=asked.cluster is not None)
                 others = asked.among_others
                 report = shown.enter_context(reporter(asked.progress, task, threads, among_others=others, device=named))
                 prepared = search.prepare(asked.database)
@@ -518,7 +516,8 @@ class _Search:
         name = f"batch {self.key} {self.target} {identity} {self.seed}"
         if self.batch is None and self.cluster is not None:
             kept = store.meta(name)
-            measuring = sum(worker.measure for worker in self.cluster.workers(now=True).values())
+            there = self.cluster.workers(now=True).values()
+            measuring = sum(worker.measure for worker in there if worker.target == target_key(self.target))
             self.batch = int(kept) if kept else 2 * measuring or DEFAULT_BATCH
         if self.batch is None or self.batch == DEFAULT_BATCH:
             return identity

@@ -1,0 +1,106 @@
+"""Addresses at which there is no scheduler: what is reported, and how soon."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import tilewright as tw
+from tilewright.cli.commands import app
+from tilewright.cluster import scheduler
+
+from .machines import Machines, until
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a server that answers nothing, as a dashboard does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("", "missing port"),
+        ("tcp://head", "missing port"),
+        ("tcp://:8786", "the host is missing"),
+        ("http://head:8787", "http:// is no protocol"),
+        ("tcp:/head:8786", "invalid address"),
+        ("tcp://head:port", "invalid"),
+    ],
+)
+def test_what_is_no_address_is_an_error_of_the_argument(address: str, why: str) -> None:
+    with pytest.raises(tw.ArgumentError, match=why) as error:
+        scheduler.check_address(address)
+    assert error.value.code == "cluster/address" and "tcp://head:8786" in error.value.hint
+    done = CliRunner().invoke(app, ["worker", address])
+    assert done.exit_code == 1 and why in done.output and "target of this host" not in done.output
+
+
+def test_addresses_of_dask_are_taken() -> None:
+    assert scheduler.check_address("head:8786") == "tcp://head:8786"
+    for address in ("tcp://head:8786", "tls://[::1]:8786", "tcp://10.0.0.1:1", "inproc://10.0.0.1/1/1"):
+        assert scheduler.check_address(address) == address
+
+
+def test_why_no_scheduler_answers(silent: str, unused_address: str) -> None:
+    certificates = scheduler.security(silent)
+    for address, why in (
+        (silent, "no answer within 0 s"),
+        (unused_address, "Connect"),
+        ("tcp://no-such-host.invalid:8786", "the host 'no-such-host.invalid' is not known"),
+    ):
+        with pytest.raises(tw.ResourceError, match=why) as error:
+            scheduler.find(address, 0.4, certificates)
+        assert error.value.code == "cluster/no-scheduler" and address in error.value.message
+
+
+@pytest.fixture
+def unused_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_search_in_an_event_loop_looks_for_the_scheduler_too(silent: str) -> None:
+    async def search() -> None:
+        scheduler.find(silent, 0.2, scheduler.security(silent))
+
+    with pytest.raises(tw.ResourceError, match="no answer"):
+        asyncio.run(search())
+
+
+def test_missing_certificates_are_reported(tmp_path: Path) -> None:
+    import dask
+
+    with pytest.raises(tw.ResourceError, match="needs certificates") as none:
+        scheduler.security("tls://head:8786")
+    assert none.value.code == "cluster/tls" and "encrypt" in none.value.hint
+    with dask.config.set({"distributed.comm.require-encryption": True}):
+        with pytest.raises(tw.ResourceError, match="requires encryption") as plain:
+            scheduler.security("tcp://head:8786")
+        assert "tls://" in plain.value.hint
+    missing = {"cert": str(tmp_path / "cert.pem"), "key": str(tmp_path / "key.pem")}
+    with (
+        dask.config.set({"distributed.comm.tls.client": missing, "distributed.comm.tls.ca-file": missing["cert"]}),
+        pytest.raises(tw.ResourceError, match="No such file"),
+    ):
+        scheduler.security("tls://head:8786")
+
+
+def test_a_worker_that_waits_for_a_scheduler_ends_at_ctrl_c(silent: str, tmp_path: Path) -> None:
+    machines = Machines(tmp_path)
+    machines.address = silent
+    worker = machines.worker("--measure", "0", "--build", "1", wait=False)
+    try:
+        until(lambda: "builds 1 at a time" in machines.logs[0].read_text())
+        worker.send_signal(signal.SIGINT)
+        assert worker.wait(20) == 0
+    finally:
+        machines.close()
