@@ -1,8 +1,12 @@
 """How many workers one session keeps busy: simulated workers that sleep instead of building and measuring.
 
     python benchmarks/cluster.py --workers 1 4 16 64 --candidates 10
+    python benchmarks/cluster.py --against 5
 
-For each number of workers: the share of their time that they measured, candidates per second, and the processor time
+The second command compares one real worker on this machine, which measures and builds, with a search without a cluster:
+candidates per second of a product of 384 cubed (1 to 3 ms a call, one thread), alternately, with a seed for each pair.
+
+The first one simulates workers. For each number of workers: the share of their time that they measured, candidates per second, and the processor time
 of the session for each candidate. Workers are `distributed.Worker` objects in two processes of this machine, which has
 to carry them, too: the processor time of scheduler and workers is part of what bounds the curve. A candidate takes
 --seconds to measure (0.5 by default) and --build to build; its result is that of one real measurement. The rates at
@@ -20,6 +24,7 @@ import resource
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import tilewright as tw
@@ -83,8 +88,12 @@ async def run_workers(address: str, measure: int, build: int) -> None:
 
 
 async def run_scheduler() -> None:
+    import dask
+
+    dask.config.set({"logging.distributed": "error"})
     import distributed
 
+    warnings.simplefilter("ignore")  # of the port of the dashboard, which other schedulers have
     async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
         print(scheduler.address, flush=True)
         await scheduler.finished()
@@ -193,6 +202,37 @@ def simulate(workers: int, candidates: int, seconds: float, build: float) -> dic
             process.wait()
 
 
+def against(pairs: int, size: int = 384, trials: int = 48) -> None:
+    """Prints candidates per second with a worker on this machine, and without a cluster."""
+    program = workloads.matmul(size, size, size)
+    processes = [subprocess.Popen([sys.executable, __file__, "scheduler"], stdout=subprocess.PIPE, text=True)]
+    try:
+        assert processes[0].stdout is not None
+        address = processes[0].stdout.readline().strip()
+        command = [sys.executable, "-m", "tilewright", "worker", address, "--measure", "1", "--build", "1"]
+        processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        assert processes[1].stderr is not None
+        while "works as" not in processes[1].stderr.readline():
+            pass
+        ratios = []
+        warnings.simplefilter("ignore", tw.PerformanceWarning)  # of a host that drifts: it compares with itself
+        for seed in range(pairs):
+            asked = {"trials": trials, "seed": seed, "batch": 8, "progress": None, "database": "memory"}
+            rates = {}
+            for where in (None, address) if seed % 2 else (address, None):
+                result = tw.tune(program, cluster=where, **asked)
+                rates[where] = result.progress.rate
+            ratios.append(rates[address] / rates[None])
+            print(f"seed {seed}: {rates[None]:.1f} candidates/s, on the cluster {rates[address]:.1f}", flush=True)
+        ratios.sort()
+        print(f"ratio: median {ratios[len(ratios) // 2]:.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f}")
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+
 def processor_seconds(process: subprocess.Popen[str]) -> float:
     """Return the processor time that a process has used so far."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -206,6 +246,7 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=10, help="for each worker")
     parser.add_argument("--seconds", type=float, default=0.5, help="that a candidate is measured")
     parser.add_argument("--build", type=float, default=0.05, help="seconds of a build")
+    parser.add_argument("--against", type=int, metavar="PAIRS", help="compare with searches without a cluster")
     options = parser.parse_args()
     match options.part:
         case ["scheduler"]:
@@ -215,6 +256,8 @@ def main() -> None:
             asyncio.run(run_workers(address, int(measure), int(build)))
         case ["session", address, workers, candidates]:
             print(json.dumps(session(address, int(workers), int(candidates), options.seconds)))
+        case _ if options.against:
+            against(options.against)
         case _:
             rates()
             for workers in options.workers:

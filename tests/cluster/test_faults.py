@@ -222,13 +222,19 @@ tasks.measure = wrapped
     assert {each.outcome for each in is_whole(tmp_path / "t.db")} <= {"ok", "slow_stopped"}
 
 
-def test_other_versions_are_refused_by_name(machines: Machines) -> None:
+def test_other_versions_are_refused_by_name(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     machines.worker("--measure", "1", "--build", "1")
     patch = "labels.versions = lambda: 'tilewright 9.9, LLVM 99, ABI 9.9'"
     other = machines.worker(patch=patch, wait=False)
     assert other.wait(60) == 1
     text = machines.logs[-1].read_text()
     assert "tilewright 9.9" in text and labels.versions() in text and machines.address.split(":")[0] in text
+    # A search is refused as well, instead of waiting for workers that it can use.
+    there = labels.versions()
+    monkeypatch.setattr(labels, "versions", lambda: "tilewright 9.9, LLVM 99, ABI 9.9")
+    with pytest.raises(tw.ResourceError, match=r"this search has tilewright 9\.9.* has " + there) as error:
+        tw.tune(scale, **SEARCH, cluster=machines.address)
+    assert error.value.code == "cluster/versions"
 
 
 def test_pickled_results_are_refused(machines: Machines) -> None:
@@ -266,7 +272,7 @@ def test_workers_that_are_refused() -> None:
     assert idle.value.code == "cluster/idle-worker"
     other = {"tcp://10.0.0.1:1": {labels.NAME: {"versions": "tilewright 9.9", "host": {"host": "old"}}}}
     with pytest.raises(tw.ResourceError, match=r"tilewright 9\.9") as versions:
-        worker._check_versions(other)
+        labels.check_versions(other, "this worker")
     assert versions.value.code == "cluster/versions" and "old (tcp://10.0.0.1:1)" in str(versions.value)
 
 

@@ -101,6 +101,9 @@ def test_a_search_says_what_it_waits_for() -> None:
     session._cluster.workers = lambda now=False: {"tcp://1": other}
     session._note_what_is_missing([other], [], {other.target})
     assert session.waiting_for == "a worker that measures for 'llvm' (there are some for 'llvm -mcpu=other')"
+    session.cancel()  # which does not end the waiting
+    session._note_what_is_missing([other], [], {other.target})
+    assert "there are some" in session.waiting_for
 
 
 def test_what_is_dropped_comes_back_as_canceled() -> None:

@@ -72,7 +72,8 @@ class Cluster:
 
     Raises:
         tilewright.ArgumentError: it is neither, or no scheduler can have this address.
-        tilewright.ResourceError: Dask is not installed; the scheduler does not answer; there are no certificates.
+        tilewright.ResourceError: Dask is not installed; the scheduler does not answer; there are no certificates;
+            workers have other versions.
     """
 
     def __init__(self, given: Any) -> None:
@@ -102,6 +103,11 @@ class Cluster:
             self._connect(CONNECT_SECONDS)
         else:
             self._take(given)
+        try:
+            labels.check_versions(self._known(), "this search")
+        except BaseException:
+            self.close()
+            raise
 
     def new_name(self, what: str) -> str:
         """Return a unique name for a task: Dask treats tasks of the same name as one task.
@@ -199,7 +205,7 @@ class Cluster:
         return self._slots.get(worker, (1, 1))
 
     def _look(self) -> None:
-        known = self._asked(self.client.scheduler.identity, n_workers=-1)["workers"]
+        known = self._known()
         now = time.monotonic()
         passed, self._answered = min(now - self._answered, 2 * _LOOK), now
         found = {}
@@ -224,6 +230,10 @@ class Cluster:
             )
             self._slots[address] = (found[address].measure, found[address].build)
         self._workers = found
+
+    def _known(self) -> dict[str, dict[str, Any]]:
+        known: dict[str, dict[str, Any]] = self._asked(self.client.scheduler.identity, n_workers=-1)["workers"]
+        return known
 
     def _asked(self, method: Any, **arguments: Any) -> Any:
         """Return the scheduler's answer.

@@ -15,6 +15,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.database.origins import library_versions, this_host
+from tilewright.errors import ResourceError
 from tilewright.support import machine
 from tilewright.version import __version__
 
@@ -96,6 +97,26 @@ def label_of(worker: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the label of a worker as the scheduler knows it; None for workers of other software."""
     found = worker.get(NAME)
     return dict(found) if isinstance(found, Mapping) and "versions" in found else None
+
+
+def check_versions(known: Mapping[str, Mapping[str, Any]], who: str) -> None:
+    """Check that the workers of a cluster have the versions of this process.
+
+    Args:
+        known: workers as the scheduler knows them, by address.
+        who: this process, for the message.
+
+    Raises:
+        tilewright.ResourceError: one has others.
+    """
+    for address, worker in known.items():
+        other = label_of(worker)
+        if other is not None and other["versions"] != versions():
+            raise ResourceError.of(
+                "cluster/versions",
+                f"{who} has {versions()}, and {name_of(address, worker)} of the same cluster has {other['versions']}",
+                "install the same version of Tilewright on all hosts, then start the workers again",
+            )
 
 
 def name_of(address: str, worker: Mapping[str, Any]) -> str:

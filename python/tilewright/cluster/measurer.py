@@ -740,8 +740,10 @@ class ClusterMeasurer:
     def _note_what_is_missing(
         self, builders: list[WorkerFacts], measuring: list[WorkerFacts], targets: set[str]
     ) -> None:
+        if not self._jobs and self._finals is None:
+            return  # also of a search that is canceled while it waits
         missing = []
-        if not measuring and (self._jobs or self._finals):
+        if not measuring:
             others = " or ".join(repr(target) for target in sorted(targets - {self._key}))
             missing.append(f"a worker that measures for {self._key!r}{others and f' (there are some for {others})'}")
         if not builders and self._waiting:

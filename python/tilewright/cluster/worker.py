@@ -15,7 +15,7 @@ from tilewright.cluster import labels, scheduler
 from tilewright.cluster.engine import engine
 from tilewright.cluster.processors import Measures, stay_off_kernels
 from tilewright.cluster.stations import STATIONS
-from tilewright.errors import ArgumentError, ResourceError
+from tilewright.errors import ArgumentError
 
 #: builds at a time by default at most
 MOST_BUILDS = 4
@@ -125,7 +125,8 @@ async def _found(address: str, certificates: Any, stopped: asyncio.Task[Any]) ->
     """
 
     async def look() -> None:
-        _check_versions((await scheduler.identity(address, _ANSWER_SECONDS, certificates, "worker"))["workers"])
+        known = await scheduler.identity(address, _ANSWER_SECONDS, certificates, "worker")
+        labels.check_versions(known["workers"], "this worker")
 
     waits = False
     while not stopped.done():
@@ -137,18 +138,6 @@ async def _found(address: str, certificates: Any, stopped: asyncio.Task[Any]) ->
             waits = True
             await _unless(stopped, asyncio.sleep(_RETRY))
     return False
-
-
-def _check_versions(known: dict[str, Any]) -> None:
-    for address, worker in known.items():
-        other = labels.label_of(worker)
-        if other is not None and other["versions"] != labels.versions():
-            raise ResourceError.of(
-                "cluster/versions",
-                f"this worker has {labels.versions()}, and {labels.name_of(address, worker)} of the same cluster has "
-                f"{other['versions']}",
-                "install the same version of Tilewright on all hosts, then start the workers again",
-            )
 
 
 async def _work_until_lost(
