@@ -6,8 +6,8 @@
 The first command simulates workers. For each number of them: the share of their time that they measured, candidates per
 second, and the processor time of the session for each candidate. Workers are `distributed.Worker` objects in two
 processes of this machine, which has to carry them, too: the processor time of scheduler and workers is part of what
-bounds the curve. A candidate takes --seconds to measure (0.5 by default) and --build to build; its result is that of one
-real measurement. The rates at which this machine samples and builds candidates are printed first.
+bounds the curve. A candidate takes --seconds to measure (0.5 by default) and --build to build; its result is that of
+one real measurement. The rates at which this machine samples and builds candidates are printed first.
 
 The second command compares one real worker on this machine, which measures and builds, with a search without a cluster:
 candidates per second of a product of 384 cubed (1 to 3 ms a call, one thread), alternately, with a seed for each pair.
