@@ -216,6 +216,27 @@ def test_tasks_are_given_while_nobody_polls() -> None:
     assert cluster.pump._thread is None
 
 
+def test_programs_with_large_inputs_are_sent_once_and_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    cluster = made_up()
+    sent: list[Any] = []
+
+    def submit(*arguments: Any, **how: Any) -> Any:
+        sent.append(arguments)
+        warnings.warn("Sending large graph", stacklevel=1)  # as Dask does
+        nothing = {"add_done_callback": lambda done: None, "cancel": lambda: None}
+        return types.SimpleNamespace(**nothing, status="pending")
+
+    cluster.client = types.SimpleNamespace(submit=submit, map=lambda *_, key, **how: [submit(*_) for _ in key])
+    session = measuring(cluster)
+    there = [WorkerFacts("tcp://1", "name", "host", "llvm", "versions", 1, 0, 0.0)]
+    for number in range(2):
+        session.submit(number, b"module", b"options", "main")
+        session._name_task(session._jobs[number], "measure")
+        session._give_runs([session._jobs[number]], there)
+    assert [session._program in arguments for arguments in sent].count(True) == 1
+    assert not recwarn.list
+
+
 REFERENCE = 2**64 - 1
 
 

@@ -52,13 +52,13 @@ def test_addresses_of_dask_are_taken() -> None:
 
 def test_why_no_scheduler_answers(silent: str, unused_address: str) -> None:
     certificates = scheduler.security(silent)
-    for address, why in (
-        (silent, "no answer within 0 s"),
-        (unused_address, "Connect"),
-        ("tcp://no-such-host.invalid:8786", "the host 'no-such-host.invalid' is not known"),
+    for address, seconds, why in (
+        (silent, 0.4, "no answer within 0 s"),
+        (unused_address, 0.4, "Connect"),
+        ("tcp://no-such-host.invalid:8786", 60.0, "the host 'no-such-host.invalid' is not known"),
     ):
         with pytest.raises(tw.ResourceError, match=why) as error:
-            scheduler.find(address, 0.4, certificates)
+            scheduler.find(address, seconds, certificates)
         assert error.value.code == "cluster/no-scheduler" and address in error.value.message
 
 

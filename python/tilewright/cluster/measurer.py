@@ -561,9 +561,11 @@ class ClusterMeasurer:
             return
         if self._program_future is None:
             self._program_name = self._cluster.new_name("program")
-            self._program_future = self._cluster.client.submit(
-                tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of large inputs, which are sent once
+                self._program_future = self._cluster.client.submit(
+                    tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
+                )
         for job in jobs:
             if job.lost or job.avoid or self.hosts.distrusted:
                 all_of_them = [w.address for w in measuring]

@@ -105,10 +105,10 @@ async def _resolve(address: str) -> None:
 
 
 async def _why_not(address: str) -> str:
-    """Return why no connection to an address can be opened; "" if one can, or if that is not known within a second."""
+    """Return why no connection to an address can be opened; "" if one can, or if that is not known within 5 s."""
     if (where := _host_and_port(address)) is not None:
         try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(*where), 1.0)
+            _, writer = await asyncio.wait_for(asyncio.open_connection(*where), 5.0)
             writer.close()
         except TimeoutError:
             pass
