@@ -131,7 +131,14 @@ Attributes:
           const std::string key(name);
           if (!given.contains(key.c_str())) return;
           ++known;
-          if (!nb::try_cast(given[key.c_str()], field)) throw nb::type_error((key + " is of another type").c_str());
+          // A text that is no hash raises an error of its own, which try_cast() may not.
+          std::conditional_t<std::is_same_v<Field, Hash128>, std::string, Field> value;
+          if (!nb::try_cast(given[key.c_str()], value)) throw nb::type_error((key + " is of another type").c_str());
+          if constexpr (std::is_same_v<Field, Hash128>) {
+            field = hash_from_hex(value);
+          } else {
+            field = std::move(value);
+          }
         });
         if (known < given.size()) throw nb::type_error("there is no such field");
         return record;

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.search.filled_records import fields_of, filled
 from tests.search.programs import AddOne, Product
 
 import tilewright as tw
@@ -29,6 +30,7 @@ from tilewright.meta_schedule import (
     UnionDatabase,
     Workload,
 )
+from tilewright.meta_schedule.database.record_rows import row_of
 from tilewright.script.scripts import from_source
 from tilewright.task.task import one_program, program_keys
 from tilewright.testing.workloads import matmul
@@ -263,6 +265,28 @@ def test_pruned(make):
         commit(source, Product, seconds, factor, target)
     source.dump_pruned(pruned)
     assert sorted(record.mean() for record in pruned.get_all_tuning_records()) == [1.0, 2.0]
+
+
+def test_what_other_databases_keep_goes_along(make, tmp_path):
+    """Columns for which a TuningRecord has no attribute of its own, such as the time of the incumbent."""
+    source = SQLiteDatabase(tmp_path / "source.db")
+    commit(source, Product, [2.0])
+    store = source.store_for_search()
+    (program,) = store.workloads()
+    trace = json.dumps(split(Product, 4).as_json(), separators=(",", ":"))
+    said = {"workload": program.hash, "target": str(LLVM), "trace": trace, "seconds": [1.0], "error": ""}
+    kept = filled(**said, outcome="ok")
+    store.commit(kept)
+    source.dump_pruned(pruned := make())
+    (record,) = pruned.get_all_tuning_records()
+    assert fields_of(row_of(record, program.hash)) == fields_of(kept)
+
+
+def test_a_fifth_entry_of_another_type_is_refused():
+    record = TuningRecord(split(Product, 4), Workload(Product), [1.5], LLVM)
+    with pytest.raises(tw.ArgumentError, match="seed is of another type") as error:
+        TuningRecord.from_json([*record.as_json(), {"seed": "x"}], record.workload)
+    assert error.value.code == "database/record"
 
 
 def test_the_current_one():

@@ -1,7 +1,8 @@
 """What earlier versions have written is opened, brought up to date, and its schedules replay.
 
 `databases/` holds two records of `scale`, the second one faster, as each version of the schema kept them: files (as
-SQL), tables of a server, and lines. A new version adds one; those that are there never change.
+SQL), tables of a server, and lines. A new version adds one, which `python -m tests.search.databases.record` writes;
+those that are there never change.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.search.databases import record
 from tests.search.programs import scale
 from typer.testing import CliRunner
 
@@ -70,6 +72,19 @@ def test_every_version_of_the_schema_is_here(tmp_path: Path) -> None:
         (tmp_path / file.stem).mkdir()
         versions.append(version_of(file_of(file, tmp_path / file.stem)))
     assert versions == list(range(1, version_of(tmp_path / "new.db") + 1))
+
+
+def test_the_file_of_a_new_version_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The newest one is made of the one before, with the same rows."""
+    for file in FILES[:-1]:
+        shutil.copy(file, tmp_path)
+    assert record.main(tmp_path) == 0 and record.main(tmp_path) == 1
+    assert capsys.readouterr().out.startswith(f"wrote {FILES[-1].name}\n{FILES[-1].name} is already there")
+    written, tracked = tmp_path / FILES[-1].name, FILES[-1]
+    for number, file in enumerate((written, tracked)):
+        (tmp_path / str(number)).mkdir()
+        has_both_records(read_database(file_of(file, tmp_path / str(number))))
+    assert written.read_text().splitlines()[:2] == tracked.read_text().splitlines()[:2]
 
 
 @pytest.mark.parametrize("source", FILES, ids=name_of)

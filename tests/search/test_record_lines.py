@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.search.filled_records import fields_of, filled
 
 import tilewright as tw
 from tilewright import _core
@@ -24,14 +25,20 @@ TRACE = '[[["GetBlock",[],["C","main"],["b0"]]],[]]'
 def sample() -> _core.Database:
     store = _core.Database.in_memory()
     store.commit_workload(KEY, "product", PROGRAM.script())
-    common: dict[str, Any] = {"workload": KEY, "trace": TRACE, "decisions": "[[2,4]]", "seed": 2**64 - 1, "index": 4}
-    common |= {"host": '{"processor":"P\\u00e9","cores":4}', "versions": '{"tilewright":"0.1.0"}'}
-    common |= {"verification": '{"tolerance":{"C":[1e-05,0.3333333333333333]}}'}
+    common: dict[str, Any] = {"workload": KEY, "trace": TRACE, "seed": 2**64 - 1}
     target = str(_core.Target("llvm -num-cores=1"))
-    store.commit(_core.Record(target=target, seconds=[0.1, 1 / 3], **common))
+    host = '{"processor":"P\\u00e9","cores":4}'
+    store.commit(filled(target=target, seconds=[0.1, 1 / 3], outcome="ok", error="", host=host, **common))
     later = "a processor of later versions"
-    store.commit(_core.Record(target=later, outcome="run_crash", error="killed by \ufffd signal 11", **common))
+    store.commit(filled(target=later, seconds=[], outcome="run_crash", error="killed by \ufffd signal 11", **common))
+    store.commit(_core.Record(target=target, outcome="not_measured", **common))
     return store
+
+
+def test_the_sample_has_every_field() -> None:
+    first = sample().records(KEY, "")[0]
+    default = _core.Record()
+    assert {name for name in first.fields if getattr(first, name) == getattr(default, name)} == {"outcome", "error"}
 
 
 def write(folder: Path, workloads: str, records: str) -> None:
@@ -40,11 +47,12 @@ def write(folder: Path, workloads: str, records: str) -> None:
 
 
 def test_lines_have_the_shape_of_tvm(tmp_path: Path) -> None:
-    assert write_lines(sample(), tmp_path) == (1, 2)
-    first, second = (json.loads(line) for line in (tmp_path / FILES[1]).read_text().splitlines())
+    assert write_lines(sample(), tmp_path) == (1, 3)
+    first, second, third = (json.loads(line) for line in (tmp_path / FILES[1]).read_text().splitlines())
     assert first[:1] + first[1][:2] == [0, json.loads(TRACE), [0.1, 1 / 3]]
     assert first[1][2]["kind"] == "llvm" and first[1][3] is None and first[1][4]["host"]["cores"] == 4
     assert second[1][1:3] == [[1e10], "a processor of later versions"]
+    assert third[1][1] is None
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
 
 
@@ -54,9 +62,9 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     copy = read_lines(tmp_path)
     before, after = store.records(KEY, ""), copy.records(KEY, "")
     (program,) = copy.workloads()
-    assert (program.name, program.script, len(after)) == ("product", PROGRAM.script(), 2)
+    assert (program.name, program.script, len(after)) == ("product", PROGRAM.script(), 3)
     for one, other in zip(before, after, strict=True):
-        assert {name: getattr(one, name) for name in one.fields} == {name: getattr(other, name) for name in one.fields}
+        assert fields_of(one) == fields_of(other)
     assert merge(store, copy) == (0, 0)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,17 @@ from tilewright.errors import Error, ResourceError
 from tilewright.support.file_names import path_for_core
 from tilewright.task.task import program_keys
 
-__all__ = ["DAMAGED", "FAILED", "FILES", "UNMEASURED", "measurement", "read_lines", "write_lines"]
+__all__ = [
+    "DAMAGED",
+    "FAILED",
+    "FILES",
+    "UNMEASURED",
+    "fields_of_entry",
+    "fifth_entry",
+    "measurement",
+    "read_lines",
+    "write_lines",
+]
 
 #: of programs, and of records
 FILES = ("database_workload.json", "database_tuning_record.json")
@@ -32,9 +42,16 @@ FAILED = 1e10
 UNMEASURED = "not_measured"
 #: the outcome of a record that cannot be read
 DAMAGED = "damaged"
-#: texts that hold JSON; and all that is said of a record in its fifth entry
+#: fields that hold JSON, which stand in lines as what they hold
 _JSON = ("decisions", "verification", "host", "versions")
-_MORE = ("outcome", "error", *_JSON, "seed", "round", "index", "created", "incumbent_seconds", "incumbent_reference")
+#: fields that the first four entries of a line hold, and the number that each database gives
+_ELSEWHERE = ("id", "workload", "trace", "seconds", "target")
+
+
+@functools.cache
+def _more() -> tuple[str, ...]:
+    """The fields of a record that its fifth entry holds."""
+    return tuple(name for name in _core.Record.fields if name not in _ELSEWHERE)
 
 
 def write_lines(store: _core.Database, folder: str | os.PathLike[str]) -> tuple[int, int]:
@@ -93,10 +110,20 @@ def measurement(record: _core.Record) -> tuple[object, ...]:
 
 def _value_of(record: _core.Record) -> list[Any]:
     seconds = [*record.seconds] if record.outcome == "ok" and record.seconds else [FAILED]
-    more = {name: getattr(record, name) for name in _MORE}
-    more |= {name: _json(more[name]) for name in _JSON}
     target = _value_of_target(record.target) if record.target else None
-    return [_json(record.trace), None if record.outcome == UNMEASURED else seconds, target, None, more]
+    return [_json(record.trace), None if record.outcome == UNMEASURED else seconds, target, None, fifth_entry(record)]
+
+
+def fifth_entry(record: _core.Record) -> dict[str, Any]:
+    """Return what a line says of a record beyond what TVM's say."""
+    more = {name: getattr(record, name) for name in _more()}
+    return more | {name: _json(more[name]) for name in _JSON}
+
+
+def fields_of_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record that a fifth entry says, as the record takes them."""
+    said = {name: entry[name] for name in _more() if name in entry}
+    return said | {name: _text_of(said[name]) for name in _JSON if name in said}
 
 
 @functools.cache
@@ -131,8 +158,7 @@ def _record_of(value: Any, keys: Sequence[str]) -> _core.Record:
         raise ValueError("the fifth entry is not an object")
     measured = [float(each) for each in seconds or () if each < FAILED]
     said = {"outcome": UNMEASURED if seconds is None else "ok" if measured else "run_error"}
-    said |= {name: more[0][name] for name in _MORE if more and name in more[0]}
-    said |= {name: _text_of(said[name]) for name in _JSON if name in said}
+    said |= fields_of_entry(more[0] if more else {})
     said |= {"workload": keys[number], "trace": _text_of(trace), "target": _text_of_target(_text_of(target))}
     return _core.Record(seconds=measured, **said)
 

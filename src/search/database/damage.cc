@@ -26,13 +26,13 @@ std::string readable(std::string text) {
 
 bool is_json(const std::string& text) { return nlohmann::json::accept(text); }
 
-void mark_damage(Record& record, const char* lost) {
+void mark_damage(Record& record, std::string_view unread) {
   if (record.outcome == kDamaged) return;
   std::string found;
-  const auto note = [&](const char* name, const char* what) {
+  const auto note = [&](std::string_view name, const char* what) {
     if (found.empty()) found = fmt::format("its {} {}", name, what);
   };
-  if (lost) note(lost, "cannot be read");
+  if (!unread.empty()) note(unread, "cannot be read");
   const std::pair<const char*, std::string*> texts[] = {{"target", &record.target},
                                                         {"trace", &record.trace},
                                                         {"list of decisions", &record.decisions},

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "search/database/database.h"
 
@@ -19,7 +20,8 @@ std::string readable(std::string text);
 /// Whether it is JSON; an empty text is none.
 bool is_json(const std::string& text);
 
-/// Makes a record that cannot be read a damaged one, as above. `lost`: what of it could not be read already, or null.
-void mark_damage(Record& record, const char* lost = nullptr);
+/// Makes a record that cannot be read a damaged one, as above. `unread`: its field that could not be read already, or
+/// an empty name.
+void mark_damage(Record& record, std::string_view unread = {});
 
 }  // namespace tilewright::search

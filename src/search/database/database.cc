@@ -39,13 +39,15 @@ std::string joined(const char* table, const char* name) {
   return fmt::format(fmt::runtime(kOfProgramAndTarget), table, name, name, name);
 }
 
-/// Reads the columns of the fields in their order; false where one cannot be.
+/// Reads the columns of the fields in their order. Returns the first field that cannot be read, or an empty name.
 template <class T>
-bool read_fields(const sql::Row& row, T& into) {
+std::string_view read_fields(const sql::Row& row, T& into) {
   size_t column = 0;
-  bool all = true;
-  for_each_field(into, [&](std::string_view, auto& field) { all &= sql::read(row[column++], field); });
-  return all;
+  std::string_view unread;
+  for_each_field(into, [&](std::string_view name, auto& field) {
+    if (!sql::read(row[column++], field) && unread.empty()) unread = name;
+  });
+  return unread;
 }
 
 Workload workload_of(const sql::Row& row) {
@@ -174,7 +176,7 @@ Result<std::vector<Record>> Database::select(const std::string& rest, const sql:
   std::vector<Record> records;
   for (const sql::Row& row : rows) {
     Record& record = records.emplace_back();
-    mark_damage(record, read_fields(row, record) ? nullptr : "times");
+    mark_damage(record, read_fields(row, record));
     if (record.outcome != kDamaged || !damaged_.insert(record.id).second) continue;
     remarks_.push_back(fmt::format(
         "{}: record {} of program {} is damaged ({}): it is ignored, and kept as it is\n  hint: take a copy of "

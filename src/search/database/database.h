@@ -75,7 +75,8 @@ struct Record {
   double host_factor() const {
     return incumbent_seconds > 0 && incumbent_reference > 0 ? incumbent_reference / incumbent_seconds : 1;
   }
-  /// A column each in database.cc; the tables and Python have what is here.
+  /// Each field is a column: of the table `record` with this name, or as `column_of` in database.cc says. The class of
+  /// Python and the lines of exports follow from this list. A column that may be NULL is a std::optional.
   using Members = Fields<&Record::id, &Record::workload, &Record::target, &Record::trace, &Record::decisions,
                          &Record::seconds, &Record::outcome, &Record::error, &Record::verification, &Record::seed,
                          &Record::round, &Record::index, &Record::host, &Record::versions, &Record::created,

@@ -1,4 +1,4 @@
-// The tables and how an older file becomes a current one.
+// The tables and how an older file becomes a current one. kMigrations in schema.cc has all columns; in outline:
 //
 //   meta(key, value)
 //   workload(hash)                  a task: 128-bit structural hash of the program and its sizes, its script
@@ -27,8 +27,9 @@ inline constexpr uint32_t kApplicationId = 0x546c5772;
 /// From one version to the next. Released ones never change.
 struct Migration {
   const char* tables;
-  const char* rows_of_files = "";  ///< where files have rows; servers were first at this schema with version 4
-  const char* then = "";
+  /// Run on SQLite only: servers have had this schema since version 4, so they have no older rows.
+  const char* rows_of_files = "";
+  const char* then = "";  ///< run on both, after that
 };
 
 /// Migration i takes tables from version i to i + 1.

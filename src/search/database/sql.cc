@@ -43,24 +43,20 @@ Value to_value(const Hash128& hash) {
 
 Value to_value(const std::vector<double>& values) { return fmt::format("[{}]", fmt::join(values, ",")); }
 
-bool read(const Value& value, int64_t& into) {
-  if (const auto* number = std::get_if<int64_t>(&value)) into = *number;
-  if (const auto* number = std::get_if<double>(&value)) into = static_cast<int64_t>(*number);
-  return true;
+namespace {
+
+template <class T>
+bool read_number(const Value& value, T& into) {
+  if (const auto* number = std::get_if<int64_t>(&value)) into = static_cast<T>(*number);
+  if (const auto* number = std::get_if<double>(&value)) into = static_cast<T>(*number);
+  return !std::holds_alternative<std::string>(value) && !std::holds_alternative<Blob>(value);
 }
 
-bool read(const Value& value, uint64_t& into) {
-  int64_t number = 0;
-  read(value, number);
-  into = static_cast<uint64_t>(number);
-  return true;
-}
+}  // namespace
 
-bool read(const Value& value, double& into) {
-  if (const auto* number = std::get_if<int64_t>(&value)) into = static_cast<double>(*number);
-  if (const auto* number = std::get_if<double>(&value)) into = *number;
-  return std::holds_alternative<int64_t>(value) || std::holds_alternative<double>(value);
-}
+bool read(const Value& value, int64_t& into) { return read_number(value, into); }
+bool read(const Value& value, uint64_t& into) { return read_number(value, into); }
+bool read(const Value& value, double& into) { return read_number(value, into); }
 
 bool read(const Value& value, std::string& into) {
   if (const auto* text = std::get_if<std::string>(&value)) into = *text;

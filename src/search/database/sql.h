@@ -33,15 +33,29 @@ inline Value to_value(Value value) { return value; }
 Value to_value(const Hash128& hash);
 /// A JSON list with the shortest digits that read back the same.
 Value to_value(const std::vector<double>& values);
+/// NULL where it is empty.
+template <class T>
+Value to_value(const std::optional<T>& value) {
+  return value ? to_value(*value) : Value();
+}
 
-/// Reads a column as SQLite does: a value of another type becomes one of this type, NULL nothing. False: it is no such
-/// list of numbers.
+/// Reads a column as SQLite does: a number becomes another type of number, or a text. NULL leaves a number or a text as
+/// it is, and empties an optional. False: a text where a number is expected, or anything but a list of numbers.
 bool read(const Value& value, int64_t& into);
 bool read(const Value& value, uint64_t& into);
 bool read(const Value& value, double& into);
 bool read(const Value& value, std::string& into);
 bool read(const Value& value, Hash128& into);
 bool read(const Value& value, std::vector<double>& into);
+template <class T>
+bool read(const Value& value, std::optional<T>& into) {
+  into.reset();
+  if (std::holds_alternative<std::monostate>(value)) return true;
+  T found{};
+  const bool is_read = read(value, found);
+  if (is_read) into = std::move(found);
+  return is_read;
+}
 
 struct Dialect {
   /// What stands in statements, and what it is called here; in this order.

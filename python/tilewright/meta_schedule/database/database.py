@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -164,10 +165,9 @@ class Database(ABC):
                 best[key] = record
         for record in best.values():
             workload = workload_in(destination, record.workload.mod)
-            trace = as_named_in(workload.mod, record.workload.mod, record.trace)
-            destination.commit_tuning_record(
-                TuningRecord(trace, workload, record.run_secs, record.target, record.args_info, origin=record.origin)
-            )
+            pruned = copy.copy(record)
+            pruned.trace, pruned.workload = as_named_in(workload.mod, record.workload.mod, record.trace), workload
+            destination.commit_tuning_record(pruned)
 
     def __enter__(self) -> Self:
         _stack().append(self)

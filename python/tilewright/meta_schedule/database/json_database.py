@@ -4,7 +4,7 @@
     database_tuning_record.json   [number of a program, [trace, seconds | null, target | null, arguments | null, more]]
 
 What ``tilewright db --export`` writes is the same. `more` says why a record failed, on which machine and by which
-versions it was measured, and is missing where nobody knows.
+versions it was measured, and what else other databases keep; it is missing where nobody knows.
 
 Any number of processes may add to the same files: each line is written at once, with the file locked, and workloads
 that others have added are read before one is added. A line that was cut off, by a full disk or a killed process, is
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import ir
+from tilewright.database.record_lines import fifth_entry
 from tilewright.database.workload_lines import read_line
 from tilewright.errors import Error, ResourceError
 from tilewright.meta_schedule.database.memory_database import MemoryDatabase
@@ -125,8 +126,9 @@ class _Lines:
 def _extra(record: TuningRecord) -> list[dict[str, Any]]:
     """What TVM's records do not say, as the fifth entry of a line."""
     row = row_of(record, "0" * 32)
-    known = {name: getattr(row, name) for name in ("outcome", "error", "host", "versions")}
-    return [known] if row.error or row.host or row.versions else []
+    said = {"outcome", "error", "host", "versions", *getattr(record, "columns", ())}
+    known = {name: value for name, value in fifth_entry(row).items() if name in said}
+    return [known] if row.error or row.host or row.versions or len(said) > 4 else []
 
 
 def _last_line(fd: int, end: int) -> int:

@@ -6,7 +6,7 @@ import json
 
 from tilewright import _core
 from tilewright.database.origins import Origin
-from tilewright.database.record_lines import FAILED, UNMEASURED
+from tilewright.database.record_lines import FAILED, UNMEASURED, fields_of_entry, fifth_entry
 from tilewright.errors import Error
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.database.tuning_record import TuningRecord, Workload
@@ -64,15 +64,16 @@ def row_of(record: TuningRecord, key: str, trace: Trace | None = None) -> _core.
         trace: its trace, where the program that stands there has other names.
     """
     outcome, error = _outcome_of(record)
-    return _core.Record(
-        workload=key,
-        target="" if record.target is None else str(record.target),
-        trace=json.dumps((trace or record.trace).as_json(), separators=(",", ":")),
-        seconds=[] if _has_failed(record) else record.run_secs,
-        outcome=outcome,
-        error=error,
+    said = {
+        "workload": key,
+        "target": "" if record.target is None else str(record.target),
+        "trace": json.dumps((trace or record.trace).as_json(), separators=(",", ":")),
+        "seconds": [] if _has_failed(record) else record.run_secs,
+        "outcome": outcome,
+        "error": error,
         **record.origin._asdict(),
-    )
+    }
+    return _core.Record(**{**getattr(record, "columns", {}), **said})
 
 
 def record_of(row: _core.Record, workload: Workload) -> TuningRecord | None:
@@ -82,7 +83,7 @@ def record_of(row: _core.Record, workload: Workload) -> TuningRecord | None:
         error = f"{outcome}: {error}"
     seconds = row.seconds if outcome == "ok" else [FAILED]
     try:
-        return TuningRecord(
+        record = TuningRecord(
             Trace.from_json(row.trace),
             workload,
             None if outcome == UNMEASURED else seconds,
@@ -93,3 +94,5 @@ def record_of(row: _core.Record, workload: Workload) -> TuningRecord | None:
         )
     except Error:
         return None
+    record.columns = fields_of_entry(fifth_entry(row))
+    return record

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir
 from tilewright.database.origins import Origin
-from tilewright.database.record_lines import FAILED
+from tilewright.database.record_lines import FAILED, fields_of_entry
 from tilewright.database.records import serves
 from tilewright.database.workload_lines import line_of, read_line
 from tilewright.errors import ArgumentError
@@ -67,7 +68,10 @@ class TuningRecord:
         args_info: what it was called with.
         error: why it failed; not part of the JSON form.
         origin: which machine measured it with which versions; not part of the JSON form either.
+        columns: what databases keep of it besides, by column; copies of the record take it along.
     """
+
+    columns: Mapping[str, Any] = MappingProxyType({})
 
     @explained
     def __init__(
@@ -106,7 +110,7 @@ class TuningRecord:
         match json_obj:
             case [trace, list() | None as seconds, target, infos, *more]:
                 extra = more[0] if more and isinstance(more[0], dict) else {}
-                return TuningRecord(
+                record = TuningRecord(
                     Trace.from_json(trace if isinstance(trace, str) else json.dumps(trace)),
                     workload,
                     None if seconds is None else [float(s) for s in seconds],
@@ -115,6 +119,13 @@ class TuningRecord:
                     error=str(extra.get("error", "")),
                     origin=Origin(*(_text(extra.get(name, "")) for name in Origin._fields)),
                 )
+                record.columns = fields_of_entry(extra)
+                try:
+                    _core.Record(**record.columns)
+                except TypeError as error:
+                    hint = "what the fifth entry says should be as `tilewright db --export` writes it"
+                    raise ArgumentError.of("database/record", f"{str(extra)[:80]}: {error}", hint) from None
+                return record
         raise ArgumentError.of(
             "database/record", f"{str(json_obj)[:80]} is no record", "it should be [trace, seconds, target, arguments]"
         )
