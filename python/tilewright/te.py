@@ -55,16 +55,18 @@ __all__ = [
     "var",
 ]
 
-#: Functions of expressions, as in scripts.
+#: By the column `typing` of the table of intrinsics: those that compute numbers from numbers.
+_OF_NUMBERS = ("kSameFloat", "kSameAny", "kBool", "kInteger")
+#: Rows of such a type that mean nothing in a formula.
+_NOT_IN_FORMULAS = ("isnullptr", "tvm_thread_invariant", "ignore_loop_partition")
+#: Functions of expressions, as in scripts: of that table, and others.
 _FUNCTIONS = (
-    *("abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cast", "ceil", "clz", "copysign", "cos"),
-    *("cosh", "div", "erf", "exp", "exp10", "exp2", "floor", "floordiv", "floormod", "fmod", "hypot", "if_then_else"),
-    *("indexdiv", "indexmod", "infinity", "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p"),
-    *("log2", "max_value", "min_value", "nearbyint", "nextafter", "popcount", "pow", "power", "reinterpret", "round"),
-    *("rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod", "cbrt", "expm1"),
+    *(row[0] for row in _script.intrinsics() if row[3] in _OF_NUMBERS and row[0] not in _NOT_IN_FORMULAS),
+    *("abs", "cast", "clz", "div", "floordiv", "floormod", "if_then_else", "indexdiv", "indexmod", "infinity"),
+    *("max_value", "min_value", "power", "reinterpret", "truncdiv", "truncmod"),
 )
-globals().update({_name: getattr(_tir, _name) for _name in _FUNCTIONS if hasattr(_tir, _name)})
-__all__ += [name for name in _FUNCTIONS if name in globals()]
+globals().update({_name: getattr(_tir, _name) for _name in _FUNCTIONS})
+__all__ += _FUNCTIONS
 
 #: the extents of a tensor, or its only one
 Shape = _core.Expr | int | Sequence[_core.Expr | int]

@@ -19,9 +19,12 @@
 namespace tilewright::python {
 namespace {
 
-/// Per intrinsic, its columns `typing` and `script`.
-constexpr std::pair<const char*, const char*> kTypeRules[] = {
-#define X(name, arity, effect, typing, script, folds, cost) {#typing, #script},
+/// Per intrinsic, columns of the table as it spells them.
+struct Columns {
+  const char *typing, *script, *cost;
+};
+constexpr Columns kColumns[] = {
+#define X(name, arity, effect, typing, script, folds, cost) {#typing, #script, #cost},
 #include "ir/intrinsics.def"
 #undef X
 };
@@ -496,14 +499,14 @@ void bind_expressions(nb::module_& m) {
     return make<TensorData>({dtype, std::move(shape), std::string(bytes.c_str(), bytes.size())});
   });
   // (name, number of arguments, where scripts write the dtype: 0 nowhere, 1 first, 2 last, 3 no function of T, and the
-  // rules for the type of the result, as the table calls them)
+  // rules for the type of the result and the cost, as the table calls them)
   m.def("intrinsics", [] {
     nb::list rows;
     for (int i = 0; i < static_cast<int>(Intrinsic::kUnknown); ++i) {
       auto intrinsic = static_cast<Intrinsic>(i);
       const IntrinsicRow& row = intrinsic_row(intrinsic);
       rows.append(nb::make_tuple(std::string(row.name), row.arity, static_cast<int>(script::dtype_place(intrinsic)),
-                                 kTypeRules[i].first, kTypeRules[i].second));
+                                 kColumns[i].typing, kColumns[i].script, kColumns[i].cost));
     }
     return rows;
   });

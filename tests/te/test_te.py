@@ -9,6 +9,7 @@ import tilewright as tw
 from tilewright import ir, te
 from tilewright.compat import tvm
 from tilewright.script import tir as T
+from tilewright.script.core import script
 from tilewright.testing import check_same
 
 
@@ -429,3 +430,20 @@ def test_an_axis_is_a_value_of_a_reducer():
         (lambda i: te.sum(own(k, i), axis=k), [9 + 3 * i for i in range(4)]),
     ]:
         assert tw.compile(te.create_prim_func([te.compute((4,), formula)]))().tolist() == want
+
+
+def test_formulas_have_the_functions_of_numbers():
+    """By the table of intrinsics: a new row needs no other list."""
+    of_numbers = {name for name, _, _, typing, *_ in script.intrinsics() if typing in ("kSameFloat", "kInteger")}
+    assert of_numbers <= set(te.__all__) and {"fma", "fabs", "shift_left", "isnan"} <= set(te.__all__)
+    assert all(getattr(te, name) is getattr(T, name) for name in of_numbers)
+
+
+def test_functions_that_had_been_forgotten():
+    a, b = (te.placeholder((16,), dtype, name=name) for name, dtype in (("A", "float64"), ("B", "int32")))
+    c = te.compute((16,), lambda i: te.fma(a[i], a[i], te.fabs(a[i])), name="C")
+    d = te.compute((16,), lambda i: te.bitwise_xor(te.shift_left(b[i], 3), te.bitwise_not(b[i])), name="D")
+    x, y = np.random.default_rng(0).normal(size=16), np.arange(-8, 8, dtype="int32")
+    *_, p, q = run(te.create_prim_func([a, b, c, d]), x, y, np.zeros(16), np.zeros(16, "int32"))
+    np.testing.assert_allclose(p, x * x + abs(x), rtol=1e-15)
+    np.testing.assert_array_equal(q, (y << 3) ^ ~y)

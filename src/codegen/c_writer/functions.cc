@@ -153,45 +153,13 @@ std::string Functions::round(DataType type) {
 
 std::string_view c_math(Intrinsic intrinsic) {
   switch (intrinsic) {
-    case Intrinsic::k_exp:
-    case Intrinsic::k_exp2:
-    case Intrinsic::k_exp10:
-    case Intrinsic::k_expm1:
-    case Intrinsic::k_log:
-    case Intrinsic::k_log2:
-    case Intrinsic::k_log10:
-    case Intrinsic::k_log1p:
-    case Intrinsic::k_sqrt:
-    case Intrinsic::k_cbrt:
-    case Intrinsic::k_tanh:
-    case Intrinsic::k_tan:
-    case Intrinsic::k_cos:
-    case Intrinsic::k_cosh:
-    case Intrinsic::k_sin:
-    case Intrinsic::k_sinh:
-    case Intrinsic::k_asin:
-    case Intrinsic::k_acos:
-    case Intrinsic::k_atan:
-    case Intrinsic::k_asinh:
-    case Intrinsic::k_acosh:
-    case Intrinsic::k_atanh:
-    case Intrinsic::k_erf:
-    case Intrinsic::k_floor:
-    case Intrinsic::k_ceil:
-    case Intrinsic::k_round:
-    case Intrinsic::k_trunc:
-    case Intrinsic::k_fabs:
-    case Intrinsic::k_atan2:
-    case Intrinsic::k_copysign:
-    case Intrinsic::k_fmod:
-    case Intrinsic::k_hypot:
-    case Intrinsic::k_nextafter:
-    case Intrinsic::k_pow:
-    case Intrinsic::k_fma:
-    case Intrinsic::k_ldexp:
-      return intrinsic_row(intrinsic).name;
-    case Intrinsic::k_nearbyint:
-      return "rint";
+#define SAME(name)          \
+  case Intrinsic::k_##name: \
+    return #name;
+#define NAMED(name, function) \
+  case Intrinsic::k_##name:   \
+    return #function;
+#include "codegen/c_writer/intrinsics.def"
     default:
       return "";
   }

@@ -11,7 +11,7 @@ namespace tilewright::codegen {
 /// Floats that are computed in float, and have their own form in memory only.
 inline bool is_narrow(DataType type) { return type.is_float() && type.bits < 32; }
 
-/// The function of C on floats; empty where there is none.
+/// The function of C on floats, by c_writer/intrinsics.def; empty where there is none.
 std::string_view c_math(Intrinsic intrinsic);
 
 class Functions {

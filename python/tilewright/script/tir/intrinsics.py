@@ -615,7 +615,7 @@ def _dtype_last(name: str) -> Callable[..., Any]:
 def _table() -> dict[str, Callable[..., Any]]:
     """A function for each row of the core's table of intrinsics."""
     functions = {}
-    for name, arity, place, typing, result in _script.intrinsics():
+    for name, arity, place, typing, result, _ in _script.intrinsics():
         if place == 3:
             continue
         function = _plain(name, arity) if place == 0 else _dtype_first(name) if place == 1 else _dtype_last(name)
