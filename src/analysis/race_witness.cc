@@ -439,6 +439,10 @@ class OwnElements {
       return;
     }
     if (loops_.owns(*loop_, buffer->data)) return;
+    auto axis = device_axis(*loop_);
+    if (axis && !(memory_scope(buffer->scope()).is_shared_by(*axis) && access.writes && is_chosen_by_data(access))) {
+      return;
+    }
     Used& used = used_[buffer->data.get()];
     used.name = buffer->name;
     used.writes |= access.writes;
@@ -465,6 +469,14 @@ class OwnElements {
     bool writes = false, shared = false;
     std::vector<Expr> indices;
   };
+
+  static bool is_chosen_by_data(const Access& access) {
+    Ref<BufferRegion> region = access.region();
+    std::vector<Expr> firsts;
+    for (const Ref<Range>& range : region->region) firsts.push_back(range->min);
+    firsts = by_loops(access, std::move(firsts));
+    return std::any_of(firsts.begin(), firsts.end(), [](const Expr& e) { return effect_of(e) != Effect::kPure; });
+  }
 
   bool is_own(const Access& access, const std::vector<Expr>& indices) {
     arith::Analyzer analyzer;
@@ -542,11 +554,20 @@ std::optional<RaceWitness> find_race(const Ref<PrimFunc>& func, const std::strin
 std::vector<UnprovedLoop> unproved_parallel_loops(const Ref<PrimFunc>& func) {
   Loops loops(func);
   std::vector<UnprovedLoop> unproved;
+  std::unordered_set<NodeRef> reported;  // loops of devices
   for (const Ref<For>& loop : loops.all()) {
-    if (loop->kind != ForKind::kParallel || is_const_int(loop->extent, 1) || loops.proved(loop)) continue;
+    bool on_device = device_axis(*loop).has_value();
+    if (!(on_device || loop->kind == ForKind::kParallel) || reported.contains(loop)) continue;
+    if (is_const_int(loop->extent, 1) || loops.proved(loop)) continue;
     OwnElements own(loops, loop);
     for_each_access(func->body, Nested::kEnter, [&](const Access& access) { own.look(access); });
-    if (std::string why = own.conclude(); !why.empty()) unproved.push_back({loop, std::move(why)});
+    if (std::string why = own.conclude(); !why.empty()) {
+      unproved.push_back({loop, std::move(why)});
+      if (on_device) visit(loop->body, [&](const Ref<For>& inner, Visitor& v) {
+        reported.insert(inner);
+        v.descend(inner);
+      });
+    }
   }
   return unproved;
 }

@@ -26,7 +26,9 @@ struct RaceWitness {
 /// witness: such a loop is made serial.
 std::optional<RaceWitness> find_race(const Ref<PrimFunc>& func, const std::string& name);
 
-/// Why it is not proved that the iterations of parallel loops are independent, by loop; empty where all are.
+/// Why it is not proved that the iterations of parallel loops are independent, by loop; empty where all are. Of loops
+/// bound to blocks and threads only the outermost one, and only where data say which elements are written: what else
+/// threads write together is ordered by barriers, and shown to conflict or not by find_race.
 struct UnprovedLoop {
   Ref<For> loop;
   std::string why;

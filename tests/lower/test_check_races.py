@@ -220,6 +220,24 @@ def test_what_is_not_proved_is_a_note() -> None:
     assert notes(FREE["scatter"].replace("KIND", "range")) == []
 
 
+def test_what_data_choose_on_a_device_is_a_note() -> None:
+    def notes(body: str) -> list[tuple[str, str]]:
+        script = f'''
+@T.prim_func
+def f(I: T.Buffer((64,), "int32"), A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for b in T.thread_binding(4, thread="blockIdx.x"):
+        for t in T.thread_binding(16, thread="threadIdx.x"):
+            {body}
+'''
+        kernel = tw.compile(tw.script.from_source(script), target="opencl")
+        return [(note.code, note.message.split("'")[1]) for note in kernel.notes]
+
+    assert notes("B[I[b * 16 + t]] = A[b * 16 + t]") == [("lower/unproved-parallel", "b")]
+    assert notes("B[b * 16 + I[t]] = A[b * 16 + t]") == [("lower/unproved-parallel", "b")]
+    assert notes("B[b * 16 + t] = A[I[b * 16 + t]]") == []
+    assert notes("B[b * 16 + t] = A[b * 16 + t]") == []
+
+
 def test_what_a_view_only_reads_is_no_meeting() -> None:
     """The blocks say nothing, so that only the accesses themselves can tell."""
     body = """

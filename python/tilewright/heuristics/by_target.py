@@ -134,6 +134,7 @@ def _for_gpu(schedule: Schedule, name: str, target: _core.Target) -> tuple[Sched
     Returns None and the error if neither can be lowered, because the device cannot run the program.
     """
     error: Exception | None = None
+    schedule = _with_blocks(schedule, name)
     for schedule_as in (gpu.schedule_for_gpu, gpu.schedule_simply):
         trial = schedule.copy()
         try:
@@ -144,6 +145,17 @@ def _for_gpu(schedule: Schedule, name: str, target: _core.Target) -> tuple[Sched
         else:
             return trial, error
     return None, error
+
+
+def _with_blocks(schedule: Schedule, name: str) -> Schedule:
+    """Return a schedule of the module in which all statements of a function are in blocks, or the schedule itself."""
+    before = _function(schedule, name)
+    after = gpu.with_blocks(before)
+    if after is before:
+        return schedule
+    changed = Schedule(ir.Module({**dict(schedule.mod.functions), name: after}, schedule.mod.attrs))
+    changed.work_on(name)
+    return changed
 
 
 def _with_callees(module: ir.Module, name: str) -> ir.Module:

@@ -42,7 +42,8 @@ class Note(NamedTuple):
         code: what it is about, for programs: ``"lower/not-vectorized"``, ``"lower/not-unrolled"``,
             ``"lower/not-in-registers"`` and ``"lower/not-aligned"`` (the program asks for it), ``"lower/scalar-loop"``
             (a serial loop that gains nothing, or that cannot, from vectors), ``"lower/unproved-parallel"`` (a parallel
-            loop whose iterations are not proved to be independent), ``"codegen/scalar-call"`` (a function that is
+            loop whose iterations are not proved to be independent, or threads of a device that write where data say),
+            ``"lower/one-thread"`` (one thread of a device runs a loop), ``"codegen/scalar-call"`` (a function that is
             called number by number), ``"compile/no-rule"`` (a function that nobody has scheduled, and no rule does),
             ``"compile/heuristic-failed"`` (a function that runs unscheduled since its heuristic schedule failed),
             ``"compile/no-record"`` (a function that the database given knows nothing of).

@@ -4,7 +4,8 @@
 //   for i in T.parallel(8):      refused: iteration i = 0 writes A[1], and iteration i = 1 reads it
 //     A[i + 1] = A[i] + 1.0
 //
-// What can be proved neither way is compiled as it is asked for; of parallel loops a note says so.
+// What can be proved neither way is compiled as it is asked for; of parallel loops, and of loops
+// bound to blocks and threads that write where data say, a note says so.
 //
 // Needs      blocks; buffers at their allocation locations
 // Ensures    the same function
@@ -14,6 +15,13 @@
 #include "lower/passes.h"
 
 namespace tilewright::lower {
+namespace {
+
+std::string how(const For& loop) {
+  return loop.thread_binding.defined() ? "bound to " + std::string(loop.thread_binding->thread_tag) : "parallel";
+}
+
+}  // namespace
 
 PassResult check_races(const Ref<PrimFunc>& func, PassContext& context) {
   if (!context.check_races) return func;
@@ -28,8 +36,8 @@ PassResult check_races(const Ref<PrimFunc>& func, PassContext& context) {
   for (const analysis::UnprovedLoop& unproved : analysis::unproved_parallel_loops(func)) {
     context.notes.push_back(
         {"lower/unproved-parallel", context.function,
-         "loop '" + unproved.loop->loop_var->name_hint +
-             "' is parallel, and it is not proved that its iterations are independent: " + unproved.why,
+         "loop '" + unproved.loop->loop_var->name_hint + "' is " + how(*unproved.loop) +
+             ", and it is not proved that its iterations are independent: " + unproved.why,
          unproved.loop.span()});
   }
   return func;

@@ -28,7 +28,8 @@ namespace {
 
 class KernelSplitter {
  public:
-  KernelSplitter(const Ref<Module>& module, std::string name) : module_(module), name_(std::move(name)) {}
+  KernelSplitter(const Ref<Module>& module, std::string name, PassContext& context)
+      : module_(module), name_(std::move(name)), context_(context) {}
 
   Result<Ref<Module>> run(const Ref<PrimFunc>& func) {
     Stmt body = split(func->body);
@@ -100,9 +101,25 @@ class KernelSplitter {
     kernel.attrs.set(kKernelLaunch, make<List>(std::move(axes)));
     kernel.attrs.set("tir.is_global_func", bool_imm(true));
     kernel.body = std::move(body);
+    note_one_thread(nest, inner);
     std::string name = free_name();
     kernels_.emplace_back(name, renew_defs(make<PrimFunc>(std::move(kernel), loop.span())));
     return make<Evaluate>({make<Call>({DataType::void_(), make<GlobalVar>({name}), std::move(args)})}, loop.span());
+  }
+
+  /// A device of thousands of threads runs one of them: nobody bound loops, or nothing proves that these may be.
+  void note_one_thread(const KernelLoops& nest, const Stmt& inner) {
+    bool one = std::all_of(nest.loops.begin(), nest.loops.end(),
+                           [](const Ref<For>& bound) { return is_const_int(bound->extent, 1); });
+    Ref<For> repeated;
+    visit(inner, [&](const Ref<For>& loop) {
+      if (!repeated.defined() && !is_const_int(loop->extent, 1)) repeated = loop;
+    });
+    if (!one || !repeated.defined()) return;
+    context_.notes.push_back({"lower/one-thread", name_,
+                              "one thread of the device runs loop '" + std::string(repeated->loop_var->name_hint) +
+                                  "': no loop around it, nor itself, is bound to blocks or threads",
+                              repeated.span()});
   }
 
   std::string free_name() {
@@ -146,6 +163,7 @@ class KernelSplitter {
 
   const Ref<Module>& module_;
   std::string name_;
+  PassContext& context_;
   std::vector<Ref<Buffer>> declared_;
   std::vector<Ref<AllocateConst>> constants_;
   std::vector<std::pair<std::string, Ref<PrimFunc>>> kernels_;
@@ -154,11 +172,11 @@ class KernelSplitter {
 
 }  // namespace
 
-Result<Ref<Module>> split_host_device(const Ref<Module>& module, PassContext&) {
+Result<Ref<Module>> split_host_device(const Ref<Module>& module, PassContext& context) {
   Ref<Module> result = module;
   for (const auto& [name, func] : module->functions) {
     if (!func.is<PrimFunc>()) continue;
-    TW_TRY(after, KernelSplitter(result, name).run(func.cast<PrimFunc>()));
+    TW_TRY(after, KernelSplitter(result, name, context).run(func.cast<PrimFunc>()));
     result = after;
   }
   return result;

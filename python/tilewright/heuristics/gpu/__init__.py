@@ -18,13 +18,14 @@ from tilewright.heuristics.gpu.bind_blocks import bind_all_blocks
 from tilewright.heuristics.gpu.fused_rows import fuse_rows
 from tilewright.heuristics.gpu.limits import limits_of
 from tilewright.heuristics.gpu.patterns import CONTRACTIONS, REDUCTIONS
+from tilewright.heuristics.gpu.plain_loops import with_blocks
 from tilewright.heuristics.inlining import inline_blocks
 from tilewright.heuristics.loops import order_loops
 from tilewright.heuristics.pattern import Match, apply_patterns
 from tilewright.heuristics.sampling import Sampler, try_step
 from tilewright.schedule import BlockRV, Schedule
 
-__all__ = ["schedule_for_gpu", "schedule_simply"]
+__all__ = ["schedule_for_gpu", "schedule_simply", "with_blocks"]
 
 
 def schedule_simply(schedule: Schedule, target: _core.Target) -> None:

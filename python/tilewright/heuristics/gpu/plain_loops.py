@@ -1,0 +1,130 @@
+"""Blocks for statements that stand in none: primitives schedule blocks, and only kernels can access device memory.
+
+    for i, j in T.grid(4, 6):          for i, j in T.grid(4, 6):
+        B[i, j] = A[i, j] * 2.0   =>       with T.block("B"):
+                                               vi, vj = T.axis.remap("SS", [i, j])
+                                               B[vi, vj] = A[vi, vj] * 2.0
+
+Axes change nothing: the block runs in the order of its loops, until a primitive proves that another order gives the
+same result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.support.changed_nodes import with_fields
+
+
+def with_blocks(function: ir.PrimFunc) -> ir.PrimFunc:
+    """Return the function with each statement in a block; the function itself if all of them are."""
+    realize: Any = function.body if isinstance(function.body, ir.BlockRealize) else None
+    if realize is not None and realize.block.iter_vars:
+        return function
+    body = function.body if realize is None else realize.block.body
+    new = _in_blocks(body)
+    if new is body:
+        return function
+    if realize is None:
+        root = ir.Block(name_hint="root", body=new)
+        realize = ir.BlockRealize([], _core.const(True, "bool"), root)
+    else:
+        realize = ir.BlockRealize([], realize.predicate, with_fields(realize.block, body=new))
+    return with_fields(function, body=realize)
+
+
+def _in_blocks(statement: Any) -> Any:
+    """Put each outermost statement without blocks into a block."""
+    match statement:
+        case ir.SeqStmt():
+            parts = [_in_blocks(part) for part in statement.seq]
+            same = all(new is old for new, old in zip(parts, statement.seq, strict=True))
+            return statement if same else _core.seq(parts)
+        case ir.AssertStmt() | ir.Allocate() | ir.DeclBuffer() | ir.AttrStmt():
+            # Checks and declarations are the host's.
+            return _around(statement)
+        case ir.LetStmt() if not _loads(statement.value):
+            return _around(statement)
+    return statement if _has_blocks_or_threads(statement) or not _stored(statement) else _block_of(statement)
+
+
+def _around(statement: Any) -> Any:
+    body = _in_blocks(statement.body)
+    return statement if body is statement.body else with_fields(statement, body=body)
+
+
+def _loads(value: Any) -> bool:
+    found = False
+
+    def look(node: Any) -> None:
+        nonlocal found
+        found |= isinstance(node, ir.BufferLoad)
+
+    _core.visit(value, look)
+    return found
+
+
+def _block_of(statement: Any) -> Any:
+    """Make a block under the outer loops whose variables identify what every store below them writes to."""
+    loops: list[ir.For] = []
+    body = statement
+    while _is_plain_loop(body, loops) and _identifies(body.loop_var, body.body):
+        loops.append(body)
+        body = body.body
+    axes = [
+        ir.IterVar(ir.Range(loop.min, loop.extent), ir.Var(f"v{loop.loop_var.name_hint}", loop.loop_var.dtype), ir.IterType.DATA_PAR)
+        for loop in loops
+    ]
+    # Primitives split loops that begin at 0.
+    values = [loop.loop_var + loop.min for loop in loops]
+    inside = _core.substitute(body, {loop.loop_var: axis.var for loop, axis in zip(loops, axes, strict=True)})
+    block = ir.Block(axes, name_hint=_stored(body)[0].name, body=inside)
+    reads, writes, _ = _core.block_access_region(block)
+    new: Any = ir.BlockRealize(values, _core.const(True, "bool"), with_fields(block, reads=reads, writes=writes))
+    for loop in reversed(loops):
+        new = with_fields(loop, min=_core.const(0, loop.loop_var.dtype), body=new)
+    return new
+
+
+def _is_plain_loop(statement: Any, around: list[ir.For]) -> bool:
+    if not isinstance(statement, ir.For) or statement.kind != ir.ForKind.SERIAL or statement.annotations:
+        return False
+    variables = {loop.loop_var for loop in around}
+    return not any(variables & set(_core.undefined_vars(bound)) for bound in (statement.min, statement.extent))
+
+
+def _identifies(variable: ir.Var, body: Any) -> bool:
+    """Whether an index of each store contains the variable, and no index depends on data."""
+    found = True
+
+    def look(node: Any) -> None:
+        nonlocal found
+        if isinstance(node, ir.BufferStore):
+            found &= any(variable in set(_core.undefined_vars(index)) for index in node.indices)
+            found &= not any(_loads(index) for index in node.indices)
+
+    _core.visit(body, look)
+    return found
+
+
+def _has_blocks_or_threads(statement: Any) -> bool:
+    found = False
+
+    def look(node: Any) -> None:
+        nonlocal found
+        found |= isinstance(node, ir.Block) or (isinstance(node, ir.For) and node.thread_binding is not None)
+
+    _core.visit(statement, look)
+    return found
+
+
+def _stored(statement: Any) -> list[ir.Buffer]:
+    stored: list[ir.Buffer] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, ir.BufferStore):
+            stored.append(node.buffer)
+
+    _core.visit(statement, look)
+    return stored
