@@ -348,7 +348,7 @@ double StoreModel::memory_cycles(double program_bytes) const {
     double way, rate;
   };
   Level levels[] = {{target_.l1_bytes, machine_.l1_way_bytes, machine_.l2_bytes_per_cycle},
-                    {target_.l2_bytes, machine_.l2_way_bytes, machine_.l3_bytes_per_cycle_of_search},
+                    {target_.l2_bytes, machine_.l2_way_bytes, machine_.l3_bytes_per_cycle},
                     {target_.l3_bytes, 0, machine_.memory_bytes_per_cycle}};
   for (const Level& level : levels) {
     if (level.bytes <= 0) continue;

@@ -31,7 +31,7 @@ from tilewright.schedule import Schedule
 
 #: of the schedules: another one where traces change. Searches of earlier versions are not continued; what they measured
 #: is kept. tests/heuristics/cpu/versions.txt has the traces of each version.
-VERSION = 3
+VERSION = 4
 
 __all__ = ["VERSION", "schedule_for_cpu", "seems_slower"]
 
