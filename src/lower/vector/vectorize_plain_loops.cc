@@ -27,6 +27,7 @@
 #include "lower/passes.h"
 #include "lower/vector/lane_independence.h"
 #include "lower/vector/vector_math.h"
+#include "target/machine_model.h"
 
 namespace tilewright::lower {
 namespace {
@@ -50,13 +51,22 @@ bool has_vector_form(const Call& call) {
   return bits > 0 && call.dtype.bits <= bits;
 }
 
-/// One lane that is loaded from, or stored to, a place of its own; the step of a sum.
-constexpr double kGather = 3, kScatter = 4, kWait = 8;
+constexpr MachineModel kMachine;
+/// Instructions that a core executes in the time of a function such as exp, and of a division of floats.
+constexpr double kElementary = kMachine.elementary_cycles * kMachine.fma_ports;
+constexpr double kDivision = kMachine.division_cycles * kMachine.fma_ports;
+/// The same for one lane that is loaded from an address of its own, and for the step of a sum, which waits for the
+/// last.
+constexpr double kGather = kMachine.gather_cycles_per_lane * kMachine.load_ports;
+constexpr double kWait = kMachine.fma_latency_cycles * kMachine.fma_ports;
+/// A lane that is stored to an address of its own takes two instructions, of each of which a core executes one per
+/// cycle: the extraction and the store.
+constexpr double kScatter = 2 * kMachine.fma_ports / kMachine.store_ports;
 
-/// Half as many partial results as before.
+/// Instructions that halve the number of partial results.
 constexpr double kTogether = 3;
 
-/// Instructions' worth of time, roughly, of one iteration: alone, and as one of the lanes of full vectors.
+/// Time of one iteration, in instructions: alone, and as one of the lanes of full vectors.
 struct Cost {
   double scalar = 0, vector = 0;
 };
@@ -197,7 +207,7 @@ class Body {
                     " has no vector form");
     }
     bool lazy = intrinsic == Intrinsic::k_if_then_else;
-    add(lazy || intrinsic == Intrinsic::k_likely ? 1 : intrinsic_row(intrinsic).elementary ? 20 : 2);
+    add(lazy || intrinsic == Intrinsic::k_likely ? 1 : intrinsic_row(intrinsic).elementary ? kElementary : 2);
     for (size_t i = 0; i < call.args.size(); ++i) {
       conditional_ += lazy && i > 0;
       check(Expr(call.args[i]));
@@ -211,7 +221,7 @@ class Body {
     DataType type = a.dtype();
     bool divides = kind == Kind::kDiv || kind == Kind::kMod || kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
     if (type.is_float()) {
-      add((divides ? 4 : 1) + (is_narrow(type) ? 6 : 0));
+      add((divides ? kDivision : 1) + (is_narrow(type) ? 6 : 0));
     } else if (!divides) {
       add(1);
     } else if (auto divisor = const_int(b); divisor && *divisor > 0 && (*divisor & (*divisor - 1)) == 0) {
