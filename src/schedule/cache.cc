@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/accesses.h"
+#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
@@ -47,6 +48,49 @@ Result<std::pair<bool, int64_t>> touched_position(const TouchedBuffer& buffer, c
   TW_TRY(position,
          buffer_position(buffer.index, reads ? node.reads : node.writes, block, reads ? "read" : "write", code));
   return std::pair(reads, position);
+}
+
+namespace {
+
+Result<CachedAccess> cached_access(const State& state, BlockRV name, bool is_read, const BufferIndex& index,
+                                   const std::string& storage_scope, const CachedAccessCodes& codes) {
+  TW_TRY(block, state.find(name));
+  const int scope = (*block.tree)[block.at].scope;
+  if (scope == Tree::kNone) {
+    return refuse(codes.access, std::string("the root block is no ") + (is_read ? "reader" : "writer"), {block.node()},
+                  "name a block inside of it");
+  }
+  const auto& regions = is_read ? block.block().reads : block.block().writes;
+  TW_TRY(position, buffer_position(index, regions, block, is_read ? "read" : "write", codes.access));
+  TW_RETURN_IF_ERROR(require_memory_scope(storage_scope, block, codes.memory));
+  return CachedAccess{block, scope, position, regions[position]};
+}
+
+}  // namespace
+
+Result<CachedAccess> cached_read(const State& state, BlockRV block, const BufferIndex& index,
+                                 const std::string& storage_scope, const CachedAccessCodes& codes) {
+  return cached_access(state, block, true, index, storage_scope, codes);
+}
+
+Result<CachedAccess> cached_write(const State& state, BlockRV block, const BufferIndex& index,
+                                  const std::string& storage_scope, const CachedAccessCodes& codes) {
+  return cached_access(state, block, false, index, storage_scope, codes);
+}
+
+Status require_only_blocks(const Place& block, int scope, const char* code) {
+  const NodeBase* bare = analysis::unsettled_statement(block.tree->block_at(scope));
+  if (!bare) return Ok{};
+  return refuse(code, "in the scope of " + describe(block) + " stands a statement outside of any block",
+                {NodeRef(bare)}, "put it into a block");
+}
+
+Status require_one_name(const Place& block, int scope, const Ref<Buffer>& buffer, const char* code, const char* hint) {
+  const Ref<Buffer> other = other_name(*block.tree, scope, buffer);
+  if (!other.defined()) return Ok{};
+  return refuse(code,
+                "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
+                {block.node()}, hint);
 }
 
 bool is_allocated(const Tree& tree, const Ref<Buffer>& buffer) {

@@ -16,6 +16,25 @@ Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<
 Result<std::pair<bool, int64_t>> touched_position(const TouchedBuffer& buffer, const Place& block,
                                                   const std::string& code);
 
+/// The read or the write that a cache is for.
+struct CachedAccess {
+  Place block;
+  int scope;         ///< the block around it
+  int64_t position;  ///< among the reads or the writes of the block
+  Ref<BufferRegion> region;
+};
+/// CODES: the block is the root or has no such access; there is no such scope of memory.
+struct CachedAccessCodes {
+  const char *access, *memory;
+};
+Result<CachedAccess> cached_read(const State& state, BlockRV block, const BufferIndex& index,
+                                 const std::string& storage_scope, const CachedAccessCodes& codes);
+Result<CachedAccess> cached_write(const State& state, BlockRV block, const BufferIndex& index,
+                                  const std::string& storage_scope, const CachedAccessCodes& codes);
+
+/// CODE unless all statements of the scope around the block are in blocks, or cannot touch what a copy touches.
+Status require_only_blocks(const Place& block, int scope, const char* code);
+
 /// Some block allocates the buffer: it is neither a parameter nor a view.
 bool is_allocated(const Tree& tree, const Ref<Buffer>& buffer);
 
@@ -55,6 +74,9 @@ struct Copy {
 /// Another buffer that the children of the scope use for the same memory: a view of this one or of what it is a view
 /// of. Null if there is none.
 Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer);
+/// CODE where there is one.
+Status require_one_name(const Place& block, int scope, const Ref<Buffer>& buffer, const char* code,
+                        const char* hint = "cache the buffer outside of the block that makes the view");
 
 /// What the block at `writer` has written to `write` once `loops` have run, and the condition on loops around them
 /// under which it has written anything: whoever finds the box assumes it in the analyzer, so that the box and all that

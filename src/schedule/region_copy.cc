@@ -270,12 +270,8 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
     }
     if (inside && (has(node.reads, buffer) || has(node.writes, buffer))) choice.touched.push_back(block);
   }
-  if (Ref<Buffer> other = other_name(tree, at.scope, buffer); other.defined()) {
-    return refuse(
-        code,
-        "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
-        {at.block.node()}, "copy outside of the block that makes the view");
-  }
+  TW_RETURN_IF_ERROR(
+      require_one_name(at.block, at.scope, buffer, code, "copy outside of the block that makes the view"));
   return choice;
 }
 

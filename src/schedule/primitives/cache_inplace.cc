@@ -99,12 +99,7 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
     return refuse("cache_inplace/P3", describe(block) + " does not write '" + buffer->name + "'", {block.node()},
                   "for what it only reads there is sch.cache_read");
   }
-  if (Ref<Buffer> other = other_name(tree, update.scope, buffer); other.defined()) {
-    return refuse(
-        "cache_inplace/P3",
-        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
-        {block.node()}, "cache the buffer outside of the block that makes the view");
-  }
+  TW_RETURN_IF_ERROR(require_one_name(block, update.scope, buffer, "cache_inplace/P3"));
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
   if (!facts.undeclared.empty() && facts.trusted.empty()) {
     return refuse("cache_inplace/P4", "what " + describe(block) + " touches is not known: " + facts.undeclared,

@@ -25,7 +25,6 @@
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "analysis/divisors.h"
-#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "ir/regions.h"
 #include "schedule/cache.h"
@@ -209,26 +208,15 @@ bool holds_everything(const State& state, const CacheReadRequest& request, const
 }  // namespace
 
 Result<Plan> plan(const State& state, const CacheRead& cache) {
-  TW_TRY(block, state.find(cache.block));
+  TW_TRY(read, cached_read(state, cache.block, cache.read_buffer_index, cache.storage_scope,
+                           {"cache_read/P1", "cache_read/P2"}));
+  const Place& block = read.block;
   const Tree& tree = *block.tree;
-  CacheReadRequest request{block, tree[block.at].scope, 0, Tree::kNone, {}};
-  if (request.scope == Tree::kNone)
-    return refuse("cache_read/P1", "the root block is no reader", {block.node()}, "name a block inside of it");
-  TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_read/P1"));
-  request.position = position;
-  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "cache_read/P2"));
-  const Ref<Buffer>& buffer = block.block().reads[position]->buffer;
+  CacheReadRequest request{block, read.scope, read.position, Tree::kNone, {}};
+  const Ref<Buffer>& buffer = read.region->buffer;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
-  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(request.scope))) {
-    return refuse("cache_read/P6", "in the scope of " + describe(block) + " stands a statement outside of any block",
-                  {NodeRef(bare)}, "put it into a block");
-  }
-  if (Ref<Buffer> other = other_name(tree, request.scope, buffer); other.defined()) {
-    return refuse(
-        "cache_read/P3",
-        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
-        {block.node()}, "cache the buffer outside of the block that makes the view");
-  }
+  TW_RETURN_IF_ERROR(require_only_blocks(block, request.scope, "cache_read/P6"));
+  TW_RETURN_IF_ERROR(require_one_name(block, request.scope, buffer, "cache_read/P3"));
   TW_TRY(writer, find_writer(request, scope, buffer));
   TW_TRY(readers, find_consumers(state, cache, request, scope, buffer, writer));
   request.readers = readers;
@@ -260,7 +248,7 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_read/P9"));
   plan.outputs.push_back(Handle::block(block.func, *made));
   CacheRead recorded = cache;
-  recorded.read_buffer_index = position;
+  recorded.read_buffer_index = request.position;
   plan.recorded = std::move(recorded);
   return plan;
 }

@@ -25,7 +25,6 @@
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/scope.h"
-#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/primitives/cache_write.h"
@@ -45,33 +44,21 @@ struct CacheWriteRequest {
 };
 
 Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {
-  TW_TRY(block, state.find(cache.block));
+  TW_TRY(write, cached_write(state, cache.block, cache.write_buffer_index, cache.storage_scope,
+                             {"cache_write/P1", "cache_write/P2"}));
+  const Place& block = write.block;
   const Tree& tree = *block.tree;
-  CacheWriteRequest request{block, tree[block.at].scope, 0, {}, {}, {}};
-  if (request.scope == Tree::kNone)
-    return refuse("cache_write/P1", "the root block is no writer", {block.node()}, "name a block inside of it");
-  TW_TRY(position, buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "cache_write/P1"));
-  request.position = position;
-  request.write = block.block().writes[position];
-  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "cache_write/P2"));
+  CacheWriteRequest request{block, write.scope, write.position, write.region, {}, {}};
   const Ref<Buffer>& buffer = request.write->buffer;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
-  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(request.scope))) {
-    return refuse("cache_write/P6", "in the scope of " + describe(block) + " stands a statement outside of any block",
-                  {NodeRef(bare)}, "put it into a block");
-  }
+  TW_RETURN_IF_ERROR(require_only_blocks(block, request.scope, "cache_write/P6"));
   int self = scope.child(block.block().id.value);
   if (scope.writers(buffer).size() > 1) {
     return refuse("cache_write/P3",
                   "'" + buffer->name + "' is written by other blocks than " + describe(block) + " as well",
                   {block.node()}, "cache the write before its reduction is decomposed");
   }
-  if (Ref<Buffer> other = other_name(tree, request.scope, buffer); other.defined()) {
-    return refuse(
-        "cache_write/P3",
-        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
-        {block.node()}, "cache the buffer outside of the block that makes the view");
-  }
+  TW_RETURN_IF_ERROR(require_one_name(block, request.scope, buffer, "cache_write/P3"));
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
   if (facts.role != analysis::BlockRole::kComplete && facts.role != analysis::BlockRole::kReduction) {
     return refuse("cache_write/P3",

@@ -78,11 +78,8 @@ Status check_values(const State& state, const ReindexRequest& request) {
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
   const std::string& name = request.buffer->name;
-  if (Ref<Buffer> other = other_name(tree, request.scope, request.buffer); other.defined()) {
-    return refuse("reindex/P4",
-                  "in the scope of " + describe(block) + ", '" + name + "' is known as '" + other->name + "' too",
-                  {block.node()}, "reindex outside of the block that makes the view");
-  }
+  TW_RETURN_IF_ERROR(require_one_name(block, request.scope, request.buffer, "reindex/P4",
+                                      "reindex outside of the block that makes the view"));
   if (request.reads) {
     if (tree.touches(block.block().writes, request.buffer)) {
       return refuse("reindex/P4", describe(block) + " writes '" + name + "' too", {block.node()},

@@ -28,7 +28,6 @@
 #include "schedule/primitives/reindex_cache_read.h"
 
 #include "analysis/binding_reads.h"
-#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "schedule/axis_copy.h"
 #include "schedule/relocate.h"
@@ -45,17 +44,8 @@ struct ChosenRead {
 Result<ChosenRead> choose_place(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
-  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(scope_at))) {
-    return refuse("reindex_cache_read/P7",
-                  "in the scope of " + describe(block) + " stands a statement outside of any block", {NodeRef(bare)},
-                  "put it into a block");
-  }
-  if (Ref<Buffer> other = other_name(tree, scope_at, buffer); other.defined()) {
-    return refuse(
-        "reindex_cache_read/P3",
-        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
-        {block.node()}, "cache the buffer outside of the block that makes the view");
-  }
+  TW_RETURN_IF_ERROR(require_only_blocks(block, scope_at, "reindex_cache_read/P7"));
+  TW_RETURN_IF_ERROR(require_one_name(block, scope_at, buffer, "reindex_cache_read/P3"));
   std::vector<int> writers = scope.writers(buffer);
   int writer = writers.empty() ? Tree::kNone : tree.block(scope.children()[writers[0]]->block->id.value);
   if (writers.size() > 1 || writer == block.at ||
@@ -78,15 +68,11 @@ Result<ChosenRead> choose_place(const State& state, const Place& block, int scop
 }  // namespace
 
 Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
-  TW_TRY(block, state.find(cache.block));
+  TW_TRY(read, cached_read(state, cache.block, cache.read_buffer_index, cache.storage_scope,
+                           {"reindex_cache_read/P1", "reindex_cache_read/P2"}));
+  const auto& [block, scope, position, region] = read;
   const Tree& tree = *block.tree;
-  int scope = tree[block.at].scope;
-  if (scope == Tree::kNone)
-    return refuse("reindex_cache_read/P1", "the root block is no reader", {block.node()}, "name a block inside of it");
-  TW_TRY(position,
-         buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "reindex_cache_read/P1"));
-  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "reindex_cache_read/P2"));
-  Ref<Buffer> buffer = block.block().reads[position]->buffer;
+  const Ref<Buffer>& buffer = region->buffer;
   TW_TRY(choice, choose_place(state, block, scope, buffer));
   const CopyPlace& place = choice.place;
   AxisCacheCodes codes{"reindex_cache_read/P4", "reindex_cache_read/P5", "reindex_cache_read/P6"};

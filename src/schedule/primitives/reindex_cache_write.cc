@@ -23,7 +23,6 @@
 #include <algorithm>
 
 #include "analysis/block_facts.h"
-#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "schedule/axis_copy.h"
 #include "schedule/primitives/reindex_cache_write.h"
@@ -37,11 +36,7 @@ namespace {
 Result<CopyPlace> choose_place(const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
-  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(scope_at))) {
-    return refuse("reindex_cache_write/P7",
-                  "in the scope of " + describe(block) + " stands a statement outside of any block", {NodeRef(bare)},
-                  "put it into a block");
-  }
+  TW_RETURN_IF_ERROR(require_only_blocks(block, scope_at, "reindex_cache_write/P7"));
   auto no = [&](std::string why) {
     return refuse("reindex_cache_write/P3", std::move(why), {block.node()},
                   "cache before its reduction is decomposed, and outside of blocks that make views");
@@ -54,9 +49,7 @@ Result<CopyPlace> choose_place(const Place& block, int scope_at, const Ref<Buffe
   if (scope.writers(buffer).size() > 1) {
     return no("'" + buffer->name + "' is written by other blocks than " + describe(block) + " as well");
   }
-  if (Ref<Buffer> other = other_name(tree, scope_at, buffer); other.defined()) {
-    return no("in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too");
-  }
+  TW_RETURN_IF_ERROR(require_one_name(block, scope_at, buffer, "reindex_cache_write/P3"));
   std::vector<int> later;
   for (int child : scope.readers(buffer)) {
     int reader = tree.block(scope.children()[child]->block->id.value);
@@ -88,15 +81,11 @@ bool is_complete_after(const Place& block, int outside, const std::vector<size_t
 }  // namespace
 
 Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
-  TW_TRY(block, state.find(cache.block));
+  TW_TRY(write, cached_write(state, cache.block, cache.write_buffer_index, cache.storage_scope,
+                             {"reindex_cache_write/P1", "reindex_cache_write/P2"}));
+  const auto& [block, scope, position, region] = write;
   const Tree& tree = *block.tree;
-  int scope = tree[block.at].scope;
-  if (scope == Tree::kNone)
-    return refuse("reindex_cache_write/P1", "the root block is no writer", {block.node()}, "name a block inside of it");
-  TW_TRY(position,
-         buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "reindex_cache_write/P1"));
-  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "reindex_cache_write/P2"));
-  Ref<Buffer> buffer = block.block().writes[position]->buffer;
+  const Ref<Buffer>& buffer = region->buffer;
   TW_TRY(place, choose_place(block, scope, buffer));
   AxisCacheCodes codes{"reindex_cache_write/P4", "reindex_cache_write/P5", "reindex_cache_write/P6"};
   TW_TRY(axes, axis_cache(block, buffer, cache.storage_scope, *cache.index_map.map.as<IndexMap>(), codes));

@@ -26,7 +26,6 @@
 //              buffer in blocks only
 #include "schedule/primitives/reverse_cache_read.h"
 
-#include "analysis/unsettled.h"
 #include "ir/build.h"
 #include "schedule/inline.h"
 #include "schedule/relocate.h"
@@ -40,17 +39,8 @@ namespace {
 Result<CopyPlace> place_of_copy(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
   const Tree& tree = *block.tree;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
-  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(scope_at))) {
-    return refuse("reverse_cache_read/P7",
-                  "in the scope of " + describe(block) + " stands a statement outside of any block", {NodeRef(bare)},
-                  "put it into a block");
-  }
-  if (Ref<Buffer> other = other_name(tree, scope_at, buffer); other.defined()) {
-    return refuse(
-        "reverse_cache_read/P3",
-        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
-        {block.node()}, "cache the buffer outside of the block that makes the view");
-  }
+  TW_RETURN_IF_ERROR(require_only_blocks(block, scope_at, "reverse_cache_read/P7"));
+  TW_RETURN_IF_ERROR(require_one_name(block, scope_at, buffer, "reverse_cache_read/P3"));
   std::vector<int> writers = scope.writers(buffer);
   int writer = writers.empty() ? Tree::kNone : tree.block(scope.children()[writers[0]]->block->id.value);
   if (writers.size() > 1 || writer >= block.at) {
@@ -70,15 +60,11 @@ Result<CopyPlace> place_of_copy(const State& state, const Place& block, int scop
 }  // namespace
 
 Result<Plan> plan(const State& state, const ReverseCacheRead& cache) {
-  TW_TRY(block, state.find(cache.block));
+  TW_TRY(read, cached_read(state, cache.block, cache.read_buffer_index, cache.storage_scope,
+                           {"reverse_cache_read/P1", "reverse_cache_read/P2"}));
+  const auto& [block, scope, position, region] = read;
   const Tree& tree = *block.tree;
-  const int scope = tree[block.at].scope;
-  if (scope == Tree::kNone)
-    return refuse("reverse_cache_read/P1", "the root block is no reader", {block.node()}, "name a block inside of it");
-  TW_TRY(position,
-         buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "reverse_cache_read/P1"));
-  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "reverse_cache_read/P2"));
-  const Ref<Buffer> buffer = block.block().reads[position]->buffer;
+  const Ref<Buffer>& buffer = region->buffer;
   TW_TRY(element, selected_element(block, buffer, "reverse_cache_read/P4"));
   TW_TRY(place, place_of_copy(state, block, scope, buffer));
   TW_TRY(axes, selected_cache(block, buffer, element, cache.storage_scope, cache.dim_order, "reverse_cache_read/P5"));

@@ -35,7 +35,6 @@
 
 #include "analysis/binding_reads.h"
 #include "analysis/block_access_region.h"
-#include "analysis/unsettled.h"
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/reduction_step.h"
@@ -161,27 +160,14 @@ Stmt with_body(const Stmt& nest, const std::string& name, const std::vector<Iter
 }  // namespace
 
 Result<Plan> plan(const State& state, const ReverseCacheWrite& cache) {
-  TW_TRY(block, state.find(cache.block));
+  TW_TRY(write, cached_write(state, cache.block, cache.write_buffer_index, cache.storage_scope,
+                             {"reverse_cache_write/P1", "reverse_cache_write/P2"}));
+  const auto& [block, scope, position, region] = write;
   const Tree& tree = *block.tree;
-  const int scope = tree[block.at].scope;
-  if (scope == Tree::kNone)
-    return refuse("reverse_cache_write/P1", "the root block is no writer", {block.node()}, "name a block inside of it");
-  TW_TRY(position,
-         buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "reverse_cache_write/P1"));
-  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "reverse_cache_write/P2"));
-  const Ref<Buffer> buffer = block.block().writes[position]->buffer;
+  const Ref<Buffer>& buffer = region->buffer;
   TW_TRY(step, find_step(block, buffer));
-  if (const NodeBase* bare = analysis::unsettled_statement(tree.block_at(scope))) {
-    return refuse("reverse_cache_write/P7",
-                  "in the scope of " + describe(block) + " stands a statement outside of any block", {NodeRef(bare)},
-                  "put it into a block");
-  }
-  if (Ref<Buffer> other = other_name(tree, scope, buffer); other.defined()) {
-    return refuse(
-        "reverse_cache_write/P3",
-        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
-        {block.node()}, "cache the buffer outside of the block that makes the view");
-  }
+  TW_RETURN_IF_ERROR(require_only_blocks(block, scope, "reverse_cache_write/P7"));
+  TW_RETURN_IF_ERROR(require_one_name(block, scope, buffer, "reverse_cache_write/P3"));
   TW_TRY(element, selected_element(block, buffer, "reverse_cache_write/P4"));
   TW_TRY(axes, selected_cache(block, buffer, element, cache.storage_scope, cache.dim_order, "reverse_cache_write/P5"));
   auto loops = analysis::loops_between(tree, scope, block.at);
