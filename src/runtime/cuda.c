@@ -57,13 +57,6 @@ enum {
   X(event_milliseconds, cuEventElapsedTime, (float*, cu_handle, cu_handle))                                       \
   X(error_name, cuGetErrorName, (cu_result, const char**))
 
-/* A program that was loaded; it stays loaded until the process ends. */
-typedef struct loaded_program {
-  char* source;
-  cu_handle context, module;
-  struct loaded_program* next;
-} loaded_program;
-
 struct tw_queue {
   int32_t device;
   cu_handle stream, context;
@@ -81,7 +74,7 @@ static struct {
   pid_t process; /* that opened it */
   tw_queue* queues;
   int profiles;
-  loaded_program* programs;
+  tw_loaded_program* programs; /* modules */
   char problem[512];
 } cuda;
 
@@ -321,12 +314,8 @@ static int is_of_another_device(cu_result error) {
 
 /* Called with the lock held, in the context. */
 static int32_t module_of(tw_ctx* ctx, const tw_queue* queue, const tw_device_image* image, cu_handle* module) {
-  for (loaded_program* known = cuda.programs; known; known = known->next) {
-    if (known->context == queue->context && strcmp(known->source, image->source) == 0) {
-      *module = known->module;
-      return TW_OK;
-    }
-  }
+  *module = tw_find_program(cuda.programs, queue->context, NULL, image->source);
+  if (*module) return TW_OK;
   if (!image->binaries) {
     return tw_report(ctx, TW_ERROR_NO_DEVICE,
                      "the kernels were not compiled for CUDA: there was no compiler" TW_HINT_PREFIX
@@ -348,15 +337,7 @@ static int32_t module_of(tw_ctx* ctx, const tw_queue* queue, const tw_device_ima
              name_of(error), described);
     return tw_report(ctx, TW_ERROR_NO_DEVICE, message);
   }
-  loaded_program* entry = malloc(sizeof *entry);
-  char* copy = entry ? strdup(image->source) : NULL;
-  if (!copy) {
-    free(entry);
-    return tw_report(ctx, TW_ERROR_MEMORY, "no memory for a loaded program");
-  }
-  *entry = (loaded_program){copy, queue->context, *module, cuda.programs};
-  cuda.programs = entry;
-  return TW_OK;
+  return tw_keep_program(ctx, &cuda.programs, queue->context, NULL, image->source, *module);
 }
 
 static int32_t launch_in_context(tw_ctx* ctx, tw_queue* queue, const tw_device_image* image, const char* kernel,

@@ -48,6 +48,20 @@ int32_t tw_report_no_device(tw_ctx* ctx, const char* driver, const char* problem
 /* Reports that there is no device of this number, but `count` others. */
 int32_t tw_report_device_number(tw_ctx* ctx, const char* driver, int32_t device, int32_t count);
 
+/* Programs that a driver has loaded. They stay loaded until the process ends. The lock of the driver is held. */
+typedef struct tw_loaded_program {
+  char* source;
+  void *context, *device, *handle;
+  struct tw_loaded_program* next;
+} tw_loaded_program;
+
+/* The handle of the program with this source; NULL: none is loaded. `device` is NULL where a context has one device. */
+void* tw_find_program(const tw_loaded_program* programs, const void* context, const void* device, const char* source);
+
+/* Adds a program to the list. After an error, which is reported, the caller unloads it. */
+int32_t tw_keep_program(tw_ctx* ctx, tw_loaded_program** programs, void* context, void* device, const char* source,
+                        void* handle);
+
 extern const tw_device_driver tw_opencl_driver, tw_cuda_driver;
 
 #endif /* TILEWRIGHT_RUNTIME_DEVICE_DRIVER_H_ */

@@ -85,13 +85,6 @@ enum {
 
 enum { kMostDevices = 16 };
 
-/* A program that was built in this process, kept to the end of it. */
-typedef struct built_program {
-  char* source;
-  cl_handle context, device, program;
-  struct built_program* next;
-} built_program;
-
 /* A kernel that was launched, and of which it is not known how it ended. */
 typedef struct launched {
   cl_handle event;
@@ -117,7 +110,7 @@ static struct {
   pid_t process; /* that opened the library */
   tw_queue* own[kMostDevices];
   tw_queue* others; /* of callers */
-  built_program* programs;
+  tw_loaded_program* programs;
   int profiles; /* queues are made with time stamps */
   char problem[512];
 } cl;
@@ -462,12 +455,10 @@ static int32_t elapsed(tw_ctx* ctx, tw_queue* queue, double* seconds) {
 
 /* Called with the lock held. */
 static cl_handle program_of(tw_ctx* ctx, const tw_queue* queue, const char* source) {
-  for (built_program* known = cl.programs; known; known = known->next) {
-    if (known->context == queue->context && known->device == queue->device && strcmp(known->source, source) == 0)
-      return known->program;
-  }
   cl_int error = CL_SUCCESS;
-  cl_handle program = cl.clCreateProgramWithSource(queue->context, 1, &source, NULL, &error);
+  cl_handle program = tw_find_program(cl.programs, queue->context, queue->device, source);
+  if (program) return program;
+  program = cl.clCreateProgramWithSource(queue->context, 1, &source, NULL, &error);
   if (error != CL_SUCCESS) {
     fail(ctx, TW_ERROR_LAUNCH, "no program on the device", error);
     return NULL;
@@ -478,18 +469,14 @@ static cl_handle program_of(tw_ctx* ctx, const tw_queue* queue, const char* sour
                             ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt"
                             : "-cl-std=CL1.2";
   error = cl.clBuildProgram(program, 1, &queue->device, options, NULL, NULL);
-  built_program* entry = error == CL_SUCCESS ? malloc(sizeof *entry) : NULL;
-  char* copy = entry ? strdup(source) : NULL;
-  if (copy) {
-    *entry = (built_program){copy, queue->context, queue->device, program, cl.programs};
-    cl.programs = entry;
-    return program;
+  if (error == CL_SUCCESS) {
+    if (tw_keep_program(ctx, &cl.programs, queue->context, queue->device, source, program) == TW_OK) return program;
+  } else {
+    char log[1024] = "", message[1500];
+    cl.clGetProgramBuildInfo(program, queue->device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
+    snprintf(message, sizeof message, "the driver does not compile the kernel (error %d): %s", error, log);
+    tw_report(ctx, TW_ERROR_LAUNCH, message);
   }
-  free(entry);
-  char log[1024] = "", message[1500];
-  cl.clGetProgramBuildInfo(program, queue->device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
-  snprintf(message, sizeof message, "the driver does not compile the kernel (error %d): %s", error, log);
-  tw_report(ctx, TW_ERROR_LAUNCH, message);
   cl.clReleaseProgram(program);
   return NULL;
 }
