@@ -6,20 +6,17 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.processes import in_process
 
 import tilewright as tw
 from codegen.test_opencl import FLOATS, INTEGERS, elementwise, softmax
 from lower.test_gpu import matmul, numbers, tiled
 from tilewright import _core
 from tilewright.script import from_source
-
-ROOT = Path(__file__).parents[2]
 
 
 def compiled(sch: Any, target: str = "cuda") -> Any:
@@ -185,18 +182,6 @@ def test_what_is_asked_of_another_target_is_refused():
     with pytest.raises(tw.Error) as raised:
         tw.compile(tiled(16, 16, 8), target="cuda -arch=sm_20")
     assert raised.value.code == "codegen/device-compiler" and "sm_20" in str(raised.value)
-
-
-def in_process(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join([str(ROOT / "tests"), *sys.path])
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": paths, **environment},
-        check=False,
-    )
 
 
 WITHOUT_NVRTC = """

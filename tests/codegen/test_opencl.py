@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.processes import in_process
 
 import tilewright as tw
 from lower.test_gpu import matmul, numbers, tiled
 from tilewright import _core
 from tilewright.script import from_source
-
-ROOT = Path(__file__).parents[2]
 
 
 def elementwise(sources: list[str], result: str, expression: str, n: int = 64) -> Any:
@@ -324,29 +321,15 @@ print("ran")
 """
 
 
-def run_program(*prefix: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    import os
-
-    paths = os.pathsep.join([str(ROOT / "tests"), *sys.path])
-    return subprocess.run(
-        [*prefix, sys.executable, "-c", textwrap.dedent(PROGRAM)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": paths, **(environment or {})},
-        check=False,
-    )
-
-
 def test_a_simulated_device_finds_no_race_and_no_access_out_of_bounds():
-    outcome = run_program("oclgrind", "--data-races")
+    outcome = in_process(PROGRAM, "oclgrind", "--data-races")
     report = outcome.stdout + outcome.stderr
     assert outcome.returncode == 0 and "ran" in outcome.stdout, report
     assert not any(word in report for word in ("race", "Invalid", "divergen", "Oclgrind")), report
 
 
 def test_without_a_driver_the_error_says_what_to_install(tmp_path):
-    outcome = run_program(environment={"OCL_ICD_VENDORS": str(tmp_path)})
+    outcome = in_process(PROGRAM, OCL_ICD_VENDORS=str(tmp_path))
     assert outcome.returncode != 0
     assert "call/no-device" in outcome.stderr and "pocl-opencl-icd" in outcome.stderr, outcome.stderr
 

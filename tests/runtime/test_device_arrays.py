@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 import subprocess
-import sys
 import textwrap
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.processes import in_process
 
 import tilewright as tw
 from tilewright import _core
 from tilewright.script import from_source
-
-TESTS = Path(__file__).parents[1]
 
 
 def bound(source: str, threads: int = 32) -> tw.Schedule:
@@ -464,18 +460,6 @@ def test_threads_share_a_device(device):
     for thread in threads:
         thread.join()
     assert not problems
-
-
-def in_process(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join([str(TESTS), *sys.path])
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": paths, **environment},
-        check=False,
-    )
 
 
 def test_two_devices():

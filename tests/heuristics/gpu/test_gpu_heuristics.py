@@ -3,10 +3,7 @@ share."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ from tests.heuristics.cpu.programs import (
     turned_copy,
     vector,
 )
+from tests.processes import in_process
 
 import families
 import tilewright as tw
@@ -222,10 +220,7 @@ print("ran")
 
 
 def test_a_simulated_device_finds_no_race_and_no_access_out_of_bounds():
-    paths = os.pathsep.join([str(ROOT / "tests"), *sys.path])
-    command = ["oclgrind", "--data-races", sys.executable, "-c", SIMULATED]
-    environment = {**os.environ, "PYTHONPATH": paths}
-    outcome = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, check=False)
+    outcome = in_process(SIMULATED, "oclgrind", "--data-races")
     report = outcome.stdout + outcome.stderr
     assert outcome.returncode == 0 and "ran" in outcome.stdout, report
     assert not any(word in report for word in ("race", "Invalid", "divergen", "Oclgrind")), report
