@@ -22,7 +22,7 @@ from tilewright.errors import ScriptError
 from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.kernel.device import device
 from tilewright.kernel.kernel import Kernel, compile_quietly, compile_task, kernels_of
-from tilewright.support.machine import rate_unit
+from tilewright.support.machine import TargetLike, rate_unit
 from tilewright.task.arguments import aligned, make_arrays
 from tilewright.task.task import Task, task_of
 from tilewright.timing import KernelCalls, Timing, format_seconds, format_share
@@ -366,23 +366,13 @@ def measure_rows_on_device(result: TuneResult, space: Space, *, rounds: int = 15
         call()  # the driver compiles
         return call
 
-    functions: dict[str, Callable[[], object]] = {"best": until_done(Kernel(result.kernel))}
-    if is_unscheduled(task.program):
-        (ruled,) = kernels_of(compile_quietly(task.program, result.best_record().target, schedule="by rules"))
+    functions = {"best": until_done(Kernel(result.kernel))}
+    if (ruled := _heuristic_kernel(task, result.best_record().target)) is not None:
         functions["rules"] = until_done(ruled)
-    if space.reference is not None:
-        call_peer(space, task, arrays)
-        functions["peer"] = functools.partial(space.reference, *_read_by(task, arrays).values())
+    functions |= _peer_to_time(space, task, arrays)
     times = timing.compare(functions, task.work, rounds=rounds)
-
-    def without_roof(line: Row) -> Row:
-        return dataclasses.replace(line, roof="", fraction_of_roof=0.0)
-
-    rows = [row(BY_RULES, times["rules"])] if "rules" in times else []
-    rows.append(row(BEST, times["best"], None, times.get("peer")))
-    if "peer" in times:
-        rows.append(row(peer_name(space, _sizes(task)), times["peer"]))
-    return tuple(map(without_roof, rows))
+    rows = _rows_of(times, space, task)
+    return tuple(dataclasses.replace(line, roof="", fraction_of_roof=0.0) for line in rows)
 
 
 def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rounds: int = 15) -> tuple[Row, ...]:
@@ -393,17 +383,12 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
     kernel, written = Kernel(result.kernel), compile_task(task)
     calls, parallel = KernelCalls(kernel, values), [kernel]
     functions: dict[str, Callable[[], object]] = {"best": calls}
-    if is_unscheduled(task.program):
-        target = _core.Target("native").with_num_cores(result.threads)
-        (ruled,) = kernels_of(compile_quietly(task.program, target, schedule="by rules"))
+    if (ruled := _heuristic_kernel(task, _core.Target("native").with_num_cores(result.threads))) is not None:
         functions["rules"] = KernelCalls(ruled, values)
         parallel.append(ruled)
-    if space.reference is not None:
-        call_peer(space, task, arrays)
-        # Warnings of the peer are reported before; in the timed calls it is called as its author would.
-        functions["peer"] = functools.partial(space.reference, *_read_by(task, arrays).values())
-        if result.best_record().median < SHORT_CALL_SECONDS:
-            functions["called"] = lambda: calls()
+    functions |= _peer_to_time(space, task, arrays)
+    if "peer" in functions and result.best_record().median < SHORT_CALL_SECONDS:
+        functions["called"] = lambda: calls()
     rows: list[Row] = []
     slow: Timing | None = None
     for threads in counts:
@@ -415,11 +400,34 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
             naive = {AS_WRITTEN: KernelCalls(written, values)}
             slow = timing.compare(naive, task.work, threads=threads, cold=task.cold, rounds=3)[AS_WRITTEN]
         slow = dataclasses.replace(slow, threads=threads, roof=times["best"].roof)
-        rows += [row(AS_WRITTEN, slow), *([row(BY_RULES, times["rules"])] if "rules" in times else [])]
-        rows.append(row(BEST, times["best"], times.get("called"), times.get("peer")))
-        if "peer" in times:
-            rows.append(row(peer_name(space, _sizes(task)), times["peer"]))
+        rows += [row(AS_WRITTEN, slow), *_rows_of(times, space, task)]
     return tuple(rows)
+
+
+def _heuristic_kernel(task: Task, target: TargetLike) -> Kernel | None:
+    """The program of the task with its heuristic schedule; None if it has a schedule of its own."""
+    if not is_unscheduled(task.program):
+        return None
+    (kernel,) = kernels_of(compile_quietly(task.program, target, schedule="by rules"))
+    return kernel
+
+
+def _peer_to_time(space: Space, task: Task, arrays: dict[str, Any]) -> dict[str, Callable[[], object]]:
+    """The call of the peer, under its name in the comparison; nothing if the space has none."""
+    if space.reference is None:
+        return {}
+    # Warnings of the peer are reported here; in the timed calls it is called as its author would.
+    call_peer(space, task, arrays)
+    return {"peer": functools.partial(space.reference, *_read_by(task, arrays).values())}
+
+
+def _rows_of(times: Mapping[str, Timing], space: Space, task: Task) -> list[Row]:
+    """The rows of one comparison."""
+    rows = [row(BY_RULES, times["rules"])] if "rules" in times else []
+    rows.append(row(BEST, times["best"], times.get("called"), times.get("peer")))
+    if "peer" in times:
+        rows.append(row(peer_name(space, _sizes(task)), times["peer"]))
+    return rows
 
 
 def has_parallel_loop(module: ir.Module) -> bool:
