@@ -15,12 +15,36 @@ constexpr int64_t kEndless = int64_t{1} << 40;
 /// About 20 microseconds of scalar work, several times what waking a thread costs.
 constexpr double kOperationsPerRange = 40000;
 
+/// Adds the operations of what is visited, each `trips()` times: every lane that is stored, loaded or multiplied is
+/// one, and every lane of a call ten.
+template <class Trips, class... Handlers>
+void add_operations(const Stmt& body, double& total, Trips&& trips, Handlers&&... handlers) {
+  visit(
+      body, std::forward<Handlers>(handlers)...,
+      [&](const Ref<BufferStore>& store, Visitor& v) {
+        total += trips() * store->value.dtype().lanes;
+        v.descend(store);
+      },
+      [&](const Ref<BufferLoad>& load, Visitor& v) {
+        total += trips() * Expr(load).dtype().lanes;
+        v.descend(load);
+      },
+      [&](const Ref<Call>& call, Visitor& v) {
+        total += trips() * 10 * call->dtype.lanes;
+        v.descend(call);
+      },
+      [&](const Ref<Mul>& e, Visitor& v) {
+        total += trips() * e->a.dtype().lanes;
+        v.descend(e);
+      });
+}
+
 }  // namespace
 
 double count_operations(const Stmt& body) {
   double total = 0, trips = 1;
-  visit(
-      body,
+  add_operations(
+      body, total, [&] { return trips; },
       [&](const Ref<For>& loop, Visitor& v) {
         auto extent = const_int(loop->extent);
         double outer = trips;
@@ -33,22 +57,6 @@ double count_operations(const Stmt& body) {
         trips *= kUnknownTrips;
         v.descend(loop);
         trips = outer;
-      },
-      [&](const Ref<BufferStore>& store, Visitor& v) {
-        total += trips * store->value.dtype().lanes;
-        v.descend(store);
-      },
-      [&](const Ref<BufferLoad>& load, Visitor& v) {
-        total += trips * Expr(load).dtype().lanes;
-        v.descend(load);
-      },
-      [&](const Ref<Call>& call, Visitor& v) {
-        total += trips * 10 * call->dtype.lanes;
-        v.descend(call);
-      },
-      [&](const Ref<Mul>& e, Visitor& v) {
-        total += trips * e->a.dtype().lanes;
-        v.descend(e);
       });
   return total;
 }
@@ -57,8 +65,8 @@ Expr Operations::of(const Stmt& body) {
   if (auto known = known_.find(body); known != known_.end()) return known->second;
   double own = 1;
   Expr inside = i64(0);
-  visit(
-      body,
+  add_operations(
+      body, own, [] { return 1.0; },
       [&](const Ref<For>& loop, Visitor&) {
         Expr each = of_iteration(*loop);
         bool fixed = effect_of(loop->extent) == Effect::kPure;
@@ -67,22 +75,6 @@ Expr Operations::of(const Stmt& body) {
       [&](const Ref<LetStmt>& let, Visitor& v) {
         v(let->value);
         inside = inside + without(of(let->body), let->var, let->value);
-      },
-      [&](const Ref<BufferStore>& store, Visitor& v) {
-        own += store->value.dtype().lanes;
-        v.descend(store);
-      },
-      [&](const Ref<BufferLoad>& load, Visitor& v) {
-        own += Expr(load).dtype().lanes;
-        v.descend(load);
-      },
-      [&](const Ref<Call>& call, Visitor& v) {
-        own += 10.0 * call->dtype.lanes;
-        v.descend(call);
-      },
-      [&](const Ref<Mul>& e, Visitor& v) {
-        own += e->a.dtype().lanes;
-        v.descend(e);
       });
   Expr total = inside + i64(static_cast<int64_t>(own));
   // Constants far beyond what could ever run would overflow further out.
