@@ -81,7 +81,7 @@ bool is_choice(const Expr& e) {
 
 }  // namespace
 
-/// Until nothing joins.
+/// Joins terms by T5 to T9 until no two can be joined.
 void Engine::recombine(Linear& sum) {
   if (sum.bad) return;
   if (sum.terms.size() < 2) return drop_exact_quotients(sum);

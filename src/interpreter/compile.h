@@ -41,8 +41,6 @@ class Compiler {
   int declare_function(const std::string& name);
   void function(const Ref<PrimFunc>& func);
   void parameters(const PrimFunc& func);
-  void bind_buffer(int arg, const Buffer& buffer);
-  void bind_or_check(const Expr& e, int arg, ArgCheck::What what, int dimension);
 
   // emitting
   size_t emit(Insn insn) {

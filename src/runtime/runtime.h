@@ -26,9 +26,6 @@ int32_t tw_pool_size(void);
 void* tw_workspace_acquire(tw_ctx* ctx, int64_t bytes);
 void tw_workspace_release(tw_ctx* ctx, void* memory);
 
-/* Gives unused workspace memory of the calling thread back to the system. */
-void tw_workspace_trim(void);
-
 /* Bytes that the calling thread's workspaces occupy, in use or kept. */
 int64_t tw_workspace_held(void);
 

@@ -111,12 +111,4 @@ void tw_workspace_release(tw_ctx* ctx, void* memory) {
   if (b) b->used = (char*)memory - memory_of(b);
 }
 
-void tw_workspace_trim(void) {
-  while (newest && newest->used == 0) {
-    block* older = newest->older;
-    free(newest);
-    newest = older;
-  }
-}
-
 int64_t tw_workspace_held(void) { return total_capacity(); }

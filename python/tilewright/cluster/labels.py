@@ -43,17 +43,17 @@ def target_key(target: _core.Target) -> str:
 
 
 def present() -> str:
-    """The resource that every worker of these versions has."""
+    """Return the resource that every worker of these versions has."""
     return versions()
 
 
 def builds() -> str:
-    """The resource of builds: any worker of these versions builds for any target."""
+    """Return the resource of builds: any worker of these versions builds for any target."""
     return f"build, {versions()}"
 
 
 def measures(key: str) -> str:
-    """The resource of measurements for a target, by its key."""
+    """Return the resource of measurements for a target, by its key."""
     return f"measure {key}, {versions()}"
 
 
@@ -78,7 +78,7 @@ def host_text() -> str:
 
 def label(measure: int, build: int, *, probe: bool) -> dict[str, Any]:
     """Return the label of this worker; `probe` also measures the limits of the machine, for two seconds."""
-    told: dict[str, Any] = {
+    entries: dict[str, Any] = {
         "versions": versions(),
         "libraries": json.loads(library_versions()),
         "target": native_key(),
@@ -89,8 +89,8 @@ def label(measure: int, build: int, *, probe: bool) -> dict[str, Any]:
     }
     if probe:
         roofs = machine.roofs(1)
-        told["roofs"] = {"flops": roofs.peaks, "bytes": {level.name: level.bandwidth for level in roofs.levels}}
-    return told
+        entries["roofs"] = {"flops": roofs.peaks, "bytes": {level.name: level.bandwidth for level in roofs.levels}}
+    return entries
 
 
 def label_of(worker: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -121,6 +121,6 @@ def check_versions(known: Mapping[str, Mapping[str, Any]], who: str) -> None:
 
 def name_of(address: str, worker: Mapping[str, Any]) -> str:
     """Return the name of a worker for messages."""
-    told = label_of(worker)
-    host = told["host"].get("host", "") if told else ""
+    found = label_of(worker)
+    host = found["host"].get("host", "") if found else ""
     return f"{host} ({address})" if host else address
