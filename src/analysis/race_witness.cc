@@ -563,10 +563,11 @@ std::vector<UnprovedLoop> unproved_parallel_loops(const Ref<PrimFunc>& func) {
     for_each_access(func->body, Nested::kEnter, [&](const Access& access) { own.look(access); });
     if (std::string why = own.conclude(); !why.empty()) {
       unproved.push_back({loop, std::move(why)});
-      if (on_device) visit(loop->body, [&](const Ref<For>& inner, Visitor& v) {
-        reported.insert(inner);
-        v.descend(inner);
-      });
+      if (on_device)
+        visit(loop->body, [&](const Ref<For>& inner, Visitor& v) {
+          reported.insert(inner);
+          v.descend(inner);
+        });
     }
   }
   return unproved;

@@ -222,13 +222,13 @@ def test_what_is_not_proved_is_a_note() -> None:
 
 def test_what_data_choose_on_a_device_is_a_note() -> None:
     def notes(body: str) -> list[tuple[str, str]]:
-        script = f'''
+        script = f"""
 @T.prim_func
 def f(I: T.Buffer((64,), "int32"), A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
     for b in T.thread_binding(4, thread="blockIdx.x"):
         for t in T.thread_binding(16, thread="threadIdx.x"):
             {body}
-'''
+"""
         kernel = tw.compile(tw.script.from_source(script), target="opencl")
         return [(note.code, note.message.split("'")[1]) for note in kernel.notes]
 

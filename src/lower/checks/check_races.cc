@@ -34,11 +34,10 @@ PassResult check_races(const Ref<PrimFunc>& func, PassContext& context) {
     return refusal;
   }
   for (const analysis::UnprovedLoop& unproved : analysis::unproved_parallel_loops(func)) {
-    context.notes.push_back(
-        {"lower/unproved-parallel", context.function,
-         "loop '" + unproved.loop->loop_var->name_hint + "' is " + how(*unproved.loop) +
-             ", and it is not proved that its iterations are independent: " + unproved.why,
-         unproved.loop.span()});
+    context.notes.push_back({"lower/unproved-parallel", context.function,
+                             "loop '" + unproved.loop->loop_var->name_hint + "' is " + how(*unproved.loop) +
+                                 ", and it is not proved that its iterations are independent: " + unproved.why,
+                             unproved.loop.span()});
   }
   return func;
 }

@@ -72,19 +72,21 @@ def _block_of(statement: Any) -> Any:
     while _is_plain_loop(body, loops) and _identifies(body.loop_var, body.body):
         loops.append(body)
         body = body.body
-    axes = [
-        ir.IterVar(ir.Range(loop.min, loop.extent), ir.Var(f"v{loop.loop_var.name_hint}", loop.loop_var.dtype), ir.IterType.DATA_PAR)
-        for loop in loops
-    ]
+    axes = [_axis_over(loop) for loop in loops]
     # Primitives split loops that begin at 0.
     values = [loop.loop_var + loop.min for loop in loops]
-    inside = _core.substitute(body, {loop.loop_var: axis.var for loop, axis in zip(loops, axes, strict=True)})
+    inside: Any = _core.substitute(body, {loop.loop_var: axis.var for loop, axis in zip(loops, axes, strict=True)})
     block = ir.Block(axes, name_hint=_stored(body)[0].name, body=inside)
     reads, writes, _ = _core.block_access_region(block)
     new: Any = ir.BlockRealize(values, _core.const(True, "bool"), with_fields(block, reads=reads, writes=writes))
     for loop in reversed(loops):
         new = with_fields(loop, min=_core.const(0, loop.loop_var.dtype), body=new)
     return new
+
+
+def _axis_over(loop: ir.For) -> ir.IterVar:
+    variable = ir.Var(f"v{loop.loop_var.name_hint}", loop.loop_var.dtype)
+    return ir.IterVar(ir.Range(loop.min, loop.extent), variable, ir.IterType.DATA_PAR)
 
 
 def _is_plain_loop(statement: Any, around: list[ir.For]) -> bool:
