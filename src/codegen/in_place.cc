@@ -6,6 +6,9 @@
 // Nothing may move such a load behind the store, also where both are taken to be different memory, since what is stored
 // depends on it.
 //
+// The theorem asks for no order, so it holds for the threads of a kernel too, which are loops here. Pointers to such
+// parameters are not "restrict" in the text of the kernel.
+//
 // That an element is stored once is proved by intervals of indices, from the inside out: a loop moves that of its body
 // by at least its length from one iteration to the next, and statements in a row have intervals one behind the other.
 #include "codegen/in_place.h"
@@ -15,6 +18,7 @@
 #include <utility>
 
 #include "arith/analyzer.h"
+#include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/structural.h"
@@ -221,7 +225,53 @@ bool is_plain(const Stmt& body, const Buffer& output, const std::unordered_set<N
   return plain;
 }
 
+/// The statement with bodies of kernels in place of their launches, whose threads are ordinary loops.
+Stmt with_kernels(const Stmt& body, const Ref<Module>& module) {
+  return rewrite(body, [&](const Ref<Evaluate>& evaluate, Rewriter&) -> Stmt {
+    const Call* call = evaluate->value.as<Call>();
+    const PrimFunc* kernel = call ? launched_kernel(*call, module) : nullptr;
+    if (!kernel || kernel->params.size() != call->args.size()) return evaluate;
+    VarMap arguments;
+    for (size_t i = 0; i < call->args.size(); ++i) arguments[kernel->params[i]] = Expr(call->args[i]);
+    Stmt inner = rewrite(kernel->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+      For copy = *r.descend(loop);
+      if (copy.kind == ForKind::kThreadBinding) copy.kind = ForKind::kSerial;
+      copy.thread_binding = {};
+      return make<For>(std::move(copy), loop.span());
+    });
+    return substitute(inner, arguments);
+  });
+}
+
 }  // namespace
+
+const PrimFunc* launched_kernel(const Call& call, const Ref<Module>& module) {
+  const GlobalVar* name = call.op.as<GlobalVar>();
+  const PrimFunc* func = name && module.defined() ? module->get(name->name_hint).as<PrimFunc>() : nullptr;
+  return func && is_kernel(*func) ? func : nullptr;
+}
+
+std::unordered_set<NodeRef> parameters_in_place(const Ref<PrimFunc>& func, const Ref<Module>& module) {
+  Stmt body = with_kernels(func->body, module);
+  if (body == func->body) return parameters_in_place(func);
+  PrimFunc whole = *func;
+  whole.body = std::move(body);
+  return parameters_in_place(make<PrimFunc>(std::move(whole), func.span()));
+}
+
+std::set<std::string> kernels_in_place(const Ref<Module>& lowered) {
+  std::set<std::string> found;
+  for (const auto& [name, func] : lowered->functions) {
+    if (!func.is<PrimFunc>()) continue;
+    std::set<std::string> launches;
+    visit(func, [&](const Ref<Call>& call) {
+      if (launched_kernel(*call, lowered)) launches.insert(call->op.as<GlobalVar>()->name_hint);
+    });
+    if (!launches.empty() && !parameters_in_place(func.cast<PrimFunc>(), lowered).empty())
+      found.insert(launches.begin(), launches.end());
+  }
+  return found;
+}
 
 bool has_layout_of(const Buffer& a, const Buffer& b) {
   return a.dtype == b.dtype && a.strides.empty() && b.strides.empty() && a.shape.size() == b.shape.size() &&

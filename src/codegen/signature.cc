@@ -5,19 +5,11 @@
 
 #include "codegen/in_place.h"
 #include "codegen/tile_loads.h"
-#include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 
 namespace tilewright::codegen {
 namespace {
-
-/// The kernel that the call launches, if it does.
-const PrimFunc* launched(const Call& call, const Ref<Module>& module) {
-  const GlobalVar* name = call.op.as<GlobalVar>();
-  const PrimFunc* func = name && module.defined() ? module->get(name->name_hint).as<PrimFunc>() : nullptr;
-  return func && is_kernel(*func) ? func : nullptr;
-}
 
 /// Data pointers of buffers that the function may write: stores, and pointers that leave our sight.
 std::unordered_set<NodeRef> written_pointers(const Stmt& body, const Ref<Module>& module) {
@@ -48,7 +40,7 @@ std::unordered_set<NodeRef> written_pointers(const Stmt& body, const Ref<Module>
             break;
           }
           case Intrinsic::kUnknown:
-            if (const PrimFunc* kernel = launched(*call, module)) {
+            if (const PrimFunc* kernel = launched_kernel(*call, module)) {
               const auto stored = written_pointers(kernel->body, module);
               for (size_t i = 0; i < kernel->params.size() && i < call->args.size(); ++i) {
                 if (stored.contains(kernel->params[i])) note_pointers(call->args[i]);
@@ -98,7 +90,7 @@ class SignatureBuilder {
     }
     std::unordered_set<NodeRef> written = written_pointers(func->body, module_);
     std::unordered_map<NodeRef, double> loaded = bytes_of_tile_loads(func->body);
-    std::unordered_set<NodeRef> in_place = parameters_in_place(func);
+    std::unordered_set<NodeRef> in_place = parameters_in_place(func, module_);
     for (Signature::Param& param : result_.params) {
       if (!param.buffer.defined()) continue;
       const Ref<Buffer>& buffer = param.buffer;

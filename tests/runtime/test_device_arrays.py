@@ -171,9 +171,43 @@ def test_arrays_are_updated_in_place(device):
     kernel(x, y)
     kernel(x, y)
     np.testing.assert_array_equal(x.numpy(), a + 2)
-    with pytest.raises(tw.ArgumentError, match="overlaps argument B") as raised:
+    kernel(x, x)
+    np.testing.assert_array_equal(x.numpy(), 2 * (a + 2))
+
+
+def of_one_input(expression: str) -> Any:
+    return from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((1024,)), B: T.Buffer((1024,))):
+    for i in range(1024):
+        with T.block("B"):
+            v = T.axis.spatial(1024, i)
+            B[v] = {expression}
+""")
+
+
+def test_an_input_may_be_the_output_where_each_element_is_stored_once(device):
+    sch = tw.Schedule(of_one_input("A[v] * T.float32(2) + T.float32(1)"))
+    block, thread = sch.split(sch.get_loops("B")[0], [None, 64])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    kernel = tw.compile(sch, target="opencl")
+    a = np.arange(1024, dtype="float32")
+    x = device.array(a)
+    kernel(x, x)
+    np.testing.assert_array_equal(x.numpy(), a * 2 + 1)
+    # Compilers must not take what is read for other memory.
+    assert "restrict" not in kernel.inspect("opencl")
+    assert "__restrict__" not in tw.compile(sch, target="cuda").inspect("cuda")
+
+
+def test_an_input_is_not_the_output_where_other_elements_are_read(device):
+    kernel = tw.compile(of_one_input("A[1023 - v]"), target="opencl")
+    x = device.array(np.arange(1024, dtype="float32"))
+    with pytest.raises(tw.ArgumentError, match="overlaps argument") as raised:
         kernel(x, x)
     assert raised.value.code == "call/overlap"
+    assert "restrict" in kernel.inspect("opencl")
 
 
 def test_memory_outlives_the_kernels_that_use_it(device):
@@ -346,13 +380,13 @@ def test_a_kernel_takes_whatever_exports_memory_of_the_device(device):
 
 
 def test_what_does_not_fit_is_refused_in_the_words_of_the_user(device):
-    kernel, x = opencl(scaled(16)), device.zeros(16)
+    kernel, x, longer = opencl(scaled(16)), device.zeros(16), device.zeros(17)
     refused = {
         "call/dtype": lambda: kernel(device.zeros(16, "float64"), x, 1.0),
         "call/shape": lambda: kernel(device.zeros(15), x, 1.0),
         "call/ndim": lambda: kernel(device.zeros((4, 4)), x, 1.0),
         "call/device": lambda: tw.compile(unbound())(x, device.zeros(16), 1.0),
-        "call/overlap": lambda: kernel(x, x, 1.0),
+        "call/overlap": lambda: kernel(longer[:16], longer[1:], 1.0),
     }
     for code, call in refused.items():
         with pytest.raises(tw.ArgumentError) as raised:

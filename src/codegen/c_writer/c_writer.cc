@@ -8,6 +8,7 @@
 
 #include "codegen/c_writer/functions.h"
 #include "codegen/c_writer/instructions.h"
+#include "codegen/in_place.h"
 #include "ir/annotations.h"
 #include "ir/async_copy.h"
 #include "ir/build.h"
@@ -24,7 +25,9 @@ bool fits_int(const Interval& interval) { return interval.low >= INT32_MIN && in
 
 class KernelWriter {
  public:
-  KernelWriter(const Dialect& dialect, Functions& functions) : dialect_(dialect), functions_(functions) {}
+  /// `is_in_place`: parameters may be one memory.
+  KernelWriter(const Dialect& dialect, Functions& functions, bool is_in_place)
+      : dialect_(dialect), functions_(functions), is_in_place_(is_in_place) {}
 
   std::string write(const std::string& symbol, const PrimFunc& kernel) {
     symbol_ = symbol;
@@ -44,7 +47,7 @@ class KernelWriter {
         // restrict would allow the compiler to ignore writes of other threads through the pointer.
         const bool is_exchanged = written_.contains(param) && read_.contains(param);
         const std::string pointer = fmt::format("{}{}{}*", dialect_.address_space("global"), constant, storage(type));
-        const std::string restricted = is_exchanged ? "" : std::string(dialect_.restrict_word()) + " ";
+        const std::string restricted = is_exchanged || is_in_place_ ? "" : std::string(dialect_.restrict_word()) + " ";
         if (dialect_.has_addresses()) {
           parameters.push_back(fmt::format("{} {}{}", pointer, restricted, name));
         } else {
@@ -722,6 +725,7 @@ class KernelWriter {
 
   const Dialect& dialect_;
   Functions& functions_;
+  bool is_in_place_;
   IndexAnalysis index_;
   std::optional<Instructions> instructions_;
   std::unordered_map<NodeRef, std::string> names_, pointers_, spaces_;  ///< of pointers: type of elements, scope
@@ -754,10 +758,11 @@ Result<std::string> write_kernels(const Ref<Module>& lowered, const Dialect& dia
   Functions functions(dialect);
   std::string text;
   bool is_double = false;
+  const std::set<std::string> in_place = kernels_in_place(lowered);
   for (const auto& [name, func] : lowered->functions) {
     const PrimFunc* kernel = func.as<PrimFunc>();
     if (!kernel || !is_kernel(*kernel)) continue;
-    KernelWriter writer(dialect, functions);
+    KernelWriter writer(dialect, functions, in_place.contains(name));
     std::string one = writer.write(kernel_symbol(name), *kernel);
     if (writer.error()) return *writer.error();
     text += writer.constants() + one + "\n";
