@@ -56,8 +56,17 @@ Expr multiplied_out(const Expr& e) {
   if (b.is<Add>() || b.is<Sub>()) return multiplied_out(b * a);
   return a * b;
 }
-/// Longer ones take too long to multiply out.
-constexpr uint32_t kMostOperations = 32;
+/// How many terms the expression has, multiplied out.
+uint64_t count_terms(const Expr& e) {
+  if (const Cast* wide = e.as<Cast>()) return count_terms(wide->value);
+  if (const Add* sum = e.as<Add>()) return count_terms(sum->a) + count_terms(sum->b);
+  if (const Sub* difference = e.as<Sub>()) return count_terms(difference->a) + count_terms(difference->b);
+  const Mul* product = e.as<Mul>();
+  return product ? count_terms(product->a) * count_terms(product->b) : 1;
+}
+/// Longer ones take too long to multiply out. The terms of so few operations are counted in 64 bits.
+constexpr uint32_t kMostOperations = 96;
+constexpr uint64_t kMostTerms = 64;
 
 class StoredOnce {
  public:
@@ -151,7 +160,8 @@ class StoredOnce {
   }
 
   Expr simplified(const Expr& e) {
-    return analyzer_.simplify(e.get()->operations <= kMostOperations ? multiplied_out(e) : e);
+    const bool is_short = e.get()->operations <= kMostOperations && count_terms(e) <= kMostTerms;
+    return analyzer_.simplify(is_short ? multiplied_out(e) : e);
   }
   bool is_at_most(const Expr& a, const Expr& b) {
     return analyzer_.can_prove_less_equal(a, b) || analyzer_.can_prove_greater_equal(simplified(b - a), 0);

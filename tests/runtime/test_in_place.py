@@ -86,7 +86,7 @@ def test_open_size(size: int) -> None:
     np.testing.assert_array_equal(x, want)
 
 
-SHAPES = ("n", "n, m", "8, n", "n, n", "n, n + 1", "n, 8", "n, m, 3", "n, 2, m", "n, m, n", "2, n, m, 3")
+SHAPES = ("n", "n, m", "8, n", "n, n", "n, n + 1", "n, 8", "n, m, 3", "n, 2, m", "n, m, n", "2, n, m, 3", "n, m, n + 1")
 OPEN_SIZES = [
     (shape, dtype, how) for shape in SHAPES for dtype in ("int32", "int64") for how in ("as written", "by rules")
 ]
