@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/accesses.h"
+#include "analysis/block_facts.h"
 #include "arith/region_bound.h"
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
@@ -145,6 +146,20 @@ Result<std::vector<size_t>> ordered(const Place& block, const std::vector<size_t
 
 }  // namespace
 
+namespace {
+
+bool is_read_by_init(const Block& block, const Ref<Buffer>& buffer) {
+  bool reads = false;
+  if (block.init.defined())
+    visit(block.init, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      reads |= load->buffer == buffer;
+      walk.descend(load);
+    });
+  return reads;
+}
+
+}  // namespace
+
 Result<AxisCache> selected_cache(const Place& block, const Ref<Buffer>& buffer, const SelectedElement& element,
                                  const std::string& storage_scope, const std::vector<int64_t>& order,
                                  const char* code) {
@@ -156,6 +171,11 @@ Result<AxisCache> selected_cache(const Place& block, const Ref<Buffer>& buffer, 
   std::vector<Expr> shape;
   for (size_t at : dimensions) {
     const IterVar& axis = *block.block().iter_vars[at];
+    if (analysis::is_reduction_axis(block.block().iter_vars[at]) && is_read_by_init(block.block(), buffer)) {
+      return unfit(block, code,
+                   "the init reads '" + buffer->name + "' without the reduction axis '" + axis.var->name_hint + "'",
+                   "name axes that select the element alone");
+    }
     const Expr extent = bound_of(block, axis.dom->extent);
     if (!extent.defined()) {
       return unfit(block, code,

@@ -206,6 +206,26 @@ def test_p5_orders_that_do_not_fit() -> None:
         check_refused(scatter(), lambda sch, order=order: write(sch, "C", "global", order), "reverse_cache_write/P5")
 
 
+def test_p5_an_init_has_no_reduction_axes() -> None:
+    @T.prim_func
+    def begins_with_data(A: T.Buffer((4, 4), "int32"), X: T.Buffer((4, 3), "int32"), C: T.Buffer((4,), "int32")):
+        for i, k in T.grid(4, 3):
+            with T.block("C"):
+                v, r = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[v] = A[v, v]
+                C[v] = C[v] + X[v, r]
+
+    for order in ([0, 1], [1, 0]):
+        check_refused(
+            begins_with_data,
+            lambda sch, order=order: sch.reverse_cache_read("C", "A", "global", order),
+            "reverse_cache_read/P5",
+        )
+    check(begins_with_data, lambda sch: sch.reverse_cache_read("C", "A", "global", [0]))
+    check(begins_with_data, lambda sch: sch.reverse_cache_read("C", "X", "global", [1, 0]))
+
+
 def test_p5_an_extent_that_nothing_is_declared_of() -> None:
     @T.prim_func
     def ragged(P: T.Buffer((5,), "int32"), I: T.Buffer((40,), "int32"), B: T.Buffer((20,)), C: T.Buffer((4, 40))):

@@ -19,7 +19,8 @@
 //           P2 the scope is a storage scope
 //           P3 at most one block of the scope writes the buffer, before the block; and the buffer has one name there
 //           P4 the block reads one element in each instance, that its axes and data select
-//           P5 dim_order names the axes that select it; their extents are bounded outside of the loops
+//           P5 dim_order names the axes that select it, and no reduction axis if the init reads it; their extents are
+//              bounded outside of the loops
 //           P6 the element has its value by then, and so have the data that select it; where it is not known when the
 //              block reads it, it is in bounds for all values of the axes
 //           P7 loops, and nothing else, say which instances of the block run; what stands in the scope touches the
