@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import random
 import struct
@@ -125,6 +126,38 @@ def test_candidates_do_not_depend_on_workers(strategy: str, tmp_path: Path, monk
         orders.append(made.ended)
     assert sorted(found[0]) == list(range(24)) and orders[0] != orders[2]
     assert found[1] == found[0] and found[2] == found[0] and found[3] == found[0]
+
+
+class Mallinfo(ctypes.Structure):
+    """What glibc's mallinfo2() returns."""
+
+    _fields_ = [
+        *((name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd")),
+        *((name, ctypes.c_size_t) for name in ("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")),
+    ]
+
+
+def allocated() -> int:
+    """Return the bytes that the core has allocated and not freed."""
+    mallinfo2 = ctypes.CDLL(None).mallinfo2
+    mallinfo2.restype = Mallinfo
+    return int(mallinfo2().uordblks)
+
+
+def test_memory_does_not_grow_with_the_number_of_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Simulated(measured_once(), 16, random.Random(0))
+    monkeypatch.setattr(session._Search, "_measurer", lambda self: made)
+    monkeypatch.setattr(session, "Cluster", lambda address: Nobody())
+    bytes_at: dict[int, int] = {}
+
+    def watch(progress: Any) -> None:
+        for trial in (2100, 3000):  # at the first one, the page cache of the database is full
+            if progress.trials >= trial:
+                bytes_at.setdefault(trial, allocated())
+
+    asked: dict[str, Any] = {"space": "cpu-rules", "strategy": "replay-trace", "progress": watch, "batch": 32}
+    tw.tune(scale, trials=3000, cluster="tcp://nowhere:1", database=tmp_path / "t.db", **asked)
+    assert bytes_at[3000] - bytes_at[2100] < 400e3  # a trace of each candidate would be a megabyte
 
 
 class Nobody:

@@ -220,15 +220,15 @@ void RunningSession::note_good(int64_t index, Finalist candidate, bool is_best) 
   forget_slow();
 }
 
-/// Of those that will not be in the finals, what they would need there.
+/// Those that will not be in the finals. The first one is kept: the best is compared with it.
 void RunningSession::forget_slow() {
   if (good.size() % 64 != 0) return;
-  std::vector<double> times;
-  for (const auto& [index, candidate] : good) times.push_back(candidate.seconds);
+  std::vector<std::pair<double, int64_t>> times;  // of equal ones, the first are in the finals
+  for (const auto& [index, candidate] : good) times.emplace_back(candidate.seconds, index);
   std::nth_element(times.begin(), times.begin() + kFinalists, times.end());
-  for (auto& [index, candidate] : good) {
-    if (index > 0 && candidate.seconds > times[kFinalists]) candidate = {candidate.record, candidate.seconds, {}, {}};
-  }
+  std::erase_if(good, [&](const auto& each) {
+    return each.first > 0 && std::pair(each.second.seconds, each.first) > times[kFinalists];
+  });
 }
 
 /// Where the time is over: what is under way is not waited for.
