@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,3 +106,16 @@ def test_a_worker_that_waits_for_a_scheduler_ends_at_ctrl_c(silent: str, tmp_pat
         assert worker.wait(20) == 0
     finally:
         machines.close()
+
+
+def test_a_worker_soon_gives_up_one_that_was_killed(unused_address: str) -> None:
+    # An object that only a killed worker had is built again; whoever was fetching it waits for this connection first.
+    program = """
+import asyncio, sys
+from tilewright.cluster.worker import be_quiet
+be_quiet()
+from distributed.comm import connect
+asyncio.run(connect(sys.argv[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program, unused_address], capture_output=True, text=True, check=False)
+    assert "Timed out trying to connect" in done.stderr and "after 5 s" in done.stderr

@@ -30,6 +30,8 @@ QUIET = {
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.tick.interval": "1s",
     "distributed.comm.offload": False,
+    # A worker that fetches an object from another one that was killed tries to connect for so long: 30 s by default.
+    "distributed.comm.timeouts.connect": "5s",
     "logging.distributed": "warning",
 }
 #: between two looks at which programs sessions still need
