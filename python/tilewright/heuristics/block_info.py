@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,30 +20,9 @@ from tilewright.heuristics.parameters import (
     TYPICAL_EXTENT,
 )
 from tilewright.schedule import BlockRV, LoopRV, Schedule
+from tilewright.script.core import script
 from tilewright.support.numpy_dtype import lanes_of, numpy_dtype
 from tilewright.task.parameter_names import extents_of, scalars_of
-
-#: functions that take many instructions, so that computing them again costs more than a trip to the cache
-_ELEMENTARY = {
-    *(
-        "exp",
-        "exp2",
-        "exp10",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "pow",
-        "sqrt",
-        "rsqrt",
-        "cbrt",
-        "hypot",
-        "fmod",
-    ),
-    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
-    *("erf", "sigmoid"),
-}
 
 #: that one instruction does for all lanes
 _OPERATIONS = (ir.Add, ir.Sub, ir.Mul, ir.Min, ir.Max, ir.Cast, ir.Select)
@@ -318,9 +298,17 @@ def is_argreduce(node: ir.Block) -> bool:
     return len(node.writes) > 1 and isinstance(node.body, (ir.LetStmt, ir.IfThenElse))
 
 
+@functools.cache
+def _elementary() -> frozenset[str]:
+    """Functions that are slower to compute again than to load from a cache: by the column `cost` of the table of
+    intrinsics, and the square root, one instruction that occupies the divider for about as long as exp takes."""
+    slow = ("kFunction", "kScalarFunction")
+    return frozenset(name for name, *_, cost in script.intrinsics() if cost in slow) | {"sqrt"}
+
+
 def is_elementary(node: ir.Block) -> bool:
     """Whether it computes something that takes long."""
-    return any(_name_of(call) in _ELEMENTARY for call in _all_of(ir.Call, node.body))
+    return any(_name_of(call) in _elementary() for call in _all_of(ir.Call, node.body))
 
 
 def vector_cycles(node: ir.Block) -> float:
@@ -336,7 +324,7 @@ def vector_cycles(node: ir.Block) -> float:
                 _core.visit(index, look_at_index)
         elif isinstance(inner, ir.Call):
             name = _name_of(inner)
-            cycles += ELEMENTARY_CYCLES if name in _ELEMENTARY else 2 if name == "if_then_else" else 0.5
+            cycles += ELEMENTARY_CYCLES if name in _elementary() else 2 if name == "if_then_else" else 0.5
         elif isinstance(inner, (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod)):
             cycles += DIVISION_CYCLES
         elif isinstance(inner, _OPERATIONS):
@@ -415,7 +403,7 @@ def block_info(
     schedule: Schedule, block: BlockRV, sizes: Sizes | None = None, *, multiple_stores: bool = False
 ) -> BlockInfo | None:
     """None for a block of another form: opaque, nested, with several stores, or loops that do not stand for its axes
-    one by one. With `side_by_side`, several stores at equal indices (a sum and one of squares, an index and a value)
+    one by one. With `multiple_stores`, several stores at equal indices (a sum and one of squares, an index and a value)
     count as one, to the buffer of the widest type."""
     sizes = sizes or Sizes()
     if isinstance(schedule, NestedSchedule) and schedule.contains(block):
@@ -483,7 +471,7 @@ def _info_inside(schedule: NestedSchedule, block: BlockRV, sizes: Sizes, multipl
     return BlockInfo(block, tuple(axes.values()), inside(store), own_reads, own_periods, (), adds_products, parts)
 
 
-#: of Facts what follows from the block alone: a search asks about the same block for each of its candidates
+#: what of a BlockInfo follows from the block alone: a search asks about the same block for each of its candidates
 _Accesses = tuple[Operand, tuple[Operand, ...], tuple[int, ...], tuple[int, ...], bool]
 _known: dict[tuple[ir.Block, Hashable, bool], _Accesses | None] = {}
 

@@ -19,7 +19,7 @@ class Match:
         schedule: of the program.
         info: what the block does.
         target: whose vectors, registers and caches count.
-        sampler: of the decisions that are left open.
+        sampler: chooses among alternatives: the best one in `tw.compile`, a sampled one in searches.
         copies: of operands that were made for this block, and have no schedule yet.
     """
 
@@ -44,12 +44,12 @@ Requirement = Callable[[Match], bool]
 
 @dataclass(frozen=True)
 class Pattern:
-    """A way to schedule a block. What it gives ends the table: the patterns below are excluded.
+    """A way to schedule a block. If `build` returns True, no later row is tried.
 
     Attributes:
         name: of the pattern.
-        requires: what must hold of the block, the target and where it stands.
-        build: applies primitives. It returns whether the block is scheduled; else the next pattern is tried.
+        requires: conditions on the block, its position in the program, and the target.
+        build: applies primitives and returns whether the block is scheduled. If not, the next row is tried.
     """
 
     name: str
@@ -63,9 +63,9 @@ class Rewrite:
 
     Attributes:
         name: of the rewrite.
-        requires: what has to hold as well.
-        build: applies primitives, and returns what the block that goes on through the table does: the same object
-            where nothing changed.
+        requires: as for a Pattern.
+        build: applies primitives, and returns the BlockInfo that later rows match: `match.info` itself if nothing
+            changed.
     """
 
     name: str

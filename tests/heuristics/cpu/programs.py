@@ -136,6 +136,15 @@ def windows(n, channels):
     return te.create_prim_func([x, top])
 
 
+def clamped_windows(n, channels):
+    """Largest values of windows that repeat the image's edges."""
+    x = te.placeholder((channels, n, n), name="X")
+    a, b = te.reduce_axis((0, 3), name="a"), te.reduce_axis((0, 3), name="b")
+    at = lambda v: te.max(te.min(v - 1, n - 1), 0)  # noqa: E731
+    top = te.compute((channels, n, n), lambda c, i, j: te.max(x[c, at(i + a), at(j + b)], axis=[a, b]), name="Y")
+    return te.create_prim_func([x, top])
+
+
 def vector(m, k):
     a, x, r = te.placeholder((m, k), name="A"), te.placeholder((k,), name="x"), te.reduce_axis((0, k), name="k")
     return te.create_prim_func([a, x, te.compute((m,), lambda i: te.sum(a[i, r] * x[r], axis=[r]), name="y")])
@@ -192,6 +201,14 @@ def sparse_product_of(m, n, z, columns):
     return specialize(program, {e: sizes[e.name_hint] for e in extents if isinstance(e, tw.ir.Var)})
 
 
+def read_twice(function, n, m):
+    """Of each element and its row, so that it is inlined only if it is cheaper to compute again."""
+    a, k = te.placeholder((n, m), name="A"), te.reduce_axis((0, m), name="k")
+    e = te.compute((n, m), lambda i, j: function(a[i, j], a[i, j] * 2.0), name="E")
+    s = te.compute((n,), lambda i: te.sum(e[i, k], axis=[k]), name="S")
+    return te.create_prim_func([a, te.compute((n, m), lambda i, j: e[i, j] - s[i], name="D")])
+
+
 PROGRAMS = {
     "product": product(24, 40, 20),
     "odd product": product(37, 53, 19),
@@ -238,12 +255,14 @@ PROGRAMS = {
     "columns": column_sums(17, 50),
     "many columns": column_sums(5, 700),
     "maximum of windows": windows(5, 20),
+    "windows over repeated edges": clamped_windows(37, 2),
     "matrix times vector": vector(23, 45),
     "elementwise": elementwise(7, 33),
     "short rows": elementwise(11, 5, 3),
     "long": elementwise(1000),
     "copy": turned_copy(35, 41),
     "scalar": elementwise(1),
+    "next numbers, read twice": read_twice(te.nextafter, 9, 40),
     "sparse rows": sparse_product_of(37, 20, 200, 32),
     "sparse rows in panels": sparse_product_of(9, 50, 300, 640),
 }

@@ -111,7 +111,7 @@ CONTRACTIONS: tuple[Pattern | Rewrite, ...] = (
     Rewrite(
         "several accumulators", (is_outermost, is_dense, is_float, is_reduced, has_register_tile), split_accumulators
     ),
-    # Here, since the parts of a split reduction are a block that nobody else knows.
+    # After split-K, because the partial sums form a new block that only this table schedules.
     Pattern("reduction", (is_reduced, has_register_tile), schedule_vector_accumulators),
     Pattern("transposed reduction", (is_outermost, is_reduced, has_register_tile), transpose_along_reduction),
     Pattern("register tile", (is_reduced,), schedule_register_tile),
