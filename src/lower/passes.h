@@ -15,6 +15,7 @@ PassResult inline_block_axes(const Ref<PrimFunc>& func, PassContext& context);
 PassResult check_bounds(const Ref<PrimFunc>& func, PassContext& context);
 PassResult compact_buffers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_match_buffers(const Ref<PrimFunc>& func, PassContext& context);
+PassResult bind_loop_bounds(const Ref<PrimFunc>& func, PassContext& context);
 PassResult stage_shared_copies(const Ref<PrimFunc>& func, PassContext& context);
 PassResult inject_software_pipelines(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext& context);

@@ -44,6 +44,8 @@ constexpr Row kRows[] = {
      "buffers are in their final places, and predicates still at their blocks"},
     {"lower_match_buffers", lower_match_buffers, kAll, kScheduled,
      "views follow their sources, which may just have moved"},
+    {"bind_loop_bounds", bind_loop_bounds, kAll, kScheduled,
+     "views are gone, so that buffers say what is changed; no loop is cut yet"},
     {"stage_shared_copies", stage_shared_copies, kAll, kScheduled,
      "the next pass counts loads and stores by themselves"},
     {"inject_software_pipelines", inject_software_pipelines, kAll, kScheduled,

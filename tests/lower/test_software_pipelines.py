@@ -242,6 +242,58 @@ def main(A: T.Buffer((6, 8)), B: T.Buffer((6, 8))):
     check_every_stage(program, "llvm", [a, np.zeros_like(a)], (a[:, ::-1] + 1) * 2)
 
 
+@pytest.mark.parametrize("target", ["llvm", "opencl"])
+def test_indices_that_the_loop_loads_and_changes(target):
+    """P[0] is another number in each iteration, so that X[P[0]] and X[P[0] + 1] of different ones may meet."""
+    around, lanes = ("for bx in range(1)", "range(4)")
+    if target == "opencl":
+        around, lanes = 'for bx in T.thread_binding(1, "blockIdx.x")', 'T.thread_binding(4, "threadIdx.x")'
+    for values, refused in (((0, 0, 1), True), ((0, 0, 0), False), ((0, 1, 1), False)):
+        program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((6,), "int32"), X: T.Buffer((9, 4), "int32"), B: T.Buffer((6, 4), "int32")):
+    {around}:
+        for i in {lanes}:
+            for k in T.serial(6, annotations={{{stages(values)}}}):
+                with T.block("body"):
+                    P = T.alloc_buffer((1,), "int32", scope="local")
+                    P[0] = A[k]
+                    X[P[0], i] = X[P[0], i] + 1
+                    B[k, i] = X[P[0] + 1, i]
+""")
+        if refused:
+            with pytest.raises(tw.Error, match="both access 'X'") as raised:
+                tw.compile(program, target=target)
+            assert raised.value.code == "lower/pipeline-order"
+            continue
+        x, b = np.repeat(np.arange(9, dtype="int32")[:, None] * 10, 4, 1), np.zeros((6, 4), "int32")
+        tw.compile(program, target=target)(np.array([0, 3, 1, 4, 5, 2], "int32"), x, b)
+        np.testing.assert_array_equal(b, np.repeat([[10], [40], [20], [50], [60], [31]], 4, 1))
+
+
+@pytest.mark.parametrize(("first", "end", "size", "left"), [("0", "N[0]", 6, 3), ("N[0]", "8", 2, 4)])
+@pytest.mark.parametrize("values", [(0, 2, 2), (0, 1, 3), (0, 0, 0)])
+def test_bounds_that_the_loop_changes(first, end, size, left, values):
+    """The first and the last iteration are those that the data said before the loop."""
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), N: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32")):
+    for k in T.serial({first}, {end}, annotations={{{stages(values)}}}):
+        with T.block("body"):
+            S = T.alloc_buffer((1,), "int32")
+            S[0] = A[k]
+            B[k] = S[0]
+            N[0] = {left}
+""")
+    a, b = np.arange(8, dtype="int32") + 10, np.zeros(8, "int32")
+    expected = np.where((np.arange(8) < 6) if first == "0" else (np.arange(8) >= 2), a, 0)
+    check_every_stage(program, "llvm", [a, np.array([size], "int32"), b], expected)
+    n = np.array([size], "int32")
+    tw.compile(program)(a, n, b)
+    np.testing.assert_array_equal(b, expected)
+    assert n[0] == left
+
+
 def pipelined(shape: tuple[int, int, int], values: Any, order: Any, asynchronous: Any = ()) -> tw.Schedule:
     """A product whose blocks fetch tiles into shared memory in an earlier stage than they use them."""
     sch = tiled(*shape)

@@ -6,10 +6,13 @@
 //                        strides=[s, 1])
 //     W[a, b] = s
 //
+// Where a view begins is evaluated once, before the block's body, if that changes what it reads.
+//
 // Needs      blocks without axes
 // Ensures    no match_buffers. Stride and offset variables that a view defines have their values; a view that states
 //            strides or an alignment of its own is refused where the source does not have them.
 // Placement  after compact_buffers, which may have given the source another layout
+#include "analysis/changes.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/sizes.h"
@@ -68,10 +71,17 @@ class Matcher {
         body,
         [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
           if (block->match_buffers.empty()) return r.descend(block);
-          for (const Ref<MatchBufferRegion>& match : block->match_buffers) define(*match, r);
+          std::vector<std::pair<Ref<Var>, Expr>> kept;
+          for (const Ref<MatchBufferRegion>& match : block->match_buffers) define(*match, kept, r);
           Block copy = *block;
           copy.match_buffers.clear();
-          return Stmt(r.descend(make<Block>(std::move(copy), block.span())));
+          copy = *r.descend(make<Block>(std::move(copy), block.span()));
+          for (size_t i = kept.size(); i-- > 0;) {
+            const auto& [begin, value] = kept[i];
+            const bool changes = analysis::may_change(copy.body, value);
+            copy.body = changes ? make<LetStmt>({begin, value, copy.body}) : substitute(copy.body, {{begin, value}});
+          }
+          return make<Block>(std::move(copy), block.span());
         },
         [&](const Ref<Var>& v, Rewriter&) -> Expr {
           auto it = values_.find(v);
@@ -123,9 +133,17 @@ class Matcher {
     return start + own;
   }
 
-  void define(const MatchBufferRegion& match, Rewriter& r) {
+  /// `kept`: variables for what reads memory in where the view begins.
+  void define(const MatchBufferRegion& match, std::vector<std::pair<Ref<Var>, Expr>>& kept, Rewriter& r) {
     Ref<BufferRegion> source = r.typed(match.source);  // through views of views
     const Buffer& buffer = *match.buffer;
+    BufferRegion named = *source;
+    for (Ref<Range>& part : named.region) {
+      if (!analysis::reads_memory(part->min)) continue;
+      kept.emplace_back(var(buffer.name + "_begin", part->min.dtype()), part->min);
+      part = range(kept.back().first, part->extent);
+    }
+    source = make<BufferRegion>(std::move(named));
     View view{source->buffer, {}, source->region.size() - std::min(source->region.size(), buffer.shape.size())};
     for (const Ref<Range>& part : source->region) view.start.push_back(part->min);
     std::vector<Expr> strides = strides_of(*source->buffer);

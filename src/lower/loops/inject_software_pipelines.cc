@@ -21,7 +21,7 @@
 // T.ptx_wait_group() leaves running in front of a statement that uses a copy, is a constant. Elsewhere, copies are
 // ordinary ones.
 //
-// Needs      blocks without axes, and no views
+// Needs      blocks without axes, and no views; a loop does not change what its bounds read
 // Ensures    no loop has the annotations of pipelines
 // Placement  buffers have their final shapes; before wait_between_blocks, as versions decide which threads have to wait
 #include <algorithm>

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "ir/build.h"
+#include "ir/op.h"
 #include "ir/regions.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -109,6 +110,7 @@ class PipelinePlanner {
       last_ = std::max(last_, step.stage);
     }
     plan_.last_stage = last_;
+    note_changes();
     std::unordered_set<NodeRef> own;
     for (const Ref<Buffer>& buffer : body.buffers) own.insert(buffer->data);
     TW_RETURN_IF_ERROR(check_order(own));
@@ -177,12 +179,36 @@ class PipelinePlanner {
 
   // ---- conflicts
 
+  /// Memory that the loop changes: a load from it in an index is another number in each iteration, and at each place.
+  void note_changes() {
+    for (const PipelineStep& step : plan_.steps) {
+      for (const Ref<BufferRegion>& region : step.access.writes) changed_.insert(region->buffer->data);
+      changed_.insert(step.access.opaque.begin(), step.access.opaque.end());
+    }
+  }
+
+  bool is_fixed(const Range& range) const {
+    bool fixed = true;
+    auto look = [&](const Ref<BufferLoad>& load, Visitor& v) {
+      fixed = fixed && !changed_.contains(load->buffer->data);
+      v.descend(load);
+    };
+    auto reads = [&](const Ref<Call>& call, Visitor& v) {
+      fixed = fixed && intrinsic_row(intrinsic_of(*call)).effect == Effect::kPure;
+      v.descend(call);
+    };
+    visit(range.min, look, reads);
+    visit(range.extent, look, reads);
+    return fixed;
+  }
+
   /// Whether `a` in one iteration and `b` in the iteration `distance` later may touch one element.
   bool may_meet(const BufferRegion& a, const BufferRegion& b, int64_t distance) {
     if (a.buffer->data != b.buffer->data) return false;
     if (a.buffer != b.buffer || a.region.size() != b.region.size()) return true;
     const Expr later = loop_->loop_var + distance;
     for (size_t d = 0; d < a.region.size(); ++d) {
+      if (!is_fixed(*a.region[d]) || !is_fixed(*b.region[d])) continue;
       const Expr &start = a.region[d]->min, &extent = a.region[d]->extent;
       const Expr other = substitute(b.region[d]->min, {{loop_->loop_var, later}});
       const Expr size = substitute(b.region[d]->extent, {{loop_->loop_var, later}});
@@ -286,6 +312,7 @@ class PipelinePlanner {
   arith::Analyzer& analyzer_;
   PipelinePlan plan_;
   int64_t last_ = 0;
+  std::unordered_set<NodeRef> changed_;  ///< pointers to what the loop writes
 };
 
 }  // namespace

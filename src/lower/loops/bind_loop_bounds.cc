@@ -1,0 +1,40 @@
+// Evaluate the bounds of a loop once where its body changes what they read.
+//
+//   Before                         After
+//   for k in range(N[0]):          n: T.int32 = N[0]
+//     B[k] = A[k]                  for k in range(n):
+//     N[0] = 3                       B[k] = A[k]
+//                                    N[0] = 3
+//
+// Passes that cut loops repeat the bounds: a prologue, a steady loop and an epilogue, or the parts before and behind an
+// edge. Bounds that read only what the loop leaves alone stay as they are.
+//
+// Needs      no views
+// Ensures    a bound of a loop is the same number before, in and behind the loop
+// Placement  before passes that cut loops
+#include "analysis/changes.h"
+#include "ir/build.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+
+PassResult bind_loop_bounds(const Ref<PrimFunc>& func, PassContext&) {
+  Stmt body = rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+    const bool min = analysis::may_change(loop->body, loop->min);
+    const bool extent = analysis::may_change(loop->body, loop->extent);
+    if (loop->kind == ForKind::kThreadBinding || (!min && !extent)) return r.descend(loop);
+    For copy = *r.descend(loop);
+    const std::string& name = loop->loop_var->name_hint;
+    Ref<Var> first = var(name + "_min", loop->min.dtype()), count = var(name + "_extent", loop->extent.dtype());
+    if (min) copy.min = first;
+    if (extent) copy.extent = count;
+    Stmt result = make<For>(std::move(copy), loop.span());
+    if (extent) result = make<LetStmt>({count, loop->extent, result}, loop.span());
+    if (min) result = make<LetStmt>({first, loop->min, result}, loop.span());
+    return result;
+  });
+  return with_body(func, std::move(body));
+}
+
+}  // namespace tilewright::lower
