@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -18,15 +19,8 @@
 namespace tilewright::python {
 
 void DeviceMemory::free() {
-  if (owner) {
-    if (owner->deleter) owner->deleter(owner);
-  } else if (handle && device.device_type == kDLCPU) {
-    std::free(handle);
-  } else if (handle) {
-    tw_device_free(device, handle);
-  }
-  owner = nullptr;
   handle = nullptr;
+  allocation.reset();
 }
 
 int64_t DeviceArray::elements() const {
@@ -77,9 +71,73 @@ void on_device(Work&& work) {
 bool is_host(const DeviceArray& array) { return array.memory->device.device_type == kDLCPU; }
 
 void check_alive(const DeviceArray& array) {
-  if (array.memory->handle) return;
+  if (!array.memory->is_freed()) return;
   throw Exception(
       argument_error("device/freed", "the array was freed", "use a copy that was made before: array.numpy()"));
+}
+
+void check_writable(const DeviceArray& array) {
+  check_alive(array);
+  if (!array.memory->is_read_only) return;
+  throw Exception(argument_error("device/read-only", "the array shares memory that is read-only",
+                                 "write to a copy of it: array.copyto(array.device)"));
+}
+
+std::string text_of(const std::vector<int64_t>& shape) {
+  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+}
+
+/// Of a shape whose elements can be counted: in bytes, and with extents of 0 taken for 1, as strides do.
+void check_shape(const std::vector<int64_t>& shape, const DataType& dtype) {
+  int64_t bytes = dtype.bytes();
+  bool fits = true;
+  for (int64_t extent : shape) {
+    if (extent < 0) {
+      throw Exception(argument_error("device/shape",
+                                     fmt::format("an array has no shape {}: an extent is negative", text_of(shape))));
+    }
+    fits = fits && !__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes);
+  }
+  if (fits) return;
+  throw Exception(argument_error(
+      "device/shape",
+      fmt::format("an array of {} has no shape {}: its bytes are more than 2**63 - 1", dtype.str(), text_of(shape)),
+      "give it fewer elements"));
+}
+
+/// Bytes from the first element to the one with the lowest address, at most 0, and behind that with the highest one.
+struct Reach {
+  int64_t low = 0, high = 0;
+};
+
+/// Nothing where the distances do not fit.
+std::optional<Reach> reach_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
+                              const DataType& dtype) {
+  Reach reach;
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return reach;
+  reach.high = dtype.bytes();
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t last;
+    if (__builtin_mul_overflow(shape[d] - 1, strides[d], &last)) return {};
+    if (__builtin_mul_overflow(last, int64_t{dtype.bytes()}, &last)) return {};
+    int64_t& end = last < 0 ? reach.low : reach.high;
+    if (__builtin_add_overflow(end, last, &end)) return {};
+  }
+  return reach;
+}
+
+/// The elements of the array are in its memory.
+void check_inside(const DeviceArray& array) {
+  check_shape(array.shape, array.dtype);
+  const bool has_steps = array.strides.size() == array.shape.size();
+  const auto reach = has_steps ? reach_of(array.shape, array.strides, array.dtype) : std::nullopt;
+  const bool is_empty = reach && reach->high == 0;
+  if (is_empty) return;
+  const int64_t bytes = array.memory->bytes, begin = array.byte_offset;
+  // No sum here overflows: an offset and a reach are compared with what is left of the memory.
+  if (reach && begin >= 0 && begin <= bytes && -begin <= reach->low && reach->high <= bytes - begin) return;
+  throw Exception(argument_error("device/shape", "the elements of a view are not all in the memory of its array",
+                                 "index the array instead: array[4:8]"));
 }
 
 std::byte* address_of(const DeviceArray& array) {
@@ -99,6 +157,7 @@ DeviceArray make_array(int32_t type, int32_t id, const std::string& dtype, std::
   array.memory = std::make_shared<DeviceMemory>();
   array.dtype = *parsed;
   array.shape = std::move(shape);
+  check_shape(array.shape, array.dtype);
   array.strides.resize(array.shape.size());
   int64_t step = 1;
   for (size_t d = array.shape.size(); d-- > 0; step *= std::max<int64_t>(array.shape[d], 1)) array.strides[d] = step;
@@ -110,12 +169,15 @@ DeviceArray make_array(int32_t type, int32_t id, const std::string& dtype, std::
     memory.handle = std::aligned_alloc(64, size);
     if (!memory.handle)
       throw Exception(resource_error("call/memory", fmt::format("no memory for {} bytes", size), "free some"));
+    memory.allocation = std::shared_ptr<void>(memory.handle, std::free);
     if (zero) std::memset(memory.handle, 0, size);
     return array;
   }
   on_device([&](tw_ctx* context) -> int32_t {
     memory.handle = tw_device_allocate(context, memory.device, memory.bytes);
     if (!memory.handle) return context->error_code;
+    memory.allocation = std::shared_ptr<void>(
+        memory.handle, [device = memory.device](void* handle) { tw_device_free(device, handle); });
     return zero ? tw_device_fill_zero(context, memory.device, {memory.handle, 0}, memory.bytes) : TW_OK;
   });
   return array;
@@ -138,7 +200,7 @@ class HostBytes {
 };
 
 void upload(const DeviceArray& array, nb::handle source) {
-  check_alive(array);
+  check_writable(array);
   HostBytes bytes(source, false);
   TW_CHECK(array.is_compact() && bytes.size() == array.bytes(), "as many bytes as the array has");
   if (bytes.size() == 0) return;
@@ -155,8 +217,8 @@ void upload(const DeviceArray& array, nb::handle source) {
 void download(const DeviceArray& array, nb::handle target) {
   check_alive(array);
   HostBytes bytes(target, true);
-  TW_CHECK(array.byte_offset + bytes.size() <= array.memory->bytes, "no more than the memory has");
   if (bytes.size() == 0) return;
+  TW_CHECK(array.byte_offset + bytes.size() <= array.memory->bytes, "no more than the memory has");
   if (is_host(array)) {
     std::memcpy(bytes.data(), address_of(array), static_cast<size_t>(bytes.size()));
     return;
@@ -166,26 +228,49 @@ void download(const DeviceArray& array, nb::handle target) {
   });
 }
 
+/// Whether the two share bytes; each has this many.
+bool share_bytes(const tw_device_pointer& a, const tw_device_pointer& b, int64_t bytes) {
+  // Addresses of CUDA are memory alike, however they were imported. Of different cl_mem, a yes costs a copy.
+  const auto first = reinterpret_cast<intptr_t>(a.memory) + a.offset;
+  const auto second = reinterpret_cast<intptr_t>(b.memory) + b.offset;
+  return std::abs(first - second) < bytes;
+}
+
+/// Copies within a device have to be between different memory: those of OpenCL fail otherwise.
+int32_t copy_apart(tw_ctx* context, const DLDevice& device, const tw_device_pointer& to, const tw_device_pointer& from,
+                   int64_t bytes) {
+  if (!share_bytes(to, from, bytes)) return tw_device_copy(context, device, to, from, bytes);
+  void* const staged = tw_device_allocate(context, device, bytes);
+  if (!staged) return context->error_code;
+  int32_t code = tw_device_copy(context, device, {staged, 0}, from, bytes);
+  if (code == TW_OK) code = tw_device_copy(context, device, to, {staged, 0}, bytes);
+  tw_device_free(device, staged);
+  return code;
+}
+
 /// Both compact, of one type and size, on one device.
 void copy_on_device(const DeviceArray& to, const DeviceArray& from) {
-  check_alive(to);
+  check_writable(to);
   check_alive(from);
   TW_CHECK(to.is_compact() && from.is_compact() && to.bytes() == from.bytes(), "arrays of one layout");
+  const bool onto_itself = to.memory->handle == from.memory->handle && to.byte_offset == from.byte_offset;
+  if (to.bytes() == 0 || onto_itself) return;
   if (is_host(to)) {
     std::memmove(address_of(to), address_of(from), static_cast<size_t>(to.bytes()));
     return;
   }
   on_device([&](tw_ctx* context) {
-    return tw_device_copy(context, to.memory->device, pointer_of(to), pointer_of(from), to.bytes());
+    return copy_apart(context, to.memory->device, pointer_of(to), pointer_of(from), to.bytes());
   });
 }
 
 // ---- DLPack
 // --------------------------------------------------------------------------------------------------------------
 
-/// What an exported tensor keeps alive: the array.
+/// What an exported tensor keeps alive: its shape, and the memory, which array.free() leaves to it.
 struct Exported {
   DeviceArray array;
+  std::shared_ptr<void> allocation;
   DLManagedTensorVersioned versioned;
   DLManagedTensor plain;
 };
@@ -206,7 +291,11 @@ void drop_unused(PyObject* capsule) {
 
 nb::object export_dlpack(const DeviceArray& array, bool is_versioned) {
   check_alive(array);
-  auto* exported = new Exported{array, {}, {}};
+  if (array.memory->is_read_only && !is_versioned) {
+    PyErr_SetString(PyExc_BufferError, "the memory is read-only, which only DLPack 1.0 can say");
+    throw nb::python_error();
+  }
+  auto* exported = new Exported{array, array.memory->allocation, {}, {}};
   const DLTensor tensor = exported->array.tensor();
   void* managed = nullptr;
   if (is_versioned) {
@@ -215,7 +304,8 @@ nb::object export_dlpack(const DeviceArray& array, bool is_versioned) {
     exported->versioned.deleter = [](DLManagedTensorVersioned* self) {
       delete static_cast<Exported*>(self->manager_ctx);
     };
-    exported->versioned.flags = array.dtype.bits < 8 ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0;
+    exported->versioned.flags = (array.dtype.bits < 8 ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0) |
+                                (array.memory->is_read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
     exported->versioned.dl_tensor = tensor;
     managed = &exported->versioned;
   } else {
@@ -251,20 +341,39 @@ DeviceArray import_dlpack(nb::handle capsule) {
   }
   DeviceArray array;
   array.memory = std::make_shared<DeviceMemory>();
-  array.memory->device = tensor.device;
-  array.memory->handle = tensor.data;
+  DeviceMemory& memory = *array.memory;
+  memory.device = tensor.device;
+  memory.handle = tensor.data;
+  memory.is_read_only = managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
   array.dtype = *dtype;
   array.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+  check_shape(array.shape, array.dtype);
   array.strides.resize(array.shape.size());
-  int64_t compact = 1, last = 0;
+  int64_t compact = 1;
   for (size_t d = array.shape.size(); d-- > 0; compact *= std::max<int64_t>(array.shape[d], 1)) {
     array.strides[d] = tensor.strides ? tensor.strides[d] : compact;
-    last += std::max<int64_t>(array.shape[d] - 1, 0) * array.strides[d];
   }
   array.byte_offset = static_cast<int64_t>(tensor.byte_offset);
-  array.memory->bytes = array.byte_offset + (last + 1) * dtype->bytes();
+  const auto reach = reach_of(array.shape, array.strides, array.dtype);
+  int64_t end = 0;
+  if (!reach || __builtin_add_overflow(array.byte_offset, reach->high, &end)) {
+    throw Exception(argument_error("device/shape", "the strides of the tensor lead further than 2**63 - 1 bytes"));
+  }
+  if (const int64_t begin = array.byte_offset + reach->low; begin < 0) {
+    // With negative strides, an address is that of no element with the lowest one.
+    if (tensor.device.device_type == kDLOpenCL) {
+      throw Exception(argument_error("device/shape", "the strides of the tensor lead in front of its memory"));
+    }
+    memory.handle = static_cast<std::byte*>(tensor.data) + begin;
+    array.byte_offset -= begin;
+    end -= begin;
+  }
+  memory.bytes = end;
   PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
-  array.memory->owner = managed;
+  memory.allocation = std::shared_ptr<void>(managed, [](void* pointer) {
+    auto* owner = static_cast<DLManagedTensorVersioned*>(pointer);
+    if (owner->deleter) owner->deleter(owner);
+  });
   return array;
 }
 
@@ -294,8 +403,10 @@ void bind_device(nb::module_& m) {
               "__init__",
               [](DeviceArray* self, const DeviceArray& of, Shape shape, Shape strides, int64_t byte_offset) {
                 check_alive(of);
-                new (self) DeviceArray{of.memory, of.dtype, std::move(shape), std::move(strides),
-                                       of.byte_offset + byte_offset};
+                DeviceArray view{of.memory, of.dtype, std::move(shape), std::move(strides),
+                                 of.byte_offset + byte_offset};
+                check_inside(view);
+                new (self) DeviceArray(std::move(view));
               },
               "of"_a, "shape"_a, "strides"_a, "byte_offset"_a)
           .def(
@@ -312,8 +423,7 @@ void bind_device(nb::module_& m) {
               "steps", [](const DeviceArray& a) { return a.strides; }, "The strides, in elements.")
           .def_prop_ro("is_compact", &DeviceArray::is_compact)
           .def_prop_ro(
-              "is_freed", [](const DeviceArray& a) { return a.memory->handle == nullptr; },
-              "Whether its memory was freed.")
+              "is_freed", [](const DeviceArray& a) { return a.memory->is_freed(); }, "Whether its memory was freed.")
           .def("upload", &upload, "source"_a, "Copies the bytes of a buffer to the array.")
           .def("download", &download, "target"_a, "Copies bytes from where the array begins to a buffer.")
           .def("copy_within_device", &copy_on_device, "source"_a,

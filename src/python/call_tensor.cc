@@ -380,8 +380,9 @@ bool read_exchange(PyObject* object, const ExchangeApi* api, const tw_signature*
 
 bool read_device_array(const DeviceArray& array, const tw_signature* signature, const tw_param* param,
                        TensorArgument& argument) {
+  if (array.memory->is_read_only && (param->flags & TW_PARAM_WRITTEN)) return refuse_read_only(signature, param);
   argument.tensor = array.tensor();
-  if (argument.tensor.data) return true;
+  if (!array.memory->is_freed()) return true;
   return refuse(signature, param, TW_ERROR_OTHER_ARGUMENT,
                 fmt::format("expected {}, got an array that was freed", describe(signature, param)),
                 "free an array after the last call that uses it");

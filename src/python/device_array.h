@@ -15,14 +15,16 @@ namespace tilewright::python {
 /// Memory that arrays share. It is freed with the last of them, and no earlier than kernels that use it end.
 struct DeviceMemory {
   DLDevice device;
-  void* handle = nullptr;  ///< a cl_mem, or an address
+  void* handle = nullptr;  ///< a cl_mem, or an address; perhaps null where there are no bytes
   int64_t bytes = 0;
-  DLManagedTensorVersioned* owner = nullptr;  ///< whoever exported it with DLPack; null: it is ours
+  bool is_read_only = false;         ///< whoever exported it with DLPack says so
+  std::shared_ptr<void> allocation;  ///< keeps the memory; null: it was freed
 
   DeviceMemory() = default;
   DeviceMemory(const DeviceMemory&) = delete;
-  ~DeviceMemory() { free(); }
-  /// Arrays that use it are refused from now on.
+  bool is_freed() const { return !allocation; }
+  /// Arrays that use it are refused from now on. What was exported with DLPack keeps the memory for as long as it
+  /// lives.
   void free();
 };
 
@@ -35,7 +37,7 @@ struct DeviceArray {
   int64_t elements() const;
   int64_t bytes() const { return elements() * dtype.bytes(); }
   bool is_compact() const;
-  /// As kernels take it; valid as long as the array is. The data is null where the memory was freed.
+  /// As kernels take it; valid as long as the array is, and its memory not freed.
   DLTensor tensor() const;
 };
 

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -76,15 +77,15 @@ class Device:
         return self._new(shape, dtype, zero=True)
 
     def _new(self, shape: int | Sequence[int], dtype: Any, *, zero: bool) -> DeviceArray:
-        extents = [int(extent) for extent in ([shape] if isinstance(shape, int | np.integer) else shape)]
-        if any(extent < 0 for extent in extents):
-            raise ArgumentError.of("device/shape", f"an array has no shape {tuple(extents)}: an extent is negative")
+        extents = _extents(shape)
         name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
         return DeviceArray(self.device_type, self.device_id, name, extents, zero)
 
     @explained
     def from_dlpack(self, source: Any) -> DeviceArray:
         """Return an array that shares the memory of ``source``, which must be on this device.
+
+        Of read-only memory, the array is read-only.
 
         Raises:
             ArgumentError: It is on another device, or has a type of elements that arrays do not have.
@@ -97,6 +98,8 @@ class Device:
                 f"the array is on {elsewhere}, not on {self}",
                 f"copy it: device({str(self)!r}).array(x)",
             )
+        if isinstance(source, DeviceArray):  # freed together
+            return DeviceArray(source, source.extents, source.steps, 0)
         return DeviceArray(source.__dlpack__(max_version=(1, 1)))
 
     def sync(self) -> None:
@@ -184,11 +187,12 @@ class DeviceArray(_core.DeviceArrayBase):
             host = np.empty(self.shape, self.dtype)
             self.download(_bytes_of(host))
             return host
-        # The bytes from the first element to the last one.
-        reach = sum((extent - 1) * step for extent, step in zip(self.extents, self.steps, strict=True))
-        memory = np.empty(reach + 1, self.dtype)
-        self.download(_bytes_of(memory))
-        return np.lib.stride_tricks.as_strided(memory, self.shape, self.strides).copy()
+        # The bytes from the element with the lowest address to the one with the highest.
+        reach = [(extent - 1) * step for extent, step in zip(self.extents, self.steps, strict=True)]
+        low = sum(distance for distance in reach if distance < 0)
+        memory = np.empty(sum(abs(distance) for distance in reach) + 1, self.dtype)
+        type(self)(self, [memory.size], [1], low * self.itemsize).download(_bytes_of(memory))
+        return np.lib.stride_tricks.as_strided(memory[-low:], self.shape, self.strides).copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is False:
@@ -201,7 +205,7 @@ class DeviceArray(_core.DeviceArrayBase):
         """Take over the elements of an array of the same shape, and return this array.
 
         Raises:
-            ArgumentError: The shapes differ, or the elements of this array are not contiguous.
+            ArgumentError: The shapes differ, the elements of this array are not contiguous, or it is read-only.
         """
         if tuple(np.shape(source)) != self.shape:
             message = f"an array of shape {tuple(np.shape(source))} cannot be copied to one of shape {self.shape}"
@@ -232,7 +236,10 @@ class DeviceArray(_core.DeviceArrayBase):
         return target
 
     def free(self) -> None:
-        """Free the memory when the kernels that use it have finished; arrays that share it are refused from now on."""
+        """Free the memory when the kernels that use it have finished; arrays that share it are refused from now on.
+
+        What another library got by DLPack stays valid: the memory is freed when that is gone, too.
+        """
         self.release()
 
     def __getitem__(self, index: Any) -> DeviceArray:
@@ -270,6 +277,15 @@ class DeviceArray(_core.DeviceArrayBase):
         return self.device_type, self.device_id
 
 
+def _extents(shape: Any) -> list[int]:
+    """The integers that a shape consists of."""
+    try:
+        return [operator.index(each) for each in ([shape] if isinstance(shape, int | np.integer) else shape)]
+    except TypeError as error:
+        hint = "give an integer, or a tuple of integers"
+        raise ArgumentError.of("device/shape", f"an array has no shape {shape!r}: {error}", hint) from None
+
+
 def _bytes_of(host: Any) -> Any:
     """The memory of a contiguous array; the buffer protocol does not know all types of elements."""
     return host.reshape(-1).view(np.uint8) if host.size else bytearray()
@@ -292,7 +308,7 @@ def _view(array: Any, index: tuple[Any, ...]) -> tuple[list[int], list[int], int
             offset += taken.start * step if taken else 0
             shape.append(len(taken))
             strides.append(step * taken.step)
-        elif isinstance(part, int | np.integer):
+        elif isinstance(part, int | np.integer) and not isinstance(part, bool):
             if not -extent <= part < extent:
                 raise IndexError(f"index {part} of a dimension of {extent}")
             offset += (int(part) % extent) * step
