@@ -94,3 +94,26 @@ def test_a_view_begins_where_it_did_before_its_block():
     tw.compile(moved)(a, n, b)
     np.testing.assert_array_equal(b, wanted)
     assert n[0] == 22
+
+
+def test_the_end_of_a_pipeline_in_a_pipeline_is_no_index():
+    """The blocks of the inner one would read N to say which version of p they use."""
+    program = from_source("""
+@T.prim_func
+def main(D: T.Buffer((12,), "int32"), N: T.Buffer((2,), "int32"), B: T.Buffer((12, 3), "int32")):
+    for k in T.serial(N[0], annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1]}):
+        with T.block("outer"):
+            p = T.alloc_buffer((1,), "int32")
+            p[0] = D[k]
+            for j in T.serial(3, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1]}):
+                with T.block("inner"):
+                    t = T.alloc_buffer((1,), "int32")
+                    t[0] = p[0] + j
+                    B[k, j] = t[0] * N[1]
+""")
+    d, n, b = np.arange(12, dtype="int32"), np.array([5, 7], "int32"), np.zeros((12, 3), "int32")
+    expected = b.copy()
+    expected[:5] = (d[:5, None] + np.arange(3)) * 7
+    agrees(program, "inject_software_pipelines", [d, n, b], [d, n, expected])
+    tw.compile(program)(d, n, b)
+    np.testing.assert_array_equal(b, expected)

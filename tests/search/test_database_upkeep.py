@@ -105,6 +105,24 @@ def test_json_lines(tmp_path: Path) -> None:
     assert medians(two, key) == [1.0, 3.0]
 
 
+def test_a_folder_is_read_and_written_by_one_rule(tmp_path: Path) -> None:
+    """Tables in it are what is read and written; lines of JSON are written by their own database alone."""
+    session, lines, empty, new = (tmp_path / name for name in ("session", "lines", "empty", "new"))
+    session.mkdir()
+    empty.mkdir()
+    key = commit(session / "database.db", 16, [3.0, 1.0])
+    assert commit(session, 16, [2.0]) == key and medians(session, key) == [1.0, 2.0, 3.0]
+    run(str(session), "--export", str(lines))
+    assert len(list(read_database(lines).workloads())) == 1
+    for folder in (lines, empty):
+        with pytest.raises(tw.ResourceError, match="only read") as raised:
+            tw.tune(scale, trials=1, progress=None, database=folder)
+        assert raised.value.code == "database/not-a-database" and f"work_dir='{folder}'" in str(raised.value)
+    assert ms.JSONDatabase(work_dir=lines).store_for_search() is not None
+    commit(new, 16, [1.0])
+    assert new.is_file() and len(list(read_database(new).workloads())) == 1
+
+
 def lines_of(folder: Path) -> tuple[list[Any], list[Any]]:
     files = (folder / "database_workload.json", folder / "database_tuning_record.json")
     workloads, records = ([json.loads(line) for line in file.read_text().splitlines()] for file in files)

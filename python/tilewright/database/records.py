@@ -30,6 +30,9 @@ from tilewright.task.task import Task, module_of, only_function, program_keys, s
 #: what a database is given by
 PLACES = 'the path of a file, "postgresql://...", or a Database of tilewright.meta_schedule'
 
+#: in the folder of a session (tilewright.meta_schedule.tune_tir), the file with its records
+_TABLES = "database.db"
+
 #: seconds that a file of records may be locked by other processes, a backup for instance, before a search gives up
 BUSY_SECONDS = 60.0
 
@@ -37,6 +40,7 @@ BUSY_SECONDS = 60.0
 def open_database(path: Any) -> Any:
     """Opens a file of records, making it and its folder if they are not there, or "postgresql://..."; None is one in
     memory, and so is "memory", as :mod:`tilewright.meta_schedule` has it, whose databases have a place for records.
+    Of the folder of a session that has tables, these.
 
     Raises:
         tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
@@ -48,6 +52,16 @@ def open_database(path: Any) -> Any:
     if is_server(path):
         return open_server(str(path))
     file = Path(path_for_core("database", path))
+    if file.is_dir():
+        tables = file / _TABLES
+        if not tables.exists():
+            raise ResourceError.of(
+                "database/not-a-database",
+                f"{file}: a folder, not a file of records; folders of JSON lines are only read",
+                "give the path of a file; a search writes to a folder by "
+                f"database=tilewright.meta_schedule.JSONDatabase(work_dir={str(file)!r})",
+            )
+        file = tables
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -77,7 +91,7 @@ def read_database(path: str | os.PathLike[str]) -> Any:
         return open_server(str(path))
     path = path_for_core("database", path)
     if Path(path).is_dir():
-        tables = Path(path) / "database.db"
+        tables = Path(path) / _TABLES
         return _core.Database.open(str(tables), read_only=True) if tables.exists() else read_lines(path)
     if not Path(path).exists():
         raise ResourceError.of(

@@ -7,7 +7,8 @@
 //                                    N[0] = 3
 //
 // Passes that cut loops repeat the bounds: a prologue, a steady loop and an epilogue, or the parts before and behind an
-// edge. Bounds that read only what the loop leaves alone stay as they are.
+// edge. Bounds that read only what the loop leaves alone stay as they are; but not those of a software pipeline, whose
+// epilogue says its iterations in terms of the end: blocks inside would read what they do not declare.
 //
 // Needs      no views
 // Ensures    a bound of a loop is the same number before, in and behind the loop
@@ -15,14 +16,18 @@
 #include "analysis/changes.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
+#include "lower/loops/pipeline_plan.h"
 #include "lower/passes.h"
 
 namespace tilewright::lower {
 
 PassResult bind_loop_bounds(const Ref<PrimFunc>& func, PassContext&) {
   Stmt body = rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-    const bool min = analysis::may_change(loop->body, loop->min);
-    const bool extent = analysis::may_change(loop->body, loop->extent);
+    const bool is_pipeline = loop->annotations.has(kPipelineStage);
+    auto is_bound = [&](const Expr& e) {
+      return is_pipeline ? analysis::reads_memory(e) : analysis::may_change(loop->body, e);
+    };
+    const bool min = is_bound(loop->min), extent = is_bound(loop->extent);
     if (loop->kind == ForKind::kThreadBinding || (!min && !extent)) return r.descend(loop);
     For copy = *r.descend(loop);
     const std::string& name = loop->loop_var->name_hint;
