@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "analysis/brief.h"
+#include "analysis/validator.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/numeric.h"
@@ -30,6 +31,7 @@ class Limits {
         sizes_.insert(param);
       }
     }
+    add_declared(func.body);
     if (sizes_.empty()) return;
     visit(
         func.body,
@@ -54,6 +56,21 @@ class Limits {
   std::vector<SizeLimit> take() { return std::move(limits_); }
 
  private:
+  /// What the root block requires; annotations of another form require nothing.
+  void add_declared(const Stmt& body) {
+    const BlockRealize* root = body.as<BlockRealize>();
+    if (!root || !root->block->iter_vars.empty()) return;
+    const NodeRef declared = root->block->annotations.get(kRequiredSizes);
+    if (!declared.defined() || !declared.is<List>()) return;
+    for (const NodeRef& entry : declared.as<List>()->items) {
+      const List* fields = entry.as<List>();
+      if (!fields || fields->items.size() != 3 || fields->items[0].sort() != Sort::kExpr) continue;
+      const StringImm *message = fields->items[1].as<StringImm>(), *hint = fields->items[2].as<StringImm>();
+      if (!message || !hint) continue;
+      limits_.push_back({Expr(fields->items[0]), message->value, hint->value, root->block});
+    }
+  }
+
   void add(const Expr& extent, const std::string& of, const NodeRef& node) {
     if (extent.is<IntImm>() || extent.is<Var>()) return;
     needed_ = Expr();

@@ -5,6 +5,11 @@
 //     with T.block("B"):
 //       T.where(i_0 * 1000000 + i_1 < n)
 //
+// The root block may require more of them, as programs over formats of a tensor do
+// (python/tilewright/sparse/decompose.py):
+//
+//   T.block_attr({"required_sizes": [[m == 1000, "'A' is stored in a format for 1000 rows, ...", "pass ..."]]})
+//
 // Analyses take for granted that sizes are small enough for what schedules make of them (arith/analyzer.h); this is
 // where a call is asked.
 #pragma once

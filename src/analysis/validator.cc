@@ -99,43 +99,51 @@ Stmt check_group(const DisjointBuffers& buffers, const std::vector<BufferDomain>
 
 }  // namespace
 
-std::optional<Ref<PrimFunc>> validator_of(const Ref<PrimFunc>& func) {
-  const BlockRealize* root = func->body.as<BlockRealize>();
-  const NodeRef symbol = func->attrs.get("global_symbol");
-  if (!root || !root->block->iter_vars.empty() || !symbol.defined() || !symbol.is<StringImm>()) return std::nullopt;
+DeclaredChecks declared_checks(const PrimFunc& func) {
+  const BlockRealize* root = func.body.as<BlockRealize>();
+  if (!root || !root->block->iter_vars.empty()) return {};
   std::vector<BufferDomain> domains;
   for (const BufferDomain& domain : buffer_domains(*root->block)) {
     auto is_given = [&](const Ref<Buffer>& buffer) {
-      return std::any_of(func->buffer_map.begin(), func->buffer_map.end(),
+      return std::any_of(func.buffer_map.begin(), func.buffer_map.end(),
                          [&](const auto& entry) { return Ref<Buffer>(entry.second) == buffer; });
     };
     if (is_given(domain.buffer) && (!domain.segments.defined() || is_given(domain.segments))) domains.push_back(domain);
   }
-  if (domains.empty()) return std::nullopt;
   std::vector<Ref<Buffer>> offsets;
   for (const BufferDomain& domain : domains) offsets.push_back(domain.segments);
   std::stable_partition(domains.begin(), domains.end(), [&](const BufferDomain& domain) {
     return std::find(offsets.begin(), offsets.end(), domain.buffer) != offsets.end();
   });
-  std::vector<Stmt> checks;
+  DeclaredChecks result;
   for (const BufferDomain& domain : domains) {
-    checks.push_back(check_domain(domain));
-    if (domain.order != ValueOrder::kNone) checks.push_back(check_order(domain));
+    result.checks.push_back(check_domain(domain));
+    if (domain.order != ValueOrder::kNone) result.checks.push_back(check_order(domain));
   }
-  std::vector<Def<Buffer>> allocated;
   for (const DisjointBuffers& group : disjoint_buffers(*root->block)) {
     const bool is_known = std::all_of(group.begin(), group.end(), [&](const Ref<Buffer>& buffer) {
       return std::any_of(domains.begin(), domains.end(), [&](const auto& domain) { return domain.buffer == buffer; });
     });
-    if (is_known) checks.push_back(check_group(group, domains, allocated));
+    if (is_known) result.checks.push_back(check_group(group, domains, result.allocated));
   }
+  return result;
+}
+
+std::optional<Ref<PrimFunc>> validator_of(const Ref<PrimFunc>& func) {
+  const NodeRef symbol = func->attrs.get("global_symbol");
+  if (!symbol.defined() || !symbol.is<StringImm>()) return std::nullopt;
+  DeclaredChecks declared = declared_checks(*func);
+  const BlockRealize* root = func->body.as<BlockRealize>();
+  const NodeRef sizes = root ? root->block->annotations.get(kRequiredSizes) : NodeRef();
+  if (declared.checks.empty() && !sizes.defined()) return std::nullopt;
   PrimFunc validator = *func;
   validator.attrs.set("global_symbol", string_imm(symbol.as<StringImm>()->value + kValidateSuffix));
-  validator.body = seq(std::move(checks));
-  if (!allocated.empty()) {
+  validator.body = seq(std::move(declared.checks));
+  if (!declared.allocated.empty() || sizes.defined()) {
     Block block;
     block.name_hint = "root";
-    block.alloc_buffers = std::move(allocated);
+    if (sizes.defined()) block.annotations.set(kRequiredSizes, sizes);
+    block.alloc_buffers = std::move(declared.allocated);
     block.body = validator.body;
     validator.body = make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(block))});
   }

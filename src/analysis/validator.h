@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/stmt.h"
 
@@ -16,6 +17,17 @@ namespace tilewright::analysis {
 
 /// What the name of such a function ends in.
 inline constexpr const char* kValidateSuffix = "_validate";
+
+/// The annotation of the root block: a List of Lists of a condition over the variables of the parameters, the message
+/// for calls that do not meet it, and its hint (analysis/size_limits.h).
+inline constexpr const char* kRequiredSizes = "required_sizes";
+
+/// Checks of what the root block declares of parameters, in the order in which they run.
+struct DeclaredChecks {
+  std::vector<Stmt> checks;
+  std::vector<Def<Buffer>> allocated;  ///< memory that they use
+};
+DeclaredChecks declared_checks(const PrimFunc& func);
 
 /// The function for the declarations of the root block, with the same parameters; nothing where it declares nothing of
 /// them. It names the first position of an array that breaks a declaration. Arrays of offsets are checked before those

@@ -365,6 +365,13 @@ void bind_functions(nb::module_& m) {
     return nb::make_tuple(s.file, s.line, s.column, s.end_line, s.end_column, s.parent);
   });
   m.def("render_span", &render_span);
+  m.def(
+      "at_span_of",
+      [](const NodeRef& node, const nb::callable& work) {
+        SpanScope at(node.span());
+        return nb::object(work());
+      },
+      "node"_a, "work"_a, "What the function returns. Nodes that it makes come from the line of the node.");
 }
 
 void bind_builders(nb::module_& m) {

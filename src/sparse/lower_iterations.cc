@@ -12,6 +12,7 @@
 #include "ir/traverse.h"
 #include "ir/verify.h"
 #include "sparse/lowering.h"
+#include "support/span.h"
 
 namespace tilewright::sparse {
 namespace {
@@ -268,6 +269,7 @@ Stmt Lowering::lower(const Stmt& stmt) {
 }
 
 Stmt Lowering::iteration(const Ref<SparseIteration>& node) {
+  SpanScope at(node.span());  // loops, blocks and searches come from the user's line, too
   if (in_iteration_) return nest_of(node, nest_.frames.size());
   in_iteration_ = true;
   outermost_ = nest_.frames.size();

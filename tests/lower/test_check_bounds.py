@@ -171,3 +171,68 @@ def test_extents_beyond_the_type_of_indices(n):
     for far in (-1, n) if n < 2**31 else (-1,):
         with pytest.raises(tw.ArgumentError, match="block 'A' writes 'A' at index"):
             kernel(b, np.array([0, 1, far, 3], "int32"), n)
+
+
+SPMV = f"""{HEADER}def main(a: T.handle, x: T.handle, y: T.handle, p: T.handle, j: T.handle, m: T.int32, n: T.int32,
+         nnz: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, j))
+    J_all = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (J_all,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "rows") as [i, k]:
+        with T.init():
+            Y[i] = T.float32(0)
+        Y[i] += A[i, k] * X[k]
+"""
+
+
+@pytest.mark.parametrize("array, position, value", [(1, 3, 10**8), (1, 3, -5), (0, 2, 10**8), (0, 0, -7), (0, 4, 99)])
+def test_structures_that_break_what_the_program_declares(array, position, value):
+    """Proofs of bounds rely on the structure, so it is checked before anything is read through it."""
+    kernel = tw.compile(script.from_source(SPMV), check_bounds=True)
+    structure = [np.array([0, 2, 3, 3, 6], "int32"), np.array([0, 4, 2, 1, 3, 4], "int32")]
+    values, x, y = np.ones(6, "float32"), np.ones(5, "float32"), np.full(4, -1, "float32")
+    kernel(values, x, y, *structure, 4, 5, 6)
+    assert y.tolist() == [2, 1, 0, 3]
+    y[:] = -1
+    structure[array][position] = value
+    with pytest.raises(tw.ArgumentError, match=f"{'pj'[array]}_data\\[") as info:
+        kernel(values, x, y, *structure, 4, 5, 6)
+    assert info.value.code == "call/assertion" and (y == -1).all()
+
+
+def test_devices_do_not_rely_on_declarations():
+    """The host cannot read arrays of a device, and a kernel reports nothing."""
+    with pytest.raises(tw.ScriptError, match="an assertion inside of a kernel") as info:
+        tw.compile(script.from_source(SPMV), "opencl", check_bounds=True)
+    assert info.value.code == "codegen/not-on-device"
+
+
+def test_rows_that_are_declared_to_be_disjoint():
+    """The marks of the check are memory of the kernel."""
+    func = script.from_source(f"""{HEADER}def main(
+    R: T.Buffer((3,), "int32"), S: T.Buffer((3,), "int32"), Y: T.Buffer((9,))
+):
+    T.assume_buffer_domain(R, [0, 9], order="increasing")
+    T.assume_buffer_domain(S, [0, 9], order="increasing")
+    T.assume_disjoint(R, S)
+    for i in range(3):
+        with T.block("R"):
+            vi = T.axis.spatial(3, i)
+            Y[R[vi]] = 1.0
+    for i in range(3):
+        with T.block("S"):
+            vi = T.axis.spatial(3, i)
+            Y[S[vi]] = 2.0
+""")
+    kernel = tw.compile(func, check_bounds=True, schedule="as written")
+    rows, y = np.array([0, 4, 7], "int32"), np.zeros(9, "float32")
+    kernel(rows, rows + 1, y)
+    assert y.tolist() == [1, 2, 0, 0, 1, 2, 0, 1, 2]
+    for wrong in (np.array([1, 4, 8], "int32"), np.array([1, 9, 10], "int32"), np.array([3, 2, 1], "int32")):
+        y[:] = 0
+        with pytest.raises(tw.ArgumentError, match="S\\["):
+            kernel(rows, wrong, y)
+        assert not y.any()

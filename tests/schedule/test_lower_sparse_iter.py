@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.sparse_programs import CASES, SPMM, function
@@ -119,3 +121,38 @@ def test_sizes_without_a_structure_are_told() -> None:
     with pytest.raises(tw.ArgumentError) as caught:
         sch.verify({"n": 3})  # two rows of three columns have no nine elements
     assert caught.value.code == "tune/domain"
+
+
+SPMV = """
+def f(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    J_all = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (J_all,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "rows") as [i, k]:
+        with T.init():
+            Y[i] = T.float32(0)
+        Y[i] += A[i, k] * X[k]
+"""
+
+
+@pytest.mark.parametrize("name", ["rows", "rows_csr"])
+def test_errors_of_later_steps_show_the_iteration(name: str) -> None:
+    """Loops and blocks that lowering makes come from the user's line, also where a tensor is in another format."""
+    sch = tw.Schedule(function(SPMV))
+    if name == "rows_csr":
+        sch.decompose_format("A", "csr", [7, 5])
+    sch.lower_sparse_iter()
+    steps: list[Any] = [
+        lambda: sch.parallel(sch.get_loops(f"{name}1")[0]),
+        lambda: sch.vectorize(sch.get_loops(f"{name}1")[0]),
+        lambda: sch.compute_inline(f"{name}0"),
+        lambda: sch.lift_loop(sch.get_loops(f"{name}0")[0]),
+        lambda: sch.balance(sch.get_loops(f"{name}0")[0], f"{name}0", "p_data"),
+    ]
+    for step in steps:
+        with pytest.raises(tw.ScheduleError) as caught:
+            step()
+        assert ">:10:10" in str(caught.value).split(" --> ")[1]  # with T.sp.iteration

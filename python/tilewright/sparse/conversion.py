@@ -12,7 +12,15 @@ import numpy as np
 from tilewright import _core
 from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.fill import ByRows, LastNonzeros, NotByRows, fill, gather_kernel
-from tilewright.sparse.format_rule import FormatAxis, FormatRewriteRule, Nonzeros, distinct_ranks
+from tilewright.sparse.format_rule import (
+    FormatAxis,
+    FormatRewriteRule,
+    Nonzeros,
+    checked_rules,
+    checked_shape,
+    distinct_ranks,
+    shape_of,
+)
 from tilewright.sparse.structure import offsets_of, read_only
 from tilewright.task.arguments import aligned_zeros
 
@@ -68,11 +76,13 @@ class ConvertedStructure:
     Attributes:
         parts: in the order of the rules.
         nnz: of the original structure.
+        shape: of the tensor.
         seconds: what the conversion has cost.
     """
 
     parts: tuple[StoredPart, ...]
     nnz: int
+    shape: tuple[int, ...]
     seconds: float = field(default=0.0)
 
     def convert_values(self, values: Array) -> list[Array]:
@@ -156,8 +166,10 @@ def convert_structure(
             two nonzeros have the same coordinates, or share a position of an axis that stores different ones.
     """
     start = time.perf_counter()
-    if isinstance(rules, FormatRewriteRule):
-        raise ArgumentTypeError.of("sparse/rules", f"rules is the rule {rules.name!r}", "give a list of rules: [rule]")
+    rules, shape = checked_rules(rules), checked_shape(shape)
+    if (own := shape_of(rules)) is not None and own != shape:
+        message = f"rule {rules[0].name!r} is for the shape {own}, and the structure has the shape {shape}"
+        raise ArgumentError.of("sparse/shape", message, "make the format for the shape of the tensor")
     coordinates = _integers(coordinates)
     _check_coordinates(shape, coordinates)
     if indptr is not None:
@@ -183,7 +195,7 @@ def convert_validated(
         start: when the conversion began, for what it has cost.
     """
     if len(rules) == 1 and (part := _by_rows(rules[0], shape, coordinates, indptr)) is not None:
-        return ConvertedStructure((part,), len(coordinates[0]), time.perf_counter() - start)
+        return ConvertedStructure((part,), len(coordinates[0]), tuple(shape), time.perf_counter() - start)
     count = len(coordinates[0])
     rows = int(np.prod(shape[:-1], dtype="int64"))
     wide = [np.asarray(along, "int64") for along in coordinates]
@@ -201,7 +213,7 @@ def convert_validated(
             where = ", ".join(str(along[at]) for along in coordinates)
             hint = "the conditions of rules divide all nonzeros among them"
             raise ArgumentError.of("sparse/partition", f"{what} nonzero {at} at ({where})", hint)
-    return ConvertedStructure(tuple(parts), count, time.perf_counter() - start)
+    return ConvertedStructure(tuple(parts), count, tuple(shape), time.perf_counter() - start)
 
 
 class _RowOwners:
@@ -296,7 +308,7 @@ def _by_rows(
     last = LastNonzeros(shape, indptr, columns)
     before: tuple[Array, int] = (np.zeros(len(last.row), "int64"), 1)
     axes: dict[str, StoredAxis] = {}
-    for axis, entry in zip(rule.axes, rule.index_map(last), strict=True):
+    for axis, entry in zip(rule.axes, rule.entries(last), strict=True):
         key = np.broadcast_to(np.asarray(entry[0] if isinstance(entry, tuple) else entry, "int64"), last.row.shape)
         positions, stored = _axis(rule, axis, key, before)
         _check_count(stored.count, columns.dtype)
@@ -306,21 +318,12 @@ def _by_rows(
     ranks = [last._ranks(*asked) for asked in by_rows.asked]
     starts = [stored.indptr for stored in axes.values() if stored.indptr is not None]
     source, stored_columns = fill(by_rows, indptr, columns, (ranks, starts), before[1])
-    _check_bijection(rule, source, len(columns))
+    if np.count_nonzero(source >= 0) != len(columns):
+        return None  # no bijection: what takes more than one pass names the nonzeros
     if by_rows.stores_column:
         name = rule.axes[-1].name
         axes[name] = replace(axes[name], indices=read_only(stored_columns))
     return StoredPart(rule, axes, read_only(source), tuple(coordinates))
-
-
-def _check_bijection(rule: FormatRewriteRule, source: Array, size: int) -> None:
-    if np.count_nonzero(source >= 0) != size:
-        _refuse_bijection(rule, int(np.setdiff1d(np.arange(size), source)[0]))
-
-
-def _refuse_bijection(rule: FormatRewriteRule, position: int) -> None:
-    message = f"rule {rule.name!r} gives the position of nonzero {position} to another one, too"
-    raise ArgumentError.of("sparse/bijection", message, "add a key in which they differ, such as the place")
 
 
 def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart:
@@ -355,8 +358,14 @@ def _stored(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Arra
     source[slots] = taken.position
     if np.count_nonzero(source >= 0) != size:
         at = int(np.flatnonzero(source[slots] != taken.position)[0])
-        _refuse_bijection(rule, int(taken.position[at]))
+        one, other = (_described(int(each), coordinates) for each in (taken.position[at], source[slots[at]]))
+        message = f"rule {rule.name!r} gives the position of nonzero {one} to another one, too: {other}"
+        raise ArgumentError.of("sparse/bijection", message, "add a key in which they differ, such as the place")
     return StoredPart(rule, axes, read_only(source), tuple(coordinates))
+
+
+def _described(position: int, coordinates: Sequence[Array]) -> str:
+    return f"{position} at ({', '.join(str(along[position]) for along in coordinates)})"
 
 
 def _check_coordinate(rule: FormatRewriteRule, axis: FormatAxis, taken: Nonzeros, differs: Array) -> None:

@@ -7,19 +7,21 @@ the tensor are formulas of those, or are read from arrays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright import _core, ir
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.conversion import ConvertedStructure, StoredPart
 from tilewright.sparse.fill import RowNonzero
-from tilewright.sparse.format_rule import FormatRewriteRule
+from tilewright.sparse.format_rule import FormatRewriteRule, checked_rules, shape_of
 from tilewright.support.changed_nodes import with_fields
-from tilewright.task.declared_values import DISJOINT, DOMAINS
+from tilewright.task.declared_values import DISJOINT, DOMAINS, SIZES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,11 +56,45 @@ class DecomposedProgram:
             converted: the structure, by the same rules.
             stored: the elements of each part, as ``converted.convert_values`` gives them. Where the program writes
                 the tensor, ``converted.values_back`` makes values of them afterwards.
+
+        Raises:
+            tilewright.ArgumentError: The structure is converted by other rules, or has another shape than the program
+                is for; or elements are not those of its parts.
         """
+        self._check_structure(converted)
+        if isinstance(stored, np.ndarray) or len(stored) != len(converted.parts):
+            message = f"{len(stored)} arrays of elements for {len(converted.parts)} parts"
+            if isinstance(stored, np.ndarray):
+                message = f"stored is one array of shape {stored.shape}"
+            hint = "give a list with one array for each rule, in their order: converted.convert_values(values)"
+            raise ArgumentError.of("sparse/values", message, hint)
+        for part, elements in zip(converted.parts, stored, strict=True):
+            if (count := math.prod(np.shape(elements))) != len(part.source):
+                message = f"{count} elements for rule {part.rule.name!r}, which stores {len(part.source)}"
+                raise ArgumentError.of("sparse/values", message, "give them as converted.convert_values does")
         given: list[Any] = []
         for each, part, elements in zip(self._formats, converted.parts, stored, strict=True):
             given += each.arguments(part, elements)
         return given
+
+    def _check_structure(self, converted: ConvertedStructure) -> None:
+        if not isinstance(converted, ConvertedStructure):
+            hint = "convert it: tw.sparse.convert_structure(program.rules, shape, coordinates)"
+            raise ArgumentTypeError.of("sparse/arrays", f"converted is of type {type(converted).__name__}", hint)
+        lengths = [int(e.value) if isinstance(e := axis.length, ir.IntImm) else None for axis in self.tensor.axes]
+        shape = tuple(shape_of(self.rules) or lengths)
+        fits = [own in (None, extent) for own, extent in zip(shape, converted.shape, strict=False)]
+        if len(shape) != len(converted.shape) or not all(fits):
+            message = f"the structure has the shape {converted.shape}, and the program is for {shape}"
+            raise ArgumentError.of("sparse/shape", message, "decompose the program for the shape of this structure")
+        others = [part.rule for part in converted.parts]
+        if [_axes_of(rule) for rule in others] != [_axes_of(rule) for rule in self.rules]:
+            of, own = (", ".join(rule.name for rule in rules) for rules in (others, self.rules))
+            message = f"the structure is stored by the rules {of}, and the program is over {own}"
+            if of == own:
+                message = f"the rules {of} of the structure have other axes than those of the program"
+            hint = "convert it by the rules of the program: tw.sparse.convert_structure(program.rules, ...)"
+            raise ArgumentError.of("sparse/rules", message, hint)
 
     def positions_of_elements(self) -> list[int]:
         """Return for each rule the position of the parameter that holds its elements."""
@@ -79,8 +115,9 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
 
     Raises:
         tilewright.ArgumentError: The program has no such tensor, or accesses it in another way; or an axis of a rule
-            stands below several others.
+            stands below several others; or the rules are for another shape.
     """
+    rules = checked_rules(rules)
     found = [
         (param, buffer)
         for param, buffer in func.buffer_map.items()
@@ -89,11 +126,15 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
     if not found:
         raise _refusal(f"the program has no sparse buffer {name!r}", "name one that has axes with offsets or indices")
     (param, tensor), *_ = found
+    required = _required_sizes(tensor, rules)
     formats = tuple(_Format(rule, tensor) for rule in rules)
     root = func.body.block if isinstance(func.body, ir.BlockRealize) and not func.body.iter_values else None
     inside = func.body if root is None else root.body
     statements = list(inside.seq) if isinstance(inside, ir.SeqStmt) else [inside]
-    rewritten = [part for statement in statements for part in _decomposed(statement, tensor, formats)]
+    rewritten: list[Any] = []
+    for statement in statements:
+        made: Any = _core.at_span_of(statement, partial(_decomposed, statement, tensor, formats))
+        rewritten += made
     buffers = {handle: buffer for handle, buffer in func.buffer_map.items() if handle is not param}
     params, axes = [each for each in func.params if not each.same_as(param)], list(func.axes)
     for each in formats:
@@ -102,10 +143,10 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
         axes += each.axes
     body: Any = rewritten[0] if len(rewritten) == 1 else ir.SeqStmt(rewritten)
     domains = [domain for each in formats for domain in each.domains()]
-    body = _declaring(body, root, {DOMAINS: domains, DISJOINT: _disjoint_lists(formats)})
+    body = _declaring(body, root, {DOMAINS: domains, DISJOINT: _disjoint_lists(formats), SIZES: required})
     function = ir.PrimFunc(params, buffers, func.ret_type, func.attrs, body, axes)
     _core.verify(_core.as_module(function), "sparse")
-    return DecomposedProgram(function, tuple(rules), tensor, formats)
+    return DecomposedProgram(function, rules, tensor, formats)
 
 
 def _refusal(message: str, hint: str) -> ArgumentError:
@@ -122,6 +163,56 @@ def _declaring(body: Any, root: ir.Block | None, declared: dict[str, list[Any]])
         if more:
             annotations[key] = [*annotations.get(key, ()), *more]
     return ir.BlockRealize([], _core.const(True, "bool"), with_fields(block, annotations=annotations))
+
+
+def _axes_of(rule: FormatRewriteRule) -> tuple[Any, ...]:
+    """What makes up the arrays of a rule."""
+    return rule.name, rule.axes
+
+
+def _required_sizes(tensor: ir.Buffer, rules: Sequence[FormatRewriteRule]) -> list[list[Any]]:
+    """What calls have to keep so that the coordinates of a format are coordinates of the tensor: conditions on lengths
+    of its axes, messages and hints. Rules without a shape still say how far the keys of dense axes go.
+
+    Raises:
+        tilewright.ArgumentError: The tensor has another shape ("sparse/shape").
+    """
+    shape = shape_of(rules)
+    if shape is not None and len(shape) != len(tensor.axes):
+        message = f"{tensor.name!r} has {len(tensor.axes)} axes, and the rules are for the shape {shape}"
+        raise ArgumentError.of("sparse/shape", message, "make the format for the shape of the tensor")
+    required: list[list[Any]] = []
+    for d, axis in enumerate(tensor.axes):
+        extent = shape[d] if shape is not None else max(_least_extent(rule, d, len(tensor.axes)) for rule in rules)
+        if extent == 0 and shape is None:
+            continue
+        number = _core.IntImm(axis.length.dtype, extent)
+        holds = axis.length == number if shape is not None else axis.length >= number
+        length = str(axis.length)
+        if isinstance(axis.length, ir.IntImm):
+            if not (int(axis.length.value) == extent if shape is not None else int(axis.length.value) >= extent):
+                message = (
+                    f"axis {axis.name!r} of {tensor.name!r} has the length {length}, and the rules are for {extent}"
+                )
+                raise ArgumentError.of("sparse/shape", message, "make the format for the shape of the tensor")
+            continue
+        what = f"of shape {shape}" if shape is not None else f"with {extent} or more along axis {axis.name!r}"
+        relation = "is not" if shape is not None else "is less than"
+        message = f"{length} {relation} {extent}: {tensor.name!r} is stored in a format for tensors {what}"
+        required.append([holds, message, "decompose the program for the shape of this tensor, and convert it anew"])
+    return required
+
+
+def _least_extent(rule: FormatRewriteRule, dimension: int, dimensions: int) -> int:
+    """How long the dimension is at least, where dense axes give its coordinates: they reach into the last block."""
+    known = _coordinates(rule, dimensions)[dimension]
+    axes = [rule.axes[at] for at in known.keys]
+    if known.formula is None or not axes or any(axis.kind != "dense" or not axis.extent for axis in axes):
+        return 0
+    # Of quotient and remainder, in this order: the last block may have one row only.
+    at_most = {at: axis.extent - 1 for at, axis in zip(known.keys, axes, strict=True)}
+    at_most |= dict.fromkeys(known.keys[1:], 0)
+    return int(known.formula([at_most.get(at, 0) for at in range(len(rule.axes))])) + 1
 
 
 def _disjoint_lists(formats: Sequence[_Format]) -> list[list[Any]]:

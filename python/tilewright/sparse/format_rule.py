@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tilewright.errors import ArgumentError, ArgumentTypeError
+from tilewright.errors import ArgumentError, ArgumentTypeError, ScriptError
 from tilewright.sparse.structure import offsets_of
 from tilewright.support import limits
 
@@ -152,6 +152,12 @@ class FormatRewriteRule:
             counted again.
         disjoint_rows: the name of a group. No two rules of one group take nonzeros of the same row of a matrix:
             programs rely on it, and conversions check it. "" for none.
+        shape: of the tensors that the rule is for; None for any. Programs over the format and conversions to it refuse
+            others.
+
+    Raises:
+        tilewright.ArgumentTypeError: The axes are no axes ("sparse/rules").
+        tilewright.ArgumentError: Two axes have the same name ("sparse/rules").
     """
 
     name: str
@@ -159,6 +165,21 @@ class FormatRewriteRule:
     index_map: Callable[[Nonzeros], Sequence[Any]]
     conditions: tuple[Callable[[Nonzeros], Any], ...] = ()
     disjoint_rows: str = ""
+    shape: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.axes, tuple | list) or not all(isinstance(axis, FormatAxis) for axis in self.axes):
+            message = f"axes of rule {self.name!r} are {self.axes!r:.80}"
+            hint = 'give a tuple of axes: (dense("I", m), compressed("J"))'
+            raise ArgumentTypeError.of("sparse/rules", message, hint)
+        names = [axis.name for axis in self.axes]
+        for at, name in enumerate(names):
+            if name in names[:at]:
+                message = f"two axes of rule {self.name!r} are called {name!r}"
+                raise ArgumentError.of("sparse/rules", message, "axes are known by their names: rename one")
+        object.__setattr__(self, "axes", tuple(self.axes))
+        if self.shape is not None:
+            object.__setattr__(self, "shape", checked_shape(self.shape))
 
     def when(self, *conditions: Callable[[Nonzeros], Any]) -> FormatRewriteRule:
         """Return the rule for fewer nonzeros, in no group of `disjoint_rows`: several such rules may share rows."""
@@ -168,15 +189,30 @@ class FormatRewriteRule:
         """Return what the index map gives: for each axis a key, or a pair of key and coordinate.
 
         Raises:
-            tilewright.ArgumentError: It gives another number of entries ("sparse/index-map").
+            tilewright.ArgumentError: It gives another number of entries, or keys that are no integers
+                ("sparse/index-map").
         """
-        given = self.index_map(nonzeros)
+        try:
+            given = self.index_map(nonzeros)
+        except ScriptError as error:
+            if error.code != "ir/integer-division":
+                raise
+            message = f"the index map of {self.name!r} gives a key of float: it divides by /"
+            raise ArgumentTypeError.of(
+                "sparse/index-map", message, "give integers: // is the quotient, not /"
+            ) from error
         if not isinstance(given, tuple | list):
             message = f"the index map of {self.name!r} gives {type(given).__name__}"
             raise ArgumentTypeError.of("sparse/index-map", message, "it gives a tuple, with one key for each axis")
         if len(given) != len(self.axes):
             message = f"the index map of {self.name!r} gives {len(given)} keys for {len(self.axes)} axes"
             raise ArgumentError.of("sparse/index-map", message, "it gives one for each axis")
+        for axis, entry in zip(self.axes, given, strict=True):
+            for what, each in zip(("key", "coordinate"), entry if isinstance(entry, tuple) else (entry,), strict=False):
+                if not _is_integer(each):
+                    dtype = getattr(each, "dtype", type(each).__name__)
+                    message = f"the index map of {self.name!r} gives a {what} of {dtype} along axis {axis.name!r}"
+                    raise ArgumentTypeError.of("sparse/index-map", message, "give integers: // is the quotient, not /")
         return given
 
     def taken(self, nonzeros: Nonzeros) -> Nonzeros:
@@ -184,3 +220,52 @@ class FormatRewriteRule:
         for condition in self.conditions:
             nonzeros = nonzeros.among(condition(nonzeros))
         return nonzeros
+
+
+def _is_integer(given: Any) -> bool:
+    """Return whether a key is an integer, an array of them, or an expression that is one."""
+    dtype = getattr(given, "dtype", None)
+    return isinstance(given, int) if dtype is None else str(dtype).startswith(("int", "uint", "bool"))
+
+
+def checked_shape(shape: Any) -> tuple[int, ...]:
+    """Return a shape as a tuple of numbers.
+
+    Raises:
+        tilewright.ArgumentError: It is none ("arguments/number").
+    """
+    extents = shape if isinstance(shape, Sequence | np.ndarray) and not isinstance(shape, str) else [shape]
+    return tuple(int(limits.whole(f"shape[{d}]", extent, 0)) for d, extent in enumerate(extents))
+
+
+def checked_rules(rules: Any) -> tuple[FormatRewriteRule, ...]:
+    """Return rules as a tuple.
+
+    Raises:
+        tilewright.ArgumentTypeError: They are no list of rules ("sparse/rules").
+        tilewright.ArgumentError: They are for different shapes ("sparse/rules").
+    """
+    if isinstance(rules, FormatRewriteRule):
+        raise ArgumentTypeError.of("sparse/rules", f"rules is the rule {rules.name!r}", "give a list of rules: [rule]")
+    if isinstance(rules, str) or not isinstance(rules, Sequence):
+        hint = "make rules for the shape of the tensor: tw.sparse.formats.csr(m, n)"
+        raise ArgumentTypeError.of("sparse/rules", f"rules is {rules!r:.80}", hint)
+    for rule in rules:
+        if not isinstance(rule, FormatRewriteRule):
+            message = f"a rule is of type {type(rule).__name__}"
+            hint = "rules are what tw.sparse.formats returns, and tw.sparse.FormatRewriteRule"
+            raise ArgumentTypeError.of("sparse/rules", message, hint)
+    shape_of(rules)
+    return tuple(rules)
+
+
+def shape_of(rules: Sequence[FormatRewriteRule]) -> tuple[int, ...] | None:
+    """Return the shape of the tensors that rules are for, None for any."""
+    known = [rule for rule in rules if rule.shape is not None]
+    for rule in known[1:]:
+        if rule.shape != known[0].shape:
+            message = (
+                f"rule {known[0].name!r} is for the shape {known[0].shape}, and rule {rule.name!r} for {rule.shape}"
+            )
+            raise ArgumentError.of("sparse/rules", message, "rules divide the nonzeros of one tensor among them")
+    return known[0].shape if known else None

@@ -29,34 +29,38 @@ def _check(least: int, **numbers: Any) -> None:
 def csr(m: int, n: int) -> Rules:
     """Return compressed sparse rows."""
     _check(0, m=m, n=n)
-    return [FormatRewriteRule("csr", (dense("I", m), varied("J")), lambda z: (z.row, (z.place, z.column)))]
+    return [
+        FormatRewriteRule("csr", (dense("I", m), varied("J")), lambda z: (z.row, (z.place, z.column)), shape=(m, n))
+    ]
 
 
 def csc(m: int, n: int) -> Rules:
     """Return compressed sparse columns."""
     _check(0, m=m, n=n)
     axes = (dense("J", n), compressed("I"))
-    return [FormatRewriteRule("csc", axes, lambda z: (z.column, (z.row * z.longest + z.place, z.row)))]
+    return [FormatRewriteRule("csc", axes, lambda z: (z.column, (z.row * z.longest + z.place, z.row)), shape=(m, n))]
 
 
 def dcsr(m: int, n: int) -> Rules:
     """Return compressed sparse rows of those that are not empty."""
     _check(0, m=m, n=n)
-    return [FormatRewriteRule("dcsr", (compressed("I"), varied("J")), lambda z: (z.row, (z.place, z.column)))]
+    return [
+        FormatRewriteRule("dcsr", (compressed("I"), varied("J")), lambda z: (z.row, (z.place, z.column)), shape=(m, n))
+    ]
 
 
 def coo(m: int, n: int) -> Rules:
     """Return row and column of each nonzero."""
     _check(0, m=m, n=n)
     axes = (compressed("I"), dense("J", 1))
-    return [FormatRewriteRule("coo", axes, lambda z: ((z.position, z.row), (0, z.column)))]
+    return [FormatRewriteRule("coo", axes, lambda z: ((z.position, z.row), (0, z.column)), shape=(m, n))]
 
 
 def csf(*shape: int) -> Rules:
     """Return compressed sparse fibers of a tensor of any number of dimensions (Smith and Karypis, IA3 2015)."""
     _check(0, **{f"shape[{d}]": extent for d, extent in enumerate(shape)})
     axes = tuple(compressed(f"I{d}") for d in range(len(shape)))
-    return [FormatRewriteRule("csf", axes, lambda z: z.coordinates)]
+    return [FormatRewriteRule("csf", axes, lambda z: z.coordinates, shape=shape)]
 
 
 def bsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
@@ -69,19 +73,23 @@ def bsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
     _check(1, height=height, width=width)
     axes = (dense("IO", math.ceil(m / height)), compressed("JO"), dense("II", height), dense("JI", width))
     blocks = lambda z: (z.row // height, z.column // width, z.row % height, z.column % width)  # noqa: E731
-    return [FormatRewriteRule("bsr", axes, blocks)]
+    return [FormatRewriteRule("bsr", axes, blocks, shape=(m, n))]
 
 
 def dbsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
     """Return rows of dense blocks, without empty rows of blocks."""
     (rule,) = bsr(m, n, height, width)
-    return [FormatRewriteRule("dbsr", (compressed("IO"), *rule.axes[1:]), rule.index_map)]
+    return [FormatRewriteRule("dbsr", (compressed("IO"), *rule.axes[1:]), rule.index_map, shape=(m, n))]
 
 
 def ell(m: int, n: int, width: int) -> Rules:
     """Return rows of `width` nonzeros."""
     _check(0, m=m, n=n, width=width)
-    return [FormatRewriteRule("ell", (dense("I", m), dense("J", width)), lambda z: (z.row, (z.place, z.column)))]
+    return [
+        FormatRewriteRule(
+            "ell", (dense("I", m), dense("J", width)), lambda z: (z.row, (z.place, z.column)), shape=(m, n)
+        )
+    ]
 
 
 def padded_csr(m: int, n: int, size: int) -> Rules:
@@ -89,7 +97,7 @@ def padded_csr(m: int, n: int, size: int) -> Rules:
     _check(0, m=m, n=n)
     _check(1, size=size)
     chunks = lambda z: (z.row, z.place // size, (z.place % size, z.column))  # noqa: E731
-    return [FormatRewriteRule("padded_csr", (dense("I", m), varied("JO"), dense("JI", size)), chunks)]
+    return [FormatRewriteRule("padded_csr", (dense("I", m), varied("JO"), dense("JI", size)), chunks, shape=(m, n))]
 
 
 def hyb(m: int, n: int, parts: int, widest: int, cut: bool = True) -> Rules:
@@ -100,10 +108,10 @@ def hyb(m: int, n: int, parts: int, widest: int, cut: bool = True) -> Rules:
     _check(1, parts=parts)
     limits.whole("widest", widest, 0, most=WIDEST)
     size = max(1, math.ceil(n / parts))
-    return [rule for part in range(parts) for rule in _buckets(part, size, widest, bool(cut))]
+    return [rule for part in range(parts) for rule in _buckets((m, n), part, size, widest, bool(cut))]
 
 
-def _buckets(part: int, size: int, widest: int, cut: bool) -> Rules:
+def _buckets(shape: tuple[int, int], part: int, size: int, widest: int, cut: bool) -> Rules:
     """Return the rules of one part of :func:`hyb`."""
     whole = lambda z: (z.coordinates[-2], (z.place, z.column))  # noqa: E731
     rules: list[tuple[str, tuple[Any, ...], Callable[[Nonzeros], Any], int, int | None]] = []
@@ -123,6 +131,7 @@ def _buckets(part: int, size: int, widest: int, cut: bool) -> Rules:
             index_map,
             (lambda z: z.column // size == part, _lengths(least, most)),
             disjoint_rows=f"hyb_{part}",
+            shape=shape,
         )
         for name, axes, index_map, least, most in rules
     ]
@@ -144,13 +153,13 @@ def sell(m: int, n: int, rows: int = 16, window: int | None = None) -> Rules:
         rank = z.rank(lambda r: -r.length, window)
         return rank // rows, z.place, (rank % rows, z.column)
 
-    return [FormatRewriteRule("sell", axes, slices)]
+    return [FormatRewriteRule("sell", axes, slices, shape=(m, n))]
 
 
 def ragged(m: int, n: int) -> Rules:
     """Return rows up to their last nonzero, dense."""
     _check(0, m=m, n=n)
-    return [FormatRewriteRule("ragged", (dense("I", m), varied("J")), lambda z: (z.row, z.column))]
+    return [FormatRewriteRule("ragged", (dense("I", m), varied("J")), lambda z: (z.row, z.column), shape=(m, n))]
 
 
 def banded(m: int, n: int, below: int, above: int) -> Rules:
@@ -159,7 +168,7 @@ def banded(m: int, n: int, below: int, above: int) -> Rules:
     _check(-limits.MOST, below=below, above=above)
     limits.whole("below + above", below + above, -1, "the band would have no diagonal")
     axes = (dense("I", m), dense("D", below + above + 1))
-    return [FormatRewriteRule("banded", axes, lambda z: (z.row, z.column - z.row + below))]
+    return [FormatRewriteRule("banded", axes, lambda z: (z.row, z.column - z.row + below), shape=(m, n))]
 
 
 def strided(m: int, n: int, step: int) -> Rules:
@@ -168,7 +177,9 @@ def strided(m: int, n: int, step: int) -> Rules:
     _check(1, step=step)
     axes = (dense("I", m), dense("J", math.ceil(n / step)))
     return [
-        FormatRewriteRule("strided", axes, lambda z: (z.row, z.column // step)).when(lambda z: z.column % step == 0)
+        FormatRewriteRule("strided", axes, lambda z: (z.row, z.column // step), shape=(m, n)).when(
+            lambda z: z.column % step == 0
+        )
     ]
 
 
@@ -182,7 +193,7 @@ def sr_bcrs(m: int, n: int, height: int, group: int) -> Rules:
         rank = z.strip_rank(height)
         return z.row // height, rank // group, z.row % height, (rank % group, z.column)
 
-    return [FormatRewriteRule("sr_bcrs", axes, groups)]
+    return [FormatRewriteRule("sr_bcrs", axes, groups, shape=(m, n))]
 
 
 def relational(shape: Sequence[int], widest: int) -> Rules:
@@ -196,5 +207,6 @@ def relational(shape: Sequence[int], widest: int) -> Rules:
         chunks = rule.index_map
         both = lambda z, chunks=chunks: (z.coordinates[0], *chunks(z))  # noqa: E731
         axes = (dense("R", relations), *rule.axes)
-        rules.append(FormatRewriteRule(rule.name.replace("hyb_0", "relational"), axes, both, rule.conditions))
+        name = rule.name.replace("hyb_0", "relational")
+        rules.append(FormatRewriteRule(name, axes, both, rule.conditions, shape=(relations, m, n)))
     return rules

@@ -164,7 +164,8 @@ def _check(a: Any, name: str, dense: Any, shape: tuple[int | None, ...]) -> None
     if not isinstance(a, Matrix):
         hint = "make a matrix once, and keep it: tw.sparse.from_scipy(a), or from_torch"
         raise ArgumentTypeError.of("sparse/matrix", f"a is of type {type(a).__name__}", hint)
-    given = getattr(dense, "shape", ())
+    _check_array(name, dense)
+    given = dense.shape
     if len(given) != len(shape) or any(s not in (None, g) for s, g in zip(shape, given, strict=True)):
         wanted = ", ".join("k" if extent is None else str(extent) for extent in shape)
         fits = f"a is {a.shape[0]} x {a.shape[1]}, so {name} has the shape ({wanted})"
@@ -172,6 +173,13 @@ def _check(a: Any, name: str, dense: Any, shape: tuple[int | None, ...]) -> None
     if dense.dtype != a.values.dtype and (dtype := str(dense.dtype).removeprefix("torch.")) != a.dtype:
         raise ArgumentError.of("sparse/dtype", f"{name} is of {dtype}, and a of {a.dtype}", "convert one of them")
     _check_memory(name, dense)
+
+
+def _check_array(name: str, dense: Any) -> None:
+    if not hasattr(dense, "shape") or not hasattr(dense, "dtype"):
+        message = f"{name} is of type {type(dense).__name__}"
+        hint = f"give an array of NumPy or a tensor of PyTorch: numpy.asarray({name}, dtype=a.dtype)"
+        raise ArgumentTypeError.of("sparse/arrays", message, hint)
 
 
 def _check_memory(name: str, dense: Any) -> None:
@@ -184,14 +192,18 @@ def _check_memory(name: str, dense: Any) -> None:
     else:
         compact = "" if getattr(dense, "is_contiguous", lambda: True)() else f"{name}.contiguous()"
     if compact:
-        raise ArgumentError.of("sparse/contiguous", f"{name} is not contiguous", f"pass a copy: {compact}")
+        hint = f"pass a copy: {compact}"
+        if name == "out":
+            hint = "omit it, and copy the result into your array: out[:] = the product"
+        raise ArgumentError.of("sparse/contiguous", f"{name} is not contiguous", hint)
 
 
 def _result(like: Any, shape: tuple[int, ...], out: Any) -> Any:
     """The array for the result: a tensor of PyTorch where the operand is one."""
     if out is not None:
-        if getattr(out, "shape", ()) != shape:
-            message = f"out is of shape {tuple(getattr(out, 'shape', ()))}"
+        _check_array("out", out)
+        if out.shape != shape:
+            message = f"out is of shape {tuple(out.shape)}"
             raise ArgumentError.of("sparse/shape", message, f"the result has the shape {shape}")
         if (dtype := str(out.dtype).removeprefix("torch.")) != (wanted := str(like.dtype).removeprefix("torch.")):
             raise ArgumentError.of("sparse/dtype", f"out is of {dtype}", f"the result is of {wanted}")

@@ -213,15 +213,18 @@ def _record_facts(s: Structure, faults: tuple[int, int], segments: Array, end: i
     """Refuse what breaks a demand; what nobody demands is observed."""
     descent, repeat = faults
     unsorted = descent if descent_of_rows < 0 else descent_of_rows
+    line = {"csc": "column", "bsr": "row of blocks"}.get(s.kind, "row")
     if s.sorted and unsorted >= 0:
         message = f"position {unsorted} is before position {unsorted - 1}"
         if descent_of_rows < 0:
-            message = f"indices[{unsorted}] is {s.indices[unsorted]}, behind {s.indices[unsorted - 1]} in the same row"
-        raise _refuse("sparse/sorted", message, "sort the indices of each row, or do not declare them sorted")
+            message = (
+                f"indices[{unsorted}] is {s.indices[unsorted]}, behind {s.indices[unsorted - 1]} in the same {line}"
+            )
+        raise _refuse("sparse/sorted", message, f"sort the indices of each {line}, or do not declare them sorted")
     if s.unique and (repeat >= 0 or unsorted >= 0) and descent_of_rows < 0:
         position = _core.find_duplicate(s.indices, end, segments)
         if position >= 0:
-            message = f"indices[{position}] is {s.indices[position]}, which the same row holds earlier"
+            message = f"indices[{position}] is {s.indices[position]}, which the same {line} holds earlier"
             raise _refuse("sparse/duplicate", message, "add duplicates up, as SciPy's sum_duplicates does")
     is_sorted = unsorted < 0
     if s.sorted is None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: the annotations of T.assume_buffer_domain and of T.assume_disjoint
 DOMAINS, DISJOINT = "buffer_domains", "disjoint_buffers"
+#: the annotation of the root block with conditions on the sizes of calls (src/analysis/validator.h)
+SIZES = "required_sizes"
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,20 @@ def disjoint_groups(func: Any) -> list[list[int]]:
     positions = {func.buffer_map[p].data: i for i, p in enumerate(func.params) if p in func.buffer_map}
     groups = _merged([[region.buffer.data for region in group] for group in found])
     return [[positions[data] for data in group if data in positions] for group in groups]
+
+
+def required_sizes(func: Any) -> dict[Any, tuple[int, bool]]:
+    """Return the sizes that the root block requires of calls ("required_sizes"), by variable: a number, and whether it
+    is the only one; else it is the least."""
+    root = getattr(func.body, "block", None)
+    found = root.annotations.get(SIZES, ()) if root is not None and not root.iter_vars else ()
+    return {
+        condition.a: (int(condition.b.value), isinstance(condition, _core.EQ))
+        for condition, *_ in found
+        if isinstance(condition, _core.EQ | _core.GE)
+        and isinstance(condition.a, _core.Var)
+        and isinstance(condition.b, _core.IntImm)
+    }
 
 
 def _merged(groups: Sequence[Sequence[Any]]) -> list[list[Any]]:

@@ -15,7 +15,7 @@ from tilewright.support import limits
 from tilewright.support.numpy_dtype import numpy_dtype
 from tilewright.task.arguments import make_arrays
 from tilewright.task.conversions import Conversion, conversions_of, prefix
-from tilewright.task.declared_values import different_values
+from tilewright.task.declared_values import different_values, required_sizes
 from tilewright.task.parameter_names import extents_of, labels_of, scalars_of
 from tilewright.task.reference import (
     CANNOT_RUN,
@@ -233,6 +233,10 @@ def _call(program: ir.PrimFunc, number: int, inputs: Mapping[str, Any], conversi
     for conversion in conversions:
         for chosen in (sizes, values):
             chosen.update({v: size for v, size in conversion.sizes.items() if v in chosen})
+    for v, (required, is_only) in required_sizes(program).items():
+        known_sizes: dict[ir.Var, Any] = sizes if v in sizes else values
+        if v in known_sizes:
+            known_sizes[v] = required if is_only else max(required, known_sizes[v])
     sizes |= _given_sizes(program, inputs)
     for v, name in scalars.items():
         if name in inputs:

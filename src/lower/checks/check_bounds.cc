@@ -12,12 +12,17 @@
 // prove needs no check. Of masked vectors each lane is checked that the mask lets through. Assertions have no vector
 // form: vectorized loops that keep one run their iterations in order.
 //
+// Proofs rely on what the root block declares of the parameters (T.assume_buffer_domain). So the declarations are
+// checked first (analysis/validator.h), for each call. Kernels of a device have their arrays there, where the host
+// cannot read them: no proof relies on a declaration there, and code generation refuses the checks that remain.
+//
 // Needs      blocks without axes, buffers in the shapes that the user gave them
 // Ensures    no load or store leaves its buffer: the kernel returns an error that names block, buffer, index and bound
 // Placement  before compact_buffers, which gives buffers other shapes; after the passes that judge blocks by what they
 //            hold. Only with LowerOptions::check_bounds
 #include "analysis/accesses.h"
 #include "analysis/brief.h"
+#include "analysis/validator.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -37,7 +42,14 @@ struct Check {
 
 class Guard {
  public:
-  explicit Guard(const PrimFunc& func) { assume_sizes(func, analyzer_); }
+  Guard(const PrimFunc& func, bool relies_on_declarations) {
+    if (relies_on_declarations) assume_sizes(func, analyzer_);
+    for (const auto& [param, buffer] : func.buffer_map) {
+      for (const Expr& extent : buffer->shape) {
+        if (extent.is<Var>()) analyzer_.assume(ge(extent, zero(extent.dtype())));
+      }
+    }
+  }
 
   Stmt run(const Stmt& body) {
     return rewrite(
@@ -192,11 +204,26 @@ class Guard {
   std::string block_;
 };
 
+/// The body behind the checks of what its root block declares.
+Stmt behind_declarations(const PrimFunc& func, const Stmt& body) {
+  analysis::DeclaredChecks declared = analysis::declared_checks(func);
+  if (declared.checks.empty()) return body;
+  BlockRealize realize = *body.as<BlockRealize>();
+  Block root = *realize.block;
+  declared.checks.push_back(root.body);
+  root.body = seq(std::move(declared.checks));
+  for (Def<Buffer>& buffer : declared.allocated) root.alloc_buffers.push_back(std::move(buffer));
+  realize.block = make<Block>(std::move(root), realize.block.span());
+  return make<BlockRealize>(std::move(realize), body.span());
+}
+
 }  // namespace
 
 PassResult check_bounds(const Ref<PrimFunc>& func, PassContext& context) {
   if (!context.check_bounds) return func;
-  return with_body(func, Guard(*func).run(func->body));
+  const bool is_on_host = !context.target.is_in(TargetSet::kGpu);
+  const Stmt guarded = Guard(*func, is_on_host).run(func->body);
+  return with_body(func, is_on_host ? behind_declarations(*func, guarded) : guarded);
 }
 
 }  // namespace tilewright::lower

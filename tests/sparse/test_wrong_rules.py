@@ -1,0 +1,115 @@
+"""Rules, structures and elements that are given wrongly: each refusal says what was given, and what to give."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import tilewright as tw
+from tilewright.errors import ArgumentTypeError
+from tilewright.sparse import FormatRewriteRule, compressed, convert_structure, decompose_format, dense, formats
+
+from .test_decompose import spmm
+
+M, N = 12, 18
+AXES = (dense("i", M), compressed("j"))
+
+
+def refused(code: str, text: str, make: Any, kind: Any = tw.ArgumentError) -> None:
+    with pytest.raises(kind, match=text) as caught:
+        make()
+    assert caught.value.code == code and caught.value.hint
+
+
+def test_rules_that_are_none() -> None:
+    rule = FormatRewriteRule("rows", AXES, lambda z: (z.row, z.column))
+    wrong: list[tuple[Any, str]] = [("csr", "rules is 'csr'"), (rule, "rules is the rule 'rows'"), ([1], "type int")]
+    for rules, text in wrong:
+        refused("sparse/rules", text, lambda: decompose_format(spmm, "A", rules), ArgumentTypeError)  # noqa: B023
+        refused("sparse/rules", text, lambda: convert_structure(rules, (M, N), ([0], [0])))  # noqa: B023
+    both = [*formats.csr(M, N), *formats.ell(M, N + 1, 3)]
+    refused("sparse/rules", r"for the shape \(12, 18\), and rule 'ell'", lambda: decompose_format(spmm, "A", both))
+
+
+def test_axes_that_are_none() -> None:
+    keys = lambda z: (z.row, z.column)  # noqa: E731
+    strings: Any = ("i", "j")
+    refused("sparse/rules", "axes of rule 'x' are", lambda: FormatRewriteRule("x", strings, keys), ArgumentTypeError)
+    twice = (dense("i", M), compressed("i"))
+    refused("sparse/rules", "two axes of rule 'x' are called 'i'", lambda: FormatRewriteRule("x", twice, keys))
+
+
+@pytest.mark.parametrize("index_map", [lambda z: (z.row / 2, z.column), lambda z: (z.row, (z.place, z.column * 0.5))])
+def test_keys_that_are_no_integers(index_map: Any) -> None:
+    rule = FormatRewriteRule("halves", AXES, index_map)
+    refused("sparse/index-map", "of float", lambda: decompose_format(spmm, "A", [rule]))
+    refused("sparse/index-map", "of float", lambda: convert_structure([rule], (M, N), ([0, 1], [3, 4])))
+
+
+def test_a_shape_that_is_none() -> None:
+    shape: Any = (3.0, 3)
+    refused("arguments/number", r"shape\[0\] is 3.0", lambda: convert_structure(formats.csr(3, 3), shape, ([0], [0])))
+
+
+@pytest.mark.parametrize("axes", [(dense("i", M), dense("j", N)), AXES])
+def test_both_nonzeros_of_a_position_are_named(axes: Any) -> None:
+    """In the order of rows, and by keys."""
+    rule = FormatRewriteRule("halves", axes, lambda z: (z.row, z.column // 2))
+    text = r"gives the position of nonzero 1 at \(2, 6\) to another one, too: 2 at \(2, 7\)"
+    refused("sparse/bijection", text, lambda: convert_structure([rule], (M, N), ([1, 2, 2], [6, 6, 7])))
+
+
+def test_arguments_of_other_structures_and_elements() -> None:
+    matrix = scipy.sparse.random(M, N, 0.3, "csr", dtype="float32", random_state=0)
+    matrix.sort_indices()
+    rules = formats.hyb(M, N, 1, 2)
+    program = decompose_format(spmm, "A", rules)
+    converted = convert_structure(rules, matrix.shape, matrix.tocoo().coords)
+    stored = converted.convert_values(matrix.data)
+    other = convert_structure(formats.csr(M, N), matrix.shape, matrix.tocoo().coords)
+    values = other.convert_values(matrix.data)
+    none: Any = matrix
+    refused(
+        "sparse/rules", "by the rules csr, and the program is over hyb_0_0", lambda: program.arguments(other, values)
+    )
+    refused("sparse/arrays", "converted is of type", lambda: program.arguments(none, stored), ArgumentTypeError)
+    refused("sparse/values", "2 arrays of elements for 3 parts", lambda: program.arguments(converted, stored[:-1]))
+    refused("sparse/values", "elements for rule 'hyb_0_0'", lambda: program.arguments(converted, stored[::-1]))
+    one: Any = matrix.data
+    refused("sparse/values", "stored is one array of shape", lambda: program.arguments(converted, one))
+    narrow = formats.ell(M, N, 9)
+    wide = convert_structure(formats.ell(M, N, 12), matrix.shape, matrix.tocoo().coords)
+    refused(
+        "sparse/rules",
+        "have other axes than those of the program",
+        lambda: decompose_format(spmm, "A", narrow).arguments(wide, wide.convert_values(matrix.data)),
+    )
+
+
+def test_operands_of_products() -> None:
+    a = tw.sparse.from_scipy(scipy.sparse.eye(4, format="csr", dtype="float32"))
+    b, out = np.ones((4, 2), "float32"), np.ones((4, 4), "float32")[:, ::2]
+    listed: Any = [[1.0, 2.0]]
+    refused("sparse/arrays", "b is of type list", lambda: tw.sparse.spmm(a, listed), ArgumentTypeError)
+    refused("sparse/arrays", "out is of type list", lambda: tw.sparse.spmm(a, b, listed), ArgumentTypeError)
+    with pytest.raises(tw.ArgumentError, match="out is not contiguous") as caught:
+        tw.sparse.spmm(a, b, out)
+    assert "copy the result into your array" in str(caught.value.hint) and "ascontiguousarray" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind, line", [("csr", "row"), ("csc", "column"), ("bsr", "row of blocks")])
+def test_faults_name_rows_or_columns(kind: Any, line: str) -> None:
+    arrays = np.array([1, 0], "int32"), np.array([0, 2, 2], "int32")
+    block = (1, 1)
+    refused(
+        "sparse/sorted",
+        f"behind 1 in the same {line}$|behind 1 in the same {line}\n",
+        lambda: tw.sparse.Structure(kind, (2, 2), *arrays, None, block, True),
+    )
+    twice = np.array([1, 1], "int32")
+    refused(
+        "sparse/duplicate",
+        f"the same {line} holds earlier",
+        lambda: tw.sparse.Structure(kind, (2, 2), twice, arrays[1], None, block, None, True),
+    )
