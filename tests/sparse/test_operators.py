@@ -314,3 +314,18 @@ def test_gradients_are_not_dropped() -> None:
     with pytest.raises(tw.ArgumentError, match="b records gradients"):
         tw.sparse.spmm(a, dense)
     assert torch.equal(tw.sparse.spmm(a, dense.detach()), torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo"])
+def test_matrices_become_tensors(kind: str) -> None:
+    """Of each kind, as the tensor that they were made of; and sampled products."""
+    dense = torch.from_numpy(dense_of((30, 24), "random").astype("float32"))
+    made = {"csr": dense.to_sparse_csr, "csc": dense.to_sparse_csc, "coo": lambda: dense.to_sparse().coalesce()}
+    tensor = dense.to_sparse_bsr((2, 3)) if kind == "bsr" else made[kind]()
+    matrix = tw.sparse.from_torch(tensor)
+    back = matrix.to_torch()
+    assert back.layout == tensor.layout and torch.equal(back.to_dense(), dense)
+    x, y = torch.rand(30, 5), torch.rand(24, 5)
+    sampled = tw.sparse.sddmm(matrix, x, y).to_torch()
+    present = tensor.to_dense() != 0
+    torch.testing.assert_close(sampled.to_dense()[present], (x @ y.T)[present])

@@ -320,9 +320,14 @@ class _Format:
         counted = [self.axes[self._numbers[axes[last].name]].nnz] if last >= 0 else []
         return counted + [_core.IntImm(self.idtype, axis.extent) for axis in axes[last + 1 :]]
 
+    @property
+    def has_root(self) -> bool:
+        """Return whether an axis of one position stands in front of those of the rule."""
+        return self._numbers[self.rule.axes[0].name] == 1
+
     def _of_axes(self, along: Sequence[int]) -> list[int]:
         numbers = [self._numbers[self.rule.axes[at].name] for at in along]
-        return [0, *numbers] if numbers and self._numbers[self.rule.axes[0].name] == 1 else numbers
+        return [0, *numbers] if numbers and self.has_root else numbers
 
     def _buffer(self, name: str, dtype: str, along: Sequence[int]) -> ir.Buffer:
         name = f"{name}_{self.rule.name}"
@@ -575,8 +580,14 @@ def _decomposed(statement: Any, tensor: ir.Buffer, formats: Sequence[_Format]) -
 def _over(each: _Format, statement: Any, mapped: Sequence[Any], init: Any, writes: bool) -> Any:
     """The iteration over a format. Its axes take the place of the first of those of the tensor."""
     spatial = each.spatial_axes([old.iter_type == ir.IterType.DATA_PAR for old in mapped])
+    # An axis below a root of one position runs in one loop with it: over all of its positions.
     new = [
-        ir.SpIterVar(var, ir.IterType.DATA_PAR if writes or at in spatial else ir.IterType.COMM_REDUCE, axis)
+        ir.SpIterVar(
+            var,
+            ir.IterType.DATA_PAR if writes or at in spatial else ir.IterType.COMM_REDUCE,
+            axis,
+            at == 1 and each.has_root,
+        )
         for at, (var, axis) in enumerate(zip(each.variables, each.axes, strict=True))
     ]
     iter_vars: list[Any] = []

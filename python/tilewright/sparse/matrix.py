@@ -117,6 +117,25 @@ class Matrix:
         make = {"csr": scipy.csr_array, "csc": scipy.csc_array, "bsr": scipy.bsr_array}[s.kind]
         return make((self.values, s.indices, s.indptr), shape=s.shape)
 
+    def to_torch(self) -> Any:
+        """Return a sparse tensor of PyTorch of the same kind, over copies of the arrays.
+
+        Raises:
+            tilewright.ArgumentError: PyTorch is not installed.
+        """
+        try:
+            import torch
+        except ImportError:
+            raise ArgumentError.of("sparse/import", "PyTorch is not installed", "pip install torch") from None
+        s = self.structure
+        arrays: Any = [None if array is None else torch.tensor(array) for array in (s.rows, s.indptr, s.indices)]
+        rows, indptr, indices = arrays
+        values = torch.tensor(self.values)
+        if s.kind == "coo":
+            return torch.sparse_coo_tensor(torch.stack([rows, indices]), values, s.shape)
+        layout = getattr(torch, f"sparse_{s.kind}")
+        return torch.sparse_compressed_tensor(indptr, indices, values, s.shape, layout=layout)
+
 
 def _values(given: Any, copy: bool) -> Any:
     """Return the array itself if it is contiguous and `copy` is false, else a copy owned by the matrix."""

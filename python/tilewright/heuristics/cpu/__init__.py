@@ -18,7 +18,7 @@ from tilewright.heuristics.block_info import (
 )
 from tilewright.heuristics.cpu.parameters import ESTIMATE_TOLERANCE
 from tilewright.heuristics.cpu.patterns import schedule_contraction, schedule_single_block
-from tilewright.heuristics.cpu.ragged_rows import schedule_ragged_rows
+from tilewright.heuristics.cpu.ragged_rows import run_updates_in_parallel, schedule_ragged_rows
 from tilewright.heuristics.cpu.row_blocking import block_rows
 from tilewright.heuristics.cpu.row_fusion import fuse_rows
 from tilewright.heuristics.cpu.strided_subproblems import split_strided_subproblems
@@ -113,5 +113,7 @@ def schedule_for_cpu(
             try_step(schedule_single_block, match(info))
         else:
             try_step(schedule_ragged_rows, schedule, block, target, typical)
+        if target.num_cores > 1:
+            try_step(run_updates_in_parallel, schedule, block)
     if row_blocks is not None:
         try_step(row_blocks.parallelize)

@@ -40,6 +40,18 @@ def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target
                 break
 
 
+def run_updates_in_parallel(schedule: Schedule, block: BlockRV) -> None:
+    """Run the outermost loop around a block in parallel, where the block adds to what another one has initialized and
+    what it reads is selected by indices: products over formats with rows of fixed lengths."""
+    node, loops = schedule.get(block), schedule.get_loops(block)
+    updated = [region.buffer for region in node.writes]
+    if node.init is not None or not any(region.buffer.same_as(buffer) for region in node.reads for buffer in updated):
+        return
+    selected = any(_buffers_in(side.min) for region in [*node.reads, *node.writes] for side in region.region)
+    if loops and selected and all(schedule.get(loop).kind != ir.ForKind.PARALLEL for loop in loops):
+        schedule.parallel(loops[0])
+
+
 def _is_ragged(rows: ir.Block) -> bool:
     """Whether the extent of a loop inside is data; asked first, so that other programs' traces stay short."""
     found = False
