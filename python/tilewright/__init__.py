@@ -35,6 +35,7 @@ _NAMES: dict[str, str] = {
     "Schedule": "schedule",
     "TensorIntrin": "tensor_intrin",
     "Trace": "schedule",
+    "FormatsResult": "search",
     "ModuleResult": "search",
     "Space": "search",
     "TuneResult": "search",

@@ -579,9 +579,13 @@ DataType check(Axis& v) {
     refuse("ir/axis", axis + (v.parent.defined() ? " is dense and fixed, and has a parent" : " has no parent"),
            "T.sp.dense_fixed makes a root; axes of the other kinds stand below another one");
   }
-  if (!v.idtype.is_integral() || !v.idtype.is_scalar()) {
+  // Positions, counts and -1 for what is absent are of this type, too, and exceed the range of coordinates.
+  auto holds_positions = [](DataType type) {
+    return type.is_int() && type.is_scalar() && (type.bits == 32 || type.bits == 64);
+  };
+  if (!holds_positions(v.idtype)) {
     refuse("ir/axis", "the coordinates of " + axis + " are " + v.idtype.str(),
-           "coordinates are integers: int32, int64");
+           "coordinates are int32 or int64; convert other arrays: indices.astype(\"int32\")");
   }
   for (const Expr* size : {&v.length, &v.nnz, &v.nnz_cols}) {
     if (size->defined() && !size->dtype().is_integral())
@@ -590,9 +594,9 @@ DataType check(Axis& v) {
   for (const Ref<Buffer>* structure : {&v.indptr, &v.indices}) {
     if (!structure->defined()) continue;
     const Buffer& buffer = **structure;
-    if (buffer.shape.size() == 1 && buffer.axes.empty() && buffer.dtype.is_integral()) continue;
-    refuse("ir/axis", "'" + buffer.name + "', which holds the structure of " + axis + ", is no list of integers",
-           "indptr and indices have one dimension and an integer type");
+    if (buffer.shape.size() == 1 && buffer.axes.empty() && holds_positions(buffer.dtype)) continue;
+    refuse("ir/axis", "'" + buffer.name + "', which holds the structure of " + axis + ", is no list of int32 or int64",
+           "indptr and indices have one dimension, and are int32 or int64");
   }
   v.length = size_text(v.length);
   v.nnz = size_text(v.nnz);

@@ -499,3 +499,42 @@ def test_a_wrong_number_is_told_once(options: tuple[str, ...], text: str, run: R
     result = run("tune", "both.py", *options)
     assert result.exit_code == 1
     assert result.stderr.count("error: ") == 1 and result.stderr.startswith(f"error: {text}")
+
+
+FORMATS = '''"""A space that samples a format."""
+
+import numpy as np
+import tilewright as tw
+from tilewright.script import tir as T
+
+
+@T.prim_func
+def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.handle, nnz: T.int32):
+    I = T.sp.dense_fixed(8)
+    J = T.sp.compressed_varied(I, (9, nnz), (indptr, indices))
+    J_all = T.sp.dense_fixed(9)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (J_all,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:
+        with T.init():
+            Y[i] = T.float32(0)
+        Y[i] += A[i, j] * X[j]
+
+
+@tw.space(spmv, inputs={"indptr": np.arange(9, dtype="int32"), "indices": np.arange(8, dtype="int32"), "nnz": 8})
+def formats(sch):
+    sch.decompose_format("A", "hyb", [8, 9, 1, sch.sample_categorical([0, 1], [0.5, 0.5])], count=2)
+    sch.lower_sparse_iter()
+'''
+
+
+def test_formats_of_a_sparse_program(run: Run, folder: Path) -> None:
+    (folder / "script.py").write_text(FORMATS)
+    result = run("tune", "script.py", "--trials", "2")
+    assert "hyb(8, 9, 1, 0)" in result.stdout and "hyb(8, 9, 1, 1)" in result.stdout and "written: " in result.stdout
+    (event,) = (
+        json.loads(line) for line in run("tune", "script.py", "--trials", "2", "--json").stdout.splitlines()[-1:]
+    )
+    assert set(event["formats"]) == {"hyb(8, 9, 1, 0)", "hyb(8, 9, 1, 1)"}
+    assert all((folder / path).exists() for path in event["written"])

@@ -291,6 +291,8 @@ def test_nodes_that_are_no_axes_are_refused() -> None:
         ("J", root, i32, i32, i32, None, T.Buffer((4, 4), "int32")),
         ("J", root, i32, i32, i32, None, T.Buffer((4,), "float32")),
         ("J", None, i32, i32, i32, None, None, "float32"),
+        *(("J", None, i32, i32, i32, None, None, dtype) for dtype in ("int8", "uint8", "int16", "uint32", "uint64")),
+        *(("J", root, i32, i32, i32, None, T.Buffer((4,), dtype)) for dtype in ("int8", "uint16", "uint32")),
     ):
         with pytest.raises(tw.Error) as caught:
             ir.Axis(*fields)
@@ -328,11 +330,13 @@ def test_damaged_structure_is_reported(indptr: list[int], indices: list[int], co
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize("dtype", ["int65", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "bool"])
 @pytest.mark.parametrize("kind", ["dense_fixed(m", "compressed_varied(I, (n, nnz), (p, q)"])
-def test_a_type_of_coordinates_that_does_not_exist_is_the_only_error(kind: str) -> None:
-    """What stands in an iteration over an unknown axis is at its place."""
-    text = SPMM.replace(kind, f'{kind}, idtype="int65"')
-    with pytest.raises(tw.ScriptError, match="idtype is 'int65'") as caught:
+def test_a_type_of_coordinates_that_does_not_exist_is_the_only_error(kind: str, dtype: str) -> None:
+    """What stands in an iteration over an unknown axis is at its place. 255 positions would fit uint8, but neither the
+    number of their ends nor -1 for a coordinate that is absent."""
+    text = SPMM.replace(kind, f'{kind}, idtype="{dtype}"')
+    with pytest.raises(tw.ScriptError, match=f"idtype is '{dtype}'") as caught:
         function(text)
     assert caught.value.code == "builder/axis" and "coordinates are int32 or int64" in str(caught.value)
     assert "T.init" not in str(caught.value) and "2 errors" not in str(caught.value)

@@ -73,14 +73,15 @@ def test_spaces_of_either_kind_share_a_database(tmp_path: Path) -> None:
     check(tw.compile(spmv, database=database))
 
 
-def test_candidates_have_the_parameters_of_the_program() -> None:
+def test_candidates_of_a_module_have_the_parameters_of_the_program() -> None:
     def decomposes(sch: tw.Schedule) -> None:
         widest = sch.sample_categorical([0, 1], [0.5, 0.5])
         sch.decompose_format("A", "hyb", [M, N, 2, widest], count=6)
         sch.lower_sparse_iter()
 
+    module = tw.ir.Module({"main": spmv})
     with pytest.raises(tw.ScheduleError, match="makes a program of other parameters") as caught:
-        tw.tune(spmv, space=decomposes, trials=2, sizes=SIZES, progress=None)
+        tw.tune(module, space=decomposes, trials=2, sizes=SIZES, progress=None)
     assert caught.value.code == "space/parameters" and "decompose_format" in str(caught.value)
 
 

@@ -27,7 +27,7 @@ from tilewright.support.user_lines import with_place
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tilewright.search import Space, TuneResult
+    from tilewright.search import FormatsResult, Space, TuneResult
 
 INTERRUPTED = 130
 #: Tables that are not shown in a terminal are not folded to a width that nobody sees.
@@ -247,7 +247,7 @@ def tune(
     search knows of a program is kept in the database, so the same command goes on where it stopped.
     """
     from tilewright import _core
-    from tilewright.search import TuneResult, session
+    from tilewright.search import FormatsResult, TuneResult, session
     from tilewright.search.budget import share_of
     from tilewright.search.space import space_for_cpu
     from tilewright.task.task import open_sizes_of
@@ -288,7 +288,7 @@ def tune(
             warnings.simplefilter("ignore", ReferenceWarning)  # it stands under the table
             own = {"seconds": seconds, "sizes": sizes_of[each.name], "database": records, "progress": shown}
             result = session.tune(each.space, **asked, **own)  # type: ignore[arg-type]
-        assert isinstance(result, TuneResult)  # of one function
+        assert isinstance(result, TuneResult | FormatsResult)  # of one function
         if result.stop_reason == "canceled":
             say_interrupted(result, kept_in)
             raise typer.Exit(INTERRUPTED)
@@ -307,17 +307,36 @@ def tune(
         raise typer.Exit(1)
 
 
+def report_formats(each: NamedSpace, result: FormatsResult, written: list[str], *, as_json: bool) -> None:
+    """Print what was found for the formats that a space samples."""
+    if as_json:
+        formats = {str(choice): None if choice.why else choice.seconds for choice in result.choices}
+        print(json.dumps({"name": each.name, "formats": formats, "written": written}))
+    else:
+        print(f"{result.table()}\nwritten: {', '.join(written)}")
+
+
 def report_result(
-    each: NamedSpace, result: TuneResult, records: str, written: list[str], more: str | None, *, as_json: bool
+    each: NamedSpace,
+    result: TuneResult | FormatsResult,
+    records: str,
+    written: list[str],
+    more: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """What was found, against what there was before; of a kernel for another processor, how fast it was there.
 
     Args:
         more: the command that goes on with more trials; None to say nothing.
     """
-    from tilewright.search import report
+    from tilewright.search import FormatsResult, report
     from tilewright.timing import format_seconds
 
+    if isinstance(result, FormatsResult):
+        if as_json or more is not None:
+            report_formats(each, result, written, as_json=as_json)
+        return
     if not result.runs_here:
         best = result.best_record()
         if as_json:
@@ -404,10 +423,14 @@ def prepare_folder(folder: Path) -> None:
         ) from None
 
 
-def say_interrupted(result: TuneResult, records: str) -> None:
+def say_interrupted(result: TuneResult | FormatsResult, records: str) -> None:
     """After Ctrl-C: what is kept, and how to go on."""
+    from tilewright.search import FormatsResult
     from tilewright.timing import format_seconds
 
+    if isinstance(result, FormatsResult):
+        print(f"interrupted; what was measured is kept in {records}, and the same command goes on", file=sys.stderr)
+        return
     progress = result.progress
     if progress.phase == "preparing":
         print(

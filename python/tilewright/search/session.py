@@ -35,7 +35,7 @@ from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.heuristics import failures
 from tilewright.report.spending import BESIDE, Profiler
 from tilewright.schedule import Schedule, Trace
-from tilewright.search import deadline, modules
+from tilewright.search import deadline, formats, modules
 from tilewright.search.candidate_programs import check_parameters, heuristic_trace
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
@@ -155,14 +155,15 @@ def tune(
     patience: int | None = None,
     target_seconds: float | None = None,
     progress: Callable[[Progress], None] | str | None = "auto",
-) -> TuneResult | ModuleResult:
+) -> TuneResult | ModuleResult | formats.FormatsResult:
     """Search a space of schedules for the fastest correct one.
 
     >>> result = tw.tune(matmul, trials=64)
     >>> kernel = result.kernel
 
     In a module of several functions, each public function without a schedule is tuned; the result is a
-    :class:`ModuleResult`, which maps names to results. If one function is called "main", only that one is tuned.
+    :class:`ModuleResult`, which maps names to results. If one function is called "main", only that one is tuned. A
+    space that decomposes a sparse tensor gives a :class:`FormatsResult`.
 
     >>> results = tw.tune(module, trials=64, seconds=60)
     >>> results["dense"].table()
@@ -205,8 +206,7 @@ def tune(
         patience: stop after so many trials without a faster candidate.
         target_seconds: stop at a candidate that is at least this fast.
         fresh: repeat the measurements of an earlier search with the same seed.
-        progress: "auto" shows the progress in the way that fits the output, None shows nothing; a function is called
-            with each :class:`Progress`.
+        progress: "auto" shows the progress, None shows nothing; a function is called with each :class:`Progress`.
 
     Raises:
         tilewright.ArgumentError: an argument is out of range or contradicts another one.
@@ -240,7 +240,7 @@ def _count(name: str, value: int | None, none: str) -> int | None:
 
 def _tune_on(
     cluster: Any, program: ir.PrimFunc | ir.Module, function: str | None, asked: _Asked, started: float
-) -> TuneResult | ModuleResult:
+) -> TuneResult | ModuleResult | formats.FormatsResult:
     """On the workers of a cluster; None: on this machine."""
     if cluster is None:
         return _tune_all(program, function, asked, started)
@@ -289,8 +289,10 @@ def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
 
 def _tune_all(
     program: ir.PrimFunc | ir.Module, function: str | None, asked: _Asked, started: float
-) -> TuneResult | ModuleResult:
+) -> TuneResult | ModuleResult | formats.FormatsResult:
     """One function, or each of a module."""
+    if (in_formats := formats.tune_in_formats(program, asked, _tune, run_space)) is not None:
+        return in_formats
     if isinstance(program, ir.IRModule) and not isinstance(asked.space, Space):
         return _tune_module(program, function, asked, started)
     if function is not None:

@@ -157,7 +157,13 @@ def _held(program: DecomposedProgram, shape: tuple[int, ...], coordinates: Seque
 
 
 class _InFormat:
-    """The arguments of a call, converted to the formats."""
+    """The arguments of a call, converted to the formats.
+
+    Attributes:
+        arguments: an array or a number for each parameter.
+        converted: the structure in the formats.
+        elements_at: the positions of the parameters that hold the elements.
+    """
 
     def __init__(self, step: _FormatStep, arguments: Sequence[Any]) -> None:
         self._step, self._tensor = step, arguments[step.position]
@@ -166,17 +172,18 @@ class _InFormat:
         self._at = elements.at[order]
         dtype = step.tensor.axes[-1].idtype
         coordinates = [along[order].astype(dtype) for along in elements.coordinates]
-        self._converted = convert_structure(step.program.rules, step.shape, coordinates)
-        stored = self._converted.convert_values(self._tensor.reshape(-1)[self._at])
+        self.converted = convert_structure(step.program.rules, step.shape, coordinates)
+        stored = self.converted.convert_values(self._tensor.reshape(-1)[self._at])
+        self.elements_at = step.program.positions_of_elements()
         kept = [value for i, value in enumerate(arguments) if i != step.position]
-        self.arguments = kept + step.program.arguments(self._converted, stored)
+        self.arguments = kept + step.program.arguments(self.converted, stored)
 
     def results_back(self, results: Sequence[Any]) -> list[Any]:
         """Convert results back: gather the elements of the tensor from all formats."""
         step = self._step
         stored = [results[at].reshape(-1) for at in step.program.positions_of_elements()]
         tensor = self._tensor.copy()
-        tensor.reshape(-1)[self._at] = self._converted.values_back(stored)
+        tensor.reshape(-1)[self._at] = self.converted.values_back(stored)
         back = list(results[: len(step.func.params) - 1])
         return [*back[: step.position], tensor, *back[step.position :]]
 
@@ -186,7 +193,7 @@ class _InFormat:
         if position != step.position:
             return position - (position > step.position), point
         nonzero = np.flatnonzero(self._at == np.ravel_multi_index(point, self._tensor.shape))
-        for at, part in zip(step.program.positions_of_elements(), self._converted.parts, strict=True):
+        for at, part in zip(step.program.positions_of_elements(), self.converted.parts, strict=True):
             slot = np.flatnonzero(np.isin(part.source, nonzero))
             if len(slot):
                 there = np.unravel_index(slot[0], self.arguments[at].shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -82,7 +82,7 @@ class Task:
         """The same for calls of these sizes, and these scalars, alone."""
         if not self.sizes:
             return self
-        function = _sized(self.program, self.sizes)
+        function = _sized(self.program, self.sizes, _counts(self.sparse))
         module = ir.Module({**self.module.functions, self.function: function})
         return replace(self, module=module, sizes={}, sparse=None)
 
@@ -199,7 +199,8 @@ def task_of(
         raise ArgumentError.of(
             "tune/no-function", f"the function {function} is private, so no kernel of that name exists"
         )
-    facts = _core.analyze_workload(_sized(program_function, sizes))
+    sparse = sparse_module_of(program)
+    facts = _core.analyze_workload(_sized(program_function, sizes, _counts(sparse)))
     partly = set(facts["partly_written"])
     parameters = tuple(
         Parameter(label, dtype, tuple(shape), role, position in partly)
@@ -209,7 +210,7 @@ def task_of(
     )
     work = _work_of(facts, [p.dtype for p in parameters])
     length = int(facts["reduction_length"])
-    return Task(*(module, function, entry, parameters, work, length, sizes, cold), sparse=sparse_module_of(program))
+    return Task(*(module, function, entry, parameters, work, length, sizes, cold), sparse=sparse)
 
 
 def by_buffer(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -302,7 +303,14 @@ def _functions_of(program: ir.PrimFunc | ir.Module) -> list[ir.PrimFunc]:
     return [function for function in functions if isinstance(function, ir.PrimFunc)]
 
 
-def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
+def _counts(sparse: ir.Module | None) -> set[str]:
+    """The names of numbers of positions, of which a structure may have none."""
+    functions = [] if sparse is None else _functions_of(sparse)
+    axes = [axis for function in functions for axis in function.axes if axis.indptr is not None]
+    return {axis.nnz.name for axis in axes if isinstance(axis.nnz, ir.Var)}
+
+
+def _sized(function: ir.PrimFunc, sizes: Mapping[str, float], counts: Collection[str] = ()) -> ir.PrimFunc:
     extents, scalars = extents_of(function), scalars_of(function)
     everything = extents | scalars
     if unknown := set(sizes) - set(everything):
@@ -312,7 +320,7 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
             f"sizes has {', '.join(sorted(map(str, unknown)))}, but the sizes that the program leaves open {known}",
         )
     for name, value in sizes.items():
-        check_value(name, value, everything[name], is_size=name in extents)
+        check_value(name, value, everything[name], is_size=name in extents and name not in counts)
     if missing := [name for name in everything if name not in sizes]:
         said = ", ".join(f'"{name}": {_shown(everything[name].dtype)}' for name in missing)
         code, what = "tune/scalar-parameter", f"parameter '{missing[0]}' is a scalar"

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -35,10 +34,11 @@ def _index_type(what: str, idtype: Any) -> Any:
     """Return the type of coordinates.
 
     Raises:
-        tilewright.ScriptError: It is no type of integers ("builder/axis").
+        tilewright.ScriptError: It is neither int32 nor int64 ("builder/axis").
     """
-    if isinstance(idtype, str) and not re.fullmatch(r"u?int(8|16|32|64)", idtype):
-        raise fail("builder/axis", f"T.sp.{what}: idtype is {idtype!r}", "coordinates are int32 or int64")
+    if isinstance(idtype, str) and idtype not in ("int32", "int64"):
+        hint = 'coordinates are int32 or int64; convert other arrays: indices.astype("int32")'
+        raise fail("builder/axis", f"T.sp.{what}: idtype is {idtype!r}", hint)
     return idtype
 
 

@@ -1,0 +1,439 @@
+"""Searches of spaces that decompose a tensor: over its formats, and over the schedules of the program in each.
+
+Formats have arguments of their own, so each is a search of its own: of the decomposed program, called with the
+structure in this format. The formats with the slower half of the best candidates drop out after each round.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tilewright import _core, ir
+from tilewright.errors import ArgumentError, Error, ResourceError
+from tilewright.kernel.kernel import Kernel
+from tilewright.kernel.kernel import compile as compile_program
+from tilewright.schedule import Schedule
+from tilewright.search.space import Space
+from tilewright.tables import Table
+from tilewright.task.arguments import make_arrays
+from tilewright.task.conversions import conversions_of, prefix
+from tilewright.task.parameter_names import labels_of
+from tilewright.task.task import by_buffer, sizes_of, task_of
+from tilewright.timing import format_seconds
+
+if TYPE_CHECKING:
+    from tilewright._core import Record
+    from tilewright.search.result import TuneResult
+    from tilewright.sparse.conversion import ConvertedStructure
+    from tilewright.sparse.decompose import DecomposedProgram
+
+#: the step of a schedule that decomposes
+STEP = "DecomposeFormat"
+#: formats that are searched at most, and samples in a row without a new one after which there are no more
+MOST_FORMATS, SAMPLES_WITHOUT_NEWS = 32, 12
+
+
+@dataclass(frozen=True, eq=False)
+class FormatChoice:
+    """A format that a space has sampled, and what a search found for it.
+
+    Attributes:
+        tensor: the name of the tensor.
+        name: of the format, a function of :mod:`tilewright.sparse.formats`.
+        parameters: of the format, the shape of the tensor first.
+        count: how many rules there are; 0 for those of the format.
+        schedule: of the original program, up to the step that decomposes it.
+        result: of the search over the decomposed program; None where there was none.
+        converted: the structure in this format; None where the format does not hold it.
+        why: why there is no candidate; "" where there is one.
+    """
+
+    tensor: str
+    name: str
+    parameters: tuple[int, ...]
+    count: int
+    schedule: Schedule = field(repr=False)
+    decisions: tuple[Any, ...] = field(repr=False)
+    result: TuneResult | None = field(default=None, repr=False)
+    converted: ConvertedStructure | None = field(default=None, repr=False)
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.parameters))})"
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of a call of the best candidate; infinity where there is none."""
+        return math.inf if self.result is None or self.result.record is None else self.result.record.median
+
+    @property
+    def stop_reason(self) -> str:
+        """Why its search ended, as :attr:`TuneResult.stop_reason` says; "" where there was none."""
+        return "" if self.result is None else self.result.stop_reason
+
+    @property
+    def padding(self) -> float:
+        """The share of stored elements that are no nonzeros."""
+        parts = () if self.converted is None else self.converted.parts
+        stored = sum(len(part.source) for part in parts)
+        return sum(part.padding * len(part.source) for part in parts) / stored if stored else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class FormatsResult:
+    """What a search over formats found.
+
+    Attributes:
+        program: the program as it was given.
+        choices: the formats that were sampled, the one with the fastest kernel first.
+    """
+
+    program: ir.PrimFunc
+    choices: tuple[FormatChoice, ...]
+    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<FormatsResult of {len(self.choices)} formats: best {self.best}, {format_seconds(self.best.seconds)}>"
+
+    @property
+    def best(self) -> FormatChoice:
+        """The format with the fastest kernel."""
+        return self.choices[0]
+
+    @property
+    def stop_reason(self) -> str:
+        """ "canceled" if the search was interrupted, else why that of the best format ended."""
+        reasons = [choice.stop_reason for choice in self.choices]
+        return "canceled" if "canceled" in reasons else self.best.stop_reason
+
+    @property
+    def result(self) -> TuneResult:
+        """The result of the search over the program in the best format.
+
+        Raises:
+            tilewright.ResourceError: No candidate was correct.
+        """
+        if self.best.result is None or self.best.result.record is None:
+            reasons = "".join(f"\n  {choice}: {choice.why}" for choice in self.choices)
+            hint = "try one of them: apply the space to tw.Schedule(program), and compile it"
+            raise ResourceError.of("tune/no-correct-candidate", f"no format has a correct candidate{reasons}", hint)
+        return self.best.result
+
+    @property
+    def record(self) -> Record:
+        """The best candidate, as a record of the decomposed program."""
+        return self.result.best_record()
+
+    @property
+    def decomposition(self) -> DecomposedProgram:
+        """The program in the best format: its rules, and what makes arguments for a structure."""
+        found: DecomposedProgram = _step_of(self.best).program
+        return found
+
+    @property
+    def schedule(self) -> Schedule:
+        """The best schedule, of the original program: its trace decomposes the tensor, and goes on with the best
+        schedule of the decomposed program."""
+        if "schedule" not in self._cache:
+            schedule = Schedule(self.program)
+            for each in (self.best.schedule, self.result.schedule):
+                each.trace.apply_to_schedule(schedule, remove_postproc=False)
+            self._cache["schedule"] = schedule
+        found: Schedule = self._cache["schedule"]
+        return found
+
+    @property
+    def kernel(self) -> Kernel:
+        """The best schedule, compiled. Its arguments are those of the decomposed program."""
+        if "kernel" not in self._cache:
+            kernel = compile_program(self.schedule, self.record.target)
+            assert isinstance(kernel, Kernel)
+            kernel.threads = self.result.threads
+            self._cache["kernel"] = kernel
+        found: Kernel = self._cache["kernel"]
+        return found
+
+    def table(self) -> Table:
+        """A line for each format: the time of its best kernel, and what it costs to convert the structure to it, in
+        calls of that kernel, too."""
+        rows = []
+        for choice in self.choices:
+            if choice.converted is None or choice.result is None or math.isinf(choice.seconds):
+                rows.append((str(choice), "", "", "", "", choice.why.partition("\n")[0]))
+                continue
+            cost = choice.converted.seconds
+            calls = f"{cost / choice.seconds:.0f}" if choice.seconds > 0 else ""
+            tried = str(choice.result.progress.trials)
+            rows.append(
+                (
+                    str(choice),
+                    format_seconds(choice.seconds),
+                    f"{choice.padding:.0%}",
+                    format_seconds(cost),
+                    calls,
+                    tried,
+                )
+            )
+        columns = ("format", "best found", "padding", "conversion", "in calls", "trials")
+        return Table(f"formats of {self.best.tensor}, the fastest first", columns, tuple(rows))
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+class InFormat:
+    """A schedule of a decomposed program, as a space sees it that decomposes the program itself.
+
+    Up to that step, calls go to a schedule of the original program, and sampled values are those of the format. Behind
+    it, they go to the schedule of the search.
+    """
+
+    def __init__(self, schedule: Schedule, choice: FormatChoice, program: ir.PrimFunc) -> None:
+        self._schedule, self._choice = schedule, choice
+        self._active = Schedule(program)
+        self._active.take_decisions(list(choice.decisions))
+        self._original = self._active
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._active, name)
+        if self._active is not self._original or not name.startswith("sample_"):
+            return found
+
+        def sampled(*args: Any, **kwargs: Any) -> Any:
+            given = found(*args, **kwargs)
+            if isinstance(given, list | tuple):
+                return [self._original.get(each) for each in given]
+            return int(self._original.get(given)) if isinstance(given, _core.ExprRV) else given
+
+        return sampled
+
+    def get(self, handle: Any) -> Any:
+        """Return what a handle stands for. Values that were sampled for the format are numbers already."""
+        return handle if isinstance(handle, int) else self._active.get(handle)
+
+    def decompose_format(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """Go on with the decomposed program, and return its iterations."""
+        if self._active is not self._original:
+            raise ArgumentError.of(
+                "space/parameters", "the space decomposes two tensors", "a search over formats is of one tensor"
+            )
+        step = _step_of(self._choice)
+        known = set(_iterations(self._original.mod))
+        self._original.decompose_format(*args, **kwargs)
+        self._active = self._schedule
+        endings = tuple(f"_{rule.name}" for rule in step.program.rules)
+        names = [name for name in _iterations(self._original.mod) if name not in known and name.endswith(endings)]
+        return [self._schedule.get_sparse_iteration(name) for name in names]
+
+
+def _iterations(module: ir.Module) -> list[str]:
+    """The names of sparse iterations, in the order of the program."""
+    found: list[str] = []
+    for func in module.functions.values():
+        _core.visit(func, lambda node: found.append(node.name_hint) if isinstance(node, ir.SparseIteration) else None)
+    return found
+
+
+def _step_of(choice: FormatChoice) -> Any:
+    """The conversion to a format: with the decomposed program."""
+    (function,) = choice.schedule.mod.functions
+    (conversion,) = conversions_of(choice.schedule, function)
+    return conversion
+
+
+def choices_of(
+    space: Space, program: ir.PrimFunc | ir.Module, seed: int, most: int, run: Callable[[Space, Schedule], None]
+) -> list[FormatChoice]:
+    """Return the formats that a space samples; none where it does not decompose a tensor.
+
+    Args:
+        space: of the program.
+        program: with axes; others have no formats.
+        seed: of the samples.
+        most: how many are wanted.
+        run: applies the space to a schedule.
+    """
+    if not isinstance(program, ir.PrimFunc) or not program.axes:
+        return []
+    found: dict[Any, FormatChoice] = {}
+    since = 0
+    while since < SAMPLES_WITHOUT_NEWS and len(found) < min(most, MOST_FORMATS):
+        schedule = Schedule(program, seed=seed + len(found) + since)
+        since += 1
+        refused = False
+        try:
+            run(space, schedule)
+        except Error:  # perhaps behind the step that is looked for; the search of the format will say it
+            refused = True
+        kinds = [step.kind.name for step in schedule.trace.insts]
+        if STEP not in kinds:
+            if not found and not refused:
+                return []
+            continue
+        choice = _choice(schedule, kinds.index(STEP))
+        if found.setdefault((choice.tensor, str(choice), choice.count), choice) is choice:
+            since = 0
+        if not schedule.trace.decisions:
+            break
+    return list(found.values())
+
+
+def _choice(schedule: Schedule, at: int) -> FormatChoice:
+    step = schedule.trace.insts[at]
+    (given,), (tensor, name, count, _) = step.inputs, step.attrs
+    parameters = tuple(each if isinstance(each, int) else int(schedule.get(each)) for each in given)
+    until = schedule.with_trace(prefix(schedule, at + 1))
+    decided = [until.trace.decisions[each] for each in until.trace.insts if each in until.trace.decisions]
+    return FormatChoice(str(tensor), str(name), parameters, int(count), until, tuple(decided))
+
+
+def converted(
+    choice: FormatChoice, program: ir.PrimFunc, inputs: Mapping[str, Any], sizes: Mapping[str, float], seed: int
+) -> tuple[ConvertedStructure, dict[int, Any]]:
+    """Return the structure in a format, and the arguments of the decomposed program that follow from it, by position.
+
+    Raises:
+        tilewright.ArgumentError: The format does not hold the structure.
+    """
+    known = {**sizes_of(program, inputs), **sizes}
+    arrays = make_arrays(task_of(program, known), inputs, seed)
+    arguments = [
+        arrays[label] if param in program.buffer_map else known.get(label)
+        for label, param in zip(labels_of(program), program.params, strict=True)
+    ]
+    made: Any = _step_of(choice).convert(arguments)
+    (decomposed,) = choice.schedule.mod.functions.values()
+    assert isinstance(decomposed, ir.PrimFunc)
+    labels = labels_of(decomposed)
+    values = inputs.keys() & {choice.tensor}
+    given = {}
+    for at, (label, value) in enumerate(zip(labels, made.arguments, strict=True)):
+        is_structure = not hasattr(value, "dtype") or value.dtype.kind in "iu"
+        if is_structure or label in inputs or (values and at in made.elements_at):
+            given[at] = value
+    return made.converted, given
+
+
+Search = Callable[[ir.PrimFunc, Callable[[Any], None], int, "float | None", Mapping[int, Any]], "TuneResult"]
+
+
+def tune_in_formats(
+    program: ir.PrimFunc | ir.Module,
+    asked: Any,
+    tune: Callable[..., TuneResult],
+    run: Callable[[Space, Schedule], None],
+) -> FormatsResult | None:
+    """Search a space that decomposes a tensor; return None where it does not.
+
+    Args:
+        program: the program.
+        asked: what :func:`tilewright.tune` was asked for.
+        tune: searches one function, as it is asked for.
+        run: applies a space to a schedule.
+    """
+    given = asked.space
+    if isinstance(given, str | _core.SpaceGenerator) or given is None or not isinstance(program, ir.PrimFunc):
+        return None
+    space = given if isinstance(given, Space) else Space(program, given, name=getattr(given, "__name__", "space"))
+    choices = [] if space.is_heuristic else choices_of(space, program, asked.seed + 1, asked.trials, run)
+    if not choices:
+        return None
+    store = _core.Database.in_memory() if asked.database in (None, "memory") else asked.database
+
+    def search(
+        func: ir.PrimFunc, function: Callable[[Any], None], trials: int, seconds: float | None, given: Mapping[int, Any]
+    ) -> TuneResult:
+        own = Space(func, function, name=space.name)
+        inputs: Any = by_buffer(func, given)  # type: ignore[arg-type]
+        changed = {"space": own, "trials": trials, "seconds": seconds, "inputs": inputs, "sizes": {}, "database": store}
+        return tune(func, replace(asked, **changed), time.monotonic())
+
+    def convert(choice: FormatChoice) -> tuple[ConvertedStructure, dict[int, Any]]:
+        return converted(choice, program, asked.inputs, asked.sizes, asked.seed)
+
+    return _tuned(program, space, choices, (asked.trials, asked.seconds), convert, search)
+
+
+def _tuned(
+    program: ir.PrimFunc,
+    space: Space,
+    choices: Sequence[FormatChoice],
+    limits: tuple[int, float | None],
+    convert: Callable[[FormatChoice], tuple[ConvertedStructure, dict[int, Any]]],
+    search: Search,
+) -> FormatsResult:
+    """Search in rounds, after each of which the slower half of the formats drops out.
+
+    Args:
+        program: that the space decomposes.
+        space: of the program.
+        choices: the formats.
+        limits: candidates to measure, of all formats together, and seconds that all of it may take, or None.
+        convert: makes the arguments of a format.
+        search: searches a decomposed program by a space, until it has had so many trials.
+    """
+    trials, seconds = limits
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    alive: list[tuple[FormatChoice, dict[int, Any]]] = []
+    done: list[FormatChoice] = []
+    for choice in choices:
+        try:
+            structure, given = convert(choice)
+            alive.append((replace(choice, converted=structure), given))
+        except ArgumentError as error:
+            done.append(replace(choice, why=str(error)))
+    rounds = max(1, math.ceil(math.log2(max(len(alive), 1))) + 1)
+    counts = [0] * len(alive)
+    left = trials
+    for number in range(rounds):
+        share = left // (rounds - number)
+        after = []
+        is_canceled = False
+        for at, (choice, given) in enumerate(alive):
+            if is_canceled:  # what it has found in earlier rounds counts
+                after.append((choice, given, counts[at]))
+                continue
+            more = share // len(alive) + (at < share % len(alive))
+            more = max(more, 1 if number == 0 else 0)
+            counts[at] += more
+            left -= more
+            time_left = (
+                None if seconds is None else max((end - time.monotonic()) / (len(alive) * (rounds - number)), 0.1)
+            )
+            after.append((_searched(program, space, choice, given, counts[at], time_left, search), given, counts[at]))
+            is_canceled = after[-1][0].stop_reason == "canceled"
+        after.sort(key=lambda each: each[0].seconds)
+        kept = max(1, (len(after) + 1) // 2) if number + 1 < rounds else len(after)
+        done += [choice for choice, _, _ in after[kept:]]
+        alive, counts = [(choice, given) for choice, given, _ in after[:kept]], [had for _, _, had in after[:kept]]
+        if time.monotonic() > end or left <= 0 or is_canceled:
+            break
+    done += [choice for choice, _ in alive]
+    return FormatsResult(program, tuple(sorted(done, key=lambda each: each.seconds)))
+
+
+def _searched(
+    program: ir.PrimFunc,
+    space: Space,
+    choice: FormatChoice,
+    given: Mapping[int, Any],
+    trials: int,
+    seconds: float | None,
+    search: Search,
+) -> FormatChoice:
+    """The format with the result of its search."""
+    (decomposed,) = choice.schedule.mod.functions.values()
+    assert isinstance(decomposed, ir.PrimFunc)
+
+    def in_format(schedule: Any) -> None:
+        space.function(InFormat(schedule, choice, program))  # type: ignore[arg-type]
+
+    try:
+        result = search(decomposed, in_format, trials, seconds, given)
+    except Error as error:
+        return replace(choice, why=str(error))
+    return replace(choice, result=result, why="" if result.record is not None else str(result.without_record()))
