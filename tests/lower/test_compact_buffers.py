@@ -1,5 +1,7 @@
 """compact_buffers: allocations of what is used of them."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -131,3 +133,35 @@ def test_pointers_that_leave_our_sight_keep_their_buffer() -> None:
                     T.evaluate(T.address_of(t[v]))
 
     assert allocations(program, "compact_buffers")["t"][1] == [64]
+
+
+@pytest.mark.parametrize("n", [5, 6, 9])
+def test_offsets_of_rows_that_data_select_are_declared_as_a_whole_after_they_are_copied(n: int) -> None:
+    """The region of a search is all offsets, written as what its axis and the last row leave of them."""
+
+    @T.prim_func
+    def program(b: T.handle, c: T.handle, p: T.handle, q: T.handle, n: T.int32, nnz: T.int32):
+        I = T.sp.dense_fixed(n)
+        J = T.sp.compressed_varied(I, (9, nnz), (p, q))
+        B = T.sp.match_buffer(b, (I, J), "float32")
+        C = T.sp.match_buffer(c, (I, J), "float32")
+        with T.sp.iteration([I, J], "SS", "it") as [i, j]:
+            C[i, j] = B[T.min(j + 1, 4), j]
+
+    sch = tw.Schedule(program)
+    sch.lower_sparse_iter()
+    search = "binary_search_block_0_1"
+    names = [region.buffer.name for region in sch.get(sch.get_block(search)).reads]
+    sch.cache_read(search, names.index("p_data"), "local")
+    random = np.random.default_rng(n)
+    mask = random.random((n, 9)) < 0.5
+    dense = np.where(mask, random.integers(1, 9, (n, 9)), 0).astype("float32")
+    rows, columns = np.nonzero(mask)
+    indptr = np.concatenate([[0], np.cumsum(mask.sum(1))]).astype("int32")
+    for target in ("interpreter", "native"):
+        c = np.full(len(rows), np.nan, "float32")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tw.PerformanceWarning)  # the copy has the size of the offsets
+            kernel = tw.compile(sch, target)
+        kernel(dense[mask], c, indptr, columns.astype("int32"), n, len(rows))
+        np.testing.assert_array_equal(c, dense[np.minimum(columns + 1, 4), columns])

@@ -338,6 +338,9 @@ class Shifter {
           return make<BufferRegion>(std::move(copy));
         },
         [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
+          for (const Ref<IterVar>& axis : block->iter_vars) {
+            if (axis->dom.defined()) analyzer_.bind(axis->var, axis->dom);
+          }
           Block copy = *r.descend(block);
           declare_whole(block->reads, copy.reads);
           declare_whole(block->writes, copy.writes);
@@ -354,17 +357,19 @@ class Shifter {
     auto it = layouts_.find(buffer);
     return it == layouts_.end() ? nullptr : &it->second;
   }
-  /// Regions that cover a whole dimension still do, because their indices may depend on data and are not proved to be
-  /// in a smaller region.
+  /// Regions that cover a whole dimension still do, however they are written, because their indices may depend on data
+  /// and are not proved to be in a smaller region.
   template <class Regions>
-  void declare_whole(const Regions& before, Regions& after) const {
+  void declare_whole(const Regions& before, Regions& after) {
     for (size_t i = 0; i < before.size(); ++i) {
       const Layout* layout = find(before[i]->buffer);
       if (!layout) continue;
       BufferRegion whole = *after[i];
       for (size_t d = 0; d < whole.region.size(); ++d) {
         const Range& was = *before[i]->region[d];
-        if (!is_const_int(was.min, 0) || !structural_equal(was.extent, before[i]->buffer->shape[d])) continue;
+        const bool is_whole = analyzer_.can_prove_equal(was.min, zero(was.min.dtype())) &&
+                              analyzer_.can_prove_equal(was.extent, before[i]->buffer->shape[d]);
+        if (!is_whole) continue;
         whole.region[d] = range(zero(was.min.dtype()), layout->buffer->shape[d]);
       }
       after[i] = make<BufferRegion>(std::move(whole), before[i].span());
