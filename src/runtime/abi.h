@@ -97,7 +97,7 @@ typedef struct {
   uint16_t lanes;
 } DLDataType;
 
-/* A borrowed view of memory. Element (i0, i1, ...) lies at data + byte_offset + (i0 * strides[0] + ...) elements;
+/* A borrowed view of memory. Element (i0, i1, ...) is stored at data + byte_offset + (i0 * strides[0] + ...) elements;
  * strides count elements, and NULL stands for row-major and compact. */
 typedef struct {
   void* data;
@@ -250,13 +250,13 @@ typedef struct tw_param {
   const tw_dim* shape;   /* ndim entries; NULL for scalars */
   const tw_dim* strides; /* ndim entries counting elements, or NULL: row-major and compact */
 
-  /* Where element (0, ..., 0) lies, in elements. Constant 0: wherever the argument says, and data[] of tw_check_args
-   * points to it. Otherwise data[] points to DLTensor.data and byte_offset has to agree (or is bound). */
+  /* Where element (0, ..., 0) is stored, in elements. Constant 0: wherever the argument says, and data[] of
+   * tw_check_args points to it. Otherwise data[] points to DLTensor.data and byte_offset has to agree (or is bound). */
   tw_dim elem_offset;
 
   int64_t max_elements; /* largest distance of two elements that the index arithmetic can take; 0: no limit */
   int32_t kind;         /* tw_param_kind */
-  DLDataType dtype;     /* bool is kDLBool with 8 bits; elements of less than a byte lie in a byte each */
+  DLDataType dtype;     /* bool is kDLBool with 8 bits; elements of less than a byte take a byte each */
   int32_t ndim;
   int32_t flags;     /* tw_param_flags */
   int32_t alignment; /* of element (0, ..., 0), in bytes; 0: that of the element type */
@@ -317,7 +317,7 @@ int32_t tw_interrupted(tw_ctx* ctx);
 /* Hands an error to the context's sink unless the call has one already. Returns `code`. */
 int32_t tw_report(tw_ctx* ctx, int32_t code, const char* message);
 
-/* Likewise with the text "before", the number, "after". */
+/* Reports the text "before", the number, "after". */
 int32_t tw_report_value(tw_ctx* ctx, int32_t code, const char* before, int64_t value, const char* after);
 
 /* ---- What callers use ------------------------------------------------------------------------------------------

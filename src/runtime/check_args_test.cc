@@ -133,7 +133,7 @@ TEST(CheckArgs, AcceptsPinnedMemory) {
 TEST(CheckArgs, FollowsNegativeAndBroadcastStrides) {
   Sig sig("f");
   sig.tensor("A", kF32, {"4", "8"}, {"?", "?"}).out("B", kF32, {"4"});
-  // A occupies [kA - 124, kA + 4): first B touches its start, then lies just before it.
+  // A occupies [kA - 124, kA + 4): first B touches its start, then ends just before it.
   Tensor a(kA, kF32, {4, 8}, {-8, -1});
   Tensor touching(kA - 124 - 12, kF32, {4}), before(kA - 124 - 16, kF32, {4}), after(kA + 4, kF32, {4});
   EXPECT_EQ(check(sig, {&a, &touching}).code, TW_ERROR_OVERLAP);
@@ -315,7 +315,7 @@ b.view.data = reinterpret_cast<void*>(kB + 16);
 }
 , {"alignment_of_elements", TW_ERROR_ALIGNMENT,
    "f: argument A: expected data aligned to 4 bytes, got address 0x10002, which is aligned to 2\n"
-   "  hint: pass a copy: its elements do not lie on multiples of their size",
+   "  hint: pass a copy: its elements are not aligned to their size",
    SPOIL{UNUSED;
 a.view.byte_offset = 2;
 }

@@ -84,7 +84,7 @@ static int indexes_from_data(const tw_param* param) {
   return param->elem_offset.kind != TW_DIM_CONSTANT || param->elem_offset.value != 0;
 }
 
-/* Bytes from what the body indexes from to the end of the last element; -1 where elements lie before it. */
+/* Bytes from what the body indexes from to the end of the last element; -1 where elements are stored before it. */
 static int64_t span_bytes(const DLTensor* tensor, const tw_param* param) {
   int64_t element = tw_element_bytes(tensor->dtype), last = 0, contiguous = 1;
   for (int32_t d = tensor->ndim - 1; d >= 0; --d) {

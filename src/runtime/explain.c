@@ -28,7 +28,7 @@ typedef struct call {
   const tw_scalar* scalars;
 } call;
 
-/* ---- Pieces ------------------------------------------------------------------------------------------------------ */
+/* ---- Parts of texts ---------------------------------------------------------------------------------------------- */
 
 static void put_dtype(text* t, DLDataType dtype) {
   static const char* const kNames[] = {
@@ -255,7 +255,7 @@ static void explain_alignment(text* t, const tw_param* param, const DLTensor* te
   if (tw_required_alignment(param) > tw_required_alignment(&natural)) {
     put(t, TW_HINT_PREFIX "the script asks for this alignment: allocate the data accordingly");
   } else {
-    put(t, TW_HINT_PREFIX "pass a copy: its elements do not lie on multiples of their size");
+    put(t, TW_HINT_PREFIX "pass a copy: its elements are not aligned to their size");
   }
 }
 

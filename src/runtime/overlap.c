@@ -4,7 +4,7 @@
  *
  *     sum of c_k * x_k = target,   0 <= x_k <= u_k,   c_k > 0
  *
- * once every negative step has been turned round (x -> u - x) and the second tensor's terms have been moved over in the
+ * once every negative step has been reversed (x -> u - x) and the second tensor's terms have been moved over in the
  * same way. Solved by search over the terms from the largest step down: a branch ends where the remaining terms cannot
  * reach the rest, or where their greatest common divisor does not divide it. Tensors that people slice out of arrays
  * are decided in a few steps; after kBudget steps the answer is "may overlap". */
@@ -108,7 +108,7 @@ int tw_tensors_overlap(const DLTensor* a, const DLTensor* b) {
   return solvable(&e, 0, e.target);
 }
 
-/* Whether every step is longer than all that lies within one step of the dimension, so that elements are apart. */
+/* Whether every step is longer than all within one step of the dimension, so that elements are apart. */
 static int is_nested(const DLTensor* t) {
   int64_t covered = 0; /* distance of the last element among the dimensions with smaller steps */
   uint64_t done = 0;

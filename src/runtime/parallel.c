@@ -1,11 +1,11 @@
 /* The pool behind parallel loops.
  *
- * A loop occupies a slot and is executed by its caller and by every pool thread that joins. Its iterations lie in as
- * many regions as there may be threads, each with an atomic counter that chunks are drawn from: a thread begins in a
- * region of its own, the same in each loop, so that it finds in its caches what it used and made there before, and goes
- * on with what others have left of theirs. Slots are static, so a thread may look at one at any time; it may read the
- * fields of the loop only while it holds a reference, which it takes by a compare-and-swap that succeeds only on open
- * slots. The caller closes the slot and waits for the references to go before it returns.
+ * A loop occupies a slot and is executed by its caller and by every pool thread that joins. Its iterations are divided
+ * into as many regions as there may be threads, each with an atomic counter from which threads take chunks: a thread
+ * begins in a region of its own, the same in each loop, so that it finds in its caches what it used and made there
+ * before, and goes on with what others have left of theirs. Slots are static, so a thread may look at one at any time;
+ * it may read the fields of the loop only while it holds a reference, which it takes by a compare-and-swap that
+ * succeeds only on open slots. The caller closes the slot and waits for the references to go before it returns.
  *
  * Pool threads watch `epoch`, which every new loop advances: for a few microseconds actively, then in futex(). */
 #define _GNU_SOURCE
@@ -131,12 +131,12 @@ static int32_t run_region(slot* s, region* r) {
   return TW_OK;
 }
 
-/* `home`: the region to begin in. */
-static void run_chunks(slot* s, int home) {
+/* Runs chunks of all regions, those of region `first` before others. */
+static void run_chunks(slot* s, int first) {
   int count = atomic_load_explicit(&s->num_regions, memory_order_relaxed);
   int32_t code = TW_OK;
   inside_loop = 1;
-  for (int i = 0; i < count && code == TW_OK; ++i) code = run_region(s, &s->regions[(home + i) % count]);
+  for (int i = 0; i < count && code == TW_OK; ++i) code = run_region(s, &s->regions[(first + i) % count]);
   if (code != TW_OK) {
     int none = TW_OK;
     atomic_compare_exchange_strong(&s->status, &none, code);

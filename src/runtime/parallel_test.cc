@@ -71,7 +71,7 @@ TEST_F(Parallel, RangesAreAtLeastTheGrain) {
   EXPECT_EQ(ranges, 4);
 }
 
-// What a thread used in a loop lies in its caches in the next one.
+// What a thread used in a loop is in its caches in the next one.
 TEST_F(Parallel, ThreadsBeginWhereTheyBeganBefore) {
   tw_set_num_threads(2);
   constexpr int kExtent = 16;

@@ -150,7 +150,7 @@ static void* measure(void* argument) {
   team* t = m->team;
   while (!atomic_load(&t->go)) sched_yield();
   if (m->cpu >= 0) run_on(m->cpu);
-  /* Written by the thread that reads it: on machines with several memories it then lies near. */
+  /* Written by the thread that reads it: on machines with several memories it is then near. */
   memset(t->memory + m->index * t->share, 1, (size_t)t->share);
   tw_roofs r = {.threads = t->size, .best_level = t->loops.best_level};
   for (int level = TW_NUM_LEVELS - 1; level >= 0; --level) {

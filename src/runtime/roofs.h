@@ -37,7 +37,7 @@ typedef struct tw_roofs {
   /* Products of bfloat16 summed in float32, by an instruction for that; counted like i8_dot. */
   double bf16_dot;
 
-  /* Bytes read from data that lies in the cache, or in memory. */
+  /* Bytes read from data that is in the cache, or in memory. */
   double l1_read;
   double l2_read;
   double l3_read;
@@ -49,7 +49,7 @@ typedef struct tw_roofs {
 int32_t tw_measure_roofs(int32_t threads, tw_roofs* roofs);
 
 /* Floating-point operations (float32) per second at the best level, over 0.1 to 0.2 ms on the calling thread. Beside
- * the best value seen so far it tells whether something else ran meanwhile. */
+ * the best value seen so far it shows whether something else ran meanwhile. */
 double tw_probe_peak(void);
 
 /* Runs the widest floating-point instructions for so long. Processors lower their clock when wide instructions begin;

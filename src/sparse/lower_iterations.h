@@ -29,7 +29,7 @@ bool is_sparse(const Func& func);
 /// not well formed, "sparse/store" if it stores to coordinates that may be absent, "sparse/search" if the position of a
 /// coordinate is needed before it can be computed.
 Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func);
-/// Likewise for each function that has axes.
+/// The module with the iterations of each function that has axes lowered.
 Result<Ref<Module>> lower_iterations(const Ref<Module>& module);
 
 }  // namespace tilewright::sparse

@@ -39,7 +39,7 @@ ProgramLike = _core.PrimFunc | _core.Module | _core.Schedule | te.Tensor | Seque
 
 
 class _Program(NamedTuple):
-    """What a kernel was compiled from and through."""
+    """The stages of a compiled program."""
 
     module: Any
     lowered: Any
@@ -47,9 +47,9 @@ class _Program(NamedTuple):
     target: str
     report: dict[str, Any]
     schedule: str = "as written"
-    #: the module before it was scheduled, as far as it is known
+    #: the module before it was scheduled; None if that is not known
     written: Any = None
-    #: the steps of that schedule, where they are known and not the rules'
+    #: the trace of its schedule; None for a heuristic one, and if it is not known
     trace: Any = None
 
 
@@ -58,19 +58,18 @@ class Kernel(_core.KernelBase):
 
     Tensors are NumPy arrays, or anything with a buffer or ``__dlpack__`` (PyTorch, JAX, ...), taken without copies;
     scalars are numbers. Results are written to the arrays that the function writes to, and the call returns ``None``.
-    Outputs may be omitted: parameters that the program writes, and of which it reads no element before it has written
-    that one. Arrays of zeros are made for them and returned, a tuple where there are several: tensors of PyTorch where
-    all that are given are such, else NumPy arrays. Other Python threads run
-    meanwhile. A kernel that is pickled is compiled again where it is read.
+    Outputs may be omitted: parameters of which the program writes each element before it reads it. The call allocates
+    zeros for them and returns them, several as a tuple. They are PyTorch tensors if all tensors of the call are, else
+    NumPy arrays. Other Python threads run during a call. A pickled kernel is compiled again when it is read.
 
     Several parameters may have the same name: a parameter is its position, and a keyword that several have is refused.
 
-    An input and the output may be one array where the kernel reads each element only to compute that very element,
-    which is proved when it is compiled; otherwise written memory must not overlap another argument. With
-    ``strides = "copy"`` arrays that are not compact are copied for the call, and results copied back.
+    An input and the output may be one array if the kernel reads each element only to compute that same element, which
+    is proved when it is compiled. Otherwise written memory must not overlap another argument. With
+    ``strides = "copy"`` the call copies arrays that are not compact, and copies results back.
 
-    Its parallel loops run on all cores, or on ``threads`` of them where that is not 0: a kernel that a search has found
-    keeps to the threads that it was tuned for.
+    Its parallel loops run on all cores, or on ``threads`` of them if that is not 0. A kernel that a search has found
+    uses as many threads as it was tuned for.
 
     Raises:
         ArgumentError: An argument does not fit its parameter, or written memory overlaps another argument.

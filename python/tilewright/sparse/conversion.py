@@ -374,7 +374,7 @@ def _check_coordinate(rule: FormatRewriteRule, axis: FormatAxis, taken: Nonzeros
         return
     at = int(taken.position[int(np.argmax(differs))])
     message = f"rule {rule.name!r} gives nonzero {at} a position of axis {axis.name!r} that stores another coordinate"
-    hint = "along an axis, nonzeros with one key have one coordinate: make the key of what tells them apart"
+    hint = "along an axis, nonzeros with one key have one coordinate: make the key of what they differ in"
     raise ArgumentError.of("sparse/bijection", message, hint)
 
 

@@ -166,7 +166,7 @@ def banded(m: int, n: int, below: int, above: int) -> Rules:
     """Return diagonals, from `below` ones under the main one to `above` over it: implicit, without coordinates."""
     _check(0, m=m, n=n)
     _check(-limits.MOST, below=below, above=above)
-    limits.whole("below + above", below + above, -1, "the band would have no diagonal")
+    limits.whole("below + above", below + above, -1, "no diagonal would be left")
     axes = (dense("I", m), dense("D", below + above + 1))
     return [FormatRewriteRule("banded", axes, lambda z: (z.row, z.column - z.row + below), shape=(m, n))]
 

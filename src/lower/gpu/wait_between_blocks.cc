@@ -7,9 +7,9 @@
 //                                                     with T.block("B"): ... = S[31 - tx]
 //
 // Blocks say what depends on what, and threads wait in between (analysis/team.h). Statements do not: without blocks, a
-// missing barrier is a race. These barriers keep the program what it means until place_barriers, which knows where each
-// byte lies, puts others in their place; and passes see by them which loops all threads have to run together.
-// Asynchronous copies are there for other threads behind a wait for them and one more barrier.
+// missing barrier is a race. These barriers keep the program what it means until place_barriers, which knows the
+// address of each byte, puts others in their place; and passes see by them which loops all threads have to run
+// together. Asynchronous copies are there for other threads behind a wait for them and one more barrier.
 //
 // Needs      blocks
 // Ensures    the interpreter finds no race once blocks are gone
@@ -114,7 +114,7 @@ class Waits {
   }
 
   analysis::Touched copied_;             ///< by asynchronous copies
-  std::unordered_set<NodeRef> varying_;  ///< variables that tell the threads of a team apart
+  std::unordered_set<NodeRef> varying_;  ///< variables that differ between the threads of a team
   int bound_ = 0;                        ///< bound loops around: one after another, they run on the same threads
   bool together_ = true;                 ///< all threads come here
   int waits_ = 0;

@@ -26,22 +26,23 @@
 namespace tilewright::lower {
 namespace {
 
-/// Times that a byte of an argument is loaded which pay for the copy.
-constexpr double kOften = 8;
-/// Bytes that the copy takes at a time, and those that one iteration of its outer loop takes.
+/// A copy of an argument pays if each of its bytes is loaded so many times.
+constexpr double kLoadsPerByte = 8;
+/// Bytes that one vector of the copy holds, and those that one iteration of its parallel loop copies.
 constexpr int64_t kVector = 64, kChunk = 4096;
 
-struct Flips {
-  Ref<Buffer> view;  ///< the one through which it is accessed
-  bool all = true;   ///< each load is flipped, in the same way
-  int64_t byte = 0;  ///< what with
-  double bytes = 0;  ///< that are loaded
-  bool stored = false, argument = false;
+/// What the program does with a buffer of bytes.
+struct ByteBuffer {
+  Ref<Buffer> view;          ///< the one through which it is accessed
+  bool only_flipped = true;  ///< each load is combined with `mask`
+  int64_t mask = 0;          ///< one byte
+  double loads = 0;          ///< of bytes, in all iterations
+  bool is_stored = false, is_argument = false;
   Ref<Buffer> flipped;  ///< of an argument: the copy
 };
 
-/// What each byte of a word is combined with, where it is the same; 0 for anything else.
-int64_t byte_of(const NodeRef& e) {
+/// The byte that a constant word repeats; 0 for anything else.
+int64_t repeated_byte(const NodeRef& e) {
   const Broadcast* all = e.as<Broadcast>();
   auto word = const_int(all ? all->value : Expr(e));
   if (!word) return 0;
@@ -49,18 +50,18 @@ int64_t byte_of(const NodeRef& e) {
   return bits == (bits & 0xff) * 0x01010101U ? static_cast<int64_t>(bits & 0xff) : 0;
 }
 
-/// The load in int32(A[...]) ^ constant, and that constant.
-const BufferLoad* flipped_load(const Call& call, int64_t& byte) {
+/// The load in int32(A[...]) ^ constant, and the byte that the constant repeats; null for other calls.
+const BufferLoad* flipped_load(const Call& call, int64_t& mask) {
   if (intrinsic_of(call) != Intrinsic::k_bitwise_xor || call.dtype.element() != DataType::int_(32)) return nullptr;
   const Call* word = call.args[0].as<Call>();
   if (!word || intrinsic_of(*word) != Intrinsic::k_reinterpret) return nullptr;
   const BufferLoad* load = word->args[0].as<BufferLoad>();
-  byte = byte_of(call.args[1]);
-  return load && byte != 0 && load->buffer->dtype == DataType::int_(8) && !load->predicate.defined() ? load : nullptr;
+  mask = repeated_byte(call.args[1]);
+  return load && mask != 0 && load->buffer->dtype == DataType::int_(8) && !load->predicate.defined() ? load : nullptr;
 }
 
-Expr flip(const Expr& value, int64_t byte) {
-  Expr with = constant(DataType::int_(8), byte < 128 ? byte : byte - 256);
+Expr flip(const Expr& value, int64_t mask) {
+  Expr with = constant(DataType::int_(8), mask < 128 ? mask : mask - 256);
   const int lanes = value.dtype().lanes;
   return call(value.dtype(), "tir.bitwise_xor", {value, lanes > 1 ? broadcast(with, lanes) : with});
 }
@@ -72,24 +73,24 @@ class Flipper {
   }
 
   Stmt run(const Stmt& body) {
-    look(body);
-    std::erase_if(flips_, [](const auto& entry) {
-      const Flips& flips = entry.second;
-      if (!flips.all || !flips.view.defined() || flips.bytes == 0) return true;
-      if (!flips.argument) return false;
-      auto size = const_int(flips.view->shape[0]);
-      return flips.stored || (size && flips.bytes < kOften * static_cast<double>(*size));
+    collect(body);
+    std::erase_if(buffers_, [](const auto& entry) {
+      const ByteBuffer& bytes = entry.second;
+      if (!bytes.only_flipped || !bytes.view.defined() || bytes.loads == 0) return true;
+      if (!bytes.is_argument) return false;
+      auto size = const_int(bytes.view->shape[0]);
+      return bytes.is_stored || (size && bytes.loads < kLoadsPerByte * static_cast<double>(*size));
     });
-    return flips_.empty() ? body : changed(body);
+    return buffers_.empty() ? body : rewritten(body);
   }
 
  private:
-  Flips* find(const Ref<Var>& data) {
-    auto it = flips_.find(data);
-    return it == flips_.end() ? nullptr : &it->second;
+  ByteBuffer* find(const Ref<Var>& data) {
+    auto it = buffers_.find(data);
+    return it == buffers_.end() ? nullptr : &it->second;
   }
 
-  void look(const Stmt& body) {
+  void collect(const Stmt& body) {
     double trips = 1;
     visit(
         body,
@@ -102,75 +103,77 @@ class Flipper {
         [&](const Ref<DeclBuffer>& decl, Visitor& v) {
           const Ref<Buffer>& buffer = decl->buffer;
           if (buffer->dtype == DataType::int_(8) && private_.count(buffer->data)) {
-            Flips& flips = flips_[buffer->data];
-            flips.all = flips.all && !flips.view.defined() && buffer->shape.size() == 1;
-            flips.view = buffer;
-            flips.argument = arguments_.contains(buffer->data);
+            ByteBuffer& bytes = buffers_[buffer->data];
+            bytes.only_flipped = bytes.only_flipped && !bytes.view.defined() && buffer->shape.size() == 1;
+            bytes.view = buffer;
+            bytes.is_argument = arguments_.contains(buffer->data);
           }
           v.descend(decl);
         },
         [&](const Ref<BufferStore>& store, Visitor& v) {
-          if (Flips* flips = find(store->buffer->data)) flips->stored = true;
+          if (ByteBuffer* bytes = find(store->buffer->data)) bytes->is_stored = true;
           v.descend(store);
         },
         [&](const Ref<BufferLoad>& load, Visitor& v) {
-          if (Flips* flips = find(load->buffer->data)) flips->all = false;  // flipped ones are met from outside
+          if (ByteBuffer* bytes = find(load->buffer->data))
+            bytes->only_flipped = false;  // flipped loads are found at the call around them
           v.descend(load);
         },
         [&](const Ref<Call>& call, Visitor& v) {
-          int64_t byte = 0;
-          const BufferLoad* load = flipped_load(*call, byte);
-          Flips* flips = load ? find(load->buffer->data) : nullptr;
-          if (flips) {
-            flips->all = flips->all && (flips->byte == 0 || flips->byte == byte);
-            flips->byte = byte;
-            flips->bytes += trips * load->indices[0].dtype().lanes;
+          int64_t mask = 0;
+          const BufferLoad* load = flipped_load(*call, mask);
+          ByteBuffer* bytes = load ? find(load->buffer->data) : nullptr;
+          if (bytes) {
+            bytes->only_flipped = bytes->only_flipped && (bytes->mask == 0 || bytes->mask == mask);
+            bytes->mask = mask;
+            bytes->loads += trips * load->indices[0].dtype().lanes;
             return v(load->indices[0]);
           }
           // Whoever has the address may do anything.
           for (const NodeRef& argument : call->args) {
             const Ref<Var> pointer = argument.cast<Var>();
-            if (Flips* reached = pointer.defined() ? find(pointer) : nullptr) reached->all = false;
+            if (ByteBuffer* reached = pointer.defined() ? find(pointer) : nullptr) reached->only_flipped = false;
           }
           v.descend(call);
         });
   }
 
-  Stmt changed(const Stmt& body) {
+  Stmt rewritten(const Stmt& body) {
     return rewrite(
         body,
         [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
-          Flips* flips = find(decl->buffer->data);
-          if (!flips || !flips->argument) return r.descend(decl);
+          ByteBuffer* bytes = find(decl->buffer->data);
+          if (!bytes || !bytes->is_argument) return r.descend(decl);
           const Buffer& before = *decl->buffer;
-          flips->flipped = decl_buffer(before.shape, before.dtype, before.name + "_flipped");
-          Stmt inside = make<DeclBuffer>({flips->flipped, seq({copy(*flips), r(decl->body)})});
-          inside = make<Allocate>({flips->flipped->data, before.dtype, before.shape, bool_imm(true), inside, {}});
+          bytes->flipped = decl_buffer(before.shape, before.dtype, before.name + "_flipped");
+          Stmt inside = make<DeclBuffer>({bytes->flipped, seq({copy(*bytes), r(decl->body)})});
+          inside = make<Allocate>({bytes->flipped->data, before.dtype, before.shape, bool_imm(true), inside, {}});
           return make<DeclBuffer>({decl->buffer, inside}, decl.span());
         },
         [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
-          const Flips* flips = find(store->buffer->data);
+          const ByteBuffer* bytes = find(store->buffer->data);
           Stmt after = r.descend(store);
-          if (!flips) return after;
+          if (!bytes) return after;
           BufferStore flipped = *after.as<BufferStore>();
-          flipped.value = flip(flipped.value, flips->byte);
+          flipped.value = flip(flipped.value, bytes->mask);
           return make<BufferStore>(std::move(flipped), store.span());
         },
         [&](const Ref<Call>& call, Rewriter& r) -> Expr {
-          int64_t byte = 0;
-          const BufferLoad* load = flipped_load(*call, byte);
-          const Flips* flips = load ? find(load->buffer->data) : nullptr;
-          if (!flips) return r.descend(call);
-          Expr bytes = make<BufferLoad>({flips->argument ? flips->flipped : load->buffer, {r(load->indices[0])}, {}});
-          return bits_as(call->dtype, std::move(bytes));
+          int64_t mask = 0;
+          const BufferLoad* load = flipped_load(*call, mask);
+          const ByteBuffer* bytes = load ? find(load->buffer->data) : nullptr;
+          if (!bytes) return r.descend(call);
+          Expr flipped =
+              make<BufferLoad>({bytes->is_argument ? bytes->flipped : load->buffer, {r(load->indices[0])}, {}});
+          return bits_as(call->dtype, std::move(flipped));
         });
   }
 
-  /// Of all bytes: vectors, chunk by chunk, and what is left.
-  static Stmt copy(const Flips& flips) {
-    const Expr size = flips.view->shape[0];
+  /// Copies all bytes, flipped: chunks of vectors in parallel, then the vectors and the bytes that remain.
+  static Stmt copy(const ByteBuffer& bytes) {
+    const Expr size = bytes.view->shape[0];
     const DataType type = size.dtype();
-    auto piece = [&](const Expr& at) { return store(flips.flipped, flip(load(flips.view, {at}), flips.byte), {at}); };
+    auto piece = [&](const Expr& at) { return store(bytes.flipped, flip(load(bytes.view, {at}), bytes.mask), {at}); };
     Ref<Var> chunk = var("chunk", type), vector = var("vector", type), rest = var("rest", type);
     Expr at = chunk * kChunk + vector * kVector;
     Stmt chunks = loop(vector, constant(type, kChunk / kVector), piece(ramp(at, one(type), kVector)));
@@ -184,7 +187,7 @@ class Flipper {
   }
 
   std::unordered_set<NodeRef> private_, arguments_;
-  std::unordered_map<NodeRef, Flips> flips_;
+  std::unordered_map<NodeRef, ByteBuffer> buffers_;
 };
 
 }  // namespace
