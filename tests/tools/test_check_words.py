@@ -31,8 +31,7 @@ def test_no_finding(tree):
 def test_documentation_and_code_use_the_words_of_the_field(tree):
     text = "Rows lie\nside by side; `lie` is a name.\n\n```\ntold\n```\n\n    as written\n\nIt is believed.\n"
     files = {"docs/page.md": text, "README.md": "the operand is turned round\n", "src/ir/a.cc": "// told\n"}
-    root = tree(files | {f"{check_words.FIELD_WORDS_LATER[0]}/a.cc": "// told\n"})
-    assert sorted(check_words.check(root)) == [
+    assert sorted(check_words.check(tree(files))) == [
         "README.md:1: 'turned' has to be decoded; the field says: transposed, transpose",
         "docs/page.md:1: 'lie' has to be decoded; the field says: is stored, is aligned",
         "docs/page.md:2: 'side by side' has to be decoded; the field says: contiguous",

@@ -210,19 +210,19 @@ class Cluster:
         passed, self._answered = min(now - self._answered, 2 * _LOOK), now
         found = {}
         for address, worker in known.items():
-            told = labels.label_of(worker)
-            if told is None:
+            label = labels.label_of(worker)
+            if label is None:
                 continue
             before = self._workers.get(address)
             seen = float(worker["last_seen"])
             offers = worker.get("resources") or {}
-            target = str(told.get("target", ""))
+            target = str(label.get("target", ""))
             found[address] = WorkerFacts(
                 address=address,
                 name=labels.name_of(address, worker),
-                host=str(told.get("host", {}).get("host", "")),
+                host=str(label.get("host", {}).get("host", "")),
                 target=target,
-                versions=str(told["versions"]),
+                versions=str(label["versions"]),
                 measure=int(offers.get(labels.measures(target), 0)),
                 build=int(offers.get(labels.builds(), 0)),
                 last_seen=seen,

@@ -58,7 +58,7 @@ class Job:
     run: Any = None
     compared_with: float = 0.0  #: time on the first host of the incumbent that it is timed with
     lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers that were lost with it
-    near: list[str] = dataclasses.field(default_factory=list)  #: likewise, where it was only the next one to run
+    near: list[str] = dataclasses.field(default_factory=list)  #: names of lost workers for which it was the next one
     avoid: frozenset[str] = frozenset()  #: addresses of workers that it should not run on again
     worker: str = ""  #: where its task runs
     allowed: frozenset[str] = frozenset()  #: the only workers that its task may run on; empty for all

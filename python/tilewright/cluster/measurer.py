@@ -335,7 +335,9 @@ class ClusterMeasurer:
         if error is not None:
             code, message, hint = error
             if code in ("cluster/canceled", "cluster/busy-host"):
-                self._again(job)  # Dask has told the worker so, and not us; another process has the processors
+                self._again(
+                    job
+                )  # Dask has canceled it on the worker without notice here; another process has the processors
             elif code == "cluster/wrong-host":  # the candidate was not touched
                 self._distrust(worker, message)
                 self._again(job)

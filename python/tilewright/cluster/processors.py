@@ -54,7 +54,7 @@ def _try(file: int, how: int) -> bool:
 
 @contextlib.contextmanager
 def held(name: str, how: int, wait: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock. `wait` is called between attempts, and raises an error at the deadline."""
+    """Hold a lock. `wait` is called between two tries, and raises an error at the deadline."""
     file = _open(name)
     try:
         while not _try(file, how):

@@ -1,7 +1,7 @@
 """Find the scheduler at an address, before Dask connects to it.
 
-Dask's own attempts to connect last up to half a minute, cannot be interrupted, and report an address that can never
-work only after that. A client whose first attempt fails takes another 20 s to be deleted.
+Dask tries to connect for up to half a minute, cannot be interrupted meanwhile, and reports an address that can never
+work only after that. A client that fails to connect takes another 20 s to be deleted.
 """
 
 from __future__ import annotations

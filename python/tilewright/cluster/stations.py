@@ -55,7 +55,7 @@ class Station:
         self._loosened: set[str] = set()
 
     def loosen(self, rounding: Mapping[str, float]) -> None:
-        """Widen the tolerance of outputs whose differences the session attributes to rounding."""
+        """Raise the tolerance of outputs whose differences the session attributes to rounding."""
         for name, absolute in rounding.items():
             if name not in self._loosened:
                 self._loosened.add(name)

@@ -60,8 +60,8 @@ class _Run:
         self.times: dict[str, float] = {}
 
     def wanted(self) -> bool:
-        """Whether somebody waits for the result: Dask tells a worker of canceled tasks, and of clients that are gone,
-        but does not interrupt what runs."""
+        """Whether somebody waits for the result: Dask reports canceled tasks and clients that are gone to a
+        worker, but does not interrupt what runs."""
         state = self._worker.state.tasks.get(self._key)
         alive = state is not None and state.state not in ("released", "forgotten")
         return alive and not state.state.startswith("cancel")
@@ -71,10 +71,10 @@ class _Run:
         return processors.waiting(MOST_WAITING, self.wanted)
 
     def begins(self) -> None:
-        """From now on the time counts: tells the session, by an event of Dask's."""
+        """Start the time of the task, and notify the session by an event of Dask's."""
         self.lap("waiting")
-        told = {"job": self._specification["job"], "worker": self._worker.address}
-        self._worker.log_event(self._specification["topic"], told)
+        event = {"job": self._specification["job"], "worker": self._worker.address}
+        self._worker.log_event(self._specification["topic"], event)
 
     def lap(self, name: str) -> None:
         """The time since the last call went to this."""
@@ -101,7 +101,7 @@ def submit_build(cluster: Any, module: bytes, options: bytes, threads: int, time
     Args:
         cluster: the :class:`~tilewright.cluster.connection.Cluster`.
         module: see :func:`_core.candidate_parts`.
-        options: likewise.
+        options: the options of that module.
         threads: of the kernel, whose processors are left alone.
         timeout: seconds that the build may take.
     """
@@ -113,14 +113,14 @@ def submit_build(cluster: Any, module: bytes, options: bytes, threads: int, time
 def measure(
     specification: dict[str, Any], program: bytes, reference: bytes, built: bytes, incumbent: bytes | None
 ) -> dict[str, Any]:
-    """Measures an object, in turn with the incumbent; without `built`, calls the reference alone.
+    """Measure an object, alternately with the incumbent; without `built`, call the reference alone.
 
     Args:
         specification: `key` is that of the target, `rounding` what results may differ by, ...
         program: what it is called with.
-        reference: what :func:`build` gave for the program as it was written.
-        built: likewise for the candidate.
-        incumbent: likewise.
+        reference: what :func:`build` returned for the unscheduled program.
+        built: what it returned for the candidate.
+        incumbent: what it returned for the incumbent.
     """
     candidate = unpack(built) if built else None
     if lost := _lost_build(reference, candidate):

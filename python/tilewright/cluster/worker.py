@@ -1,4 +1,4 @@
-"""``tilewright worker``: a Dask worker whose resources and label tell sessions what it builds and measures."""
+"""``tilewright worker``: a Dask worker whose resources and label say what it builds and measures."""
 
 from __future__ import annotations
 
@@ -83,17 +83,17 @@ def run(address: str, measure: int | None = None, build: int | None = None, name
         raise ArgumentError.of(
             "cluster/idle-worker", "a worker with --measure 0 and --build 0 would do nothing", "leave one of them away"
         )
-    told = labels.label(measure, build, probe=bool(measure))
+    label = labels.label(measure, build, probe=bool(measure))
     say(f"target of this host: {labels.native_key()}")
     say(f"measures {measure} and builds {build} at a time")
     try:
-        asyncio.run(_work(address, certificates, measure, build, name, told))
+        asyncio.run(_work(address, certificates, measure, build, name, label))
     finally:
         STATIONS.close()
 
 
 async def _work(
-    address: str, certificates: Any, measure: int, build: int, name: str | None, told: dict[str, Any]
+    address: str, certificates: Any, measure: int, build: int, name: str | None, label: dict[str, Any]
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -103,7 +103,7 @@ async def _work(
     while not stop.is_set():
         if not await _found(address, certificates, stopped):
             return
-        await _work_until_lost(address, certificates, measure, build, name, told, stopped)
+        await _work_until_lost(address, certificates, measure, build, name, label, stopped)
         if not stop.is_set():
             say(f"the scheduler {address} is gone; waiting for it")
 
@@ -148,7 +148,7 @@ async def _work_until_lost(
     measure: int,
     build: int,
     name: str | None,
-    told: dict[str, Any],
+    label: dict[str, Any],
     stopped: asyncio.Task[Any],
 ) -> None:
     worker = engine().Worker(
@@ -156,11 +156,11 @@ async def _work_until_lost(
         nthreads=measure + build + 1,  # one for what has no slot, such as descriptions of programs
         name=name,
         resources=labels.resources(measure, build, labels.native_key()),
-        startup_information={labels.NAME: functools.partial(_told, told)},
+        startup_information={labels.NAME: functools.partial(_given, label)},
         memory_limit=0,  # large inputs are in helper processes, which have limits of their own
         dashboard=False,
         security=certificates,
-        metrics={name: functools.partial(_told, value) for name, value in _shown(measure, build).items()},
+        metrics={name: functools.partial(_given, value) for name, value in _shown(measure, build).items()},
     )
     try:
         if not await _unless(stopped, worker):
@@ -183,8 +183,8 @@ def _shown(measure: int, build: int) -> dict[str, Any]:
     return {"host": socket.gethostname(), "measures": measure, "builds": build}
 
 
-def _told(told: Any, worker: Any) -> Any:
-    return told
+def _given(value: Any, worker: Any) -> Any:
+    return value
 
 
 async def _sweep(worker: Any) -> None:
