@@ -10,6 +10,7 @@
 #include "python/fields.h"
 #include "python/module.h"
 #include "python/operand.h"
+#include "python/process_exit.h"
 #include "python/schedule_objects.h"
 #include "script/interval.h"
 #include "script/intrinsic_spelling.h"
@@ -631,6 +632,7 @@ void enter_source(const std::string& file, SpanId parent) {
 void leave_source() { cursor.scope.reset(); }
 /// Until the next call, nodes made by this thread come from here.
 void set_span(int line, int column, int end_line, int end_column) {
+  raise_if_thread_ends();
   cursor.scope.emplace(intern_span(cursor.file, line, column, end_line, end_column, cursor.parent));
 }
 

@@ -82,6 +82,10 @@ void raise_if_process_ends() {
   throw nb::python_error();
 }
 
+void raise_if_thread_ends() {
+  if (is_process_ending() && !is_main_thread()) raise_if_process_ends();
+}
+
 GilReleased::GilReleased() {
   if (!is_main_thread() && !is_registered.exchange(true)) register_with_threading();
   if (depth++ == 0) ++threads_inside;

@@ -12,6 +12,9 @@ bool is_process_ending();
 /// Raises SystemExit in a thread when the process is about to end; threads end by it without a word. Needs the GIL.
 void raise_if_process_ends();
 
+/// The same in threads other than the main one, which runs what is left at exit.
+void raise_if_thread_ends();
+
 /// Releases the GIL while this lives, around what may take long. Counted, so that the process ends after it.
 class GilReleased {
  public:
@@ -27,6 +30,7 @@ class GilReleased {
 /// What the function gives, which runs without the GIL.
 template <class Function>
 auto gil_released(const Function& function) {
+  raise_if_thread_ends();
   GilReleased release;
   return function();
 }

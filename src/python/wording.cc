@@ -16,6 +16,7 @@ std::string print_in_words(const NodeRef& node, script::PrintOptions options) {
     nb::object wording = present_wording();
     if (!wording.is_none()) options.package = nb::cast<std::string>(wording.attr("package"));
   }
+  raise_if_thread_ends();
   GilReleased unlocked;
   return script::print(node, options);
 }

@@ -60,7 +60,18 @@ def space(sch):
     sum(range(20000))
 work = lambda: tw.tune(product, space=space, trials=100000)
 """,
+    "parse": """
+text = "@T.prim_func\\ndef f(A: T.Buffer((3000,), 'int32')):\\n" + "".join(f"    A[{i}] = {i}\\n" for i in range(3000))
+work = lambda: tw.script.from_source(text)
+""",
+    "print": """
+text = "@T.prim_func\\ndef f(A: T.Buffer((3000,), 'int32')):\\n" + "".join(f"    A[{i}] = {i}\\n" for i in range(3000))
+program = tw.script.from_source(text)
+work = lambda: program.script()
+""",
 }
+#: Work that ends soon, and is begun again and again.
+SHORT = ("compile", "parse", "print")
 END = """
 thread = threading.Thread(target=again(work), daemon=True)
 thread.start()
@@ -98,11 +109,11 @@ thread.join()
 """
 
 
-@pytest.mark.parametrize("kind", ["compile", "tune", "call"])
+@pytest.mark.parametrize("kind", ["compile", "tune", "call", "parse", "print"])
 def test_ctrl_c_while_the_main_thread_joins_another(kind: str, tmp_path: Path) -> None:
     """The other thread, no daemon, ends as well: its search would go on for hours."""
     script = tmp_path / "program.py"
-    script.write_text(HEAD + WORK[kind] + ("work = again(work)\n" if kind == "compile" else "") + JOIN)
+    script.write_text(HEAD + WORK[kind] + ("work = again(work)\n" if kind in SHORT else "") + JOIN)
     process = subprocess.Popen([sys.executable, script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout
     while b"joins" not in process.stdout.readline():
