@@ -1,5 +1,6 @@
 #include "schedule/primitive.h"
 
+#include "analysis/changes.h"
 #include "ir/build.h"
 #include "target/memory_scope.h"
 
@@ -53,6 +54,14 @@ Status require_zero_start(const Place& place, const char* code) {
   if (is_const_int(place.loop().min, 0)) return Ok{};
   return refuse(code, describe(place) + " starts at " + brief(place.loop().min) + ", not at 0", {place.node()},
                 "write the loop from 0, and add its start to the indices");
+}
+
+Status require_kept_bounds(const Place& outer, const Place& place, const char* code) {
+  const For& loop = place.loop();
+  const Stmt& body = outer.loop().body;
+  if (!analysis::may_change(body, loop.min) && !analysis::may_change(body, loop.extent)) return Ok{};
+  return refuse(code, "the bounds of " + describe(place) + " read what " + describe(outer) + " changes",
+                {place.node(), outer.node()}, "copy the bound to a buffer of its own before the loop");
 }
 
 Status require_memory_scope(const std::string& scope, const Place& block, const char* code) {

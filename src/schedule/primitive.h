@@ -32,6 +32,8 @@ using analysis::brief;
 Status require_plain_loop(const Place& place, const char* code);
 /// The loop starts at 0.
 Status require_zero_start(const Place& place, const char* code);
+/// What runs in `outer`, the loop itself or one around it, changes nothing that the bounds of the loop read.
+Status require_kept_bounds(const Place& outer, const Place& place, const char* code);
 /// The text names a scope of memory, which a copy of a buffer of the block is to be in.
 Status require_memory_scope(const std::string& scope, const Place& block, const char* code);
 

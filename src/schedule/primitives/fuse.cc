@@ -12,7 +12,7 @@
 //              and the new one is serial
 //           P3 each starts at 0
 //           P4 each is the only statement of the one before
-//           P5 no extent depends on another loop of them
+//           P5 no extent depends on another loop of them, or reads what the outermost one changes
 //           P6 the product of the extents fits the type of the new loop: that of the widest, but int64 where extents
 //              are read from data, of which no call can be asked
 //           P7 where an extent is no number, parallel loops around are still known to be independent: quotients by
@@ -80,6 +80,7 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
                       "fuse loops of a rectangle; the extent of an inner one must not speak of an outer one");
       }
     }
+    if (!loops.empty()) TW_RETURN_IF_ERROR(require_kept_bounds(loops[0], place, "fuse/P5"));
     loops.push_back(place);
   }
   if (loops.empty()) return refuse("fuse/P1", "no loops are given", {}, "name at least one loop");

@@ -18,6 +18,7 @@
 //           P5 the product is provably at least the extent
 //           P6 where it exceeds the extent, everything below is in blocks (nothing else can be given a condition)
 //           P7 with disable_predication it equals the extent
+//           P8 the loop changes nothing that its extent reads, which the condition repeats
 #include "schedule/primitives/split.h"
 
 #include "analysis/scope.h"
@@ -169,6 +170,7 @@ Result<Plan> plan(const State& state, const Split& split) {
   const For& loop = place.loop();
   TW_RETURN_IF_ERROR(require_plain_loop(place, "split/P1"));
   TW_RETURN_IF_ERROR(require_zero_start(place, "split/P2"));
+  TW_RETURN_IF_ERROR(require_kept_bounds(place, place, "split/P8"));
   Rebind rebind(*place.tree, place.at, split.preserve_unit_iters);
   TW_TRY(nest, new_extents(state, split, place, loop.loop_var.dtype(), rebind.analyzer()));
   if (!nest.exact && split.disable_predication) {
