@@ -43,12 +43,15 @@ def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target
 def run_updates_in_parallel(schedule: Schedule, block: BlockRV) -> None:
     """Run the outermost loop around a block in parallel, where the block adds to what another one has initialized and
     what it reads is selected by indices: products over formats with rows of fixed lengths."""
-    node, loops = schedule.get(block), schedule.get_loops(block)
+    node = schedule.get(block)
     updated = [region.buffer for region in node.writes]
     if node.init is not None or not any(region.buffer.same_as(buffer) for region in node.reads for buffer in updated):
         return
     selected = any(_buffers_in(side.min) for region in [*node.reads, *node.writes] for side in region.region)
-    if loops and selected and all(schedule.get(loop).kind != ir.ForKind.PARALLEL for loop in loops):
+    if not selected:  # asked before the loops, so that other programs' traces stay as they are
+        return
+    loops = schedule.get_loops(block)
+    if loops and all(schedule.get(loop).kind != ir.ForKind.PARALLEL for loop in loops):
         schedule.parallel(loops[0])
 
 
