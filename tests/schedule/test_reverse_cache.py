@@ -143,7 +143,7 @@ def test_buckets_of_hyb_accumulate_in_registers(what: str) -> None:
     sch = tw.Schedule(program.function, seed=1)
     sch.lower_sparse_iter()
     for rule in rules:
-        name = f"spmm_{rule.name}1"
+        name = f"spmm_{rule.name}0"
         made = sch.reverse_cache_write(name, "C", "local")
         assert len(sch.get_loops(made)) == 2
     tw.ir.verify(sch.mod)

@@ -16,6 +16,7 @@ from tilewright.errors import ResourceError
 from tilewright.sparse import formats, templates
 from tilewright.sparse.format_step import Elements
 from tilewright.sparse.templates import NAMES
+from tilewright.support.changed_nodes import with_fields
 from tilewright.task import verification
 
 PARAMETERS: dict[str, list[int]] = {
@@ -89,7 +90,7 @@ def test_steps_behind_it() -> None:
 def test_two_tensors() -> None:
     sch = tw.Schedule(function(CASES["parts"].text))
     sch.decompose_format("A", "sell", [7, 6, 2])
-    sch.decompose_format("B", "bsr", [7, 6, 2])
+    sch.decompose_format("B", "csf", [1, 7, 6])
     sch.lower_sparse_iter()
     assert sch.verify().extent == "full"
 
@@ -111,7 +112,9 @@ def doubled() -> Iterator[None]:
         made, names = templates.decomposed_by_name(func, buffer, name, parameters, count)
         again: Any = next(each for each in templates._iterations(made) if each.name_hint == names[0])
         again = ir.SparseIteration(again.iter_vars, "again", again.annotations, again.init, again.body)
-        body = ir.SeqStmt([*made.body.seq, again])
+        realize: Any = made.body
+        root = with_fields(realize.block, body=ir.SeqStmt([*realize.block.body.seq, again]))
+        body = ir.BlockRealize([], realize.predicate, root)
         return ir.PrimFunc(made.params, made.buffer_map, made.ret_type, made.attrs, body, made.axes), names
 
     _core.set_format_templates(twice)
