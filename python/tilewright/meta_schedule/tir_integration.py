@@ -165,13 +165,13 @@ def _check_names(special: Mapping[str, Any], functions: Mapping[str, Any]) -> No
             )
 
 
-@explained
 def _resolved(target: TargetLike, runner: Runner | str) -> _core.Target:
     if isinstance(runner, DaskRunner):
         runner.cluster.check_native(target)
     return _core.Target(target)
 
 
+@explained
 def compile_tir(database: Database, mod: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule | None:
     """The best schedule of a program that the database has for the target; None without one. What :func:`tune_tir`
     found for a module of one function is found by that module and by the function. Of a module of several, each of

@@ -150,7 +150,7 @@ def with_a_small_second_level(target):
 
 def test_parts_along_one_axis_of_the_sum_are_right():
     """With a second level so small that a small program has parts."""
-    program = te.create_prim_func(formulas.conv2d_nhwc(1, 10, 11, 24, 32, 3, 1, 1))
+    program = te.create_prim_func(formulas.conv2d_nhwc(1, 10, 11, 32, 32, 3, 1, 1))
     kernels = []
     for target in map(with_a_small_second_level, (*TARGETS, "llvm -mcpu=skylake-avx512 -num-cores=2")):
         sch = scheduled(program, target)
