@@ -130,7 +130,7 @@ def test_what_fails_on_the_device_costs_one_helper_and_nobody_else():
         "did not come back": ENDLESS,
     }
     sources = [source for bad in wrong.values() for source in (bad, GOOD)]
-    results = measured([GOOD, *sources], build_timeout=1.0, run_timeout=0.5)
+    results = measured([GOOD, *sources], build_timeout=20.0, run_timeout=5.0)
     assert [outcome for outcome, _, _ in results[0::2]] == ["ok"] * 6, results
     outcomes = ["wrong_result", "wrong_result", "wrong_result", "build_error", "run_timeout"]
     for (outcome, _, error), wanted, words in zip(results[1::2], outcomes, wrong, strict=True):
