@@ -62,6 +62,21 @@ def function(text: str, **names: Any) -> Any:
     return script.from_source("@T.prim_func\n" + text, names or None)
 
 
+SPMV = """
+def f(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    J_all = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (J_all,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "rows") as [i, k]:
+        with T.init():
+            Y[i] = T.float32(0)
+        Y[i] += A[i, k] * X[k]
+"""
+
+
 SPMM = """
 def f(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
     I = T.sp.dense_fixed(m)

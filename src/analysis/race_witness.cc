@@ -7,6 +7,7 @@
 
 #include "analysis/accesses.h"
 #include "analysis/block_facts.h"
+#include "analysis/changes.h"
 #include "analysis/cover.h"
 #include "analysis/independence.h"
 #include "analysis/sizes.h"
@@ -475,7 +476,7 @@ class OwnElements {
     std::vector<Expr> firsts;
     for (const Ref<Range>& range : region->region) firsts.push_back(range->min);
     firsts = by_loops(access, std::move(firsts));
-    return std::any_of(firsts.begin(), firsts.end(), [](const Expr& e) { return effect_of(e) != Effect::kPure; });
+    return std::any_of(firsts.begin(), firsts.end(), reads_memory);
   }
 
   bool is_own(const Access& access, const std::vector<Expr>& indices) {

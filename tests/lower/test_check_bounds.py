@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.sparse_programs import SPMV, function
 
 import tilewright as tw
 from tilewright import script
@@ -173,32 +174,17 @@ def test_extents_beyond_the_type_of_indices(n):
             kernel(b, np.array([0, 1, far, 3], "int32"), n)
 
 
-SPMV = f"""{HEADER}def main(a: T.handle, x: T.handle, y: T.handle, p: T.handle, j: T.handle, m: T.int32, n: T.int32,
-         nnz: T.int32):
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, nnz), (p, j))
-    J_all = T.sp.dense_fixed(n)
-    A = T.sp.match_buffer(a, (I, J), "float32")
-    X = T.sp.match_buffer(x, (J_all,), "float32")
-    Y = T.sp.match_buffer(y, (I,), "float32")
-    with T.sp.iteration([I, J], "SR", "rows") as [i, k]:
-        with T.init():
-            Y[i] = T.float32(0)
-        Y[i] += A[i, k] * X[k]
-"""
-
-
 @pytest.mark.parametrize("array, position, value", [(1, 3, 10**8), (1, 3, -5), (0, 2, 10**8), (0, 0, -7), (0, 4, 99)])
 def test_structures_that_break_what_the_program_declares(array, position, value):
     """Proofs of bounds rely on the structure, so it is checked before anything is read through it."""
-    kernel = tw.compile(script.from_source(SPMV), check_bounds=True)
+    kernel = tw.compile(function(SPMV), check_bounds=True)
     structure = [np.array([0, 2, 3, 3, 6], "int32"), np.array([0, 4, 2, 1, 3, 4], "int32")]
     values, x, y = np.ones(6, "float32"), np.ones(5, "float32"), np.full(4, -1, "float32")
     kernel(values, x, y, *structure, 4, 5, 6)
     assert y.tolist() == [2, 1, 0, 3]
     y[:] = -1
     structure[array][position] = value
-    with pytest.raises(tw.ArgumentError, match=f"{'pj'[array]}_data\\[") as info:
+    with pytest.raises(tw.ArgumentError, match=f"{'pq'[array]}_data\\[") as info:
         kernel(values, x, y, *structure, 4, 5, 6)
     assert info.value.code == "call/assertion" and (y == -1).all()
 
@@ -206,7 +192,7 @@ def test_structures_that_break_what_the_program_declares(array, position, value)
 def test_devices_do_not_rely_on_declarations():
     """The host cannot read arrays of a device, and a kernel reports nothing."""
     with pytest.raises(tw.ScriptError, match="an assertion inside of a kernel") as info:
-        tw.compile(script.from_source(SPMV), "opencl", check_bounds=True)
+        tw.compile(function(SPMV), "opencl", check_bounds=True)
     assert info.value.code == "codegen/not-on-device"
 
 

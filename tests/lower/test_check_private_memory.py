@@ -114,7 +114,7 @@ def main(A: T.Buffer((3, 64)), B: T.Buffer((3,))):
 
 
 def test_random_mappings_of_elements_to_threads():
-    """A program is refused exactly where some thread reads what another one has written."""
+    """A program is refused if and only if a thread reads an element that another thread wrote."""
     shapes = {"y": 2, "x": 4, "s": 3}
     spellings = {
         "y": "y in T.thread_binding(2, 'threadIdx.y')",

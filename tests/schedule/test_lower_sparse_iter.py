@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sparse_programs import CASES, SPMM, function
+from tests.sparse_programs import CASES, SPMM, SPMV, function
 
 import tilewright as tw
 from tilewright import ir, script
@@ -121,21 +121,6 @@ def test_sizes_without_a_structure_are_told() -> None:
     with pytest.raises(tw.ArgumentError) as caught:
         sch.verify({"n": 3})  # two rows of three columns have no nine elements
     assert caught.value.code == "tune/domain"
-
-
-SPMV = """
-def f(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
-    J_all = T.sp.dense_fixed(n)
-    A = T.sp.match_buffer(a, (I, J), "float32")
-    X = T.sp.match_buffer(x, (J_all,), "float32")
-    Y = T.sp.match_buffer(y, (I,), "float32")
-    with T.sp.iteration([I, J], "SR", "rows") as [i, k]:
-        with T.init():
-            Y[i] = T.float32(0)
-        Y[i] += A[i, k] * X[k]
-"""
 
 
 @pytest.mark.parametrize("name", ["rows", "rows_csr"])

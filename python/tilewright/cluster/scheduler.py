@@ -1,7 +1,7 @@
 """Find the scheduler at an address, before Dask connects to it.
 
-Dask tries to connect for up to half a minute, cannot be interrupted meanwhile, and reports an address that can never
-work only after that. A client that fails to connect takes another 20 s to be deleted.
+Dask retries a connection for up to 30 s, cannot be interrupted during that time, and only then reports an invalid
+address. Deleting a client that failed to connect takes another 20 s.
 """
 
 from __future__ import annotations

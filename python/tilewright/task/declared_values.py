@@ -197,7 +197,7 @@ def _fill_disjoint(
     used = [arrays[at].reshape(-1) for at in group if at in arrays]
     pool = generator.permutation(np.setdiff1d(np.arange(low, end), np.concatenate([*used, []])))
     counts = [int(shapes[each.position][0]) for each in members]
-    # Those that may repeat a value need one at least; what is left over they share.
+    # An array that may repeat values needs at least one; these arrays then share the values that remain.
     needs = [
         count if each.order == "increasing" else min(count, 1) for each, count in zip(members, counts, strict=True)
     ]

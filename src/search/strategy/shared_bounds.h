@@ -1,12 +1,13 @@
-// How many bytes of shared memory the copies of a design space take at least, in closed form over its decisions.
+// A lower bound of the shared memory that a candidate allocates, in bytes, in closed form over sampled tile factors.
 //
-//   copy = sch.cache_read(C, 0, "shared")     C reads A[vi * 2 + vr, vk]: at a loop inside of which vi takes d0, vr d1
-//   sch.compute_at(copy, k_0)                 and vk d2 values, the copy has ((d0 - 1) * 2 + d1) * d2 elements; d0, d1
-//                                             and d2 are products of factors of tiles
+//   copy = sch.cache_read(C, 0, "shared")     C reads A[vi * 2 + vr, vk]
+//   sch.compute_at(copy, k_0)                 inside of k_0, vi has d0 values, vr has d1 and vk has d2: the copy has
+//                                             ((d0 - 1) * 2 + d1) * d2 elements. d0, d1 and d2 are products of tile
+//                                             factors
 //
-// What a kernel of tensor cores writes back by way of shared memory counts where the formula agrees with the design
-// space itself. It is a lower bound: what an index adds that is not linear does not count, nor do buffers whose copies
-// are not made at a loop around the block that reads them.
+// Ignored, so that it stays a lower bound: nonlinear terms of indices, and buffers whose copies are not computed at a
+// loop around the block that reads them. The shared buffer through which tensor cores write their result back counts
+// where the formula gives the size that the design space itself has.
 #pragma once
 
 #include <vector>

@@ -44,25 +44,18 @@ def _in_blocks(statement: Any) -> Any:
         case ir.AssertStmt() | ir.Allocate() | ir.DeclBuffer() | ir.AttrStmt():
             # Checks and declarations are the host's.
             return _around(statement)
-        case ir.LetStmt() if not _loads(statement.value):
+        case ir.LetStmt() if not _nodes(statement.value, ir.BufferLoad):
             return _around(statement)
-    return statement if _has_blocks_or_threads(statement) or not _stored(statement) else _block_of(statement)
+    return (
+        statement
+        if _has_blocks_or_threads(statement) or not _nodes(statement, ir.BufferStore)
+        else _block_of(statement)
+    )
 
 
 def _around(statement: Any) -> Any:
     body = _in_blocks(statement.body)
     return statement if body is statement.body else with_fields(statement, body=body)
-
-
-def _loads(value: Any) -> bool:
-    found = False
-
-    def look(node: Any) -> None:
-        nonlocal found
-        found |= isinstance(node, ir.BufferLoad)
-
-    _core.visit(value, look)
-    return found
 
 
 def _block_of(statement: Any) -> Any:
@@ -76,7 +69,7 @@ def _block_of(statement: Any) -> Any:
     # Primitives split loops that begin at 0.
     values = [loop.loop_var + loop.min for loop in loops]
     inside: Any = _core.substitute(body, {loop.loop_var: axis.var for loop, axis in zip(loops, axes, strict=True)})
-    block = ir.Block(axes, name_hint=_stored(body)[0].name, body=inside)
+    block = ir.Block(axes, name_hint=_nodes(body, ir.BufferStore)[0].buffer.name, body=inside)
     reads, writes, _ = _core.block_access_region(block)
     new: Any = ir.BlockRealize(values, _core.const(True, "bool"), with_fields(block, reads=reads, writes=writes))
     for loop in reversed(loops):
@@ -98,35 +91,21 @@ def _is_plain_loop(statement: Any, around: list[ir.For]) -> bool:
 
 def _identifies(variable: ir.Var, body: Any) -> bool:
     """Whether an index of each store contains the variable, and no index depends on data."""
-    found = True
-
-    def look(node: Any) -> None:
-        nonlocal found
-        if isinstance(node, ir.BufferStore):
-            found &= any(variable in set(_core.undefined_vars(index)) for index in node.indices)
-            found &= not any(_loads(index) for index in node.indices)
-
-    _core.visit(body, look)
-    return found
+    indices = [store.indices for store in _nodes(body, ir.BufferStore)]
+    depends_on_data = any(_nodes(index, ir.BufferLoad) for each in indices for index in each)
+    return not depends_on_data and all(
+        any(variable in set(_core.undefined_vars(index)) for index in each) for each in indices
+    )
 
 
 def _has_blocks_or_threads(statement: Any) -> bool:
-    found = False
+    return bool(_nodes(statement, ir.Block)) or any(
+        loop.thread_binding is not None for loop in _nodes(statement, ir.For)
+    )
 
-    def look(node: Any) -> None:
-        nonlocal found
-        found |= isinstance(node, ir.Block) or (isinstance(node, ir.For) and node.thread_binding is not None)
 
-    _core.visit(statement, look)
+def _nodes(root: Any, kind: type) -> list[Any]:
+    """Return the nodes of a kind in a program, in order."""
+    found: list[Any] = []
+    _core.visit(root, lambda node: found.append(node) if isinstance(node, kind) else None)
     return found
-
-
-def _stored(statement: Any) -> list[ir.Buffer]:
-    stored: list[ir.Buffer] = []
-
-    def look(node: Any) -> None:
-        if isinstance(node, ir.BufferStore):
-            stored.append(node.buffer)
-
-    _core.visit(statement, look)
-    return stored
