@@ -81,10 +81,11 @@ async def identity(address: str, seconds: float, certificates: Any, role: str = 
 
     try:
         return await asyncio.wait_for(ask(), seconds)
-    except TimeoutError:
-        raise OSError(await _why_not(address) or f"no answer within {seconds:.0f} s") from None
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        raise OSError(str(error) or type(error).__name__) from None
+        # Whether the time given here or Dask's own ends first is chance, and neither says why no connection opened.
+        timed_out = isinstance(error, TimeoutError) or isinstance(error.__cause__, TimeoutError)
+        late = f"no answer within {seconds:g} s" if timed_out else ""
+        raise OSError(await _why_not(address) or late or str(error) or type(error).__name__) from None
 
 
 def _host_and_port(address: str) -> tuple[str, int] | None:
@@ -108,6 +109,7 @@ async def _why_not(address: str) -> str:
     """Return why no connection to an address can be opened; "" if one can, or if that is not known within 5 s."""
     if (where := _host_and_port(address)) is not None:
         try:
+            await _resolve(address)
             _, writer = await asyncio.wait_for(asyncio.open_connection(*where), 5.0)
             writer.close()
         except TimeoutError:

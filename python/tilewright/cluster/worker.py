@@ -84,8 +84,6 @@ def run(address: str, measure: int | None = None, build: int | None = None, name
             "cluster/idle-worker", "a worker with --measure 0 and --build 0 would do nothing", "leave one of them away"
         )
     label = labels.label(measure, build, probe=bool(measure))
-    say(f"target of this host: {labels.native_key()}")
-    say(f"measures {measure} and builds {build} at a time")
     try:
         asyncio.run(_work(address, certificates, measure, build, name, label))
     finally:
@@ -99,6 +97,8 @@ async def _work(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    say(f"target of this host: {labels.native_key()}")
+    say(f"measures {measure} and builds {build} at a time")
     stopped = asyncio.create_task(stop.wait())
     while not stop.is_set():
         if not await _found(address, certificates, stopped):
