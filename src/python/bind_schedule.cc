@@ -179,11 +179,12 @@ class ScheduleArguments {
     return node(object, param);
   }
 
-  /// Numbers with a fraction and texts in a list of other things.
+  /// Numbers with a fraction, texts and lists in a list of other things.
   static bool is_no_element(nb::handle item, const Param& param) {
     auto lacks = [&](std::string_view what) { return param.type.find(what) == std::string::npos; };
     if (!param.type.starts_with("Sequence[") || !lacks("Any")) return false;
-    return (PyFloat_Check(item.ptr()) && lacks("float")) ||
+    const bool is_list = nb::isinstance<nb::list>(item) || nb::isinstance<nb::tuple>(item);
+    return (is_list && lacks("Sequence[Sequence") && lacks("tuple")) || (PyFloat_Check(item.ptr()) && lacks("float")) ||
            (PyUnicode_Check(item.ptr()) && lacks("str") && lacks("Block"));
   }
 

@@ -13,7 +13,7 @@ from tests.sparse_programs import BSR, CASES, ELL, csf, function, mask
 import tilewright as tw
 from tilewright import _core, ir
 from tilewright.errors import ResourceError
-from tilewright.sparse import formats, templates
+from tilewright.sparse import decompose_format, formats, templates
 from tilewright.sparse.format_step import Elements
 from tilewright.sparse.templates import NAMES
 from tilewright.support.changed_nodes import with_fields
@@ -25,13 +25,34 @@ PARAMETERS: dict[str, list[int]] = {
 }
 
 
+RELATIONS = """
+def f(a: T.handle, x: T.handle, w: T.handle, y: T.handle, pi: T.handle, qi: T.handle, pj: T.handle, qj: T.handle,
+      nnz_i: T.int32, nnz_j: T.int32):
+    R = T.sp.dense_fixed(3)
+    I = T.sp.compressed_varied(R, (6, nnz_i), (pi, qi))
+    J = T.sp.compressed_varied(I, (8, nnz_j), (pj, qj))
+    I_all = T.sp.dense_fixed(6)
+    J_all = T.sp.dense_fixed(8)
+    K = T.sp.dense_fixed(2)
+    F = T.sp.dense_fixed(3)
+    A = T.sp.match_buffer(a, (R, I, J), "float32")
+    X = T.sp.match_buffer(x, (J_all, K), "float32")
+    W = T.sp.match_buffer(w, (R, K, F), "float32")
+    Y = T.sp.match_buffer(y, (I_all, F), "float32")
+    with T.sp.iteration([I_all, F], "SS", "zero") as [i, f]:
+        Y[i, f] = T.float32(0)
+    with T.sp.iteration([R, I, J, K, F], "RRRRS", "rgms") as [r, i, j, k, f]:
+        Y[i, f] = Y[i, f] + A[r, i, j] * X[j, k] * W[r, k, f]
+"""
+
+
 def decomposed(func: ir.PrimFunc, name: str, parameters: list[int]) -> tw.Schedule:
     sch = tw.Schedule(func)
     sch.decompose_format("A", name, [M, N, *parameters])
     return sch
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "relational"])
 @pytest.mark.parametrize("func", [spmm, sddmm], ids=["spmm", "sddmm"])
 def test_each_format(name: str, func: ir.PrimFunc) -> None:
     sch = decomposed(func, name, PARAMETERS.get(name, []))
@@ -162,3 +183,22 @@ def test_elements_of_a_tensor(structure: str) -> None:
     back[tuple(elements.coordinates)] = values[elements.at]
     np.testing.assert_array_equal(back, dense)
     assert len(formats.csf(3, 7, 6)) == 1 and len(elements.at) == np.count_nonzero(dense)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "relational"])
+@pytest.mark.parametrize("shape", [(12, 18), (13, 19)])
+def test_schedules_of_programs_over_formats(name: str, shape: tuple[int, int]) -> None:
+    """Without a step that converts them, structures are random: keys of blocks, marks of padding, diagonals."""
+    m, n = shape
+    given = {"banded": [2, 3], "ell": [5], "strided": [2]}.get(name, PARAMETERS.get(name, []))
+    program = decompose_format(spmm, "A", templates.template_rules(name, [m, n, *given]))
+    sch = tw.Schedule(program.function)
+    sch.lower_sparse_iter()
+    assert sch.verify().extent == "full"
+
+
+def test_a_relational_format() -> None:
+    sch = tw.Schedule(function(RELATIONS))
+    assert len(sch.decompose_format("A", "relational", [3, 6, 8, 2])) == 3
+    sch.lower_sparse_iter()
+    assert sch.verify().extent == "full"

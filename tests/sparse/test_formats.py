@@ -255,7 +255,7 @@ def test_dropped_and_doubled_nonzeros_are_noticed() -> None:
     refused("sparse/partition", f"no rule takes {place}", [csr.when(lambda z: z.column != 7)])
     refused("sparse/partition", f"several rules take {place}", [csr, csc.when(lambda z: z.column == 7)])
     even, odd = (replace(csr.when(lambda z, o=o: z.column % 2 == o), disjoint_rows="rows") for o in (0, 1))
-    refused("sparse/disjoint", r"rules 'csr' and 'csr' of group 'rows' both take nonzeros of row \d+", [even, odd])
+    refused("sparse/disjoint", r"rules 'csr' and 'csr_1' of group 'rows' both take nonzeros of row \d+", [even, odd])
     shared = FormatRewriteRule("halves", (dense("I", M), varied("J")), lambda z: (z.row, z.place // 2))
     refused("sparse/bijection", "'halves' gives the position of nonzero .* to another one", [shared])
     refused("sparse/key", "of nonzero .* along axis 'J' is ., not in 0 to before 2", formats.ell(M, N, 2))

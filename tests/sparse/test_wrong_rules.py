@@ -1,5 +1,7 @@
 """Rules, structures and elements that are given wrongly: each refusal says what was given, and what to give."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,15 @@ import scipy.sparse
 
 import tilewright as tw
 from tilewright.errors import ArgumentTypeError
-from tilewright.sparse import FormatRewriteRule, compressed, convert_structure, decompose_format, dense, formats
+from tilewright.sparse import (
+    FormatRewriteRule,
+    compressed,
+    convert_structure,
+    decompose_format,
+    dense,
+    formats,
+    template_rules,
+)
 
 from .test_decompose import spmm
 
@@ -113,3 +123,60 @@ def test_faults_name_rows_or_columns(kind: Any, line: str) -> None:
         f"the same {line} holds earlier",
         lambda: tw.sparse.Structure(kind, (2, 2), twice, arrays[1], None, block, None, True),
     )
+
+
+def by_rows(z: Any) -> Any:
+    return z.row, z.column
+
+
+def test_rules_that_are_pickled() -> None:
+    """Shipped rules as the calls that make them, own ones by the names of their functions."""
+    own = FormatRewriteRule("own", AXES, by_rows, shape=(M, N))
+    named = formats.csr(M, N)[0].renamed("rows")
+    template = template_rules("hyb", [M, N, 2, 1], 6)
+    matrix = scipy.sparse.random(M, N, 0.3, "csr", dtype="float32", random_state=0)
+    matrix.sort_indices()
+    for rules in ([own], [named], formats.hyb(M, N, 2, 1), formats.sell(M, N, rows=4, window=8), template):
+        again = pickle.loads(pickle.dumps(rules))
+        assert [(rule.name, rule.axes, rule.disjoint_rows, rule.shape) for rule in again] == [
+            (rule.name, rule.axes, rule.disjoint_rows, rule.shape) for rule in rules
+        ]
+        sources = [
+            [part.source.tolist() for part in convert_structure(given, matrix.shape, matrix.tocoo().coords).parts]
+            for given in (rules, again)
+        ]
+        assert sources[0] == sources[1]
+    assert copy.deepcopy(own) is own and copy.copy(named) is named
+
+
+def test_rules_that_cannot_be_pickled() -> None:
+    own = FormatRewriteRule("own", AXES, lambda z: (z.row, z.column))
+    refused("sparse/rules", "because its index map cannot", lambda: pickle.dumps(own), ArgumentTypeError)
+    part = FormatRewriteRule("own", AXES, by_rows).when(lambda z: z.row > 2)
+    refused("sparse/rules", "because its condition cannot", lambda: pickle.dumps(part), ArgumentTypeError)
+
+
+def test_facts_that_nonzeros_do_not_have() -> None:
+    rule = FormatRewriteRule("own", AXES, lambda z: (z.rows, z.column))
+    refused("sparse/index-map", "nonzeros have no 'rows'", lambda: convert_structure([rule], (M, N), ([0], [1])))
+    refused("sparse/index-map", "did you mean row", lambda: decompose_format(spmm, "A", [rule]))
+    rank = FormatRewriteRule("own", AXES, lambda z: (z.rank(lambda r: r.size), z.column))
+    refused("sparse/index-map", "rows have no 'size'", lambda: convert_structure([rank], (M, N), ([0], [1])))
+
+
+def test_rules_of_one_name() -> None:
+    """Later ones get a number, in programs and in structures."""
+    rules = [rule.when(lambda z, odd=odd: z.row % 2 == odd) for odd in (0, 1) for rule in formats.csr(M, N)]
+    rules.append(formats.ell(M, N, 1)[0].renamed("csr_1").when(lambda z: z.row < 0))
+    program = decompose_format(spmm, "A", rules)
+    converted = convert_structure(rules, (M, N), ([0, 1, 1], [2, 3, 4]))
+    names = ["csr", "csr_2", "csr_1"]
+    assert [rule.name for rule in program.rules] == [part.rule.name for part in converted.parts] == names
+    program.arguments(converted, converted.convert_values(np.ones(3, "float32")))
+
+
+def test_parameters_that_are_lists() -> None:
+    sch = tw.Schedule(spmm)
+    nested: Any = [(2, 3, 4), 3]
+    with pytest.raises(tw.ArgumentError, match=r"whose element 0 is \(2, 3, 4\)"):
+        sch.decompose_format("A", "relational", nested)

@@ -233,12 +233,18 @@ class _Coordinate:
         axis: the name of the axis that stores it, or None: there is an array for all stored elements.
         keys: the axes whose keys alone it is made of: itself, or quotient and remainder; different keys, different
             coordinates. Empty where other coordinates are part of it.
+        divisor: of quotient and remainder, else 0.
     """
 
     def __init__(
-        self, formula: Any = None, reads: Sequence[int] = (), axis: str | None = None, keys: Sequence[int] = ()
+        self,
+        formula: Any = None,
+        reads: Sequence[int] = (),
+        axis: str | None = None,
+        keys: Sequence[int] = (),
+        divisor: int = 0,
     ) -> None:
-        self.formula, self.reads, self.axis, self.keys = formula, reads, axis, keys
+        self.formula, self.reads, self.axis, self.keys, self.divisor = formula, reads, axis, keys, divisor
 
 
 class _Format:
@@ -354,25 +360,39 @@ class _Format:
         return result
 
     def domains(self) -> list[list[Any]]:
-        """Return what is declared of arrays of coordinates: -1 or a coordinate of the tensor where all stored elements
-        have one, a coordinate where no position is padding."""
+        """Return what is declared of arrays of coordinates: those of the tensor, and -1 where it marks padding."""
         result = []
         for d, (known, array) in enumerate(zip(self._known, self._arrays, strict=True)):
             if array is None:
                 continue
-            covers_all = self._covers_all(d)
-            if not covers_all:
-                assert known.axis is not None
-                if any(self.rule.axes[at].kind != "compressed" for at in self._chain(known.axis)):
-                    continue
-            result.append(self._domain(array, d, -1 if covers_all else 0))
+            # Padding that is not marked is coordinate 0, which a dimension of extent 0 does not have.
+            has_padding = known.axis is None or any(
+                self.rule.axes[at].kind != "compressed" for at in self._chain(known.axis)
+            )
+            if self._is_mark(d) or not has_padding or self._extent(d):
+                result.append(self._domain(array, self._length(d), -1 if self._is_mark(d) else 0))
         for d, known in enumerate(self._known):
-            if len(known.keys) == 1 and (at := known.keys[0]) in self._read:
-                result.append(self._domain(self._read[at], d, 0, "increasing" if at == 0 else ""))
+            ends = [self._length(d)]
+            if known.divisor:
+                divisor = _core.IntImm(self.idtype, known.divisor)
+                ends = [_core.floordiv(ends[0] + (known.divisor - 1), divisor), divisor]
+            for at, end in zip(known.keys, ends, strict=False):
+                if at in self._read:
+                    result.append(self._domain(self._read[at], end, 0, "increasing" if at == 0 else ""))
         return result
 
-    def _domain(self, array: ir.Buffer, d: int, least: int, order: str = "") -> list[Any]:
-        end = _core.cast(self.idtype, self.tensor.axes[d].length)
+    def _is_mark(self, d: int) -> bool:
+        """Return whether the array of this coordinate is -1 where a stored element is padding."""
+        return self._marks[:1] == [d]
+
+    def _extent(self, d: int) -> int:
+        """Return how long the dimension of the tensor is, 0 where the rule is for any."""
+        return 0 if self.rule.shape is None else self.rule.shape[d]
+
+    def _length(self, d: int) -> Any:
+        return _core.cast(self.idtype, self.tensor.axes[d].length)
+
+    def _domain(self, array: ir.Buffer, end: Any, least: int, order: str = "") -> list[Any]:
         return [self.whole(array), _core.IntImm(self.idtype, least), end, order]
 
     def whole(self, array: ir.Buffer) -> Any:
@@ -405,11 +425,32 @@ class _Format:
         return found
 
     def is_present(self) -> Any:
-        """Return the condition that a stored element is no padding."""
-        whole = list(range(len(self.rule.axes)))
+        """Return the condition that a stored element is no padding. Coordinates that are formulas are compared with the
+        lengths of the tensor where positions may lie outside, as those of a last block that is not full."""
+        whole, coordinates = list(range(len(self.rule.axes))), self.coordinates()
         if self._present is not None:
-            return self._load(self._present, whole) != _core.IntImm("int8", 0)
-        return self.coordinates()[self._marks[0]] >= 0
+            holds = self._load(self._present, whole) != _core.IntImm("int8", 0)
+        else:
+            holds = coordinates[self._marks[0]] >= 0
+        for d, (known, coordinate) in enumerate(zip(self._known, coordinates, strict=True)):
+            if known.formula is None or self._is_inside(d, known):
+                continue
+            if not known.keys:
+                holds = _core.And(holds, coordinate >= 0)
+            holds = _core.And(holds, coordinate < self._length(d))
+        return holds
+
+    def _is_inside(self, d: int, known: _Coordinate) -> bool:
+        """Return whether a formula gives coordinates of the tensor at all positions."""
+        axes = [self.rule.axes[at] for at in known.keys]
+        if not axes or any(axis.kind == "varied" for axis in axes):
+            return False
+        if not known.divisor:
+            return True
+        quotient, remainder = axes
+        is_whole = self._extent(d) % known.divisor == 0 and self._extent(d) > 0
+        fits = quotient.kind != "dense" or quotient.extent * known.divisor <= self._extent(d)
+        return is_whole and fits and (remainder.kind != "dense" or remainder.extent == known.divisor)
 
     def arguments(self, part: StoredPart, elements: Array) -> list[Any]:
         """Return the arguments of this format.
@@ -433,7 +474,7 @@ class _Format:
                 stored = np.zeros(len(part.source), dtype)
                 stored[~is_padding] = part.coordinates[d][part.source[~is_padding]]
             if self._covers_all(d):
-                stored = np.where(is_padding, np.asarray(-1, dtype), stored.astype(dtype))
+                stored = np.where(is_padding, np.asarray(-1 if self._is_mark(d) else 0, dtype), stored.astype(dtype))
             given.append(self._in_type(stored).reshape(self._sizes(part, along)))
         for at in self._read:
             keys = part.axes[self.rule.axes[at].name].indices
@@ -479,14 +520,14 @@ def _coordinates(rule: FormatRewriteRule, dimensions: int) -> list[_Coordinate]:
     ]
     result = []
     for variable in variables:
-        formula, used = _formula(variable, known)
+        formula, used, divisor = _formula(variable, known)
         stored = [
             axis.name
             for axis, entry in zip(rule.axes, entries, strict=True)
             if isinstance(entry, tuple) and entry[1] is variable
         ]
         reads = [at for at in used if rule.axes[at].kind == "compressed"]
-        result.append(_Coordinate(formula, reads, stored[0] if stored and formula is None else None, used))
+        result.append(_Coordinate(formula, reads, stored[0] if stored and formula is None else None, used, divisor))
     for d, variable in enumerate(variables):
         if result[d].formula is None and result[d].axis is None:
             others = {v: r.formula for v, r in zip(variables, result, strict=True) if r.formula is not None}
@@ -535,11 +576,12 @@ class _AnyNonzero(RowNonzero):
         return ir.Var("strip_rank", "int64")
 
 
-def _formula(variable: ir.Var, keys: Sequence[Any]) -> tuple[Any, list[int]]:
-    """The key of an axis that is the coordinate itself, or quotient and remainder of it along two axes; and these."""
+def _formula(variable: ir.Var, keys: Sequence[Any]) -> tuple[Any, list[int], int]:
+    """The key of an axis that is the coordinate itself, or quotient and remainder of it along two axes; these, and the
+    divisor."""
     for at, key in enumerate(keys):
         if isinstance(key, ir.Var) and key.same_as(variable):
-            return lambda values, at=at: values[at], [at]
+            return lambda values, at=at: values[at], [at], 0
     parts: dict[int, dict[type, int]] = {}
     for at, key in enumerate(keys):
         if not isinstance(key, ir.FloorDiv | ir.FloorMod) or not isinstance(key.b, ir.IntImm):
@@ -549,8 +591,8 @@ def _formula(variable: ir.Var, keys: Sequence[Any]) -> tuple[Any, list[int]]:
     for divisor, found in parts.items():
         if len(found) == 2:
             two = [found[ir.FloorDiv], found[ir.FloorMod]]
-            return lambda values, divisor=divisor, two=two: values[two[0]] * divisor + values[two[1]], two
-    return None, []
+            return lambda values, divisor=divisor, two=two: values[two[0]] * divisor + values[two[1]], two, divisor
+    return None, [], 0
 
 
 def _decomposed(statement: Any, tensor: ir.Buffer, formats: Sequence[_Format]) -> list[Any]:

@@ -17,7 +17,7 @@ from tilewright import _core, ir
 from tilewright.kernel.kernel import Kernel, compile_quietly
 from tilewright.script import tir as T
 from tilewright.sparse import programs
-from tilewright.sparse.format_rule import FormatRewriteRule, Nonzeros, Rows
+from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, unknown_fact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class RowNonzero:
         return self._ranks(len(self.asked) - 1)
 
     def __getattr__(self, name: str) -> Any:
-        raise NotByRows(name)
+        raise NotByRows(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
 
 
 class LastNonzeros(Nonzeros):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+import functools
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import numpy as np
 
@@ -16,6 +18,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
+
+_Given = ParamSpec("_Given")
+#: what index maps, conditions, and keys of ranks may use
+FACTS_OF_NONZEROS = (
+    *("shape", "coordinates", "position", "row", "column", "place", "length", "longest"),
+    *("rank", "strip_rank", "among"),
+)
+FACTS_OF_ROWS = ("row", "length")
+
+
+def unknown_fact(name: str, of: str, facts: Sequence[str]) -> Exception:
+    """Return the error for an attribute that nonzeros or rows do not have. Python itself asks for names such as
+    ``__deepcopy__``, and expects an AttributeError."""
+    if name.startswith("_"):
+        return AttributeError(name)
+    known = f"they have {', '.join(facts)}"
+    close = limits.closest(name, facts)
+    hint = f"{close} {known}" if close.startswith("did you mean") else known
+    return ArgumentError.of("sparse/index-map", f"{of} have no {name!r}", hint)
 
 
 @dataclass(frozen=True)
@@ -59,6 +80,9 @@ class Rows:
     def __init__(self, row: Array, length: Array) -> None:
         self.row, self.length = row, length
 
+    def __getattr__(self, name: str) -> Any:
+        raise unknown_fact(name, "rows", FACTS_OF_ROWS)
+
 
 class Nonzeros:
     """What index maps and conditions are made of, for each nonzero of a sorted tensor, in row-major order.
@@ -86,6 +110,9 @@ class Nonzeros:
         self.place = np.arange(len(self.row)) - begins[self.row]
         self.length = self._lengths[self.row]
         self.longest = max(1, int(self._lengths.max(initial=0)))
+
+    def __getattr__(self, name: str) -> Any:
+        raise unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
 
     def rank(self, key: Callable[[Rows], Any], window: int | None = None) -> Array:
         """Return the stable rank of each nonzero's row by a key, among all rows, or within windows of so many rows.
@@ -166,6 +193,8 @@ class FormatRewriteRule:
     conditions: tuple[Callable[[Nonzeros], Any], ...] = ()
     disjoint_rows: str = ""
     shape: tuple[int, ...] | None = None
+    #: of a rule that a function has made: the function, its arguments, and which of its rules this is
+    _origin: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.axes, tuple | list) or not all(isinstance(axis, FormatAxis) for axis in self.axes):
@@ -184,6 +213,37 @@ class FormatRewriteRule:
     def when(self, *conditions: Callable[[Nonzeros], Any]) -> FormatRewriteRule:
         """Return the rule for fewer nonzeros, in no group of `disjoint_rows`: several such rules may share rows."""
         return replace(self, conditions=(*self.conditions, *conditions), disjoint_rows="")
+
+    def renamed(self, name: str) -> FormatRewriteRule:
+        """Return the rule under another name."""
+        made = replace(self, name=name)
+        object.__setattr__(made, "_origin", self._origin)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the rule: as the call that has made it, or by its functions, which pickle knows by their names.
+
+        Raises:
+            tilewright.ArgumentTypeError: A function of a rule of one's own has no such name ("sparse/rules").
+        """
+        if self._origin is not None:
+            return _made_again, (*self._origin, self.name)
+        functions = {"index map": (self.index_map,), "condition": self.conditions}
+        for what, each in ((what, each) for what, all_of_it in functions.items() for each in all_of_it):
+            try:
+                pickle.dumps(each)
+            except Exception as error:  # what pickle raises depends on the object
+                message = f"rule {self.name!r} cannot be pickled, because its {what} cannot: {error}"
+                hint = "make it a function of a module; lambdas and functions in functions have no name to pickle"
+                raise ArgumentTypeError.of("sparse/rules", message, hint) from error
+        given = (self.name, self.axes, self.index_map, self.conditions, self.disjoint_rows, self.shape)
+        return FormatRewriteRule, given
+
+    def __copy__(self) -> FormatRewriteRule:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FormatRewriteRule:
+        return self
 
     def entries(self, nonzeros: Any) -> Sequence[Any]:
         """Return what the index map gives: for each axis a key, or a pair of key and coordinate.
@@ -222,6 +282,31 @@ class FormatRewriteRule:
         return nonzeros
 
 
+def _made_again(
+    make: Callable[..., Any], given: tuple[Any, ...], named: Mapping[str, Any], number: int, name: str
+) -> FormatRewriteRule:
+    """Return a rule as the function makes it: what a pickled one is read by."""
+    rule: FormatRewriteRule = make(*given, **named)[number]
+    return rule.renamed(name)
+
+
+def picklable(make: Callable[_Given, list[FormatRewriteRule]]) -> Callable[_Given, list[FormatRewriteRule]]:
+    """Return the function with rules that are pickled as its call: its own functions have no name for pickle.
+
+    Args:
+        make: a function of a module, whose arguments can be pickled.
+    """
+
+    @functools.wraps(make)
+    def made(*given: _Given.args, **named: _Given.kwargs) -> list[FormatRewriteRule]:
+        rules = make(*given, **named)
+        for number, rule in enumerate(rules):
+            object.__setattr__(rule, "_origin", (made, given, named, number))
+        return rules
+
+    return made
+
+
 def _is_integer(given: Any) -> bool:
     """Return whether a key is an integer, an array of them, or an expression that is one."""
     dtype = getattr(given, "dtype", None)
@@ -239,7 +324,7 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
 
 
 def checked_rules(rules: Any) -> tuple[FormatRewriteRule, ...]:
-    """Return rules as a tuple.
+    """Return rules as a tuple. Of several with the same name, later ones get a number: iterations are named by them.
 
     Raises:
         tilewright.ArgumentTypeError: They are no list of rules ("sparse/rules").
@@ -256,7 +341,18 @@ def checked_rules(rules: Any) -> tuple[FormatRewriteRule, ...]:
             hint = "rules are what tw.sparse.formats returns, and tw.sparse.FormatRewriteRule"
             raise ArgumentTypeError.of("sparse/rules", message, hint)
     shape_of(rules)
-    return tuple(rules)
+    return _of_different_names(rules)
+
+
+def _of_different_names(rules: Sequence[FormatRewriteRule]) -> tuple[FormatRewriteRule, ...]:
+    names = {rule.name for rule in rules}
+    result: list[FormatRewriteRule] = []
+    for rule in rules:
+        name, number = rule.name, 1
+        while any(name == known.name for known in result) or (number > 1 and name in names):
+            name, number = f"{rule.name}_{number}", number + 1
+        result.append(rule if name == rule.name else rule.renamed(name))
+    return tuple(result)
 
 
 def shape_of(rules: Sequence[FormatRewriteRule]) -> tuple[int, ...] | None:

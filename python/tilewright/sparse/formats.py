@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.errors import ArgumentError, ArgumentTypeError
-from tilewright.sparse.format_rule import FormatRewriteRule, Nonzeros, compressed, dense, varied
+from tilewright.sparse.format_rule import FormatRewriteRule, Nonzeros, compressed, dense, picklable, varied
 from tilewright.support import limits
 
 #: rules that divide the nonzeros among them
@@ -26,6 +26,7 @@ def _check(least: int, **numbers: Any) -> None:
         limits.whole(name, number, least)
 
 
+@picklable
 def csr(m: int, n: int) -> Rules:
     """Return compressed sparse rows."""
     _check(0, m=m, n=n)
@@ -34,6 +35,7 @@ def csr(m: int, n: int) -> Rules:
     ]
 
 
+@picklable
 def csc(m: int, n: int) -> Rules:
     """Return compressed sparse columns."""
     _check(0, m=m, n=n)
@@ -41,6 +43,7 @@ def csc(m: int, n: int) -> Rules:
     return [FormatRewriteRule("csc", axes, lambda z: (z.column, (z.row * z.longest + z.place, z.row)), shape=(m, n))]
 
 
+@picklable
 def dcsr(m: int, n: int) -> Rules:
     """Return compressed sparse rows of those that are not empty."""
     _check(0, m=m, n=n)
@@ -49,6 +52,7 @@ def dcsr(m: int, n: int) -> Rules:
     ]
 
 
+@picklable
 def coo(m: int, n: int) -> Rules:
     """Return row and column of each nonzero."""
     _check(0, m=m, n=n)
@@ -56,6 +60,7 @@ def coo(m: int, n: int) -> Rules:
     return [FormatRewriteRule("coo", axes, lambda z: ((z.position, z.row), (0, z.column)), shape=(m, n))]
 
 
+@picklable
 def csf(*shape: int) -> Rules:
     """Return compressed sparse fibers of a tensor of any number of dimensions (Smith and Karypis, IA3 2015)."""
     _check(0, **{f"shape[{d}]": extent for d, extent in enumerate(shape)})
@@ -63,6 +68,7 @@ def csf(*shape: int) -> Rules:
     return [FormatRewriteRule("csf", axes, lambda z: z.coordinates, shape=shape)]
 
 
+@picklable
 def bsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
     """Return rows of dense blocks: of `height` rows and `width` columns, which is `height` unless given."""
     if isinstance(height, tuple | list):
@@ -76,12 +82,14 @@ def bsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
     return [FormatRewriteRule("bsr", axes, blocks, shape=(m, n))]
 
 
+@picklable
 def dbsr(m: int, n: int, height: int, width: int | None = None) -> Rules:
     """Return rows of dense blocks, without empty rows of blocks."""
     (rule,) = bsr(m, n, height, width)
     return [FormatRewriteRule("dbsr", (compressed("IO"), *rule.axes[1:]), rule.index_map, shape=(m, n))]
 
 
+@picklable
 def ell(m: int, n: int, width: int) -> Rules:
     """Return rows of `width` nonzeros."""
     _check(0, m=m, n=n, width=width)
@@ -92,6 +100,7 @@ def ell(m: int, n: int, width: int) -> Rules:
     ]
 
 
+@picklable
 def padded_csr(m: int, n: int, size: int) -> Rules:
     """Return rows of chunks of `size` nonzeros."""
     _check(0, m=m, n=n)
@@ -100,6 +109,7 @@ def padded_csr(m: int, n: int, size: int) -> Rules:
     return [FormatRewriteRule("padded_csr", (dense("I", m), varied("JO"), dense("JI", size)), chunks, shape=(m, n))]
 
 
+@picklable
 def hyb(m: int, n: int, parts: int, widest: int, cut: bool = True) -> Rules:
     """Return ELL in buckets (SparseTIR, section 4.1): columns in `parts` equal parts, rows by their length there,
     rounded up to a power of two. Rows longer than 2 ** `widest` are cut into several rows of the last bucket, or else
@@ -142,6 +152,7 @@ def _lengths(least: int, most: int | None) -> Callable[[Nonzeros], Any]:
     return lambda z: (z.length > least) & (z.length <= most) if most is not None else z.length > least
 
 
+@picklable
 def sell(m: int, n: int, rows: int = 16, window: int | None = None) -> Rules:
     """Return SELL-C-sigma (Kreutzer et al., SISC 2014): slices of `rows` rows, sorted by descending length within
     windows of so many rows; a slice is stored column after column."""
@@ -156,12 +167,14 @@ def sell(m: int, n: int, rows: int = 16, window: int | None = None) -> Rules:
     return [FormatRewriteRule("sell", axes, slices, shape=(m, n))]
 
 
+@picklable
 def ragged(m: int, n: int) -> Rules:
     """Return rows up to their last nonzero, dense."""
     _check(0, m=m, n=n)
     return [FormatRewriteRule("ragged", (dense("I", m), varied("J")), lambda z: (z.row, z.column), shape=(m, n))]
 
 
+@picklable
 def banded(m: int, n: int, below: int, above: int) -> Rules:
     """Return diagonals, from `below` ones under the main one to `above` over it: implicit, without coordinates."""
     _check(0, m=m, n=n)
@@ -171,6 +184,7 @@ def banded(m: int, n: int, below: int, above: int) -> Rules:
     return [FormatRewriteRule("banded", axes, lambda z: (z.row, z.column - z.row + below), shape=(m, n))]
 
 
+@picklable
 def strided(m: int, n: int, step: int) -> Rules:
     """Return the columns that are multiples of `step`: implicit."""
     _check(0, m=m, n=n)
@@ -183,6 +197,7 @@ def strided(m: int, n: int, step: int) -> Rules:
     ]
 
 
+@picklable
 def sr_bcrs(m: int, n: int, height: int, group: int) -> Rules:
     """Return strips of `height` rows, whose distinct columns are stored in groups (Chen et al., PPoPP 2021)."""
     _check(0, m=m, n=n)
@@ -196,6 +211,7 @@ def sr_bcrs(m: int, n: int, height: int, group: int) -> Rules:
     return [FormatRewriteRule("sr_bcrs", axes, groups, shape=(m, n))]
 
 
+@picklable
 def relational(shape: Sequence[int], widest: int) -> Rules:
     """Return for each relation of a tensor (relations, rows, columns) rows in buckets, as :func:`hyb` does."""
     if len(shape) != 3:

@@ -10,20 +10,21 @@ from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.sparse import formats
 from tilewright.sparse.decompose import DecomposedProgram, decompose_format
-from tilewright.sparse.format_rule import FormatRewriteRule
+from tilewright.sparse.format_rule import FormatRewriteRule, picklable
 
 NAMES = (
     *("banded", "bsr", "coo", "csc", "csf", "csr", "dbsr", "dcsr", "ell", "hyb", "padded_csr", "ragged", "sell"),
-    *("sr_bcrs", "strided"),
+    *("relational", "sr_bcrs", "strided"),
 )
 
 
+@picklable
 def template_rules(name: str, parameters: Sequence[int], count: int = 0) -> list[FormatRewriteRule]:
     """Return the rules of a format by its name.
 
     Args:
         name: a function of :mod:`tilewright.sparse.formats`.
-        parameters: its arguments, the shape of the tensor first.
+        parameters: its arguments, the numbers of the shape of the tensor first: ``[relations, m, n, widest]``.
         count: how many rules to return, 0 for those of the format. Those beyond take no nonzero.
 
     Raises:
@@ -33,7 +34,8 @@ def template_rules(name: str, parameters: Sequence[int], count: int = 0) -> list
     if name not in NAMES:
         raise _refusal(f"no format is called {name!r}", f"there are {', '.join(NAMES)}")
     try:
-        rules: list[FormatRewriteRule] = getattr(formats, name)(*parameters)
+        given = [parameters[:3], *parameters[3:]] if name == "relational" else parameters
+        rules: list[FormatRewriteRule] = getattr(formats, name)(*given)
     except (TypeError, ValueError, ZeroDivisionError) as error:
         message = f"format {name!r} does not take {list(parameters)}: {error}"
         raise _refusal(message, "see tilewright.sparse.formats") from error
