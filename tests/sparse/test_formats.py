@@ -2,14 +2,17 @@
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import tilewright as tw
 from fuzz.format_rules import random_rule, stores_several
-from tilewright.sparse import formats
+from tilewright.sparse import conversion, formats
 from tilewright.sparse.conversion import StoredPart, convert_structure
+from tilewright.sparse.fill import NotByRows
 from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
 
 M, N = 24, 36
@@ -398,3 +401,37 @@ def test_nonzeros_at_one_position_are_refused(name: str) -> None:
         with pytest.raises(tw.ArgumentError, match="has occurred before") as caught:
             convert_structure(FORMATS[name][0], (M, N), ([0, 1, 1, 1], columns))
         assert caught.value.code == "sparse/duplicate"
+
+
+@pytest.mark.parametrize("density", [0.0, 0.15, 0.6])
+def test_rows_that_kernels_fill(monkeypatch: Any, density: float) -> None:
+    """A kernel over rows stores what passes over all nonzeros do: where rows are listed, and where rules take some."""
+    matrix = scipy.sparse.random(30, 40, density, "csr", random_state=4)
+    matrix.sort_indices()
+    coordinates = tuple(along.astype("int32") for along in matrix.tocoo().coords)
+    (ell,) = formats.ell(30, 40, 40)
+    halves = [ell.when(lambda z, odd=odd: z.row % 2 == odd) for odd in (0, 1)]
+    listed = FormatRewriteRule("listed", (compressed("I"), varied("P"), dense("L", 3)), lambda z: (
+        z.row, z.place // 3, (z.place % 3, z.column)
+    ))  # fmt: skip
+    for rules in (
+        *(formats.dcsr(30, 40), formats.hyb(30, 40, 1, 3), formats.hyb(30, 40, 2, 2, cut=False), halves, [listed]),
+        *(formats.coo(30, 40), formats.dbsr(30, 40, 2)),
+    ):
+        by_rows = convert_structure(rules, (30, 40), coordinates)
+        with monkeypatch.context() as patched:
+            patched.setattr(conversion, "ByRows", _none_by_rows)
+            by_passes = convert_structure(rules, (30, 40), coordinates)
+        for one, other in zip(by_rows.parts, by_passes.parts, strict=True):
+            np.testing.assert_array_equal(one.source, other.source)
+            assert one.source.dtype == other.source.dtype
+            for name, axis in one.axes.items():
+                for array, same in ((axis.indptr, other.axes[name].indptr), (axis.indices, other.axes[name].indices)):
+                    assert (array is None) == (same is None)
+                    if array is not None:
+                        np.testing.assert_array_equal(array, same)
+                        assert array.dtype == same.dtype
+
+
+def _none_by_rows(*_: Any) -> Any:
+    raise NotByRows("of a test")

@@ -202,11 +202,12 @@ def convert_validated(
     nonzeros = Nonzeros(shape, wide, np.arange(count), rows)
     times = np.zeros(count, "int64")
     parts, owners = [], _RowOwners(rules, shape)
+    known: dict[tuple[Any, ...], Nonzeros] = {}
     for number, rule in enumerate(rules):
-        taken = rule.taken(nonzeros)
+        taken = rule.taken(nonzeros, known)
         owners.add(number, taken)
         times[taken.position] += 1
-        parts.append(_stored(rule, taken, coordinates))
+        parts.append(_taken_by_rows(rule, taken, coordinates) or _stored(rule, taken, coordinates))
     for wrong, what in ((times == 0, "no rule takes"), (times > 1, "several rules take")):
         if wrong.any():
             at = int(np.argmax(wrong))
@@ -297,6 +298,8 @@ def _by_rows(
     rule: FormatRewriteRule, shape: Sequence[int], coordinates: Sequence[Array], indptr: Array | None
 ) -> StoredPart | None:
     """The part of a rule that takes all nonzeros, in one pass over the rows; None where the rule needs more."""
+    if rule.conditions:
+        return None
     try:
         by_rows = ByRows(rule, shape)
     except NotByRows:
@@ -305,21 +308,58 @@ def _by_rows(
     if indptr is None:
         indptr = np.zeros(shape[0] + 1, columns.dtype)
         np.cumsum(np.bincount(coordinates[0], minlength=shape[0]), out=indptr[1:])
+    return _filled(by_rows, shape, (indptr, columns), coordinates)
+
+
+def _taken_by_rows(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart | None:
+    """The part of a rule that takes some nonzeros, in one pass over their rows; None where the rule needs more."""
+    if len(taken.shape) != 2:
+        return None
+    try:
+        by_rows = ByRows(rule, taken.shape)
+    except NotByRows:
+        return None
+    columns = taken.column.astype(coordinates[1].dtype)
+    indptr = np.zeros(taken.shape[0] + 1, columns.dtype)
+    np.cumsum(taken._lengths, out=indptr[1:])
+    part = _filled(by_rows, taken.shape, (indptr, columns), coordinates)
+    if part is None or len(columns) == len(coordinates[0]):
+        return part
+    source = np.append(taken.position, -1).astype(part.source.dtype)[part.source]
+    return replace(part, source=read_only(source))
+
+
+def _filled(
+    by_rows: ByRows, shape: Sequence[int], rows: tuple[Array, Array], coordinates: tuple[Array, ...]
+) -> StoredPart | None:
+    """The part, made of offsets of rows and columns of the nonzeros that its rule takes; None where several nonzeros
+    have one position, which passes that take longer name."""
+    rule, (indptr, columns) = by_rows.rule, rows
     last = LastNonzeros(shape, indptr, columns)
     before: tuple[Array, int] = (np.zeros(len(last.row), "int64"), 1)
     axes: dict[str, StoredAxis] = {}
+    positions_of_rows: Array | None = None
     for axis, entry in zip(rule.axes, rule.entries(last), strict=True):
         key = np.broadcast_to(np.asarray(entry[0] if isinstance(entry, tuple) else entry, "int64"), last.row.shape)
         positions, stored = _axis(rule, axis, key, before)
         _check_count(stored.count, columns.dtype)
         indptr_of = None if stored.indptr is None else read_only(stored.indptr.astype(columns.dtype))
-        axes[axis.name] = StoredAxis(axis, stored.count, indptr_of, None)
+        indices = None
+        if axis.kind == "compressed":
+            indices = np.zeros(stored.count, columns.dtype)
+            indices[positions] = key
+            positions_of_rows = np.zeros(shape[0], "int64")
+            positions_of_rows[last.row] = positions
+            indices = read_only(indices)
+        axes[axis.name] = StoredAxis(axis, stored.count, indptr_of, indices)
         before = positions, stored.count
     ranks = [last._ranks(*asked) for asked in by_rows.asked]
-    starts = [stored.indptr for stored in axes.values() if stored.indptr is not None]
+    if positions_of_rows is not None:
+        ranks.append(positions_of_rows)
+    starts = [axes[axis.name].indptr for axis in rule.axes if axis.kind == "varied"]
     source, stored_columns = fill(by_rows, indptr, columns, (ranks, starts), before[1])
     if np.count_nonzero(source >= 0) != len(columns):
-        return None  # no bijection: what takes more than one pass names the nonzeros
+        return None
     if by_rows.stores_column:
         name = rule.axes[-1].name
         axes[name] = replace(axes[name], indices=read_only(stored_columns))

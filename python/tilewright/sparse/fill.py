@@ -1,7 +1,8 @@
 """Conversions in one pass over the rows, by a kernel that is generated from the index map of a rule.
 
 A rule allows it whose axes are dense or varied, and whose keys are known for a whole row by those of its last nonzero:
-CSR, ELL, padded CSR, SELL. The position of a nonzero is then a formula of its row, its place and tables of rows.
+CSR, ELL, padded CSR, SELL. The first axis may also be compressed, with a key that is that of the row: DCSR, and buckets
+of hyb. The position of a nonzero is then a formula of its row, its place and tables of rows.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ class ByRows:
     """
 
     def __init__(self, rule: FormatRewriteRule, shape: Sequence[int]) -> None:
-        if rule.conditions or len(shape) != 2:
-            raise NotByRows("conditions")
+        if len(shape) != 2:
+            raise NotByRows("dimensions")
         self.rule = rule
         row, column, place, length, position = (ir.Var(name, "int64") for name in FACTS)
         self._variables = {"row": row, "column": column, "place": place, "length": length, "position": position}
@@ -94,6 +95,8 @@ class ByRows:
         self._ranks = [*ranks.values()]
         self.asked = seen.asked
         self.keys = [entry[0] if isinstance(entry, tuple) else entry for entry in entries]
+        #: whether a table has the position of each row along the first axis, behind those of ranks
+        self.has_positions = rule.axes[0].kind == "compressed" if rule.axes else False
         stored = [entry[1] for entry in entries if isinstance(entry, tuple)]
         last = entries[-1] if entries else None
         self.stores_column = isinstance(last, tuple) and last[1] is self._variables["column"]
@@ -112,9 +115,14 @@ class ByRows:
             analyzer.bind(variable, _core.Range(_core.IntImm("int64", 0), _core.IntImm("int64", 1 << 40)))
         above_is_of_row = True
         varied = 0
-        for axis, key in zip(self.rule.axes, self.keys, strict=True):
-            if axis.kind == "compressed" or axis.parent is not None:
+        for number, (axis, key) in enumerate(zip(self.rule.axes, self.keys, strict=True)):
+            if axis.parent is not None or (axis.kind == "compressed" and number > 0):
                 raise NotByRows(axis.name)
+            if axis.kind == "compressed":
+                # Of one row after another, so that rows are the positions, and none is shared.
+                if not isinstance(key, ir.Var) or not key.same_as(self._variables["row"]):
+                    raise NotByRows(axis.name)
+                continue
             if isinstance(key, int):
                 continue
             uses = [_uses(key, var) for var in (place, column)]
@@ -138,8 +146,12 @@ class ByRows:
         """Return the position of a nonzero; `starts` is an element of the offsets of a varied axis."""
         at: Any = 0
         varied = 0
+        if self.has_positions:
+            at = nonzero._ranks(len(self.asked))
         for axis, entry in zip(self.rule.axes, self.rule.index_map(nonzero), strict=True):  # type: ignore[arg-type]
             key = entry[0] if isinstance(entry, tuple) else entry
+            if axis.kind == "compressed":
+                continue
             if axis.kind == "dense":
                 at = at * axis.extent + key
             else:
@@ -168,14 +180,14 @@ def fill(
         by_rows: of the rule.
         indptr: of the rows.
         columns: of the nonzeros, of the type of `indptr`.
-        tables: ranks of rows, and offsets of varied axes.
+        tables: ranks of rows, and their positions where there are some, and offsets of varied axes.
         count: of the stored elements.
     """
     ranks, starts = tables
     dtype = str(columns.dtype)
     m = len(indptr) - 1
     order = np.arange(m, dtype=dtype)
-    if ranks:  # neighbors in the result one after another
+    if by_rows.asked:  # neighbors in the result one after another
         order[ranks[0]] = np.arange(m, dtype=dtype)
     rows = np.stack(ranks).astype(dtype) if ranks else order.reshape(1, m)
     offsets = [np.asarray(each, dtype) for each in starts] + [np.zeros(1, dtype)] * (MOST_VARIED - len(starts))
@@ -189,7 +201,8 @@ _kernels: dict[Any, Kernel] = {}
 
 
 def _kernel_of(by_rows: ByRows, num_ranks: int, dtype: str) -> Kernel:
-    key = (_made_of(by_rows.rule.index_map), by_rows.inner_extents(), num_ranks, dtype)
+    kinds = tuple(axis.kind for axis in by_rows.rule.axes)
+    key = (_made_of(by_rows.rule.index_map), kinds, by_rows.inner_extents(), num_ranks, dtype)
     if key not in _kernels:
         _kernels[key] = _compiled(_program(by_rows, max(1, num_ranks), dtype))
     return _kernels[key]

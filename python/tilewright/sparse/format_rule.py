@@ -105,11 +105,28 @@ class Nonzeros:
         for extent, along in zip(shape[1:-1], coordinates[1:-1], strict=True):
             self.row = self.row * extent + along
         self.column = coordinates[-1]
-        self._lengths = np.bincount(self.row, minlength=rows)
+
+    # Computed when an index map or a condition asks: each is a pass over all nonzeros.
+
+    @functools.cached_property
+    def _lengths(self) -> Array:
+        return np.bincount(self.row, minlength=self._rows)
+
+    @functools.cached_property
+    def place(self) -> Array:
+        """Return which one in its row each nonzero is."""
         begins = np.cumsum(self._lengths) - self._lengths
-        self.place = np.arange(len(self.row)) - begins[self.row]
-        self.length = self._lengths[self.row]
-        self.longest = max(1, int(self._lengths.max(initial=0)))
+        return np.arange(len(self.row)) - begins[self.row]
+
+    @functools.cached_property
+    def length(self) -> Array:
+        """Return how many nonzeros the row of each has."""
+        return self._lengths[self.row]
+
+    @functools.cached_property
+    def longest(self) -> int:
+        """Return the largest length, at least 1."""
+        return max(1, int(self._lengths.max(initial=0)))
 
     def __getattr__(self, name: str) -> Any:
         raise unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
@@ -147,7 +164,9 @@ class Nonzeros:
 
     def among(self, condition: Any) -> Nonzeros:
         """Return those that fulfill a condition; places and lengths count these alone."""
-        kept = np.broadcast_to(condition, self.row.shape)
+        kept = np.flatnonzero(np.broadcast_to(condition, self.row.shape))
+        if len(kept) == len(self.row):
+            return self
         return Nonzeros(self.shape, [along[kept] for along in self.coordinates], self.position[kept], self._rows)
 
 
@@ -275,10 +294,20 @@ class FormatRewriteRule:
                     raise ArgumentTypeError.of("sparse/index-map", message, "give integers: // is the quotient, not /")
         return given
 
-    def taken(self, nonzeros: Nonzeros) -> Nonzeros:
-        """Return the nonzeros that the rule takes."""
-        for condition in self.conditions:
-            nonzeros = nonzeros.among(condition(nonzeros))
+    def taken(self, nonzeros: Nonzeros, known: dict[tuple[Any, ...], Nonzeros] | None = None) -> Nonzeros:
+        """Return the nonzeros that the rule takes.
+
+        Args:
+            nonzeros: all of them.
+            known: what conditions have left, for rules whose first conditions are the same functions.
+        """
+        known = {} if known is None else known
+        for count, condition in enumerate(self.conditions, 1):
+            functions = tuple(map(id, self.conditions[:count]))
+            left = known[functions] if functions in known else nonzeros.among(condition(nonzeros))
+            if count < len(self.conditions):
+                known[functions] = left
+            nonzeros = left
         return nonzeros
 
 

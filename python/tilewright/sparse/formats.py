@@ -134,12 +134,13 @@ def _buckets(shape: tuple[int, int], part: int, size: int, widest: int, cut: boo
         rules.append((f"{widest}", (compressed("I"), dense("J", width)), chunks, width // 2 if widest else 0, None))
     else:
         rules.append(("rest", (compressed("I"), varied("J")), whole, width, None))
+    is_here = lambda z: z.column // size == part  # noqa: E731
     return [
         FormatRewriteRule(
             f"hyb_{part}_{name}",
             axes,
             index_map,
-            (lambda z: z.column // size == part, _lengths(least, most)),
+            (is_here, _lengths(least, most)),
             disjoint_rows=f"hyb_{part}",
             shape=shape,
         )
