@@ -426,7 +426,7 @@ class _Format:
 
     def is_present(self) -> Any:
         """Return the condition that a stored element is no padding. Coordinates that are formulas are compared with the
-        lengths of the tensor where positions may lie outside, as those of a last block that is not full."""
+        lengths of the tensor where positions may be outside, as those of a last block that is not full."""
         whole, coordinates = list(range(len(self.rule.axes))), self.coordinates()
         if self._present is not None:
             holds = self._load(self._present, whole) != _core.IntImm("int8", 0)
