@@ -93,11 +93,18 @@ def test_attributes_texts_and_errors(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == str(
         [
+            "Axis.is_sparse",
+            "Axis.is_variable",
+            "Buffer.flattened",
             "Buffer.get_flattened_buffer",
             "Expr.equal",
             "IRModule.get_attr",
             "IndexMap.map_ndarray",
             "Module.get_attr",
+            "PrimFunc.sp_axes",
             "PrimFunc.specialize",
+            "SpIterVar.is_reduction",
+            "SparseIteration.name",
+            "SparseIteration.sp_iter_vars",
         ]
     )

@@ -330,7 +330,7 @@ def _taken_by_rows(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequen
 
 
 def _filled(
-    by_rows: ByRows, shape: Sequence[int], rows: tuple[Array, Array], coordinates: tuple[Array, ...]
+    by_rows: ByRows, shape: Sequence[int], rows: tuple[Array, Array], coordinates: Sequence[Array]
 ) -> StoredPart | None:
     """The part, made of offsets of rows and columns of the nonzeros that its rule takes; None where several nonzeros
     have one position, which passes that take longer name."""
@@ -356,7 +356,7 @@ def _filled(
     ranks = [last._ranks(*asked) for asked in by_rows.asked]
     if positions_of_rows is not None:
         ranks.append(positions_of_rows)
-    starts = [axes[axis.name].indptr for axis in rule.axes if axis.kind == "varied"]
+    starts = [stored.indptr for stored in axes.values() if stored.axis.kind == "varied" and stored.indptr is not None]
     source, stored_columns = fill(by_rows, indptr, columns, (ranks, starts), before[1])
     if np.count_nonzero(source >= 0) != len(columns):
         return None

@@ -121,7 +121,8 @@ class Nonzeros:
     @functools.cached_property
     def length(self) -> Array:
         """Return how many nonzeros the row of each has."""
-        return self._lengths[self.row]
+        of_each: Array = self._lengths[self.row]
+        return of_each
 
     @functools.cached_property
     def longest(self) -> int:

@@ -25,7 +25,8 @@ def specialize_buffer(
         formula: from the indices of an element to its value, such as ``lambda p: (p * 2,)``. Nothing checks that the
             elements were these.
         inner: of an array of one dimension that stores rows of so many elements: the formula takes the row and the
-            position in it, ``lambda i, j: (i + j,)``.
+            position in it, ``lambda i, j: (i + j,)``. Or a function from the index of an element to a list of what the
+            formula takes.
 
     Raises:
         tilewright.ArgumentError: The program has axes, no such parameter, or writes it; the formula takes another
@@ -39,11 +40,14 @@ def specialize_buffer(
         raise _refusal(f"the program has no buffer {name!r} behind a parameter", f"its buffers are {names}")
     (param, buffer), *_ = found
     dimensions = len(buffer.shape)
-    if inner is not None:
-        if dimensions != 1:
-            raise _refusal(f"'{name}' has {dimensions} dimensions", "`inner` is for arrays of one")
-        dimensions = 2
-    made = formula if isinstance(formula, ir.IndexMap) else index_map(formula, ndim=dimensions)
+    if inner is not None and dimensions != 1:
+        raise _refusal(f"'{name}' has {dimensions} dimensions", "`inner` is for arrays of one")
+    if callable(inner):
+        made = formula if isinstance(formula, ir.IndexMap) else index_map(formula)
+        dimensions = len(made.initial_indices)
+    else:
+        dimensions += inner is not None
+        made = formula if isinstance(formula, ir.IndexMap) else index_map(formula, ndim=dimensions)
     if len(made.initial_indices) != dimensions or len(made.final_indices) != 1:
         message = f"the formula takes {len(made.initial_indices)} indices and gives {len(made.final_indices)} values"
         raise _refusal(message, f"'{name}' has {dimensions} dimensions: lambda i, ...: (value,)")
@@ -51,7 +55,9 @@ def specialize_buffer(
 
     def value(node: Any) -> Any:
         indices: list[Any] = list(node.indices)
-        if inner is not None:
+        if callable(inner):
+            indices = inner(indices[0])
+        elif inner is not None:
             width = _core.cast(indices[0].dtype, inner)
             indices = [analyzer.simplify(part(indices[0], width)) for part in (_core.floordiv, _core.floormod)]
         (result,) = made.final_indices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compat.tvm.sparse import format, lower, specialize
+from tilewright.compat.tvm.sparse import format, lower, nodes, specialize
 from tilewright.compat.tvm.sparse.format import (
     FormatRewriteRule,
     column_part_hyb,
@@ -23,6 +23,7 @@ __all__ = [
     "lower",
     "lower_sparse_buffer",
     "lower_sparse_iter",
+    "nodes",
     "specialize",
     "specialize_buffer",
 ]

@@ -79,6 +79,9 @@ class _Format:
         described = [desc.buffer_map[param] for param in desc.params if param in desc.buffer_map]
         stored = [arrays[buffer] for buffer in described if buffer.axes]
         named = {buffer.name: buffer for buffer in func.buffer_map.values()}
+        for name in rule.buffers_to_rewrite:
+            if name not in named:
+                raise ValueError(f"the function has no buffer {name!r} that rule {rule.name!r} is for")
         self.new: dict[Any, Any] = {
             named[name]: buffer for name, buffer in zip(rule.buffers_to_rewrite, stored, strict=True)
         }

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from tilewright import _core
 from tilewright._core import BlockRV, ExprRV, LoopRV
 from tilewright.compat.tvm.alias import Renamed
+from tilewright.compat.tvm.tir.schedule import sparse
 from tilewright.compat.tvm.tir.schedule.errors import translated
 from tilewright.compat.tvm.tir.schedule.reorder import reorder
 from tilewright.compat.tvm.tir.schedule.rfactor import rfactor
@@ -66,35 +67,15 @@ def set_axis_separator(self: Any, block: Any, buffer: Any, axis_separators: list
     _core.Schedule.set_axis_separator(self, block, buffer, axis_separators or [])
 
 
-def get_sparse_iteration(self: Any, name: str, func_name: str = "main") -> Any:
-    """Return the iteration with a name. If the module has a single function, `func_name` is ignored."""
-    only = len(self.mod.functions) == 1
-    return _core.Schedule.get_sparse_iteration(self, name, "" if only else func_name)
-
-
-def sparse_reorder(self: Any, sparse_iteration: Any, new_order: Any, *more: Any) -> None:
-    """Puts the variables of an iteration into another order."""
-    order = new_order if isinstance(sparse_iteration, BlockRV) else [sparse_iteration, new_order, *more]
-    _core.Schedule.sparse_reorder(self, *order)
-
-
-def sparse_fuse(self: Any, sparse_iteration: Any, iters_to_fuse: Any, *more: Any) -> None:
-    """Runs variables of an iteration in one loop."""
-    iters = iters_to_fuse if isinstance(sparse_iteration, BlockRV) else [sparse_iteration, iters_to_fuse, *more]
-    _core.Schedule.sparse_fuse(self, *iters)
-
-
 _OWN: dict[str, Any] = {
-    "get_sparse_iteration": get_sparse_iteration,
-    "sparse_fuse": sparse_fuse,
-    "sparse_reorder": sparse_reorder,
+    **sparse.METHODS,
     "reorder": reorder,
     "rfactor": rfactor,
     "set_axis_separator": set_axis_separator,
     "split": split,
     "vectorize": vectorize,
 }
-for _name, _method in list(vars(_core.Schedule).items()):
+for _name, _method in [*vars(_core.Schedule).items(), *_OWN.items()]:
     if not _name.startswith("_") and callable(_method):
         setattr(ScheduleAsTVM, _name, translated(_name, _OWN.get(_name, _method)))
 

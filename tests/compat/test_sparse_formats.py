@@ -1,0 +1,150 @@
+"""tvm.sparse: formats as SparseTIR's users compose them, and how they schedule what follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+from tests.compat import sparse_scripts as scripts
+from tests.compat.test_sparse_programs import TARGETS, K, M, N, csf, random_csr, run, whole
+from tvm.sparse import (
+    FormatRewriteRule,
+    condense,
+    csf_to_ell3d,
+    format_decompose,
+    lower_sparse_buffer,
+    lower_sparse_iter,
+    specialize_buffer,
+)
+
+
+def csr2bsr(blk: int) -> tuple[Any, Any]:
+    def csr2bsr_index_map(i: Any, j: Any) -> Any:
+        return i // blk, j // blk, i % blk, j % blk
+
+    def csr2bsr_inv_index_map(io: Any, jo: Any, ii: Any, ji: Any) -> Any:
+        return io * blk + ii, jo * blk + ji
+
+    return csr2bsr_index_map, csr2bsr_inv_index_map
+
+
+def bsr_rule(name: str, blk: int, mb: int, nb: int, nnzb: int) -> FormatRewriteRule:
+    given = dict(zip(scripts.bsr.params[-4:], [mb, nb, nnzb, blk], strict=True))
+    maps = csr2bsr(blk)
+    axis_map = {"I": ["IO", "II"], "J": ["JO", "JI"]}
+    desc = scripts.bsr.specialize(given).with_attr("global_symbol", "bsr")
+    return FormatRewriteRule(name, desc, ["A"], ["I", "J"], ["IO", "JO", "II", "JI"], axis_map, *maps)
+
+
+def ell_rule(name: str, m: int, n: int, rows: int, width: int) -> FormatRewriteRule:
+    given = dict(zip(scripts.ell.params[-4:], [m, n, rows, width], strict=True))
+    return FormatRewriteRule(
+        name,
+        scripts.ell.specialize(given),
+        ["A"],
+        ["I", "J"],
+        ["O", "I", "J"],
+        {"I": ["O", "I"], "J": ["J"]},
+        lambda i, j: (0, i, j),
+        lambda o, i, j: (i, j),
+    )
+
+
+def csr_product(nnz: int) -> Any:
+    m, n, k, z = scripts.csr_sum.params[-4:]
+    return tvm.IRModule.from_expr(scripts.csr_sum.specialize({m: M, n: N, k: K, z: nnz}))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bsr(target: str) -> None:
+    blk = 2
+    a = random_csr(M + 1, N + 1)
+    m, n, k, z = scripts.csr_sum.params[-4:]
+    mod = tvm.IRModule.from_expr(scripts.csr_sum.specialize({m: M + 1, n: N + 1, k: K, z: a.nnz}))
+    blocks = a.tobsr((blk, blk))
+    blocks.sort_indices()
+    sizes = (M + 1) // blk, (N + 1) // blk, len(blocks.indices)
+    mod = format_decompose(mod, [bsr_rule("bsr", blk, *sizes)])
+    conversion = lower_sparse_buffer(lower_sparse_iter(tvm.tir.transform.ExtractPreprocess()(mod)))
+    compute = lower_sparse_buffer(lower_sparse_iter(tvm.tir.transform.RemovePreprocess()(mod)))
+    stored = np.full(blocks.data.shape, np.nan, "float32")
+    x, y = whole((N + 1, K)), np.full((M + 1, K), np.nan, "float32")
+    arguments = [a.data, x, y, a.indptr, a.indices, stored, blocks.indptr, blocks.indices]
+    run(conversion, target, *arguments)
+    np.testing.assert_array_equal(stored, blocks.data)
+    run(compute, target, *arguments)
+    np.testing.assert_array_equal(y, a @ x)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bsr_and_ell_together(target: str) -> None:
+    """Two formats of one tensor: names, attributes, and arguments in their order."""
+    mod = format_decompose(csr_product(5), [bsr_rule("x", 1, M, N, 3), ell_rule("y", M, N, 2, 1)], False)
+    assert int(mod["main"].attrs["composable"]) == 1
+    assert [each.name_hint for each in mod["main"].body.seq] == ["csrmm_x", "csrmm_y"]
+    names = [param.name for param in mod["main"].params]
+    assert names == [
+        *("a", "b", "c", "indptr", "indices"),
+        *("a_x", "indptr_x", "indices_x", "a_y", "indptr_i_y", "indices_i_y", "indices_j_y"),
+    ]
+    lower_sparse_buffer(lower_sparse_iter(mod))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_strips_of_condensed_columns(target: str) -> None:
+    """SR-BCRS as arrays: the columns of a group are coordinates of a fixed axis."""
+    a = random_csr(8, 9)
+    t, g = 4, 2
+    indptr, tiles, mask = (each.numpy() for each in condense(a.indptr, a.indices, t, g))
+    dense = a.toarray()
+    strips = np.repeat(np.arange(2), np.diff(indptr))
+    values = np.stack([dense[s * t : s * t + t][:, tiles[p]] for p, s in enumerate(strips)]) * mask
+    x, y = whole((9, K)), np.full((2, t, K), np.nan, "float32")
+    sizes = {"mt": 2, "n": 9, "t": t, "g": g, "groups": len(tiles), "k": K}
+    given = {param: sizes[param.name] for param in scripts.sr_bcrs.params if param.name in sizes}
+    mod = lower_sparse_buffer(lower_sparse_iter(tvm.IRModule.from_expr(scripts.sr_bcrs.specialize(given))))
+    run(mod, target, values.astype("float32"), x, y, indptr, tiles)
+    np.testing.assert_array_equal(y.reshape(-1, K), a @ x)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_relations_in_buckets(target: str) -> None:
+    """RGMS over the three-dimensional format: a relation, its groups of rows, and the columns of a row."""
+    dense, _, *structure = csf((3, 6, 8), 0.3)
+    rows, widths = [2, 1], [1, 4]
+    w, x, y = whole((3, K, K)), whole((8, K), 2), np.zeros((6, K), "float32")
+    for bucket, (indptr, row, column, mask) in enumerate(zip(*csf_to_ell3d(*structure, rows, widths), strict=True)):
+        indptr, row, column, mask = (each.numpy() for each in (indptr, row, column, mask))
+        sizes = {"r": 3, "m": 6, "n": 8, "groups": len(row), "rows": rows[bucket], "width": widths[bucket], "f": K}
+        given = {param: sizes[param.name] for param in scripts.ell3d.params if param.name in sizes}
+        mod = lower_sparse_buffer(lower_sparse_iter(tvm.IRModule.from_expr(scripts.ell3d.specialize(given))))
+        run(mod, target, mask.astype("float32"), w, x, y, indptr, row, column)
+    np.testing.assert_array_equal(y, np.einsum("rij,jf,rfo->io", dense != 0, x, w))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("indices", [1, 2])
+def test_banded_matrices_without_indices(target: str, indices: int) -> None:
+    m, width, n = 6, 3, 8
+    (formula,) = [lambda i, j: (i + j,)] if indices == 2 else [lambda p: (p // width + p % width,)]
+    given = dict(zip(scripts.band.params[-3:], [m, n, width], strict=True))
+    mod = lower_sparse_iter(tvm.IRModule.from_expr(scripts.band.specialize(given)))
+    mod = lower_sparse_buffer(specialize_buffer(mod, "J_indices", formula))
+    a, x, y = whole((m, width)), whole(n), np.full(m, np.nan, "float32")
+    run(mod, target, a, x, y)
+    np.testing.assert_array_equal(y, [a[i] @ x[i : i + width] for i in range(m)])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_indices_of_ragged_rows_by_a_formula(target: str) -> None:
+    """Of row and position, as the published buffer of indices has two dimensions."""
+    indptr = np.array([0, 2, 2, 5], "int32")
+    mod = lower_sparse_iter(tvm.IRModule.from_expr(scripts.csr_sum))
+    mod = specialize_buffer(mod, "J_indices", lambda i, j: (i + 2 * j,))
+    a, x, y = whole(5), whole((9, K)), np.full((3, K), np.nan, "float32")
+    run(lower_sparse_buffer(mod), target, a, x, y, indptr, 3, 9, K, 5)
+    want = [sum((a[p] * x[i + 2 * (p - indptr[i])] for p in range(indptr[i], indptr[i + 1])), np.zeros(K))
+            for i in range(3)]  # fmt: skip
+    np.testing.assert_array_equal(y, want)
