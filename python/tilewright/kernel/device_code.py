@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tilewright import _core
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ResourceError
 
+#: what `Kernel.inspect` shows
+View = Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "sass", "schedule"]
 #: the environment variable that the core reads: the folder of NVRTC
 NVRTC = "TILEWRIGHT_NVRTC"
 
@@ -22,12 +28,50 @@ def find_nvrtc(target: Any) -> None:
     """
     if target.kind != "cuda" or NVRTC in os.environ:
         return
-    spec = importlib.util.find_spec("nvidia")
-    for parent in (spec.submodule_search_locations or ()) if spec else ():
-        for folder in (Path(parent) / "cu13" / "lib", Path(parent) / "cuda_nvrtc" / "lib"):
+    for package in _packages():
+        for folder in (package / "cu13" / "lib", package / "cuda_nvrtc" / "lib"):
             if any(folder.glob("libnvrtc.so*")):
                 os.environ[NVRTC] = str(folder)
                 return
+
+
+def _packages() -> Iterator[Path]:
+    """Folders in which packages of NVIDIA have theirs."""
+    spec = importlib.util.find_spec("nvidia")
+    yield from map(Path, (spec.submodule_search_locations or ()) if spec else ())
+
+
+def find_disassembler() -> str | None:
+    """Return the path of ``nvdisasm``: of the package ``nvidia-cuda-nvdisasm``, or from ``PATH``, or None."""
+    found = [str(path) for package in _packages() for path in package.glob("*/bin/nvdisasm")]
+    return found[0] if found else shutil.which("nvdisasm")
+
+
+def _sass_of_kernels(code: Any, name: str) -> str:
+    """Return the machine code of the kernels of ``name``, one architecture after the other, disassembled.
+
+    Raises:
+        ArgumentError: There is no machine code of NVRTC.
+        ResourceError: There is no ``nvdisasm``, or it fails.
+    """
+    cubins = [(arch, binary) for arch, binary in code.binaries if arch.startswith("sm_") and "," not in arch]
+    if not cubins:
+        hint = 'NVRTC makes it, of kernels for the target "cuda"'
+        raise ArgumentError.of("kernel/inspect", f"kernel {name} has no machine code of a GPU", hint)
+    program = find_disassembler()
+    if program is None:
+        hint = "pip install nvidia-cuda-nvdisasm"
+        raise ResourceError.of("kernel/no-disassembler", "there is no nvdisasm, which shows machine code of GPUs", hint)
+    texts = []
+    for arch, binary in cubins:
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(binary)
+            file.flush()
+            outcome = subprocess.run([program, "-c", file.name], capture_output=True, text=True)
+        if outcome.returncode:
+            raise ResourceError.of("kernel/no-disassembler", f"nvdisasm cannot read code for {arch}: {outcome.stderr}")
+        texts.append(f"// {arch}\n{outcome.stdout}")
+    return "\n".join(texts)
 
 
 def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: Any) -> None:
@@ -42,11 +86,14 @@ def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: An
 
 
 def text_of_kernels(code: Any, target: str, name: str, what: str) -> str:
-    """Return the text of the kernels of ``name`` in ``what``: ``"opencl"``, ``"cuda"`` or ``"ptx"``.
+    """Return the text of the kernels of ``name`` in ``what``: ``"opencl"``, ``"cuda"``, ``"ptx"`` or ``"sass"``.
 
     Raises:
-        ArgumentError: The target is another one, or there is no PTX.
+        ArgumentError: The target is another one, or there is no PTX or machine code.
+        ResourceError: There is no ``nvdisasm``, or it fails.
     """
+    if what == "sass":
+        return _sass_of_kernels(code, name)
     if what == "ptx":
         texts = [binary for arch, binary in code.binaries if arch.startswith("compute_")]
         if texts:

@@ -11,13 +11,13 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from tilewright import _core, te
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.kernel.compiler_flags import BuildFlags as BuildFlags
 from tilewright.kernel.compiler_flags import build_flags as build_flags
-from tilewright.kernel.device_code import find_nvrtc, report_on_kernels, text_of_kernels
+from tilewright.kernel.device_code import View, find_nvrtc, report_on_kernels, text_of_kernels
 from tilewright.kernel.dump import dump
 from tilewright.kernel.exports import VALIDATE, Exported, alone, export
 from tilewright.kernel.num_threads import get_num_threads as get_num_threads
@@ -192,17 +192,17 @@ class Kernel(_core.KernelBase):
         return _unscheduled(self._need_program(), self._function())
 
     @explained
-    def inspect(self, what: Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "schedule"], after: str = "") -> str:
+    def inspect(self, what: View, after: str = "") -> str:
         """The program as the code generator gets it, the optimized LLVM IR, the assembly, or the steps of its schedule.
 
         Args:
             what: One of ``"tir"``, ``"llvm"``, ``"asm"``, ``"opencl"`` or ``"cuda"`` (the text of kernels of a device;
-                ``"llvm"`` is then that of the host), ``"ptx"`` (what NVRTC made of it), and ``"schedule"`` for what the
-                rules, a search or a :class:`Schedule` did, as a script that takes the same steps on ``sch``; ``""`` for
-                a program that was compiled as it was written.
+                ``"llvm"`` is then that of the host), ``"ptx"`` (what NVRTC made of it), ``"sass"`` (the machine code of
+                that, by ``nvdisasm``), and ``"schedule"`` for what the rules, a search or a :class:`Schedule` did, as a
+                script that takes the same steps on ``sch``; ``""`` for a program that was compiled as it was written.
             after: With ``"tir"``: the lowering pass after which to look, as :func:`tilewright.lower` takes it.
         """
-        if what not in (known := ("tir", "llvm", "asm", "opencl", "cuda", "ptx", "schedule")):
+        if what not in (known := get_args(View)):
             raise ArgumentError.of("kernel/inspect", f"inspect takes {', '.join(map(repr, known))}, not {what!r}")
         program = self._need_program()
         if what == "schedule":
@@ -215,7 +215,7 @@ class Kernel(_core.KernelBase):
             return str(program.module.script())
         if what == "tir":
             return str((lower(program.module, after, program.target) if after else program.lowered).script())
-        if what in ("opencl", "cuda", "ptx"):
+        if what in ("opencl", "cuda", "ptx", "sass"):
             return text_of_kernels(program.code, program.target, self.name, what)
         code = _core.compile_object(program.lowered, program.target, what == "llvm", what == "asm", False)
         return code.llvm_ir if what == "llvm" else code.assembly
@@ -351,7 +351,7 @@ class KernelModule(Mapping[str, Kernel]):
         return f"KernelModule({', '.join(self._kernels)})"
 
     @explained
-    def inspect(self, what: Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "schedule"], after: str = "") -> str:
+    def inspect(self, what: View, after: str = "") -> str:
         """All kernels and what they call, as :meth:`Kernel.inspect` shows them."""
         if what == "schedule":
             steps = {name: kernel.inspect(what) for name, kernel in self._kernels.items()}
