@@ -50,9 +50,9 @@ def _record_codes() -> None:
     def note(self, code):
         self.__dict__["code"] = code
         if code and (os.getpid(), code) not in noted:  # a process that was forked has a file of its own
-            noted.add((os.getpid(), code))
             with contextlib.suppress(OSError), (RAISED / f"{os.getpid()}.txt").open("a") as file:
                 file.write(f"{code}\n")
+                noted.add((os.getpid(), code))
 
     Error.code = property(get, note)
 

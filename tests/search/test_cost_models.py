@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -266,6 +267,14 @@ def test_models_by_name(monkeypatch):
     monkeypatch.setattr(cm.importlib.util, "find_spec", lambda name: None)
     with pytest.warns(UserWarning, match="xgboost is missing"):
         assert isinstance(cm.CostModel.create("xgb"), cm.AnalyticalModel)
+
+
+def test_the_model_of_pytorch_without_pytorch_says_what_to_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for make in (ms.MLPModel, lambda: ms.CostModel.create("mlp")):
+        with pytest.raises(tw.ResourceError, match="learns with PyTorch, which cannot be imported") as error:
+            make()
+        assert error.value.code == "cost_model/torch" and "pip install torch" in str(error.value)
 
 
 def test_what_a_subclass_leaves_out_is_named():

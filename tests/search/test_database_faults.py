@@ -21,6 +21,7 @@ from tilewright import _core
 from tilewright.cli.commands import app
 from tilewright.database import records
 from tilewright.database.records import open_database
+from tilewright.errors import Error
 
 SCRIPT = """\
 import tilewright as tw
@@ -217,12 +218,15 @@ def said_when_opened(folder: Path, name: str) -> str:
     if child == 0:
         os.chdir(folder)
         if os.geteuid() == 0:
-            os.setuid(65534)
+            os.setresuid(65534, 65534, 0)
         try:
             open_database(name)
             text = "opened"
         except BaseException as error:
             text = f"{getattr(error, 'code', '')} {error}"
+            if isinstance(error, Error) and os.getresuid()[2] == 0:
+                os.seteuid(0)
+                error.code = error.code  # the other user may have no way into the folder where codes are noted
         os.write(go, text.encode())
         os._exit(0)
     os.waitpid(child, 0)

@@ -11,8 +11,6 @@ import tilewright as tw
 from tilewright.sparse import Structure
 from tilewright.timing import limit_threads
 
-torch = pytest.importorskip("torch")
-
 KINDS = ["csr", "csc", "bsr", "coo"]
 TYPES = [("float32", "int32"), ("float64", "int64")]
 
@@ -124,6 +122,7 @@ def test_results_go_where_they_are_asked_for() -> None:
 def test_tensors_of_pytorch(layout: str, index: str) -> None:
     if layout == "coo" and index == "int32":
         return  # PyTorch's coordinates are int64
+    torch = pytest.importorskip("torch")
     dense = torch.from_numpy(dense_of((30, 24), "random").astype("float32"))
     made = in_kind(dense.numpy(), layout, "float32", index)
     if layout == "coo":
@@ -243,9 +242,7 @@ def test_arguments_that_do_not_fit() -> None:
     refused("sparse/dtype", lambda: tw.sparse.spmm(a, b.astype("float64")))
     refused("sparse/kind", lambda: tw.sparse.from_scipy(scipy_matrix.todia()))
     refused("sparse/kind", lambda: tw.sparse.from_scipy(np.ones((2, 2))))
-    refused("sparse/kind", lambda: tw.sparse.from_torch(torch.ones(2, 2)))
-    refused("sparse/device", lambda: tw.sparse.from_torch(torch.ones(2, 2).to_sparse().to("meta")))
-    refused("sparse/shape", lambda: tw.sparse.from_torch(torch.ones(2, 2, 2).to_sparse()))
+    refused("sparse/kind", lambda: tw.sparse.from_torch(np.ones((2, 2))))
     refused("sparse/shape", lambda: tw.sparse.from_scipy(scipy.sparse.coo_array(np.ones(3, "float32"))))
     refused("sparse/values", lambda: tw.sparse.from_scipy(scipy_matrix.astype("int32")))
     refused("sparse/values", lambda: tw.sparse.Matrix(a.structure, np.ones(3, "float32")))
@@ -258,6 +255,13 @@ def test_arguments_that_do_not_fit() -> None:
     refused("sparse/indptr", lambda: tw.sparse.from_scipy(damaged))
     with pytest.raises(tw.ArgumentError, match="not contiguous"):
         tw.sparse.spmm(a, np.asfortranarray(b))
+
+
+def test_tensors_that_do_not_fit() -> None:
+    torch = pytest.importorskip("torch")
+    refused("sparse/kind", lambda: tw.sparse.from_torch(torch.ones(2, 2)))
+    refused("sparse/device", lambda: tw.sparse.from_torch(torch.ones(2, 2).to_sparse().to("meta")))
+    refused("sparse/shape", lambda: tw.sparse.from_torch(torch.ones(2, 2, 2).to_sparse()))
 
 
 def test_arrays_behind_the_last_offset_are_not_used() -> None:
@@ -319,6 +323,7 @@ def test_gradients_are_not_dropped() -> None:
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo"])
 def test_matrices_become_tensors(kind: str) -> None:
     """Of each kind, as the tensor that they were made of; and sampled products."""
+    torch = pytest.importorskip("torch")
     dense = torch.from_numpy(dense_of((30, 24), "random").astype("float32"))
     made = {"csr": dense.to_sparse_csr, "csc": dense.to_sparse_csc, "coo": lambda: dense.to_sparse().coalesce()}
     tensor = dense.to_sparse_bsr((2, 3)) if kind == "bsr" else made[kind]()
