@@ -1,5 +1,7 @@
 """The process ends while threads compile, tune, call kernels, or are called back: with its own status, silently."""
 
+import contextlib
+import os
 import random
 import signal
 import subprocess
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 HEAD = """
-import os, sys, threading, time
+import linecache, os, sys, threading, time
 import numpy as np
 import tilewright as tw
 from tilewright.script import tir as T
@@ -82,12 +84,51 @@ sys.exit(7)
 DELAYS_OF_EACH = 3
 
 
-def run(kind: str, delay: float, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    script = tmp_path / "program.py"  # functions need a file that shows their text
-    script.write_text(HEAD + WORK[kind] + END)
-    return subprocess.run(
-        [sys.executable, script, str(delay)], capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False
+def text_of(path: Path) -> str:
+    """Return what a file of /proc says, or nothing where the process is gone."""
+    with contextlib.suppress(OSError):
+        return path.read_text().replace("\0", " ").strip()
+    return ""
+
+
+def why_it_does_not_end(process: subprocess.Popen[str]) -> str:
+    """Return what each thread waits for and the stacks in Python, or who else holds the pipes; ends the process."""
+    said = [f"the process has not ended: {process.args}" if process.poll() is None else "its pipes are held open by:"]
+    for task in sorted(Path(f"/proc/{process.pid}/task").glob("*")):
+        said.append(f"{task.name} {text_of(task / 'comm')}: {text_of(task / 'wchan')} {text_of(task / 'syscall')}")
+    pipes = {os.readlink(f"/proc/self/fd/{pipe.fileno()}") for pipe in (process.stdout, process.stderr) if pipe}
+    for fd in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(fd) in pipes and int(fd.parts[2]) not in (os.getpid(), process.pid):
+                said.append(f"{fd}: {text_of(fd.parent.parent / 'cmdline')}")
+    process.send_signal(signal.SIGABRT)  # faulthandler prints the stacks
+    time.sleep(1)
+    process.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        said.extend(process.communicate(timeout=10))
+    return "\n".join(said)
+
+
+def end_of(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    """Wait for a process; where it does not end, the failure says what it does instead."""
+    try:
+        output, errors = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        pytest.fail(why_it_does_not_end(process))
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def start(text: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    script = folder / "program.py"  # functions need a file that shows their text
+    script.write_text(text)
+    return subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", script, *arguments],
+        **{"cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
     )
+
+
+def run(kind: str, delay: float, folder: Path) -> subprocess.CompletedProcess[str]:
+    return end_of(start(HEAD + WORK[kind] + END, folder, str(delay)))
 
 
 @pytest.mark.parametrize("number", range(DELAYS_OF_EACH))
@@ -102,34 +143,46 @@ def test_a_daemon_thread_at_work(kind: str, number: int, tmp_path: Path) -> None
 
 
 JOIN = """
-thread = threading.Thread(target=work)
+def line_of_main():
+    frame = sys._current_frames()[threading.main_thread().ident]
+    return linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+def begin():
+    while not any(call in line_of_main() for call in ("lock.acquire(", "_handle.join(")):
+        time.sleep(0.001)
+    print("joins", flush=True)
+    work()
+thread = threading.Thread(target=begin)
 thread.start()
-print("joins", flush=True)
 thread.join()
 """
+
+
+def state_of(process: subprocess.Popen[str]) -> str:
+    """Return the state of the main thread: S where it sleeps."""
+    return text_of(Path(f"/proc/{process.pid}/task/{process.pid}/stat")).rpartition(") ")[2][:1]
 
 
 @pytest.mark.parametrize("kind", ["compile", "tune", "call", "parse", "print"])
 def test_ctrl_c_while_the_main_thread_joins_another(kind: str, tmp_path: Path) -> None:
     """The other thread, no daemon, ends as well: its search would go on for hours."""
-    script = tmp_path / "program.py"
-    script.write_text(HEAD + WORK[kind] + ("work = again(work)\n" if kind in SHORT else "") + JOIN)
-    process = subprocess.Popen([sys.executable, script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = start(HEAD + WORK[kind] + ("work = again(work)\n" if kind in SHORT else "") + JOIN, tmp_path)
     assert process.stdout
-    while b"joins" not in process.stdout.readline():
+    while "joins" not in process.stdout.readline():
         assert process.poll() is None
+    # Python looks for signals, and then sleeps: one that comes between the two would not wake the main thread.
+    while state_of(process) != "S":
+        time.sleep(0.01)
     time.sleep(random.Random(kind).uniform(0, 1))
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
+    done = end_of(process)
     # 1: Python forgets why the main thread ended when another one runs a string, as named tuples do.
-    assert process.returncode in (-signal.SIGINT, 130, 1)
-    assert errors.decode().rstrip().endswith("KeyboardInterrupt")
-    assert b"terminate" not in errors and b"Fatal" not in errors
+    assert done.returncode in (-signal.SIGINT, 130, 1)
+    assert done.stderr.rstrip().endswith("KeyboardInterrupt")
+    assert "terminate" not in done.stderr and "Fatal" not in done.stderr
 
 
 def test_a_child_of_a_fork_ends_by_itself(tmp_path: Path) -> None:
     """What other threads of the parent did when it forked is not waited for in the child."""
-    script = tmp_path / "program.py"
     child = """
 threading.Thread(target=again(work), daemon=True).start()
 time.sleep(0.3)
@@ -138,6 +191,5 @@ if pid == 0:
     sys.exit(3)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
-    script.write_text(HEAD + WORK["tune"] + child)
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = end_of(start(HEAD + WORK["tune"] + child, tmp_path))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "3")

@@ -16,7 +16,6 @@ from tilewright.cost_model import mlp_model
 from tilewright.meta_schedule import cost_model as cm
 from tilewright.testing.workloads import matmul
 
-
 torch = pytest.importorskip("torch")
 
 
