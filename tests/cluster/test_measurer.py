@@ -104,6 +104,9 @@ def test_a_search_says_what_it_waits_for() -> None:
     session.cancel()  # which does not end the waiting
     session._note_what_is_missing([other], [], {other.target})
     assert "there are some" in session.waiting_for
+    session.drop()  # the time is over
+    failure = session.failure()
+    assert failure is not None and failure.code == "cluster/no-worker" and "there are some" in failure.message
 
 
 def test_what_is_dropped_comes_back_as_canceled() -> None:
@@ -126,25 +129,27 @@ def test_what_is_dropped_comes_back_as_canceled() -> None:
 def test_errors_of_ratios_are_not_carried_on() -> None:
     # All kernels take 1 ms, and the incumbent beside each seems to take twice as long, as on a busy host.
     session = measuring(made_up())
-    facts = {"median": 1e-3, "incumbent_seconds": 2e-3}
+    facts = {"median": 1e-3, "incumbent_seconds": 2e-3, "seconds": [1e-3], "rejected": 0, "noisy": False}
     for number in range(20):
         session.submit(number, b"module", b"options", "main")
         job = session._jobs[number]
         job.compared_with = session._incumbent[1] if session._incumbent else 0.0
-        session._consider(job, facts, "busy")
+        reference = session.hosts.reference("busy", facts["incumbent_seconds"], job.compared_with)
+        session._consider(job, facts, "busy", reference)
+        assert number == 0 or facts["median"] * reference / facts["incumbent_seconds"] == 1e-3  # as records count
     assert session._incumbent is not None and session._incumbent[1] == 1e-3
     # A host twice as slow as the first: what takes 1 ms there would take 0.5 ms on the first one.
-    session.hosts.measured("slow", facts | {"noisy": False}, {}, 1e-3)
+    session.hosts.measured("slow", facts, {}, 1e-3)
     assert session.hosts.factor("slow") == 0.5 and session.hosts.factor("busy") == 1.0
     job.compared_with = 1e-3
-    session._consider(job, facts, "slow")
+    session._consider(job, facts, "slow", session.hosts.reference("slow", 2e-3, 1e-3))
     assert session._incumbent[1] == 0.5e-3
 
 
 def test_the_best_of_an_earlier_session_counts_as_it_did() -> None:
     session = measuring(made_up())
     session.submit(0, b"module", b"options", "main", known_seconds=2e-3)
-    session._consider(session._jobs[0], {"median": 1e-3, "incumbent_seconds": 0.0}, "faster now")
+    session._consider(session._jobs[0], {"median": 1e-3, "incumbent_seconds": 0.0}, "faster now", 0.0)
     assert session._incumbent is not None and session._incumbent[1] == 2e-3
     assert session.hosts.factor("faster now") == 2.0
 

@@ -103,7 +103,10 @@ Seconds = Annotated[
 ]
 TargetSeconds = Annotated[float | None, typer.Option(help="Stop at a candidate that is so fast.")]
 MachineTarget = Annotated[
-    str, typer.Option(help="'native', or such as 'llvm -mcpu=haswell', which this machine has to run.")
+    str,
+    typer.Option(
+        help="'native', or such as 'llvm -mcpu=haswell', which this machine, or a worker of --cluster, has to run."
+    ),
 ]
 Strategy = Annotated[
     str,

@@ -86,6 +86,10 @@ class Cluster:
                 f"cluster is {given!r}; it is the address of a scheduler, or a client of Dask",
                 'such as cluster="tcp://host:8786"',
             )
+        if not self._own and (given.status != "running" or given.scheduler is None):
+            raise ArgumentError.of(
+                "cluster/kind", f"the client of Dask is {given.status}", "make a client that is connected"
+            )
         self.address: str = scheduler.check_address(given) if self._own else given.scheduler.address
         self._security = scheduler.security(self.address) if self._own else given.security
         scheduler.keep_quiet()

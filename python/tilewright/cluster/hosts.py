@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ _DRIFT = 1.1
 _BUSY_SHARE = 0.5
 #: measurements needed before a host can be reported to be busy
 _LEAST_MEASURED = 4
+#: the first comparisons of a host with the first one, whose median is its factor
+_COMPARISONS = 9
 
 
 @dataclasses.dataclass
@@ -26,7 +29,7 @@ class _Host:
     measured: int = 0
     disturbed: int = 0
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)  #: where its time went
-    factor: float = 0.0  #: converts its times to those of the first host; 0: it has not timed an incumbent yet
+    machine: str = ""  #: the host that it is on
     incumbent: tuple[float, float] = (0.0, 0.0)  #: its time on the first host, and its first time on this one
     slowest: float = 1.0  #: the largest ratio of two timings of the same incumbent
 
@@ -36,21 +39,22 @@ class Hosts:
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Host] = {}
+        self._factors: dict[str, list[float]] = {}  # of comparisons with the first host, by host
+        self._first = ""  # the host whose times are those of the session
 
     def _of(self, worker: str) -> _Host:
         return self._hosts.setdefault(worker, _Host(worker))
 
     def heard(self, worker: str, known: Mapping[str, WorkerFacts]) -> None:
         """Record that a worker has started a task."""
-        host = self._of(worker)
-        if worker in known:
-            host.name = known[worker].name
+        self._of(worker)
+        self.look({worker: known[worker]} if worker in known else {})
 
     def look(self, known: Mapping[str, WorkerFacts]) -> None:
-        """Update the names of workers from what the scheduler knows."""
+        """Update the names and hosts of workers from what the scheduler knows."""
         for address, worker in known.items():
             if address in self._hosts:
-                self._hosts[address].name = worker.name
+                self._hosts[address].name, self._hosts[address].machine = worker.name, worker.host
 
     def name(self, worker: str) -> str:
         """Return the name of a worker for messages."""
@@ -98,12 +102,37 @@ class Hosts:
         return any(host.distrusted for host in self._hosts.values())
 
     def factor(self, worker: str) -> float:
-        """Return the factor that converts times of a worker to those of the first host."""
-        return (self._hosts[worker].factor if worker in self._hosts else 0.0) or 1.0
+        """Return the factor that converts times of a worker to those of the first host.
 
-    def begin(self, worker: str, factor: float) -> None:
-        """Record the first host: its factor is 1, or keeps the recorded time of a kernel of an earlier session."""
-        self._of(worker).factor = factor
+        Workers of one host share it. Other programs may disturb a comparison, so it is the median of the first ones.
+        Later ones do not count: a factor that followed each comparison would carry their errors on from incumbent to
+        incumbent.
+        """
+        return statistics.median(self._factors.get(self._machine(worker)) or [1.0])
+
+    def _machine(self, worker: str) -> str:
+        return (self._hosts[worker].machine if worker in self._hosts else "") or worker
+
+    def begin(self, worker: str, factor: float = 0.0) -> None:
+        """Record the first host: its factor is 1, or at first one that keeps times of an earlier session."""
+        self._of(worker)
+        if factor > 0:
+            self._factors[self._machine(worker)] = [factor]
+        else:
+            self._first = self._machine(worker)
+
+    def reference(self, worker: str, incumbent_seconds: float, compared_with: float) -> float:
+        """Return what the incumbent counts as beside a candidate: at least its seconds there times the host's factor.
+
+        Candidates count as their ratio to the incumbent. The fastest of many noisy ratios is one where something else
+        slowed the incumbent down; by this bound, no candidate counts as less than its own seconds say.
+
+        Args:
+            worker: its address.
+            incumbent_seconds: time of the incumbent alternately with the candidate; 0 if there was none.
+            compared_with: what the incumbent counts as; 0 if there was none.
+        """
+        return max(compared_with, incumbent_seconds * self.factor(worker)) if compared_with > 0 else 0.0
 
     def measured(self, worker: str, facts: Mapping[str, Any], times: Mapping[str, float], compared_with: float) -> str:
         """Record a result. Returns what disturbed the measurement, as text; "" if nothing did.
@@ -119,13 +148,15 @@ class Hosts:
             host.seconds[name] = host.seconds.get(name, 0.0) + seconds
         host.measured += 1
         notes = []
-        if facts["noisy"]:
+        if facts["noisy"] or facts["rejected"] > len(facts["seconds"]):
             host.disturbed += 1
-            notes.append("busy: no measurement was undisturbed")
+            kept = 0 if facts["noisy"] else len(facts["seconds"])
+            notes.append(f"busy: {kept} of {kept + facts['rejected']} measurements were undisturbed")
         here = facts["incumbent_seconds"]
         if here > 0 and compared_with > 0:
-            # Once: a factor that followed each comparison would carry their errors on from incumbent to incumbent.
-            host.factor = host.factor or compared_with / here
+            machine = self._machine(worker)
+            if machine != self._first and len(known := self._factors.setdefault(machine, [])) < _COMPARISONS:
+                known.append(compared_with / here)
             if host.incumbent[0] != compared_with:
                 host.incumbent = (compared_with, here)
             drift = here / host.incumbent[1]
@@ -165,9 +196,9 @@ class Hosts:
                 str(host.measured),
                 str(host.lost),
                 *(f"{host.seconds.get(name, 0.0):.2f}" for name in names),
-                f"{host.factor or 1.0:.3f}",
+                f"{self.factor(worker):.3f}",
             )
-            for host in self._hosts.values()
+            for worker, host in self._hosts.items()
         ]
         columns = ("worker", "results", "lost", *(f"{name} (s)" for name in names), "factor")
         return Table("where the time of the workers went", columns, tuple(rows))

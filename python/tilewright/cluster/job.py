@@ -30,7 +30,7 @@ def describe(
 
     arrays = {name: np.asarray(value, order="C") for name, value in inputs.items()}
     return {
-        "module": ir.save_json(task.sparse or task.module),  # as written: which sizes may be 0 follows from its axes
+        "module": ir.save_json(task.sparse or task.module),  # its sparse axes say which sizes may be 0
         "sizes": dict(task.sizes),
         "cold": task.cold,
         "entry": task.entry,

@@ -120,7 +120,8 @@ def check_versions(known: Mapping[str, Mapping[str, Any]], who: str) -> None:
 
 
 def name_of(address: str, worker: Mapping[str, Any]) -> str:
-    """Return the name of a worker for messages."""
+    """Return the name of a worker for messages: its host, and the name that it was given or its address."""
     found = label_of(worker)
     host = found["host"].get("host", "") if found else ""
-    return f"{host} ({address})" if host else address
+    name = str(worker.get("name") or address)
+    return f"{host} ({name})" if host else name

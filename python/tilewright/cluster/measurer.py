@@ -174,6 +174,10 @@ class ClusterMeasurer:
     def drop(self) -> None:
         """Cancel what runs or waits; it is returned as canceled."""
         with self._lock:
+            if self.waiting_for and not self._judged:
+                what = f"the time of the search was over, and there was not {self.waiting_for}"
+                hint = "start one with: tilewright worker ADDRESS; or give the search more seconds, in which it waits"
+                self._failure = self._failure or ResourceError.of("cluster/no-worker", what, hint)
             self._cancel_all("the time of the search is over")
 
     def cancel(self) -> None:
@@ -443,31 +447,34 @@ class ClusterMeasurer:
             first = self._reference_seconds = facts["median"]
             # As pipelines do (pipeline_events.cc).
             self._run_timeout = min(max(self._run_timeout, 2 * first), max(1.0, 10 * first))
-        counts = facts["outcome"] == "ok" and not job.check_only and not job.reference
-        if counts:
-            self._consider(job, facts, worker)
+        reference = self.hosts.reference(worker, facts["incumbent_seconds"], job.compared_with)
+        if facts["outcome"] == "ok" and not job.check_only and not job.reference:
+            self._consider(job, facts, worker, reference)
         if job is self._first:
             self._first = None
         outputs = answer.get("outputs") if job.reference else None
         del self._jobs[job.number]
         code = answer.get("object")
-        self._done.append((job.number, result, code, answer.get("host", ""), job.compared_with, note, outputs))
+        self._done.append((job.number, result, code, answer.get("host", ""), reference, note, outputs))
         job.run = job.build = None
 
-    def _consider(self, job: Job, facts: Mapping[str, Any], worker: str) -> None:
+    def _consider(self, job: Job, facts: Mapping[str, Any], worker: str, reference: float) -> None:
         """Update the incumbent: the fastest candidate so far, with which others are timed alternately.
 
-        The fastest of many noisy ratios is one that errs low, and the next ones are compared with it: to be carried on,
-        a time has to be less both by the ratio and by the clock of its host.
+        Args:
+            job: the candidate.
+            facts: of its result.
+            worker: which measured it.
+            reference: what the incumbent beside it counts as; 0 if there was none.
         """
         seconds = facts["median"]
         if self._incumbent is None:
             counts = job.known_seconds or seconds
-            self.hosts.begin(worker, counts / seconds)
+            self.hosts.begin(worker, job.known_seconds / seconds)
+        elif reference > 0 and facts["incumbent_seconds"] > 0:
+            counts = seconds * reference / facts["incumbent_seconds"]
         else:
             counts = seconds * self.hosts.factor(worker)
-            if facts["incumbent_seconds"] > 0 and job.compared_with > 0:
-                counts = max(counts, seconds * job.compared_with / facts["incumbent_seconds"])
         if self._incumbent is None or counts < self._incumbent[1]:
             self._incumbent, self._incumbent_job = (job.build, counts), job
 

@@ -150,6 +150,14 @@ class Measures:
     def __init__(self) -> None:
         self._file = _open("measures")
         self.first = _try(self._file, fcntl.LOCK_EX)
+        if self.first:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, str(os.getpid()).encode(), 0)
+
+    @property
+    def holder(self) -> str:
+        """The process that has the claim, as text; empty where it is about to write that."""
+        return os.pread(self._file, 20, 0).decode(errors="replace")
 
     def close(self) -> None:
         """Release the claim."""

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from tilewright.cluster.engine import engine
@@ -34,9 +35,15 @@ def check_address(address: str) -> str:
         scheme, location = parse_address(address)
         if scheme not in backends:
             raise ValueError(f"{scheme}:// is no protocol of Dask")
-        if scheme in _WITH_PORT and not parse_host_port(location)[0]:
-            raise ValueError("the host is missing")
-    except ValueError as error:
+        if scheme in _WITH_PORT:
+            _, colon, port = location.rpartition(":")
+            if colon and not (port.isdecimal() and 0 < int(port) < 65536):
+                raise ValueError(f"{port!r} is no port: these are 1 to 65535")
+            if not parse_host_port(location)[0]:
+                raise ValueError("the host is missing")
+        else:
+            backends[scheme].get_connector()
+    except (ValueError, TypeError, ImportError, RuntimeError) as error:  # of a protocol that is not installed: others
         raise ArgumentError.of(
             "cluster/address",
             f"{address!r} is not the address of a scheduler: {error}",
@@ -56,8 +63,11 @@ def security(address: str, given: Any = None) -> Any:
     try:
         found = engine().Security() if given is None else given
         context = found.get_connection_args("client").get("ssl_context")
-    except (OSError, ValueError) as error:  # OSError: of files
-        raise ResourceError.of("cluster/tls", f"Dask's configuration of TLS: {error}", hint) from None
+    except (OSError, ValueError) as error:  # OSError: of files, without their names
+        files = {} if given is not None else engine().Security().get_tls_config_for_role("client")
+        missing = [str(file) for file in files.values() if file and not Path(file).exists()]
+        what = ", ".join([f"Dask's configuration of TLS: {error}", *missing])
+        raise ResourceError.of("cluster/tls", what, hint) from None
     if encrypted and context is None:
         raise ResourceError.of("cluster/tls", f"{address} needs certificates, and Dask's configuration has none", hint)
     if not encrypted and found.require_encryption:
@@ -83,9 +93,7 @@ async def identity(address: str, seconds: float, certificates: Any, role: str = 
         return await asyncio.wait_for(ask(), seconds)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         # Whether the time given here or Dask's own ends first is chance, and neither says why no connection opened.
-        timed_out = isinstance(error, TimeoutError) or isinstance(error.__cause__, TimeoutError)
-        late = f"no answer within {seconds:g} s" if timed_out else ""
-        raise OSError(await _why_not(address) or late or str(error) or type(error).__name__) from None
+        raise OSError(await _why_not(address) or str(error) or f"no answer within {seconds:g} s") from None
 
 
 def _host_and_port(address: str) -> tuple[str, int] | None:
@@ -106,12 +114,18 @@ async def _resolve(address: str) -> None:
 
 
 async def _why_not(address: str) -> str:
-    """Return why no connection to an address can be opened; "" if one can, or if that is not known within 5 s."""
+    """Return why no connection to an address can be opened; "" if that is not known within 5 s.
+
+    If one can be opened, what listens there is no scheduler with this protocol, or one that is suspended.
+    """
     if (where := _host_and_port(address)) is not None:
         try:
             await _resolve(address)
             _, writer = await asyncio.wait_for(asyncio.open_connection(*where), 5.0)
             writer.close()
+            scheme = address.partition(":")[0]
+            how = "TLS with these certificates" if scheme == "tls" else scheme
+            return f"what listens there does not answer as a Dask scheduler over {how}"
         except TimeoutError:
             pass
         except OSError as error:

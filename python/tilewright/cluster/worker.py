@@ -73,8 +73,10 @@ def run(address: str, measure: int | None = None, build: int | None = None, name
     address = scheduler.check_address(address)
     certificates = scheduler.security(address)
     first = Measures()
+    why = ""
     if measure is None:
         measure = 1 if first.first else 0
+        why = "" if measure else f": process {first.holder} of this host measures, for whatever scheduler"
     if not measure:
         first.close()  # another one may
     if build is None:
@@ -85,27 +87,27 @@ def run(address: str, measure: int | None = None, build: int | None = None, name
         )
     label = labels.label(measure, build, probe=bool(measure))
     try:
-        asyncio.run(_work(address, certificates, measure, build, name, label))
+        asyncio.run(_work(address, certificates, measure, build, name, label, why))
     finally:
         STATIONS.close()
 
 
 async def _work(
-    address: str, certificates: Any, measure: int, build: int, name: str | None, label: dict[str, Any]
+    address: str, certificates: Any, measure: int, build: int, name: str | None, label: dict[str, Any], why: str
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     say(f"target of this host: {labels.native_key()}")
-    say(f"measures {measure} and builds {build} at a time")
+    say(f"measures {measure} and builds {build} at a time{why}")
     stopped = asyncio.create_task(stop.wait())
     while not stop.is_set():
         if not await _found(address, certificates, stopped):
             return
         await _work_until_lost(address, certificates, measure, build, name, label, stopped)
         if not stop.is_set():
-            say(f"the scheduler {address} is gone; waiting for it")
+            say(f"the connection to the scheduler {address} is lost; joins again when it answers")
 
 
 async def _unless(stopped: asyncio.Task[Any], what: Any) -> bool:
@@ -173,6 +175,15 @@ async def _work_until_lost(
     except OSError as error:
         say(f"the worker cannot join {address}: {error}")
         await asyncio.sleep(_RETRY)
+    except RuntimeError as error:  # Dask's
+        cause: BaseException | None = error
+        while cause is not None and "name taken" not in str(cause):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None:
+            raise
+        raise ArgumentError.of(
+            "cluster/name", f"a worker of this cluster has the name {name!r}", "give this one another --name"
+        ) from None
     finally:
         await asyncio.to_thread(STATIONS.close)  # what runs comes back as canceled
         await worker.close(timeout=2, executor_wait=False)

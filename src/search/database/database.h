@@ -63,7 +63,8 @@ struct Record {
   std::string versions;  ///< JSON: of Tilewright, LLVM, Python, ... by name
   std::string created;   ///< UTC; set by commit() when empty
   /// Of a session on several hosts: seconds of a call of the incumbent, interleaved with this candidate on the same
-  /// host, and the reference time of that incumbent, which is its time on one host for all. 0: timed alone.
+  /// host, and the reference time of that incumbent: its time on one host for all, or a larger one where that would
+  /// make the candidate faster than its own seconds (decision 0045). 0: timed alone.
   double incumbent_seconds = 0, incumbent_reference = 0;
 
   friend bool operator==(const Record&, const Record&) = default;

@@ -239,6 +239,7 @@ Status RunningSession::look_at_the_clock() {
   dropped = true;
   pipeline->drop();
   if (status.phase != "reference" || !good.empty()) return Ok{};
+  if (auto failure = pipeline->failure()) return *failure;  // such as: there was no worker
   return resource_error(
       "tune/reference",
       fmt::format("'{}' as it was written, which results are compared with, did not come back before the "
