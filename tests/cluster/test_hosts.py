@@ -4,21 +4,54 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.cluster.connection import WorkerFacts
 from tilewright.cluster.hosts import Hosts
 
 
-def facts(incumbent: float = 0.0, *, noisy: bool = False) -> dict[str, Any]:
-    return {"incumbent_seconds": incumbent, "noisy": noisy}
+def facts(incumbent: float = 0.0, *, noisy: bool = False, rejected: int = 0) -> dict[str, Any]:
+    return {"incumbent_seconds": incumbent, "noisy": noisy, "rejected": rejected, "seconds": [1e-3] * 5}
 
 
 def test_a_host_that_is_half_as_fast_is_no_drift() -> None:
     hosts = Hosts()
     assert hosts.measured("slow", facts(2e-3), {}, 1e-3) == ""
     assert hosts.measured("slow", facts(2.1e-3), {}, 1e-3) == ""
-    assert hosts.factor("slow") == 0.5  # fixed at the first one
     assert hosts.remarks() == []
     # Another incumbent begins again.
     assert hosts.measured("slow", facts(1e-3), {}, 0.5e-3) == ""
+    assert hosts.factor("slow") == 0.5  # the median of three
+
+
+def test_the_factor_of_a_host() -> None:
+    """The median of its first comparisons, for all of its workers; 1 for the first host, whatever it measures later."""
+    hosts = Hosts()
+    known = {
+        name: WorkerFacts(name, name, host, "llvm", "versions", 1, 1, 0.0)
+        for name, host in (("a", "first"), ("again", "first"), ("b", "second"), ("c", "second"))
+    }
+    for worker in known:
+        hosts.heard(worker, known)
+    hosts.begin("a")
+    for worker in ("a", "again"):
+        hosts.measured(worker, facts(1.3e-3), {}, 1e-3)
+        assert hosts.factor(worker) == 1.0
+    for here in (4e-3, 2e-3, 2e-3):  # something else ran during the first
+        hosts.measured("b", facts(here), {}, 1e-3)
+    assert hosts.factor("b") == hosts.factor("c") == 0.5
+    for _ in range(20):  # of which the first six count
+        hosts.measured("c", facts(8e-3), {}, 1e-3)
+    assert hosts.factor("b") == 0.125
+    for _ in range(20):
+        hosts.measured("c", facts(2e-3), {}, 1e-3)
+    assert hosts.factor("b") == 0.125
+
+
+def test_no_candidate_counts_as_less_than_its_own_seconds() -> None:
+    hosts = Hosts()
+    hosts.begin("a")
+    assert hosts.reference("a", 3e-3, 1e-3) == 3e-3  # something slowed the incumbent down
+    assert hosts.reference("a", 0.9e-3, 1e-3) == 1e-3
+    assert hosts.reference("a", 1e-3, 0.0) == 0.0  # it was timed alone
 
 
 def test_a_drift_is_told() -> None:
@@ -33,8 +66,10 @@ def test_a_busy_host_is_told() -> None:
     for noisy in (True, True, False, True):
         assert bool(hosts.measured("a", facts(noisy=noisy), {"measuring": 0.5}, 0.0)) == noisy
     assert hosts.remarks() == ["a is busy: 3 of 4 measurements were disturbed"]
+    assert hosts.measured("a", facts(rejected=5), {}, 0.0) == ""
+    assert "busy: 5 of 11 measurements were undisturbed" in hosts.measured("a", facts(rejected=6), {}, 0.0)
     (row,) = hosts.table().rows
-    assert row[:3] == ("a", "4", "0") and "2.00" in row
+    assert row[:3] == ("a", "6", "0") and "2.00" in row
 
 
 def test_who_is_distrusted_stays_so_until_it_is_gone() -> None:

@@ -249,7 +249,8 @@ class References:
     """A session whose workers answer with what a test says that the unscheduled program computes there."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, workers: str, extent: str = "unchecked") -> None:
-        facts = {"outcome": "ok", "median": 1e-3, "incumbent_seconds": 0.0, "noisy": False, "message": ""}
+        facts = {"outcome": "ok", "median": 1e-3, "incumbent_seconds": 0.0, "message": ""}
+        facts |= {"noisy": False, "rejected": 0, "seconds": [1e-3]}
         measured_facts = _core.measured_facts
         monkeypatch.setattr(_core, "measured_facts", lambda it: facts if it == b"ok" else measured_facts(it))
         cluster = made_up()

@@ -10,12 +10,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import distributed
 import pytest
 from typer.testing import CliRunner
 
 import tilewright as tw
 from tilewright.cli.commands import app
-from tilewright.cluster import scheduler
+from tilewright.cluster import scheduler, worker
+from tilewright.cluster.connection import Cluster
 
 from .machines import Machines, until
 
@@ -121,3 +123,18 @@ asyncio.run(connect(sys.argv[1]))
 """
     done = subprocess.run([sys.executable, "-c", program, unused_address], capture_output=True, text=True, check=False)
     assert "Timed out trying to connect" in done.stderr and "after 5 s" in done.stderr
+
+
+def test_two_workers_of_one_name(machines: Machines) -> None:
+    machines.worker("--measure", "0", "--build", "1", "--name", "twin")
+    with pytest.raises(tw.ArgumentError, match="has the name 'twin'") as error:
+        worker.run(machines.address, 0, 1, "twin")
+    assert error.value.code == "cluster/name" and "--name" in error.value.hint
+
+
+def test_a_client_that_is_closed(machines: Machines) -> None:
+    client = distributed.Client(machines.address)
+    client.close()
+    with pytest.raises(tw.ArgumentError, match="closed") as error:
+        Cluster(client)
+    assert error.value.code == "cluster/kind"

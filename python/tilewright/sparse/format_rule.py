@@ -116,7 +116,8 @@ class Nonzeros:
     def place(self) -> Array:
         """Return which one in its row each nonzero is."""
         begins = np.cumsum(self._lengths) - self._lengths
-        return np.arange(len(self.row)) - begins[self.row]
+        place: Array = np.arange(len(self.row)) - begins[self.row]
+        return place
 
     @functools.cached_property
     def length(self) -> Array:
