@@ -13,7 +13,7 @@ from tilewright.tables import Table
 #: ratio of two timings of the same incumbent from which the host is reported to drift
 _DRIFT = 1.1
 #: share of disturbed measurements from which the host is reported to be busy
-_BUSY_SHARE = 0.5
+_BUSY_SHARE = 0.25
 #: measurements needed before a host can be reported to be busy
 _LEAST_MEASURED = 4
 #: the first comparisons of a host with the first one, whose median is its factor
@@ -148,10 +148,11 @@ class Hosts:
             host.seconds[name] = host.seconds.get(name, 0.0) + seconds
         host.measured += 1
         notes = []
-        if facts["noisy"] or facts["rejected"] > len(facts["seconds"]):
+        kept, rejected = len(facts["seconds"]), facts["rejected"]
+        if facts["noisy"] or rejected > kept:
             host.disturbed += 1
-            kept = 0 if facts["noisy"] else len(facts["seconds"])
-            notes.append(f"busy: {kept} of {kept + facts['rejected']} measurements were undisturbed")
+            undisturbed = "no measurement was" if facts["noisy"] else f"{kept} of {kept + rejected} measurements were"
+            notes.append(f"busy: {undisturbed} undisturbed")
         here = facts["incumbent_seconds"]
         if here > 0 and compared_with > 0:
             machine = self._machine(worker)

@@ -137,10 +137,10 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
         counts = Counter(record.outcome for record in records)
         outcomes = ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
         title = f"{title_of(workload)}  {workload.hash[:12]}  first seen {workload.created}"
-        columns = ("target", "time", "", "seed", "candidate", "measured")
+        columns = ("target", "time", "timed", "seed", "candidate", "measured")
         remark = f"outcomes: {outcomes or 'no records yet'}"
         if any(row[2] for row in rows):
-            remark += "\nin turn: at the end of a search, with the best few; what tw.compile takes stands first"
+            remark += "\nalternately: at the end of a search, with the best few; what tw.compile takes stands first"
         origins = origin_table(records)
         for host, versions, count in () if origins is None else origins.rows:
             remark += f"\nmeasured on {host}; {versions}: {count} record{'' if count == '1' else 's'}"
