@@ -144,7 +144,7 @@ static inline verdict check_tensor(const tw_signature* signature, const tw_param
 
   if (!tensor->data) return wrong(TW_ERROR_NULL, 0);
   uintptr_t address = tw_begin_of(tensor);
-  if (address & ((uintptr_t)tw_required_alignment(param) - 1)) return wrong(TW_ERROR_ALIGNMENT, 0);
+  if (address & ((uintptr_t)tw_required_alignment(signature, param, tensor) - 1)) return wrong(TW_ERROR_ALIGNMENT, 0);
   int64_t bytes = tw_element_bytes(param->dtype);
   memory->low = address + (uintptr_t)(first * bytes);
   memory->high = address + (uintptr_t)((last + 1) * bytes);

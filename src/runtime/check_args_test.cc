@@ -130,6 +130,17 @@ TEST(CheckArgs, AcceptsPinnedMemory) {
   EXPECT_EQ(check(sig, {&a}).code, TW_OK);
 }
 
+TEST(CheckArgs, WhatIsCopiedToADeviceIsAlignedThere) {
+  Sig sig("f");
+  sig.tensor("A", kF32, {"4"}).aligned(16).device(kDLCUDA);
+  Tensor a(kA + 4, kF32, {4});
+  EXPECT_EQ(check(sig, {&a}).code, TW_OK);
+  a.view.device = {kDLCUDA, 0};
+  EXPECT_EQ(check(sig, {&a}).code, TW_ERROR_ALIGNMENT);
+  a.view.data = reinterpret_cast<void*>(kA + 16);
+  EXPECT_EQ(check(sig, {&a}).code, TW_OK);
+}
+
 TEST(CheckArgs, FollowsNegativeAndBroadcastStrides) {
   Sig sig("f");
   sig.tensor("A", kF32, {"4", "8"}, {"?", "?"}).out("B", kF32, {"4"});
@@ -318,6 +329,15 @@ b.view.data = reinterpret_cast<void*>(kB + 16);
    "  hint: pass a copy: its elements are not aligned to their size",
    SPOIL{UNUSED;
 a.view.byte_offset = 2;
+}
+}
+, {"alignment_of_vectors", TW_ERROR_ALIGNMENT,
+   "f: argument B: expected data aligned to 32 bytes, got address 0x20010, which is aligned to 16\n"
+   "  hint: kernels access it by vectors: pass a copy, or declare the buffer with align=1, then they access elements",
+   SPOIL{UNUSED;
+sig.device(kDLCUDA);
+b.view.device = {kDLCUDA, 0};
+b.view.data = reinterpret_cast<void*>(kB + 16);
 }
 }
 , {"device", TW_ERROR_DEVICE, "f: argument B: expected data on the CPU, got cuda:1\n  hint: copy it to the CPU first",

@@ -245,14 +245,21 @@ static void put_begin(text* t, const DLTensor* tensor) {
       tw_begin_of(tensor));
 }
 
-static void explain_alignment(text* t, const tw_param* param, const DLTensor* tensor) {
+static void explain_alignment(text* t, const call* c, const tw_param* param, const DLTensor* tensor) {
   uintptr_t address = tw_begin_of(tensor);
-  put(t, "expected data aligned to %d bytes, got ", tw_required_alignment(param));
+  const int32_t required = tw_required_alignment(c->signature, param, tensor);
+  put(t, "expected data aligned to %d bytes, got ", required);
   put_begin(t, tensor);
   put(t, ", which is aligned to %" PRIuPTR, address & -address);
   tw_param natural = *param;
   natural.alignment = 0;
-  if (tw_required_alignment(param) > tw_required_alignment(&natural)) {
+  const int32_t of_elements = tw_required_alignment(c->signature, &natural, tensor);
+  if (required > of_elements && c->signature->device_type != kDLCPU) {
+    put(t,
+        TW_HINT_PREFIX
+        "kernels access it by vectors: pass a copy, or declare the buffer with align=%d, then they access elements",
+        of_elements);
+  } else if (required > of_elements) {
     put(t, TW_HINT_PREFIX "the script asks for this alignment: allocate the data accordingly");
   } else {
     put(t, TW_HINT_PREFIX "pass a copy: its elements are not aligned to their size");
@@ -391,7 +398,7 @@ int32_t tw_explain_tensor(tw_ctx* ctx, const tw_signature* signature, const DLTe
       explain_offset(&t, &c, param, argument);
       break;
     case TW_ERROR_ALIGNMENT:
-      explain_alignment(&t, param, argument);
+      explain_alignment(&t, &c, param, argument);
       break;
     case TW_ERROR_DEVICE:
       explain_device(&t, &c, argument);

@@ -78,8 +78,9 @@ int tw_tensors_overlap(const DLTensor* a, const DLTensor* b);
 /* Whether two different elements of one tensor may share a byte. */
 int tw_tensor_overlaps_itself(const DLTensor* tensor);
 
-/* The alignment that the address of the first element needs; a power of two. */
-int32_t tw_required_alignment(const tw_param* param);
+/* The alignment that the address of the first element needs; a power of two. What is on the host is copied to a device,
+ * to an address that suits every kernel, so there its elements alone have to be aligned. */
+int32_t tw_required_alignment(const tw_signature* signature, const tw_param* param, const DLTensor* tensor);
 
 /* `detail` of TW_ERROR_SIZE where it is not a value too wide for its symbol. */
 enum { kTooLarge = -1, kTooFarApart = -2 };

@@ -10,8 +10,9 @@ const tw_param* tw_tensor_param(const tw_signature* signature, int32_t tensor) {
   return NULL;
 }
 
-int32_t tw_required_alignment(const tw_param* param) {
-  if (param->alignment > 0) return param->alignment;
+int32_t tw_required_alignment(const tw_signature* signature, const tw_param* param, const DLTensor* tensor) {
+  const int is_copied = signature->device_type != kDLCPU && tw_is_on_host(tensor);
+  if (param->alignment > 0 && !is_copied) return param->alignment;
   int32_t bytes = (param->dtype.bits + 7) / 8;
   if (param->dtype.code == kDLComplex) bytes /= 2;
   return bytes > 0 && (bytes & (bytes - 1)) == 0 ? bytes : 1;

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -335,10 +336,16 @@ kernel(a, a.copy(), 2.0)
 """
 
 
+def simulated_driver(folder: Path) -> dict[str, str]:
+    """Return the environment in which the driver is that of `DRIVER`."""
+    (folder / "driver.c").write_text(DRIVER)
+    library = folder / "libcuda.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", library, folder / "driver.c"], check=True)
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
 def test_a_simulated_driver_runs_kernels(tmp_path):
-    (tmp_path / "driver.c").write_text(DRIVER)
-    library = tmp_path / "libcuda.so.1"
-    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", library, tmp_path / "driver.c"], check=True)
+    paths = simulated_driver(tmp_path)
     sch = tw.Schedule(
         from_source("""
 @T.prim_func
@@ -358,7 +365,6 @@ def main(a: T.handle, b: T.handle, s: T.float32):
     # Compiled here: NVRTC would call the simulated driver, too.
     exported = compiled(sch).export(tmp_path, "scaled").library
     program = SCALED.replace("LIBRARY", str(exported))
-    paths = {"LD_LIBRARY_PATH": str(tmp_path)}
     outcome = in_process(program, **paths)
     device = "a simulated device\\ncompute capability 9.0\\ndriver for CUDA 13.0"
     assert outcome.stdout.strip() == f"ran ['{device}']", outcome.stderr
@@ -376,6 +382,74 @@ def main(a: T.handle, b: T.handle, s: T.float32):
     assert json.loads(listed.stdout)["cuda"] == [
         {"name": "a simulated device", "capability": "compute capability 9.0", "driver": "driver for CUDA 13.0"}
     ]
+
+
+VECTORS = """
+import numpy as np
+import tilewright as tw
+
+kernel, device = tw.load("LIBRARY"), tw.device("cuda:0")
+x, y = device.array(np.arange(72, dtype="float32")), device.zeros(72)
+kernel(x[4:68], y[8:], 64, 2.0)
+assert (y.numpy()[8:24] == 2 * np.arange(4, 20)).all()
+a, b = np.arange(72, dtype="float32")[1:65], np.zeros(65, "float32")[1:]
+kernel(a, b, 64, 2.0)  # copies are aligned
+assert (b[:16] == 2 * a[:16]).all()
+try:
+    kernel(x[2:66], y[8:], 64, 2.0)
+except tw.ArgumentError as error:
+    print(error.code, error, sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("align", ["", ", align=4", ", align=8"])
+def test_vectors_need_aligned_arguments(tmp_path, align):
+    """A GPU faults where a vector begins at no multiple of its size, so calls refuse what would; fewer bytes are read
+    at once where the program says that a buffer is less aligned."""
+    paths = simulated_driver(tmp_path)
+    kernel = compiled(
+        from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((64,){align}), B: T.Buffer((64,), align=4), n: T.int32, s: T.float32):
+    for i in T.thread_binding(16, thread="threadIdx.x"):
+        for j in T.vectorized(4):
+            B[i * 4 + j] = A[i * 4 + j] * s + T.cast(n, "float32") * T.float32(0)
+""")
+    )
+    text = kernel.inspect("cuda")
+    assert ("uint4" in text) == (align == "") and "uint2" not in text, text
+    exported = kernel.export(tmp_path, "vectors").library
+    outcome = in_process(VECTORS.replace("LIBRARY", str(exported)), **paths)
+    assert outcome.returncode == 0, outcome.stderr
+    if align == "":
+        assert "call/alignment" in outcome.stdout and "argument A: expected data aligned to 16 bytes" in outcome.stdout
+        assert "pass a copy, or declare the buffer with align=4" in outcome.stdout, outcome.stdout
+    elif align == ", align=8":
+        assert outcome.stdout == "", outcome.stdout  # 8 bytes are enough, and asked for
+
+
+def test_what_a_kernel_gets_from_another_function_is_aligned(tmp_path):
+    """The alignment that a kernel of a private function needs is asked of the arguments of the function around."""
+    paths = simulated_driver(tmp_path)
+    module = from_source("""
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def copy(A: T.Buffer((64,)), B: T.Buffer((64,))):
+        for i in T.thread_binding(16, thread="threadIdx.x"):
+            for j in T.vectorized(4):
+                B[i * 4 + j] = A[i * 4 + j]
+
+    @T.prim_func
+    def main(A: T.Buffer((64,)), B: T.Buffer((64,))):
+        Module.copy(A.data, B.data)
+""")
+    exported = compiled(module).export(tmp_path, "copies").library
+    program = VECTORS.replace("LIBRARY", str(exported)).replace("kernel(x[4:68], y[8:], 64, 2.0)", "")
+    program = program.replace("64, 2.0", "")
+    program = "\n".join(line for line in program.splitlines() if "assert" not in line and "kernel(a, b" not in line)
+    outcome = in_process(program, **paths)
+    assert "call/alignment" in outcome.stdout, outcome.stdout + outcome.stderr
 
 
 def test_the_command_compiles_for_cuda(tmp_path):

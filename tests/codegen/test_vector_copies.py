@@ -102,6 +102,22 @@ def main(A: T.Buffer((32,)), B: T.Buffer((32,)), R: T.Buffer((32,))):
         np.testing.assert_array_equal(r, expected)
 
 
+def test_parts_of_arrays_on_a_device():
+    """OpenCL loads vectors from wherever an element may be: views at any offset are taken, with and without copies."""
+    device = tw.device("opencl:0")
+    kernel = tw.compile(program("A[v] + B[v + 4]", "v", "float32", 4, 68), target="opencl")
+    assert "vload4" in kernel.inspect("opencl")
+    values = np.arange(160, dtype="float32")
+    for shift in (0, 1, 2, 4, 7):
+        first, second = slice(shift, shift + 68), slice(80 + shift, 148 + shift)
+        result, host = device.zeros(80)[first], np.zeros(80, "float32")[first]
+        kernel(device.array(values)[first], device.from_dlpack(device.array(values)[second]), result)
+        kernel(values[first], values[second], host)
+        expected = values[first][:64] + values[second][4:]
+        np.testing.assert_array_equal(result.numpy()[:64], expected)
+        np.testing.assert_array_equal(host[:64], expected)
+
+
 def test_random_offsets_and_strides():
     for seed in seeds(0, 6):
         draw = np.random.default_rng(seed)

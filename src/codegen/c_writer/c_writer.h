@@ -84,11 +84,16 @@ class Dialect {
   /// Name and text of a function (sums, a, b) that multiplies tiles in registers, or (registers, row) that loads them;
   /// empty if there is no such instruction.
   virtual std::pair<std::string, std::string> warp_function(const Expr& /*step*/) const { return {}; }
+  /// An expression: the value of another lane, in the type that the arithmetic of C gives it, or the mask of those that
+  /// run; empty if threads have no lanes.
+  virtual std::string shuffle(Intrinsic, const std::vector<std::string>& /*arguments*/) const { return ""; }
   /// An expression that copies `lanes` neighbors of the type at once, 4, 8 or 16 bytes; a function that it calls is
   /// text by name.
   struct VectorCopy {
     std::string expression, name, text;
   };
+  /// Whether what is copied so has to begin at a multiple of its size.
+  virtual bool aligns_vectors() const { return true; }
   virtual VectorCopy vector_copy(const std::string& type, int lanes, int64_t bytes, const std::string& to,
                                  const std::string& from) const = 0;
   /// In front of an array of a thread that instructions access by 32 bits or more.

@@ -10,10 +10,12 @@
 
 #include "codegen/c_names.h"
 #include "codegen/c_writer/c_writer.h"
+#include "codegen/kernel_alignment.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
 #include "ir/annotations.h"
 #include "ir/traverse.h"
+#include "runtime/device.h"
 #include "support/deep_stack.h"
 #include "support/interruption.h"
 #include "support/raised_codes.h"
@@ -80,6 +82,9 @@ class ModuleEmitter {
     }
     const Calls calls = calls_of_functions();
     TW_RETURN_IF_ERROR(refuse_recursion(calls));
+    if (state_.dialect && state_.dialect->aligns_vectors()) {
+      for (Compiled& item : items_) align_for_kernels(item.signature, *item.func, lowered_);
+    }
     std::set<std::string> called;
     for (const auto& [caller, callees] : calls) called.insert(callees.begin(), callees.end());
     for (Compiled& item : items_) declare(item, called.count(item.name) != 0);
@@ -175,7 +180,9 @@ class ModuleEmitter {
     state_.bodies[item.name] = item.body;
   }
 
-  static uint64_t alignment_of(const Signature::Param& p) {
+  /// Of what the body gets for the tensor: of a device, a tw_device_pointer.
+  uint64_t alignment_of(const Signature::Param& p) const {
+    if (state_.image) return alignof(tw_device_pointer);
     int64_t bytes = std::max<int64_t>(p.alignment, p.buffer->dtype.bytes());
     return static_cast<uint64_t>(bytes & -bytes);
   }

@@ -53,7 +53,8 @@ class OpenCl final : public Dialect {
   int64_t most_static_shared_bytes() const override { return INT64_MAX; }
   std::string dynamic_shared_array(const std::string&, const std::string&) const override { return ""; }
 
-  /// Elements, not vectors, have to be aligned for these.
+  /// Elements, not vectors, have to be aligned for vload and vstore.
+  bool aligns_vectors() const override { return false; }
   VectorCopy vector_copy(const std::string&, int lanes, int64_t, const std::string& to,
                          const std::string& from) const override {
     return {fmt::format("vstore{0}(vload{0}(0, {1}), 0, {2})", lanes, from, to), "", ""};

@@ -30,7 +30,11 @@ class Scalars {
   explicit Scalars(const PrimFunc& kernel) { assume_sizes(kernel, analyzer_); }
 
   Result<Stmt> run(const Stmt& body) {
-    visit(body, [&](const Ref<AllocateConst>& constant) { constants_.insert(constant->buffer_var); });
+    visit(
+        body, [&](const Ref<AllocateConst>& constant) { begins_anywhere_.insert(constant->buffer_var); },
+        [&](const Ref<LetStmt>& let) {
+          if (let->var.dtype().is_handle() && !is_in_arena(let->value)) begins_anywhere_.insert(let->var);
+        });
     Stmt result = rewrite(
         body,
         [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
@@ -45,12 +49,21 @@ class Scalars {
   }
 
  private:
+  /// Whether it is the address of a buffer of the plan of shared memory, which begins at a multiple of all vectors.
+  static bool is_in_arena(const Expr& pointer) {
+    const Call* call = pointer.as<Call>();
+    if (!call || intrinsic_of(*call) != Intrinsic::k_address_of) return false;
+    const BufferLoad* load = call->args[0].as<BufferLoad>();
+    auto offset = load && load->indices.size() == 1 ? const_int(load->indices[0]) : std::nullopt;
+    return offset && is_shared_scope(load->buffer->scope()) && *offset * load->buffer->dtype.bytes() % 16 == 0;
+  }
+
   /// Whether the lanes are one piece of shared or global memory, which begins at a multiple of its size.
   bool is_one_access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate) {
     const Ramp* ramp = indices.size() == 1 ? indices[0].as<Ramp>() : nullptr;
     if (!ramp || !is_const_int(ramp->stride, 1) || predicate.defined() || !buffer->dtype.is_scalar()) return false;
     if (!is_shared_scope(buffer->scope()) && !is_global_scope(buffer->scope())) return false;
-    if (constants_.contains(buffer->data)) return false;  // begins anywhere
+    if (begins_anywhere_.contains(buffer->data)) return false;
     const int64_t lanes = indices[0].dtype().lanes, bytes = lanes * buffer->dtype.bytes();
     if (bytes != 4 && bytes != 8 && bytes != 16) return false;
     if (buffer->data_alignment % bytes != 0 || !is_multiple(ramp->base, lanes)) return false;
@@ -133,7 +146,7 @@ class Scalars {
   }
 
   arith::Analyzer analyzer_;
-  std::unordered_set<NodeRef> constants_;
+  std::unordered_set<NodeRef> begins_anywhere_;  ///< constants, and pointers into other memory
   std::optional<Diagnostic> error_;
 };
 
