@@ -159,10 +159,11 @@ struct LoopSite {
   bool is_thread = false;  // of a team
   bool is_vector = false;
 };
-/// An instruction that the threads of a warp execute together: one of both.
+/// An instruction that the threads of a warp execute together: one of these, or T.tvm_warp_activemask().
 struct WarpSite {
-  std::optional<WarpProduct> product;
-  std::optional<WarpLoad> load;
+  std::optional<WarpProduct> product = {};
+  std::optional<WarpLoad> load = {};
+  std::optional<WarpShuffle> shuffle = {};  ///< threads give the value, the lane and the mask
   int site = 0;
 };
 struct CallSite {

@@ -83,6 +83,7 @@ class Compiler {
   int async_step(const Expr& e);
   // warp_steps.cc
   int warp_step(const Expr& e);
+  int lane_exchange(const Expr& e);
   Expr lane() const;
   void load_registers(const Registers& registers, int dst);
   void store_registers(const Registers& registers, int values, const Expr& e);

@@ -582,6 +582,7 @@ int Compiler::expr(const Expr& e) {
     case Kind::kCall:
       if (is_async_step(e)) return async_step(e);
       if (is_warp_step(e)) return warp_step(e);
+      if (asks_lanes(e)) return lane_exchange(e);
       return is_fragment_step(e) ? fragment_step(e) : call(e);
     case Kind::kShuffle:
       return shuffle(*e.as<Shuffle>());

@@ -47,7 +47,7 @@ bool Compiler::has_collective(const Stmt& body) const {
   std::unordered_set<std::string> seen;
   std::function<void(const NodeRef&)> search = [&](const NodeRef& root) {
     visit(root, [&](const Ref<Call>& call) {
-      found = found || intrinsic_row(intrinsic_of(*call)).synchronizes || is_warp_step(call);
+      found = found || intrinsic_row(intrinsic_of(*call)).synchronizes || is_warp_step(call) || asks_lanes(call);
       const GlobalVar* callee = call->op.as<GlobalVar>();
       if (!callee || !seen.insert(callee->name_hint).second) return;
       if (Func func = module_.get(callee->name_hint); func.defined()) search(func);
@@ -74,7 +74,11 @@ bool Compiler::is_uniform(const Expr& e) const {
   bool uniform = true;
   visit(
       e, [&](const Ref<Var>& v) { uniform = uniform && !varying_.contains(v.get()); },
-      [&](const Ref<BufferLoad>&, Visitor&) { uniform = false; });
+      [&](const Ref<BufferLoad>&, Visitor&) { uniform = false; },
+      [&](const Ref<Call>& call, Visitor& v) {
+        uniform = uniform && !asks_lanes(call);
+        v.descend(call);
+      });
   return uniform;
 }
 

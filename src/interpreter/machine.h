@@ -1,6 +1,7 @@
 // Executes the code of a program.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <list>
 #include <map>
@@ -102,6 +103,8 @@ class Machine {
   bool locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation);
   bool arrive(Thread& thread, size_t running);
   bool fail_warp(const Insn& in);
+  bool fail_mask(int site);
+  bool fail_lane(int site, int64_t lane, int64_t source);
   bool fail_on_its_way(const Access& access, const Slot* r, int lane);
   bool address(const Insn& in, Slot* r);
   bool search(const Insn& in, Slot* r);
@@ -136,7 +139,9 @@ class Machine {
   void resume(Thread& thread);
   bool release_barrier();
   // warp_steps.cc
-  std::vector<int64_t> warp_of(const Thread& thread, int64_t& lane) const;
+  using Warp = std::array<Thread*, kWarpLanes>;  ///< null: there is no such thread any more
+  std::vector<int64_t> warp_of(const Thread& thread, int64_t& lane);
+  bool run_warp(const Warp& warp, const Insn& in);
   bool run_warps();
 
   // errors (report.cc)

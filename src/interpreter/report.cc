@@ -83,11 +83,34 @@ bool Machine::fail_unwritten(const Allocation& allocation, int64_t byte, const A
 }
 
 bool Machine::fail_warp(const Insn& in) {
-  const int site = program_.warp_steps[static_cast<size_t>(in.extra)].site;
+  const WarpSite& step = program_.warp_steps[static_cast<size_t>(in.extra)];
+  const int site = step.site;
+  if (step.shuffle || (!step.product && !step.load)) {
+    return fail("interpret/warp",
+                where(site) +
+                    ": the threads that the mask names execute this instruction together, and not all of them "
+                    "come to it",
+                site, "let the mask name only threads that come here, such as T.tvm_warp_activemask() does");
+  }
   return fail(
       "interpret/warp",
       where(site) + ": the 32 threads of a warp execute this instruction together, and not all of them come to it",
       site, "bind a loop of 32 iterations to threadIdx.x around it, with no condition that differs between them");
+}
+
+bool Machine::fail_mask(int site) {
+  return fail("interpret/warp-mask",
+              where(site) +
+                  ": a thread executes this instruction whose mask does not name it, or "
+                  "whose mask differs from that of other threads of its warp",
+              site, "give all threads that take part one mask with a bit for each of them");
+}
+
+bool Machine::fail_lane(int site, int64_t lane, int64_t source) {
+  return fail("interpret/warp-lane",
+              where(site) + ": lane " + std::to_string(lane) + " asks for the value of lane " + std::to_string(source) +
+                  ", which does not take part",
+              site, "shuffle within segments whose threads all take part: lower the width");
 }
 
 bool Machine::fail_on_its_way(const Access& access, const Slot* r, int lane) {

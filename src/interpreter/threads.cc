@@ -75,6 +75,7 @@ bool Machine::fork(Thread& thread, const Insn& in) {
   Team& team = *teams_.back();
   team.fork.site = in.extra;
   team.fork.begin = ++clock_;
+  team.fork.count = count;
   thread.running_children = static_cast<int>(count);
   auto place = std::next(thread.place);
   size_t constants = frame.function->constants.size();
@@ -150,7 +151,7 @@ Status Machine::schedule() {
   while (!threads_.empty()) {
     if (it == threads_.end()) {
       // All threads wait: for other lanes of their warp, at a barrier, or for child threads that wait.
-      if (!run_warps() && !release_barrier()) return std::move(*failure_);
+      if (!run_warps() && (failure_ || !release_barrier())) return std::move(*failure_);
       it = threads_.begin();
     }
     Thread& thread = **it;

@@ -1,6 +1,7 @@
 // Instructions that the 32 threads of a warp execute together: a thread waits until all of its warp are there, then
 // each gets its part of the result. What registers mean is said in ir/warp_steps.h.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -43,7 +44,7 @@ int Compiler::warp_step(const Expr& e) {
     stmt(*own);
     return constant(int64_t{0});
   }
-  WarpSite site{{}, {}, this->site(e)};
+  WarpSite site{.site = this->site(e)};
   if (auto product = WarpProduct::of(e)) {
     const auto of_a = static_cast<int>(product->a.count), of_b = static_cast<int>(product->b.count);
     const auto of_sums = static_cast<int>(product->sums.count);
@@ -75,6 +76,21 @@ int Compiler::warp_step(const Expr& e) {
   emit({.op = Op::kWarp, .dst = results, .a = given, .extra = static_cast<int>(program_.warp_steps.size()) - 1});
   store_registers(load->to, results, e);
   return constant(int64_t{0});
+}
+
+int Compiler::lane_exchange(const Expr& e) {
+  const int given = take(3), result = take(1);
+  WarpSite site{.site = this->site(e)};
+  if (intrinsic_of(*e.as<Call>()) != Intrinsic::k_tvm_warp_activemask) {
+    site.shuffle = WarpShuffle::of(e);
+    if (!site.shuffle) return unsupported("a shuffle of vectors, or of a width that is no power of two up to 32", e);
+    emit({.op = Op::kMove, .dst = given, .a = expr(site.shuffle->value)});
+    emit({.op = Op::kMove, .dst = given + 1, .a = expr(site.shuffle->lane)});
+    emit({.op = Op::kMove, .dst = given + 2, .a = expr(site.shuffle->mask)});
+  }
+  program_.warp_steps.push_back(std::move(site));
+  emit({.op = Op::kWarp, .dst = result, .a = given, .extra = static_cast<int>(program_.warp_steps.size()) - 1});
+  return result;
 }
 
 // ---- execution
@@ -143,48 +159,87 @@ void distribute(const WarpLoad& load, const Lanes& given, const Lanes& results) 
 
 }  // namespace
 
-/// Threads with the same key are one warp.
-std::vector<int64_t> Machine::warp_of(const Thread& thread, int64_t& lane) const {
+/// Threads with the same key are one warp: 32 neighbors in a block, x running fastest.
+std::vector<int64_t> Machine::warp_of(const Thread& thread, int64_t& lane) {
   std::vector<int64_t> key;
-  lane = 0;
+  std::array<const Level*, 3> axes{};
   for (const Level* level : thread.levels) {
     const auto& axis = program_.loops[level->fork->site].axis;
-    int64_t index = level->index;
-    if (axis && axis->level == ThreadAxis::Level::kThread && axis->dimension == 0) {
-      lane = index % kWarpLanes;
-      index /= kWarpLanes;
-    }
-    key.push_back(index);
+    const bool is_thread = axis && axis->level == ThreadAxis::Level::kThread;
+    if (is_thread) axes[static_cast<size_t>(axis->dimension)] = level;
+    if (!is_thread) key.push_back(level->index);
   }
+  int64_t index = 0;
+  for (size_t d = axes.size(); d-- > 0;) {
+    // A loop over threads whose threads run one after another has no neighbors.
+    if (axes[d] && axes[d]->fork->count == 0) key.push_back(axes[d]->index);
+    if (axes[d] && axes[d]->fork->count > 0) index = index * axes[d]->fork->count + axes[d]->index;
+  }
+  lane = index % kWarpLanes;
+  key.push_back(index / kWarpLanes);
   return key;
 }
 
-/// Executes the instructions of warps whose threads are all there. Returns whether there were any.
+/// Executes the instruction if all threads that it needs wait at it: every lane, of a shuffle those that the mask names
+/// and that have not ended.
+bool Machine::run_warp(const Warp& warp, const Insn& in) {
+  const WarpSite& site = program_.warp_steps[static_cast<size_t>(in.extra)];
+  Lanes given(kWarpLanes), results(kWarpLanes);
+  uint32_t waiting = 0, alive = 0;
+  for (size_t lane = 0; lane < kWarpLanes; ++lane) {
+    if (!warp[lane]) continue;
+    alive |= 1U << lane;
+    if (warp[lane]->warp_step != &in) continue;
+    waiting |= 1U << lane;
+    given[lane] = warp[lane]->frames.back().slots + in.a;
+    results[lane] = warp[lane]->frames.back().slots + in.dst;
+  }
+  uint32_t running = waiting;
+  if (site.product || site.load) {
+    if (waiting != 0xFFFFFFFF) return false;
+    site.product ? multiply(*site.product, given, results) : distribute(*site.load, given, results);
+  } else if (site.shuffle) {
+    const auto first = static_cast<size_t>(std::countr_zero(waiting));
+    const auto mask = static_cast<uint32_t>(given[first][2].i);
+    running = mask & alive;
+    current_ = warp[first];
+    if ((running & ~waiting) != 0) return false;
+    for (size_t lane = 0; lane < kWarpLanes; ++lane) {
+      if ((waiting >> lane & 1) == 0) continue;
+      if ((mask >> lane & 1) == 0 || static_cast<uint32_t>(given[lane][2].i) != mask) return fail_mask(site.site);
+      const int64_t source = site.shuffle->source_of(static_cast<int64_t>(lane), given[lane][1].i);
+      if ((running >> source & 1) == 0) return fail_lane(site.site, static_cast<int64_t>(lane), source);
+      *results[lane] = *given[static_cast<size_t>(source)];
+    }
+  } else {
+    for (size_t lane = 0; lane < kWarpLanes; ++lane) {
+      if (results[lane]) results[lane]->i = waiting;
+    }
+  }
+  for (size_t lane = 0; lane < kWarpLanes; ++lane) {
+    if (running >> lane & 1) warp[lane]->warp_step = nullptr;
+  }
+  return true;
+}
+
+/// Executes the instructions of warps whose threads are all there. Returns whether there were any; false with a failure
+/// too.
 bool Machine::run_warps() {
-  std::map<std::vector<int64_t>, std::vector<Thread*>> warps;
+  if (std::none_of(threads_.begin(), threads_.end(), [](const auto& thread) { return thread->warp_step; }))
+    return false;
+  std::map<std::vector<int64_t>, Warp> warps;
   for (const auto& thread : threads_) {
-    if (!thread->warp_step) continue;
+    if (!thread->team || thread->running_children > 0) continue;
     int64_t lane = 0;
-    std::vector<Thread*>& warp = warps[warp_of(*thread, lane)];
-    warp.resize(kWarpLanes);
+    Warp& warp = warps[warp_of(*thread, lane)];
     warp[static_cast<size_t>(lane)] = thread.get();
   }
   bool found = false;
   for (const auto& [key, warp] : warps) {
-    const bool is_whole = std::all_of(warp.begin(), warp.end(), [&](const Thread* thread) {
-      return thread && warp[0] && thread->warp_step == warp[0]->warp_step;
-    });
-    if (!is_whole) continue;
-    Lanes given, results;
-    const Insn& in = *warp[0]->warp_step;
-    for (Thread* thread : warp) {
-      given.push_back(thread->frames.back().slots + in.a);
-      results.push_back(thread->frames.back().slots + in.dst);
-      thread->warp_step = nullptr;
+    for (const Thread* thread : warp) {
+      if (thread && thread->warp_step) found |= run_warp(warp, *thread->warp_step);
+      if (failure_) return false;
     }
-    const WarpSite& site = program_.warp_steps[static_cast<size_t>(in.extra)];
-    site.product ? multiply(*site.product, given, results) : distribute(*site.load, given, results);
-    found = true;
   }
   return found;
 }

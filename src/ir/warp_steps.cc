@@ -143,6 +143,45 @@ std::optional<WarpCopy> WarpCopy::of(const Expr& value) {
   return copy;
 }
 
+std::optional<WarpShuffle> WarpShuffle::of(const Expr& value) {
+  const Call* call = value.as<Call>();
+  if (!call) return {};
+  const Intrinsic intrinsic = intrinsic_of(*call);
+  if (intrinsic != Intrinsic::k_tvm_warp_shuffle && intrinsic != Intrinsic::k_tvm_warp_shuffle_up &&
+      intrinsic != Intrinsic::k_tvm_warp_shuffle_down)
+    return {};
+  if (call->args.size() != 5) return {};
+  for (const NodeRef& arg : call->args) {
+    if (arg.sort() != Sort::kExpr || !Expr(arg).dtype().is_scalar()) return {};
+  }
+  auto width = const_int(Expr(call->args[3])), lanes = const_int(Expr(call->args[4]));
+  if (!width || *width < 1 || *width > kWarpLanes || (*width & (*width - 1)) != 0 || lanes != kWarpLanes) return {};
+  const DataType type = Expr(call->args[1]).dtype();
+  if (type.is_handle() || call->dtype != type) return {};
+  return WarpShuffle{intrinsic, Expr(call->args[0]), Expr(call->args[1]), Expr(call->args[2]), *width};
+}
+
+int64_t WarpShuffle::source_of(int64_t lane, int64_t argument) const {
+  const int64_t first = lane - lane % width;
+  if (intrinsic == Intrinsic::k_tvm_warp_shuffle) return first + (argument & (width - 1));
+  const int64_t source = intrinsic == Intrinsic::k_tvm_warp_shuffle_up ? lane - argument : lane + argument;
+  return source < first || source >= first + width ? lane : source;
+}
+
+bool asks_lanes(const Expr& value) {
+  const Call* call = value.as<Call>();
+  if (!call) return false;
+  switch (intrinsic_of(*call)) {
+    case Intrinsic::k_tvm_warp_shuffle:
+    case Intrinsic::k_tvm_warp_shuffle_up:
+    case Intrinsic::k_tvm_warp_shuffle_down:
+    case Intrinsic::k_tvm_warp_activemask:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool is_warp_step(const Expr& value) {
   const Call* call = value.as<Call>();
   if (!call) return false;

@@ -1,5 +1,5 @@
-// Instructions that the 32 threads of a warp execute together: T.ptx_mma, T.ptx_ldmatrix, and T.mma_fill and
-// T.mma_store of what they hold.
+// Instructions that the threads of a warp execute together: T.ptx_mma, T.ptx_ldmatrix, and T.mma_fill and T.mma_store
+// of what they hold; T.tvm_warp_shuffle and its like.
 //
 // Each thread, a lane of its warp, passes its own registers. Which element of a matrix a register holds is the map of
 // PTX: with g = lane // 4 and t = lane % 4, register r of the sums of mma.m16n8k* holds element
@@ -67,6 +67,22 @@ struct WarpCopy {
 
   static std::optional<WarpCopy> of(const Expr& value);
 };
+
+/// T.tvm_warp_shuffle and its like: the value of another lane of the segment of `width` lanes; of itself where
+/// T.tvm_warp_shuffle_up or _down would leave the segment.
+struct WarpShuffle {
+  Intrinsic intrinsic = Intrinsic::kUnknown;
+  Expr mask, value, lane;  ///< the lanes that take part, as bits; the value; the source, or how far away it is
+  int64_t width = 0;
+
+  /// Nothing for widths that are no power of two up to 32, and for vectors.
+  static std::optional<WarpShuffle> of(const Expr& value);
+  /// The lane whose value `lane` gets.
+  int64_t source_of(int64_t lane, int64_t argument) const;
+};
+
+/// Whether the value is one of other lanes: a shuffle, or T.tvm_warp_activemask().
+bool asks_lanes(const Expr& value);
 
 bool is_warp_step(const Expr& value);
 /// Positions of the arguments that are pointers to registers, each followed by the place of the first one.

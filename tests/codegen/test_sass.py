@@ -9,8 +9,10 @@ import pytest
 import tilewright as tw
 from codegen.test_cuda import compiled
 from codegen.test_mma import KINDS, scheduled
+from codegen.test_shuffles import ALL, program
 from codegen.test_vector_copies import program as vectors
 from lower.test_gpu import tiled
+from lower.test_shuffled_reductions import by_threads
 from tilewright.kernel.device_code import find_disassembler
 
 needs_disassembler = pytest.mark.skipif(
@@ -32,6 +34,9 @@ EXPECTED = {
     "product": (lambda: scheduled(32, 64, 96, *KINDS[0]), ["HMMA.16816", "LDSM.16.M"]),
     "product of bytes": (lambda: scheduled(32, 64, 96, *OF_BYTES), ["IMMA.16832", "LDSM.16.M"]),
     "pipeline": (lambda: in_the_background(KINDS[0]), ["HMMA", "LDSM", "LDGSTS", "LDGDEPBAR", "DEPBAR"]),
+    "reduction of a warp": (lambda: by_threads(2, 96, 1, 32), ["SHFL.DOWN"]),
+    "reduction of warps": (lambda: by_threads(2, 512, 1, 128), ["SHFL.DOWN", "BAR.SYNC", "STS", "LDS"]),
+    "shuffle": (lambda: program(f"R[lin] = T.tvm_warp_shuffle({ALL}, A[lin], L[lin], 32, 32)"), ["SHFL.IDX"]),
     "vectors": (lambda: vectors("A[v] + B[v]", "v", "float32", 4), ["LDG.E.128", "STG.E.128"]),
 }
 

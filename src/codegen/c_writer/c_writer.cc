@@ -427,6 +427,17 @@ class KernelWriter {
         if (!low || !high) return unsupported();
         return integer(t, static_cast<int64_t>(static_cast<uint64_t>(*high) << 32 | static_cast<uint64_t>(*low)));
       }
+      case Intrinsic::k_tvm_warp_activemask:
+      case Intrinsic::k_tvm_warp_shuffle:
+      case Intrinsic::k_tvm_warp_shuffle_up:
+      case Intrinsic::k_tvm_warp_shuffle_down: {
+        auto step = WarpShuffle::of(call);
+        if (step) args = {expr(step->mask), expr(step->value), expr(step->lane), std::to_string(step->width)};
+        const std::string exchange =
+            step || intrinsic == Intrinsic::k_tvm_warp_activemask ? dialect_.shuffle(intrinsic, args) : "";
+        if (exchange.empty()) return unsupported();
+        return t.is_bool() ? fmt::format("({} != 0)", exchange) : fmt::format("(({}){})", type(t), exchange);
+      }
       case Intrinsic::k_address_of: {
         const BufferLoad* element = call->args[0].as<BufferLoad>();
         return element ? "&" + access(element->buffer, element->indices, call) : unsupported();

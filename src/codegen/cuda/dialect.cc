@@ -127,6 +127,14 @@ class Cuda final : public Dialect {
                         name, number == 16 ? "cg" : "ca", number)};
   }
 
+  std::string shuffle(Intrinsic intrinsic, const std::vector<std::string>& arguments) const override {
+    if (intrinsic == Intrinsic::k_tvm_warp_activemask) return "__activemask()";
+    const char* way = intrinsic == Intrinsic::k_tvm_warp_shuffle_up     ? "_up"
+                      : intrinsic == Intrinsic::k_tvm_warp_shuffle_down ? "_down"
+                                                                        : "";
+    return fmt::format("__shfl{}_sync({})", way, fmt::join(arguments, ", "));
+  }
+
   std::pair<std::string, std::string> warp_function(const Expr& step) const override { return mma_function(step); }
   std::string_view by_words() const override { return "__align__(16) "; }
 

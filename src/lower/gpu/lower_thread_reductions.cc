@@ -11,6 +11,18 @@
 //                                                  ...
 //                                                  with T.block("C_write"): C[vi] = tree[0]
 //
+// On a target whose threads have lanes (CUDA), the 32 threads of a warp add up by shuffles, in registers, and shared
+// memory holds one value for each warp; a reduction of a warp or a part of it needs none:
+//
+//   for k in T.thread_binding(32, "threadIdx.x"):
+//     ... C_part
+//     other[0] = T.tvm_warp_shuffle_down(T.uint32(0xFFFFFFFF), part[0], 16, 32, 32); part[0] = part[0] + other[0]
+//     ...
+//     if k == 0: C[vi] = part[0]
+//
+// All lanes of a warp have to come to a shuffle. So parts of a warp shuffle only where nothing around could keep some
+// of them away: no condition, no serial loop, and no thread axis that only other statements of the kernel use.
+//
 // If serial loops of the reduction enclose the threads, each iteration adds the result of its tree to C; the first
 // iteration initializes C.
 //
@@ -18,6 +30,7 @@
 // Ensures    no loop of a reduction is bound to threads: what cannot be put in this form is refused
 // Placement  before lower_init_blocks: the init says where the parts begin
 #include <algorithm>
+#include <set>
 
 #include "analysis/block_access_region.h"
 #include "analysis/reducer.h"
@@ -26,6 +39,7 @@
 #include "ir/conjunction.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"
 #include "lower/passes.h"
 
@@ -40,15 +54,35 @@ struct Nest {
 
 class ThreadReductions {
  public:
+  explicit ThreadReductions(bool has_lanes) : has_lanes_(has_lanes) {}
+
   Result<Stmt> run(const Stmt& body) {
-    Stmt result = rewrite(body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-      auto nest = nest_at(loop);
-      if (nest && is_across_threads(*nest)) return lower(*nest, loop);
-      around_.push_back(loop);
-      Stmt inner = r.descend(loop);
-      around_.pop_back();
-      return inner;
+    visit(body, [&](const Ref<For>& loop, Visitor& v) {
+      auto axis = is_bound(*loop) ? analysis::thread_axis(*loop) : std::nullopt;
+      if (axis && axis->in_team()) team_axes_.insert(loop->thread_binding->thread_tag);
+      v.descend(loop);
     });
+    auto under = [&](const auto& s, Rewriter& r) -> Stmt {
+      ++conditions_;
+      Stmt inner = r.descend(s);
+      --conditions_;
+      return inner;
+    };
+    Stmt result = rewrite(
+        body,
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          auto nest = nest_at(loop);
+          if (nest && is_across_threads(*nest)) return lower(*nest, loop);
+          around_.push_back(loop);
+          Stmt inner = r.descend(loop);
+          around_.pop_back();
+          return inner;
+        },
+        [&](const Ref<IfThenElse>& branch, Rewriter& r) { return under(branch, r); },
+        [&](const Ref<While>& loop, Rewriter& r) { return under(loop, r); },
+        [&](const Ref<BlockRealize>& realize, Rewriter& r) {
+          return is_true(realize->predicate) ? Stmt(r.descend(realize)) : under(realize, r);
+        });
     if (!error_) refuse_others(result);
     if (error_) return *error_;
     return result;
@@ -197,6 +231,70 @@ class ThreadReductions {
     Expr writes, begins;
   };
 
+  /// How many neighboring threads combine their parts by shuffles; 1: none.
+  int64_t lanes_of(const analysis::Reducer& reducer, const std::vector<Ref<For>>& threads,
+                   const std::vector<Ref<For>>& others, const Conditions& conditions) const {
+    auto is_x = [](const Ref<For>& loop) { return loop->thread_binding->thread_tag == "threadIdx.x"; };
+    const bool along_x = threads.size() == 1 && is_x(threads[0]);
+    // A result that each thread has for itself is read from shared memory by all of them.
+    const bool is_private = std::any_of(reducer.buffers.begin(), reducer.buffers.end(), [](const auto& buffer) {
+      return !is_shared_scope(buffer->scope()) && !is_global_scope(buffer->scope());
+    });
+    if (!has_lanes_ || !along_x || is_private || std::any_of(others.begin(), others.end(), is_x)) return 1;
+    const int64_t count = *const_int(threads[0]->extent);
+    if (count % kWarpLanes == 0) return kWarpLanes;
+    if (count > kWarpLanes || (count & (count - 1)) != 0) return 1;
+    int64_t team = count;
+    for (const Ref<For>& loop : others) team *= *const_int(loop->extent);
+    const bool is_serial =
+        std::any_of(around_.begin(), around_.end(), [](const auto& loop) { return !is_bound(*loop); });
+    const bool is_whole = team % kWarpLanes == 0 && team_axes_.size() == others.size() + 1;
+    return is_whole && !is_serial && conditions_ == 0 && is_true(conditions.writes) ? count : 1;
+  }
+
+  /// Lane 0 of each `lanes` neighbors gets what their parts give together.
+  static std::vector<Stmt> by_shuffles(const analysis::Reducer& reducer, const std::vector<Ref<Buffer>>& parts,
+                                       const std::vector<Ref<Buffer>>& received, int64_t lanes, const std::string& name,
+                                       SpanId span) {
+    std::vector<Stmt> steps;
+    for (int64_t distance = lanes / 2; distance > 0; distance /= 2) {
+      std::vector<Expr> values;
+      for (const Expr& value : loads(parts, {i32(0)})) {
+        const Expr all = constant(DataType::uint(32), int64_t{0xFFFFFFFF});
+        values.push_back(
+            call(value.dtype(), "tir.tvm_warp_shuffle_down", {all, value, i32(distance), i32(lanes), i32(kWarpLanes)}));
+      }
+      Stmt step = seq({analysis::store_all(received, values, {i32(0)}),
+                       analysis::combine_into(reducer, parts, {i32(0)}, loads(received, {i32(0)}))});
+      steps.push_back(opaque(name + "_shuffle_" + std::to_string(distance), step, span));
+    }
+    return steps;
+  }
+
+  static std::vector<Ref<Buffer>> locals(const analysis::Reducer& reducer, const std::string& suffix) {
+    std::vector<Ref<Buffer>> made;
+    for (const Ref<Buffer>& buffer : reducer.buffers) {
+      made.push_back(decl_buffer({i32(1)}, buffer->dtype, buffer->name + suffix, "local"));
+    }
+    return made;
+  }
+
+  static std::vector<Ref<Buffer>> both(std::vector<Ref<Buffer>> a, const std::vector<Ref<Buffer>>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+
+  /// Stores the result, `values`.
+  Stmt write(const analysis::Reducer& reducer, const std::vector<Expr>& indices, const std::vector<Expr>& starts,
+             const std::vector<Expr>& values, const Conditions& conditions) {
+    Stmt write = analysis::store_all(reducer.buffers, values, indices);
+    if (!is_true(conditions.begins)) {
+      Stmt first = make<IfThenElse>({conditions.begins, analysis::store_all(reducer.buffers, starts, indices), {}});
+      write = seq({first, analysis::combine_into(reducer, reducer.buffers, indices, values)});
+    }
+    return is_true(conditions.writes) ? write : make<IfThenElse>({conditions.writes, write, {}});
+  }
+
   Stmt build(const Nest& nest, const analysis::Reducer& reducer, const std::vector<Ref<For>>& threads,
              const std::vector<Ref<For>>& others, const Conditions& conditions, SpanId span) {
     const Block& block = *nest.realize->block;
@@ -207,10 +305,11 @@ class ThreadReductions {
       rows *= *const_int(loop->extent);
       row = row * loop->extent + cast(DataType::int_(32), loop->loop_var - loop->min);
     }
-    std::vector<Ref<Buffer>> parts, trees;
+    const int64_t lanes = lanes_of(reducer, threads, others, conditions), warps = count / lanes;
+    const std::vector<Ref<Buffer>> parts = locals(reducer, "_part"), received = locals(reducer, "_received");
+    std::vector<Ref<Buffer>> trees;
     for (const Ref<Buffer>& buffer : reducer.buffers) {
-      parts.push_back(decl_buffer({i32(1)}, buffer->dtype, buffer->name + "_part", "local"));
-      trees.push_back(decl_buffer({i32(rows), i32(count)}, buffer->dtype, buffer->name + "_tree", "shared"));
+      trees.push_back(decl_buffer({i32(rows), i32(warps)}, buffer->dtype, buffer->name + "_tree", "shared"));
     }
     VarMap axes;
     for (size_t i = 0; i < block.iter_vars.size(); ++i) axes[block.iter_vars[i]->var] = nest.realize->iter_values[i];
@@ -234,24 +333,47 @@ class ThreadReductions {
     Stmt begin = opaque(block.name_hint + "_init", analysis::store_all(parts, starts, {i32(0)}), span);
     Expr self = i32(0);
     for (const Ref<For>& loop : threads) self = self * loop->extent + cast(DataType::int_(32), loop->loop_var);
-    Stmt put = opaque(block.name_hint + "_put", analysis::store_all(trees, loads(parts, {i32(0)}), {row, self}), span);
-    steps.push_back(on_threads(threads, with_buffers(parts, seq({begin, add, put}), block.name_hint, span)));
+    auto on_first_lane = [&](const std::string& what, const Stmt& s) {
+      return opaque(block.name_hint + what,
+                    lanes == 1 ? s : make<IfThenElse>({eq(floormod(self, lanes), i32(0)), s, {}}), span);
+    };
+    auto write_of = [&](const std::vector<Expr>& values) {
+      return write(reducer, indices, starts, values, conditions);
+    };
+    std::vector<Stmt> own = {begin, add};
+    const std::vector<Stmt> shuffles = by_shuffles(reducer, parts, received, lanes, block.name_hint, span);
+    own.insert(own.end(), shuffles.begin(), shuffles.end());
+    const std::vector<Ref<Buffer>> registers = lanes == 1 ? parts : both(parts, received);
+    if (warps == 1) {
+      own.push_back(on_first_lane("_write", write_of(loads(parts, {i32(0)}))));
+      return on_threads(threads, with_buffers(registers, seq(std::move(own)), block.name_hint, span));
+    }
+    own.push_back(on_first_lane(
+        "_put", analysis::store_all(trees, loads(parts, {i32(0)}), {row, lanes == 1 ? self : floordiv(self, lanes)})));
+    steps.push_back(on_threads(threads, with_buffers(registers, seq(std::move(own)), block.name_hint, span)));
+    if (lanes > 1 && (warps & (warps - 1)) == 0 && warps <= lanes) {  // each warp combines what all warps have
+      std::vector<Stmt> last = {opaque(block.name_hint + "_get",
+                                       analysis::store_all(parts, loads(trees, {row, floormod(self, warps)}), {i32(0)}),
+                                       span)};
+      const std::vector<Stmt> more = by_shuffles(reducer, parts, received, warps, block.name_hint + "_warps", span);
+      last.insert(last.end(), more.begin(), more.end());
+      const Stmt result = make<IfThenElse>({eq(self, i32(0)), write_of(loads(parts, {i32(0)})), {}});
+      last.push_back(opaque(block.name_hint + "_write", result, span));
+      // Registers of their own: what is allocated has one place.
+      Stmt again = renew_defs(with_buffers(registers, seq(std::move(last)), block.name_hint, span));
+      steps.push_back(on_threads(threads, again));
+      return with_buffers(trees, seq(std::move(steps)), block.name_hint, span);
+    }
     // Each step adds the upper half to the lower half; with an odd count, the middle element waits for the next step.
-    for (int64_t left = count; left > 1; left = (left + 1) / 2) {
+    for (int64_t left = warps; left > 1; left = (left + 1) / 2) {
       const int64_t half = (left + 1) / 2;
       Expr partner = self + static_cast<int64_t>(half);
       Stmt combine = analysis::combine_into(reducer, trees, {row, self}, loads(trees, {row, partner}));
       combine = make<IfThenElse>({lt(partner, i32(left)), combine, {}});
-      if (half < left) combine = make<IfThenElse>({lt(self, i32(half)), combine, {}});
+      combine = make<IfThenElse>({lt(self, i32(half)), combine, {}});
       steps.push_back(on_threads(threads, opaque(block.name_hint + "_" + std::to_string(half), combine, span)));
     }
-    Stmt write = analysis::store_all(reducer.buffers, loads(trees, {row, i32(0)}), indices);
-    if (!is_true(conditions.begins)) {
-      Stmt first = make<IfThenElse>({conditions.begins, analysis::store_all(reducer.buffers, starts, indices), {}});
-      write = seq({first, analysis::combine_into(reducer, reducer.buffers, indices, loads(trees, {row, i32(0)}))});
-    }
-    if (!is_true(conditions.writes)) write = make<IfThenElse>({conditions.writes, write, {}});
-    steps.push_back(opaque(block.name_hint + "_write", write, span));
+    steps.push_back(opaque(block.name_hint + "_write", write_of(loads(trees, {row, i32(0)})), span));
     return with_buffers(trees, seq(std::move(steps)), block.name_hint, span);
   }
 
@@ -293,14 +415,17 @@ class ThreadReductions {
     return renew_defs(body);
   }
 
+  bool has_lanes_;
   std::vector<Ref<For>> around_;
+  int conditions_ = 0;  ///< around the loops
+  std::set<std::string> team_axes_;
   std::optional<Diagnostic> error_;
 };
 
 }  // namespace
 
-PassResult lower_thread_reductions(const Ref<PrimFunc>& func, PassContext&) {
-  TW_TRY(body, ThreadReductions().run(func->body));
+PassResult lower_thread_reductions(const Ref<PrimFunc>& func, PassContext& context) {
+  TW_TRY(body, ThreadReductions(context.target.kind == TargetKind::kCuda).run(func->body));
   return with_body(func, std::move(body));
 }
 
