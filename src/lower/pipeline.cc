@@ -10,6 +10,7 @@
 #include "ir/strides.h"
 #include "ir/traverse.h"
 #include "ir/verify.h"
+#include "lower/gpu/lower_auto_copies.h"
 #include "lower/passes.h"
 #include "sparse/lower_iterations.h"
 #include "support/interruption.h"
@@ -46,6 +47,8 @@ constexpr Row kRows[] = {
      "views follow their sources, which may just have moved"},
     {"bind_loop_bounds", bind_loop_bounds, kAll, kScheduled,
      "views are gone, so that buffers say what is changed; no loop is cut yet"},
+    {"lower_auto_copies", lower_auto_copies, kGpu, kScheduled,
+     "regions do not change any more; the next pass takes the copies apart"},
     {"stage_shared_copies", stage_shared_copies, kAll, kScheduled,
      "the next pass counts loads and stores by themselves"},
     {"inject_software_pipelines", inject_software_pipelines, kAll, kScheduled,

@@ -28,7 +28,7 @@ TARGET = "cuda -arch=sm_86 -max_shared_memory_per_block=32768"
 MOST_SPILLED = 8192
 BARRIER = "tvm_storage_sync"
 #: half-precision products for the tensor cores: rows, columns, length of the sum
-PRODUCTS = {"mma 32x48x48": (32, 48, 48), "mma 48x32x80": (48, 32, 80)}
+PRODUCTS = {"mma 32x48x48": (32, 48, 48), "mma 48x32x80": (48, 32, 80), "m16n8k8 64x64x48": (64, 64, 48)}
 FAMILIES = (*families.FAMILIES, *PRODUCTS)
 
 Arrays = list[np.ndarray]
@@ -67,7 +67,10 @@ def check_result(family: str, arrays: Arrays) -> None:
 def draws(family: str, seed: int, count: int) -> list[tw.Schedule]:
     """Random candidates of the rules for CUDA: of those with tensor cores for products of half precision."""
     rules = "cuda-tensorcore" if family in PRODUCTS else "cuda"
-    generator = ms.space_generator.PostOrderApply(sch_rules=rules, postprocs=rules, mutator_probs=rules)
+    sch_rules = ms.ScheduleRule.defaults(rules)
+    if family.startswith("m16n8k8"):  # the rule for fragments of wmma, which comes first, would take the product
+        del sch_rules[1]
+    generator = ms.space_generator.PostOrderApply(sch_rules=sch_rules, postprocs=rules, mutator_probs=rules)
     context = ms.TuneContext(
         mod=ir.Module({"main": program_of(family)}),
         target=tw.Target(TARGET),
@@ -161,7 +164,8 @@ class Checks:
             assert use["spill_stores"] + use["spill_loads"] <= MOST_SPILLED, use
         self.counts["kernels that spill"] += any(use["spill_stores"] for use in uses)
         if self.family in PRODUCTS:
-            assert "wmma" in kernel.inspect("cuda")
+            text = kernel.inspect("cuda")
+            assert ("mma.sync.aligned.m16n8k8" if self.family.startswith("m16n8k8") else "wmma") in text
 
 
 def checked(family: str, seed: int, count: int, folder: Path) -> Iterator[Checks]:

@@ -1,4 +1,4 @@
-"""Products of 16x8 by 8x8 elements by the warps of Nvidia's GPUs (mma.m16n8k8): data for code to come.
+"""Products of 16x8 by 8x8 elements by the warps of Nvidia's GPUs (mma.m16n8k8).
 
 A buffer of scope "m16n8k8.matrixA", "...B" or "...C" has the shape of a matrix, whose elements are in the registers of
 the 32 threads of a warp. Instructions name a register by its number, which get_index_A() and the others say of the

@@ -6,6 +6,9 @@
 //     t = T.alloc_buffer((8,))             t_1 = T.decl_buffer((8,), data=t)
 //     ...                                  ...
 //
+// On devices, annotations of blocks decide on layouts (gpu/permuted_layout.h), and matrices become registers of lanes
+// (gpu/mma_registers.h): as long as there are blocks, tensor intrinsics mean what their descriptions say, of elements.
+//
 // T.realize(B[...]) becomes an allocation of the whole of B, unless B has memory there.
 //
 // Needs      no block has axes or an init
@@ -16,6 +19,8 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/gpu/mma_registers.h"
+#include "lower/gpu/permuted_layout.h"
 #include "lower/passes.h"
 
 namespace tilewright::lower {
@@ -34,8 +39,14 @@ Stmt allocate(const Ref<Buffer>& buffer, Stmt body, const Annotations& annotatio
 
 }  // namespace
 
-PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext&) {
-  Stmt body = rewrite(func->body, [](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
+PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext& context) {
+  const bool is_device = context.target.is_in(TargetSet::kGpu);
+  Stmt given = func->body;
+  if (is_device) {
+    TW_TRY(permuted, permute_layouts(given, context));
+    given = std::move(permuted);
+  }
+  Stmt body = rewrite(given, [](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
     const Block& block = *realize->block;
     Stmt inner = r(block.body);
     for (auto it = block.alloc_buffers.rbegin(); it != block.alloc_buffers.rend(); ++it) {
@@ -61,6 +72,10 @@ PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext&) {
         Stmt inner = r(realize->body);
         return in_memory.count(realize->buffer->data) ? inner : allocate(realize->buffer, inner, {});
       });
+  if (is_device) {
+    TW_TRY(in_registers, lower_mma_registers(body));
+    body = std::move(in_registers);
+  }
   return with_body(func, std::move(body));
 }
 
