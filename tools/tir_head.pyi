@@ -299,6 +299,11 @@ def sparse_variable(
 def attach(axis: _core.Axis, parent: _core.Axis) -> _core.Axis:
     """The positions of an axis below those coordinates that an iteration over another one takes."""
 
+def flatten(
+    axes: Sequence[_core.Axis], nnz: ExprLike | None = None, offsets: Any = (), idtype: DType = "int32"
+) -> _core.Axis:
+    """A root axis that numbers the elements over other axes."""
+
 def fuse(*axes: _core.Axis) -> tuple[_core.Axis, ...]:
     """Axes that an iteration runs through in one loop."""
 
@@ -341,6 +346,7 @@ class sp:
     compressed_fixed = staticmethod(sparse_fixed)
     compressed_varied = staticmethod(sparse_variable)
     attach = staticmethod(attach)
+    flatten = staticmethod(flatten)
     fuse = staticmethod(fuse)
     match_buffer = staticmethod(match_sparse_buffer)
     alloc_buffer = staticmethod(alloc_sparse_buffer)

@@ -20,6 +20,7 @@ template <class T>
 constexpr bool is_added_field(std::string_view field) {
   if constexpr (std::is_same_v<T, Buffer>) return field == "axes" || field == "default_value";
   if constexpr (std::is_same_v<T, PrimFunc>) return field == "axes";
+  if constexpr (std::is_same_v<T, Axis>) return field == "flattened";
   return false;
 }
 

@@ -225,8 +225,9 @@ struct Axis {
   DataType idtype = DataType::int_(32);  ///< of coordinates
   bool sorted = true;                    ///< coordinates below one position of the parent ascend
   Ref<Axis> attached = {};  ///< the axis whose positions these are, selected by the coordinate of `parent`; or null
+  std::vector<Ref<Axis>> flattened = {};  ///< of a root whose coordinates number the elements over these axes
   using Members = Fields<&Axis::name, &Axis::parent, &Axis::length, &Axis::nnz, &Axis::nnz_cols, &Axis::indptr,
-                         &Axis::indices, &Axis::idtype, &Axis::sorted, &Axis::attached>;
+                         &Axis::indices, &Axis::idtype, &Axis::sorted, &Axis::attached, &Axis::flattened>;
 
   bool is_variable() const { return indptr.defined(); }
   bool is_sparse() const { return indices.defined(); }

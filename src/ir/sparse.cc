@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/ceildiv.h"
 #include "ir/substitute.h"
 
 namespace tilewright {
@@ -13,6 +14,15 @@ bool is_ancestor(const Ref<Axis>& axis, const Ref<Axis>& of) {
     if (above == axis) return true;
   }
   return false;
+}
+
+/// An axis of a list that stands below one that is not in front of it; null if there is none.
+Ref<Axis> without_parent(const std::vector<Ref<Axis>>& axes) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    auto end = axes.begin() + static_cast<std::ptrdiff_t>(i);
+    if (axes[i]->parent.defined() && std::find(axes.begin(), end, axes[i]->parent) == end) return axes[i];
+  }
+  return {};
 }
 
 }  // namespace
@@ -63,21 +73,35 @@ std::vector<BufferDomain> structure_domains(const PrimFunc& func) {
     }
     if (!axis->is_sparse()) continue;
     const bool ascends = axis->sorted && axis->is_variable();
+    // A list below one position, as the rows that are not empty, ascends as a whole.
+    const bool is_list = is_const_int(axis->parent->nnz, 1);
     add({axis->indices, zero(axis->length.dtype()), axis->length, ascends ? ValueOrder::kIncreasing : ValueOrder::kNone,
-         ascends ? axis->indptr : Ref<Buffer>()});
+         ascends && !is_list ? axis->indptr : Ref<Buffer>()});
   }
   return domains;
 }
 
 std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer) {
-  for (size_t i = 0; i < buffer->axes.size(); ++i) {
-    const Ref<Axis>& axis = buffer->axes[i];
-    auto end = buffer->axes.begin() + static_cast<std::ptrdiff_t>(i);
-    if (!axis->parent.defined() || std::find(buffer->axes.begin(), end, axis->parent) != end) continue;
+  const Ref<Axis> axis = without_parent(buffer->axes);
+  if (!axis.defined()) return std::nullopt;
+  return SparseFault{"verify/axis-order",
+                     "buffer '" + buffer->name + "' has the axis '" + axis->name + "' without '" + axis->parent->name +
+                         "' in front of it, below which it stands",
+                     buffer, "list the axes of a buffer with parents first"};
+}
+
+std::optional<SparseFault> fault_of(const Ref<Axis>& axis) {
+  if (axis->flattened.empty()) return std::nullopt;
+  const Ref<Axis> child = without_parent(axis->flattened);
+  if (child.defined()) {
     return SparseFault{"verify/axis-order",
-                       "buffer '" + buffer->name + "' has the axis '" + axis->name + "' without '" +
-                           axis->parent->name + "' in front of it, below which it stands",
-                       buffer, "list the axes of a buffer with parents first"};
+                       "axis '" + axis->name + "' flattens '" + child->name + "' without '" + child->parent->name +
+                           "' in front of it, below which it stands",
+                       axis, "list the axes that are flattened with parents first"};
+  }
+  if (axis->parent.defined()) {
+    return SparseFault{"verify/axis", "axis '" + axis->name + "' flattens axes, and stands below another one", axis,
+                       "T.sp.flatten([I, J]) makes a root"};
   }
   return std::nullopt;
 }
@@ -118,6 +142,14 @@ std::vector<Expr> stored_shape(const std::vector<Ref<Axis>>& axes) {
   std::vector<Expr> shape;
   for (const StoredDimension& dimension : stored_dimensions(axes)) shape.push_back(dimension.extent);
   return shape;
+}
+
+Expr stored_elements(const std::vector<Ref<Axis>>& axes) {
+  Expr elements;
+  for (const Expr& extent : stored_shape(axes)) {
+    elements = elements.defined() ? elements * cast(elements.dtype(), extent) : extent;
+  }
+  return size_text(elements);
 }
 
 }  // namespace tilewright

@@ -26,6 +26,8 @@ struct StoredDimension {
 std::vector<StoredDimension> stored_dimensions(const std::vector<Ref<Axis>>& axes);
 /// Their extents.
 std::vector<Expr> stored_shape(const std::vector<Ref<Axis>>& axes);
+/// How many elements a buffer over the axes stores.
+Expr stored_elements(const std::vector<Ref<Axis>>& axes);
 
 /// Those that an init runs over: the spatial ones, but for those below an axis of the reduction, which exist during the
 /// reduction only.
@@ -42,6 +44,7 @@ struct SparseFault {
   std::string hint = {};
 };
 std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer);
+std::optional<SparseFault> fault_of(const Ref<Axis>& axis);
 /// Of a node whose kind does not occur at the stage.
 SparseFault misplaced(const NodeRef& node, Stage stage);
 /// `around`: the axes that iterations around it run over.

@@ -777,8 +777,10 @@ void Verifier::node(const NodeRef& n) {
     case Kind::kList:
     case Kind::kDict:
     case Kind::kTensorData:
-    case Kind::kAxis:
     case Kind::kSpIterVar:
+      return children(n);
+    case Kind::kAxis:
+      fail(fault_of(n.cast<Axis>()));
       children(n);
   }
 }

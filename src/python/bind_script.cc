@@ -666,6 +666,7 @@ void bind_sparse(nb::module_& m) {
   m.def("axis_below", &script::axis_below, "parent"_a, "length"_a, "nnz"_a.none(), "nnz_cols"_a.none(),
         "indptr"_a.none(), "indices"_a.none(), "idtype"_a, "sorted"_a);
   m.def("attached_axis", &script::attached_axis, "axis"_a, "parent"_a);
+  m.def("flattened_axis", &script::flattened_axis, "axes"_a, "nnz"_a.none(), "offsets"_a, "idtype"_a);
   m.def("match_sparse_buffer", &script::match_sparse_buffer, "param"_a, "axes"_a, "dtype"_a, "extra_storage"_a.none(),
         "default_value"_a.none());
   m.def("alloc_sparse_buffer", &script::alloc_sparse_buffer, "axes"_a, "dtype"_a, "scope"_a, "default_value"_a.none());

@@ -283,6 +283,10 @@ Ref<Axis> axis_below(const Ref<Axis>& parent, Expr length, Expr nnz, Expr nnz_co
                      const NodeRef& indices, DataType idtype, bool sorted);
 /// The positions of `axis` below the coordinates that an iteration over `parent` takes.
 Ref<Axis> attached_axis(const Ref<Axis>& axis, const Ref<Axis>& parent);
+/// A root that numbers the elements over `axes`. `nnz`: how many there are, or null. `offsets`: parameters or buffers
+/// with the structure of these axes, which may be named once more.
+Ref<Axis> flattened_axis(const std::vector<Ref<Axis>>& axes, const Expr& nnz, const std::vector<NodeRef>& offsets,
+                         DataType idtype);
 /// The elements of a sparse buffer behind a parameter; `default_value` null: 0.
 Ref<Buffer> match_sparse_buffer(const Ref<Var>& param, std::vector<Ref<Axis>> axes, DataType dtype, Expr extra_storage,
                                 const Operand& default_value);

@@ -4,6 +4,7 @@
 #include "ir/build.h"
 #include "ir/literal.h"
 #include "ir/sparse.h"
+#include "ir/structural.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
 
@@ -95,6 +96,35 @@ Ref<Axis> attached_axis(const Ref<Axis>& axis, const Ref<Axis>& parent) {
   result.parent = parent;
   result.attached = axis;
   return make<Axis>(std::move(result));
+}
+
+Ref<Axis> flattened_axis(const std::vector<Ref<Axis>>& axes, const Expr& nnz, const std::vector<NodeRef>& offsets,
+                         DataType idtype) {
+  if (axes.empty()) refuse("builder/axis", "T.sp.flatten of no axes", "list them: T.sp.flatten([I, J])");
+  std::vector<Ref<Buffer>> known;
+  for (const Ref<Axis>& axis : axes) {
+    known.push_back(axis->indptr);
+    known.push_back(axis->indices);
+  }
+  for (const NodeRef& offset : offsets) {
+    Ref<Buffer> named = offset.as<Buffer>() ? offset.borrow<Buffer>() : Ref<Buffer>();
+    for (const auto& [param, buffer] : sparse_function("T.sp.flatten").buffer_map) {
+      if (param == offset) named = buffer;
+    }
+    if (named.defined() && std::find(known.begin(), known.end(), named) != known.end()) continue;
+    refuse("builder/axis", "T.sp.flatten with offsets that none of its axes has",
+           "axes have their offsets already: leave them out");
+  }
+  Axis axis;
+  axis.length = cast(idtype, stored_elements(axes));
+  if (nnz.defined() && !structural_equal(cast(idtype, nnz), axis.length)) {
+    refuse("builder/axis", "T.sp.flatten with another nnz than the number of elements over its axes",
+           "the number follows from the axes: leave it out");
+  }
+  axis.nnz = axis.nnz_cols = axis.length;
+  axis.idtype = idtype;
+  axis.flattened = axes;
+  return declare("T.sp.flatten", std::move(axis));
 }
 
 Ref<Buffer> match_sparse_buffer(const Ref<Var>& param, std::vector<Ref<Axis>> axes, DataType dtype, Expr extra_storage,

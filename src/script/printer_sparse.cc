@@ -58,7 +58,11 @@ void Printer::axis_call(const Ref<Axis>& axis) {
     });
     expr(e);
   };
-  if (!axis->parent.defined()) {
+  if (!axis->flattened.empty()) {
+    tir("sp.flatten([");
+    axes(axis->flattened);
+    text("]");
+  } else if (!axis->parent.defined()) {
     tir("sp.dense_fixed(");
     size(axis->length);
   } else {
@@ -78,7 +82,7 @@ void Printer::axis_call(const Ref<Axis>& axis) {
     if (both) text(")");
   }
   if (axis->idtype != DataType::int_(32)) {
-    text(", ");
+    text(axis->flattened.empty() ? ", " : ", idtype=");
     dtype_string(axis->idtype);
   }
   if (!axis->sorted) text(", sorted=False");

@@ -12,6 +12,7 @@ from tests.sparse_programs import CSF, RAGGED, SDDMM, SPMM, csf, function
 import tilewright as tw
 from tilewright import _core, ir, script
 from tilewright.script import tir as T
+from tilewright.support.changed_nodes import with_fields
 
 
 @T.prim_func
@@ -350,3 +351,84 @@ def test_statements_in_scopes_that_do_not_open_are_checked_otherwise() -> None:
         function(text)
     message = str(caught.value)
     assert "'L' is not defined" in message and "'x' is not defined" in message and "belongs directly" not in message
+
+
+FLATTENED = """
+def f(a: T.handle, b: T.handle, p: T.handle, q: T.handle, s: T.handle, nnz: T.int32):
+    I = T.sp.dense_fixed(4)
+    J = T.sp.compressed_varied(I, (6, nnz), (p, q))
+    K = T.sp.dense_fixed(3)
+    E = T.sp.flatten([I, J])
+    F = T.sp.flatten([I, J, K])
+    A = T.sp.match_buffer(a, (F,), "float32")
+    B = T.sp.match_buffer(b, (I, J, K), "float32")
+    S = T.sp.match_buffer(s, (E, K), "float32")
+    with T.sp.iteration([F], "S", "twice") as [f]:
+        A[f] = A[f] * T.float32(2)
+    with T.sp.iteration([I, J, K], "SSS", "stored") as [i, j, k]:
+        B[i, j, k] = T.float32(i * 100 + j * 10 + k)
+    with T.sp.iteration([E, K], "SS", "rows") as [e, k]:
+        S[e, k] = T.float32(e * 3 + k) + A[e * 3 + k]
+"""
+
+
+@pytest.mark.parametrize("target", ["interpreter", "native"])
+def test_flattened_axes_number_elements(target: str) -> None:
+    matrix = random_csr(4, 6, 0.4, 3)
+    a = np.arange(3 * matrix.nnz, dtype="float32")
+    b, s = np.full((matrix.nnz, 3), np.nan, "float32"), np.full((matrix.nnz, 3), np.nan, "float32")
+    tw.compile(function(FLATTENED), target)(a, b, matrix.indptr, matrix.indices, s, matrix.nnz)
+    np.testing.assert_array_equal(a, 2 * np.arange(3 * matrix.nnz))
+    rows = np.repeat(np.arange(4), np.diff(matrix.indptr))
+    np.testing.assert_array_equal(b, (rows * 100 + matrix.indices * 10)[:, None] + np.arange(3))
+    np.testing.assert_array_equal(s.reshape(-1), 3 * np.arange(3 * matrix.nnz))
+
+
+def test_flattened_axes_are_scheduled_and_verified() -> None:
+    sch = tw.Schedule(function(FLATTENED))
+    sch.lower_sparse_iter()
+    sch.parallel(sch.get_loops("twice0")[0])
+    sch.vectorize(sch.split(sch.get_loops("rows0")[0], [None, 4])[1])
+    sch.verify()
+
+
+def test_flattened_axes_print_are_stored_and_compared() -> None:
+    func = function(FLATTENED)
+    printed = func.script()
+    assert "F = T.sp.flatten([I, J, K])" in printed
+    for again in (script.from_source(printed), ir.load_json(ir.save_json(func))):
+        ir.assert_structural_equal(again, func)
+        assert ir.structural_hash(again) == ir.structural_hash(func)
+    named = FLATTENED.replace("flatten([I, J])", "flatten([I, J], nnz, [p, q])").replace("K])", "K], nnz * 3)")
+    ir.assert_structural_equal(function(named), func)
+    plain = function(FLATTENED.replace("T.sp.flatten([I, J])", "T.sp.dense_fixed(nnz)"))
+    assert not ir.structural_equal(plain, func) and ir.structural_hash(plain) != ir.structural_hash(func)
+    assert any(axis.flattened for axis in func.axes) and not func.axes[0].flattened
+    wide = FLATTENED.replace("flatten([I, J])", 'flatten([I, J], idtype="int64")')
+    assert 'T.sp.flatten([I, J], idtype="int64")' in function(wide).script()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "text"),
+    [
+        ("[I, J])", "[I, J], nnz + 1)", "builder/axis", r"with nnz \+ 1 elements, where its axes have nnz"),
+        ("[I, J])", "[I, J], nnz, [s])", "builder/axis", "offsets that none of its axes has"),
+        ("[I, J])", "[])", "builder/axis", "of no axes"),
+        ("[I, J])", "I)", "builder/axis", "a list of axes"),
+        ("[I, J])", "[J])", "verify/axis-order", "flattens 'J' without 'I'"),
+    ],
+)
+def test_flattened_axes_that_are_refused(old: str, new: str, code: str, text: str) -> None:
+    with pytest.raises(tw.ScriptError, match=text) as caught:
+        function(FLATTENED.replace(f"E = T.sp.flatten({old}", f"E = T.sp.flatten({new}"))
+    assert caught.value.code == code
+
+
+def test_a_flattened_axis_below_another_one() -> None:
+    func = function(FLATTENED)
+    root, old, *_ = func.axes
+    wrong = with_fields(old, flattened=[root])
+    changed = _core.rewrite(func, lambda node: wrong if isinstance(node, ir.Axis) and node.same_as(old) else None)
+    with pytest.raises(tw.ScriptError, match="flattens axes, and stands below another one") as caught:
+        _core.verify(_core.as_module(changed), "sparse")
+    assert caught.value.code == "verify/axis"

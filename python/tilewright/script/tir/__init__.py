@@ -29,6 +29,7 @@ from tilewright.script.tir.sparse import (
     attach,
     dense_fixed,
     dense_variable,
+    flatten,
     fuse,
     iter,
     iter_attr,

@@ -105,6 +105,29 @@ def attach(axis: Axis, parent: Axis) -> Axis:
     return made
 
 
+def flatten(axes: Sequence[Axis], nnz: Any = None, offsets: Sequence[Any] = (), idtype: str = "int32") -> Axis:
+    """A root axis whose coordinates are 0, 1, 2, ... for the elements that a buffer over `axes` stores, in the order of
+    its memory: arrays of elements without their coordinates.
+
+    Args:
+        axes: parents before their children.
+        nnz: how many elements there are, as follows from the axes.
+        offsets: structure of the axes, which need not be named once more.
+        idtype: of coordinates.
+
+    Raises:
+        tilewright.ScriptError: `nnz` or `offsets` are not those of the axes ("builder/axis").
+    """
+    if isinstance(axes, Axis) or not all(isinstance(axis, Axis) for axis in axes):
+        raise fail("builder/axis", "T.sp.flatten takes a list of axes", "write T.sp.flatten([I, J])")
+    given = list(offsets) if isinstance(offsets, tuple | list) else [offsets]
+    made: Axis = _script.flattened_axis(list(axes), None, given, _index_type("flatten", idtype))
+    if nnz is not None and not _core.Analyzer().can_prove_equal(_core.cast(made.idtype, nnz), made.length):
+        message = f"T.sp.flatten with {nnz} elements, where its axes have {made.length}"
+        raise fail("builder/axis", message, "the number follows from the axes: leave it out")
+    return made
+
+
 class _Fused(tuple):  # type: ignore[type-arg]
     """Axes that an iteration runs through in one loop."""
 
@@ -186,6 +209,7 @@ sp = SimpleNamespace(
     compressed_varied=compressed_varied,
     dense_fixed=dense_fixed,
     dense_varied=dense_varied,
+    flatten=flatten,
     fuse=fuse,
     iteration=iteration,
     iteration_attr=iteration_attr,

@@ -72,6 +72,7 @@ class _Format:
                 **{field: renamed(getattr(old, field)) for field in ("length", "nnz", "nnz_cols")},
                 indptr=None if old.indptr is None else buffer_of(old.indptr),
                 indices=None if old.indices is None else buffer_of(old.indices),
+                flattened=[self.axes[each] for each in old.flattened],
             )
         self.params = [fresh[param] for param in desc.params]
         self.buffers = {fresh[param]: buffer_of(buffer) for param, buffer in desc.buffer_map.items()}
