@@ -195,6 +195,7 @@ KindInfo describe(std::string_view kind, std::string_view method) {
       param.flat |= param.omit_empty;  // handles beyond what TVM records are further inputs
     }
     if constexpr (requires { I::kSide; }) param.side = name == I::kSide;
+    if constexpr (requires { I::kOmitDefault; }) param.omit_default = name == I::kOmitDefault;
     param.required = static_cast<int>(info.params.size()) < I::kRequired && !param.star;
     param.default_value = param.omit_empty ? Value{None{}} : FieldTraits<F>::to(field);
     param.type = FieldTraits<F>::type();
@@ -302,7 +303,7 @@ RecordedParts parts_of(const Instruction& instruction) {
   RecordedParts parts;
   for (size_t i = 0; i < values.size(); ++i) {
     const Param& param = info.params[i];
-    if (param.role == FieldRole::kDecision) continue;
+    if (param.role == FieldRole::kDecision || (param.omit_default && values[i] == param.default_value)) continue;
     std::vector<Value>& list = param.role == FieldRole::kAttr ? parts.attrs : parts.inputs;
     const Value::List* items = values[i].as<Value::List>();
     const std::string* text = values[i].as<std::string>();

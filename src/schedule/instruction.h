@@ -62,6 +62,7 @@ struct Param {
   bool star = false;          ///< *args in Python
   bool flat = false;          ///< a list whose items JSON writes among the inputs
   bool omit_empty = false;    ///< not printed where empty
+  bool omit_default = false;  ///< the last attribute, which is not written where it is the default: TVM has none
   bool among_inputs = false;  ///< a constant that traces write among the inputs
   bool side = false;          ///< "read" or "write", which traces write as 0 or 1
   bool touched = false;       ///< a pair of a side and a position, which traces write as the position, then 0 or 1

@@ -276,8 +276,16 @@ class Matcher {
     }
     size_t leading = indices.size() - said_indices.size();
     std::vector<Expr> start;
+    std::vector<bool> gathered(indices.size(), false);
     for (size_t d = 0; d < indices.size(); ++d) {
       Expr base = indices[d];
+      const BufferLoad *mine = element(base), *theirs = d < leading ? nullptr : element(said_indices[d - leading]);
+      if (mine && theirs) {
+        if (!match_access(mine->buffer, mine->indices, theirs->buffer, theirs->indices, where)) return false;
+        gathered[d] = true;
+        start.push_back(zero(base.dtype()));
+        continue;
+      }
       if (d >= leading) base = base - cast(base.dtype(), said(said_indices[d - leading]));
       base = analyzer_.simplify(base);
       if (moves(base) || uses_memory(base)) {
@@ -287,15 +295,21 @@ class Matcher {
       }
       start.push_back(std::move(base));
     }
-    auto [it, fresh] = parts_.try_emplace(described, Part{buffer, start});
+    auto [it, fresh] = parts_.try_emplace(described, Part{buffer, start, gathered});
     if (fresh) return true;
-    bool same = it->second.buffer == buffer;
+    bool same = it->second.buffer == buffer && it->second.gathered == gathered;
     for (size_t d = 0; same && d < start.size(); ++d) {
       same = analyzer_.can_prove_equal(start[d], it->second.start[d]);
     }
     return same || differ("'" + described->name + "' of the description would be " + brief(buffer, indices) +
                               " here and something else elsewhere",
                           where);
+  }
+
+  /// The element of an array that an index is; null if it is something else.
+  static const BufferLoad* element(const Expr& index) {
+    const Cast* cast = index.as<Cast>();
+    return (cast ? cast->value : index).as<BufferLoad>();
   }
 
   static std::string brief(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {

@@ -3,6 +3,9 @@
 //   description  C[i] + A[k] * B[i, k]           block  C[vi_o * 16 + i] + A[vk_o * 4 + k] * W[j, vk_o, i, k]
 //   match        C is C from [vi_o * 16] on, A is A from [vk_o * 4] on, B is W from [j, vk_o, 0, 0] on
 //
+// An index that is an element of an array, B[I[k]], matches one that is: I is a part of the array then, and the values
+// of its elements select from all of the dimension.
+//
 // Both are traversed together: loops of one iteration may stand on one side only, integers are compared as numbers,
 // sums and products in either order. What is left different is the reason against a match.
 #pragma once
@@ -21,6 +24,7 @@ namespace tilewright::schedule {
 struct Part {
   Ref<Buffer> buffer;
   std::vector<Expr> start;
+  std::vector<bool> gathered = {};  ///< dimensions whose index is an element of an array on both sides; they start at 0
 };
 using Parts = std::unordered_map<NodeRef, Part>;
 

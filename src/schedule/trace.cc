@@ -96,7 +96,8 @@ std::string python_call(const Instruction& instruction, const HandleNames& names
     if (param.star) {
       for (const Value& item : *values[i].as<Value::List>()) add(python_value(item, names));
     } else if (param.role == FieldRole::kDecision ? values[i].is_none()
-                                                  : param.omit_empty && is_empty_list(values[i])) {
+                                                  : (param.omit_empty && is_empty_list(values[i])) ||
+                                                        (param.omit_default && values[i] == param.default_value)) {
       continue;
     } else if (brief && !param.required && (values[i] == param.default_value || is_usual_function(param, values[i]))) {
       continue;

@@ -554,7 +554,7 @@ def sample_compute_location(d: Dice) -> None:
 def blockize(d: Dice) -> None:
     unit = d.chance(0.7)
     if d.chance(0.8):
-        d.made(d.sch.blockize(d.loop(), preserve_unit_iters=unit))
+        d.made(d.sch.blockize(d.loop(), preserve_unit_iters=unit, inner_init=d.chance(0.3)))
     else:
         d.made(d.sch.blockize([d.block() for _ in range(d.take([1, 2, 2]))], preserve_unit_iters=unit))
 

@@ -107,6 +107,53 @@ def test_an_init_becomes_a_block_of_the_outer_one():
     check(workloads.matmul(4, 6, 5), below("C", 1), after)
 
 
+def test_an_init_that_stays_inside():
+    @T.prim_func
+    def after(A: T.Buffer((4, 5)), B: T.Buffer((5, 6)), C: T.Buffer((4, 6))):
+        for i in range(4):
+            with T.block("C_o"):
+                vi_o = T.axis.spatial(4, i)
+                _vj_o = T.axis.spatial(1, 0)
+                _vk_o = T.axis.reduce(1, 0)
+                T.reads(A[vi_o, 0:5], B[0:5, 0:6])
+                T.writes(C[vi_o, 0:6])
+                for j, k in T.grid(6, 5):
+                    with T.block("C"):
+                        vj_i, vk_i = T.axis.remap("SR", [j, k])
+                        T.reads(A[vi_o, vk_i], B[vk_i, vj_i])
+                        T.writes(C[vi_o, vj_i])
+                        with T.init():
+                            C[vi_o, vj_i] = T.Cast("float32", 0)
+                        C[vi_o, vj_i] = C[vi_o, vj_i] + A[vi_o, vk_i] * B[vk_i, vj_i]
+
+    sch = check(workloads.matmul(4, 6, 5), below("C", 1, inner_init=True), after)
+    assert "inner_init=True" in str(sch.trace)
+    sch.decompose_reduction("C", sch.get_loops("C")[1])
+    sch.verify()
+
+
+def test_records_without_an_init_that_stays_are_those_of_tvm():
+    for options, attributes in (({}, [1]), ({"inner_init": True}, [1, 1])):
+        sch = tw.Schedule(workloads.matmul(4, 6, 5))
+        below("C", 1, **options)(sch)
+        (step,) = [inst for inst in sch.trace.insts if inst.kind.name == "Blockize"]
+        assert [int(each) for each in step.attrs] == attributes
+        replayed = tw.Schedule(workloads.matmul(4, 6, 5))
+        tw.Trace.from_json(sch.trace.as_json()).apply_to_schedule(replayed)
+        tw.ir.assert_structural_equal(replayed.mod, sch.mod)
+
+
+def test_an_init_that_would_run_for_each_outer_step():
+    def transform(sch):
+        k0, _ = sch.split(sch.get_loops("C")[2], [None, 5])
+        i, j, _, k1 = sch.get_loops("C")
+        sch.reorder(k0, i, j, k1)
+        sch.blockize(i, inner_init=True)
+
+    error = check_refused(workloads.matmul(4, 6, 10), transform, "blockize/P5")
+    assert "reduces over the loops outside" in error.message and "omit inner_init" in error.hint
+
+
 def test_a_reduction_divided_between_both():
     def transform(sch):
         i, j, k = sch.get_loops(sch.get_block("C"))

@@ -180,7 +180,7 @@ OTHERS = {
     "parallel": lambda sch, block, loop, rng: sch.parallel(loop),
     "vectorize": lambda sch, block, loop, rng: sch.vectorize(loop),
     "unroll": lambda sch, block, loop, rng: sch.unroll(loop),
-    "blockize": lambda sch, block, loop, rng: sch.blockize(loop),
+    "blockize": lambda sch, block, loop, rng: sch.blockize(loop, inner_init=rng.random() < 0.5),
     "inline": lambda sch, block, loop, rng: sch.compute_inline("P"),
 }
 

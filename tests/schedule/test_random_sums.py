@@ -149,7 +149,7 @@ def steps(rng: random.Random, sch: Any) -> dict[str, Callable[[], Any]]:
     factors = rng.choice([[None, 2], [None, 3], [2, None], [3, None], [None, 4], [None, 2, 2]])
     number = rng.randrange(max(len(sch.get(name).reads), 1))
     return {
-        "blockize": lambda: sch.blockize(loop),
+        "blockize": lambda: sch.blockize(loop, inner_init=rng.random() < 0.5),
         "cache_read": lambda: sch.cache_read(name, number, scope),
         "cache_write": lambda: sch.cache_write(name, 0, scope),
         "compute_at": lambda: sch.compute_at(name, to, preserve_unit_loops=rng.random() < 0.5),

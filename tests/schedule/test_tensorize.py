@@ -474,3 +474,76 @@ def main(A: T.Buffer((4,)), B: T.Buffer((8,))):
             B[v] = T.if_then_else({condition}, A[{index}], T.float32(1))
 """)
     check_refused(program, lambda sch: sch.tensorize(sch.get_loops("B")[0], "test_padded"), "tensorize/P4")
+
+
+def gathers(columns: int) -> None:
+    """Register an intrinsic for four stored elements of a row, whose columns select from `columns` elements."""
+
+    def text(body: str) -> str:
+        return f"""
+@T.prim_func
+def main(A: T.Buffer((4,), offset_factor=1), J: T.Buffer((4,), "int32", offset_factor=1),
+         B: T.Buffer(({columns},), offset_factor=1), C: T.Buffer((1,), offset_factor=1)):
+    with T.block("root"):
+        T.reads(C[0:1], A[0:4], J[0:4], B[0:{columns}])
+        T.writes(C[0:1])
+{body}
+"""
+
+    loop = """        for k in range(4):
+            with T.block("sum"):
+                vk = T.axis.reduce(4, k)
+                C[0] = C[0] + A[vk] * B[J[vk]]"""
+    sum_of_four = "        C[0] = C[0]" + "".join(f" + A[{k}] * B[J[{k}]]" for k in range(4))
+    TensorIntrin.register("test_gathers", *map(tw.script.from_source, (text(loop), text(sum_of_four))), override=True)
+
+
+ELL = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle, indices: T.handle):
+    I = T.sp.dense_fixed(6)
+    J = T.sp.compressed_fixed(I, (16, 8), indices)
+    J_all = T.sp.dense_fixed(16)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (J_all,), "float32")
+    C = T.sp.match_buffer(c, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "rows") as [i, j]:
+        with T.init():
+            C[i] = T.float32(0)
+        C[i] = C[i] + A[i, j] * B[j]
+"""
+
+
+def in_fours(sch):
+    outer, inner = sch.split(sch.get_loops("rows0")[1], [None, 4])
+    sch.decompose_reduction("rows0", outer)
+    sch.tensorize(inner, "test_gathers")
+
+
+def lowered_ell():
+    sch = tw.Schedule(tw.script.from_source(ELL))
+    sch.lower_sparse_iter()
+    return sch
+
+
+def test_an_intrinsic_that_gathers():
+    gathers(16)
+    sch = lowered_ell()
+    program = sch.mod
+    in_fours(sch)
+    assert sch.mod.script().count("T.match_buffer(indices_data[") == 1
+    sch.verify()
+    check(program, in_fours)
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-4, 5, shape).astype("float32") for shape in ((6, 8), 16))
+    columns = np.sort(np.stack([random.permutation(16)[:8] for _ in range(6)]), 1).astype("int32")
+    c = np.full(6, np.nan, "float32")
+    tw.compile(sch)(a, b, c, columns.reshape(-1))
+    np.testing.assert_array_equal(c, (a * b[columns]).sum(1))
+
+
+def test_p4_an_intrinsic_that_gathers_from_a_part():
+    """Nothing says that the columns are among the first ones."""
+    gathers(8)
+    error = check_refused(lowered_ell().mod, in_fours, "tensorize/P4")
+    assert "selects from 8 positions of 'B', which has 16" in error.message

@@ -12,7 +12,8 @@
 //                                                     B[vi_o * 16 + vi_i] = A[vi_o * 16 + vi_i]
 //
 // An axis of the block becomes outer * extent + inner + base, which is what it was in each iteration: so each instance
-// stays what it was, and where. An init moves into the new block, as a block of its own over all that is inside.
+// stays what it was, and where. An init moves into the new block, as a block of its own over all that is inside; with
+// inner_init it stays in the old one.
 //
 // Requires  P1 one block stands below the loop, and only loops between; or the blocks are different and stand next to
 //              each other, with only loops around each; none inside is bound again to an axis of one outside
@@ -22,7 +23,8 @@
 //              is no data that the blocks change
 //           P4 an init runs wherever a step of its reduction does; one that moves runs for each element exactly once,
 //              before its first step: the inner loops take the steps of the reduction in order, and each once
-//           P5 blocks that are joined reduce inside only, on the same conditions outside
+//           P5 blocks that are joined, or keep their init, reduce inside only; those that are joined run on the same
+//              conditions outside
 #include <algorithm>
 
 #include "analysis/block_access_region.h"
@@ -560,7 +562,25 @@ Status check_data(const Tree& tree, const std::vector<int>& blocks, const Expr& 
   return Ok{};
 }
 
-Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_iters) {
+/// An init that stays inside runs once: the outer loops do not take steps of its reduction.
+Status check_kept_init(const Tree& tree, int block, const Division& division, const char* what) {
+  const Block& inner = tree.block_at(block);
+  if (!division.outer_reduction_axes().empty()) {
+    return refuse("blockize/P5",
+                  describe_block(inner) + " reduces over the loops outside, along '" +
+                      division.outer_reduction_axes()[0]->var->name_hint + "'",
+                  {tree.stmt(block)}, what);
+  }
+  if (inner.init.defined() && division.late_start().defined()) {
+    return refuse("blockize/P4",
+                  "the reduction axis '" + division.late_start()->var->name_hint + "' of " + describe_block(inner) +
+                      " does not begin where its loops begin, and the axes inside would",
+                  {tree.stmt(block)}, "bind the axis so that it begins with its loops");
+  }
+  return Ok{};
+}
+
+Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_iters, bool inner_init) {
   TW_TRY(place, state.find(rv));
   const Tree& tree = *place.tree;
   std::vector<int> blocks = tree.child_blocks(place.at);
@@ -583,11 +603,14 @@ Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_ite
   TW_RETURN_IF_ERROR(division.run(outer));
   TW_RETURN_IF_ERROR(check_data(tree, {block}, division.outer_condition(), outer));
   Stmt init;
-  if (tree.block_at(block).init.defined()) {
+  if (tree.block_at(block).init.defined() && inner_init) {
+    const char* hint = "omit inner_init: the init becomes a block of its own; or blockize an outer loop";
+    TW_RETURN_IF_ERROR(check_kept_init(tree, block, division, hint));
+  } else if (tree.block_at(block).init.defined()) {
     TW_TRY(moved, division.init_nest());
     init = moved;
   }
-  Ref<Block> made = around(tree.block_at(block).name_hint + "_o", outer, init, division.inner_nest(false));
+  Ref<Block> made = around(tree.block_at(block).name_hint + "_o", outer, init, division.inner_nest(inner_init));
   for (const Ref<IterVar>& axis : outer.axes) {
     // The block's own axis may have one value only, of which a condition knows, and be no part of the indices.
     bool starts = init.defined() && !analysis::is_reduction_axis(axis) && !is_const_int(axis->dom->extent, 1);
@@ -672,18 +695,7 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
     Division division(tree, block, nest, preserve_unit_iters);
     TW_RETURN_IF_ERROR(division.run(outer));
     const Block& inner = tree.block_at(block);
-    if (!division.outer_reduction_axes().empty()) {
-      return refuse("blockize/P5",
-                    describe_block(inner) + " reduces over the loops outside, along '" +
-                        division.outer_reduction_axes()[0]->var->name_hint + "'",
-                    {tree.stmt(block)}, "only what reduces inside can be joined with others");
-    }
-    if (inner.init.defined() && division.late_start().defined()) {
-      return refuse("blockize/P4",
-                    "the reduction axis '" + division.late_start()->var->name_hint + "' of " + describe_block(inner) +
-                        " does not begin where its loops begin, and the axes inside would",
-                    {tree.stmt(block)}, "bind the axis so that it begins with its loops");
-    }
+    TW_RETURN_IF_ERROR(check_kept_init(tree, block, division, "only what reduces inside can be joined with others"));
     if (condition.defined() && !structural_equal(condition, division.outer_condition())) {
       return refuse("blockize/P5", describe_block(inner) + " runs on another condition than the blocks before it",
                     {tree.stmt(block)}, "split their loops alike before, or join them while no loop has a remainder");
@@ -706,7 +718,7 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
 
 Result<Plan> plan(const State& state, const Blockize& blockize) {
   if (const LoopRV* loop = std::get_if<LoopRV>(&blockize.target.either)) {
-    return blockize_loop(state, *loop, blockize.preserve_unit_iters);
+    return blockize_loop(state, *loop, blockize.preserve_unit_iters, blockize.inner_init);
   }
   return blockize_blocks(state, std::get<std::vector<BlockRV>>(blockize.target.either), blockize.preserve_unit_iters);
 }

@@ -16,7 +16,8 @@
 //           P2 the block has no init, allocates nothing and makes no views, and the inits in it run wherever a step
 //              of their reductions does; a loop can be blockized
 //           P3 the block computes what the description says, for some part of a buffer for each of its parameters
-//           P4 each part is within what the block declares, and inside of its buffer
+//           P4 each part is within what the block declares, and inside of its buffer; dimensions from which elements
+//              of an array select are whole, as of an intrinsic for B[I[k]]
 //           P5 a part that is written shares no memory with another one
 //           P6 a part has the memory layout that the implementation declares
 #include <algorithm>
@@ -114,6 +115,7 @@ class Replacement {
                       "make them");
       }
       const Part& part = it->second;
+      TW_RETURN_IF_ERROR(check_gathered(part, described));
       std::vector<Ref<Range>> region;
       size_t leading = part.start.size() - described->shape.size();
       for (size_t d = 0; d < part.start.size(); ++d) {
@@ -129,6 +131,21 @@ class Replacement {
                         touches(contract->writes)};
       TW_RETURN_IF_ERROR(check_within(argument, touches(contract->reads), block));
       arguments_.push_back(std::move(argument));
+    }
+    return Ok{};
+  }
+
+  /// Values that select are known to be inside of the buffer only.
+  Status check_gathered(const Part& part, const Ref<Buffer>& described) {
+    size_t leading = part.start.size() - described->shape.size();
+    for (size_t d = leading; d < part.start.size(); ++d) {
+      const Expr &extent = part.buffer->shape[d], &said = described->shape[d - leading];
+      if (!part.gathered[d] || analyzer_.can_prove_equal(cast(extent.dtype(), said), extent)) continue;
+      return refuse("tensorize/P4",
+                    "the intrinsic selects from " + analysis::brief(said) + " positions of '" + part.buffer->name +
+                        "', which has " + analysis::brief(extent) + " in dimension " + std::to_string(d),
+                    {tree_.stmt(at_)},
+                    "the description of an intrinsic that gathers has all positions of the dimension");
     }
     return Ok{};
   }
