@@ -87,8 +87,8 @@ auto interruptible(F&& work) {
   return unwrap(std::move(result));
 }
 
-Ref<Module> lower_sparse_module(const Ref<Module>& module) {
-  Result<Ref<Module>> result = sparse::lower_iterations(module);
+Ref<Module> lower_sparse_module(const Ref<Module>& module, bool skip_absent) {
+  Result<Ref<Module>> result = sparse::lower_iterations(module, skip_absent);
   if (!result.ok()) result.error() = script::with_excerpt(std::move(result.error()), module);
   return unwrap(std::move(result));
 }
@@ -177,8 +177,9 @@ void bind_object_code(nb::module_& m) {
 }
 
 void bind_sparse_lowering(nb::module_& m) {
-  m.def("lower_sparse_iterations", &lower_sparse_module, "module"_a,
+  m.def("lower_sparse_iterations", &lower_sparse_module, "module"_a, "skip_absent"_a = false,
         "The module with blocks over arrays in place of iterations over sparse axes.\n\n"
+        "Args:\n    skip_absent: stores to coordinates that may be absent are skipped where these are, not refused.\n\n"
         "Raises:\n    ScriptError: it stores to coordinates that may be absent, or coordinates cannot be searched for "
         "ahead of\n        the iteration.");
   m.def(

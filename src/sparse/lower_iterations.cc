@@ -231,12 +231,13 @@ Stmt Lowering::lower(const Stmt& stmt) {
         const Expr value = walk(node->value);
         Element element = locate(node->buffer, node->indices, node);
         if (failure) return node;
-        if (element.present.defined()) {
+        if (element.present.defined() && !skip_absent_) {
           fail("sparse/store", "a value is stored to coordinates of '" + node->buffer->name + "' that it may not hold",
                node, "iterate over the axes of the buffer that is written, and index it by their variables");
           return node;
         }
-        return make<BufferStore>({array_of(node->buffer), value, std::move(element.indices), {}}, node.span());
+        Stmt store = make<BufferStore>({array_of(node->buffer), value, std::move(element.indices), {}}, node.span());
+        return element.present.defined() ? make<IfThenElse>({element.present, store, {}}) : store;
       },
       [&](const Ref<For>& loop, Rewriter& walk) -> Stmt {
         For lowered = *loop;
@@ -431,19 +432,19 @@ bool is_sparse(const Func& func) {
   return prim && !prim->axes.empty();
 }
 
-Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func) {
+Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func, bool skip_absent) {
   TW_RETURN_IF_ERROR(verify(func, Stage::kSparse, Rules::kLanguage));
-  Lowering lowering;
+  Lowering lowering(skip_absent);
   Ref<PrimFunc> lowered = lowering.run(func);
   if (lowering.failure) return std::move(*lowering.failure);
   return lowered;
 }
 
-Result<Ref<Module>> lower_iterations(const Ref<Module>& module) {
+Result<Ref<Module>> lower_iterations(const Ref<Module>& module, bool skip_absent) {
   Ref<Module> result = module;
   for (const auto& [name, func] : module->functions) {
     if (!is_sparse(func)) continue;
-    TW_TRY(lowered, lower_iterations(func.cast<PrimFunc>()));
+    TW_TRY(lowered, lower_iterations(func.cast<PrimFunc>(), skip_absent));
     result = with_function(result, name, lowered);
   }
   return result;

@@ -28,8 +28,11 @@ bool is_sparse(const Func& func);
 /// Replaces the sparse iterations of the function by loops and blocks over arrays. ScriptError: "verify/..." if it is
 /// not well formed, "sparse/store" if it stores to coordinates that may be absent, "sparse/search" if the position of a
 /// coordinate is needed before it can be computed.
-Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func);
+///
+/// `skip_absent`: stores to coordinates that may be absent are skipped where these are, instead of refused, as programs
+/// of SparseTIR's implementation expect, which does not check them.
+Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func, bool skip_absent = false);
 /// The module with the iterations of each function that has axes lowered.
-Result<Ref<Module>> lower_iterations(const Ref<Module>& module);
+Result<Ref<Module>> lower_iterations(const Ref<Module>& module, bool skip_absent = false);
 
 }  // namespace tilewright::sparse

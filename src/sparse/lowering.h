@@ -11,6 +11,8 @@ namespace tilewright::sparse {
 
 class Lowering {
  public:
+  /// `skip_absent`: as in lower_iterations.h.
+  explicit Lowering(bool skip_absent) : skip_absent_(skip_absent) {}
   Ref<PrimFunc> run(const Ref<PrimFunc>& func);
   /// The error of run(), if there is one.
   std::optional<Diagnostic> failure;
@@ -58,6 +60,7 @@ class Lowering {
   std::vector<Stmt> ahead_;                          ///< their loop nests, which run before it
   std::vector<Def<Buffer>> allocated_;
   int num_searches_ = 0;
+  bool skip_absent_;
 };
 
 /// The annotation of auxiliary blocks, whose results can be reused by later calls (sparse/preprocess.py).

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 import tvm
 from tests.compat import sparse_scripts as scripts
+from tvm.script import tir as T
 from tvm.sparse import lower_sparse_buffer, lower_sparse_iter
 
 import tilewright as tw
@@ -107,6 +108,22 @@ def test_ellmm(target: str) -> None:
     sizes = {"nb": nb, "mb": mb, "feat_size": K, "nnz_cols": width, "blk": blk}
     run(lowered(scripts.ellmm, sizes), target, a, b, c, indices)
     np.testing.assert_array_equal(c, np.einsum("iwab,iwbf->iaf", a, b[indices]))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_products_of_a_batch_of_ragged_matrices(target: str) -> None:
+    sizes = [(2, 3, 4), (1, 2, 1), (3, 1, 2)]
+    x = [whole((i, j), s) for s, (i, j, k) in enumerate(sizes)]
+    y = [whole((j, k), s + 9) for s, (i, j, k) in enumerate(sizes)]
+    of_batch = [[each[d] for each in sizes] for d in range(3)]
+    of_rows = [np.repeat([each[d] for each in sizes], [each[r] for each in sizes]) for r, d in ((0, 1), (1, 2), (0, 2))]
+    offsets = [np.cumsum([0, *each]).astype("int32") for each in (*of_batch, *of_rows)]
+    z = np.full(offsets[-1][-1], np.nan, "float32")
+    flat = [np.concatenate([each.reshape(-1) for each in some]) for some in (x, y)]
+    mod = lower_sparse_buffer(lower_sparse_iter(tvm.IRModule.from_expr(scripts.batch_matmul)))
+    run(mod, target, *flat, z, *offsets, 3, *[int(each[-1]) for each in offsets])
+    want = np.concatenate([(p @ q).reshape(-1) for p, q in zip(x, y, strict=True)])
+    np.testing.assert_array_equal(z, want)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -262,6 +279,29 @@ def test_attached_axes(target: str) -> None:
     run(lowered(scripts.two_hops), target, x, y, a.indptr, a.indices, N, a.nnz)
     pattern = (a != 0).astype("float32")
     np.testing.assert_array_equal(y, pattern @ (pattern @ x))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_flattened_axes(target: str) -> None:
+    @T.prim_func
+    def relu_of_elements(
+        a: T.handle, b: T.handle, indptr: T.handle, indices: T.handle, mb: T.int32, nb: T.int32, nnzb: T.int32
+    ) -> None:
+        T.func_attr({"global_symbol": "main", "tir.noalias": True, "sparse_tir_level": 2})
+        IO = T.dense_fixed(mb)
+        JO = T.sparse_variable(IO, (nb, nnzb), (indptr, indices), "int32")
+        II = T.dense_fixed(2)
+        JI = T.dense_fixed(3)
+        F = T.flatten([IO, JO, II, JI], nnzb * 6, [indptr], "int32")
+        A = T.match_sparse_buffer(a, (F,), "float32")
+        B = T.match_sparse_buffer(b, (F,), "float32")
+        with T.sp_iter([F], "S", "relu") as [f]:
+            B[f] = T.max(A[f], T.float32(0))
+
+    indptr, indices = np.array([0, 2, 3], "int32"), np.array([0, 2, 1], "int32")
+    a, b = whole((3, 2, 3)), np.full((3, 2, 3), np.nan, "float32")
+    run(lower_sparse_iter(tvm.IRModule.from_expr(relu_of_elements)), target, a, b, indptr, indices, 2, 3, 3)
+    np.testing.assert_array_equal(b, np.maximum(a, 0))
 
 
 def test_fields_of_nodes() -> None:

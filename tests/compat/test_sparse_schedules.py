@@ -88,6 +88,26 @@ def test_bsrmm_with_blocks_of_blocks(target: str) -> None:
     np.testing.assert_array_equal(y.reshape(-1, K), a @ x.reshape(-1, K))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_init_stays_in_the_inner_block(target: str) -> None:
+    nb, mb, width, blk = 4, 6, 3, 2
+    random = np.random.default_rng(0)
+    indices = np.sort(np.stack([random.permutation(mb)[:width] for _ in range(nb)]), 1).astype("int32")
+    sch = tir.Schedule(bound(scripts.ellmm, nb, mb, K, width, blk))
+    iteration = sch.get_sparse_iteration("ellmm")
+    i, j, bi, bj, f = sch.get_sp_iters(iteration)
+    sch.sparse_reorder(iteration, [i, bi, f, j, bj])
+    sch = tir.Schedule(lower_sparse_iter(sch.mod))
+    block = sch.get_block("ellmm0")
+    i, bi, f, j, bj = sch.get_loops(block)
+    outer = sch.blockize(f, inner_init=True)
+    assert sch.get(outer).init is None and sch.get(block).init is not None
+    sch.decompose_reduction(block, j)
+    a, b, c = whole((nb, width, blk, blk)), whole((mb, blk, K), 2), np.full((nb, blk, K), np.nan, "float32")
+    run(lower_sparse_buffer(sch.mod), target, a, b, c, indices)
+    np.testing.assert_array_equal(c, np.einsum("iwab,iwbf->iaf", a, b[indices]))
+
+
 @T.prim_func
 def two_readers(a: T.handle, b: T.handle, c: T.handle) -> None:
     A = T.match_buffer(a, (16,), "float32")

@@ -11,7 +11,9 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
+from tilewright.sparse.specialize import without
 from tilewright.support.changed_nodes import with_fields
+from tilewright.task.declared_values import DISJOINT, DOMAINS
 
 KEY = "preprocess"
 
@@ -43,8 +45,10 @@ def remove_preprocess(func: ir.PrimFunc) -> ir.PrimFunc:
 def remove_unused_arguments(func: ir.PrimFunc) -> ir.PrimFunc:
     """Return the function without parameters that it does not use; others keep their order.
 
-    A buffer that is not accessed is kept where it defines a size that is used, by its shape.
+    A buffer that is not accessed is kept where it defines a size that is used, by its shape. What is declared of others
+    is dropped with them.
     """
+    func = _without_declarations_of_unused(func)
     used = {*_core.undefined_vars(func.body)}
     bodies: list[Any] = [func.body]
     for axis in func.axes:
@@ -68,6 +72,26 @@ def remove_unused_arguments(func: ir.PrimFunc) -> ir.PrimFunc:
     buffers = {param: buffer for param, buffer in func.buffer_map.items() if param in kept}
     params = [p for p in func.params if p in buffers or (p not in func.buffer_map and p in sizes)]
     return ir.PrimFunc(params, buffers, func.ret_type, func.attrs, func.body, func.axes)
+
+
+def _without_declarations_of_unused(func: ir.PrimFunc) -> ir.PrimFunc:
+    """Return the function whose root block declares nothing of parameters that no statement accesses."""
+    realize: Any = func.body if isinstance(func.body, ir.BlockRealize) and not func.body.block.iter_vars else None
+    if realize is None:
+        return func
+    root = realize.block
+    plain = {key: value for key, value in root.annotations.items() if key not in (DOMAINS, DISJOINT)}
+    touched = _buffers(with_fields(root, annotations=plain))
+    for region, *parts in root.annotations.get(DOMAINS, ()):
+        if region.buffer in touched:  # with the offsets of its segments
+            touched |= {part.buffer for part in parts if isinstance(part, ir.BufferRegion)}
+    for buffer in func.buffer_map.values():
+        if buffer not in touched:
+            root = without(root, buffer) or root
+    if root is realize.block:
+        return func
+    body = ir.BlockRealize(realize.iter_values, realize.predicate, root)
+    return ir.PrimFunc(func.params, func.buffer_map, func.ret_type, func.attrs, body, func.axes)
 
 
 def _sizes(buffer: ir.Buffer) -> set[Any]:

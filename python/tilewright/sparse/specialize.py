@@ -71,7 +71,7 @@ def specialize_buffer(
         if isinstance(node, ir.BufferLoad) and node.buffer.same_as(buffer):
             return value(node)
         if isinstance(node, ir.Block):
-            return _without(node, buffer)
+            return without(node, buffer)
         return None
 
     body: Any = _core.rewrite(func.body, changed)
@@ -82,7 +82,7 @@ def specialize_buffer(
     return result
 
 
-def _without(block: ir.Block, buffer: ir.Buffer) -> Any:
+def without(block: ir.Block, buffer: ir.Buffer) -> Any:
     """Return the block with the buffer removed from its regions and declarations; None if they do not mention it."""
     annotations = dict(block.annotations.items())
     for key in (DOMAINS, DISJOINT):

@@ -19,7 +19,8 @@ LEVEL = "sparse_tir_level"
 def lower_sparse_iter(mod: Any, check_invalid_binary_search: bool = False) -> Any:
     """Return the module with sparse iterations lowered to blocks over arrays.
 
-    Coordinates that are absent yield the default value, whether or not searches are to be checked.
+    Coordinates that are absent yield the default value, whether or not searches are to be checked, and stores to
+    them are skipped. As published, nobody proves that there are none.
     """
     require_module(mod)
     return LowerSparseIter(check_invalid_binary_search)(mod)
@@ -50,7 +51,7 @@ def _lowered(func: ir.PrimFunc) -> Any:
         for array, kind in ((axis.indptr, "indptr"), (axis.indices, "indices")):
             if array is not None:
                 names.setdefault(array, f"{axis.name}_{kind}")
-    (lowered,) = _core.lower_sparse_iterations(_core.as_module(func)).functions.values()
+    (lowered,) = _core.lower_sparse_iterations(_core.as_module(func), True).functions.values()
     named: Any = _replaced(lowered, {old: with_fields(old, name=name) for old, name in names.items()})
     return named.with_attr({LEVEL: 1, ARRAYS: sparse})
 
