@@ -550,6 +550,66 @@ def reduction_of_four_to_three(
         Y[i, j, k] = Y[i, j, k] + X[i, j, k, l]
 
 
+@T.prim_func
+def fusedmm(
+    q: T.handle,
+    kk: T.handle,
+    v: T.handle,
+    o: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    n: T.int32,
+    d: T.int32,
+    nnz: T.int32,
+) -> None:
+    T.func_attr({"global_symbol": "main", "tir.noalias": True, "sparse_tir_level": 2})
+    I = T.dense_fixed(n)
+    J = T.sparse_variable(I, (n, nnz), (indptr, indices), "int32")
+    Jd = T.dense_fixed(n)
+    D = T.dense_fixed(d)
+    Q = T.match_sparse_buffer(q, [I, D], "float32")
+    Kb = T.match_sparse_buffer(kk, [Jd, D], "float32")
+    V = T.match_sparse_buffer(v, [Jd, D], "float32")
+    O = T.match_sparse_buffer(o, [I, D], "float32")
+    score = T.alloc_sparse_buffer([I, J], "float32", extra_storage=0)
+    mx = T.alloc_sparse_buffer([I], "float32")
+    sm = T.alloc_sparse_buffer([I], "float32")
+    with T.sp_iter([I], "S", "fusedmm") as [i]:
+        with T.sp_iter([J, D], "SR", "qk") as [j, d0]:
+            with T.init():
+                score[i, j] = 0.0
+            score[i, j] = score[i, j] + Q[i, d0] * Kb[j, d0]
+        with T.sp_iter([J], "R", "mx") as [j]:
+            with T.init():
+                mx[i] = T.min_value("float32")
+            mx[i] = T.max(mx[i], score[i, j])
+        with T.sp_iter([J], "R", "sm") as [j]:
+            with T.init():
+                sm[i] = 0.0
+            sm[i] = sm[i] + T.exp(score[i, j] - mx[i], dtype="float32")
+        with T.sp_iter([J, D], "RS", "out") as [j, d0]:
+            with T.init():
+                O[i, d0] = 0.0
+            O[i, d0] = O[i, d0] + T.exp(score[i, j] - mx[i], dtype="float32") / sm[i] * V[j, d0]
+
+
+@T.prim_func
+def sums_of_selected_rows(
+    x: T.handle, y: T.handle, si: T.handle, ip: T.handle, n: T.int32, w: T.int32, m: T.int32, z: T.int32
+) -> None:
+    T.func_attr({"global_symbol": "main", "tir.noalias": True, "sparse_tir_level": 2})
+    G = T.dense_fixed(m)
+    R = T.dense_variable(G, (n, z), ip, "int32")
+    I = T.dense_fixed(n)
+    J = T.sparse_fixed(I, (m, w), si, "int32")
+    X = T.match_sparse_buffer(x, (G, R), "float32")
+    Y = T.match_sparse_buffer(y, (I,), "float32")
+    with T.sp_iter([I, J, T.attach(R, J)], "SRR", "sums") as [i, j, r]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + X[j, r]
+
+
 # ---- formats -----------------------------------------------------------------------------------------------------
 
 

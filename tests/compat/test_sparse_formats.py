@@ -127,6 +127,28 @@ def test_hyb(target: str, parts: int) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ["sddmm", "fused_sddmm"])
+def test_results_in_blocks(name: str, target: str) -> None:
+    """A sparse result, which is written in the format; blocks are whole."""
+    m, n, blk = 8, 10, 2
+    a = random_csr(m, n)
+    blocks = a.tobsr((blk, blk))
+    blocks.sort_indices()
+    func = getattr(scripts, name)
+    mod = tvm.IRModule.from_expr(func.specialize(dict(zip(func.params[-4:], [m, n, K, a.nnz], strict=True))))
+    rule = bsr_rule("bsr", blk, m // blk, n // blk, len(blocks.indices))
+    rule.buffers_to_rewrite = ["C"]
+    mod = lower_sparse_buffer(lower_sparse_iter(format_decompose(mod, [rule], include_format_rewrite_blks=False)))
+    x, y = whole((m, K)), whole((n, K), 2)
+    out = np.full(blocks.data.shape, np.nan, "float32")
+    unused = np.zeros(a.nnz, "float32")
+    run(mod, target, x, y, unused, a.indptr, a.indices, out, blocks.indptr, blocks.indices)
+    rows, product = np.repeat(np.arange(m // blk), np.diff(blocks.indptr)), x @ y.T
+    tiles = product.reshape(m // blk, blk, n // blk, blk).transpose(0, 2, 1, 3)
+    np.testing.assert_array_equal(out, tiles[rows, blocks.indices])
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_bsr_and_ell_together(target: str) -> None:
     """Two formats of one tensor: names, attributes, and arguments in their order."""
     mod = format_decompose(csr_product(5), [bsr_rule("x", 1, M, N, 3), ell_rule("y", M, N, 2, 1)], False)

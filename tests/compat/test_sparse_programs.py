@@ -40,7 +40,7 @@ def lowered(func: Any, sizes: dict[str, int] | None = None) -> Any:
         func = func.specialize(known)
     mod = lower_sparse_iter(tvm.IRModule.from_expr(func))
     sch = tvm.tir.Schedule(mod)
-    return tvm.tir.transform.RemoveUnusedArgs()(lower_sparse_buffer(sch.mod))
+    return lower_sparse_buffer(sch.mod)
 
 
 def run(mod: Any, target: str, *arguments: Any) -> None:
@@ -279,6 +279,30 @@ def test_attached_axes(target: str) -> None:
     run(lowered(scripts.two_hops), target, x, y, a.indptr, a.indices, N, a.nnz)
     pattern = (a != 0).astype("float32")
     np.testing.assert_array_equal(y, pattern @ (pattern @ x))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_attention_in_one_iteration(target: str) -> None:
+    a = random_csr(N, N)
+    q, k, v = (whole((N, K), seed) * np.float32(0.3) for seed in (1, 2, 3))
+    out = np.full((N, K), np.nan, "float32")
+    run(lowered(scripts.fusedmm), target, q, k, v, out, a.indptr, a.indices, N, K, a.nnz)
+    scores = q @ k.T
+    for i, (begin, end) in enumerate(itertools.pairwise(a.indptr)):
+        columns = a.indices[begin:end]
+        row = np.exp(scores[i, columns] - scores[i, columns].max(initial=-100))
+        want = (row / row.sum()) @ v[columns] if len(columns) else np.zeros(K)
+        np.testing.assert_allclose(out[i], want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_ragged_axes_that_are_attached(target: str) -> None:
+    random, m, n, width = np.random.default_rng(0), 5, 6, 3
+    indptr = np.cumsum([0, *random.integers(0, 4, m)]).astype("int32")
+    chosen = np.sort(np.stack([random.permutation(m)[:width] for _ in range(n)]), 1).astype("int32")
+    x, y = whole(int(indptr[-1])), np.full(n, np.nan, "float32")
+    run(lowered(scripts.sums_of_selected_rows), target, x, y, chosen, indptr, n, width, m, len(x))
+    np.testing.assert_array_equal(y, [sum(x[indptr[j] : indptr[j + 1]].sum() for j in row) for row in chosen])
 
 
 @pytest.mark.parametrize("target", TARGETS)
