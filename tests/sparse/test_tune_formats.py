@@ -148,3 +148,48 @@ def test_two_tensors_are_not_decomposed() -> None:
         sch.decompose_format("A", "csr", [M, N])
 
     assert "decomposes two tensors" in searched(twice, matrix_of("random"), trials=1).best.why
+
+
+def test_the_best_format_is_found_in_the_database(tmp_path: Path) -> None:
+    matrix, database = matrix_of("random"), tmp_path / "records.db"
+    result = searched(buckets, matrix, database=database)
+    with pytest.raises(tw.ResourceError, match="no record of this program as it is, but with 'A' in other") as caught:
+        tw.compile(spmv, database=database)
+    assert caught.value.code == "database/no-record" and "tw.sparse.recorded_format" in str(caught.value)
+    assert all(f"{choice} (" in str(caught.value) for choice in result.choices)
+    found = tw.sparse.recorded_format(spmv, database)
+    tw.ir.assert_structural_equal(found.function, result.decomposition.function)
+    assert [rule.name for rule in found.rules] == [rule.name for rule in result.decomposition.rules]
+    kernel = tw.compile(found.function, database=database)
+    assert kernel.schedule == "recorded"
+    converted = convert_structure(found.rules, (M, N), matrix.tocoo().coords)
+    x, y = np.random.default_rng(0).integers(-4, 5, N).astype("float64"), np.full(M, np.nan)
+    more = found.arguments(converted, converted.convert_values(matrix.data))
+    kernel(x, y, matrix.indptr, matrix.indices, M, N, matrix.nnz, *more)
+    np.testing.assert_array_equal(y, matrix @ x)
+
+
+def test_records_of_the_program_itself_come_first(tmp_path: Path) -> None:
+    def dcsr(sch: Any) -> None:
+        sch.decompose_format("A", "dcsr", [M, N])
+        sch.lower_sparse_iter()
+
+    matrix, database = matrix_of("random"), tmp_path / "records.db"
+    searched(lambda sch: sch.lower_sparse_iter(), matrix, trials=1, database=database)
+    other = tw.sparse.decompose_format(spmv, "A", tw.sparse.formats.csr(M, N)).function
+    with pytest.raises(tw.ResourceError, match=r"holds no record of this program\n"):
+        tw.compile(other, database=database)
+    searched(dcsr, matrix, trials=1, database=database)
+    assert tw.sparse.recorded_format(spmv, database).rules[0].name == "dcsr"
+    kernel: Any = tw.compile(spmv, database=database)
+    y = np.full(M, np.nan)
+    kernel(matrix.data, np.ones(N), y, matrix.indptr, matrix.indices, M, N, matrix.nnz)
+    np.testing.assert_array_equal(y, matrix @ np.ones(N))
+
+
+def test_no_format_is_in_the_database(tmp_path: Path) -> None:
+    database = tmp_path / "records.db"
+    searched(lambda sch: sch.lower_sparse_iter(), matrix_of("random"), trials=1, database=database)
+    with pytest.raises(tw.ResourceError, match="in any format") as caught:
+        tw.sparse.recorded_format(spmv, database)
+    assert caught.value.code == "database/no-record"

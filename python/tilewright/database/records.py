@@ -9,8 +9,8 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from tilewright.support.file_names import path_for_core
 from tilewright.support.machine import TargetLike
 from tilewright.support.user_lines import users_level
 from tilewright.task.task import Task, module_of, only_function, program_keys, sparse_module_of
+from tilewright.timing import format_seconds
 
 #: what a database is given by
 PLACES = 'the path of a file, "postgresql://...", or a Database of tilewright.meta_schedule'
@@ -288,6 +289,60 @@ def _warn_of_damage(store: Any, what: str) -> None:
     warnings.warn(f"{store.path}: {what} is damaged and ignored", stacklevel=users_level())
 
 
+@dataclass(frozen=True)
+class RecordedFormat:
+    """A format in which a search has tuned a sparse program.
+
+    Attributes:
+        tensor: the name of the buffer that is stored in it.
+        name: of the format, a function of :mod:`tilewright.sparse.formats`.
+        parameters: of the format, the shape of the tensor first.
+        count: how many rules there are; 0 for those of the format.
+        workload: what the decomposed program is called in the database.
+        seconds: of a call of its best kernel.
+    """
+
+    tensor: str
+    name: str
+    parameters: tuple[int, ...]
+    count: int
+    workload: str
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.parameters))})"
+
+
+def keep_formats(store: Any, program: ir.PrimFunc, found: Iterable[RecordedFormat]) -> None:
+    """Notes in a file of records in which formats a search has tuned a program; those noted before stay."""
+    known = {
+        (each.tensor, str(each), each.count, each.workload): each for each in [*_kept_formats(store, program), *found]
+    }
+    store.set_meta(f"formats/{program_keys(program)[0]}", json.dumps([asdict(each) for each in known.values()]))
+
+
+def _kept_formats(store: Any, program: ir.PrimFunc | ir.Module) -> list[RecordedFormat]:
+    texts = [store.meta(f"formats/{key}") for key in program_keys(program)]
+    try:
+        rows = [row for text in texts for row in json.loads(text or "[]")]
+        return [RecordedFormat(**{**row, "parameters": tuple(row["parameters"])}) for row in rows]
+    except (ValueError, TypeError, KeyError):
+        _warn_of_damage(store, "which formats a program was tuned in")
+        return []
+
+
+def recorded_formats(store: Any, program: ir.PrimFunc | ir.Module, target: TargetLike) -> list[RecordedFormat]:
+    """The formats that :func:`keep_formats` noted of a program and that have a correct record for a target, the fastest
+    one first."""
+    wanted, found = _core.Target(target), []
+    for each in _kept_formats(store, program):
+        rows = store.top_k(each.workload, "", sys.maxsize)  # the one first that best_schedule() would take
+        times = [row.median for row in rows if _text_serves(row.target, wanted)]
+        if times:
+            found.append(replace(each, seconds=times[0]))
+    return sorted(found, key=lambda each: each.seconds)
+
+
 def entries_of(store: Any, program: ir.PrimFunc | ir.Module) -> list[_core.Workload]:
     """What a database knows a program as: where its calls differ, as of a program that leaves sizes open, those that it
     was tuned for last first, and those with cold caches at the end."""
@@ -386,6 +441,15 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
                 "database/no-correct-record",
                 f"{path} holds no correct record of this program: all {len(tried)} trials failed",
                 "`tilewright report` says why; tune it again",
+            )
+        if formats := recorded_formats(store, program, target):
+            listed = ", ".join(f"{each} ({format_seconds(each.seconds)})" for each in formats)
+            raise ResourceError.of(
+                "database/no-record",
+                f"{path} holds no record of this program as it is, but with '{formats[0].tensor}' in other formats: "
+                f"{listed}",
+                "its kernels take the structure in that format: p = tw.sparse.recorded_format(program, database), then "
+                "tw.compile(p.function, database=...)",
             )
         raise ResourceError.of(
             "database/no-record",

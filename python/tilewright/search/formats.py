@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir
+from tilewright.database.records import RecordedFormat, keep_formats, open_database
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.kernel.kernel import Kernel
 from tilewright.kernel.kernel import compile as compile_program
@@ -355,7 +356,19 @@ def tune_in_formats(
     def convert(choice: FormatChoice) -> tuple[ConvertedStructure, dict[int, Any]]:
         return converted(choice, program, asked.inputs, asked.sizes, asked.seed)
 
-    return _tuned(program, space, choices, (asked.trials, asked.seconds), convert, search)
+    found = _tuned(program, space, choices, (asked.trials, asked.seconds), convert, search)
+    _keep(store, program, found.choices)
+    return found
+
+
+def _keep(store: Any, program: ir.PrimFunc, choices: Sequence[FormatChoice]) -> None:
+    """Note in the database which formats the program was tuned in, for those who compile it."""
+    found = [
+        RecordedFormat(each.tensor, each.name, each.parameters, each.count, each.result.record.workload)
+        for each in choices
+        if each.result is not None and each.result.record is not None
+    ]
+    keep_formats(store if isinstance(store, _core.Database) else open_database(store), program, found)
 
 
 def _tuned(

@@ -14,7 +14,7 @@ from tilewright.sparse.operators import conversions, prepare_spmv, sddmm, spmm, 
 from tilewright.sparse.preprocess import extract_preprocess, remove_preprocess, remove_unused_arguments
 from tilewright.sparse.specialize import specialize_buffer
 from tilewright.sparse.structure import Structure
-from tilewright.sparse.templates import decomposition_of, template_rules
+from tilewright.sparse.templates import decomposition_of, recorded_format, template_rules
 
 _format_step.install()
 
@@ -42,6 +42,7 @@ __all__ = [
     "from_torch",
     "prepare_spmv",
     "programs",
+    "recorded_format",
     "remove_preprocess",
     "remove_unused_arguments",
     "sddmm",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.errors import ArgumentError
+from tilewright.database.records import PLACES, read_database, recorded_formats
+from tilewright.errors import ArgumentError, ResourceError
 from tilewright.sparse import formats
 from tilewright.sparse.decompose import DecomposedProgram, decompose_format
 from tilewright.sparse.format_rule import FormatRewriteRule, picklable
+from tilewright.support import limits
+from tilewright.support.machine import TargetLike
 
 NAMES = (
     *("banded", "bsr", "coo", "csc", "csf", "csr", "dbsr", "dcsr", "ell", "hyb", "padded_csr", "ragged", "sell"),
@@ -61,6 +65,32 @@ def decomposition_of(sch: _core.Schedule, func: ir.PrimFunc) -> DecomposedProgra
     if len(steps) != 1:
         raise _refusal(f"the schedule has {len(steps)} steps decompose_format", "it takes one")
     return decompose_format(func, str(steps[0].attrs[0]), rules_of_step(sch, steps[0])[0])
+
+
+def recorded_format(func: ir.PrimFunc, database: Any, target: TargetLike = "native") -> DecomposedProgram:
+    """Return a program over the format that is the fastest one in a database of a search over formats.
+
+    ``tw.compile(found.function, database=database)`` is its fastest kernel, and ``found.arguments`` makes the arguments
+    of a structure.
+
+    Args:
+        func: the program that was tuned, by ``tw.tune`` with a space that decomposes a tensor.
+        database: what the search was given: the path of a file, or "postgresql://...".
+        target: for which there has to be a record.
+
+    Raises:
+        tilewright.ResourceError: The database cannot be read, or no format has a correct record for the target
+            ("database/no-record").
+    """
+    limits.kind("database", database, str | os.PathLike, PLACES)
+    found = recorded_formats(read_database(database), func, target)
+    if not found:
+        message = f"{database} holds no record of this program in any format for {_core.Target(target)}"
+        raise ResourceError.of(
+            "database/no-record", message, "tune it by a space with sch.decompose_format, and database="
+        )
+    best = found[0]
+    return decompose_format(func, best.tensor, template_rules(best.name, best.parameters, best.count))
 
 
 def rules_of_step(sch: _core.Schedule, step: Any) -> tuple[list[FormatRewriteRule], list[int]]:
