@@ -79,7 +79,9 @@ void bind_postprocs(nb::module_& m) {
   part<search::RewriteUnboundBlock>(
       m, "Give the blocks that no rule has bound to blocks and threads.",
       "Make one.\n\nArgs:\n    max_threadblocks: how many blocks of threads a loop becomes at most.");
-  part<search::VerifyGPUCode>(m, "Refuse programs that the target's GPU cannot run.");
+  part<search::VerifyGPUCode>(m, "Refuse programs that the target's GPU cannot run.",
+                              "Make one.\n\nArgs:\n    open_grids: accept loops over blocks of threads whose lengths "
+                              "only calls say.");
   part<search::VerifyVTCMLimit>(
       m, "Refuse programs that need too much tightly coupled memory.",
       "Make one.\n\nArgs:\n    vtcm_capacity: bytes there are in scope \"global.vtcm\"; 0 for no limit.");

@@ -33,6 +33,51 @@ def heuristic_trace(task: Task, start: ir.Module, target: _core.Target) -> str:
     return json.dumps(schedule.trace.as_json()) if schedule.trace.insts else ""
 
 
+def fitting_postprocs(
+    generator: _core.SpaceGenerator, task: Task, context: _core.TuneContext, takes_defaults: bool
+) -> list[_core.Postproc] | None:
+    """Return the postprocessors of a search where they are others than those of its generator, else None.
+
+    Args:
+        generator: with its postprocessors.
+        task: what is searched.
+        context: of the search.
+        takes_defaults: whether nobody has chosen the postprocessors. The defaults are TVM's, which refuse all schedules
+            of a program whose sizes are left open or follow from data, as those of sparse matrices do.
+    """
+    kept = list(generator.postprocs or [])
+    known = len(kept)
+    if (
+        "layout_free_buffers" in task.program.attrs
+    ):  # kernels of a search are called with arrays as the program has them
+        kept = [each for each in kept if not isinstance(each, _core.RewriteLayout)]
+    is_sparse = task.sparse is not None or _has_ragged_loops(task.program)
+    if not takes_defaults or not is_sparse:
+        return kept if len(kept) < known else None
+    kept = [each for each in kept if not isinstance(each, _core.DisallowDynamicLoop)]
+    for at, each in enumerate(kept):
+        if isinstance(each, _core.VerifyGPUCode):
+            kept[at] = _core.VerifyGPUCode(open_grids=True)
+            kept[at].initialize(context)
+    return kept
+
+
+def _has_ragged_loops(program: ir.PrimFunc) -> bool:
+    """Whether a loop is as long as data say."""
+    found = False
+
+    def look(node: object) -> None:
+        if isinstance(node, ir.For):
+            _core.visit(node.extent, read)
+
+    def read(node: object) -> None:
+        nonlocal found
+        found |= isinstance(node, ir.BufferLoad)
+
+    _core.visit(program.body, look)
+    return found
+
+
 def check_parameters(task: Task, space: Space, schedule: Schedule) -> None:
     """Check that a candidate can be called with the arguments of the program.
 

@@ -36,7 +36,7 @@ from tilewright.heuristics import failures
 from tilewright.report.spending import BESIDE, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline, formats, modules
-from tilewright.search.candidate_programs import check_parameters, heuristic_trace
+from tilewright.search.candidate_programs import check_parameters, fitting_postprocs, heuristic_trace
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.modules import ModuleResult, Steps, main_of, public_functions
@@ -754,11 +754,10 @@ class _Search:
         """The space as strategies take it: what it did to a schedule, or where it decides as it goes, itself; and what
         identifies it."""
         if self.generator is not None:
+            takes_defaults = self.generator.postprocs is None
             context = self._context(self.generator)
-            if "layout_free_buffers" in self.task.program.attrs:
-                # Kernels of a search are called with arrays as the program has them.
-                kept = [p for p in self.generator.postprocs or [] if not isinstance(p, _core.RewriteLayout)]
-                self.generator.postprocs = kept
+            if (fitting := fitting_postprocs(self.generator, self.task, context, takes_defaults)) is not None:
+                self.generator.postprocs = fitting
             spaces = design_spaces(self.generator, self.task.module)
             if not spaces:
                 raise ArgumentError.of(

@@ -65,8 +65,14 @@ class RewriteUnboundBlock final : public PartOf<RewriteUnboundBlock, Postproc, R
   int64_t max_threads_per_block_ = 0;  // 0: not initialized for a target that has blocks of threads
 };
 
-class VerifyGPUCode final : public PartOf<VerifyGPUCode, Postproc> {
+struct VerifyGPUCodeOptions {
+  bool open_grids = false;  ///< the arguments of a call may say how many blocks of threads there are
+  using Members = Fields<&VerifyGPUCodeOptions::open_grids>;
+};
+
+class VerifyGPUCode final : public PartOf<VerifyGPUCode, Postproc, VerifyGPUCodeOptions> {
  public:
+  using PartOf::PartOf;
   Status initialize(const TuneContext& context) override;
   Result<bool> apply(Schedule& schedule) const override;
 

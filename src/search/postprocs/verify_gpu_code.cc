@@ -80,7 +80,7 @@ std::optional<Launch> launch_of(const AttrStmt& attr) {
 /// What one kernel takes.
 class KernelCheck {
  public:
-  explicit KernelCheck(const Target& target) : target_(target) {}
+  KernelCheck(const Target& target, bool open_grids) : target_(target), open_grids_(open_grids) {}
 
   bool check(const Ref<PrimFunc>& func) {
     visit(
@@ -119,13 +119,13 @@ class KernelCheck {
 
   template <class Descend>
   void inside(const ThreadAxis& axis, const std::string& tag, std::optional<int64_t> extent, Descend descend) {
-    if (!extent) {
+    if (!extent && !(open_grids_ && axis.level == ThreadAxis::Level::kBlock)) {
       good_ = false;
       return;
     }
     bool outermost = depth_++ == 0;
     if (outermost) kernel_ = {};
-    bind(axis, tag, *extent);
+    if (extent) bind(axis, tag, *extent);
     descend();
     --depth_;
     if (outermost) finish();
@@ -184,6 +184,7 @@ class KernelCheck {
     int64_t threads = 1, shared_bytes = 0;
   };
   const Target& target_;
+  bool open_grids_;
   int depth_ = 0;
   Kernel kernel_;
   std::vector<std::pair<Ref<Var>, int64_t>> vector_loops_;
@@ -213,7 +214,7 @@ Result<bool> VerifyGPUCode::apply(Schedule& schedule) const {
   }
   TW_TRY(functions, compacted_functions(schedule.module()));
   for (const Ref<PrimFunc>& func : functions) {
-    if (!KernelCheck(*target_).check(func)) return false;
+    if (!KernelCheck(*target_, options_.open_grids).check(func)) return false;
   }
   return true;
 }
