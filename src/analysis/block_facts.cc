@@ -58,7 +58,8 @@ class Examine {
     bool init_sets_all = block_->init.defined() && check_init();
     if (!init_sets_all) take_partial_writes();
     facts_.why.clear();
-    if (!check_axes() || !check_statements() || !check_signature() || !check_own_accesses()) return;
+    if (!check_axes()) return check_scatter();
+    if (!check_statements() || !check_signature() || !check_own_accesses()) return;
     for (const Ref<BufferRegion>& write : block_->writes) {
       if (!check_disjoint(write)) return;
     }
@@ -133,6 +134,30 @@ class Examine {
       }
     }
     return true;
+  }
+
+  /// Of a block whose reduction axes select what it writes. `why` stays what it is.
+  void check_scatter() {
+    const std::string why = facts_.why;
+    const bool is_usual = std::all_of(block_->iter_vars.begin(), block_->iter_vars.end(), [](const Ref<IterVar>& axis) {
+      return is_data_parallel(axis) || is_reduction_axis(axis);
+    });
+    if (is_usual && !block_->init.defined() && check_statements() && check_signature() && check_own_accesses()) {
+      const bool are_apart = std::all_of(block_->writes.begin(), block_->writes.end(), [&](const auto& write) {
+        return std::all_of(block_->iter_vars.begin(), block_->iter_vars.end(), [&](const Ref<IterVar>& axis) {
+          return is_reduction_axis(axis) || is_const_int(axis->dom->extent, 1) || is_index(*write, axis);
+        });
+      });
+      facts_.commutative = reads_own_ && check_commutative();
+      facts_.scatters = are_apart && facts_.commutative;
+    }
+    facts_.why = why;
+  }
+
+  /// Whether the axis is the index of all that the region holds, in some dimension.
+  static bool is_index(const BufferRegion& region, const Ref<IterVar>& axis) {
+    return std::any_of(region.region.begin(), region.region.end(),
+                       [&](const Ref<Range>& r) { return r->min == axis->var && is_const_int(r->extent, 1); });
   }
 
   /// A call whose effect is on memory behind the pointers that it gets, all of which are views: the block is as good as
@@ -468,18 +493,18 @@ class Examine {
     for (const Ref<IterVar>& axis : block_->iter_vars) {
       if (is_data_parallel(axis) && !is_const_int(axis->dom->extent, 1)) axes.push_back(axis);
     }
-    auto names_it = [&](const Ref<IterVar>& axis) {
-      return std::any_of(write->region.begin(), write->region.end(),
-                         [&](const Ref<Range>& r) { return r->min == axis->var && is_const_int(r->extent, 1); });
-    };
-    if (std::all_of(axes.begin(), axes.end(), names_it)) return true;
+    if (std::all_of(axes.begin(), axes.end(), [&](const auto& axis) { return is_index(*write, axis); })) return true;
     arith::IterDomains inputs;
     for (const Ref<IterVar>& axis : axes) inputs.emplace_back(axis->var, axis->dom);
     std::vector<Expr> starts, extents;
     for (const Ref<Range>& r : write->region) {
-      Expr inner = arith::mirrored(r->min, inputs);
-      starts.push_back(inner.defined() ? inner : r->min);
+      starts.push_back(r->min);
       extents.push_back(r->extent);
+    }
+    take_distinct_values(starts, inputs);
+    for (Expr& start : starts) {
+      Expr inner = arith::mirrored(start, inputs);
+      if (inner.defined()) start = inner;
     }
     if (std::all_of(extents.begin(), extents.end(), [](const Expr& extent) { return is_const_int(extent, 1); })) {
       extents.resize(arith::join_digits(starts).size());  // elements, at whole numbers
@@ -495,16 +520,50 @@ class Examine {
     return disjoint || ascends(*write, axes);
   }
 
+  /// An element of a buffer whose values are distinct is as good as the axes that select it: of C[R[i], j], where no
+  /// value of R occurs twice, the axes become those of C[r, j]. It has to be the only one that uses these axes.
+  void take_distinct_values(std::vector<Expr>& starts, arith::IterDomains& inputs) {
+    for (const BufferDomain& domain : buffer_domains(*block_)) {
+      const bool is_distinct = domain.order == ValueOrder::kIncreasing || domain.order == ValueOrder::kDistinct;
+      if (!is_distinct || domain.segments.defined()) continue;
+      Ref<BufferLoad> load;
+      for (const Expr& start : starts) {
+        visit(start, [&](const Ref<BufferLoad>& each) {
+          if (!load.defined() && each->buffer == domain.buffer) load = each;
+        });
+      }
+      if (!load.defined() || load->indices.size() != 1) continue;
+      arith::IterDomains selecting, others;
+      for (const auto& input : inputs) (uses_var(load, input.first) ? selecting : others).push_back(input);
+      const auto map = arith::detect_iter_map(load->indices, selecting, {}, arith::IterMapLevel::kBijective, analyzer_);
+      if (!map.ok()) continue;
+      const Ref<Var> value = var("value", load.dtype());
+      std::vector<Expr> replaced;
+      for (const Expr& start : starts) {
+        replaced.push_back(rewrite(start, [&](const Ref<BufferLoad>& each, Rewriter& walk) -> Expr {
+          return structural_equal(each, load) ? Expr(value) : Expr(walk.descend(each));
+        }));
+      }
+      const bool are_used = std::any_of(replaced.begin(), replaced.end(), [&](const Expr& start) {
+        return uses_any_var(start, [&](const Ref<Var>& v) {
+          return std::any_of(selecting.begin(), selecting.end(), [&](const auto& input) { return input.first == v; });
+        });
+      });
+      if (are_used) continue;
+      const Expr min = cast(load.dtype(), domain.min), end = cast(load.dtype(), domain.end);
+      others.emplace_back(value, range(min, end - min));
+      starts = std::move(replaced);
+      inputs = std::move(others);
+    }
+  }
+
   /// Along some dimension an instance writes behind all that earlier ones write. Offsets say so: S[P[i]:P[i + 1]],
   /// where the block declares that P does not descend, and rows in ascending order: S[R[i], j]. Axes that are indices
   /// themselves, such as j, select different elements of one row.
   bool ascends(const BufferRegion& write, const std::vector<Ref<IterVar>>& axes) {
     Ref<IterVar> outer;
     for (const Ref<IterVar>& axis : axes) {
-      const bool is_index = std::any_of(write.region.begin(), write.region.end(), [&](const Ref<Range>& r) {
-        return r->min == axis->var && is_const_int(r->extent, 1);
-      });
-      if (is_index) continue;
+      if (is_index(write, axis)) continue;
       if (outer.defined()) return false;
       outer = axis;
     }

@@ -36,6 +36,9 @@ class BlockFacts : public Memo::Fact {
   bool commutative = true;
   /// It does so by a block inside or by a tensor intrinsic: its steps cannot be taken apart any further.
   bool compound = false;
+  /// Of kOther: it adds to elements that its reduction axes select, and its other axes keep apart whatever these are,
+  /// as vj does in C[R[vp], vj] += A[vp, vj]. Loops that drive the other axes alone run in any order.
+  bool scatters = false;
   /// Of kOther: the condition that fails, "it reads and writes 'C' at different elements". Of kUpdate: what may keep
   /// its value; empty for what accumulates.
   std::string why;

@@ -69,7 +69,7 @@ class Below {
     }
     for (int at : blocks_) {
       const BlockFacts& facts = BlockFacts::of(tree_.block_ref(at));
-      if (facts.role == BlockRole::kOther) {
+      if (facts.role == BlockRole::kOther && !facts.scatters) {
         return Dependent{Conflict::kOtherBlock,
                          {quoted(tree_.block_at(at)) + " cannot run in any order: " + facts.why, {tree_.stmt(at)}}};
       }
@@ -468,13 +468,15 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
       continue;
     }
     if (writes_disjoint(tree, loop, at) || what_reduction_lacks(tree, loop, at, execution) == Lacks::kNothing) continue;
+    const BlockFacts& facts = BlockFacts::of(realize.block);
+    const bool accumulates = facts.role == BlockRole::kUpdate || facts.scatters;
     for (const Ref<BufferRegion>& write : writes) {
       // An update carries values from one iteration to the next, unless another block below sets them each time.
-      bool carries = BlockFacts::of(realize.block).role == BlockRole::kUpdate && !below.sets_before(at, write->buffer);
+      bool carries = accumulates && !below.sets_before(at, write->buffer);
       bool owns = execution.can_own(write->buffer) && !in_lanes;
       if (owns && !carries && is_private_to(tree, loop, write->buffer)) continue;
       // Instances of a complete block that store to one element are one instance, and store one value.
-      bool same = BlockFacts::of(realize.block).role == BlockRole::kComplete;
+      bool same = facts.role == BlockRole::kComplete;
       if (same && execution.can_agree(write->buffer, tree.for_at(loop).extent)) continue;
       if (same && below.is_joint_copy(at, write->buffer, execution)) continue;
       return Dependent{Conflict::kWrite,

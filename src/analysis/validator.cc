@@ -51,6 +51,20 @@ Stmt check_neighbors(const BufferDomain& domain, const Expr& begin, const Expr& 
   return loop(step, max(end - begin - 1, zero(end.dtype())), body);
 }
 
+/// A mark for each value that the buffer may have says whether an earlier element has it.
+Stmt check_distinct(const BufferDomain& domain, std::vector<Def<Buffer>>& allocated) {
+  const Ref<Buffer>& buffer = domain.buffer;
+  const Expr low = wide(domain.min);
+  const Ref<Buffer> marks = decl_buffer({max(wide(domain.end) - low, Expr(i64(0)))}, DataType::int_(8), "marks");
+  allocated.emplace_back(marks);
+  const Ref<Var> clear = var("i", marks->shape[0].dtype()), position = var("i", buffer->shape[0].dtype());
+  const Expr at = wide(load(buffer, {position})) - low;
+  Stmt is_new =
+      check(eq(load(marks, {at}), zero(marks->dtype)), buffer->name, position, "is the value of an earlier element");
+  return seq({loop(clear, marks->shape[0], store(marks, zero(marks->dtype), {clear})),
+              loop(position, buffer->shape[0], seq({std::move(is_new), store(marks, one(marks->dtype), {at})}))});
+}
+
 Stmt check_order(const BufferDomain& domain) {
   const Expr count = domain.buffer->shape[0];
   const Ref<Buffer>& segments = domain.segments;
@@ -118,7 +132,11 @@ DeclaredChecks declared_checks(const PrimFunc& func) {
   DeclaredChecks result;
   for (const BufferDomain& domain : domains) {
     result.checks.push_back(check_domain(domain));
-    if (domain.order != ValueOrder::kNone) result.checks.push_back(check_order(domain));
+    if (domain.order == ValueOrder::kDistinct) {
+      result.checks.push_back(check_distinct(domain, result.allocated));
+    } else if (domain.order != ValueOrder::kNone) {
+      result.checks.push_back(check_order(domain));
+    }
   }
   for (const DisjointBuffers& group : disjoint_buffers(*root->block)) {
     const bool is_known = std::all_of(group.begin(), group.end(), [&](const Ref<Buffer>& buffer) {

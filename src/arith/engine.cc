@@ -191,8 +191,9 @@ void Engine::assume(const BufferDomain& domain) {
   elements.known = true;
   elements.min = end_of(domain.min, true);
   elements.max = end_of(domain.end - 1, false);
-  elements.ascends = domain.order != ValueOrder::kNone && !domain.segments.defined();
-  elements.strictly = elements.ascends && domain.order == ValueOrder::kIncreasing;
+  const bool is_increasing = domain.order == ValueOrder::kIncreasing;
+  elements.ascends = (is_increasing || domain.order == ValueOrder::kNondecreasing) && !domain.segments.defined();
+  elements.strictly = elements.ascends && is_increasing;
   forget();
   elements_.insert(domain.buffer->data, std::move(elements));
 }

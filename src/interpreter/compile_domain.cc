@@ -63,7 +63,11 @@ void Compiler::check_domain(const BufferDomain& domain, const NodeRef& node) {
     });
   };
   if (!buffer->shape.empty()) nest(nest, 0);
-  if (domain.order != ValueOrder::kNone) check_order(domain, node);
+  if (domain.order == ValueOrder::kDistinct) {
+    check_distinct(domain, node);
+  } else if (domain.order != ValueOrder::kNone) {
+    check_order(domain, node);
+  }
 }
 
 void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
@@ -96,32 +100,41 @@ void Compiler::check_order(const BufferDomain& domain, const NodeRef& node) {
   });
 }
 
-/// Each value of a buffer is looked for in those behind it.
+/// Each value of the first buffer is looked for in the second one; where that is the same, behind the value.
+void Compiler::check_absent(const Ref<Buffer>& one, const Ref<Buffer>& other, int declared, const NodeRef& node) {
+  scoped([&] {
+    each_position(constant(int64_t{0}), expr(one->shape[0]), [&](int position) {
+      Ref<Var> index = var("i", DataType::int_(64)), probe = var("p", DataType::int_(64));
+      kept_.insert(kept_.end(), {index, probe});
+      const int place = take(2), is_absent = take(1);
+      with_definition(index, position, [&] {
+        const int value = expr(make<BufferLoad>({.buffer = one, .indices = {index}, .predicate = {}}));
+        const int begin = one == other ? expr(Expr(index) + 1) : constant(int64_t{0});
+        with_definition(probe, place, [&] {
+          emit({.op = Op::kSearch,
+                .dst = place,
+                .a = access(other, {probe}, {}, node),
+                .b = begin,
+                .c = expr(other->shape[0]),
+                .extra = value});
+        });
+        emit({.op = Op::kLtInt, .dst = is_absent, .a = place, .b = constant(int64_t{0})});
+        emit({.op = Op::kAssume, .a = is_absent, .b = position, .c = value, .extra = declared});
+      });
+    });
+  });
+}
+
+void Compiler::check_distinct(const BufferDomain& domain, const NodeRef& node) {
+  const Ref<Buffer>& buffer = domain.buffer;
+  check_absent(buffer, buffer, site(node, buffer, "no value of '" + buffer->name + "' occurs twice"), node);
+}
+
 void Compiler::check_disjoint(const DisjointBuffers& group, const NodeRef& node) {
   for (size_t first = 0; first < group.size(); ++first) {
     for (size_t second = first + 1; second < group.size(); ++second) {
       const Ref<Buffer> one = array_of(group[first]), other = array_of(group[second]);
-      int declared = site(node, one, "no value of '" + one->name + "' is in '" + other->name + "'");
-      scoped([&] {
-        each_position(constant(int64_t{0}), expr(one->shape[0]), [&](int position) {
-          Ref<Var> index = var("i", DataType::int_(64)), probe = var("p", DataType::int_(64));
-          kept_.insert(kept_.end(), {index, probe});
-          const int place = take(2), is_absent = take(1);
-          with_definition(index, position, [&] {
-            const int value = expr(make<BufferLoad>({.buffer = one, .indices = {index}, .predicate = {}}));
-            with_definition(probe, place, [&] {
-              emit({.op = Op::kSearch,
-                    .dst = place,
-                    .a = access(other, {probe}, {}, node),
-                    .b = constant(int64_t{0}),
-                    .c = expr(other->shape[0]),
-                    .extra = value});
-            });
-            emit({.op = Op::kLtInt, .dst = is_absent, .a = place, .b = constant(int64_t{0})});
-            emit({.op = Op::kAssume, .a = is_absent, .b = position, .c = value, .extra = declared});
-          });
-        });
-      });
+      check_absent(one, other, site(node, one, "no value of '" + one->name + "' is in '" + other->name + "'"), node);
     }
   }
 }

@@ -11,7 +11,8 @@
 namespace tilewright {
 namespace {
 
-constexpr std::array kOrders{ValueOrder::kNone, ValueOrder::kNondecreasing, ValueOrder::kIncreasing};
+constexpr std::array kOrders{ValueOrder::kNone, ValueOrder::kNondecreasing, ValueOrder::kIncreasing,
+                             ValueOrder::kDistinct};
 
 std::optional<BufferDomain> read(const NodeRef& node) {
   const List* list = node.as<List>();
@@ -157,6 +158,8 @@ std::string_view order_name(ValueOrder order) {
       return "nondecreasing";
     case ValueOrder::kIncreasing:
       return "increasing";
+    case ValueOrder::kDistinct:
+      return "distinct";
     default:
       return "";
   }

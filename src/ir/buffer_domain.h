@@ -26,7 +26,8 @@ namespace tilewright {
 /// BufferRegion, the ends of the domain, the order, and perhaps the segments as a BufferRegion.
 inline constexpr std::string_view kBufferDomains = "buffer_domains";
 
-enum class ValueOrder : uint8_t { kNone, kNondecreasing, kIncreasing };
+/// kDistinct: in any order, and none occurs twice.
+enum class ValueOrder : uint8_t { kNone, kNondecreasing, kIncreasing, kDistinct };
 
 struct BufferDomain {
   Ref<Buffer> buffer;
@@ -60,7 +61,7 @@ std::optional<DomainFault> find_fault(const Ref<Block>& block);
 /// Adds a declaration to the annotations of a block.
 void declare(Annotations& annotations, const BufferDomain& domain);
 
-/// "", "nondecreasing", "increasing".
+/// "", "nondecreasing", "increasing", "distinct".
 std::string_view order_name(ValueOrder order);
 /// False where no order has that name.
 bool parse_order(std::string_view name, ValueOrder* order);

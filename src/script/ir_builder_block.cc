@@ -258,7 +258,8 @@ void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const s
   }
   BufferDomain domain{buffer, std::move(min), std::move(end), ValueOrder::kNone, segments};
   if (!parse_order(order, &domain.order)) {
-    refuse("builder/domain", "there is no order \"" + order + "\"", R"(use "nondecreasing" or "increasing")");
+    refuse("builder/domain", "there is no order \"" + order + "\"",
+           R"(use "nondecreasing", "increasing" or "distinct")");
   }
   const bool is_ordered = domain.order != ValueOrder::kNone;
   if (is_ordered && buffer->shape.size() != 1) {
@@ -269,6 +270,10 @@ void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const s
   if (segments.defined() && (!is_ordered || segments->shape.size() != 1)) {
     refuse("builder/domain", "segments without an order, or of more than one dimension",
            R"(say how the values follow one another in each segment: order="increasing", segments=indptr)");
+  }
+  if (segments.defined() && domain.order == ValueOrder::kDistinct) {
+    refuse("builder/domain", "the values of '" + buffer->name + "' are distinct in each segment",
+           R"(use order="increasing" for segments, or declare that no value occurs twice in all of the buffer)");
   }
   if (block) {
     block->domains.push_back(std::move(domain));

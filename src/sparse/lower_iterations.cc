@@ -53,8 +53,8 @@ Stmt in_blocks(const Stmt& stmt, const std::string& name, int& count) {
 }
 
 /// Completes the regions of all blocks, innermost first. A block whose written regions begin at an offset that is read,
-/// or at rows of a list that ascends, also declares these, from which its instances are proved to write different
-/// elements.
+/// or at rows of a list that has none twice, also declares these, from which its instances are proved to write
+/// different elements.
 Stmt with_regions(const Stmt& stmt, const std::vector<BufferDomain>& known) {
   return rewrite(stmt, [&](const Ref<Block>& block, Rewriter& walk) -> Stmt {
     Ref<Block> inner = walk.descend(block);
@@ -67,9 +67,9 @@ Stmt with_regions(const Stmt& stmt, const std::vector<BufferDomain>& known) {
       for (const Ref<BufferRegion>& write : complete.writes) {
         visit(write, [&](const Ref<BufferLoad>& load) { begins_there |= load->buffer == domain.buffer; });
       }
-      const bool ascends = domain.order != ValueOrder::kNone && !domain.segments.defined();
-      const bool is_strict = domain.order == ValueOrder::kIncreasing;
-      if (begins_there && ascends && (is_strict || contains_block(complete.body))) {
+      const bool is_ordered = domain.order != ValueOrder::kNone && !domain.segments.defined();
+      const bool is_strict = domain.order == ValueOrder::kIncreasing || domain.order == ValueOrder::kDistinct;
+      if (begins_there && is_ordered && (is_strict || contains_block(complete.body))) {
         declare(complete.annotations, domain);
       }
     }

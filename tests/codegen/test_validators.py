@@ -73,6 +73,28 @@ def test_first_positions(order: str, segments: bool) -> None:
     assert found == {"", "P", "V"}
 
 
+def test_distinct_values() -> None:
+    kernel = tw.compile(declaring("distinct", segments=False))
+    random = np.random.default_rng(0)
+    found = set()
+    for _ in range(100):
+        values = random.choice(np.arange(2, 60), int(random.integers(0, 20)), replace=False).astype("int64")
+        if random.random() < 0.6 and len(values):
+            values[int(random.integers(len(values)))] = random.choice([1, 60, 2**40, values[0], values[-1]])
+        outside = np.flatnonzero((values < 2) | (values >= 60))
+        repeated = [at for at in range(len(values)) if values[at] in values[:at]]
+        pointers = np.array([0, len(values)], "int32")
+        found.add((len(outside) > 0, len(repeated) > 0))
+        if not len(outside) and not repeated:
+            kernel.validate(pointers, values, 1, 60)
+            continue
+        with pytest.raises(tw.ArgumentError) as caught:
+            kernel.validate(pointers, values, 1, 60)
+        want = f"V[{outside[0]}] is not in" if len(outside) else f"V[{repeated[0]}] is the value of an earlier element"
+        assert want in caught.value.message
+    assert found == {(False, False), (True, False), (False, True)}
+
+
 def test_disjoint_arrays() -> None:
     @T.prim_func
     def lists(r: T.handle, s: T.handle, t: T.handle, low: T.int32, n: T.int32):

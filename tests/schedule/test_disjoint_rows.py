@@ -14,6 +14,8 @@ import tilewright as tw
 from tilewright.script import from_source
 from tilewright.sparse import convert_structure, decompose_format, formats
 
+#: orders of lists in which no value occurs twice
+NONE_TWICE = ["increasing", "distinct"]
 #: rows of the result
 ROWS = 12
 WIDEST = 2
@@ -30,12 +32,12 @@ def scatter(orders: Sequence[str], indices: Sequence[str], groups: Sequence[Sequ
     for n, (order, index) in enumerate(zip(orders, indices, strict=True)):
         row = index.format(f"R{n}[vi]")
         # A block whose instances may meet takes them one after another: its axis is one of a reduction.
-        apart = order == "increasing" and index == "{}"
+        apart = order in NONE_TWICE and index == "{}"
         lines += [
             "    for i, j in T.grid(3, 4):",
             f'        with T.block("b{n}"):',
             f'            vi, vj = T.axis.remap("{"SS" if apart else "RS"}", [i, j])',
-            *([f'            T.assume_buffer_domain(R{n}, [0, {ROWS}], order="increasing")'] if apart else []),
+            *([f'            T.assume_buffer_domain(R{n}, [0, {ROWS}], order="{order}")'] if apart else []),
             f"            C[{row}, vj] += A{n}[vi, vj]",
         ]
     return from_source("\n".join(lines) + "\n")
@@ -55,9 +57,7 @@ def test_parallel_where_all_rows_differ_and_only_there() -> None:
     for case in range(60):
         count = int(random.integers(1, 4))
         easy = case % 2 == 0
-        orders = [
-            "increasing" if easy else str(random.choice(["", "nondecreasing", "increasing"])) for _ in range(count)
-        ]
+        orders = [str(random.choice(NONE_TWICE if easy else ["", "nondecreasing", *NONE_TWICE])) for _ in range(count)]
         indices = ["{}" if easy or random.random() < 0.7 else "{} // 2" for _ in range(count)]
         pairs = [*itertools.combinations(range(count), 2)]
         groups: list[Sequence[int]] = [pair for pair in pairs if random.random() < 0.8]
@@ -65,7 +65,7 @@ def test_parallel_where_all_rows_differ_and_only_there() -> None:
             groups = [(0, 1, 2)]
         sch, task = fused(scatter(orders, indices, groups))
         disjoint = all(any({*pair} <= {*group} for group in groups) for pair in pairs)
-        expected = disjoint and all(order == "increasing" for order in orders) and all(i == "{}" for i in indices)
+        expected = disjoint and all(order in NONE_TWICE for order in orders) and all(i == "{}" for i in indices)
         try:
             sch.parallel(task)
         except tw.ScheduleError as error:
@@ -91,6 +91,52 @@ def f(R: T.Buffer((3,), "int32"), A: T.Buffer((3, 4)), C: T.Buffer((12,))):
     sch = tw.Schedule(func)
     with pytest.raises(tw.ScheduleError, match="may write the same elements"):
         sch.parallel(sch.get_loops("C")[0])
+
+
+@pytest.mark.parametrize("order", NONE_TWICE)
+@pytest.mark.parametrize(
+    ("index", "is_parallel"),
+    [
+        ("R[vi] * 4 + vj", True),  # blocks of rows
+        ("R[vi] * 3 + vj", False),
+        ("R[vi // 2] * 4 + vj", False),
+        ("R[vi] * 4 + vj + vi", False),
+        ("R[vi] * 4 + vj * 0", False),
+    ],
+)
+def test_values_that_differ_select_blocks_of_rows(order: str, index: str, is_parallel: bool) -> None:
+    func = from_source(f"""@T.prim_func
+def f(R: T.Buffer((3,), "int32"), A: T.Buffer((3, 4)), C: T.Buffer((40,))):
+    T.assume_buffer_domain(R, [0, 9], order="{order}")
+    for i, j in T.grid(3, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.assume_buffer_domain(R, [0, 9], order="{order}")
+            C[{index}] = A[vi, vj]
+""")
+    sch = tw.Schedule(func)
+    if not is_parallel:
+        with pytest.raises(tw.ScheduleError, match="may write the same elements"):
+            sch.parallel(sch.get_loops("C")[0])
+        return
+    sch.parallel(sch.get_loops("C")[0])
+    assert "agree" in str(sch.verify())
+
+
+def test_two_axes_select_a_value() -> None:
+    """Slices of rows: the list of SELL."""
+    func = from_source("""@T.prim_func
+def f(R: T.Buffer((12,), "int32"), A: T.Buffer((3, 4, 5)), C: T.Buffer((12, 5))):
+    T.assume_buffer_domain(R, [0, 12], order="distinct")
+    for s, l, j in T.grid(3, 4, 5):
+        with T.block("C"):
+            vs, vl, vj = T.axis.remap("SSS", [s, l, j])
+            T.assume_buffer_domain(R, [0, 12], order="distinct")
+            C[R[vs * 4 + vl], vj] = A[vs, vl, vj]
+""")
+    sch = tw.Schedule(func)
+    sch.parallel(sch.get_loops("C")[0])
+    assert "agree" in str(sch.verify())
 
 
 def test_a_reader_of_other_rows_is_no_obstacle_but_one_of_all_rows_is() -> None:

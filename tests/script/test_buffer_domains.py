@@ -55,6 +55,33 @@ def test_text_equality_and_json() -> None:
     assert ir.structural_equal(renamed, func) and ir.structural_hash(renamed) == ir.structural_hash(func)
 
 
+def test_distinct_values() -> None:
+    func = from_source("""@T.prim_func
+def f(R: T.Buffer((5,), "int32"), C: T.Buffer((9,))):
+    T.assume_buffer_domain(R, [0, 9], order="distinct")
+    for i in range(5):
+        with T.block("C"):
+            vi = T.axis.spatial(5, i)
+            C[R[vi]] = T.float32(1)
+""")
+    assert 'T.assume_buffer_domain(R, [0, 9], order="distinct")\n' in func.script()
+    ir.assert_structural_equal(from_source(func.script()), func)
+    ir.assert_structural_equal(ir.load_json(ir.save_json(func)), func)
+    c = np.zeros(9, "float32")
+    ir.interpret(ir.as_module(func), "f", np.array([4, 0, 8, 7, 1], "int32"), c)
+    assert np.flatnonzero(c).tolist() == [0, 1, 4, 7, 8]
+    with pytest.raises(tw.ScriptError, match="no value of 'R' occurs twice, but the value at position 1 is 0") as info:
+        ir.interpret(ir.as_module(func), "f", np.array([4, 0, 8, 7, 0], "int32"), c)
+    assert info.value.code == "interpret/assumption"
+
+
+def test_distinct_values_have_no_segments() -> None:
+    text = ORDERED.replace('[0, 6], order="increasing"', '[0, 6], order="distinct"')
+    with pytest.raises(tw.ScriptError, match="distinct in each segment") as info:
+        from_source(text)
+    assert info.value.code == "builder/domain"
+
+
 def test_in_a_block_with_axes_and_attributes() -> None:
     @T.prim_func
     def gather(J: T.Buffer((4, 2), "int64"), X: T.Buffer((6,)), Y: T.Buffer((4, 2))):

@@ -1,10 +1,16 @@
-"""Programs over formats without a schedule: rows run in parallel where each occurs once, on a CPU and on devices."""
+"""Programs over formats without a schedule: rows run in parallel where each occurs once, on a CPU and on devices. Of
+other formats, threads share the columns of the result; a result without columns is computed by one thread, with a note.
+"""
+
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 import tilewright as tw
+from fuzz.format_rules import SPMV as spmv
+from tilewright import script
 from tilewright.sparse import convert_structure, decompose_format, formats
 
 from .test_decompose import spmm
@@ -20,23 +26,94 @@ FORMATS = {
     "padded_csr": formats.padded_csr(M, N, 4),
     "ragged": formats.ragged(M, N),
     "hyb": formats.hyb(M, N, 1, 3, cut=False),
+    "dbsr": formats.dbsr(M, N, 4),
+    "dbsr with a part of a block": formats.dbsr(M, N, 7, 3),
+    "sr_bcrs": formats.sr_bcrs(M, N, 4, 2),
+    "sell": formats.sell(M, N, 4),
+    "sell with a part of a slice": formats.sell(M, N, 16, 64),
 }
+#: formats of which several stored elements may belong to one row
+SCATTERED = {
+    "coo": formats.coo(M, N),
+    "csc": formats.csc(M, N),
+    "hyb with cut rows": formats.hyb(M, N, 2, 1),
+}
+
+
+def spmm_of(columns: int) -> Any:
+    """Return the product of a program that says how many columns there are."""
+    text = spmm.script().replace("T.sp.dense_fixed(k)", f"T.sp.dense_fixed({columns})")
+    return script.from_source(text)
+
+
+def matrix_of(what: str = "random") -> Any:
+    """Small integers, so that sums are exact. No nonzero is in column 0, to which padding points."""
+    random = np.random.default_rng(len(what))
+    mask = random.random((M, N)) < (0 if what == "empty" else 0.05)
+    if what == "dense rows":
+        mask[:] = False
+        mask[[0, M // 2, M - 1]] = True
+    mask[:, 0] = False
+    return scipy.sparse.csr_matrix(np.where(mask, random.integers(1, 5, (M, N)), 0).astype("float32"))
+
+
+def arguments(program: Any, rules: Any, matrix: Any) -> list[Any]:
+    converted = convert_structure(rules, matrix.shape, matrix.tocoo().coords)
+    return program.arguments(converted, converted.convert_values(matrix.data))
+
+
+def check_product(kernel: Any, program: Any, rules: Any, columns: int) -> None:
+    """On one thread and two, with NaN where padding points."""
+    for what in ("random", "empty", "dense rows") if rules[0].name != "ell" else ("random",):
+        matrix = matrix_of(what)
+        more = arguments(program, rules, matrix)
+        dense = np.random.default_rng(0).integers(-4, 5, (N, columns)).astype("float32")
+        want = matrix @ dense
+        dense[0] = np.nan
+        for threads in (1, 2):
+            out = np.full((M, columns), np.nan, "float32")
+            kernel.threads = threads
+            kernel(dense, out, matrix.indptr, matrix.indices, M, N, columns, matrix.nnz, *more)
+            np.testing.assert_array_equal(out, want)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("target", ["native -num-cores=4", "opencl"])
 def test_rows_run_in_parallel(name: str, target: str) -> None:
     rules = FORMATS[name]
-    matrix = scipy.sparse.random(M, N, 0.05, "csr", dtype="float32", random_state=0)
-    matrix.sort_indices()
     program = decompose_format(spmm, "A", rules)
     kernel = tw.compile(program.function, target)
     step = "sch.parallel(" if target.startswith("native") else '"blockIdx.x")'
     assert str(kernel.inspect("schedule")).count(step) == 1 + len(rules)  # with the initialization
-    converted = convert_structure(rules, matrix.shape, matrix.tocoo().coords)
-    more = program.arguments(converted, converted.convert_values(matrix.data))
-    dense, out = np.random.default_rng(0).random((N, 5), "float32"), np.full((M, 5), np.nan, "float32")
-    for threads in (1, 2):
-        kernel.threads = threads
-        kernel(dense, out, matrix.indptr, matrix.indices, M, N, 5, matrix.nnz, *more)
-        np.testing.assert_allclose(out, matrix @ dense, rtol=1e-4, atol=1e-5)
+    assert "compile/one-thread" not in [note.code for note in kernel.notes]
+    check_product(kernel, program, rules, 5)
+
+
+@pytest.mark.parametrize("name", SCATTERED)
+@pytest.mark.parametrize("columns", [0, 32, 100])
+def test_threads_share_columns(name: str, columns: int) -> None:
+    """0: the call says how many there are."""
+    rules = SCATTERED[name]
+    program = decompose_format(spmm_of(columns) if columns else spmm, "A", rules)
+    kernel = tw.compile(program.function, "native -num-cores=2")
+    steps = str(kernel.inspect("schedule")).count("sch.parallel(")
+    assert len(rules) <= steps <= 1 + len(rules)  # with the initialization, unless that is short
+    assert "compile/one-thread" not in [note.code for note in kernel.notes]
+    for count in [columns] if columns else [1, 5, 40]:
+        check_product(kernel, program, rules, count)
+
+
+@pytest.mark.parametrize("name", SCATTERED)
+def test_sums_of_one_column_are_computed_by_one_thread(name: str) -> None:
+    rules = SCATTERED[name]
+    program = decompose_format(spmv, "A", rules)
+    kernel = tw.compile(program.function, "native -num-cores=2")
+    (note, *_) = [note for note in kernel.notes if note.code == "compile/one-thread"]
+    assert "add to one row of 'Y'" in note.message and "cut=False" in note.message
+    matrix = matrix_of().astype("float64")
+    more = arguments(program, rules, matrix)
+    x, y = np.random.default_rng(0).integers(-4, 5, N).astype("float64"), np.full(M, np.nan)
+    want = matrix @ x
+    x[0] = np.nan
+    kernel(x, y, matrix.indptr, matrix.indices, M, N, matrix.nnz, *more)
+    np.testing.assert_array_equal(y, want)

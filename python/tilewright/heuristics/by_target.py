@@ -23,12 +23,14 @@ class HeuristicSchedules(NamedTuple):
             be faster unscheduled are not included.
         failed: error messages by function name, if a heuristic or an estimate failed. Such a function is unchanged;
             for a device it has a simple schedule.
+        serial: what to say of blocks that are left to one thread, by function name.
     """
 
     module: ir.Module
     changed: list[str]
     left: list[str]
     failed: Mapping[str, str] = MappingProxyType({})
+    serial: Mapping[str, list[str]] = MappingProxyType({})
 
 
 class _Heuristics(NamedTuple):
@@ -68,6 +70,7 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
     changed: dict[str, tuple[str, ir.PrimFunc]] = {}
     left: list[str] = []
     failed: dict[str, str] = {}
+    serial: dict[str, list[str]] = {}
     for name, function in module.functions.items():
         if not isinstance(function, ir.PrimFunc):
             continue
@@ -84,6 +87,8 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
                 failures.raise_in_tests(error)
                 failed[known_as] = failures.description(error)
             after, seem_slower = _function(found, name), heuristics.seem_slower
+            if "gpu" not in target.keys and target.num_cores > 1:
+                serial[known_as] = cpu.serial_updates(after)
             if seem_slower is not None and after.same_as(before):
                 if _loops(function) and not _has_only_argreduces(function):
                     left.append(known_as)
@@ -93,10 +98,10 @@ def heuristic_schedules(module: ir.Module, target: _core.Target, *, if_faster: b
             failures.raise_in_tests(error)
             failed[known_as] = failures.description(error)
     if not changed:
-        return HeuristicSchedules(module, [], left, failed)
+        return HeuristicSchedules(module, [], left, failed, serial)
     functions = {**dict(module.functions), **{name: after for name, (_, after) in changed.items()}}
     return HeuristicSchedules(
-        ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed
+        ir.Module(functions, module.attrs), [known_as for known_as, _ in changed.values()], left, failed, serial
     )
 
 

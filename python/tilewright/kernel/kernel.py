@@ -25,7 +25,7 @@ from tilewright.kernel.num_threads import set_num_threads as set_num_threads
 from tilewright.support import limits
 from tilewright.support.file_names import path_for_core
 from tilewright.support.machine import TargetLike
-from tilewright.support.notes import NO_RECORD, Note, announced, note_failed_heuristics, notes_of, warn, warn_of_threads
+from tilewright.support.notes import NO_RECORD, Note, announced, note_heuristics, notes_of, warn, warn_of_threads
 from tilewright.support.wrong_arguments import explained, no_program, suggests_keywords
 
 if TYPE_CHECKING:
@@ -535,7 +535,7 @@ def compile_quietly(
     if database is not None:
         module, schedules, traces, failed = _recorded(as_given, database, resolved)
         kernels = _compiled(module, resolved, schedules, check_bounds, _as_module(program), traces)
-        note_failed_heuristics(kernels_of(kernels), failed)
+        note_heuristics(kernels_of(kernels), failed)
         _note_what_has_no_record(kernels, _as_module(program))
         return kernels
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
@@ -565,7 +565,7 @@ def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_f
         failures.raise_in_tests(error)
         failed |= dict.fromkeys(ruled.changed, failures.description(error))
     _note_what_is_left(kernels, ruled.left)
-    note_failed_heuristics(kernels_of(kernels), failed)
+    note_heuristics(kernels_of(kernels), failed, ruled.serial)
     return kernels
 
 
@@ -711,7 +711,7 @@ def compile_functions(
     }
     in_order = {key: chosen[key] for key in module.functions}
     kernels = _compiled(_core.Module(in_order, module.attrs), resolved, schedules, False, module, traces)
-    note_failed_heuristics(kernels_of(kernels), failed)
+    note_heuristics(kernels_of(kernels), failed)
     return kernels
 
 

@@ -16,7 +16,7 @@ from tilewright.report.spending import time_table
 from tilewright.schedule import Schedule
 from tilewright.search.progress import refused_text
 from tilewright.support.machine import rate_unit
-from tilewright.support.notes import note_failed_heuristics
+from tilewright.support.notes import note_heuristics
 from tilewright.tables import Table
 from tilewright.task.arguments import aligned, make_arrays
 from tilewright.task.task import Task
@@ -211,7 +211,7 @@ class TuneResult:
             kernel = compile_task(self.task, self.schedule, self.best_record().target)
             kernel.threads = self.threads
             if self._failed:
-                note_failed_heuristics([kernel], {kernel.name: self._failed})
+                note_heuristics([kernel], {kernel.name: self._failed})
             self._cache["kernel"] = kernel
         found: Kernel = self._cache["kernel"]
         return found

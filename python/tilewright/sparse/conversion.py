@@ -63,6 +63,22 @@ class StoredPart:
     source: Array
     coordinates: tuple[Array, ...]
 
+    def keys(self, elements: Array) -> dict[str, Array]:
+        """Return where stored elements are along each axis: which position below one of the axis around it.
+
+        Args:
+            elements: positions in `source`.
+        """
+        found = {}
+        for axis in reversed(self.rule.axes):
+            offsets = self.axes[axis.name].indptr
+            if offsets is None:
+                elements, found[axis.name] = np.divmod(elements, max(axis.extent, 1))
+            else:
+                above = np.searchsorted(offsets, elements, side="right") - 1
+                found[axis.name], elements = elements - offsets[above], above
+        return found
+
     @property
     def padding(self) -> float:
         """Return the share of stored elements that are no nonzeros."""

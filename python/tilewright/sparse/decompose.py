@@ -234,6 +234,7 @@ class _Coordinate:
         keys: the axes whose keys alone it is made of: itself, or quotient and remainder; different keys, different
             coordinates. Empty where other coordinates are part of it.
         divisor: of quotient and remainder, else 0.
+        rank: the rank of a row from the keys, where a list says which row has it (`formula` is None), or None.
     """
 
     def __init__(
@@ -243,8 +244,10 @@ class _Coordinate:
         axis: str | None = None,
         keys: Sequence[int] = (),
         divisor: int = 0,
+        rank: Any = None,
     ) -> None:
-        self.formula, self.reads, self.axis, self.keys, self.divisor = formula, reads, axis, keys, divisor
+        self.formula, self.reads, self.axis, self.keys = formula, reads, axis, keys
+        self.divisor, self.rank = divisor, rank
 
 
 class _Format:
@@ -263,10 +266,14 @@ class _Format:
         self.variables = [ir.Var(axis.name.lower(), self.idtype) for axis in self.axes]
         self._known = _coordinates(rule, len(tensor.axes))
         whole = list(range(len(rule.axes)))
-        self._arrays = []
+        self._arrays: list[Any] = []
         for d, coordinate in enumerate(self._known):
             along = whole if coordinate.axis is None else self._chain(coordinate.axis)
-            self._arrays.append(None if coordinate.formula else self._buffer(f"{tensor.name}_{d}", self.idtype, along))
+            if coordinate.rank is not None:
+                self._arrays.append(self._list_of_rows(coordinate))
+            else:
+                made = None if coordinate.formula else self._buffer(f"{tensor.name}_{d}", self.idtype, along)
+                self._arrays.append(made)
         stored = {at for known in self._known for at in known.reads}
         self._read = {
             at: self._buffer(f"{rule.axes[at].name}_key", self.idtype, self._chain_at(at)) for at in sorted(stored)
@@ -317,6 +324,8 @@ class _Format:
 
     def _covers_all(self, d: int) -> bool:
         axis = self._known[d].axis
+        if self._known[d].rank is not None:
+            return False
         return axis is None or len(self._chain(axis)) == len(self.rule.axes)
 
     def _shape(self, along: Sequence[int]) -> list[Any]:
@@ -325,6 +334,17 @@ class _Format:
         last = max((at for at, axis in enumerate(axes) if axis.kind != "dense"), default=-1)
         counted = [self.axes[self._numbers[axes[last].name]].nnz] if last >= 0 else []
         return counted + [_core.IntImm(self.idtype, axis.extent) for axis in axes[last + 1 :]]
+
+    def _list_of_rows(self, coordinate: _Coordinate) -> ir.Buffer:
+        """The rows in the order of their ranks: an array without axes, of one dimension."""
+        name = f"{self.rule.axes[coordinate.keys[0]].name}_rows_{self.rule.name}"
+        data = ir.Var(f"{name}_data", ir.PointerType(ir.PrimType(self.idtype), "global"))
+        shape = [_core.IntImm(self.idtype, self._ranks_of(coordinate))]
+        return self._take(ir.Buffer(data, self.idtype, shape, elem_offset=START, name=name))
+
+    def _ranks_of(self, coordinate: _Coordinate) -> int:
+        """Return how many ranks the keys can be."""
+        return math.prod(self.rule.axes[at].extent for at in coordinate.keys)
 
     @property
     def has_root(self) -> bool:
@@ -356,7 +376,10 @@ class _Format:
         result = []
         for known, array in zip(self._known, self._arrays, strict=True):
             along = whole if known.axis is None else self._chain(known.axis)
-            result.append(known.formula(variables) if array is None else self._load(array, along))
+            if known.rank is not None:
+                result.append(ir.BufferLoad(array, [known.rank(variables)]))
+            else:
+                result.append(known.formula(variables) if array is None else self._load(array, along))
         return result
 
     def domains(self) -> list[list[Any]]:
@@ -364,6 +387,11 @@ class _Format:
         result = []
         for d, (known, array) in enumerate(zip(self._known, self._arrays, strict=True)):
             if array is None:
+                continue
+            if known.rank is not None:
+                # Ranks that no row has stand for numbers behind the rows, so that all differ.
+                end = max(self._ranks_of(known), self._extent(d))
+                result.append(self._domain(array, _core.IntImm(self.idtype, end), 0, "distinct"))
                 continue
             # Padding that is not marked is coordinate 0, which a dimension of extent 0 does not have.
             has_padding = known.axis is None or any(
@@ -380,6 +408,12 @@ class _Format:
                 if at in self._read:
                     result.append(self._domain(self._read[at], end, 0, "increasing" if at == 0 else ""))
         return result
+
+    def _is_list(self, known: _Coordinate) -> bool:
+        """Return whether a list gives the coordinate: the keys of the first axis, which are compressed, and perhaps of
+        dense axes, for the rows of a block."""
+        kinds = [self.rule.axes[at].kind for at in known.keys]
+        return list(known.keys[:1]) == [0] and kinds[0] == "compressed" and set(kinds[1:]) <= {"dense"}
 
     def _is_mark(self, d: int) -> bool:
         """Return whether the array of this coordinate is -1 where a stored element is padding."""
@@ -418,11 +452,20 @@ class _Format:
         found: set[int] = set()
         for known, is_wanted in zip(self._known, spatial, strict=True):
             kinds = [self.rule.axes[at].kind for at in known.keys]
-            is_list = list(known.keys) == [0] and kinds == ["compressed"]
+            is_list = self._is_list(known)
             if is_wanted and kinds and (is_list or all(kind == "dense" for kind in kinds)):
                 found |= {self._numbers[self.rule.axes[at].name] for at in known.keys}
                 found |= {0} if is_list else set()  # the root in front of it
         return found
+
+    def ranked_axes(self) -> list[int]:
+        """Return the axes whose keys are the rank of a row."""
+        return [
+            self._numbers[self.rule.axes[at].name]
+            for known in self._known
+            if known.rank is not None
+            for at in known.keys
+        ]
 
     def is_present(self) -> Any:
         """Return the condition that a stored element is no padding. Coordinates that are formulas are compared with the
@@ -433,6 +476,8 @@ class _Format:
         else:
             holds = coordinates[self._marks[0]] >= 0
         for d, (known, coordinate) in enumerate(zip(self._known, coordinates, strict=True)):
+            if known.rank is not None and self._ranks_of(known) > self._extent(d):
+                holds = _core.And(coordinate < self._length(d), holds)  # first, since it is the same for a whole row
             if known.formula is None or self._is_inside(d, known):
                 continue
             if not known.keys:
@@ -466,6 +511,9 @@ class _Format:
         for d, (known, array) in enumerate(zip(self._known, self._arrays, strict=True)):
             if array is None:
                 continue
+            if known.rank is not None:
+                given.append(self._in_type(self._rows_by_rank(part, known)))
+                continue
             if known.axis is not None:
                 along, stored = self._chain(known.axis), part.axes[known.axis].indices
                 assert stored is not None
@@ -484,6 +532,18 @@ class _Format:
         if self._present is not None:
             given.append((~is_padding).astype("int8").reshape(whole))
         return [*given, elements.reshape(whole), *counts]
+
+    def _rows_by_rank(self, part: StoredPart, known: _Coordinate) -> Array:
+        """Return the row of each rank. Ranks of rows without nonzeros get the rows that are left, and numbers behind
+        them."""
+        elements = np.flatnonzero(part.source >= 0)
+        keys = part.keys(elements)
+        ranks = np.asarray(known.rank([keys[axis.name] for axis in self.rule.axes]))
+        rows = np.full(self._ranks_of(known), -1, "int64")
+        rows[ranks] = part.coordinates[0][part.source[elements]]
+        unknown = np.flatnonzero(rows < 0)
+        rows[unknown] = np.setdiff1d(np.arange(len(rows)), rows)[: len(unknown)]
+        return rows
 
     def _in_type(self, array: Array) -> Array:
         """Convert an array of the structure to the index type of the axes."""
@@ -526,6 +586,9 @@ def _coordinates(rule: FormatRewriteRule, dimensions: int) -> list[_Coordinate]:
             for axis, entry in zip(rule.axes, entries, strict=True)
             if isinstance(entry, tuple) and entry[1] is variable
         ]
+        if formula is None and not stored and variable is variables[0] and dimensions == 2:
+            result.append(_by_rank(rule, nonzero.ranks, known))
+            continue
         reads = [at for at in used if rule.axes[at].kind == "compressed"]
         result.append(_Coordinate(formula, reads, stored[0] if stored and formula is None else None, used, divisor))
     for d, variable in enumerate(variables):
@@ -534,6 +597,15 @@ def _coordinates(rule: FormatRewriteRule, dimensions: int) -> list[_Coordinate]:
             formula, used = _difference(variable, known, others)
             result[d].formula, result[d].reads = formula, [at for at in used if rule.axes[at].kind == "compressed"]
     return result
+
+
+def _by_rank(rule: FormatRewriteRule, ranks: Sequence[ir.Var], keys: Sequence[Any]) -> _Coordinate:
+    """The row, where keys along dense axes are a rank of it: each rank is that of one row."""
+    for rank in ranks:
+        formula, used, _ = _formula(rank, keys)
+        if formula is not None and all(rule.axes[at].kind == "dense" for at in used):
+            return _Coordinate(keys=used, rank=formula)
+    return _Coordinate()
 
 
 def _difference(variable: ir.Var, keys: Sequence[Any], others: dict[ir.Var, Any]) -> tuple[Any, list[int]]:
@@ -567,9 +639,15 @@ class _AnyNonzero(RowNonzero):
 
     def __init__(self, coordinates: Sequence[Any], place: Any, length: Any, position: Any) -> None:
         row = coordinates[0] if len(coordinates) == 2 else ir.Var("row", "int64")
-        super().__init__(row, coordinates[-1], place, length, position, lambda number: ir.Var("rank", "int64"))
+        #: what the ranks of rows that the map asks for are called
+        self.ranks: list[ir.Var] = []
+        super().__init__(row, coordinates[-1], place, length, position, self._new_rank)
         self.coordinates = tuple(coordinates)
         self.longest = ir.Var("longest", "int64")
+
+    def _new_rank(self, number: int) -> ir.Var:
+        self.ranks.append(ir.Var("rank", "int64"))
+        return self.ranks[-1]
 
     def strip_rank(self, height: int) -> Any:
         """Return any number."""
@@ -632,6 +710,9 @@ def _over(each: _Format, statement: Any, mapped: Sequence[Any], init: Any, write
         )
         for at, (var, axis) in enumerate(zip(each.variables, each.axes, strict=True))
     ]
+    # Rows of a list are outermost: each is summed by itself.
+    first = each.ranked_axes()
+    new = [new[at] for at in first] + [item for at, item in enumerate(new) if at not in first]
     iter_vars: list[Any] = []
     for old in statement.iter_vars:
         if old not in mapped:

@@ -8,6 +8,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright import _core
@@ -45,6 +46,7 @@ class Note(NamedTuple):
             loop whose iterations are not proved to be independent, or threads of a device that write where data say),
             ``"lower/one-thread"`` (one thread of a device runs a loop), ``"codegen/scalar-call"`` (a function that is
             called number by number), ``"compile/no-rule"`` (a function that nobody has scheduled, and no rule does),
+            ``"compile/one-thread"`` (sums that heuristics leave to one thread),
             ``"compile/heuristic-failed"`` (a function that runs unscheduled since its heuristic schedule failed),
             ``"compile/no-record"`` (a function that the database given knows nothing of).
         function: the function that it is in.
@@ -86,17 +88,24 @@ def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
     return tuple(sorted(dict.fromkeys(notes), key=lambda note: not note.asked))
 
 
-def note_failed_heuristics(kernels: Iterable[Kernel], failed: Mapping[str, str]) -> None:
-    """Adds to the reports of kernels that they run unscheduled since a heuristic failed.
+def note_heuristics(
+    kernels: Iterable[Kernel], failed: Mapping[str, str], serial: Mapping[str, Iterable[str]] = MappingProxyType({})
+) -> None:
+    """Adds to the reports of kernels that they run unscheduled since a heuristic failed, and what one thread computes.
 
     Args:
         kernels: of one module.
         failed: with what, by the names of kernels.
+        serial: what to say of blocks that are left to one thread, by the names of kernels.
     """
     for kernel in kernels:
-        if kernel.name in failed and kernel.report:
+        if not kernel.report:
+            continue
+        if kernel.name in failed:
             message = _failed_heuristic(failed[kernel.name])
             kernel.report["notes"].append(_core.make_note("compile/heuristic-failed", kernel.name, message))
+        for message in serial.get(kernel.name, ()):
+            kernel.report["notes"].append(_core.make_note("compile/one-thread", kernel.name, message))
 
 
 def warn_of_failed_heuristic(name: str, failed: str) -> None:

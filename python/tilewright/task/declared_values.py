@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: the annotations of T.assume_buffer_domain and of T.assume_disjoint
 DOMAINS, DISJOINT = "buffer_domains", "disjoint_buffers"
+#: the orders of lists in which no value occurs twice
+NONE_TWICE = ("increasing", "distinct")
 #: the annotation of the root block with conditions on the sizes of calls (src/analysis/validator.h)
 SIZES = "required_sizes"
 
@@ -123,7 +125,7 @@ def different_values(func: Any) -> list[tuple[list[Any], Any, Any]]:
     groups += [
         [data]
         for data, (_, _, _, order, *segments) in domains.items()
-        if str(getattr(order, "value", order)) == "increasing" and not segments and data not in in_groups
+        if str(getattr(order, "value", order)) in NONE_TWICE and not segments and data not in in_groups
     ]
     return [([domains[data][0].shape[0] for data in group], *domains[group[0]][1:3]) for group in groups]
 
@@ -198,9 +200,7 @@ def _fill_disjoint(
     pool = generator.permutation(np.setdiff1d(np.arange(low, end), np.concatenate([*used, []])))
     counts = [int(shapes[each.position][0]) for each in members]
     # An array that may repeat values needs at least one; these arrays then share the values that remain.
-    needs = [
-        count if each.order == "increasing" else min(count, 1) for each, count in zip(members, counts, strict=True)
-    ]
+    needs = [count if each.order in NONE_TWICE else min(count, 1) for each, count in zip(members, counts, strict=True)]
     spare = len(pool) - sum(needs)
     for each, count, need in zip(members, counts, needs, strict=True):
         allowed = (pool >= each.low) & (pool < each.end)
@@ -214,13 +214,14 @@ def _fill_disjoint(
         pool = np.setdiff1d(pool, chosen)
         pool = generator.permutation(pool)
         values = np.concatenate([chosen, generator.choice(chosen, count - len(chosen))]) if count else chosen
-        values = np.sort(values) if each.order else generator.permutation(values)
+        values = np.sort(values) if each.order not in ("", "distinct") else generator.permutation(values)
         arrays[each.position] = values.astype(numpy_dtype(func.buffer_map[func.params[each.position]].dtype))
 
 
 def _ordered(each: Declaration, name: str, count: int, longest: int | None, generator: np.random.Generator) -> Array:
-    if each.order == "increasing":
-        return _distinct(each, name, count, generator)
+    if each.order in NONE_TWICE:
+        values = _distinct(each, name, count, generator)
+        return values if each.order == "increasing" else generator.permutation(values)
     if count < 2:
         return np.full(count, each.low)
     total, steps = each.end - 1 - each.low, count - 1
@@ -238,7 +239,7 @@ def _ordered(each: Declaration, name: str, count: int, longest: int | None, gene
 def _distinct(each: Declaration, name: str, count: int, generator: np.random.Generator) -> Array:
     if count > each.end - each.low:
         raise ArgumentError.of(
-            "tune/domain", f"'{name}' has {count} increasing values, more than are in [{each.low}, {each.end})"
+            "tune/domain", f"'{name}' has {count} {each.order} values, more than are in [{each.low}, {each.end})"
         )
     return each.low + np.sort(generator.choice(each.end - each.low, count, replace=False))
 

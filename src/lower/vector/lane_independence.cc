@@ -39,6 +39,10 @@ std::unordered_set<NodeRef> private_memory(const PrimFunc& func, const PassConte
 LaneAccesses::LaneAccesses(const Ref<For>& loop, const std::unordered_set<NodeRef>& private_memory,
                            arith::Analyzer& analyzer)
     : loop_(loop), private_memory_(private_memory), analyzer_(analyzer) {
+  visit(loop->body, [&](const Ref<BufferStore>& store, Visitor& v) {
+    written_.insert(store->buffer->data);
+    v.descend(store);
+  });
   collect(loop->body);
 }
 
@@ -86,8 +90,19 @@ void LaneAccesses::add(const Ref<Buffer>& buffer, const Expr& index, bool writes
 std::optional<int64_t> LaneAccesses::stride_of(const Expr& index) {
   const Ref<Var> v = loop_->loop_var;
   if (!uses_var(index, v)) return 0;
-  if (index.dtype().is_vector() || effect_of(index) != Effect::kPure) return std::nullopt;
+  if (index.dtype().is_vector() || !is_steady(index)) return std::nullopt;
   return const_int(analyzer_.simplify(substitute(index, {{v, v + 1}}) - index));
+}
+
+/// Whether the index changes with the variables of loops alone: what it reads of memory is the same in each iteration.
+bool LaneAccesses::is_steady(const Expr& index) {
+  if (effect_of(index) == Effect::kPure) return true;
+  bool is_same = true;
+  const Expr pure = rewrite(index, [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
+    is_same &= !uses_var(load, loop_->loop_var) && !written_.count(load->buffer->data);
+    return zero(Expr(load).dtype());
+  });
+  return is_same && effect_of(pure) == Effect::kPure;
 }
 
 Expr LaneAccesses::elsewhere(const LaneAccess& access, bool other_lane) {

@@ -41,6 +41,7 @@ class LaneAccesses {
   void collect(const Expr& e);
   void add(const Ref<Buffer>& buffer, const Expr& index, bool writes);
   std::optional<int64_t> stride_of(const Expr& index);
+  bool is_steady(const Expr& index);
   std::string obstacle(const LaneAccess& store, const LaneAccess& other);
   bool beyond_lanes(const Expr& gap, int64_t stride);
   bool all_differ(const Expr& index);
@@ -52,6 +53,7 @@ class LaneAccesses {
   const Ref<For>& loop_;
   const std::unordered_set<NodeRef>& private_memory_;
   arith::Analyzer& analyzer_;
+  std::unordered_set<NodeRef> written_;  ///< data variables of what the loop stores to
   std::vector<LaneAccess> accesses_;
   std::vector<Ref<For>> inside_;
   int conditions_ = 0;  // around what is being collected

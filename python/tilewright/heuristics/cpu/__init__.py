@@ -18,9 +18,10 @@ from tilewright.heuristics.block_info import (
 )
 from tilewright.heuristics.cpu.parameters import ESTIMATE_TOLERANCE
 from tilewright.heuristics.cpu.patterns import schedule_contraction, schedule_single_block
-from tilewright.heuristics.cpu.ragged_rows import run_updates_in_parallel, schedule_ragged_rows
+from tilewright.heuristics.cpu.ragged_rows import schedule_ragged_rows
 from tilewright.heuristics.cpu.row_blocking import block_rows
 from tilewright.heuristics.cpu.row_fusion import fuse_rows
+from tilewright.heuristics.cpu.scattered_rows import run_updates_in_parallel, serial_updates, share_columns
 from tilewright.heuristics.cpu.strided_subproblems import split_strided_subproblems
 from tilewright.heuristics.inlining import inline_blocks
 from tilewright.heuristics.loops import order_loops
@@ -31,9 +32,9 @@ from tilewright.schedule import Schedule
 
 #: Version of the heuristics. Increase it if any trace changes: searches of earlier versions are not continued, but what
 #: they measured is kept. tests/heuristics/cpu/versions.txt has the traces of each version.
-VERSION = 5
+VERSION = 6
 
-__all__ = ["VERSION", "schedule_for_cpu", "seems_slower"]
+__all__ = ["VERSION", "schedule_for_cpu", "seems_slower", "serial_updates"]
 
 
 def _function_of(schedule: Schedule) -> ir.PrimFunc | None:
@@ -108,6 +109,8 @@ def schedule_for_cpu(
         if row_blocks is None:
             try_step(fuse_rows, schedule, blocks, output, target, typical)
     for block in blocks:
+        if target.num_cores > 1:
+            try_step(share_columns, schedule, block, target)
         info = try_step(block_info, nested, block, typical, multiple_stores=True)
         if info is not None:
             try_step(schedule_single_block, match(info))

@@ -26,12 +26,13 @@ def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target
     steps = [_ragged_loop(schedule, block) for block in inside]
     if not above or all(loop is None for loop in steps):
         return
-    lengths = [buffer for loop in steps if loop is not None for buffer in _buffers_in(schedule.get(loop).extent)]
+    lengths = [buffer for loop in steps if loop is not None for buffer in buffers_in(schedule.get(loop).extent)]
     for block, loop in zip(inside, steps, strict=True):
         try_step(_vectorize_columns, schedule, block, loop, target)
         if loop is not None:
             _prefetch(schedule, block, loop, target, sizes)
-    if target.num_cores > 1 and try_step(_run_in_parallel, schedule, above[0]):
+    is_shared = schedule.get(above[0]).kind == ir.ForKind.PARALLEL  # among threads, by columns
+    if target.num_cores > 1 and not is_shared and try_step(_run_in_parallel, schedule, above[0]):
         reads = [region.buffer for region in schedule.get(rows).reads]
         for position, read in enumerate(reads):
             if any(read.same_as(buffer) for buffer in lengths) and try_step(
@@ -40,28 +41,13 @@ def schedule_ragged_rows(schedule: Schedule, rows: BlockRV, target: _core.Target
                 break
 
 
-def run_updates_in_parallel(schedule: Schedule, block: BlockRV) -> None:
-    """Run the outermost loop around a block in parallel, where the block adds to what another one has initialized and
-    what it reads is selected by indices: products over formats with rows of fixed lengths."""
-    node = schedule.get(block)
-    updated = [region.buffer for region in node.writes]
-    if node.init is not None or not any(region.buffer.same_as(buffer) for region in node.reads for buffer in updated):
-        return
-    selected = any(_buffers_in(side.min) for region in [*node.reads, *node.writes] for side in region.region)
-    if not selected:  # asked before the loops, so that other programs' traces stay as they are
-        return
-    loops = schedule.get_loops(block)
-    if loops and all(schedule.get(loop).kind != ir.ForKind.PARALLEL for loop in loops):
-        schedule.parallel(loops[0])
-
-
 def _is_ragged(rows: ir.Block) -> bool:
     """Whether the extent of a loop inside is data; asked first, so that other programs' traces stay short."""
     found = False
 
     def look(node: object) -> None:
         nonlocal found
-        found |= isinstance(node, ir.For) and bool(_buffers_in(node.extent))
+        found |= isinstance(node, ir.For) and bool(buffers_in(node.extent))
 
     _core.visit(rows.body, look)
     return found
@@ -70,10 +56,10 @@ def _is_ragged(rows: ir.Block) -> bool:
 def _ragged_loop(schedule: Schedule, block: BlockRV) -> LoopRV | None:
     """The innermost loop around a block, in its scope, whose extent is data."""
     loops = schedule.get_loops(block)
-    return next((loop for loop in reversed(loops) if _buffers_in(schedule.get(loop).extent)), None)
+    return next((loop for loop in reversed(loops) if buffers_in(schedule.get(loop).extent)), None)
 
 
-def _buffers_in(extent: Any) -> list[ir.Buffer]:
+def buffers_in(extent: Any) -> list[ir.Buffer]:
     """The buffers that an extent reads."""
     found: list[ir.Buffer] = []
     _core.visit(extent, lambda node: found.append(node.buffer) if isinstance(node, ir.BufferLoad) else None)
@@ -95,7 +81,7 @@ def _vectorize_columns(schedule: Schedule, block: BlockRV, steps: LoopRV | None,
         if count >= lanes:
             schedule.vectorize(columns)  # partial sums in vector accumulators
         return
-    if count % lanes or not _lies_along(schedule, block, columns):
+    if count % lanes or not lies_along(schedule, block, columns):
         return
     together = max((n for n in range(1, target.vector_registers // 2 + 1) if count // lanes % n == 0), default=1)
     panel, accumulators, vector = schedule.split(columns, [None, together, lanes])
@@ -115,7 +101,7 @@ def _is_reduced(schedule: Schedule, block: BlockRV, loop: LoopRV) -> bool:
     return kinds == {ir.IterType.COMM_REDUCE}
 
 
-def _lies_along(schedule: Schedule, block: BlockRV, columns: LoopRV) -> bool:
+def lies_along(schedule: Schedule, block: BlockRV, columns: LoopRV) -> bool:
     """Whether the loop moves through the last dimension of what the block writes."""
     node = schedule.get(block)
     last, loops = node.writes[0].region[-1].min, loops_of_axes(schedule, block)
@@ -131,7 +117,7 @@ def _prefetch(schedule: Schedule, block: BlockRV, loop: LoopRV, target: _core.Ta
     for position, region in enumerate(schedule.get(block).reads):
         extents = [value(extent) for extent in region.buffer.shape]
         size = math.prod(extent or 0 for extent in extents) * numpy_dtype(region.buffer.dtype).itemsize
-        if size > target.l2_bytes and any(_buffers_in(side.min) for side in region.region):
+        if size > target.l2_bytes and any(buffers_in(side.min) for side in region.region):
             try_step(schedule.prefetch_indirect, loop, block, position, PREFETCHED_POSITIONS)
 
 

@@ -1,0 +1,121 @@
+"""Sums that are added to rows of a result which data select: products over formats of sparse matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.heuristics.block_info import constant
+from tilewright.heuristics.cpu.ragged_rows import buffers_in, lies_along
+from tilewright.heuristics.sampling import try_step
+from tilewright.schedule import BlockRV, Schedule
+from tilewright.support.numpy_dtype import numpy_dtype
+
+#: bytes of a cache line: threads that share columns write lines of their own
+LINE = 64
+
+
+def run_updates_in_parallel(schedule: Schedule, block: BlockRV) -> None:
+    """Run the outermost loop around a block in parallel, where the block adds to what another one has initialized and
+    what it reads is selected by indices: products over formats with rows of fixed lengths."""
+    if not _adds_to_selected(schedule.get(block)):  # asked before the loops: other programs' traces stay as they are
+        return
+    loops = schedule.get_loops(block)
+    if loops and all(schedule.get(loop).kind != ir.ForKind.PARALLEL for loop in loops):
+        try_step(schedule.parallel, loops[0])
+
+
+def share_columns(schedule: Schedule, block: BlockRV, target: _core.Target) -> None:
+    """Give threads panels of the columns of a result to whose rows several steps add, as those of CSC and COO do: each
+    thread runs through all nonzeros, for columns of its own. A result without columns stays as it is."""
+    if not _selects_what_it_adds_to(schedule.get(block)):
+        return
+    levels = [block]
+    while inside := schedule.get_child_blocks(levels[-1]):
+        if len(inside) != 1:
+            return
+        levels += inside
+    loops = schedule.get_loops(levels[-1])
+    if not loops or not lies_along(schedule, levels[-1], loops[-1]):
+        return
+    written = schedule.get(levels[-1]).writes[0].buffer
+    line = LINE // numpy_dtype(written.dtype).itemsize
+    count, width = constant(schedule.get(loops[-1]).extent), line
+    if count is not None:
+        width = -(-count // (target.num_cores * line)) * line
+        if count <= width:
+            return
+    panel, _ = schedule.split(loops[-1], [None, width])
+    for level in reversed(levels):
+        outer = schedule.get_loops(level)[0]
+        if not schedule.get(outer).same_as(schedule.get(panel)):
+            schedule.reorder(panel, outer)
+        if level is not block:
+            schedule.lift_loop(panel)
+    schedule.parallel(panel)
+
+
+def serial_updates(function: ir.PrimFunc) -> list[str]:
+    """Return what to say of blocks that run in one thread since their steps may add to the same rows."""
+    return [
+        f"block '{block.name_hint}' runs in one thread: several of its steps may add to one row of "
+        f"'{block.writes[0].buffer.name}'. Store the matrix in a format with each row once (CSR, DCSR, ELL, SELL, hyb "
+        'with cut=False), or declare that no row occurs twice: T.assume_buffer_domain(rows, [0, m], order="distinct")'
+        for block in _outermost_blocks(function)
+        if _selects_what_it_adds_to(block)
+    ]
+
+
+def _outermost_blocks(function: ir.PrimFunc) -> Iterator[ir.Block]:
+    """The blocks of the root block around which no loop is parallel."""
+    root = getattr(function.body, "block", None)
+    pending: list[Any] = [] if root is None else [root.body]
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, ir.SeqStmt):
+            pending[:0] = node.seq
+        elif isinstance(node, ir.For) and node.kind != ir.ForKind.PARALLEL:
+            pending.insert(0, node.body)
+        elif isinstance(node, ir.BlockRealize):
+            yield node.block
+
+
+def _adds_to_selected(node: ir.Block) -> bool:
+    """Whether a block adds to what another one has initialized, and data select what it reads or writes."""
+    if node.init is not None or not _updated(node):
+        return False
+    return any(buffers_in(side.min) for region in [*node.reads, *node.writes] for side in region.region)
+
+
+def _selects_what_it_adds_to(node: ir.Block) -> bool:
+    """Whether steps of a reduction select the elements that they add to: several of them the same one, perhaps."""
+    if node.init is not None or len(_updated(node)) != 1:
+        return False
+    found = False
+
+    def look(inner: object) -> None:
+        nonlocal found
+        if isinstance(inner, ir.Block):
+            steps = [axis.var for axis in inner.iter_vars if axis.iter_type == ir.IterType.COMM_REDUCE]
+            starts = [side.min for region in inner.writes for side in region.region]
+            found |= any(_uses(start, steps) for start in starts)
+
+    _core.visit(node, look)
+    return found
+
+
+def _uses(expression: Any, variables: list[Any]) -> bool:
+    found = False
+
+    def look(node: object) -> None:
+        nonlocal found
+        found |= isinstance(node, ir.Var) and any(node.same_as(each) for each in variables)
+
+    _core.visit(expression, look)
+    return found
+
+
+def _updated(node: ir.Block) -> list[ir.Buffer]:
+    written = [region.buffer for region in node.writes]
+    return [buffer for buffer in written if any(region.buffer.same_as(buffer) for region in node.reads)]
