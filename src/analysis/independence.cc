@@ -161,15 +161,14 @@ bool threads_combine(const Block& block, const Execution& execution) {
 }
 
 /// Nothing where the loop drives nothing but a commutative reduction of the block, and that has either an init of its
-/// own, no loop below repeating steps of it, or none.
+/// own, no loop below repeating steps of it, or none: then lanes and threads add to the value that there is.
 Lacks what_reduction_lacks(const Tree& tree, int loop, int block, const Execution& execution) {
   const BlockRealize& realize = *tree.realize_at(block);
   const BlockFacts& facts = BlockFacts::of(realize.block);
-  bool update = execution.updates() && facts.role == BlockRole::kUpdate;
+  const bool update = facts.role == BlockRole::kUpdate;
   if (!execution.reduces()) return Lacks::kSpatialLoop;
-  if (!update && facts.role != BlockRole::kReduction) {
-    return facts.role == BlockRole::kUpdate ? Lacks::kInit : Lacks::kOperation;
-  }
+  if (!update && facts.role != BlockRole::kReduction) return Lacks::kOperation;
+  if (update && execution.axis && !find_accumulation(*realize.block).reducer) return Lacks::kOperation;
   if (!facts.commutative && !threads_combine(*realize.block, execution)) return Lacks::kOperation;
   if (facts.compound) return Lacks::kSingleSteps;
   bool reduces = false;

@@ -20,7 +20,6 @@ enum class Conflict {
 enum class Lacks {
   kNothing,
   kSpatialLoop,  ///< nobody puts parts together: the iterations of a parallel loop, and blocks of threads
-  kInit,         ///< an init, from which each thread starts
   kOperation,    ///< an operation whose order does not matter
   kSingleSteps,  ///< steps that can be taken apart: a block inside or an intrinsic combines values
   kAllSteps,     ///< that the loop drives reduction axes alone, and takes each step once
@@ -44,8 +43,6 @@ struct Execution {
   /// Steps of a commutative reduction may be spread over the iterations: the threads of a block, and the lanes of a
   /// vector, put them together.
   bool reduces() const { return kind == ForKind::kVectorized || (axis && axis->level == ThreadAxis::Level::kThread); }
-  /// Also of one whose result holds a value before: lanes add to it.
-  bool updates() const { return kind == ForKind::kVectorized; }
 };
 
 /// Why two iterations of the loop might depend on one another; nothing if they are independent. With `about`, a block,

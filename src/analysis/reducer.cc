@@ -384,6 +384,28 @@ bool chooses_pairs(const NodeRef& program) {
   return found;
 }
 
+FoundReducer find_accumulation(const Block& block) {
+  const BufferStore* store = block.body.as<BufferStore>();
+  auto step = store && !store->predicate.defined() ? ReductionStep::of(*store) : std::nullopt;
+  if (!step || !block.alloc_buffers.empty() || !block.match_buffers.empty()) {
+    return {{}, "it has no init, and is not one store that combines an element with a value"};
+  }
+  arith::Analyzer analyzer;
+  for (const Ref<IterVar>& axis : block.iter_vars) {
+    if (axis->dom.defined()) analyzer.bind(axis->var, axis->dom);
+  }
+  if (may_fail_early(*step, analyzer)) {
+    return {{}, "what its element is combined with is not evaluated once that decides the result, and might fail"};
+  }
+  Reducer reducer;
+  reducer.buffers = {store->buffer};
+  reducer.indices = store->indices;
+  reducer.starts = {step->identity()};
+  reducer.operands = {step->operand()};
+  reducer.steps = {std::move(*step)};
+  return {std::move(reducer), ""};
+}
+
 Stmt store_all(const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& values,
                const std::vector<Expr>& indices) {
   std::vector<Stmt> stores;

@@ -59,6 +59,8 @@ struct FoundReducer {
 
 /// Of a block with an init.
 FoundReducer find_reducer(const Block& block);
+/// Of a block without one, which adds to what its elements hold: its starts are what is neutral.
+FoundReducer find_accumulation(const Block& block);
 
 /// Whether a block of the program chooses between pairs: which of equal values it finds depends on the order of its
 /// steps, unless the other parts decide.

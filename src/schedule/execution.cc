@@ -17,10 +17,6 @@ namespace {
 std::string reduction_hint(analysis::Lacks lacks) {
   const std::string spatial = "take a loop that drives spatial axes only";
   switch (lacks) {
-    case analysis::Lacks::kInit:
-      return spatial +
-             "; or bind the loop while the block has its T.init(), from which each thread starts: before "
-             "decompose_reduction(), or after rfactor()";
     case analysis::Lacks::kOperation:
       return spatial +
              ", or write the update as a sum, product, minimum or maximum of the element and something else, which "

@@ -97,7 +97,45 @@ def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((
             """
     refused(program.format(body=add.format(init=init) + other.format(value="A[vi, vk]")))
     refused(program.format(body=other.format(value="A[vi, vk]") + add.format(init=init)))
-    refused(program.format(body=add.format(init="pass")))  # no init
+    updates = """with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                C[vi] = C[vi] + A[vi, vk]
+                C[vi] = C[vi] + D[vi, vk]
+            """
+    refused(program.format(body=updates))  # without an init, several stores
+
+
+@pytest.mark.parametrize(
+    ("step", "combine"),
+    [
+        ("C[vi] + A[vi, vk]", np.add),
+        ("A[vi, vk] * C[vi]", np.multiply),
+        ("T.max(C[vi], A[vi, vk])", np.maximum),
+        ("T.min(A[vi, vk], C[vi])", np.minimum),
+    ],
+)
+@pytest.mark.parametrize(("length", "threads"), [(8, 8), (30, 8), (3, 8), (9, 1)])
+def test_without_an_init_threads_add_to_what_there_is(step: str, combine: Any, length: int, threads: int) -> None:
+    sch = tw.Schedule(
+        from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4, {length}), "int32"), C: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, {length}):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            C[vi] = {step}
+""")
+    )
+    i, k = sch.get_loops("C")
+    _, lane = sch.split(k, [None, threads])
+    sch.bind(i, "blockIdx.x")
+    sch.bind(lane, "threadIdx.x")
+    a = np.random.default_rng(length).integers(-3, 4, (4, length)).astype("int32")
+    for target in ("opencl", "interpreter"):
+        c = np.array([-2, 0, 1, 5], "int32")
+        want = combine(c, combine.reduce(a, axis=1))
+        tw.compile(sch, target=target)(a, c)
+        np.testing.assert_array_equal(c, want)
 
 
 def test_a_result_driven_by_the_loops_of_the_reduction_is_refused():

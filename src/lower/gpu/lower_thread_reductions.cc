@@ -24,9 +24,10 @@
 // of them away: no condition, no serial loop, and no thread axis that only other statements of the kernel use.
 //
 // If serial loops of the reduction enclose the threads, each iteration adds the result of its tree to C; the first
-// iteration initializes C.
+// iteration initializes C. A block without an init, as one over the nonzeros of a row, adds that to the value of C.
+// Serial loops inside of the threads may be as long as data say.
 //
-// Needs      blocks with axes and inits; a reduction that find_reducer() recognizes, under loops of constant extents
+// Needs      blocks with axes and inits; a reduction that find_reducer() or find_accumulation() recognizes
 // Ensures    no loop of a reduction is bound to threads: what cannot be put in this form is refused
 // Placement  before lower_init_blocks: the init says where the parts begin
 #include <algorithm>
@@ -110,8 +111,8 @@ class ThreadReductions {
         [&](const Ref<BlockRealize>& realize, Visitor& v) {
           Nest nest{around_, realize};
           if (is_across_threads(nest)) {
-            refuse(nest, "its loops hold more than this block, or it has no init",
-                   "let the loops of the reduction hold this block alone, with its init, or use sch.rfactor");
+            refuse(nest, "its loops hold more than this block",
+                   "let the loops of the reduction hold this block alone, or use sch.rfactor");
           }
           v.descend(realize);
         });
@@ -127,7 +128,7 @@ class ThreadReductions {
     }
     if (!at.is<BlockRealize>()) return std::nullopt;
     nest.realize = at.cast<BlockRealize>();
-    if (!nest.realize->block->init.defined() || !is_reduction(nest, loop->loop_var)) return std::nullopt;
+    if (!is_reduction(nest, loop->loop_var)) return std::nullopt;
     return nest;
   }
 
@@ -149,7 +150,8 @@ class ThreadReductions {
 
   Stmt lower(const Nest& nest, const Stmt& original) {
     const Block& block = *nest.realize->block;
-    auto found = analysis::find_reducer(block);
+    const bool adds = !block.init.defined();
+    auto found = adds ? analysis::find_accumulation(block) : analysis::find_reducer(block);
     if (!found.reducer) {
       return refuse(nest, found.why_not, "use sch.rfactor, or leave the loop of the reduction serial");
     }
@@ -206,7 +208,7 @@ class ThreadReductions {
       }
       others.push_back(loop);
     }
-    return build(nest, reducer, threads, others, {all_of(of_result), all_of(first)}, original.span());
+    return build(nest, reducer, threads, others, {all_of(of_result), adds ? Expr() : all_of(first)}, original.span());
   }
 
   static bool uses_any(const Expr& e, const std::vector<Ref<For>>& loops) {
@@ -226,7 +228,7 @@ class ThreadReductions {
     return all;
   }
 
-  /// Conditions for writing the result, and for initializing it.
+  /// Conditions for writing the result, and for initializing it: null for a result that has a value before.
   struct Conditions {
     Expr writes, begins;
   };
@@ -288,9 +290,12 @@ class ThreadReductions {
   Stmt write(const analysis::Reducer& reducer, const std::vector<Expr>& indices, const std::vector<Expr>& starts,
              const std::vector<Expr>& values, const Conditions& conditions) {
     Stmt write = analysis::store_all(reducer.buffers, values, indices);
-    if (!is_true(conditions.begins)) {
-      Stmt first = make<IfThenElse>({conditions.begins, analysis::store_all(reducer.buffers, starts, indices), {}});
-      write = seq({first, analysis::combine_into(reducer, reducer.buffers, indices, values)});
+    if (!conditions.begins.defined() || !is_true(conditions.begins)) {
+      write = analysis::combine_into(reducer, reducer.buffers, indices, values);
+      if (conditions.begins.defined()) {
+        Stmt first = make<IfThenElse>({conditions.begins, analysis::store_all(reducer.buffers, starts, indices), {}});
+        write = seq({first, write});
+      }
     }
     return is_true(conditions.writes) ? write : make<IfThenElse>({conditions.writes, write, {}});
   }

@@ -8,9 +8,9 @@
 //
 // Requires  P1 everything below is in blocks
 //           P2 their instances may run in any order, unless the loop has one iteration
-//           P3 the loop drives no reduction; a loop bound to threadIdx may drive a commutative one with an init, or
-//              one that rfactor knows (argmax, several sums), and nothing else of that block: the threads put its
-//              parts together
+//           P3 the loop drives no reduction; a loop bound to threadIdx may drive a commutative one, or one that rfactor
+//              knows (argmax, several sums), and nothing else of that block: the threads put its parts together. What
+//              has no init adds to a value by a single store
 //           P4 no two iterations write the same element
 //           P5 none reads what another one writes
 //           P6 the axis is blockIdx, threadIdx or vthread with .x, .y or .z, or vthread alone: one more axis each time

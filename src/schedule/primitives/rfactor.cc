@@ -572,29 +572,6 @@ Status check_first_step(const Chain& chain) {
   return Ok{};
 }
 
-/// How a block without init accumulates.
-analysis::FoundReducer find_accumulation(const Block& block) {
-  const BufferStore* store = block.body.as<BufferStore>();
-  auto step = store && !store->predicate.defined() ? ReductionStep::of(*store) : std::nullopt;
-  if (!step || !block.alloc_buffers.empty() || !block.match_buffers.empty()) {
-    return {{}, "it has no init, and is not one store that combines an element with a value"};
-  }
-  arith::Analyzer analyzer;
-  for (const Ref<IterVar>& axis : block.iter_vars) {
-    if (axis->dom.defined()) analyzer.bind(axis->var, axis->dom);
-  }
-  if (analysis::may_fail_early(*step, analyzer)) {
-    return {{}, "what its element is combined with is not evaluated once that decides the result, and might fail"};
-  }
-  analysis::Reducer reducer;
-  reducer.buffers = {store->buffer};
-  reducer.indices = store->indices;
-  reducer.starts = {step->identity()};
-  reducer.operands = {step->operand()};
-  reducer.steps = {std::move(*step)};
-  return {std::move(reducer), ""};
-}
-
 /// The loops that are left come to each element of the block once: there the partial results are set, and added.
 Status check_elements(const Chain& chain, const analysis::Reducer& reducer) {
   const Tree& tree = *chain.block.tree;
@@ -652,8 +629,8 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   TW_TRY(loop, state.find(rfactor.loop));
   TW_TRY(chain, find_chain(loop));
   const Tree& tree = *loop.tree;
-  analysis::FoundReducer found =
-      chain.accumulates ? find_accumulation(chain.block.block()) : analysis::find_reducer(chain.block.block());
+  analysis::FoundReducer found = chain.accumulates ? analysis::find_accumulation(chain.block.block())
+                                                   : analysis::find_reducer(chain.block.block());
   if (!found.reducer) {
     return refuse(
         "rfactor/P5", describe(chain.block) + " cannot be factored: " + found.why_not, {chain.block.node()},
