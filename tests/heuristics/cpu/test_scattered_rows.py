@@ -1,0 +1,65 @@
+"""Heuristic schedules of sums that are added to rows which data select: threads share the columns."""
+
+from __future__ import annotations
+
+import pytest
+from tests.heuristics.cpu.programs import scattered_product
+
+import tilewright as tw
+from tilewright.heuristics import cpu
+from tilewright.script import from_source
+from tilewright.testing import check_schedule
+
+TARGET = "llvm -mcpu=skylake-avx512 -num-cores=4"
+
+
+def scheduled(program: tw.ir.PrimFunc, target: str = TARGET) -> tw.Schedule:
+    sch = tw.Schedule(program)
+    cpu.schedule_for_cpu(sch, tw.Target(target), best=True)
+    return sch
+
+
+@pytest.mark.parametrize(("columns", "panels"), [(100, 4), (128, 4), (40, 3), (17, 2), (640, 4)])
+def test_threads_have_cache_lines_of_their_own(columns: int, panels: int) -> None:
+    program = scattered_product(columns)
+    sch = scheduled(program)
+    (shared, step, inside) = sch.get_loops("sum")
+    assert [sch.get(loop).kind.name for loop in (shared, step)] == ["PARALLEL", "SERIAL"]
+    assert int(sch.get(shared).extent) == panels and int(sch.get(inside).extent) % 16 == 0
+    check_schedule(sch, program)
+    assert not cpu.serial_updates(sch.mod["main"])
+
+
+@pytest.mark.parametrize(("columns", "target"), [(16, TARGET), (100, "llvm -mcpu=skylake-avx512 -num-cores=1")])
+def test_one_thread_where_there_is_one_line_or_core(columns: int, target: str) -> None:
+    program = scattered_product(columns)
+    sch = scheduled(program, target)
+    assert all(sch.get(loop).kind.name != "PARALLEL" for loop in sch.get_loops("sum"))
+    assert len(cpu.serial_updates(sch.mod["main"])) == 1
+    check_schedule(sch, program)
+
+
+@pytest.mark.parametrize("change", ["", "C[J[vp] + 1, vj]"])
+def test_rows_that_data_select_are_vectors(change: str) -> None:
+    """What the index reads is the same in all lanes, unless lanes write it."""
+    text = scattered_product(64).script()
+    if change:
+        text = text.replace("C[R[vp], vj]", change)
+    kernel = tw.compile(from_source(text), TARGET.replace("4", "1"), schedule="as written")
+    assert "T.Broadcast(A" in str(kernel.inspect("tir"))
+
+
+def test_rows_that_lanes_change_are_no_vectors() -> None:
+    kernel = tw.compile(
+        from_source("""@T.prim_func
+def f(R: T.Buffer((64,), "int32"), A: T.Buffer((9,), "int32")):
+    T.assume_buffer_domain(A, [0, 9])
+    for p, j in T.grid(9, 32):
+        with T.block("sum"):
+            vp, vj = T.axis.remap("RR", [p, j])
+            R[R[vp] + vj] = R[R[vp] + vj] + A[vp]
+"""),
+        TARGET,
+        schedule="as written",
+    )
+    assert "T.Broadcast(A" not in str(kernel.inspect("tir"))
