@@ -104,6 +104,16 @@ def test_threads_share_columns(name: str, columns: int) -> None:
 
 
 @pytest.mark.parametrize("name", SCATTERED)
+@pytest.mark.parametrize("columns", [0, 32])
+def test_threads_of_a_device_have_columns_of_their_own(name: str, columns: int) -> None:
+    rules = SCATTERED[name]
+    program = decompose_format(spmm_of(columns) if columns else spmm, "A", rules)
+    kernel = tw.compile(program.function, "opencl")
+    assert "lower/one-thread" not in [note.code for note in kernel.notes]
+    check_product(kernel, program, rules, columns or 5)
+
+
+@pytest.mark.parametrize("name", SCATTERED)
 def test_sums_of_one_column_are_computed_by_one_thread(name: str) -> None:
     rules = SCATTERED[name]
     program = decompose_format(spmv, "A", rules)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright import _core, ir
 from tilewright.heuristics.block_info import constant
 from tilewright.heuristics.cpu.ragged_rows import buffers_in, lies_along
 from tilewright.heuristics.sampling import try_step
-from tilewright.schedule import BlockRV, Schedule
+from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.numpy_dtype import numpy_dtype
 
 #: bytes of a cache line: threads that share columns write lines of their own
@@ -29,31 +29,43 @@ def run_updates_in_parallel(schedule: Schedule, block: BlockRV) -> None:
 def share_columns(schedule: Schedule, block: BlockRV, target: _core.Target) -> None:
     """Give threads panels of the columns of a result to whose rows several steps add, as those of CSC and COO do: each
     thread runs through all nonzeros, for columns of its own. A result without columns stays as it is."""
-    if not _selects_what_it_adds_to(schedule.get(block)):
+    if (found := columns_of(schedule, block)) is None:
         return
-    levels = [block]
-    while inside := schedule.get_child_blocks(levels[-1]):
-        if len(inside) != 1:
-            return
-        levels += inside
-    loops = schedule.get_loops(levels[-1])
-    if not loops or not lies_along(schedule, levels[-1], loops[-1]):
-        return
+    levels, columns = found
     written = schedule.get(levels[-1]).writes[0].buffer
     line = LINE // numpy_dtype(written.dtype).itemsize
-    count, width = constant(schedule.get(loops[-1]).extent), line
+    count, width = constant(schedule.get(columns).extent), line
     if count is not None:
         width = -(-count // (target.num_cores * line)) * line
         if count <= width:
             return
-    panel, _ = schedule.split(loops[-1], [None, width])
+    panel, _ = schedule.split(columns, [None, width])
+    move_outermost(schedule, levels, panel)
+    schedule.parallel(panel)
+
+
+def columns_of(schedule: Schedule, block: BlockRV) -> tuple[list[BlockRV], LoopRV] | None:
+    """Return the loop over the columns of a result to whose rows several steps add, and the blocks around it, `block`
+    first; None where there is no such loop."""
+    if not _selects_what_it_adds_to(schedule.get(block)):
+        return None
+    levels = [block]
+    while inside := schedule.get_child_blocks(levels[-1]):
+        if len(inside) != 1:
+            return None
+        levels += inside
+    loops = schedule.get_loops(levels[-1])
+    return (levels, loops[-1]) if loops and lies_along(schedule, levels[-1], loops[-1]) else None
+
+
+def move_outermost(schedule: Schedule, levels: Sequence[BlockRV], loop: LoopRV) -> None:
+    """Move a loop of the last one of these blocks, each of which is inside of the one before, out of all of them."""
     for level in reversed(levels):
         outer = schedule.get_loops(level)[0]
-        if not schedule.get(outer).same_as(schedule.get(panel)):
-            schedule.reorder(panel, outer)
-        if level is not block:
-            schedule.lift_loop(panel)
-    schedule.parallel(panel)
+        if not schedule.get(outer).same_as(schedule.get(loop)):
+            schedule.reorder(loop, outer)
+        if level is not levels[0]:
+            schedule.lift_loop(loop)
 
 
 def serial_updates(function: ir.PrimFunc) -> list[str]:

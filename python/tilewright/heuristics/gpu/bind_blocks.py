@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from tilewright import _core, ir
+from tilewright.heuristics.cpu.scattered_rows import columns_of, move_outermost
 from tilewright.heuristics.gpu.all_or_nothing import all_or_nothing
 from tilewright.heuristics.gpu.bind_loops import bind_elements
 from tilewright.heuristics.gpu.limits import Limits
 from tilewright.heuristics.gpu.parameters import BLOCK_THREADS
 from tilewright.heuristics.sampling import try_step
-from tilewright.schedule import BlockRV, Schedule
+from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
 def bind_all_blocks(schedule: Schedule, limits: Limits) -> None:
@@ -36,10 +38,21 @@ def is_bound(schedule: Schedule, block: BlockRV) -> bool:
 
 
 def bind_block(schedule: Schedule, block: BlockRV, threads: int) -> None:
-    """Bind as many outer loops of a block as have independent iterations; without such loops, use one thread."""
+    """Bind as many outer loops of a block as have independent iterations; where several steps add to one row, the loop
+    over columns; without such loops, use one thread."""
     loops = schedule.get_loops(block)
     for count in range(len(loops), 0, -1):
         if all_or_nothing(schedule, partial(bind_elements, loops=loops[:count], threads=threads)):
             return
+    if (found := columns_of(schedule, block)) is not None:
+        levels, columns = found
+        if all_or_nothing(schedule, partial(_bind_columns, levels=levels, columns=columns, threads=threads)):
+            return
     alone = schedule.add_unit_loop(loops[0] if loops else block)
     schedule.bind(alone, "blockIdx.x")
+
+
+def _bind_columns(schedule: Schedule, levels: Sequence[BlockRV], columns: LoopRV, threads: int) -> None:
+    """Give each thread a column of a result to whose rows several steps add."""
+    move_outermost(schedule, levels, columns)
+    bind_elements(schedule, [columns], threads)
