@@ -12,8 +12,6 @@ namespace {
 
 constexpr int kUnknownTrips = 16;
 constexpr int64_t kEndless = int64_t{1} << 40;
-/// About 20 microseconds of scalar work, several times what waking a thread costs.
-constexpr double kOperationsPerRange = 40000;
 
 /// Adds the operations of what is visited, each `trips()` times: every lane that is stored, loaded or multiplied is
 /// one, and every lane of a call ten.

@@ -103,6 +103,12 @@ def test_threads_share_columns(name: str, columns: int) -> None:
         check_product(kernel, program, rules, count)
 
 
+def test_the_number_of_nonzeros_says_whether_columns_are_worth_a_thread() -> None:
+    """Only calls know it: code divides the work that makes a thread worthwhile by that of an iteration."""
+    program = decompose_format(spmm_of(32), "A", SCATTERED["coo"])
+    assert "div i64 40000" in str(tw.compile(program.function, "native -num-cores=2").inspect("llvm"))
+
+
 @pytest.mark.parametrize("name", SCATTERED)
 @pytest.mark.parametrize("columns", [0, 32])
 def test_threads_of_a_device_have_columns_of_their_own(name: str, columns: int) -> None:
