@@ -214,7 +214,7 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
   Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, parallel_for));
   auto* run = llvm::FunctionType::get(i32, {pointer, pointer, pointer, i64, i64}, false);
   Value* least = builder_.getInt64(static_cast<uint64_t>(grain));
-  // Lengths that a call says tell how much an iteration is: of a loop over all nonzeros, a few may be worth a thread.
+  // Sizes of the call decide how much work an iteration is: few ones over all nonzeros may be worth a thread each.
   if (const Expr each = operations_.of_iteration(*loop); !first_iteration && !const_int(each)) {
     Value* per_range =
         builder_.CreateSDiv(builder_.getInt64(kOperationsPerRange), emit_index(max(each, tilewright::i64(1))));
