@@ -63,7 +63,9 @@ void end_threads_after_interrupt() {
 std::atomic<bool> is_registered{false};
 
 /// As concurrent.futures does. Refused when the main thread has ended already: then it is time to look. Where a Python
-/// has no such function, threads that are no daemons end by themselves alone.
+/// has no such function, threads that are no daemons end by themselves alone. Done twice: with the import, since a
+/// thread that registers while the main one ends may come between its two looks, at the flag and at the list; and by
+/// the first thread, so that it comes before the joins of executors that were imported since.
 void register_with_threading() {
   try {
     nb::module_::import_("threading").attr("_register_atexit")(nb::cpp_function(&end_threads_after_interrupt));
@@ -101,6 +103,7 @@ void bind_process_exit(nb::module_& m) {
   pthread_atfork(nullptr, nullptr, count_after_fork);
   m.def("_end_threads", &end_threads);
   nb::module_::import_("atexit").attr("register")(m.attr("_end_threads"));
+  register_with_threading();
 }
 
 }  // namespace tilewright::python
