@@ -11,6 +11,7 @@
 #include "analysis/cover_mirror.h"
 #include "analysis/findings.h"
 #include "analysis/free_vars.h"
+#include "analysis/kept_bounds.h"
 #include "analysis/loop_digits.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
@@ -24,7 +25,6 @@
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
-
 namespace {
 
 /// Nothing but loops, and what changes no control flow, stands between; or conditions too.
@@ -549,6 +549,7 @@ std::optional<Obstacle> why_not_reached(const Tree& tree, int producer, int cons
   for (int at : {producer, consumer}) {
     if (auto obstacle = why_not_isolated(tree, at)) return obstacle;
   }
+  if (auto obstacle = why_bounds_change(tree, producer, consumer)) return obstacle;
   const BlockFacts& reader_facts = BlockFacts::of(tree.block_ref(consumer));
   // A block that is known but for what is behind pointers reads of other buffers what it declares.
   bool known = reader_facts.undeclared.empty() ||
@@ -592,7 +593,6 @@ std::optional<Obstacle> why_not_overwritten(const Tree& tree, int earlier, int l
 }
 
 namespace {
-
 /// The elements that say how often loops around the block run, up to its scope.
 void add_reads_of_loops(const Tree& tree, int block, std::vector<Ref<BufferRegion>>& regions) {
   for (int at : tree.loops_above(block)) {

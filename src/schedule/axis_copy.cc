@@ -1,4 +1,5 @@
 #include "schedule/axis_copy.h"
+#include "schedule/kept_shape.h"
 
 #include <algorithm>
 
@@ -248,6 +249,7 @@ Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, cons
   TW_RETURN_IF_ERROR(check_inside(block, old_indices, buffer, codes.inside));
   result.cache = decl_buffer(std::move(shape), buffer->dtype, buffer->name + "_" + storage_scope,
                              storage_scope.empty() ? "global" : storage_scope);
+  TW_RETURN_IF_ERROR(require_kept_shape(*block.tree, (*block.tree)[block.at].scope, result.cache, codes.map));
   return result;
 }
 

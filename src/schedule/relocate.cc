@@ -7,6 +7,7 @@
 #include "analysis/axis_condition.h"
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
+#include "analysis/changes.h"
 #include "analysis/independence.h"
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
@@ -16,6 +17,7 @@
 #include "ir/regions.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
+#include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/move_hints.h"
 #include "schedule/runs_at_all.h"
@@ -215,11 +217,35 @@ int statement_with(const Tree& tree, const std::vector<int>& statements, int at)
   return -1;
 }
 
+namespace {
+
+/// Whether a statement outside of blocks changes what a bound of the loops around the block reads.
+bool bare_statements_change_bounds(const Place& block) {
+  const Tree& tree = *block.tree;
+  for (int at : tree.loops_above(block.at)) {
+    for (const Expr& bound : {tree.for_at(at).min, tree.for_at(at).extent}) {
+      if (bound.is<IntImm>() || bound.is<Var>() || !analysis::reads_memory(bound)) continue;
+      bool changes = false;
+      visit(
+          tree.block_at(tree[block.at].scope).body, [](const Ref<BlockRealize>&, Visitor&) {},
+          [&](const Ref<BufferStore>& store, Visitor&) { changes |= analysis::may_change(store, bound); },
+          [&](const Ref<Evaluate>& call, Visitor&) { changes |= !call->value.is<IntImm>(); });
+      if (changes) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Status check_bare_statements(const Place& block, const analysis::Scope& scope, const char* code, bool also_reads) {
-  if (!scope.bare_statements_touch(*block.tree->realize_at(block.at), also_reads)) return Ok{};
+  if (!scope.bare_statement()) return Ok{};
+  const bool touch = scope.bare_statements_touch(*block.tree->realize_at(block.at), also_reads) ||
+                     bare_statements_change_bounds(block);
+  if (!touch) return Ok{};
   return refuse(code,
                 "a statement outside of blocks, in the scope of " + describe(block) +
-                    ", uses buffers that this block reads or writes",
+                    ", uses buffers that this block, or a bound of its loops, reads or writes",
                 {block.node(), NodeRef(scope.bare_statement())}, "put it into a block");
 }
 

@@ -11,6 +11,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "schedule/kept_shape.h"
 #include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {
@@ -190,6 +191,7 @@ Result<AxisCache> selected_cache(const Place& block, const Ref<Buffer>& buffer, 
   std::sort(cache.axes.begin(), cache.axes.end());
   cache.cache = decl_buffer(std::move(shape), buffer->dtype, buffer->name + "_" + storage_scope,
                             storage_scope.empty() ? "global" : storage_scope);
+  TW_RETURN_IF_ERROR(require_kept_shape(*block.tree, (*block.tree)[block.at].scope, cache.cache, code));
   return cache;
 }
 

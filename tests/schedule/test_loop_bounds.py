@@ -1,4 +1,4 @@
-"""split and fuse refuse loops whose body changes what their bounds read."""
+"""Steps refuse loops whose bounds read what the program changes, where they would be asked at another time."""
 
 from __future__ import annotations
 
@@ -44,3 +44,75 @@ def test_loops_that_change_their_bounds_are_not_rewritten(step, code):
             expected[k + 1] = 3
     for b in results:
         np.testing.assert_array_equal(b, expected)
+
+
+HEAD = """
+@T.prim_func
+def main(A: T.Buffer((16,), "int32"), N: T.Buffer((4,), "int32"), Y: T.Buffer((4, 8), "int32")):
+    X = T.alloc_buffer((4, 8), "int32")
+    R = T.alloc_buffer((4,), "int32")
+"""
+ROWS = """
+    for i in range(4):
+        for j in range(N[0]):
+            with T.block("t"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                X[vi, vj] = A[vi + vj]
+    N[0] = 2
+    for i in range(4):
+        for j in range({end}):
+            with T.block("c"):
+                vi = T.axis.spatial(4, i)
+                vj = T.axis.spatial({domain}, j)
+                Y[vi, vj] = X[vi, vj] * 2
+"""
+SUMS = """
+    for i in range(4):
+        N[i] = {now}
+        for j in range(N[i]):
+            with T.block("s"):
+                vi = T.axis.spatial(4, i)
+                vj = T.axis.reduce(8, j)
+                with T.init():
+                    R[vi] = 0
+                R[vi] = R[vi] + A[vi + vj]
+    for i in range(4):
+        with T.block("c"):
+            vi = T.axis.spatial(4, i)
+            Y[vi, 0] = R[vi]
+"""
+KEPT = SUMS.replace("        N[i] = {now}\n", "").replace("N[i]", "N[0]")
+LOCAL = """
+    for i in range(4):
+        for j in range(N[0]):
+            with T.block("t"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = A[vi + vj]
+            N[0] = 3
+"""
+CHANGED_BETWEEN = [
+    # The rows of t are as long as N[0] was before.
+    ("reverse_compute_at/P3", ROWS, lambda sch: sch.reverse_compute_at("c", sch.get_loops("t")[1])),
+    ("reverse_compute_inline/P4", ROWS, lambda sch: sch.reverse_compute_inline("c")),
+    # The buffer would be allocated before N[0] = 2.
+    ("reindex/P5", ROWS, lambda sch: sch.reindex("c", ("write", 0))),
+    # The init would ask N[i] before the loop that sets it.
+    ("decompose_reduction/P5", SUMS, lambda sch: sch.decompose_reduction("s", sch.get_loops("s")[0])),
+    # Nothing says that i_j_fused % N[0] begins at 0.
+    (
+        "fuse/P8",
+        SUMS.replace("        N[i] = {now}\n", "").replace("N[i]", "N[0]"),
+        lambda sch: sch.fuse(*sch.get_loops("s")),
+    ),
+    # All rows but the first one have three elements.
+    ("cache_index/P4", LOCAL, lambda sch: sch.cache_index("t", "local")),
+]
+
+
+@pytest.mark.parametrize(("code", "text", "step"), CHANGED_BETWEEN, ids=[case[0] for case in CHANGED_BETWEEN])
+def test_bounds_that_change_between_blocks(code, text, step):
+    text = HEAD + text.format(end="N[0]", domain="N[0]" if code.startswith("reindex/") else "8", now="3 - i")
+    sch = tw.Schedule(from_source(text))
+    with pytest.raises(tw.ScheduleError) as raised:
+        step(sch)
+    assert raised.value.code == code and raised.value.hint

@@ -27,6 +27,7 @@
 #include "ir/traverse.h"
 #include "schedule/cache.h"
 #include "schedule/inline.h"
+#include "schedule/kept_shape.h"
 #include "schedule/primitives/cache_index.h"
 #include "schedule/relocate.h"
 
@@ -309,6 +310,7 @@ Result<Plan> plan(const State& state, const CacheIndex& cache) {
   std::string where = cache.storage_scope.empty() ? "global" : cache.storage_scope;
   std::vector<Table> tables;
   for (const Expr& e : candidates.chosen()) tables.push_back(make_table(block, e, where, tables.size()));
+  for (const Table& table : tables) TW_RETURN_IF_ERROR(require_kept_shape(tree, scope, table.buffer, "cache_index/P4"));
   TreeEdit edit(tree);
   for (const Table& table : tables) edit.insert_before(top_of(tree, scope, block.at), table.nest);
   edit.change_block(scope, [&](Block& outer) {

@@ -28,6 +28,7 @@
 #include "ir/build.h"
 #include "ir/regions.h"
 #include "schedule/cache.h"
+#include "schedule/kept_shape.h"
 #include "schedule/primitives/cache_read.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
@@ -224,6 +225,7 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   TW_TRY(chosen, choose_copy(state, cache, request));
   const auto& [place, copy] = chosen;
   TW_RETURN_IF_ERROR(check_pointers(tree, request.readers, copy, "cache_read/P4"));
+  TW_RETURN_IF_ERROR(require_kept_shape(tree, place.scope, copy.cache, "cache_read/P4"));
 
   Ref<Block> made;
   TreeEdit edit(tree);

@@ -27,6 +27,7 @@
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
+#include "schedule/kept_shape.h"
 #include "schedule/primitives/cache_write.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
@@ -159,6 +160,7 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   std::vector<int> changed = request.redirected;
   changed.push_back(request.block.at);
   TW_RETURN_IF_ERROR(check_pointers(tree, changed, copy, "cache_write/P4"));
+  TW_RETURN_IF_ERROR(require_kept_shape(tree, place.scope, copy.cache, "cache_write/P4"));
 
   Ref<Block> made;
   TreeEdit edit(tree);

@@ -24,6 +24,7 @@
 
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
+#include "analysis/changes.h"
 #include "analysis/reduction_start.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
@@ -167,12 +168,12 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
 /// What is asked before the loop in place of inside of it: of buffers that nothing in the scope writes.
 Status check_settled(const Place& block, const Stmt& nest) {
   const Tree& tree = *block.tree;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
+  const Stmt& body = tree.block_at(tree[block.at].scope).body;
   NodeRef changing;
   auto look = [&](const Expr& e) {
     if (e.is<Var>() || e.is<IntImm>()) return;
     visit(e, [&](const Ref<BufferLoad>& load) {
-      if (!scope.writers(load->buffer).empty()) changing = load;
+      if (analysis::may_change(body, load)) changing = load;
     });
   };
   visit(
@@ -192,7 +193,7 @@ Status check_settled(const Place& block, const Stmt& nest) {
   if (!changing.defined()) return Ok{};
   return refuse("decompose_reduction/P6",
                 "the loops or the condition of " + describe(block) + " read '" +
-                    changing.as<BufferLoad>()->buffer->name + "', which a block of the scope writes",
+                    changing.as<BufferLoad>()->buffer->name + "', which the scope changes",
                 {block.node(), changing}, "decompose before the two blocks are put into one loop");
 }
 

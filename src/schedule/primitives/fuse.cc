@@ -17,6 +17,7 @@
 //              are read from data, of which no call can be asked
 //           P7 where an extent is no number, parallel loops around are still known to be independent: quotients by
 //              such an extent hide what a block touches
+//           P8 where an extent is read from data, the init of a reduction is still known to come first
 #include "schedule/primitives/fuse.h"
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "ir/build.h"
 #include "ir/numeric.h"
 #include "schedule/edit.h"
+#include "schedule/inits.h"
 #include "schedule/primitive.h"
 #include "schedule/rebind.h"
 #include "schedule/relocate.h"
@@ -137,10 +139,13 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
     while (at != Tree::kNone && !(tree[at].is_loop && tree.for_at(at).kind == ForKind::kParallel)) at = tree[at].parent;
     asks = at != Tree::kNone;
   }
-  if (!asks) return plan;
+  const bool of_data = std::any_of(loops.begin(), loops.end(),
+                                   [](const Place& place) { return effect_of(place.loop().extent) != Effect::kPure; });
+  if (!asks && !of_data) return plan;
   const Tree& after = Tree::of(plan.root);
   for (int block : after.child_blocks(after.loop(fused))) {
-    TW_RETURN_IF_ERROR(recheck_execution(after, block, "fuse/P7"));
+    if (asks) TW_RETURN_IF_ERROR(recheck_execution(after, block, "fuse/P7"));
+    if (of_data) TW_RETURN_IF_ERROR(require_inits_run({loops[0].func, &after, block}, "fuse/P8"));
   }
   return plan;
 }

@@ -25,6 +25,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/axis_copy.h"
+#include "schedule/kept_shape.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
 
@@ -188,6 +189,7 @@ Result<Plan> plan(const State& state, const ReIndex& reindex) {
     nest = make<For>(std::move(loop));
   }
 
+  TW_RETURN_IF_ERROR(require_kept_shape(tree, request.scope, cache, "reindex/P5"));
   int top = request.block.at;
   while (tree[tree[top].parent].is_loop) top = tree[top].parent;
   TreeEdit edit(tree);

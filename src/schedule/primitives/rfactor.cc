@@ -60,6 +60,7 @@
 #include "analysis/axis_condition.h"
 #include "analysis/block_facts.h"
 #include "analysis/divisors.h"
+#include "analysis/kept_bounds.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
@@ -68,6 +69,7 @@
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/inits.h"
+#include "schedule/kept_shape.h"
 #include "schedule/primitives/rfactor.h"
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
@@ -514,6 +516,8 @@ class Factoring {
 
 Status check_after(const Chain& chain, const analysis::Scope& scope, int self, const Tree& after, int partial) {
   int block = after.block(chain.block.block().id.value);
+  if (auto obstacle = analysis::why_bounds_change(after, partial, block))
+    return refuse("rfactor/P8", *obstacle, "copy the bound to a buffer of its own before the loops");
   if (chain.accumulates) {
     // The nest of the block is the only thing that three others take the place of, step by step.
     for (int at : {partial, block}) TW_RETURN_IF_ERROR(recheck_execution(after, at, "rfactor/P9"));
@@ -661,6 +665,9 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
     TW_RETURN_IF_ERROR(check_elements(chain, *found.reducer));
   }
   Factoring factor(chain, *found.reducer, position);
+  for (const Ref<Buffer>& buffer : factor.partial()) {
+    TW_RETURN_IF_ERROR(require_kept_shape(tree, scope_at, buffer, "rfactor/P8"));
+  }
   TreeEdit edit(tree);
   if (chain.accumulates) edit.insert_before(chain.loops.front(), factor.neutral_nest());
   edit.insert_before(chain.loops.front(), factor.partial_nest());

@@ -1,0 +1,18 @@
+#include "schedule/kept_shape.h"
+
+#include "analysis/changes.h"
+
+namespace tilewright::schedule {
+
+Status require_kept_shape(const Tree& tree, int scope, const Ref<Buffer>& buffer, const char* code) {
+  for (const Expr& extent : buffer->shape) {
+    if (!analysis::may_change(tree.block_at(scope).body, extent)) continue;
+    return refuse(code,
+                  "the shape of '" + buffer->name + "' would read data that " + describe_block(tree.block_at(scope)) +
+                      " changes: the buffer is allocated before",
+                  {tree.stmt(scope)}, "let the axes of the block have constant domains");
+  }
+  return Ok{};
+}
+
+}  // namespace tilewright::schedule
