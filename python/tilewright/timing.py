@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import _core
 from tilewright.support import machine
-from tilewright.support.machine import Roof
+from tilewright.support.machine import Roof, Roofs
 from tilewright.support.other_names import renamed
 from tilewright.support.wrong_arguments import explained
 from tilewright.tables import Table
@@ -399,10 +399,25 @@ def time_interleaved(
 
 
 def compare(
-    functions: Mapping[str, Callable[[], object]], work: Work, *, threads: int = 1, cold: bool = False, rounds: int = 15
+    functions: Mapping[str, Callable[[], object]],
+    work: Work,
+    *,
+    threads: int = 1,
+    cold: bool = False,
+    rounds: int = 15,
+    limits: Roofs | None = None,
 ) -> dict[str, Timing]:
-    """Times functions that do the same work: alternately on one thread, one after the other with several."""
-    limits = machine.roofs(threads)
+    """Times functions that do the same work: alternately on one thread, one after the other with several.
+
+    Args:
+        functions: what to time, by name.
+        work: of each.
+        threads: that they work on.
+        cold: evict the caches before each call.
+        rounds: how often each is timed.
+        limits: of the device that they run on; by default, those of so many threads of this machine.
+    """
+    known = machine.roofs(threads) if limits is None else limits
     flush = machine.flush_caches if cold else None
     samples: dict[str, tuple[float, ...]] = {}
     disturbed: dict[str, float] = {}
@@ -414,8 +429,8 @@ def compare(
             turns = time_slices(some, rounds=rounds, before_each=flush, threads=threads)
             samples |= turns.seconds
             disturbed |= turns.disturbed
-    roof = limits.binding(work.flops, work.bytes, work.dtype, cold=cold)
-    if any(statistics.median(seconds) < roof.seconds for seconds in samples.values()):
+    roof = known.binding(work.flops, work.bytes, work.dtype, cold=cold)
+    if limits is None and any(statistics.median(seconds) < roof.seconds for seconds in samples.values()):
         roof = machine.probe_again(threads).binding(work.flops, work.bytes, work.dtype, cold=cold)
     return {name: Timing(seconds, work, threads, cold, roof, disturbed[name]) for name, seconds in samples.items()}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import tilewright as tw
 from tilewright import _core, te
 from tilewright import meta_schedule as ms
 from tilewright.script import from_source
+from tilewright.search.device_times import NOT_AS_WRITTEN
 from tilewright.search.expectations import Expectations
 from tilewright.task.task import task_of
 
@@ -39,9 +42,22 @@ def test_a_product_is_tuned(tmp_path):
     versions = json.loads(record.versions)
     assert versions["driver"] == f"{platform} {driver}" and platform in versions["compiler"]
     assert result.progress.outcomes.get("ok", 0) >= 1
+    check_report(result, name, f"{platform} {driver}")
     stored = tw.compile(program, target="opencl", database=database)
     device = tw.device("opencl")
     np.testing.assert_array_equal(stored(device.array(a), device.array(b)).numpy(), a @ b)
+
+
+def check_report(result: Any, name: str, driver: str) -> None:
+    """All times are of the device, and so is the limit that they are compared with."""
+    table, times = str(result.table()), result.times()
+    assert result.runs_here and list(times) == ["by rules", "best found"]
+    assert result.speedup == times["by rules"] / times["best found"]
+    assert f"opencl:0 ({name}, {driver})" in table and NOT_AS_WRITTEN in table
+    assert " %" in table and any(f"of {limit}" in table for limit in ("arithmetic", "cache", "memory"))
+    assert "on all cores" not in table and "vector ports" not in table
+    there = dataclasses.replace(result, record=SimpleNamespace(target="cuda", median=1e-3), _cache={})
+    assert not there.runs_here and there.times() == {"best found": 1e-3} and there.speedup is None
 
 
 def test_a_search_of_meta_schedule(tmp_path):
@@ -197,6 +213,7 @@ def test_the_command_tunes_for_a_device(tmp_path, capsys):
     assert outcome.exit_code == 0, outcome.output
     # The rows of the table are kernels of the device, and no limit of the processor is in it.
     text = outcome.output + capsys.readouterr().out
-    assert "tuning main for opencl:" in text and "on opencl:" in text
+    assert "tuning main for opencl:" in text and "; the roof is " in text and "on opencl:" in text
+    assert NOT_AS_WRITTEN in text.replace("\n", " ")
     assert "by rules" in text and "best found" in text
-    assert "vector ports" not in text and "as written" not in text
+    assert "vector ports" not in text and "as written  " not in text

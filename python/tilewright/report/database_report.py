@@ -471,9 +471,21 @@ def _baselines(
             if each.kind in names:
                 name = names[each.kind]
                 found[name] = Baseline(name, each.seconds, FINALS, numbers.get(each.record, 0))
-    if WRITTEN not in found and (seconds := reference_seconds(store, workload, target, 0.0)) > 0:
+    # For a device, that call was one of the host.
+    if (
+        WRITTEN not in found
+        and not _is_for_device(target)
+        and (seconds := reference_seconds(store, workload, target, 0.0)) > 0
+    ):
         found[WRITTEN] = Baseline(WRITTEN, seconds, ONE_CALL)
     return tuple(found[name] for name in (WRITTEN, HEURISTIC) if name in found)
+
+
+def _is_for_device(target: str) -> bool:
+    try:
+        return "gpu" in _core.Target(target).keys
+    except Error:  # of a version that knows other targets
+        return False
 
 
 def _task_report(

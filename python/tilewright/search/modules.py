@@ -66,9 +66,8 @@ class ModuleResult(Mapping[str, "TuneResult"]):
         ended. ``result[name].table()`` compares more of one."""
         rows = []
         for name, result in self.items():
-            times = result.times()
-            written, best = times["as written"], times.get("best found")
-            cells = ("", "") if best is None else (format_seconds(best), f"{written / best:.2f} x" if written else "")
+            best, speedup = result.times().get("best found"), result.speedup
+            cells = ("" if best is None else format_seconds(best), "" if speedup is None else f"{speedup:.2f} x")
             rows.append((name, str(result.progress.trials), *cells, result.stop_reason))
         rows += [(name, "0", "", "", why.partition("\n")[0]) for name, why in self.untuned.items()]
         columns = ("function", "trials", "best found", "speedup", "ended by")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import _core
 from tilewright.cluster.labels import native_key, target_key
 from tilewright.errors import ArgumentError
-from tilewright.kernel.device import device
+from tilewright.kernel.device_roofs import describe_device, device_roofs
 from tilewright.support import machine
 from tilewright.timing import format_estimate, format_seconds, format_share
 
@@ -62,10 +62,13 @@ WAITS = {"reference": "running the program as it was written", "finals": "timing
 
 
 def elsewhere(target: str, threads: int, *, is_on_cluster: bool) -> str:
-    """Return the device, or processor of other hosts, that kernels of a target run on; "" for this processor."""
+    """Return the device, or processor of other hosts, that kernels of a target run on; "" for this processor.
+
+    A device is named with its driver.
+    """
     found = _core.Target(target)
     if "gpu" in found.keys:
-        return str(device(target))
+        return describe_device(target)
     return str(found.with_num_cores(threads)) if is_on_cluster and target_key(found) != native_key() else ""
 
 
@@ -75,28 +78,30 @@ class Describe:
     Args:
         task: what is searched.
         threads: of its kernels.
-        device: the device, or processor of other hosts, that it is searched for; its limits are not known here. "" for
-            this processor.
+        device: the device, or processor of other hosts, that it is searched for; "" for this processor.
+        target: of the search. The limits of a device are measured; those of other hosts are not known here.
     """
 
-    def __init__(self, task: Task, threads: int, device: str = "") -> None:
+    def __init__(self, task: Task, threads: int, device: str = "", target: str = "native") -> None:
         self.task, self.threads, self.device = task, threads, device
-        if device:
-            return
-        # Before anything else runs: measuring the roof takes the whole machine.
-        work = task.work
-        self._roof = machine.roofs(threads).binding(work.flops, work.bytes, work.dtype, cold=task.cold)
+        self._roof: machine.Roof | None = None
+        # Before anything else runs: measuring the limits takes the whole machine.
+        if not device:
+            roofs: machine.Roofs | None = machine.roofs(threads)
+        else:
+            roofs = device_roofs(target) if "gpu" in _core.Target(target).keys else None
+        if roofs is not None:
+            work = task.work
+            self._roof = roofs.binding(work.flops, work.bytes, work.dtype, cold=task.cold)
 
     def start(self) -> str:
         """The first line."""
+        roof = "" if self._roof is None else f"; the roof is {format_seconds(self._roof.seconds)} ({self._roof.name})"
         if self.device:
-            return f"tuning {self.task.entry} for {self.device}"
+            return f"tuning {self.task.entry} for {self.device}{roof}"
         many, cores = "s" if self.threads > 1 else "", machine.cpu_count()
         of = f" of {cores}" if self.threads < cores else ""
-        return (
-            f"tuning {self.task.entry} for {self.threads} thread{many}{of}; the roof is "
-            f"{format_seconds(self._roof.seconds)} ({self._roof.name})"
-        )
+        return f"tuning {self.task.entry} for {self.threads} thread{many}{of}{roof}"
 
     def beginning(self, progress: Progress) -> str:
         """What is said once: the first line, and that records of an earlier run take part where some do."""
@@ -113,7 +118,7 @@ class Describe:
             return "nothing correct yet"
         work, seconds = self.task.work, progress.best_seconds
         speed = f"{format_estimate(work.flops / seconds / 1e9, work)} {machine.rate_unit(work.dtype)}"
-        if self.device:
+        if self._roof is None:
             return f"{format_seconds(seconds)}, {speed}"
         share = format_share(self._roof.seconds / seconds, work)
         return f"{format_seconds(seconds)}, {speed}, {share} of {self._roof.name}"
@@ -249,7 +254,13 @@ def _notebook(describe: Describe) -> Iterator[Reporter]:
 
 @contextlib.contextmanager
 def reporter(
-    mode: Callable[[Progress], None] | str | None, task: Task, threads: int, *, among_others: int = 0, device: str = ""
+    mode: Callable[[Progress], None] | str | None,
+    task: Task,
+    threads: int,
+    *,
+    among_others: int = 0,
+    device: str = "",
+    target: str = "native",
 ) -> Iterator[Reporter]:
     """A function to call with each state of a search.
 
@@ -259,6 +270,7 @@ def reporter(
         threads: of its kernels.
         among_others: searches that report at the same time, so that each line names its function; 0 for one alone.
         device: the device, or processor of other hosts, that it is searched for; "" for this processor.
+        target: of the search.
     """
     if mode is None:
         yield lambda progress: None
@@ -267,15 +279,15 @@ def reporter(
     elif mode == "json":
         yield _json_lines(task.entry if among_others else "")
     elif among_others and mode in ("auto", "plain"):
-        yield _plain(Describe(task, threads, device), f"{task.entry}: ")
+        yield _plain(Describe(task, threads, device, target), f"{task.entry}: ")
     elif mode == "auto" and in_notebook():
-        with _notebook(Describe(task, threads, device)) as report:
+        with _notebook(Describe(task, threads, device, target)) as report:
             yield report
     elif mode == "auto" and sys.stdout.isatty():
-        with _terminal(Describe(task, threads, device)) as report:
+        with _terminal(Describe(task, threads, device, target)) as report:
             yield report
     elif mode in ("auto", "plain"):
-        yield _plain(Describe(task, threads, device))
+        yield _plain(Describe(task, threads, device, target))
     else:
         raise ArgumentError.of(
             "tune/progress", f'progress is {mode!r}; expected "auto", "plain", "json", None or a function'

@@ -19,10 +19,10 @@ import numpy as np
 from tilewright import _core, ir, timing
 from tilewright.database.records import steps_of, workload_key
 from tilewright.errors import ScriptError
-from tilewright.heuristics.unscheduled import is_unscheduled
-from tilewright.kernel.device import device
-from tilewright.kernel.kernel import Kernel, compile_quietly, compile_task, kernels_of
-from tilewright.support.machine import TargetLike, rate_unit
+from tilewright.kernel.device_roofs import describe_device
+from tilewright.kernel.kernel import Kernel, compile_task
+from tilewright.search.device_times import NOT_AS_WRITTEN, heuristic_kernel, is_for_device, times_on_device
+from tilewright.support.machine import rate_unit
 from tilewright.task.arguments import aligned, make_arrays
 from tilewright.task.task import Task, task_of
 from tilewright.timing import KernelCalls, Timing, format_seconds, format_share
@@ -50,7 +50,8 @@ class Row:
     Attributes:
         seconds: median of a call.
         gflops: 1e9 operations per second; of integers where the program has no floats.
-        fraction_of_roof: 1 means no faster kernel exists on this machine, because of `roof`, which is "" for devices.
+        fraction_of_roof: 1 means no faster kernel exists on this machine or device, because of `roof`, which is "" for
+            devices whose limits are not known.
         ratio_to_peer: how many times faster than the peer, by the times that are shown, with the quartiles of the
             rounds; None where that was not measured.
         exact: False when the work, and so the rates, are estimates.
@@ -118,16 +119,16 @@ class Summary:
             unchecked = ", unscheduled program unchecked" if self.is_unchecked else ""
             rows = [row for row in self.rows if row.threads == threads]
             shared = timing.company(max(row.disturbed for row in rows))
-            where = f"{threads} thread{'s' if threads > 1 else ''}" if rows[0].roof else f"on {self.device}"
+            where = f"on {self.device}" if self.device else f"{threads} thread{'s' if threads > 1 else ''}"
             title = f"{name}, {where}{shared}{when}{unchecked}"
             tables.append(table(rows, title, self.result.task.work.dtype))
         return tables
 
     @property
     def device(self) -> str:
-        """The device of the search; "" for this processor."""
+        """The device of the search, with its driver; "" for this processor."""
         best = self.result.record
-        return str(device(best.target)) if best is not None and "gpu" in _core.Target(best.target).keys else ""
+        return describe_device(best.target) if best is not None and is_for_device(best.target) else ""
 
     @property
     def is_unchecked(self) -> bool:
@@ -163,6 +164,8 @@ class Summary:
                     f"contended: with {many}, other programs took a processor away in {shared:.0%} of the slices; on a "
                     "machine of their own the kernels take less"
                 )
+        if self.device:
+            notes.append(NOT_AS_WRITTEN)
         plain = {row.threads: row.seconds for row in self.rows if row.what == AS_WRITTEN}
         if any(row.what == BEST and row.seconds > 1.05 * plain.get(row.threads, np.inf) for row in self.rows):
             notes.append("the unscheduled program is faster than all candidates that were measured")
@@ -190,6 +193,7 @@ class Summary:
             "best_seconds": None if best is None else best.median,
             "rows": [dataclasses.asdict(row) for row in self.rows],
             "rows_measured": self.measured,
+            "device": self.device,
             "remarks": self.remarks,
             "outcomes": self.result.progress.outcomes,
             "refusals": self.result.progress.refusals,
@@ -221,8 +225,8 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
     kept = store.meta(key) if result.progress.trials == result.progress.earlier else None
     rows, measured = _kept_rows(kept)
     if not rows:
-        is_device = "gpu" in _core.Target(best.target).keys
-        rows = measure_rows_on_device(result, space) if is_device else measure_rows(result, space, counts)
+        on_device = is_for_device(best.target)
+        rows = measure_rows_on_device(result, space) if on_device else measure_rows(result, space, counts)
         measured = ""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         facts = {"measured": now, "rows": [dataclasses.asdict(row) for row in rows]}
@@ -255,7 +259,7 @@ def _key_of_rows(result: TuneResult, space: Space, counts: tuple[int, ...]) -> s
         result.best_record().trace,
         result.best_record().target,
         "" if space.reference is None else [peer_name(space, _sizes(result.task)), _fingerprint(space.reference)],
-        _core.host_cpu()["brand"],
+        describe_device(target) if is_for_device(target := result.best_record().target) else _core.host_cpu()["brand"],
         list(counts),
     ]
     return "rows/" + hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
@@ -349,30 +353,11 @@ def peer_name(space: Space, sizes: tuple[tuple[str, float], ...] = ()) -> str:
 
 
 def measure_rows_on_device(result: TuneResult, space: Space, *, rounds: int = 15) -> tuple[Row, ...]:
-    """Time the heuristic schedule and the best on the device of the search, and the peer here.
-
-    Arrays stay on the device. A call is timed until its results are there, so it is never faster than a launch.
-    """
+    """Time the kernels of :func:`times_on_device` on the device of the search, and the peer here."""
     task = result.task
     arrays = {name: aligned(array) for name, array in make_arrays(task, space.inputs, seed=0).items()}
-    where = device(result.best_record().target)
-    values = [where.array(v) if isinstance(v, np.ndarray) else v for v in task.call(arrays).values()]
-
-    def until_done(kernel: Any) -> Callable[[], object]:
-        def call() -> None:
-            kernel(*values)
-            where.sync()
-
-        call()  # the driver compiles
-        return call
-
-    functions = {"best": until_done(Kernel(result.kernel))}
-    if (ruled := _heuristic_kernel(task, result.best_record().target)) is not None:
-        functions["rules"] = until_done(ruled)
-    functions |= _peer_to_time(space, task, arrays)
-    times = timing.compare(functions, task.work, rounds=rounds)
-    rows = _rows_of(times, space, task)
-    return tuple(dataclasses.replace(line, roof="", fraction_of_roof=0.0) for line in rows)
+    times = times_on_device(result, arrays, _peer_to_time(space, task, arrays), rounds=rounds)
+    return tuple(_rows_of(times, space, task))
 
 
 def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rounds: int = 15) -> tuple[Row, ...]:
@@ -383,7 +368,7 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
     kernel, written = Kernel(result.kernel), compile_task(task)
     calls, parallel = KernelCalls(kernel, values), [kernel]
     functions: dict[str, Callable[[], object]] = {"best": calls}
-    if (ruled := _heuristic_kernel(task, _core.Target("native").with_num_cores(result.threads))) is not None:
+    if (ruled := heuristic_kernel(task, _core.Target("native").with_num_cores(result.threads))) is not None:
         functions["rules"] = KernelCalls(ruled, values)
         parallel.append(ruled)
     functions |= _peer_to_time(space, task, arrays)
@@ -402,14 +387,6 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
         slow = dataclasses.replace(slow, threads=threads, roof=times["best"].roof)
         rows += [row(AS_WRITTEN, slow), *_rows_of(times, space, task)]
     return tuple(rows)
-
-
-def _heuristic_kernel(task: Task, target: TargetLike) -> Kernel | None:
-    """The program of the task with its heuristic schedule; None if it has a schedule of its own."""
-    if not is_unscheduled(task.program):
-        return None
-    (kernel,) = kernels_of(compile_quietly(task.program, target, schedule="by rules"))
-    return kernel
 
 
 def _peer_to_time(space: Space, task: Task, arrays: dict[str, Any]) -> dict[str, Callable[[], object]]:

@@ -11,16 +11,18 @@ from tilewright._core import Record
 from tilewright.cluster.labels import native_key, target_key
 from tilewright.database.records import schedule_of
 from tilewright.errors import ResourceError
+from tilewright.kernel.device import device
 from tilewright.kernel.kernel import compile_task
 from tilewright.report.spending import time_table
 from tilewright.schedule import Schedule
-from tilewright.search.progress import refused_text
+from tilewright.search.device_times import NOT_AS_WRITTEN, is_for_device, times_on_device
+from tilewright.search.progress import elsewhere, refused_text
 from tilewright.support.machine import rate_unit
 from tilewright.support.notes import note_heuristics
 from tilewright.tables import Table
 from tilewright.task.arguments import aligned, make_arrays
 from tilewright.task.task import Task
-from tilewright.timing import KernelCalls, Timing, company, compare, format_seconds
+from tilewright.timing import KernelCalls, Timing, company, compare, format_seconds, format_share
 
 if TYPE_CHECKING:
     from tilewright.kernel.kernel import Kernel
@@ -118,11 +120,16 @@ class TuneResult:
 
     def table(self) -> Table:
         """Compare what was found with the program as it was written, timed alternately when this is first called. If
-        a call of that takes long, the times are those of the search. Notebooks show it too."""
+        a call of that takes long, the times are those of the search. Notebooks show it too.
+
+        On a device, the program as it was written does not run, and the heuristic schedule takes its place. All times
+        are of the device, and compared with the limit of the device.
+        """
         work = self.task.work
-        columns = ("", "time", rate_unit(work.dtype), "GB/s", "speedup")
+        columns: tuple[str, ...] = ("", "time", rate_unit(work.dtype), "GB/s", "speedup")
         found = self.times()
-        first = found["as written"]
+        first = next(iter(found.values()), 0.0)
+        roof = self._cache.get("roof")
         rows = [
             (
                 what,
@@ -130,23 +137,33 @@ class TuneResult:
                 f"{work.flops / seconds / 1e9:.1f}",
                 f"{work.bytes / seconds / 1e9:.1f}",
                 f"{first / seconds:.2f} x" if first else "",
+                *([] if roof is None else [format_share(roof.seconds / seconds, work)]),
             )
             for what, seconds in found.items()
             if seconds > 0
         ]
-        threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}{', cold caches' * self.task.cold}"
+        where, runs = f"{self.threads} thread{'' if self.threads == 1 else 's'}", ""
+        if self._is_for_device:
+            where = elsewhere(self.best_record().target, self.threads, is_on_cluster=False)
+            runs = f"; {NOT_AS_WRITTEN}"
+            columns = (*columns, *([] if roof is None else [f"of {roof.name}"]))
+        else:
+            runs = "; result.kernel runs on as many threads, kernels of tw.compile on all cores"
+        where += ", cold caches" * self.task.cold
         beside = company(self._cache["disturbed"]) if "disturbed" in self._cache else ""
         tried = f"{self.progress.trials} trial{'' if self.progress.trials == 1 else 's'}"
         if self.stop_reason == "exhausted":
             tried += ": all that the space holds"
         if self.progress.refused:
             tried += f"; refused: {refused_text(self.progress)}"
-        runs = "; result.kernel runs on as many threads, kernels of tw.compile on all cores"
-        return Table(f"{self.task.entry}, {threads}, {tried}{beside}{runs}", columns, tuple(rows))
+        return Table(f"{self.task.entry}, {where}, {tried}{beside}{runs}", columns, tuple(rows))
 
     @property
     def runs_here(self) -> bool:
-        """Whether the best kernel is for the processor of this machine; a cluster may measure for another one."""
+        """Whether the best kernel runs on this machine: a cluster may measure for another processor, and a result may
+        be read where its device is not."""
+        if self.record is not None and self._is_for_device:
+            return device(self.record.target).exist
         if self.hosts is None or self.record is None:
             return True
         return target_key(_core.Target(self.record.target)) == native_key()
@@ -156,7 +173,10 @@ class TuneResult:
         return time_table(f"where the time of the search of {self.task.entry} went", [self.seconds])
 
     def times(self) -> dict[str, float]:
-        """Seconds of a call "as written" and as "best found", as :meth:`table` shows them."""
+        """Seconds of a call "as written" and as "best found", as :meth:`table` shows them; on a device, "by rules"
+        instead of the former, where there is a heuristic schedule."""
+        if "times" not in self._cache and self._is_for_device:
+            self._cache["times"] = self._times_on_device()
         if "times" not in self._cache:
             # The search ran the program as it was written once, with cold caches and beside builds.
             times = {"as written": self.progress.reference_seconds}
@@ -167,6 +187,30 @@ class TuneResult:
             self._cache["times"] = times
         known: dict[str, float] = self._cache["times"]
         return known
+
+    @property
+    def speedup(self) -> float | None:
+        """How many times faster the best is than the program as it was written; where a device does not run that, than
+        the heuristic schedule. None where these were not timed."""
+        times = self.times()
+        name, first = next(iter(times.items()), ("", 0.0))
+        best = times.get("best found")
+        return first / best if best and first and name != "best found" else None
+
+    @property
+    def _is_for_device(self) -> bool:
+        return self.record is not None and is_for_device(self.record.target)
+
+    def _times_on_device(self) -> dict[str, float]:
+        best = self.best_record()
+        if not self.runs_here:
+            return {"best found": best.median}
+        timed = times_on_device(self, make_arrays(self.task, self.inputs, seed=0), {})
+        roof = timed["best"].roof
+        self._cache["roof"] = roof if roof.name else None
+        self._cache["disturbed"] = max(timing.disturbed for timing in timed.values())
+        names = {"rules": "by rules", "best": "best found"}
+        return {what: timed[name].median for name, what in names.items() if name in timed}
 
     def _timed(self, together: bool) -> dict[str, float]:
         """Both alternately; or one after the other if the unscheduled program takes long, with a few calls of it."""

@@ -377,7 +377,10 @@ def _steps(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float, inte
                 search = _Search(asked, space, generator, task, started, interrupts)
                 named = elsewhere(asked.target, threads, is_on_cluster=asked.cluster is not None)
                 others = asked.among_others
-                report = shown.enter_context(reporter(asked.progress, task, threads, among_others=others, device=named))
+                described = reporter(
+                    asked.progress, task, threads, among_others=others, device=named, target=asked.target
+                )
+                report = shown.enter_context(described)
                 prepared = search.prepare(asked.database)
         except KeyboardInterrupt:
             return without_a_trial(task, asked.trials, threads, inputs, time.monotonic() - started)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import time
 from dataclasses import astuple, dataclass
@@ -37,17 +38,20 @@ class Level:
 
 @dataclass(frozen=True)
 class Roofs:
-    """Measured limits for a number of threads.
+    """Measured limits for a number of threads, or of a device.
 
     Attributes:
+        threads: of the processor; 0 for a device.
         peaks: operations per second by the dtype of what is multiplied or added; of "int8" and "bfloat16" those of dot
             products, whose sums are wider, where the processor has instructions for them.
         levels: from the fastest to the largest.
+        arithmetic: the name of the limit that `peaks` are.
     """
 
     threads: int
     peaks: dict[str, float]
     levels: tuple[Level, ...]
+    arithmetic: str = "vector ports"
 
     def binding(self, flops: float, traffic: float, dtype: str = "float32", *, cold: bool = False) -> Roof:
         """The limit that binds a call of that many operations and bytes of compulsory traffic.
@@ -59,8 +63,12 @@ class Roofs:
         arithmetic = flops / self.peaks.get(dtype, self.peaks["float32"])
         movement = traffic / level.bandwidth
         if arithmetic >= movement:
-            return Roof("vector ports", arithmetic)
+            return Roof(self.arithmetic, arithmetic)
         return Roof(level.name, movement)
+
+
+#: of a machine that was not measured: no time falls below them
+UNKNOWN_ROOFS = Roofs(0, {"float32": math.inf}, (Level("", 0, math.inf),), "")
 
 
 @explained
@@ -102,12 +110,12 @@ def roofs(threads: int = 1) -> Roofs:
     """
     threads = min(threads, cpu_count())
     if threads not in _found:
-        kept = _kept(threads)
-        if kept is None:
+        known = kept(_key(threads), threads)
+        if known is None:
             with announced("measuring the limits of this machine"):
-                kept = _highest(_probe(threads), _probe(threads))
-            _keep(kept)
-        _found[threads] = (kept, 1)
+                known = _highest(_probe(threads), _probe(threads))
+            keep(_key(threads), known)
+        _found[threads] = (known, 1)
     return _found[threads][0]
 
 
@@ -118,7 +126,7 @@ def probe_again(threads: int = 1) -> Roofs:
     before, count = _found.get(threads) or (roofs(threads), 1)
     if count < MOST_PROBES:
         _found[threads] = (_highest(before, _probe(threads)), count + 1)
-        _keep(_found[threads][0])
+        keep(_key(threads), _found[threads][0])
     return _found[threads][0]
 
 
@@ -126,18 +134,26 @@ def _key(threads: int) -> str:
     return f"{_core.Target('native')}, {threads}"
 
 
-def _kept(threads: int) -> Roofs | None:
-    """Return the limits that an earlier process measured, if the environment names a file that has them."""
+@explained
+def kept(key: str, threads: int) -> Roofs | None:
+    """Return the limits that an earlier process measured, if the environment names a file that has them.
+
+    Args:
+        key: names the machine or device.
+        threads: of what was measured; 0 for a device.
+    """
     try:
-        known = json.loads(Path(os.environ[KEPT]).read_text())[_key(threads)]
+        known = json.loads(Path(os.environ[KEPT]).read_text())[key]
         peaks = {str(dtype): float(peak) for dtype, peak in known["peaks"].items()}
         levels = tuple(Level(str(name), int(size), float(rate)) for name, size, rate in known["levels"])
+        arithmetic = str(known.get("arithmetic", Roofs.arithmetic))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return Roofs(threads, peaks, levels) if levels and "float32" in peaks else None
+    return Roofs(threads, peaks, levels, arithmetic) if levels and "float32" in peaks else None
 
 
-def _keep(found: Roofs) -> None:
+@explained
+def keep(key: str, found: Roofs) -> None:
     """Write limits to the file that the environment names, beside those of other machines and numbers of threads."""
     if not (name := os.environ.get(KEPT)):
         return
@@ -145,7 +161,8 @@ def _keep(found: Roofs) -> None:
         known = dict(json.loads(Path(name).read_text()))
     except (OSError, ValueError, TypeError):
         known = {}
-    known[_key(found.threads)] = {"peaks": found.peaks, "levels": [astuple(level) for level in found.levels]}
+    levels = [astuple(level) for level in found.levels]
+    known[key] = {"peaks": found.peaks, "levels": levels, "arithmetic": found.arithmetic}
     with contextlib.suppress(OSError):  # it is measured again
         part = Path(f"{name}.{os.getpid()}.part")
         part.write_text(json.dumps(known))
