@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, ResourceError
+from tilewright.kernel.memory_plan import memory_of_kernels, memory_text
 
 #: what `Kernel.inspect` shows
-View = Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "sass", "schedule"]
+View = Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "sass", "memory", "schedule"]
 #: the environment variable that the core reads: the folder of NVRTC
 NVRTC = "TILEWRIGHT_NVRTC"
 
@@ -74,19 +75,26 @@ def _sass_of_kernels(code: Any, name: str) -> str:
     return "\n".join(texts)
 
 
-def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: Any) -> None:
-    """Add the resource usage of CUDA kernels to the report of the compilation.
+def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: Any, lowered: Any) -> None:
+    """Add the resource usage of kernels of a device to the report of the compilation.
 
-    ``report["kernels"]`` has an entry for each ``kernel`` and ``arch``: ``registers`` per thread; ``spill_stores``,
-    ``spill_loads`` and ``stack`` in bytes per thread; static ``shared_bytes`` per block.
+    ``report["kernels"]`` has an entry for each ``kernel``. For OpenCL it says what the lowered program has: ``threads``
+    and ``shared_bytes`` per block, and ``barriers``. For CUDA it says what the compiler reports, for each ``arch``:
+    ``registers`` per thread; ``spill_stores``, ``spill_loads`` and ``stack`` in bytes per thread; static
+    ``shared_bytes`` per block.
     """
+    if target.kind == "opencl":
+        report["kernels"] = [
+            {"kernel": f"tw_{k.kernel}", "threads": k.threads, "shared_bytes": k.shared_bytes, "barriers": k.barriers}
+            for k in memory_of_kernels(lowered)
+        ]
     if target.kind == "cuda":
         report["kernels"] = code.kernels
         report["notes"] += _notes_of_kernels(code, module)
 
 
-def text_of_kernels(code: Any, target: str, name: str, what: str) -> str:
-    """Return the text of the kernels of ``name`` in ``what``: ``"opencl"``, ``"cuda"``, ``"ptx"`` or ``"sass"``.
+def text_of_kernels(code: Any, target: str, name: str, what: str, lowered: Any) -> str:
+    """Return the text of the kernels of ``name`` in ``what``: a language, ``"ptx"`` or ``"sass"``; or ``"memory"``.
 
     Raises:
         ArgumentError: The target is another one, or there is no PTX or machine code.
@@ -100,6 +108,11 @@ def text_of_kernels(code: Any, target: str, name: str, what: str) -> str:
             return str(texts[0].rstrip(b"\0").decode())
         hint = 'NVRTC makes it, of kernels for an architecture such as "cuda -arch=sm_80"'
         raise ArgumentError.of("kernel/inspect", f"kernel {name} has no PTX", hint)
+    if what == "memory":
+        if text := memory_text(lowered):
+            return text
+        message = f"kernel {name} is compiled for {target}, and has no kernels of a device"
+        raise ArgumentError.of("kernel/inspect", message, 'compile it for "opencl" or "cuda"')
     if _core.Target(target).kind != what:
         language = "OpenCL C" if what == "opencl" else "CUDA C++"
         message = f"kernel {name} is compiled for {target}, and has no text in {language}"

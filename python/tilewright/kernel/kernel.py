@@ -101,7 +101,7 @@ class Kernel(_core.KernelBase):
         ``times`` are the seconds of each lowering pass by name; ``promotions`` say for each buffer of scope ``"local"``
         its ``function``, ``buffer``, whether it was ``promoted`` to registers, how many ``registers`` it takes, and the
         ``reason`` why not; ``notes`` have ``code``, ``function`` and ``message``: see :attr:`notes`.
-        For CUDA, ``kernels`` say what each takes, as :func:`tilewright.kernel.device_code.report_on_kernels` describes.
+        For devices, ``kernels`` say what each uses: see :func:`tilewright.kernel.device_code.report_on_kernels`.
         """
         return self._program.report if self._program else {}
 
@@ -198,8 +198,8 @@ class Kernel(_core.KernelBase):
         Args:
             what: One of ``"tir"``, ``"llvm"``, ``"asm"``, ``"opencl"`` or ``"cuda"`` (the text of kernels of a device;
                 ``"llvm"`` is then that of the host), ``"ptx"`` (what NVRTC made of it), ``"sass"`` (the machine code of
-                that, by ``nvdisasm``), and ``"schedule"`` for what the rules, a search or a :class:`Schedule` did, as a
-                script that takes the same steps on ``sch``; ``""`` for a program that was compiled as it was written.
+                that, by ``nvdisasm``), ``"memory"`` (where kernels of a device keep their buffers), and ``"schedule"``:
+                what rules, a search or a :class:`Schedule` did, as a script with these steps on ``sch``, or ``""``.
             after: With ``"tir"``: the lowering pass after which to look, as :func:`tilewright.lower` takes it.
         """
         if what not in (known := get_args(View)):
@@ -215,8 +215,8 @@ class Kernel(_core.KernelBase):
             return str(program.module.script())
         if what == "tir":
             return str((lower(program.module, after, program.target) if after else program.lowered).script())
-        if what in ("opencl", "cuda", "ptx", "sass"):
-            return text_of_kernels(program.code, program.target, self.name, what)
+        if what in ("opencl", "cuda", "ptx", "sass", "memory"):
+            return text_of_kernels(program.code, program.target, self.name, what, program.lowered)
         code = _core.compile_object(program.lowered, program.target, what == "llvm", what == "asm", False)
         return code.llvm_ir if what == "llvm" else code.assembly
 
@@ -645,7 +645,7 @@ def _compiled(
         find_nvrtc(target)
         code = _core.compile_object(lowered, text, bool(folder), bool(folder))
     report["notes"] += _name_functions(code.notes, module)
-    report_on_kernels(report, code, target, module)
+    report_on_kernels(report, code, target, module, lowered)
     # Of what rules and searches have made parallel, the step that did it has proved it.
     report["notes"] = [
         note

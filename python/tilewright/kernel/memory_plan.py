@@ -1,0 +1,148 @@
+"""What kernels of a device keep where, read off the lowered program: shared memory, registers, and barriers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.support.numpy_dtype import numpy_dtype
+from tilewright.tables import Table
+
+__all__ = ["KernelMemory", "PlacedBuffer", "memory_of_kernels", "memory_text"]
+
+
+@dataclass(frozen=True)
+class PlacedBuffer:
+    """A buffer inside of a kernel.
+
+    Attributes:
+        elements: how many it has; None if that depends on sizes.
+        offset: of a buffer in shared memory: the byte at which it begins there. None for the memory of a thread.
+    """
+
+    name: str
+    scope: str
+    dtype: str
+    elements: int | None
+    offset: int | None = None
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes of all elements."""
+        return None if self.elements is None else self.elements * numpy_dtype(self.dtype).itemsize
+
+
+@dataclass
+class KernelMemory:
+    """A kernel: the threads of a block, its barriers, and its buffers in the order of the program.
+
+    Attributes:
+        shared_bytes: of a block; None if that depends on sizes.
+    """
+
+    kernel: str
+    threads: int = 1
+    barriers: int = 0
+    shared_bytes: int | None = 0
+    buffers: list[PlacedBuffer] = field(default_factory=list)
+
+
+def memory_of_kernels(lowered: ir.Module) -> list[KernelMemory]:
+    """Return what each kernel of a lowered module keeps where."""
+    functions = [(str(name), function) for name, function in lowered.functions.items()]
+    return [
+        _memory_of(name, function)
+        for name, function in functions
+        if isinstance(function, ir.PrimFunc) and "tir.kernel_launch_params" in function.attrs
+    ]
+
+
+def memory_text(lowered: ir.Module) -> str:
+    """Return a table for each kernel, which says where its buffers are, and which share bytes."""
+    return "\n\n".join(str(_table(kernel)) for kernel in memory_of_kernels(lowered))
+
+
+def _table(kernel: KernelMemory) -> Table:
+    many = "an open number of" if kernel.shared_bytes is None else f"{kernel.shared_bytes}"
+    waits = f"{kernel.barriers} barrier{'' if kernel.barriers == 1 else 's'}"
+    title = f"{kernel.kernel}: blocks of {kernel.threads} threads, {many} bytes of shared memory, {waits}"
+    rows = [
+        (each.name, each.scope, f"{_count(each.elements)} {each.dtype}", _count(each.bytes), *_location(each, kernel))
+        for each in kernel.buffers
+    ]
+    return Table(title, ("buffer", "scope", "elements", "bytes", "begins at", "shares bytes with"), tuple(rows))
+
+
+def _location(buffer: PlacedBuffer, kernel: KernelMemory) -> tuple[str, str]:
+    if buffer.offset is None:
+        return ("each thread", "")
+    others = {each.name: None for each in kernel.buffers if each is not buffer and _overlap(buffer, each)}
+    return (str(buffer.offset), ", ".join(others))
+
+
+def _overlap(a: PlacedBuffer, b: PlacedBuffer) -> bool:
+    if a.offset is None or b.offset is None or a.bytes is None or b.bytes is None:
+        return False
+    return a.offset < b.offset + b.bytes and b.offset < a.offset + a.bytes
+
+
+def _count(number: int | None) -> str:
+    return "?" if number is None else str(number)
+
+
+def _memory_of(name: str, function: ir.PrimFunc) -> KernelMemory:
+    found = KernelMemory(name)
+    allocations: list[Any] = []
+    views: list[Any] = []
+    addresses: list[tuple[Any, int]] = []
+
+    def look(node: object) -> None:
+        if isinstance(node, ir.For) and node.thread_binding is not None:
+            if str(node.thread_binding.thread_tag).startswith("threadIdx"):
+                found.threads *= _constant(node.extent) or 1
+        elif isinstance(node, ir.Allocate):
+            allocations.append(node)
+        elif isinstance(node, ir.DeclBuffer):
+            views.append(node.buffer)
+        elif isinstance(node, ir.LetStmt) and (at := _address(node.value)) is not None:
+            addresses.append((node.var, at))
+        elif isinstance(node, ir.Call) and getattr(node.op, "name", "") == "tir.tvm_storage_sync":
+            found.barriers += 1
+
+    _core.visit(function.body, look)
+    for allocate in allocations:
+        scope = str(allocate.buffer_var.type_annotation.storage_scope)
+        elements = _product(allocate.extents)
+        placed = PlacedBuffer(str(allocate.buffer_var.name), scope or "global", str(allocate.dtype), elements)
+        if scope.startswith("shared"):
+            found.shared_bytes = placed.bytes
+        else:
+            found.buffers.append(placed)
+    for pointer, at in addresses:
+        view = next((view for view in views if view.data.same_as(pointer)), None)
+        if view is not None:
+            elements = _product(view.shape)
+            placed = PlacedBuffer(str(pointer.name), str(view.scope()), str(view.dtype), elements, at)
+            found.buffers.append(placed)
+    found.buffers = [*dict.fromkeys(found.buffers)]  # a loop that was cut has its buffers in each part
+    return found
+
+
+def _address(value: Any) -> int | None:
+    """The byte of the arena whose address an expression is."""
+    if not isinstance(value, ir.Call) or getattr(value.op, "name", "") != "tir.address_of":
+        return None
+    first = value.args[0]
+    return _constant(first.indices[0]) if isinstance(first, ir.BufferLoad) else None
+
+
+def _product(extents: Any) -> int | None:
+    counts = [_constant(extent) for extent in extents]
+    known = [count for count in counts if count is not None]
+    return math.prod(known) if len(known) == len(counts) else None
+
+
+def _constant(value: Any) -> int | None:
+    return int(value.value) if isinstance(value, ir.IntImm) else None
