@@ -13,6 +13,9 @@ import pytest
 import tilewright as tw
 from tilewright import _core, te
 from tilewright import meta_schedule as ms
+from tilewright.report import database_report
+from tilewright.report.database_report import report_on
+from tilewright.report.page import page
 from tilewright.script import from_source
 from tilewright.search.device_times import NOT_AS_WRITTEN
 from tilewright.search.expectations import Expectations
@@ -217,3 +220,17 @@ def test_the_command_tunes_for_a_device(tmp_path, capsys):
     assert NOT_AS_WRITTEN in text.replace("\n", " ")
     assert "by rules" in text and "best found" in text
     assert "vector ports" not in text and "as written  " not in text
+
+
+def test_a_report_on_records_compares_with_the_device_that_measured(tmp_path):
+    program, database = product(36, 40, 24), tmp_path / "records.db"
+    tw.tune(program, target="opencl", trials=2, seed=1, database=database, progress=None)
+    (task,) = report_on(database).tasks
+    roofline = task.roofline
+    assert roofline is not None and roofline.roofs.threads == 0 and roofline.roofs.levels[-1].name == "memory"
+    # The program as it was written ran on the host.
+    assert [each.name for each in task.baselines] == ["heuristic schedule"]
+    text = page(report_on(database))
+    assert "against the limits of the device" in text and "vector ports" not in text
+    assert database_report._device_roofs("opencl", '{"device": "another"}') is None
+    assert database_report._device_roofs("opencl", "harmed") is None

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
+import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from tilewright import _core, ir
 from tilewright._core import Record
 from tilewright.database.damage import check_intact
-from tilewright.database.origins import origin_table
+from tilewright.database.origins import origin_of, origin_table
 from tilewright.database.records import (
     Finals,
     is_cold,
@@ -32,6 +33,7 @@ from tilewright.database.records import (
     title_of,
 )
 from tilewright.errors import Error
+from tilewright.kernel.device_roofs import device_roofs
 from tilewright.kernel.kernel import compile_task
 from tilewright.report.charts import short
 from tilewright.report.spending import time_table
@@ -481,6 +483,22 @@ def _baselines(
     return tuple(found[name] for name in (WRITTEN, HEURISTIC) if name in found)
 
 
+def _processor_roofs(target: str) -> machine.Roofs | None:
+    measured = _core.Target(target)
+    if not serves(measured.with_num_cores(1), _core.Target("native")):
+        return None
+    return machine.roofs(measured.num_cores)
+
+
+def _device_roofs(target: str, host: str) -> machine.Roofs | None:
+    here = json.loads(origin_of(_core.Target(target)).host).get("device")
+    try:
+        there = json.loads(host).get("device")
+    except (ValueError, AttributeError):  # harmed, or of a version that says less
+        return None
+    return device_roofs(target) if here and here == there else None
+
+
 def _is_for_device(target: str) -> bool:
     try:
         return "gpu" in _core.Target(target).keys
@@ -522,7 +540,7 @@ def _task_report(
                 shown.append(_best(task, row, number, time, is_as_fast, target, with_assembly=row is best))
             except Error as error:
                 remark = remark or f"a schedule cannot be applied: {str(error).partition(chr(10))[0]}"
-        roofline = _roofline(task, target, seconds)
+        roofline = _roofline(task, target, seconds, "" if best is None else best.host)
         if heuristic:
             with contextlib.suppress(Error):  # of a version with other steps
                 schedule = schedule_of(task.module, heuristic, sparse=task.sparse)
@@ -575,13 +593,17 @@ def _best(
     return BestSchedule(number, seconds, is_as_fast, steps_of(schedule.trace), schedule.mod.script(), assembly)
 
 
-def _roofline(task: Task, target: str, seconds: float | None) -> Roofline | None:
+def _roofline(task: Task, target: str, seconds: float | None, host: str) -> Roofline | None:
+    """The limits that the best time of a task is compared with; None where they are those of another machine.
+
+    Args:
+        host: who measured, as the record says it.
+    """
     if not seconds or not task.work.flops or not task.work.bytes:
         return None
-    measured = _core.Target(target)
-    if not serves(measured.with_num_cores(1), _core.Target("native")):
+    roofs = _device_roofs(target, host) if _is_for_device(target) else _processor_roofs(target)
+    if roofs is None:
         return None
-    roofs = machine.roofs(measured.num_cores)
     work = task.work
     roof = roofs.binding(work.flops, work.bytes, work.dtype, cold=task.cold)
     return Roofline(work, seconds, roofs, roof)

@@ -182,14 +182,14 @@ def _roofline_chart(roofline: Roofline) -> str:
         inside.append(f'<path class="roof" d="M{path}"><title>{html.escape(level.name)}</title></path>')
         labels.avoid(points)
         slopes.append((level.name, points[:2]))
-    inside.append(labels.put("vector ports", [(x(intensities[1]), y(peak) - 5, "end")]))
+    inside.append(labels.put(roofs.arithmetic, [(x(intensities[1]), y(peak) - 5, "end")]))
     inside += [labels.put(name, _beside(*ends)) for name, ends in slopes]
     inside.append(f'<circle class="best" cx="{best[0]:.1f}" cy="{best[1]:.1f}" r="5"/>')
     share = format_share(roofline.share, work)
-    caption = (
-        f"The best record against the limits of this machine, {roofs.threads} thread"
-        f"{'' if roofs.threads == 1 else 's'}: {share} of {roofline.binding.name}"
+    where = (
+        f"this machine, {roofs.threads} thread{'' if roofs.threads == 1 else 's'}" if roofs.threads else "the device"
     )
+    caption = f"The best record against the limits of {where}: {share} of {roofline.binding.name}"
     return _figure(frame(x, y, ("operations per byte", labels.title), inside, caption), caption)
 
 
