@@ -2,26 +2,36 @@
 
 #include <algorithm>
 
+#include "ir/annotations.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
+#include "ir/warp_steps.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
 namespace {
 
 /// Neighbors may share the memory behind the pointer.
-bool is_shared(const Ref<Var>& pointer) {
+bool is_shared(const Ref<Var>& pointer, Exchange exchange) {
   constexpr ThreadAxis kNeighbors{ThreadAxis::Level::kThread, 0};
-  return memory_scope(scope_of(pointer)).is_shared_by(kNeighbors);
+  const std::string scope = scope_of(pointer);
+  if (exchange == Exchange::kSharedMemory) return scope.starts_with("shared");
+  return memory_scope(scope).is_shared_by(kNeighbors);
+}
+
+bool meet(const std::unordered_set<const NodeBase*>& a, const std::unordered_set<const NodeBase*>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const NodeBase* pointer) { return b.contains(pointer); });
 }
 
 }  // namespace
 
-Touched Touched::by(const Stmt& s) {
+Exchange exchange_of(const Stmt& s) { return has_blocks(s) ? Exchange::kTeamMemory : Exchange::kSharedMemory; }
+
+Touched Touched::by(const NodeRef& root, Exchange exchange) {
   Touched touched;
   std::unordered_map<const NodeBase*, const NodeBase*> views;
   auto note = [&](std::unordered_set<const NodeBase*>& set, const Ref<Var>& pointer) {
-    if (!is_shared(pointer)) return;
+    if (!is_shared(pointer, exchange)) return;
     auto view = views.find(pointer.get());
     set.insert(view == views.end() ? pointer.get() : view->second);
   };
@@ -30,7 +40,7 @@ Touched Touched::by(const Stmt& s) {
     note(touched.written, pointer);
   };
   visit(
-      s,
+      root,
       [&](const Ref<BufferLoad>& load, Visitor& v) {
         note(touched.read, load->buffer->data);
         for (const Expr& index : load->indices) v(index);
@@ -68,9 +78,6 @@ void Touched::add(const Touched& other) {
 }
 
 bool Touched::depends_on(const Touched& other) const {
-  auto meet = [](const auto& a, const auto& b) {
-    return std::any_of(a.begin(), a.end(), [&](const NodeBase* pointer) { return b.contains(pointer); });
-  };
   return meet(written, other.written) || meet(written, other.read) || meet(read, other.written);
 }
 
@@ -80,19 +87,75 @@ bool has_blocks(const Stmt& s) {
   return found;
 }
 
+bool waits_by_order(const PrimFunc& func) {
+  if (has_blocks(func.body)) return true;
+  if (is_kernel(func)) return false;
+  bool has_barriers = false;
+  visit(func.body, [&](const Ref<Call>& call, Visitor& v) {
+    has_barriers |= intrinsic_of(*call) == Intrinsic::k_tvm_storage_sync;
+    v.descend(call);
+  });
+  return !has_barriers;
+}
+
+bool waits_for_next(const Stmt& body) {
+  if (has_blocks(body)) return false;
+  const Touched touched = Touched::by(body, Exchange::kSharedMemory);
+  return meet(touched.written, touched.read);
+}
+
+bool waits_behind(const Expr& condition, const Stmt& body) {
+  if (effect_of(condition) == Effect::kPure || has_blocks(body)) return false;
+  const Touched read = Touched::by(condition, Exchange::kSharedMemory);
+  return !read.read.empty() && meet(read.read, Touched::by(body, Exchange::kSharedMemory).written);
+}
+
 bool has_waits(const Stmt& s) {
   bool found = false;
-  visit(s, [&](const Ref<SeqStmt>& sequence, Visitor& v) {
-    if (found || !has_blocks(sequence)) return;
-    Touched before;
-    for (const Stmt& item : sequence->seq) {
-      Touched now = Touched::by(item);
-      found |= now.depends_on(before);
-      before.add(now);
-      if (!found) v(item);
-    }
-  });
+  visit(
+      s,
+      [&](const Ref<SeqStmt>& sequence, Visitor& v) {
+        if (found) return;
+        Touched before;
+        const Exchange exchange = exchange_of(sequence);
+        for (const Stmt& item : sequence->seq) {
+          Touched now = Touched::by(item, exchange);
+          found |= now.depends_on(before);
+          before.add(now);
+          if (!found) v(item);
+        }
+      },
+      [&](const Ref<For>& loop, Visitor& v) {
+        const bool in_order = loop->kind == ForKind::kSerial || loop->kind == ForKind::kUnrolled;
+        found |= in_order && waits_for_next(loop->body);
+        if (!found) v.descend(loop);
+      },
+      [&](const Ref<While>& loop, Visitor& v) {
+        found |= waits_for_next(loop->body) || waits_behind(loop->condition, loop->body);
+        if (!found) v.descend(loop);
+      },
+      [&](const Ref<IfThenElse>& branch, Visitor& v) {
+        found |= waits_behind(branch->condition, branch);
+        if (!found) v.descend(branch);
+      });
   return found;
+}
+
+bool is_uniform(const Expr& e, const std::function<bool(const Ref<Var>&)>& varies) {
+  if (effect_of(e) > Effect::kReadState) return false;
+  bool uniform = true;
+  visit(
+      e, [&](const Ref<Var>& v) { uniform = uniform && !varies(v); },
+      [&](const Ref<BufferLoad>& load, Visitor& v) {
+        const std::string scope = scope_of(load->buffer->data);
+        uniform = uniform && (scope.starts_with("shared") || scope.starts_with("global"));
+        for (const Expr& index : load->indices) v(index);
+      },
+      [&](const Ref<Call>& call, Visitor& v) {
+        uniform = uniform && !asks_lanes(call);
+        v.descend(call);
+      });
+  return uniform;
 }
 
 }  // namespace tilewright::analysis

@@ -1,8 +1,11 @@
-// Where the threads of a team wait for one another in a program of blocks: between statements, one of which writes what
-// the other one reads or writes, in memory that threads share. Blocks say what belongs together, not when; programs
-// without blocks have barriers of their own, and a missing one is a race.
+// Where the threads of a team wait for one another: between statements, one of which writes what the other one reads or
+// writes, in memory that threads share. Statements run in their order for the team as a whole, as lowering has it in
+// TVM (ThreadSync): blocks by all memory that threads share, plain statements by shared memory alone. A function
+// without blocks that has barriers (T.tvm_storage_sync), or that is a kernel, has all that it needs: a missing one is a
+// race.
 #pragma once
 
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,18 +13,36 @@
 
 namespace tilewright::analysis {
 
-/// Pointers to memory that threads share, by what a statement does to it. Those of views count as what they show.
+/// The memory through which statements depend on one another.
+enum class Exchange {
+  kTeamMemory,    ///< all that threads share
+  kSharedMemory,  ///< of scope "shared"
+};
+/// That of a statement: blocks say what depends on what, wherever it is.
+Exchange exchange_of(const Stmt& s);
+
+/// Pointers to memory that threads share, by what a statement or expression does to it. Those of views count as what
+/// they show.
 struct Touched {
   std::unordered_set<const NodeBase*> read, written;
 
-  static Touched by(const Stmt& s);
+  static Touched by(const NodeRef& root, Exchange exchange);
   void add(const Touched& other);
   /// The order of the two matters.
   bool depends_on(const Touched& other) const;
 };
 
 bool has_blocks(const Stmt& s);
-/// Somewhere in the statement, the threads that run it wait for one another.
+/// Whether the threads of the function wait where the order of statements matters, without barriers that say so.
+bool waits_by_order(const PrimFunc& func);
+/// Somewhere in the statement, the threads that run it wait for one another, in a function that waits by order.
 bool has_waits(const Stmt& s);
+/// An iteration of a loop of plain statements uses shared memory as the one before it left it.
+bool waits_for_next(const Stmt& body);
+/// A condition or loop bound reads shared memory that the plain statements in its body write.
+bool waits_behind(const Expr& condition, const Stmt& body);
+/// All threads of a team get the same value: of variables that do not vary, and of memory that the team shares, where
+/// barriers separate reads from writes.
+bool is_uniform(const Expr& e, const std::function<bool(const Ref<Var>&)>& varies);
 
 }  // namespace tilewright::analysis

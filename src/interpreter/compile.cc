@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "analysis/size_limits.h"
+#include "analysis/team.h"
 #include "ir/build.h"
 #include "ir/sizes.h"
 #include "support/deep_stack.h"
@@ -49,6 +50,7 @@ void Compiler::function(const Ref<PrimFunc>& func) {
   bound_.clear();
   team_ = 0;
   together_ = true;
+  waits_by_order_ = analysis::waits_by_order(*func);
   varying_.clear();
   data_.clear();
   fragments_.emplace(func->body);

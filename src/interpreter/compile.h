@@ -110,7 +110,9 @@ class Compiler {
   void threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min, const Expr& extent,
                const Stmt& body);
   bool has_collective(const Stmt& body) const;
-  void sequence(const SeqStmt& sequence);
+  void sequence(const Ref<SeqStmt>& sequence);
+  /// The threads of a team come here together, and wait where the order of statements matters.
+  bool is_ordered() const { return waits_by_order_ && team_ > 0 && together_; }
   void wait(const NodeRef& node);
   /// All threads of the team find the same value.
   bool is_uniform(const Expr& e) const;
@@ -239,6 +241,7 @@ class Compiler {
   Expr stores_of_warp() const;
   int team_ = 0;  // loops over threads
   bool together_ = true;
+  bool waits_by_order_ = false;  // the function
   std::unordered_set<const NodeBase*> varying_;
   std::unordered_set<const NodeBase*> data_;  // variables that hold values of memory or scalars of the caller
   std::unordered_map<const NodeBase*, std::set<int>> threads_of_;  // of variables that threads decide

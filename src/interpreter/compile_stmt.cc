@@ -14,9 +14,11 @@
 
 namespace tilewright::interpreter {
 
-using analysis::has_blocks;
+using analysis::Exchange;
 using analysis::has_waits;
 using analysis::Touched;
+using analysis::waits_behind;
+using analysis::waits_for_next;
 
 // ---- loops -----------------------------------------------------------------------------------------------------
 
@@ -36,7 +38,7 @@ void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site
   with_definition(var, counter, [&] { stmt(body); });
   lanes_ = around;
   // The next iteration may write what other threads still read.
-  if (!parallel && waits_ != waits && together_) wait(body);
+  if (!parallel && together_ && (waits_ != waits || (is_ordered() && waits_for_next(body)))) wait(body);
   emit({.op = Op::kLoop, .dst = counter, .a = stop, .b = top, .extra = site(var)});
   if (parallel) emit({.op = Op::kLeave});
   (*code_)[skip].a = here();
@@ -70,16 +72,7 @@ std::set<int> Compiler::threads_in(const std::vector<Expr>& values) const {
 }
 
 bool Compiler::is_uniform(const Expr& e) const {
-  if (team_ == 0) return true;
-  bool uniform = true;
-  visit(
-      e, [&](const Ref<Var>& v) { uniform = uniform && !varying_.contains(v.get()); },
-      [&](const Ref<BufferLoad>&, Visitor&) { uniform = false; },
-      [&](const Ref<Call>& call, Visitor& v) {
-        uniform = uniform && !asks_lanes(call);
-        v.descend(call);
-      });
-  return uniform;
+  return team_ == 0 || analysis::is_uniform(e, [&](const Ref<Var>& v) { return varying_.contains(v.get()); });
 }
 
 void Compiler::wait(const NodeRef& node) {
@@ -87,13 +80,14 @@ void Compiler::wait(const NodeRef& node) {
   ++waits_;
 }
 
-/// Statements of blocks: the threads of a team wait for one another where the order of what they do matters.
-void Compiler::sequence(const SeqStmt& sequence) {
-  bool blocks = team_ > 0 && together_ && std::any_of(sequence.seq.begin(), sequence.seq.end(), has_blocks);
+/// The threads of a team wait for one another where the order of what they do matters.
+void Compiler::sequence(const Ref<SeqStmt>& sequence) {
+  const bool waits = is_ordered();
+  const Exchange exchange = waits ? analysis::exchange_of(sequence) : Exchange::kTeamMemory;
   Touched before;
-  for (const Stmt& item : sequence.seq) {
-    if (blocks) {
-      Touched now = Touched::by(item);
+  for (const Stmt& item : sequence->seq) {
+    if (waits) {
+      Touched now = Touched::by(item, exchange);
       if (now.depends_on(before)) {
         wait(item);
         before = {};
@@ -128,7 +122,7 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
     threads_of_[var.get()] = {loop_site};
   }
   // Without a barrier inside, threads that run one after another are as good as a team.
-  if (!is_thread || !(has_collective(body) || has_waits(body))) {
+  if (!is_thread || !(has_collective(body) || (waits_by_order_ && has_waits(body)))) {
     iterate(var, start, count, loop_site, body);
   } else {
     int counter = take(1);
@@ -187,8 +181,17 @@ void Compiler::for_loop(const Ref<For>& loop) {
 void Compiler::while_loop(const While& loop) {
   int start = here();
   int around = std::exchange(lanes_, kNone);
-  size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(loop.condition)});
-  under({loop.condition}, [&] { stmt(loop.body); });
+  int condition = expr(loop.condition);
+  bool is_overwritten = false;
+  under({loop.condition}, [&] {
+    is_overwritten = is_ordered() && waits_behind(loop.condition, loop.body);
+    if (is_overwritten) wait(loop.condition);
+  });
+  size_t skip = emit({.op = Op::kJumpIfZero, .dst = condition});
+  under({loop.condition}, [&] {
+    stmt(loop.body);
+    if (is_overwritten || (is_ordered() && waits_for_next(loop.body))) wait(loop.body);
+  });
   lanes_ = around;
   emit({.op = Op::kJump, .a = start, .extra = site(loop.condition)});
   (*code_)[skip].a = here();
@@ -446,7 +449,7 @@ void Compiler::stmt(const Stmt& s) {
       break;
     }
     case Kind::kSeqStmt:
-      sequence(*s.as<SeqStmt>());
+      sequence(s.borrow<SeqStmt>());
       break;
     case Kind::kPrefetch:  // only speed depends on it
       break;
@@ -455,7 +458,11 @@ void Compiler::stmt(const Stmt& s) {
       break;
     case Kind::kIfThenElse: {
       const IfThenElse& branch = *s.as<IfThenElse>();
-      size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(branch.condition)});
+      int condition = expr(branch.condition);
+      under({branch.condition}, [&] {
+        if (is_ordered() && waits_behind(branch.condition, s)) wait(branch.condition);
+      });
+      size_t skip = emit({.op = Op::kJumpIfZero, .dst = condition});
       under({branch.condition}, [&] { stmt(branch.then_case); });
       size_t done = branch.else_case.defined() ? emit({.op = Op::kJump}) : 0;
       (*code_)[skip].a = here();

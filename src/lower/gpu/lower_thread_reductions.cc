@@ -11,6 +11,8 @@
 //                                                  ...
 //                                                  with T.block("C_write"): C[vi] = tree[0]
 //
+// Without a bound loop around the reduction, a loop over one block makes a kernel of it.
+//
 // On a target whose threads have lanes (CUDA), the 32 threads of a warp add up by shuffles, in registers, and shared
 // memory holds one value for each warp; a reduction of a warp or a part of it needs none:
 //
@@ -208,7 +210,12 @@ class ThreadReductions {
       }
       others.push_back(loop);
     }
-    return build(nest, reducer, threads, others, {all_of(of_result), adds ? Expr() : all_of(first)}, original.span());
+    Stmt all =
+        build(nest, reducer, threads, others, {all_of(of_result), adds ? Expr() : all_of(first)}, original.span());
+    // Loops over threads are separate now, and shared memory is of one kernel.
+    const bool is_in_kernel =
+        std::any_of(around_.begin(), around_.end(), [](const auto& loop) { return is_bound(*loop); });
+    return is_in_kernel ? all : bound_loop(var("block"), i32(1), "blockIdx.x", std::move(all), original.span());
   }
 
   static bool uses_any(const Expr& e, const std::vector<Ref<For>>& loops) {

@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 
+#include "analysis/team.h"
 #include "ir/async_copy.h"
 #include "ir/build.h"
 #include "ir/fragments.h"
@@ -280,17 +281,8 @@ class Barriers {
 
   // ---- statements
 
-  bool is_uniform(const Expr& e) {
-    bool uniform = true;
-    visit(
-        e, [&](const Ref<Var>& v) { uniform &= !varying_.contains(v); },
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          // All threads read the same value from global or shared memory: barriers separate reads from writes.
-          const std::string scope = scope_of(load->buffer->data);
-          uniform &= is_global_scope(scope) || is_shared_scope(scope);
-          for (const Expr& index : load->indices) v(index);
-        });
-    return uniform;
+  bool is_uniform(const Expr& e) const {
+    return analysis::is_uniform(e, [&](const Ref<Var>& v) { return varying_.contains(v); });
   }
 
   template <class F>
@@ -366,11 +358,23 @@ class Barriers {
                           loop.span());
   }
 
+  /// A barrier of the program: what is behind it comes after what is in front of it. Where only some threads come, they
+  /// would wait for the others forever.
+  void keep_order(const Stmt& barrier, Accesses& pending) {
+    for (TeamAccess& access : pending) access.is_ordered = true;
+    if (divergent_ == 0 || error_) return;
+    error_ =
+        refuse_at(barrier, "lower/divergent-barrier",
+                  "this barrier is inside of a condition or loop that not all threads of a block go through alike, "
+                  "so that they cannot wait for one another",
+                  "move the barrier out of the condition");
+  }
+
   Stmt place_sequence(const SeqStmt& all, Accesses& pending) {
     std::vector<Stmt> items;
     for (const Stmt& item : all.seq) {
       if (is_barrier(item)) {
-        for (TeamAccess& access : pending) access.is_ordered = true;
+        keep_order(item, pending);
         continue;
       }
       Accesses head, inside;
@@ -447,7 +451,10 @@ class Barriers {
       case Kind::kAssertStmt:
         return inside(s.borrow<AssertStmt>(), pending);
       default: {
-        if (is_barrier(s)) return nop();
+        if (is_barrier(s)) {
+          keep_order(s, pending);
+          return nop();
+        }
         std::vector<Expr> conditions = conditions_;
         collect(s, pending, conditions, false);
         // What this thread waits for, others see behind one more barrier.

@@ -1,4 +1,4 @@
-// Write down where the threads of a team wait for one another between blocks.
+// Write down where the threads of a team wait for one another between statements.
 //
 //   Before                                          After
 //   for tx in T.thread_binding(32, "threadIdx.x"):  for tx in T.thread_binding(32, "threadIdx.x"):
@@ -6,8 +6,8 @@
 //     with T.block("B"): ... = S[31 - tx]             T.tvm_storage_sync("shared")
 //                                                     with T.block("B"): ... = S[31 - tx]
 //
-// Blocks say what depends on what, and threads wait in between (analysis/team.h). Statements do not: without blocks, a
-// missing barrier is a race. These barriers keep the program what it means until place_barriers, which knows the
+// Blocks say what depends on what, plain statements exchange data through shared memory, and threads wait in between
+// (analysis/team.h). These barriers keep the program what it means until place_barriers, which knows the
 // address of each byte, puts others in their place; and passes see by them which loops all threads have to run
 // together. Asynchronous copies are there for other threads behind a wait for them and one more barrier.
 //
@@ -26,6 +26,9 @@
 namespace tilewright::lower {
 namespace {
 
+using analysis::Exchange;
+using enum analysis::Exchange;
+
 class Waits {
   template <class F>
   auto under(bool uniform, const F& work) {
@@ -38,13 +41,21 @@ class Waits {
  public:
   Stmt run(const Stmt& body) {
     visit(body, [&](const Ref<AttrStmt>& attr) {
-      if (attr->attr_key == "async_scope") copied_.add(analysis::Touched::by(attr->body));
+      if (attr->attr_key == "async_scope") copied_.add(analysis::Touched::by(attr->body, kTeamMemory));
     });
     copied_.read.clear();
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return enter(loop, r); },
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
-          return under(is_uniform(branch->condition), [&] { return r.descend(branch); });
+          const bool uniform = is_uniform(branch->condition);
+          Ref<IfThenElse> inner = under(uniform, [&] { return r.descend(branch); });
+          if (!uniform || !waits() || !analysis::waits_behind(branch->condition, branch)) return inner;
+          IfThenElse copy = *inner;
+          Ref<Var> holds = var("holds", copy.condition.dtype());
+          const Expr condition = std::exchange(copy.condition, holds);
+          ++waits_;
+          return make<LetStmt>({holds, condition, seq({barrier(branch.span()), make<IfThenElse>(std::move(copy))})},
+                               branch.span());
         },
         [&](const Ref<While>& loop, Rewriter& r) -> Stmt {
           return under(is_uniform(loop->condition), [&] { return r.descend(loop); });
@@ -56,13 +67,15 @@ class Waits {
           if (!is_uniform(let->value)) varying_.insert(let->var);
           return r.descend(let);
         },
-        [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return sequence(*all, r); });
+        [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return sequence(all, r); });
   }
 
  private:
+  /// All threads come here, inside of bound loops.
+  bool waits() const { return bound_ > 0 && together_; }
+
   bool is_uniform(const Expr& e) const {
-    return !e.defined() ||
-           (effect_of(e) == Effect::kPure && !uses_any_var(e, [&](const Ref<Var>& v) { return varying_.contains(v); }));
+    return !e.defined() || analysis::is_uniform(e, [&](const Ref<Var>& v) { return varying_.contains(v); });
   }
 
   Stmt enter(const Ref<For>& loop, Rewriter& r) {
@@ -79,6 +92,7 @@ class Waits {
     if (!uniform) varying_.insert(loop->loop_var);
     int before = waits_;
     bool serial = loop->kind == ForKind::kSerial || loop->kind == ForKind::kUnrolled;
+    waits_ += uniform && serial && waits() && analysis::waits_for_next(loop->body);
     Ref<For> inner = under(uniform && serial, [&] { return r.descend(loop); });
     if (waits_ == before) return inner;
     // The next iteration may write what other threads still read.
@@ -87,13 +101,14 @@ class Waits {
     return make<For>(std::move(copy), loop.span());
   }
 
-  Stmt sequence(const SeqStmt& all, Rewriter& r) {
-    bool waits = bound_ > 0 && together_ && std::any_of(all.seq.begin(), all.seq.end(), analysis::has_blocks);
+  Stmt sequence(const Ref<SeqStmt>& all, Rewriter& r) {
+    const bool in_order = waits();
+    const Exchange exchange = in_order ? analysis::exchange_of(all) : kTeamMemory;
     std::vector<Stmt> items;
     analysis::Touched before;
-    for (const Stmt& item : all.seq) {
-      if (waits) {
-        analysis::Touched now = analysis::Touched::by(item);
+    for (const Stmt& item : all->seq) {
+      if (in_order) {
+        analysis::Touched now = analysis::Touched::by(item, exchange);
         const Evaluate* step = item.as<Evaluate>();
         if (step && is_wait_for_copies(step->value)) {
           // The copies of a thread are there for itself only.
@@ -123,6 +138,7 @@ class Waits {
 }  // namespace
 
 PassResult wait_between_blocks(const Ref<PrimFunc>& func, PassContext&) {
+  if (!analysis::waits_by_order(*func)) return func;
   return with_body(func, Waits().run(func->body));
 }
 
