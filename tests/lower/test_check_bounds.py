@@ -191,9 +191,39 @@ def test_structures_that_break_what_the_program_declares(array, position, value)
 
 def test_devices_do_not_rely_on_declarations():
     """The host cannot read arrays of a device, and a kernel reports nothing."""
-    with pytest.raises(tw.ScriptError, match="an assertion inside of a kernel") as info:
+    with pytest.raises(tw.ScriptError, match=r"which is not proved to be in \[0, ") as info:
         tw.compile(function(SPMV), "opencl", check_bounds=True)
-    assert info.value.code == "codegen/not-on-device"
+    assert info.value.code == "lower/unproved-bounds"
+
+
+@pytest.mark.parametrize("factor", [32, 100])
+def test_devices_take_what_is_proved(factor):
+    """With the conditions around an access: those of blocks, of statements and of values."""
+    sch = tw.Schedule(
+        script.from_source(f"""{HEADER}def main(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,))
+    B = T.match_buffer(b, (n,))
+    for i in range(n):
+        with T.block("B"):
+            vi = T.axis.spatial(n, i)
+            B[vi] = T.if_then_else(vi > 0, A[vi - 1], T.float32(0))
+""")
+    )
+    block, thread = sch.split(sch.get_loops("B")[0], [None, factor])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    kernel = tw.compile(sch, "opencl", check_bounds=True)
+    a, b = np.arange(70, dtype="float32"), np.full(70, -1, "float32")
+    kernel(a, b)
+    assert b.tolist() == [0, *range(69)]
+
+
+def test_devices_name_the_access_that_is_not_proved():
+    with pytest.raises(tw.ScriptError) as info:
+        tw.compile(gather(), "opencl", check_bounds=True)
+    assert info.value.code == "lower/unproved-bounds" and ":8:13" in str(info.value)  # the statement
+    assert "block 'gather' reads 'A' at index I[" in str(info.value)
 
 
 def test_rows_that_are_declared_to_be_disjoint():

@@ -14,7 +14,7 @@
 //
 // Proofs rely on what the root block declares of the parameters (T.assume_buffer_domain). So the declarations are
 // checked first (analysis/validator.h), for each call. Kernels of a device have their arrays there, where the host
-// cannot read them: no proof relies on a declaration there, and code generation refuses the checks that remain.
+// cannot read them: no proof relies on a declaration there, and an access that is not proved is refused.
 //
 // Needs      blocks without axes, buffers in the shapes that the user gave them
 // Ensures    no load or store leaves its buffer: the kernel returns an error that names block, buffer, index and bound
@@ -36,8 +36,8 @@ using analysis::Surrounding;
 
 struct Check {
   Expr holds;
-  std::string before, after;  ///< the message, the value between its parts
-  Expr value;                 ///< null: of a vector
+  std::string access, dimension, range;  ///< of the message; the value is behind the access
+  Expr value;                            ///< null: of a vector
 };
 
 class Guard {
@@ -51,6 +51,14 @@ class Guard {
     }
   }
 
+  /// An access that has a check, and the statement around it.
+  struct Unproved {
+    std::string access;
+    Stmt stmt;
+  };
+  /// The first one; none if all accesses are proved.
+  const std::optional<Unproved>& unproved() const { return unproved_; }
+
   Stmt run(const Stmt& body) {
     return rewrite(
         body,
@@ -61,7 +69,9 @@ class Guard {
           return inner;
         },
         [&](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
-          return behind(of({realize->predicate}), Stmt(r.descend(realize)));
+          const std::vector<Check> checks = of({realize->predicate});
+          const auto holds = known(realize->predicate);
+          return behind(checks, Stmt(r.descend(realize)));
         },
         [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
           std::vector<Check> checks = of({loop->min, loop->extent});
@@ -76,7 +86,17 @@ class Guard {
           return behind(checks, make<While>(std::move(copy), loop.span()));
         },
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
-          return behind(of({branch->condition}), Stmt(r.descend(branch)));
+          const std::vector<Check> checks = of({branch->condition});
+          IfThenElse copy = *branch;
+          {
+            const auto holds = known(branch->condition);
+            copy.then_case = r(branch->then_case);
+          }
+          if (copy.else_case.defined()) {
+            const auto holds = known(logical_not(branch->condition));
+            copy.else_case = r(branch->else_case);
+          }
+          return behind(checks, make<IfThenElse>(std::move(copy), branch.span()));
         },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt { return behind(of({let->value}), Stmt(r.descend(let))); },
         [&](const Ref<AssertStmt>& assertion, Rewriter& r) -> Stmt {
@@ -87,6 +107,12 @@ class Guard {
   }
 
  private:
+  /// What a condition says of the code that it guards; nothing where that code may change what it reads.
+  arith::Analyzer::Scope known(const Expr& condition) {
+    const bool says = condition.defined() && condition.dtype().is_scalar() && effect_of(condition) == Effect::kPure;
+    return analyzer_.constraint(says ? condition : bool_imm(true));
+  }
+
   /// Checks of all accesses in these expressions or this store, in the order in which they happen.
   std::vector<Check> of(const std::vector<NodeRef>& roots) {
     std::vector<Check> checks;
@@ -124,6 +150,14 @@ class Guard {
   std::vector<Check> of_access(const Access& access) {
     std::vector<Check> checks;
     const std::vector<Expr>& indices = *access.indices();
+    Expr here = bool_imm(true);
+    for (const Surrounding& s : access.around) {
+      if (s.kind == Surrounding::Kind::kCondition && s.condition.dtype().is_scalar() &&
+          effect_of(s.condition) == Effect::kPure) {
+        here = logical_and(here, s.condition);
+      }
+    }
+    const auto holds_here = known(here);
     for (size_t d = 0; d < indices.size(); ++d) {
       Expr inside = bool_imm(true);
       for (const auto& [index, masked] : ends_of(indices[d], access.mask())) {
@@ -139,13 +173,11 @@ class Guard {
       if (is_true(inside)) continue;
       Expr holds = where_it_happens(inside, access.around);
       Expr value = indices[d].dtype().is_scalar() ? where_it_happens(indices[d], access.around, true) : Expr();
-      checks.push_back({holds,
-                        (block_.empty() ? "the program" : "block '" + block_ + "'") +
-                            (access.writes ? " writes '" : " reads '") + access.named->name + "' at index " +
-                            analysis::brief(indices[d]),
-                        " of dimension " + std::to_string(d) + ", which is not in [0, " +
-                            analysis::brief(access.named->shape[d]) + ")",
-                        value});
+      checks.push_back(
+          {holds,
+           (block_.empty() ? "the program" : "block '" + block_ + "'") + (access.writes ? " writes '" : " reads '") +
+               access.named->name + "' at index " + analysis::brief(indices[d]),
+           " of dimension " + std::to_string(d), "[0, " + analysis::brief(access.named->shape[d]) + ")", value});
     }
     return checks;
   }
@@ -186,14 +218,16 @@ class Guard {
     return inside;
   }
 
-  static Stmt behind(const std::vector<Check>& checks, Stmt stmt) {
+  Stmt behind(const std::vector<Check>& checks, Stmt stmt) {
     for (size_t i = checks.size(); i-- > 0;) {
       SpanId span = stmt.span();
-      const auto& [holds, before, after, value] = checks[i];
-      Expr message = string_imm(before + after);
+      const auto& [holds, access, dimension, range, value] = checks[i];
+      if (!unproved_) unproved_ = {access + dimension + ", which is not proved to be in " + range, stmt};
+      const std::string after = dimension + ", which is not in " + range;
+      Expr message = string_imm(access + after);
       if (value.defined()) {
         message = call(DataType::handle(), "tir.tvm_tuple",
-                       {string_imm(before + " = "), cast(DataType::int_(64), value), string_imm(after)});
+                       {string_imm(access + " = "), cast(DataType::int_(64), value), string_imm(after)});
       }
       stmt = make<AssertStmt>({holds, message, stmt}, span);
     }
@@ -202,6 +236,7 @@ class Guard {
 
   arith::Analyzer analyzer_;
   std::string block_;
+  std::optional<Unproved> unproved_;
 };
 
 /// The body behind the checks of what its root block declares.
@@ -222,8 +257,17 @@ Stmt behind_declarations(const PrimFunc& func, const Stmt& body) {
 PassResult check_bounds(const Ref<PrimFunc>& func, PassContext& context) {
   if (!context.check_bounds) return func;
   const bool is_on_host = !context.target.is_in(TargetSet::kGpu);
-  const Stmt guarded = Guard(*func, is_on_host).run(func->body);
-  return with_body(func, is_on_host ? behind_declarations(*func, guarded) : guarded);
+  Guard guard(*func, is_on_host);
+  const Stmt guarded = guard.run(func->body);
+  if (is_on_host) return with_body(func, behind_declarations(*func, guarded));
+  if (!guard.unproved()) return func;
+  Diagnostic refusal =
+      script_error("lower/unproved-bounds",
+                   guard.unproved()->access + "; a kernel of a device cannot check it and report to the host",
+                   "guard the access by a condition, check the data on the host, or compile without check_bounds");
+  refusal.span = guard.unproved()->stmt.span();
+  refusal.nodes.push_back(keep(guard.unproved()->stmt));
+  return refusal;
 }
 
 }  // namespace tilewright::lower
