@@ -271,11 +271,20 @@ void copy_on_device(const DeviceArray& to, const DeviceArray& from) {
 struct Exported {
   DeviceArray array;
   std::shared_ptr<void> allocation;
+  std::shared_ptr<bool> is_dropped;  ///< by the consumer
   DLManagedTensorVersioned versioned;
   DLManagedTensor plain;
+
+  void drop() {
+    *is_dropped = true;
+    delete this;
+  }
 };
 
 void drop_unused(PyObject* capsule) {
+  std::unique_ptr<std::shared_ptr<bool>> is_dropped(static_cast<std::shared_ptr<bool>*>(PyCapsule_GetContext(capsule)));
+  // PyTorch 2.13 drops a tensor of a device that it does not have, and leaves the capsule as if it had not.
+  if (is_dropped && **is_dropped) return;
   for (const char* name : {"dltensor_versioned", "dltensor"}) {
     if (!PyCapsule_IsValid(capsule, name)) continue;
     void* const managed = PyCapsule_GetPointer(capsule, name);
@@ -295,14 +304,15 @@ nb::object export_dlpack(const DeviceArray& array, bool is_versioned) {
     PyErr_SetString(PyExc_BufferError, "the memory is read-only, which only DLPack 1.0 can say");
     throw nb::python_error();
   }
-  auto* exported = new Exported{array, array.memory->allocation, {}, {}};
+  auto* exported = new Exported{array, array.memory->allocation, std::make_shared<bool>(false), {}, {}};
+  auto is_dropped = std::make_unique<std::shared_ptr<bool>>(exported->is_dropped);
   const DLTensor tensor = exported->array.tensor();
   void* managed = nullptr;
   if (is_versioned) {
     exported->versioned.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
     exported->versioned.manager_ctx = exported;
     exported->versioned.deleter = [](DLManagedTensorVersioned* self) {
-      delete static_cast<Exported*>(self->manager_ctx);
+      static_cast<Exported*>(self->manager_ctx)->drop();
     };
     exported->versioned.flags = (array.dtype.bits < 8 ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0) |
                                 (array.memory->is_read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
@@ -310,12 +320,13 @@ nb::object export_dlpack(const DeviceArray& array, bool is_versioned) {
     managed = &exported->versioned;
   } else {
     exported->plain.manager_ctx = exported;
-    exported->plain.deleter = [](DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); };
+    exported->plain.deleter = [](DLManagedTensor* self) { static_cast<Exported*>(self->manager_ctx)->drop(); };
     exported->plain.dl_tensor = tensor;
     managed = &exported->plain;
   }
   PyObject* capsule = PyCapsule_New(managed, is_versioned ? "dltensor_versioned" : "dltensor", drop_unused);
   if (!capsule) throw nb::python_error();
+  PyCapsule_SetContext(capsule, is_dropped.release());
   return nb::steal(capsule);
 }
 
@@ -439,6 +450,16 @@ void bind_device(nb::module_& m) {
         on_device([&](tw_ctx* context) { return tw_device_wait(context, {static_cast<DLDeviceType>(type), id}); });
       },
       "device_type"_a, "device_id"_a);
+  m.def(
+      "order_streams",
+      [](int32_t type, int32_t id, uintptr_t before, uintptr_t after) {
+        on_device([&](tw_ctx* context) {
+          return tw_device_order(context, {static_cast<DLDeviceType>(type), id}, reinterpret_cast<void*>(before),
+                                 reinterpret_cast<void*>(after));
+        });
+      },
+      "device_type"_a, "device_id"_a, "before"_a, "after"_a,
+      "What is called on stream `after` from now on waits for what was called on `before`; 0 is the default stream.");
   m.def("count_device_memory", &tw_device_count_memory, "How many allocations of device memory exist in this process.");
 }
 

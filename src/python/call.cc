@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "python/call_arguments.h"
+#include "python/device_array.h"
 #include "python/interrupts.h"
 #include "python/module.h"
 #include "runtime/device.h"
@@ -298,6 +299,46 @@ bool is_of_strides() {
   return found;
 }
 
+/// A call of a kernel for CUDA is on the current stream of the library of its first tensor that has one, such as
+/// PyTorch. Arrays of this package come from the default stream, and go back to it.
+class CallStream {
+ public:
+  CallStream(const tw_signature* signature, PyObject* const* ordered) {
+    if (signature->device_type != kDLCUDA) [[likely]]
+      return;
+    tw_ctx* const ctx = tw_default_ctx();
+    if (ctx->stream) return;  // the caller's
+    for (int32_t i = 0; i < signature->num_params; ++i) {
+      if (signature->params[i].kind != TW_PARAM_TENSOR) continue;
+      has_own_ |= device_array_of(ordered[i]) != nullptr;
+      if (!ctx_ && find_stream(ordered[i], device_, stream_)) ctx_ = ctx;
+    }
+    if (ctx_) ctx_->stream = stream_;
+  }
+  ~CallStream() {
+    if (ctx_) ctx_->stream = nullptr;
+  }
+  CallStream(const CallStream&) = delete;
+
+  bool begin() const { return order(nullptr, stream_); }
+  bool end() const { return order(stream_, nullptr); }
+
+ private:
+  /// False with a Python error.
+  bool order(void* before, void* after) const {
+    if (!has_own_ || !stream_) return true;
+    tw_ctx* const ctx = tw_default_ctx();
+    const int32_t code = tw_device_order(ctx, device_, before, after);
+    if (code != TW_OK) raise_kernel_error(code, tw_last_error());
+    return code == TW_OK;
+  }
+
+  tw_ctx* ctx_ = nullptr;
+  DLDevice device_{};
+  void* stream_ = nullptr;
+  bool has_own_ = false;
+};
+
 /// Calls `work(tensors, scalars)` with the arguments, one for each parameter, as the kernel takes them; false with a
 /// Python error.
 template <class Work>
@@ -307,7 +348,8 @@ bool with_arguments(const Kernel* kernel, PyObject* const* ordered, Work&& work)
   Few<const DLTensor*, 8> views(signature->num_tensors);
   Few<tw_scalar, 8> scalars(signature->num_scalars);
   int32_t num_tensors = 0, num_scalars = 0;
-  bool fine = true;
+  const CallStream stream(signature, ordered);
+  bool fine = stream.begin();
   for (int32_t i = 0; fine && i < signature->num_params; ++i) {
     const tw_param* param = &signature->params[i];
     if (param->kind == TW_PARAM_TENSOR) {
@@ -319,7 +361,7 @@ bool with_arguments(const Kernel* kernel, PyObject* const* ordered, Work&& work)
       fine = read_scalar(ordered[i], signature, param, scalars[num_scalars++]);
     }
   }
-  fine = fine && work(views.data(), scalars.data());
+  fine = fine && work(views.data(), scalars.data()) && stream.end();
   while (num_tensors > 0) tensors[--num_tensors].release();
   return fine;
 }

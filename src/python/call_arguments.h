@@ -44,6 +44,9 @@ std::string describe(const tw_signature* signature, const tw_param* param);
 
 /// False with a Python error set. dtype, shape and the rest are left to the kernel's own check.
 bool read_tensor(PyObject* object, const tw_signature* signature, const tw_param* param, TensorArgument& argument);
+/// The stream of CUDA that the library of a tensor works on, and its device; false where the tensor is not on such a
+/// device, or the library does not say. No Python error is left.
+bool find_stream(PyObject* object, DLDevice& device, void*& stream);
 bool read_scalar(PyObject* object, const tw_signature* signature, const tw_param* param, tw_scalar& scalar);
 
 /// Whether the object is of NumPy's class of arrays with a mask, or one derived from it.

@@ -112,7 +112,14 @@ bool is_masked_array(PyObject* object) {
 }
 
 bool read_scalar(PyObject* object, const tw_signature* signature, const tw_param* param, tw_scalar& scalar) {
-  if (is_more_than_a_number(object)) return refuse_value(object, signature, param, "pass a single real number");
+  const bool is_more = is_more_than_a_number(object);
+  if (param->dtype.code == kDLOpaqueHandle && (is_more || !PyIndex_Check(object))) {
+    return refuse_value(
+        object, signature, param,
+        "no buffer of the program is bound to this T.handle, so the call takes an address, an integer: to "
+        "pass an array, bind it with T.match_buffer, or remove the parameter");
+  }
+  if (is_more) return refuse_value(object, signature, param, "pass a single real number");
   switch (param->dtype.code) {
     case kDLBool:
       return read_bool(object, signature, param, scalar);

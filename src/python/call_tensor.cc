@@ -235,14 +235,31 @@ bool read_named_type(PyObject* object, const NamedType& type, const tw_signature
 // ---- DLPack
 // --------------------------------------------------------------------------------------------------------------
 
-/// __dlpack__(max_version=(1, 1)), or without the keyword for producers that do not know it.
-PyObject* call_dlpack(PyObject* method) {
+/// The stream that the kernel runs on, as DLPack numbers those of CUDA. Null where the tensor is on another device; no
+/// Python error is left.
+PyObject* stream_for(PyObject* object, const tw_signature* signature) {
+  if (signature->device_type != kDLCUDA) return nullptr;
+  Owned device(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
+  Owned type(device ? PySequence_GetItem(device.get(), 0) : nullptr);
+  const bool is_there = type && PyLong_AsLong(type.get()) == kDLCUDA;
+  PyErr_Clear();
+  if (!is_there) return nullptr;
+  constexpr long kLegacyDefault = 1;
+  void* const stream = tw_default_ctx()->stream;
+  return stream ? PyLong_FromVoidPtr(stream) : PyLong_FromLong(kLegacyDefault);
+}
+
+/// __dlpack__(max_version=(1, 1), stream=...), or without the first keyword for producers that do not know it.
+PyObject* call_dlpack(PyObject* method, PyObject* stream) {
   static PyObject* const version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
-  static PyObject* const names = Py_BuildValue("(s)", "max_version");
-  PyObject* capsule = PyObject_Vectorcall(method, &version, 0, names);
+  static PyObject* const both = Py_BuildValue("(ss)", "max_version", "stream");
+  static PyObject* const one = Py_BuildValue("(s)", "max_version");
+  static PyObject* const other = Py_BuildValue("(s)", "stream");
+  PyObject* const values[] = {version, stream};
+  PyObject* capsule = PyObject_Vectorcall(method, values, 0, stream ? both : one);
   if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
   PyErr_Clear();
-  return PyObject_CallNoArgs(method);
+  return stream ? PyObject_Vectorcall(method, &stream, 0, other) : PyObject_CallNoArgs(method);
 }
 
 bool is_true(PyObject* object, const char* attribute) {
@@ -308,7 +325,8 @@ bool read_capsule(PyObject* object, PyObject* capsule, const tw_signature* signa
 
 bool read_dlpack(PyObject* object, PyObject* method, const tw_signature* signature, const tw_param* param,
                  TensorArgument& argument) {
-  argument.owner = call_dlpack(method);
+  Owned stream(stream_for(object, signature));
+  argument.owner = call_dlpack(method, stream.get());
   if (!argument.owner) return refuse_dlpack(object, signature, param, take_error());
   return read_capsule(object, argument.owner, signature, param, argument);
 }
@@ -422,6 +440,18 @@ bool read_any(PyObject* object, const tw_signature* signature, const tw_param* p
   if (method) return read_dlpack(object, method.get(), signature, param, argument);
   PyErr_Clear();
   return refuse_object(object, signature, param);
+}
+
+bool find_stream(PyObject* object, DLDevice& device, void*& stream) {
+  if (PyObject_CheckBuffer(object) || device_array_of(object)) return false;
+  const ExchangeApi* api = exchange_api(Py_TYPE(object));
+  DLTensor tensor{};
+  const bool is_known = api && api->borrow_from_object && api->current_stream &&
+                        api->borrow_from_object(object, &tensor) == 0 && tensor.device.device_type == kDLCUDA &&
+                        api->current_stream(kDLCUDA, tensor.device.device_id, &stream) == 0;
+  PyErr_Clear();
+  device = tensor.device;
+  return is_known;
 }
 
 /// An array of scalars whose last dimension is the lanes of the parameter's vectors, stored contiguously, is one of

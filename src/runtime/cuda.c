@@ -26,7 +26,8 @@ enum {
   CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
-  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+  CU_EVENT_DISABLE_TIMING = 2
 };
 
 /* Name here, symbol in the library, parameters. */
@@ -55,6 +56,8 @@ enum {
   X(create_event, cuEventCreate, (cu_handle*, unsigned))                                                          \
   X(record_event, cuEventRecord, (cu_handle, cu_handle))                                                          \
   X(event_milliseconds, cuEventElapsedTime, (float*, cu_handle, cu_handle))                                       \
+  X(destroy_event, cuEventDestroy_v2, (cu_handle))                                                                \
+  X(wait_for_event, cuStreamWaitEvent, (cu_handle, cu_handle, unsigned))                                          \
   X(error_name, cuGetErrorName, (cu_result, const char**))
 
 struct tw_queue {
@@ -217,6 +220,19 @@ static int32_t finish(tw_ctx* ctx, tw_queue* queue) {
 }
 
 static void flush(tw_queue* queue) { (void)queue; }
+
+static int32_t order(tw_ctx* ctx, tw_queue* before, tw_queue* after) {
+  cu_handle event = NULL;
+  enter(before);
+  cu_result error = cuda.create_event(&event, CU_EVENT_DISABLE_TIMING);
+  if (error == CUDA_SUCCESS) {
+    error = cuda.record_event(event, before->stream);
+    if (error == CUDA_SUCCESS) error = cuda.wait_for_event(after->stream, event, 0);
+    cuda.destroy_event(event); /* freed when it has happened */
+  }
+  leave();
+  return error == CUDA_SUCCESS ? TW_OK : fail(ctx, TW_ERROR_LAUNCH, "a stream cannot wait for another one", error);
+}
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
@@ -399,5 +415,5 @@ static int32_t launch(tw_ctx* ctx, tw_queue* queue, const tw_device_image* image
   return code;
 }
 
-const tw_device_driver tw_cuda_driver = {queue_of, stream_of, acquire, release, can_use, upload,  download,
-                                         copy,     fill,      flush,   finish,  launch,  profile, elapsed};
+const tw_device_driver tw_cuda_driver = {queue_of, stream_of, acquire, release, can_use, upload,  download, copy,
+                                         fill,     flush,     order,   finish,  launch,  profile, elapsed};

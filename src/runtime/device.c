@@ -287,6 +287,15 @@ int32_t tw_device_wait(tw_ctx* ctx, DLDevice device) {
   return queue ? driver_of_type(device.device_type)->finish(ctx, queue) : TW_ERROR_NO_DEVICE;
 }
 
+int32_t tw_device_order(tw_ctx* ctx, DLDevice device, void* before, void* after) {
+  ctx->error_code = TW_OK;
+  const tw_device_driver* driver = driver_of_type(device.device_type);
+  tw_queue* first = driver->queue_of(ctx, device.device_id, before);
+  tw_queue* second = first ? driver->queue_of(ctx, device.device_id, after) : NULL;
+  if (!second) return TW_ERROR_NO_DEVICE;
+  return first == second ? TW_OK : driver->order(ctx, first, second);
+}
+
 void* tw_device_stream(tw_ctx* ctx, DLDevice device) {
   const tw_device_driver* driver = driver_of_type(device.device_type);
   tw_queue* queue = driver->queue_of(ctx, device.device_id, NULL);

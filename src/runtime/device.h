@@ -88,6 +88,9 @@ int32_t tw_device_wait(tw_ctx* ctx, DLDevice device);
 /* The queue of the device, for the context of a call into another runtime; NULL after reporting an error, and where
  * queues need not be passed on. */
 void* tw_device_stream(tw_ctx* ctx, DLDevice device);
+/* What is called on stream `after` from now on waits for what was called on stream `before`; NULL is the queue of the
+ * device. The calling thread waits only on devices whose streams cannot wait for one another. */
+int32_t tw_device_order(tw_ctx* ctx, DLDevice device, void* before, void* after);
 /* How many allocations of device memory exist in this process, those of calls in progress included. */
 int64_t tw_device_count_memory(void);
 

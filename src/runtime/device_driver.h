@@ -28,6 +28,9 @@ typedef struct tw_device_driver {
   int32_t (*fill)(tw_ctx* ctx, tw_queue* queue, tw_device_pointer to, int byte, int64_t bytes);
   /* Makes the device begin with what was called. */
   void (*flush)(tw_queue* queue);
+  /* What is called on `after` from now on waits for what was called on `before`. Does not wait itself where streams of
+   * the device can wait for one another. */
+  int32_t (*order)(tw_ctx* ctx, tw_queue* before, tw_queue* after);
   /* Waits for all kernels, and reports the first that failed. */
   int32_t (*finish)(tw_ctx* ctx, tw_queue* queue);
   /* See tw_device_launch; the grid is not empty. `function` is what the user calls, for messages. */

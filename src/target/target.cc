@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -322,6 +323,25 @@ std::vector<std::string> keys_beside(const std::vector<std::string>& of_kind, co
   return keys == of_kind ? std::vector<std::string>() : keys;
 }
 
+/// Architectures of NVIDIA that compilers of CUDA 11 and later know, without their suffixes.
+constexpr int kNvidiaArchs[] = {50, 52, 53, 60, 61,  62,  70,  72,  75,  80, 86,
+                                87, 88, 89, 90, 100, 101, 103, 110, 120, 121};
+
+/// "sm_" and a number that there is, or one of devices to come; from 90 on, perhaps with "a" or "f".
+Status check_arch(const std::string& arch) {
+  int number = 0;
+  const char* const begin = arch.data() + std::min<size_t>(arch.size(), 3);
+  const auto [end, error] = std::from_chars(begin, arch.data() + arch.size(), number);
+  const std::string_view suffix(end, arch.data() + arch.size());
+  const bool is_number = arch.starts_with("sm_") && error == std::errc{};
+  const bool is_there =
+      std::ranges::find(kNvidiaArchs, number) != std::end(kNvidiaArchs) || number > *std::rbegin(kNvidiaArchs);
+  if (is_number && is_there && (suffix.empty() || (number >= 90 && (suffix == "a" || suffix == "f")))) return Ok{};
+  return argument_error("target/arch", fmt::format("architecture {} is unknown", arch),
+                        fmt::format("known are sm_{}; from sm_90 on also with a suffix, such as sm_90a",
+                                    fmt::join(kNvidiaArchs, ", sm_")));
+}
+
 Result<Target> resolve(const Options& options) {
   const KindRow& kind = row_of(options.kind);
   Target target;
@@ -342,6 +362,7 @@ Result<Target> resolve(const Options& options) {
     TW_TRY(number, number_of(*field, value));
     field->set(target, {}, number);
   }
+  if (!target.arch.empty()) TW_RETURN_IF_ERROR(check_arch(target.arch));
   if (!kind.has_cpu) return target;
   int bits = target.vector_bits;
   if ((bits & (bits - 1)) != 0 || bits > widest)

@@ -181,8 +181,13 @@ def test_what_is_asked_of_another_target_is_refused():
         tw.compile(tiled(16, 16, 8), target="cuda -arch=sm_90a").inspect("ptx")  # no device but that one runs it
     assert raised.value.code == "kernel/inspect"
     with pytest.raises(tw.Error) as raised:
-        tw.compile(tiled(16, 16, 8), target="cuda -arch=sm_20")
-    assert raised.value.code == "codegen/device-compiler" and "sm_20" in str(raised.value)
+        tw.compile(tiled(16, 16, 8), target="cuda -arch=sm_60")
+    assert raised.value.code == "codegen/device-compiler" and "sm_60" in str(raised.value)
+    for unknown in ("sm_42", "sm_80a", "sm_90x", "compute_80", "sm_"):
+        with pytest.raises(tw.ArgumentError) as refused:
+            tw.compile(tiled(16, 16, 8), target=f"cuda -arch={unknown}")
+        assert refused.value.code == "target/arch" and "sm_75, sm_80, sm_86" in str(refused.value)
+    assert _core.Target("cuda -arch=sm_130a").kind == "cuda"  # of a device to come
 
 
 WITHOUT_NVRTC = """
@@ -237,6 +242,8 @@ def test_without_a_compiler_the_module_holds_the_text(tmp_path):
     """
     outcome = in_process(program, TILEWRIGHT_NVRTC=str(tmp_path), PATH=str(tmp_path))
     assert "['codegen/no-device-compiler'] True" in outcome.stdout, outcome.stderr
+    outcome = in_process(program, TILEWRIGHT_NVRTC=str(tmp_path / "nowhere"), PATH=str(tmp_path))
+    assert "[codegen/nvrtc] the environment variable TILEWRIGHT_NVRTC is" in outcome.stderr
 
 
 DRIVER = r"""
@@ -246,6 +253,13 @@ DRIVER = r"""
 /* A driver whose device is the processor: it knows the kernel of the test. */
 typedef unsigned long long pointer;
 static int contexts;
+/* What is called on streams, a line each. */
+static void note(const char* what, void* stream) {
+  FILE* log = getenv("TW_TEST_LOG") ? fopen(getenv("TW_TEST_LOG"), "a") : NULL;
+  if (!log) return;
+  fprintf(log, "%s %ld\n", what, (long)stream);
+  fclose(log);
+}
 int cuInit(unsigned flags) { return 0; }
 int cuDriverGetVersion(int* v) { *v = 13000; return 0; }
 int cuDeviceGetCount(int* n) { *n = 1; return 0; }
@@ -276,8 +290,9 @@ int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
   int n = *(int*)args[2];
   float s = *(float*)args[3];
   if (getenv("TW_TEST_FAIL")) return 701;
+  note("launch", stream);
   for (unsigned i = 0; i < gx * bx && i < n; ++i) b[i] = a[i] * s;
-  return gy * gz * by * bz == 1 && stream == NULL && extra == NULL && shared == 0 ? 0 : 1;
+  return gy * gz * by * bz == 1 && extra == NULL && shared == 0 ? 0 : 1;
 }
 int cuMemAlloc_v2(pointer* p, size_t n) { *p = (pointer)malloc(n); return 0; }
 int cuMemFree_v2(pointer p) { free((void*)p); return 0; }
@@ -291,8 +306,10 @@ int cuMemsetD8Async(pointer to, unsigned char value, size_t n, void* stream) {
   memset((void*)to, value, n);
   return stream != NULL;
 }
-int cuEventCreate(void** event, unsigned flags) { *event = &contexts; return flags; }
-int cuEventRecord(void* event, void* stream) { return event != &contexts || stream != NULL; }
+int cuEventCreate(void** event, unsigned flags) { *event = &contexts; return flags & ~2; }
+int cuEventDestroy_v2(void* event) { return event != &contexts; }
+int cuEventRecord(void* event, void* stream) { note("record", stream); return event != &contexts; }
+int cuStreamWaitEvent(void* stream, void* event, unsigned flags) { note("wait", stream); return flags; }
 int cuEventElapsedTime(float* milliseconds, void* begin, void* end) { *milliseconds = 1; return 0; }
 int cuGetErrorName(int e, const char** name) {
   *name = e == 701   ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
@@ -344,8 +361,9 @@ def simulated_driver(folder: Path) -> dict[str, str]:
     return {"LD_LIBRARY_PATH": str(folder)}
 
 
-def test_a_simulated_driver_runs_kernels(tmp_path):
-    paths = simulated_driver(tmp_path)
+def export_for_a_simulated_driver(folder: Path) -> str:
+    """Return the library of a kernel that the simulated driver, which is written beside it, knows: B = A * s."""
+    simulated_driver(folder)
     sch = tw.Schedule(
         from_source("""
 @T.prim_func
@@ -363,14 +381,19 @@ def main(a: T.handle, b: T.handle, s: T.float32):
     sch.bind(bx, "blockIdx.x")
     sch.bind(tx, "threadIdx.x")
     # Compiled here: NVRTC would call the simulated driver, too.
-    exported = compiled(sch).export(tmp_path, "scaled").library
-    program = SCALED.replace("LIBRARY", str(exported))
+    return str(compiled(sch).export(folder, "scaled").library)
+
+
+def test_a_simulated_driver_runs_kernels(tmp_path):
+    exported = export_for_a_simulated_driver(tmp_path)
+    program = SCALED.replace("LIBRARY", exported)
+    paths = {"LD_LIBRARY_PATH": str(tmp_path)}
     outcome = in_process(program, **paths)
     device = "a simulated device\\ncompute capability 9.0\\ndriver for CUDA 13.0"
     assert outcome.stdout.strip() == f"ran ['{device}']", outcome.stderr
     outcome = in_process(program, **paths, TW_TEST_FAIL="1")
     assert "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" in outcome.stderr and "call/launch" in outcome.stderr, outcome.stderr
-    outcome = in_process(LATE.replace("LIBRARY", str(exported)), **paths)
+    outcome = in_process(LATE.replace("LIBRARY", exported), **paths)
     message = "scaled: kernel tw_main_kernel failed on the device: CUDA reports CUDA_ERROR_LAUNCH_FAILED"
     assert "call/launch" in outcome.stderr and message in outcome.stderr, outcome.stderr
     outcome = in_process(program, **paths, TW_TEST_OLD="1")

@@ -201,6 +201,12 @@ def test_numbers_outside_the_range(kernels, at, value, expected, got):
     assert error.hint
 
 
+def test_an_array_for_a_handle_without_a_buffer(kernels):
+    error = refusal(kernels["echo"], *[0] * 7, floats(3), *[0] * 4, np.zeros(8, np.int64), np.zeros(4))
+    assert error.code == "call/scalar" and "expected handle, got array(" in error.message
+    assert "no buffer of the program is bound to this T.handle" in error.hint and "T.match_buffer" in error.hint
+
+
 def test_number_of_arguments(kernels):
     a = floats(2, 2)
     for args, named, got in [

@@ -24,6 +24,8 @@ __all__ = ["Device", "DeviceArray", "common_device", "cpu", "cuda", "device", "o
 
 #: the numbers that DLPack gives to kinds of devices
 _TYPES = {"cpu": 1, "cuda": 2, "opencl": 4}
+#: the number that DLPack gives to the legacy default stream of CUDA
+_DEFAULT_STREAM = 1
 #: other words that stand for the processor
 _HOST_WORDS = ("llvm", "c", "native")
 
@@ -100,7 +102,9 @@ class Device:
             )
         if isinstance(source, DeviceArray):  # freed together
             return DeviceArray(source, source.extents, source.steps, 0)
-        return DeviceArray(source.__dlpack__(max_version=(1, 1)))
+        # Kernels use it on the default stream, which has to wait for the stream that the elements come from.
+        stream = {"stream": _DEFAULT_STREAM} if kind == _TYPES["cuda"] else {}
+        return DeviceArray(source.__dlpack__(max_version=(1, 1), **stream))
 
     def sync(self) -> None:
         """Wait for all kernels that were called on this device.
@@ -266,12 +270,40 @@ class DeviceArray(_core.DeviceArrayBase):
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        """Return a capsule of DLPack that shares the memory."""
+        """Return a capsule of DLPack that shares the memory.
+
+        Args:
+            stream: where the elements will be used, as DLPack numbers streams of CUDA: None or 1 for the legacy default
+                stream, 2 for that of the thread, -1 for a consumer that waits itself, else the stream's address. That
+                stream waits for the kernels that were called before. For OpenCL, this call waits, except with -1.
+            max_version: the version of DLPack that the consumer knows.
+            dl_device: the device that the consumer wants.
+            copy: True asks for a copy.
+
+        Raises:
+            BufferError: a copy is needed.
+            ArgumentError: the stream is none of these.
+            ResourceError: a kernel that was called before failed.
+        """
         if copy:
             raise BufferError("the memory is shared; copy it first: array.copyto(array.device)")
         if dl_device not in (None, self.__dlpack_device__()):
             raise BufferError(f"the memory is on {self.device}; copy it first: array.copyto(device)")
+        self._pass_to(stream)
         return self.dlpack_capsule(max_version is not None and max_version[0] >= 1)
+
+    def _pass_to(self, stream: Any) -> None:
+        """Let a stream of another library wait for what was called on the queue of this device."""
+        if self.device_type == _TYPES["opencl"]:
+            if stream != -1:
+                self.device.sync()
+        elif self.device_type == _TYPES["cuda"] and stream not in (None, _DEFAULT_STREAM, -1):
+            if isinstance(stream, bool) or not isinstance(stream, int) or stream < _DEFAULT_STREAM:
+                hint = (
+                    "pass 1 for the legacy default stream, 2 for that of the thread, -1 to wait yourself, or an address"
+                )
+                raise ArgumentError.of("device/stream", f"DLPack has no stream {stream!r} of CUDA", hint)
+            _core.order_streams(self.device_type, self.device_id, 0, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device_type, self.device_id

@@ -105,6 +105,9 @@ struct Nvrtc {
   }
 };
 
+/// The environment variable with the folder of NVRTC.
+constexpr const char* kNvrtcFolder = "TILEWRIGHT_NVRTC";
+
 /// Opens all libraries of a folder whose names begin with `prefix`; returns the last one.
 void* open_in(const fs::path& folder, const std::string& prefix) {
   void* library = nullptr;
@@ -117,7 +120,7 @@ void* open_in(const fs::path& folder, const std::string& prefix) {
 
 void* open_nvrtc() {
   std::vector<fs::path> folders;
-  const char* named = std::getenv("TILEWRIGHT_NVRTC");
+  const char* named = std::getenv(kNvrtcFolder);
   if (named) {
     folders.emplace_back(named);
   } else if (auto package = package_folder(); package.ok()) {
@@ -224,6 +227,12 @@ Result<CudaProgram> by_nvcc(const std::string& text, const std::vector<std::stri
 }  // namespace
 
 Result<CudaProgram> compile_cuda(const std::string& text, const std::vector<std::string>& archs) {
+  std::error_code error;
+  if (const char* folder = std::getenv(kNvrtcFolder); folder && !fs::is_directory(folder, error)) {
+    return resource_error(
+        "codegen/nvrtc", fmt::format("the environment variable {} is \"{}\", which is no folder", kNvrtcFolder, folder),
+        "set it to the folder of libnvrtc.so, or unset it to use the installed compiler");
+  }
   const Nvrtc* api = nvrtc();
   return api ? by_nvrtc(*api, text, archs) : by_nvcc(text, archs);
 }
