@@ -24,3 +24,18 @@ def test_one_thread_may_run_steps_that_have_an_order():
     a, b = np.arange(50, dtype="int32"), np.zeros(50, "int32")
     tw.compile(sch, target="interpreter")(a, b)
     np.testing.assert_array_equal(b, np.cumsum(a))
+
+
+def test_a_loop_that_is_bound_again_has_the_new_axis_alone():
+    @T.prim_func
+    def copy(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = A[v]
+
+    sch = tw.Schedule(copy)
+    (i,) = sch.get_loops("B")
+    for axis in ("threadIdx.x", "threadIdx.y", "blockIdx.x"):
+        sch.bind(i, axis)
+        assert sch.get(i).thread_binding.thread_tag == axis

@@ -26,6 +26,37 @@ int64_t period_of(const Expr& e, const Ref<Var>& v) {
   return period <= kMostCases ? period : 1;
 }
 
+/// The expression with the first minimum that it adds up replaced by its operand `a` or `b`; null if it adds none.
+Expr with_operand_of_min(const Expr& e, bool first) {
+  if (const Min* least = e.as<Min>()) return first ? Expr(least->a) : Expr(least->b);
+  if (const Add* sum = e.as<Add>()) {
+    if (Expr a = with_operand_of_min(sum->a, first); a.defined()) return a + sum->b;
+    if (Expr b = with_operand_of_min(sum->b, first); b.defined()) return sum->a + b;
+  }
+  if (const Sub* difference = e.as<Sub>()) {
+    if (Expr a = with_operand_of_min(difference->a, first); a.defined()) return a - difference->b;
+  }
+  return {};
+}
+
+/// The largest value of `e`; nothing if it is not known. A sum is at most what it is with either operand of a minimum
+/// in it, where others of its terms may cancel: min(x, 17) - x + 2 is at most 2.
+std::optional<int64_t> largest(const Expr& e, arith::Analyzer& analyzer, int depth = 3) {
+  const auto bound = analyzer.const_int_bound(e);
+  std::optional<int64_t> most = bound.has_max() ? std::optional(bound.max_value) : std::nullopt;
+  if (const Max* either = e.as<Max>()) {
+    const auto a = largest(either->a, analyzer, depth), b = largest(either->b, analyzer, depth);
+    if (a && b) most = std::min(most.value_or(std::max(*a, *b)), std::max(*a, *b));
+  }
+  for (const bool first : {true, false}) {
+    const Expr other = depth > 0 ? with_operand_of_min(e, first) : Expr();
+    if (!other.defined()) break;
+    if (auto at_most = largest(analyzer.simplify(other), analyzer, depth - 1))
+      most = std::min(most.value_or(*at_most), *at_most);
+  }
+  return most;
+}
+
 }  // namespace
 
 TeamConflicts::TeamConflicts(const KernelLoops& kernel, const LoopRanges& loops, arith::Analyzer& analyzer)
@@ -53,11 +84,11 @@ std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& acc
     if (!const_int(loop->min)) return std::nullopt;
     if (const_int(loop->extent)) continue;
     // As many iterations as there may be, of which some are not there.
-    auto most = analyzer_.const_int_bound(loop->extent);
-    if (!most.has_max() || most.max_value > kMostPoints) return std::nullopt;
+    const auto most = largest(loop->extent, analyzer_);
+    if (!most || *most > kMostPoints) return std::nullopt;
     result.conditions.push_back(lt(loop->loop_var, loop->min + loop->extent));
     For all = *loop;
-    all.extent = int_imm(loop->extent.dtype(), std::max<int64_t>(most.max_value, 0));
+    all.extent = int_imm(loop->extent.dtype(), std::max<int64_t>(*most, 0));
     loop = make<For>(std::move(all), loop.span());
   }
   result.fixed = substitute(access.offset, start);

@@ -6,6 +6,7 @@
 
 #include "analysis/loop_program.h"
 #include "search/batch.h"
+#include "search/cost_model/device_cost.h"
 
 namespace tilewright::search {
 namespace {
@@ -394,11 +395,15 @@ Status AnalyticalModel::save(const std::string&) { return Ok{}; }
 Status AnalyticalModel::update(const TuneContext&, const MeasureCandidates&, const RunnerResults&) { return Ok{}; }
 
 Result<std::vector<double>> AnalyticalModel::predict(const TuneContext& context, const MeasureCandidates& candidates) {
-  Target target = context.target.value_or(Target::host());
+  const Target target = context.target.value_or(Target::host());
+  const bool is_device = target.is_in(TargetSet::kGpu);
   std::vector<double> scores(candidates.size());
   on_threads(context.num_threads, candidates.size(), [&](size_t i) {
     constexpr double kLeast = 1e-9;  // a call takes that long
-    scores[i] = 1 / (kLeast + estimate_cost(candidates[i].schedule.module(), target).seconds);
+    const Ref<Module>& module = candidates[i].schedule.module();
+    // Nothing of the model above holds on a GPU.
+    scores[i] =
+        1 / (kLeast + (is_device ? estimate_device_cost(module).seconds : estimate_cost(module, target).seconds));
   });
   return scores;
 }

@@ -1,0 +1,23 @@
+// What a program with loops bound to blocks and threads takes on a GPU, from what limits one: bytes that warps fetch
+// from main memory, accesses of shared memory, arithmetic, and whether there are threads enough to hide latencies.
+//
+// The rates are those of no device in particular: only ratios between them matter, to rank schedules of one program.
+// Nothing of a processor enters, such as vector registers, caches or strides of pages.
+#pragma once
+
+#include "ir/stmt.h"
+
+namespace tilewright::search {
+
+/// Where the time of a program goes, in seconds.
+struct DeviceCost {
+  double memory = 0;       ///< main memory
+  double shared = 0;       ///< shared memory
+  double compute = 0;      ///< arithmetic
+  double utilization = 1;  ///< of the device, by the blocks and threads that there are
+  double seconds = 0;
+};
+
+DeviceCost estimate_device_cost(const Ref<Module>& module);
+
+}  // namespace tilewright::search
