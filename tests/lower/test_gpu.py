@@ -543,6 +543,26 @@ def main(A: T.Buffer((20,)), B: T.Buffer((20,))):
     np.testing.assert_array_equal(run(module, a, np.zeros_like(a))[1], a * 2)
 
 
+def test_loops_that_are_cut_at_the_edge_and_exchange_nothing():
+    """Their length is clamped by the last block; no thread goes beyond its own tile."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((100,)), B: T.Buffer((100,))):
+    for x in T.thread_binding(5, thread="blockIdx.x"):
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            S = T.decl_buffer((24,), scope="shared")
+            R = T.decl_buffer((24,), scope="shared")
+            for k in range(T.max(T.min(x * 24 + i * 3, 97) - x * 24 - i * 3 + 3, 0)):
+                S[i * 3 + k] = A[x * 24 + i * 3 + k]
+                R[i * 3 + k] = S[i * 3 + k] * T.float32(2)
+                B[x * 24 + i * 3 + k] = R[i * 3 + k]
+""")
+    a = numbers(100)
+    module = _core.lower(ir.Module({"main": program}), TARGET)[0]
+    assert "tvm_storage_sync" not in module.script()
+    np.testing.assert_array_equal(run(module, a, np.zeros_like(a))[1], a * 2)
+
+
 def test_memory_of_kernels_is_not_used_outside():
     for scope in ("shared", "local"):
         sch = tw.Schedule(matmul(8, 8, 8))

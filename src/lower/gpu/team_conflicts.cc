@@ -26,17 +26,15 @@ int64_t period_of(const Expr& e, const Ref<Var>& v) {
   return period <= kMostCases ? period : 1;
 }
 
-/// The expression with the first minimum that it adds up replaced by its operand `a` or `b`; null if it adds none.
-Expr with_operand_of_min(const Expr& e, bool first) {
-  if (const Min* least = e.as<Min>()) return first ? Expr(least->a) : Expr(least->b);
+/// The first minimum or maximum that an expression adds up; null if there is none.
+const NodeBase* added_extremum(const Expr& e) {
+  if (e.is<Min>() || e.is<Max>()) return e.get();
   if (const Add* sum = e.as<Add>()) {
-    if (Expr a = with_operand_of_min(sum->a, first); a.defined()) return a + sum->b;
-    if (Expr b = with_operand_of_min(sum->b, first); b.defined()) return sum->a + b;
+    const NodeBase* found = added_extremum(sum->a);
+    return found ? found : added_extremum(sum->b);
   }
-  if (const Sub* difference = e.as<Sub>()) {
-    if (Expr a = with_operand_of_min(difference->a, first); a.defined()) return a - difference->b;
-  }
-  return {};
+  const Sub* difference = e.as<Sub>();
+  return difference ? added_extremum(difference->a) : nullptr;
 }
 
 /// The largest value of `e`; nothing if it is not known. A sum is at most what it is with either operand of a minimum
@@ -44,17 +42,41 @@ Expr with_operand_of_min(const Expr& e, bool first) {
 std::optional<int64_t> largest(const Expr& e, arith::Analyzer& analyzer, int depth = 3) {
   const auto bound = analyzer.const_int_bound(e);
   std::optional<int64_t> most = bound.has_max() ? std::optional(bound.max_value) : std::nullopt;
-  if (const Max* either = e.as<Max>()) {
-    const auto a = largest(either->a, analyzer, depth), b = largest(either->b, analyzer, depth);
-    if (a && b) most = std::min(most.value_or(std::max(*a, *b)), std::max(*a, *b));
-  }
+  const NodeBase* extremum = depth > 0 ? added_extremum(e) : nullptr;
+  if (!extremum) return most;
+  int count = 0;  // of a node that is also subtracted, an operand says less
+  visit(
+      e,
+      [&](const Ref<Min>& least, Visitor& v) {
+        count += least.get() == extremum;
+        v.descend(least);
+      },
+      [&](const Ref<Max>& greatest, Visitor& v) {
+        count += greatest.get() == extremum;
+        v.descend(greatest);
+      });
+  if (count != 1) return most;
+  std::optional<int64_t> by_operand[2];
   for (const bool first : {true, false}) {
-    const Expr other = depth > 0 ? with_operand_of_min(e, first) : Expr();
-    if (!other.defined()) break;
-    if (auto at_most = largest(analyzer.simplify(other), analyzer, depth - 1))
-      most = std::min(most.value_or(*at_most), *at_most);
+    auto operand = [&](const auto& node) -> Expr { return first ? Expr(node->a) : Expr(node->b); };
+    const Expr other = rewrite(
+        e,
+        [&](const Ref<Min>& least, Rewriter& r) {
+          return least.get() == extremum ? operand(least) : Expr(r.descend(least));
+        },
+        [&](const Ref<Max>& greatest, Rewriter& r) {
+          return greatest.get() == extremum ? operand(greatest) : Expr(r.descend(greatest));
+        });
+    by_operand[first] = largest(analyzer.simplify(other), analyzer, depth - 1);
   }
-  return most;
+  const auto& [a, b] = by_operand;
+  std::optional<int64_t> either;
+  if (extremum->kind == Kind::kMin) {
+    either = a && b ? std::min(*a, *b) : a ? a : b;
+  } else if (a && b) {
+    either = std::max(*a, *b);
+  }
+  return most && either ? std::min(*most, *either) : most ? most : either;
 }
 
 }  // namespace
