@@ -579,6 +579,9 @@ DataType check(Axis& v) {
     refuse("ir/axis", axis + (v.parent.defined() ? " is dense and fixed, and has a parent" : " has no parent"),
            "T.sp.dense_fixed makes a root; axes of the other kinds stand below another one");
   }
+  if (v.attached.defined() && !v.parent.defined()) {
+    refuse("ir/axis", axis + " is '" + v.attached->name + "' attached to no axis", "T.sp.attach(J, P) has both");
+  }
   // Positions, counts and -1 for what is absent are of this type, too, and exceed the range of coordinates.
   auto holds_positions = [](DataType type) {
     return type.is_int() && type.is_scalar() && (type.bits == 32 || type.bits == 64);

@@ -290,6 +290,7 @@ def test_nodes_that_are_no_axes_are_refused() -> None:
         ("J", root, i32, i32, i32),  # a dense fixed axis with one
         ("J", root, ir.FloatImm("float32", 1.0), i32, i32, None, data),
         ("J", root, i32, i32, i32, None, T.Buffer((4, 4), "int32")),
+        ("J", None, i32, i32, i32, None, None, "int32", True, root),  # attached to nothing
         ("J", root, i32, i32, i32, None, T.Buffer((4,), "float32")),
         ("J", None, i32, i32, i32, None, None, "float32"),
         *(("J", None, i32, i32, i32, None, None, dtype) for dtype in ("int8", "uint8", "int16", "uint32", "uint64")),
