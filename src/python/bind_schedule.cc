@@ -161,8 +161,8 @@ class ScheduleArguments {
       Value::List list;
       for (nb::handle item : nb::borrow<nb::sequence>(object)) {
         if (is_no_element(item, param)) {
-          unfit(param, "a " + class_name(object) + " whose element " + std::to_string(list.size()) + " is " +
-                           nb::cast<std::string>(nb::repr(item)));
+          unfit(param,
+                "a " + class_name(object) + " whose element " + std::to_string(list.size()) + " is " + text_of(item));
         }
         list.push_back(value(item, param, depth + 1));
       }
@@ -177,6 +177,16 @@ class ScheduleArguments {
       return {Value::Dict(sorted.begin(), sorted.end())};
     }
     return node(object, param);
+  }
+
+  /// What Python prints; of lists in lists that Python cannot print, their class.
+  static std::string text_of(nb::handle item) {
+    try {
+      return nb::cast<std::string>(nb::repr(item));
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_RecursionError)) throw;
+      return "a nested " + class_name(item);
+    }
   }
 
   /// Numbers with a fraction, texts and lists in a list of other things.

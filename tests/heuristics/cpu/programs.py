@@ -201,10 +201,10 @@ def sparse_product_of(m, n, z, columns):
     return specialize(program, {e: sizes[e.name_hint] for e in extents if isinstance(e, tw.ir.Var)})
 
 
-def scattered_product(columns):
+def scattered_product(columns, elements=90):
     """C = A @ B for A in COO: several elements belong to one row."""
     return from_source(f"""@T.prim_func
-def scattered(R: T.Buffer((90,), "int32"), J: T.Buffer((90,), "int32"), A: T.Buffer((90,)),
+def scattered(R: T.Buffer(({elements},), "int32"), J: T.Buffer(({elements},), "int32"), A: T.Buffer(({elements},)),
               B: T.Buffer((20, {columns})), C: T.Buffer((37, {columns}))):
     T.assume_buffer_domain(R, [0, 37])
     T.assume_buffer_domain(J, [0, 20])
@@ -212,7 +212,7 @@ def scattered(R: T.Buffer((90,), "int32"), J: T.Buffer((90,), "int32"), A: T.Buf
         with T.block("zero"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = T.float32(0)
-    for p, j in T.grid(90, {columns}):
+    for p, j in T.grid({elements}, {columns}):
         with T.block("sum"):
             vp, vj = T.axis.remap("RS", [p, j])
             C[R[vp], vj] += A[vp] * B[J[vp], vj]
@@ -283,7 +283,7 @@ PROGRAMS = {
     "next numbers, read twice": read_twice(te.nextafter, 9, 40),
     "sparse rows": sparse_product_of(37, 20, 200, 32),
     "sparse rows in panels": sparse_product_of(9, 50, 300, 640),
-    "scattered rows": scattered_product(100),
+    "scattered rows": scattered_product(100, 900),
 }
 
 

@@ -186,8 +186,10 @@ class JSONDatabase(MemoryDatabase):
 
     def refresh(self) -> None:
         """Reads what other processes have added."""
+        # Records first: whoever adds one has added its workload before.
+        added = list(self._record_lines.new_lines())
         self._read_workloads()
-        for number, value in self._record_lines.new_lines():
+        for number, value in added:
             try:
                 index, record = value
                 self._records.append(TuningRecord.from_json(record, self._known[index]))
