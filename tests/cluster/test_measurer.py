@@ -80,6 +80,26 @@ def test_a_silent_worker_is_given_up_at_the_deadline_of_its_task(monkeypatch: py
     assert session.poll(0.0) == []
 
 
+def test_a_task_that_is_late_on_a_worker_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes elsewhere; beside the loss of another worker, that does not make the candidate a failure. Thrice does."""
+    monkeypatch.setattr(measurer, "_LOOK", 0.0)
+    cluster = made_up()
+    cluster.workers = lambda now=False: {
+        name: WorkerFacts(name, name, "host", "llvm", "versions", 0, 0, 0.0) for name in ("busy", "other")
+    }
+    session = measuring(cluster)
+    session.submit(7, b"module", b"options", "main")
+    running(session, 7, "other")
+    session._take_event(("removed", "other", []))
+    for number in range(3):
+        job = running(session, 7, "busy")
+        job.deadline = 0.0
+        found = session.poll(0.0)
+        assert job.lost == ["other"] and job.late == ["busy"] * (number + 1)
+        assert bool(found) == (number == 2)
+    assert _core.measured_facts(found[0][1])["code"] == "cluster/lost-workers"
+
+
 def test_a_scheduler_that_stays_away_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measurer, "RECONNECT_SECONDS", 0.0)
     monkeypatch.setattr(measurer, "_LOOK", 0.0)

@@ -59,6 +59,7 @@ class Job:
     compared_with: float = 0.0  #: time on the first host of the incumbent that it is timed with
     lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers that were lost with it
     near: list[str] = dataclasses.field(default_factory=list)  #: names of lost workers for which it was the next one
+    late: list[str] = dataclasses.field(default_factory=list)  #: names of workers that work, and gave no result in time
     avoid: frozenset[str] = frozenset()  #: addresses of workers that it should not run on again
     worker: str = ""  #: where its task runs
     allowed: frozenset[str] = frozenset()  #: the only workers that its task may run on; empty for all
@@ -71,9 +72,12 @@ class Job:
 
         Being the next one to run counts beside a loss that is certain: the task before it may have ended unreported.
         A search ends with its reference, so that is tried longer: it may have run beside a candidate that is to blame.
+        Being late says less: the machine may be busy.
         """
         if self.reference:
-            return len(set(self.lost)) >= 2 * MOST_LOST
+            return len(set(self.lost)) >= 2 * MOST_LOST or len(self.late) > 2 * MOST_LOST
+        if len(self.late) > MOST_LOST:
+            return True
         certain, near = len(self.lost), len(self.near)
         return len(set(self.lost)) >= MOST_LOST or certain > MOST_LOST or near > MOST_LOST or (certain > 0 and near > 0)
 

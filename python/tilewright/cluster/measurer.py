@@ -38,6 +38,8 @@ _AHEAD = 2
 MOST_REFERENCES = 3
 #: seconds added to the time limit of a task before its worker is considered lost
 GRACE = 10.0
+#: a worker whose last heartbeat is not so many seconds ago works: a task that is late there waits for a busy machine
+HEARTBEAT = 5.0
 #: seconds to wait for a scheduler that is not reachable
 RECONNECT_SECONDS = 120.0
 #: seconds between two checks for silent workers
@@ -274,9 +276,9 @@ class ClusterMeasurer:
             case ("removed", worker, names):
                 certain, near = self._lost_with(worker, names)
                 for job in certain:
-                    self._lose(job, worker, again=False)
+                    self._lose(job, worker, job.lost, again=False)
                 for job in near:
-                    self._lose(job, worker, again=False, is_certain=False)
+                    self._lose(job, worker, job.near, again=False)
                 self.hosts.forget(worker)
             case ("ended", job, name, status, answer, worker):
                 if self._by_name.get(name) is job:  # else it was given up
@@ -347,7 +349,7 @@ class ClusterMeasurer:
                 self._again(job)
             elif code.startswith("cluster/"):
                 self._distrust(worker, message)
-                self._lose(job, worker, again=True)
+                self._lose(job, worker, job.lost, again=True)
             elif job.kernels is not None:
                 self._end_finals("", [], [], (code, message, hint))
             else:
@@ -576,9 +578,10 @@ class ClusterMeasurer:
                     tasks.hold, self._program, key=self._program_name, pure=False, resources={labels.present(): 1}
                 )
         for job in jobs:
-            if job.lost or job.avoid or self.hosts.distrusted:
+            if job.lost or job.late or job.avoid or self.hosts.distrusted:
                 all_of_them = [w.address for w in measuring]
-                others = [w.address for w in measuring if w.name not in job.lost and w.address not in job.avoid]
+                before = (*job.lost, *job.late)
+                others = [w.address for w in measuring if w.name not in before and w.address not in job.avoid]
                 job.allowed = frozenset(others or all_of_them)
         for _, group in itertools.groupby(jobs, lambda job: (job.kernels is None, job.allowed)):
             self._give_group(list(group))
@@ -647,10 +650,10 @@ class ClusterMeasurer:
             job.build = None
         self._again(job)
 
-    def _lose(self, job: Job, worker: str, *, again: bool, is_certain: bool = True) -> None:
-        """Record that a worker was lost with a job. If Dask knows that, it reassigns the task by itself."""
-        (job.lost if is_certain else job.near).append(self.hosts.name(worker))
-        if is_certain:
+    def _lose(self, job: Job, worker: str, losses: list[str], *, again: bool) -> None:
+        """Record in a list of the job that a worker was lost with it. If Dask knows that, it reassigns the task."""
+        losses.append(self.hosts.name(worker))
+        if losses is not job.near:
             self.hosts.lost(worker)
         if again or job.has_lost_enough:
             self._again(job)
@@ -663,8 +666,8 @@ class ClusterMeasurer:
     def _fail(self, job: Job, why: str = "") -> None:
         with contextlib.suppress(Exception):
             (job.run or job.build).cancel()
-        lost = f"workers were lost with this candidate: {', '.join([*job.lost, *job.near])}"
-        message = lost if job.lost or job.near else f"its task failed on the workers: {why}"
+        lost = f"workers were lost with this candidate: {', '.join([*job.lost, *job.near, *job.late])}"
+        message = lost if job.lost or job.near or job.late else f"its task failed on the workers: {why}"
         if job.kernels is not None:
             self._end_finals("", [], [], ("cluster/lost-workers", message, ""))
         elif job.number in self._jobs:
@@ -686,10 +689,11 @@ class ClusterMeasurer:
             return
         self._looked = now
         self._look_at_scheduler(now)
+        workers = self._cluster.workers()
         for job in list(self._by_name.values()):
             if now > job.deadline:
-                self._lose(job, job.worker, again=True)
-        workers = self._cluster.workers()
+                host = workers.get(job.worker)
+                self._lose(job, job.worker, job.late if host and host.quiet < HEARTBEAT else job.lost, again=True)
         self.hosts.look(workers)
         if self._by_name:
             for silent in [each for each in workers.values() if each.is_silent]:
