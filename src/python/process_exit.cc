@@ -62,10 +62,10 @@ void end_threads_after_interrupt() {
 
 std::atomic<bool> is_registered{false};
 
-/// As concurrent.futures does. Refused when the main thread has ended already: then it is time to look. Where a Python
-/// has no such function, threads that are no daemons end by themselves alone. Done twice: with the import, since a
-/// thread that registers while the main one ends may come between its two looks, at the flag and at the list; and by
-/// the first thread, so that it comes before the joins of executors that were imported since.
+/// As concurrent.futures does. Refused when the main thread has ended already; then the check runs at once. If a Python
+/// has no such function, only daemon threads are ended. Registered twice: at import, because a thread that registers
+/// while the main thread ends may fall between its test of the flag and its walk over the list; and by the first
+/// thread, because functions run in reverse order, and this one has to run before executors are joined.
 void register_with_threading() {
   try {
     nb::module_::import_("threading").attr("_register_atexit")(nb::cpp_function(&end_threads_after_interrupt));

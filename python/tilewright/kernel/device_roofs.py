@@ -45,12 +45,12 @@ def describe_device(target: Any) -> str:
 
 
 def device_roofs(target: Any) -> Roofs | None:
-    """Measure the limits of the device that kernels of a target run on, once in a process.
+    """Measure the peak bandwidth and arithmetic rate of the device of a target, once per process.
 
-    Memory is as fast as a copy of 128 MiB, counting what is read and what is written. If a copy of 1 MiB is faster,
-    the cache is another level. Arithmetic is as fast as chains of multiply-adds of float32, float64 and int32 on all
-    threads; units for products of matrices are not measured. ``TILEWRIGHT_ROOFS=FILE`` keeps the limits for later
-    processes, as those of the processor.
+    The bandwidth of memory is that of a copy of 128 MiB, counting bytes read and bytes written; if a copy of 1 MiB is
+    faster, it gives the bandwidth of the cache. The arithmetic rate is that of chains of multiply-adds in float32,
+    float64 and int32 on all threads; tensor cores are not measured. ``TILEWRIGHT_ROOFS=FILE`` keeps the limits for
+    later processes, like those of the processor.
 
     Returns:
         The limits; None if there is no such device, or it does not run the probes.

@@ -328,7 +328,7 @@ def _by_rows(
 
 
 def _taken_by_rows(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart | None:
-    """The part of a rule that takes some nonzeros, in one pass over their rows; None where the rule needs more."""
+    """Fill the format of a rule in one pass over the rows; return None if the rule cannot be filled row by row."""
     if len(taken.shape) != 2:
         return None
     try:

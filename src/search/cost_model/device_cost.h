@@ -1,7 +1,7 @@
 // What a program with loops bound to blocks and threads takes on a GPU, from what limits one: bytes that warps fetch
 // from main memory, accesses of shared memory, arithmetic, and whether there are threads enough to hide latencies.
 //
-// The rates are those of no device in particular: only ratios between them matter, to rank schedules of one program.
+// The rates are typical ones: the model ranks schedules of one program, so only ratios between them matter.
 // Nothing of a processor enters, such as vector registers, caches or strides of pages.
 #pragma once
 

@@ -62,9 +62,10 @@ struct Record {
   std::string host;      ///< JSON: processor, cores, ... of the machine that measured; empty where nobody said
   std::string versions;  ///< JSON: of Tilewright, LLVM, Python, ... by name
   std::string created;   ///< UTC; set by commit() when empty
-  /// Of a session on several hosts: seconds of a call of the incumbent, interleaved with this candidate on the same
-  /// host, and the reference time of that incumbent: its time on one host for all, or a larger one where that would
-  /// make the candidate faster than its own seconds (decision 0045). 0: timed alone.
+  /// Of a session on several hosts: seconds of a call of the incumbent, timed alternately with this candidate on the
+  /// same host, and its reference time in seconds: the candidate counts as `seconds` times reference over incumbent.
+  /// The reference is large enough that no candidate counts as less than its own seconds, converted by the speed of its
+  /// host (decision 0045). Both are 0 if the candidate was timed alone.
   double incumbent_seconds = 0, incumbent_reference = 0;
 
   friend bool operator==(const Record&, const Record&) = default;
