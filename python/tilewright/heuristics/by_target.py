@@ -11,6 +11,7 @@ from tilewright.heuristics import cpu, failures, gpu
 from tilewright.heuristics.block_info import constant, is_argreduce
 from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.schedule import Schedule
+from tilewright.support.machine import is_for_device
 
 
 class HeuristicSchedules(NamedTuple):
@@ -205,4 +206,4 @@ def _seems_slower_on_cpu(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.
 
 
 _FOR_CPU = _Heuristics(lambda target: target.kind == "llvm", _for_cpu, _seems_slower_on_cpu)
-_BY_TARGET = (_Heuristics(lambda target: "gpu" in target.keys, _for_gpu, None), _FOR_CPU)
+_BY_TARGET = (_Heuristics(is_for_device, _for_gpu, None), _FOR_CPU)

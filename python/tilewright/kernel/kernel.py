@@ -24,7 +24,7 @@ from tilewright.kernel.num_threads import get_num_threads as get_num_threads
 from tilewright.kernel.num_threads import set_num_threads as set_num_threads
 from tilewright.support import limits
 from tilewright.support.file_names import path_for_core
-from tilewright.support.machine import TargetLike
+from tilewright.support.machine import TargetLike, is_for_device
 from tilewright.support.notes import NO_RECORD, Note, announced, note_heuristics, notes_of, warn, warn_of_threads
 from tilewright.support.wrong_arguments import explained, no_program, suggests_keywords
 
@@ -370,13 +370,8 @@ def _validator_of(program: _Program, function: Any) -> Kernel | None:
     validator = _core.validator_of(function)
     if validator is None:
         return None
-    target = _core.Target("native" if _is_device(_core.Target(program.target)) else program.target)
+    target = _core.Target("native" if is_for_device(program.target) else program.target)
     return kernels_of(_compiled(_core.as_module(validator), target, {}, False, _core.as_module(validator)))[0]
-
-
-def _is_device(target: _core.Target) -> bool:
-    """Whether kernels run on a device, launched by code of the host."""
-    return "gpu" in target.keys
 
 
 def _unscheduled(program: _Program, function: Any) -> Any:
@@ -541,7 +536,7 @@ def compile_quietly(
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
     if resolved.kind != "interpreter":
         module, written = map(_core.lower_sparse_iterations, (module, written))
-    is_unscheduled = not isinstance(program, _core.Schedule) and (_is_device(resolved) or not check_bounds)
+    is_unscheduled = not isinstance(program, _core.Schedule) and (is_for_device(resolved) or not check_bounds)
     if schedule == "by rules" or (schedule is None and is_unscheduled):
         return _with_heuristics(module, resolved, check_bounds, written, schedule is None)
     traces = dict.fromkeys(_public(module), program.trace) if isinstance(program, _core.Schedule) else {}
@@ -559,7 +554,7 @@ def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_f
         kernels = _compiled(ruled.module, target, dict.fromkeys(ruled.changed, "by rules"), checked, written)
     except Exception as error:
         # No device runs loops that nothing binds.
-        if not ruled.changed or _is_device(target):
+        if not ruled.changed or is_for_device(target):
             raise
         kernels = _compiled(module, target, {}, checked, written)  # says what is wrong with the program itself
         failures.raise_in_tests(error)
@@ -667,7 +662,7 @@ def _compiled(
         )
     loaded = _core.load_object(code.bytes)
     kernels = {name: Kernel(loaded.callable(name), sources.get(name, source)) for name in loaded.names}
-    if not _is_device(target) and target.num_cores < _core.Target("native").num_cores:
+    if not is_for_device(target) and target.num_cores < _core.Target("native").num_cores:
         for kernel in kernels.values():
             kernel.threads = target.num_cores
     return _one_or_many(kernels)

@@ -501,7 +501,7 @@ def _device_roofs(target: str, host: str) -> machine.Roofs | None:
 
 def _is_for_device(target: str) -> bool:
     try:
-        return "gpu" in _core.Target(target).keys
+        return machine.is_for_device(target)
     except Error:  # of a version that knows other targets
         return False
 

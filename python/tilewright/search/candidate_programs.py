@@ -11,12 +11,13 @@ from tilewright.heuristics.by_target import schedule_function
 from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.schedule import Schedule
 from tilewright.search.space import Space
+from tilewright.support.machine import is_for_device
 from tilewright.task.task import Task
 
 
 def heuristic_trace(task: Task, start: ir.Module, target: _core.Target) -> str:
     """Return the trace of the heuristic schedule of :func:`tilewright.compile` as JSON; "" if there is none."""
-    is_device = "gpu" in target.keys
+    is_device = is_for_device(target)
     if not (is_device or target.kind == "llvm") or not is_unscheduled(task.program):
         return ""
     schedule = Schedule(start)

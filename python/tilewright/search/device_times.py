@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import _core, timing
+from tilewright import timing
 from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.kernel.device import device
 from tilewright.kernel.device_roofs import device_roofs
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 #: why the program as it was written is not timed on a device: a search runs it on the host, where no loop is bound
 NOT_AS_WRITTEN = "the unscheduled program is omitted: it binds no loops to threads, so the device cannot run it"
-
-
-def is_for_device(target: TargetLike) -> bool:
-    """Return whether kernels of a target run on a device with memory of its own."""
-    return "gpu" in _core.Target(target).keys
 
 
 def heuristic_kernel(task: Task, target: TargetLike) -> Kernel | None:

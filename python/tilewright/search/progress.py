@@ -67,7 +67,7 @@ def elsewhere(target: str, threads: int, *, is_on_cluster: bool) -> str:
     A device is named with its driver.
     """
     found = _core.Target(target)
-    if "gpu" in found.keys:
+    if machine.is_for_device(found):
         return describe_device(target)
     return str(found.with_num_cores(threads)) if is_on_cluster and target_key(found) != native_key() else ""
 
@@ -89,7 +89,7 @@ class Describe:
         if not device:
             roofs: machine.Roofs | None = machine.roofs(threads)
         else:
-            roofs = device_roofs(target) if "gpu" in _core.Target(target).keys else None
+            roofs = device_roofs(target) if machine.is_for_device(target) else None
         if roofs is not None:
             work = task.work
             self._roof = roofs.binding(work.flops, work.bytes, work.dtype, cold=task.cold)

@@ -21,8 +21,8 @@ from tilewright.database.records import steps_of, workload_key
 from tilewright.errors import ScriptError
 from tilewright.kernel.device_roofs import describe_device
 from tilewright.kernel.kernel import Kernel, compile_task
-from tilewright.search.device_times import NOT_AS_WRITTEN, heuristic_kernel, is_for_device, times_on_device
-from tilewright.support.machine import rate_unit
+from tilewright.search.device_times import NOT_AS_WRITTEN, heuristic_kernel, times_on_device
+from tilewright.support.machine import is_for_device, rate_unit
 from tilewright.task.arguments import aligned, make_arrays
 from tilewright.task.task import Task, task_of
 from tilewright.timing import KernelCalls, Timing, format_seconds, format_share

@@ -15,9 +15,9 @@ from tilewright.kernel.device import device
 from tilewright.kernel.kernel import compile_task
 from tilewright.report.spending import time_table
 from tilewright.schedule import Schedule
-from tilewright.search.device_times import NOT_AS_WRITTEN, is_for_device, times_on_device
+from tilewright.search.device_times import NOT_AS_WRITTEN, times_on_device
 from tilewright.search.progress import elsewhere, refused_text
-from tilewright.support.machine import rate_unit
+from tilewright.support.machine import is_for_device, rate_unit
 from tilewright.support.notes import note_heuristics
 from tilewright.tables import Table
 from tilewright.task.arguments import aligned, make_arrays

@@ -46,6 +46,7 @@ from tilewright.search.result import Progress, TuneResult, without_a_trial
 from tilewright.search.space import Space, design_spaces, space_of
 from tilewright.support import limits, machine, notes
 from tilewright.support.early_interrupts import recognized
+from tilewright.support.machine import is_for_device
 from tilewright.support.user_lines import last_raise, place_of, users_level, with_place
 from tilewright.support.wrong_arguments import no_program, suggests_keywords
 from tilewright.task.arguments import digest_of_integers
@@ -244,7 +245,7 @@ def _tune_on(
     """On the workers of a cluster; None: on this machine."""
     if cluster is None:
         return _tune_all(program, function, asked, started)
-    if "gpu" in _core.Target(asked.target).keys:
+    if is_for_device(asked.target):
         hint = "search on the machine of the device, without cluster="
         raise ArgumentError.of("tune/device", f"a cluster measures on processors, not on '{asked.target}'", hint)
     with contextlib.closing(Cluster(cluster)) as machines:
@@ -464,7 +465,7 @@ class _Search:
         seconds, threads, strategy = asked.seconds, asked.threads, asked.strategy
         self.space, self.task, self.threads, self.seed = space, task, threads, asked.seed
         self.target = _core.Target(asked.target).with_num_cores(threads)
-        is_device = "gpu" in self.target.keys
+        is_device = is_for_device(self.target)
         self.key = workload_key(task)
         self.strategy = _core.SearchStrategy.create(strategy) if isinstance(strategy, str) else strategy
         self.cost_model = asked.cost_model

@@ -10,6 +10,7 @@ from tilewright import _core
 from tilewright.errors import ArgumentError
 from tilewright.heuristics import cpu, failures
 from tilewright.support import limits, notes
+from tilewright.support.machine import is_for_device
 from tilewright.support.wrong_arguments import suggests_keywords
 from tilewright.task.task import by_buffer
 
@@ -213,7 +214,7 @@ def space_of(
     """What is searched, and what makes its schedules where that is not its function."""
     space = space_called(given) if isinstance(given, str) else given
     for_cpu = space is None or (isinstance(space, Space) and space.is_heuristic)
-    if for_cpu and "gpu" in _core.Target(target).keys:
+    if for_cpu and is_for_device(target):
         space = space_called("post-order-apply")
     if space is None:
         return space_for_cpu(program, _core.Target(target).with_num_cores(threads), task.sizes), None

@@ -19,6 +19,11 @@ from tilewright.support.wrong_arguments import explained
 TargetLike = str | dict[str, Any] | _core.Target
 
 
+def is_for_device(target: TargetLike) -> bool:
+    """Return whether kernels of a target run on a device with memory of its own, launched by code of the host."""
+    return "gpu" in _core.Target(target).keys
+
+
 @dataclass(frozen=True)
 class Roof:
     """A limit on one call: no kernel is faster than `seconds`, because of `name` (vector ports, L2, memory, ...)."""
