@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import types
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.processes import in_process
 
+import tilewright as tw
 from codegen.test_cuda import export_for_a_simulated_driver
+from tilewright.kernel.device import DeviceArray
 
 #: Tensors of a library on a device whose memory is that of the processor: of one that tells its current stream, as
 #: PyTorch does, and of one that only speaks DLPack.
@@ -189,6 +193,15 @@ print("done")
 """,
     )
     assert log == ["record 0", "wait 2", "record 0", "wait 4096"]
+
+
+@pytest.mark.parametrize("wrong", [0, -2, 1.5, "1"])
+def test_numbers_that_are_no_streams(wrong: Any) -> None:
+    """As above, in this process, where no device is needed."""
+    array: Any = types.SimpleNamespace(device_type=2, device_id=0)
+    with pytest.raises(tw.ArgumentError, match="no stream") as error:
+        DeviceArray._pass_to(array, wrong)
+    assert error.value.code == "device/stream"
 
 
 def test_opencl_arrays_are_exported_when_their_kernels_have_finished() -> None:
