@@ -448,3 +448,32 @@ def test_an_open_size() -> None:
         c = np.empty(size, "float32")
         kernel(a, c)
         np.testing.assert_array_equal(c, a[:-2] * 2 + a[2:] * 2)
+
+
+def test_tiles_of_a_reduction() -> None:
+    """The axis that rolls is one over which the reader reduces: its init still runs once, before the first tile."""
+
+    @T.prim_func
+    def products(A: T.Buffer((9,), "int32"), C: T.Buffer((1,), "int32")):
+        B = T.alloc_buffer((9,), "int32")
+        for k in range(9):
+            with T.block("B"):
+                v = T.axis.spatial(9, k)
+                B[v] = A[v] * 2
+        for k in range(8):
+            with T.block("C"):
+                v = T.axis.reduce(8, k)
+                with T.init():
+                    C[0] = 100
+                C[0] = C[0] + B[v] * B[v + 1]
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("C")[0], [None, 3])
+        sch.compute_at("B", outer)
+        sch.rolling_buffer("B", 0)
+
+    sch = check(products, transform)
+    assert "B = T.alloc_buffer((4,)" in sch.mod.script()
+    given, found = np.arange(9, dtype="int32"), np.zeros(1, "int32")
+    tw.compile(sch)(given, found)
+    np.testing.assert_array_equal(found, [100 + 4 * np.dot(given[:-1], given[1:])])

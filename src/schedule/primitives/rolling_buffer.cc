@@ -362,9 +362,10 @@ bool touches(const Block& block, const Ref<Buffer>& buffer) {
          std::any_of(block.writes.begin(), block.writes.end(), is_of);
 }
 
-/// A block that touches the buffer depends on the order of its instances now.
+/// A block that touches the buffer depends on the order of its instances now. An axis of a reduction stays one: the
+/// init runs at its start alone.
 Ref<Block> ordered(Block block, const Roll& roll, const Ref<Buffer>& round_buffer, SpanId span) {
-  if (roll.axis < block.iter_vars.size()) {
+  if (roll.axis < block.iter_vars.size() && block.iter_vars[roll.axis]->iter_type == IterType::kDataPar) {
     IterVar axis = *block.iter_vars[roll.axis];
     axis.iter_type = IterType::kOpaque;
     block.iter_vars[roll.axis] = make<IterVar>(std::move(axis));
