@@ -42,31 +42,12 @@ bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer) {
   return found;
 }
 
-namespace {
-
-bool fails(const arith::IntSet& set, arith::Analyzer& analyzer) {
-  auto divides = [&](const Expr& end) { return end.defined() && may_divide_by_zero(end, analyzer); };
-  return divides(set.min) || divides(set.max);
-}
-
-}  // namespace
-
-bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer) {
-  return std::any_of(box.begin(), box.end(), [&](const arith::IntSet& set) { return fails(set, analyzer); });
-}
-
-arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer) {
-  for (arith::IntSet& set : box) {
-    if (fails(set, analyzer)) set = arith::IntSet::everything();
-  }
-  return box;
-}
-
-bool may_fail(const Expr& e, arith::Analyzer& analyzer) {
+bool may_fail(const Expr& e, arith::Analyzer& analyzer, const SureReads& sure) {
   bool found = may_divide_by_zero(e, analyzer);
   visit(
       e,
       [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        if (found || sure.contains(load, analyzer)) return;
         for (size_t i = 0; i < load->indices.size() && !found; ++i) {
           const Expr& index = load->indices[i];
           found = !index.dtype().is_scalar() || !analyzer.can_prove(ge(index, zero(index.dtype()))) ||
@@ -81,6 +62,28 @@ bool may_fail(const Expr& e, arith::Analyzer& analyzer) {
         walk.descend(call);
       });
   return found;
+}
+
+namespace {
+
+bool fails(const arith::IntSet& set, arith::Analyzer& analyzer, const SureReads& sure) {
+  auto may = [&](const Expr& end) { return end.defined() && may_fail(end, analyzer, sure); };
+  return may(set.min) || may(set.max);
+}
+
+}  // namespace
+
+bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer, const SureReads& sure) {
+  return std::any_of(box.begin(), box.end(), [&](const arith::IntSet& set) { return fails(set, analyzer, sure); });
+}
+
+arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer, const SureReads& sure,
+                                const SureReads& at_elements) {
+  for (arith::IntSet& set : box) {
+    const bool is_index = set.is_bounded() && analyzer.can_prove_equal(set.min, set.max);
+    if (fails(set, analyzer, is_index ? at_elements : sure)) set = arith::IntSet::everything();
+  }
+  return box;
 }
 
 bool may_fail_early(const ReductionStep& step, arith::Analyzer& analyzer) {

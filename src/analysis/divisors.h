@@ -2,6 +2,7 @@
 // the original program does not.
 #pragma once
 
+#include "analysis/sure_reads.h"
 #include "arith/analyzer.h"
 #include "arith/int_set.h"
 #include "ir/expr.h"
@@ -13,13 +14,15 @@ namespace tilewright::analysis {
 /// what a schedule computes ahead of it must not fail either.
 bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer);
 
-/// Whether the box has ends that divide by what may be zero; the box with open ends instead of these.
-bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer);
-arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer);
+/// Whether the expression may fail or has effects: it may divide by zero, may read out of bounds other than `sure`
+/// elements, or calls a function with side effects.
+bool may_fail(const Expr& e, arith::Analyzer& analyzer, const SureReads& sure = {});
 
-/// Whether the expression may fail or has effects: it may divide by zero, may read out of bounds, or calls a function
-/// with side effects.
-bool may_fail(const Expr& e, arith::Analyzer& analyzer);
+/// Whether the box has ends that may fail; the box with open ends instead of these. `at_elements`: what is read for
+/// each element of the box. A single index is evaluated for these alone, other ends also where the box is empty.
+bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer, const SureReads& sure);
+arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer, const SureReads& sure,
+                                const SureReads& at_elements);
 
 /// Whether other steps of the reduction decide if the operand of this one is evaluated, and that might fail:
 /// `B[v] and A[I[v]] > 0` reads nothing once B[v] is false. Such steps keep their order.

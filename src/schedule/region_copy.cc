@@ -328,7 +328,10 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   arith::Region region = region_below(at, choice.chosen, buffer, reads, storage_scope);
   arith::Analyzer outside;
   analysis::bind_above(outside, tree, at.loop.at);
-  region = arith::clip_to_shape(analysis::without_failing_ends(arith::box_of(region), outside), buffer->shape, outside);
+  analysis::SureReads sure;
+  for (int block : choice.chosen) sure.add(tree, at.loop.at, block, outside);
+  const arith::Box box = analysis::without_failing_ends(arith::box_of(region), outside, sure, sure);
+  region = arith::clip_to_shape(box, buffer->shape, outside);
   Copy copy = make_copy(buffer, storage_scope, std::move(region), false);
   Expr condition = bool_imm(true);
   if (reads) {

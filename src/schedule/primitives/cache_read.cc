@@ -94,11 +94,14 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   const arith::Box read = arith::box_of(region);
   const arith::Box inside = arith::intersect(read, arith::box_of(shape), analyzer);
   const bool is_nothing = std::any_of(inside.begin(), inside.end(), [](const auto& set) { return set.is_nothing; });
-  if (is_nothing || analysis::has_failing_ends(read, analyzer)) {
+  analysis::SureReads sure;
+  sure.add(tree.block_ref(request.scope));
+  if (is_nothing || analysis::has_failing_ends(read, analyzer, sure)) {
     return refuse("cache_read/P4",
                   "what " + describe_block(tree.block_at(request.scope)) + " declares to read of '" + buffer->name +
                       (is_nothing ? "' is out of bounds: there is nothing to copy"
-                                  : "' divides by what may be zero where nothing is read"),
+                                  : "' divides by what may be zero, or looks up what may be out of bounds, where "
+                                    "nothing is read"),
                   {request.block.node()}, "declare with T.reads what the block reads");
   }
   region = arith::clip_to_shape(read, buffer->shape, analyzer);

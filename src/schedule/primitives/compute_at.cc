@@ -69,6 +69,23 @@ arith::Region known_before(arith::Region region, const Place& producer, const Re
   return region;
 }
 
+/// Those of the loops that run over an index of the region which is an axis of the producer: where such a loop has no
+/// iteration, that axis gets no value either.
+std::vector<int> loops_of_axes(const Tree& tree, const std::vector<int>& loops, const Block& producer,
+                               const Ref<BufferRegion>& write, const arith::Region& region) {
+  std::vector<int> result;
+  for (int at : loops) {
+    for (size_t d = 0; d < region.size(); ++d) {
+      const Expr &index = write->region[d]->min, &value = region[d]->min;
+      const bool is_axis = std::any_of(producer.iter_vars.begin(), producer.iter_vars.end(),
+                                       [&](const Ref<IterVar>& axis) { return axis->var == index; });
+      const bool one_each = is_const_int(write->region[d]->extent, 1) && is_const_int(region[d]->extent, 1);
+      if (is_axis && one_each && value == tree.for_at(at).loop_var) result.push_back(at);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const ComputeAt& compute) {
@@ -107,6 +124,8 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
     std::erase_if(below, [&](int at) { return at <= loop.at; });
     std::vector<Ref<BufferRegion>> reads = tree.block_at(consumer).reads;
     for (Ref<BufferRegion>& read : analysis::binding_reads(tree, consumer)) reads.push_back(std::move(read));
+    std::erase_if(reads, [&](const auto& read) { return !tree.touches(block.block().writes, read->buffer); });
+    const bool is_only_read = reads.size() == 1 && scope.consumers(self).size() == 1;
     for (const Ref<BufferRegion>& read : reads) {
       for (const Ref<BufferRegion>& write : block.block().writes) {
         if (write->buffer != read->buffer) continue;
@@ -121,7 +140,13 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
         analysis::assume_runs_around(around, tree, loop.at);
         arith::Region region =
             known_before(analysis::bound_region(*tree.realize_at(consumer), read), block, read->buffer);
-        arith::Box box = analysis::without_failing_ends(analysis::relaxed(region, tree, varying, around), analyzer);
+        analysis::SureReads sure, at_elements;
+        std::vector<int> emptying;
+        sure.add(tree, loop.at, consumer, analyzer);
+        if (is_only_read) emptying = loops_of_axes(tree, below, block.block(), write, region);
+        at_elements.add(tree, loop.at, consumer, analyzer, emptying);
+        arith::Box box = analysis::without_failing_ends(analysis::relaxed(region, tree, varying, around), analyzer,
+                                                        sure, at_elements);
         AxisSets sets = solve_axes(block.block(), write, box, Fit::kTouch, analyzer);
         needed = needed ? arith::unite(*needed, sets, analyzer) : sets;
       }

@@ -97,8 +97,11 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
         if (write->buffer != read->buffer) continue;
         const BlockRealize& realize = *tree.realize_at(producer);
         const Expr runs = condition_on(tree, below, realize.predicate);
+        analysis::SureReads sure;
+        sure.add(tree, loop.at, producer, analyzer);
         arith::Box box = analysis::without_failing_ends(
-            analysis::relaxed(analysis::bound_region(realize, write), tree, below, analyzer, runs), analyzer);
+            analysis::relaxed(analysis::bound_region(realize, write), tree, below, analyzer, runs), analyzer, sure,
+            sure);
         AxisSets sets = solve_axes(block.block(), read, box, Fit::kWithin, analyzer);
         possible = possible ? arith::intersect(*possible, sets, analyzer) : sets;
       }

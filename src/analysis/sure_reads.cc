@@ -1,0 +1,98 @@
+#include "analysis/sure_reads.h"
+
+#include <algorithm>
+
+#include "analysis/accesses.h"
+#include "analysis/binding_reads.h"
+#include "analysis/cover.h"
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::analysis {
+namespace {
+
+/// The access happens whenever the block does, in which it is: no condition decides about it, and loops around it have
+/// iterations.
+bool is_sure(const Access& access) {
+  if (access.form != Access::Form::kElement || !access.reads || access.in_init || access.mask().defined()) return false;
+  return std::none_of(access.around.begin(), access.around.end(), [](const Surrounding& s) {
+    switch (s.kind) {
+      case Surrounding::Kind::kCondition:
+      case Surrounding::Kind::kAssertion:
+      case Surrounding::Kind::kWhile:
+        return true;
+      case Surrounding::Kind::kLoop:
+        return const_int(s.node.as<For>()->extent).value_or(0) < 1;
+      default:
+        return false;
+    }
+  });
+}
+
+/// By then, the block may have changed what the load reads, or where.
+bool reads_own_results(const NodeRef& load, const Block& block) {
+  bool found = false;
+  visit(load, [&](const Ref<BufferLoad>& inner, Visitor& walk) {
+    found |= std::any_of(block.writes.begin(), block.writes.end(), [&](const Ref<BufferRegion>& write) {
+      return write->buffer->data == inner->buffer->data;
+    });
+    walk.descend(inner);
+  });
+  return found;
+}
+
+/// The load in terms of what is around the block, where axes of inner blocks and variables say so.
+Ref<BufferLoad> seen_from_outside(const Access& access) {
+  Expr load(access.site.borrow<BufferLoad>());
+  for (auto s = access.around.rbegin(); s != access.around.rend(); ++s) {
+    const bool is_name = s->kind == Surrounding::Kind::kAxis || s->kind == Surrounding::Kind::kLet;
+    if (is_name && s->set.is_point()) load = substitute(load, {{s->var, s->set.min}});
+  }
+  return load.borrow<BufferLoad>();
+}
+
+}  // namespace
+
+void SureReads::add(const Tree& tree, int outside, int block, arith::Analyzer& analyzer,
+                    const std::vector<int>& run) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  const auto loops = loops_between(tree, outside, block);
+  if (!loops || !is_true(realize.predicate)) return;
+  const bool all_run = std::all_of(loops->begin(), loops->end(), [&](int at) {
+    const Expr& extent = tree.for_at(at).extent;
+    return std::find(run.begin(), run.end(), at) != run.end() || analyzer.can_prove(gt(extent, zero(extent.dtype())));
+  });
+  if (!all_run) return;
+  VarMap axes;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    axes[realize.block->iter_vars[i]->var] = realize.iter_values[i];
+  }
+  const size_t known = loads_.size();
+  add(realize.block);
+  for (size_t i = known; i < loads_.size(); ++i) loads_[i] = substitute(Expr(loads_[i]), axes).borrow<BufferLoad>();
+  for_each_bound(realize, [&](const Expr& e) {
+    for_each_access(e, Nested::kEnter, [&](const Access& access) {
+      if (is_sure(access)) loads_.push_back(seen_from_outside(access));
+    });
+  });
+}
+
+void SureReads::add(const Ref<Block>& block) {
+  for_each_access(block, Nested::kEnter, [&](const Access& access) {
+    if (is_sure(access) && !reads_own_results(access.site, *block)) loads_.push_back(seen_from_outside(access));
+  });
+}
+
+bool SureReads::contains(const Ref<BufferLoad>& load, arith::Analyzer& analyzer) const {
+  return std::any_of(loads_.begin(), loads_.end(), [&](const Ref<BufferLoad>& known) {
+    return known->buffer == load->buffer &&
+           std::equal(known->indices.begin(), known->indices.end(), load->indices.begin(), load->indices.end(),
+                      [&](const Expr& a, const Expr& b) {
+                        return a.dtype() == b.dtype() && a.dtype().is_scalar() && analyzer.can_prove_equal(a, b);
+                      });
+  });
+}
+
+}  // namespace tilewright::analysis
