@@ -29,6 +29,10 @@ FORMATS = {
     "hyb": lambda m, n, longest: formats.hyb(m, n, 1, 3),
     "CSC": lambda m, n, longest: formats.csc(m, n),
     "BSR": lambda m, n, longest: formats.bsr(m, n, 4),
+    "DBSR": lambda m, n, longest: formats.dbsr(m, n, 4),
+    "COO": lambda m, n, longest: formats.coo(m, n),
+    "CSF": lambda m, n, longest: formats.csf(m, n),
+    "SR-BCRS": lambda m, n, longest: formats.sr_bcrs(m, n, 4, 8),
 }
 #: of a format that stores this many times the nonzeros nothing can be expected
 MOST_PADDING = 20

@@ -35,9 +35,8 @@ bool is_sure(const Access& access) {
 bool reads_own_results(const NodeRef& load, const Block& block) {
   bool found = false;
   visit(load, [&](const Ref<BufferLoad>& inner, Visitor& walk) {
-    found |= std::any_of(block.writes.begin(), block.writes.end(), [&](const Ref<BufferRegion>& write) {
-      return write->buffer->data == inner->buffer->data;
-    });
+    found |= std::any_of(block.writes.begin(), block.writes.end(),
+                         [&](const Ref<BufferRegion>& write) { return write->buffer->data == inner->buffer->data; });
     walk.descend(inner);
   });
   return found;
@@ -55,8 +54,7 @@ Ref<BufferLoad> seen_from_outside(const Access& access) {
 
 }  // namespace
 
-void SureReads::add(const Tree& tree, int outside, int block, arith::Analyzer& analyzer,
-                    const std::vector<int>& run) {
+void SureReads::add(const Tree& tree, int outside, int block, arith::Analyzer& analyzer, const std::vector<int>& run) {
   const BlockRealize& realize = *tree.realize_at(block);
   const auto loops = loops_between(tree, outside, block);
   if (!loops || !is_true(realize.predicate)) return;

@@ -9,6 +9,7 @@
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "python/process_exit.h"
+#include "runtime/axis_positions.h"
 #include "runtime/values.h"
 #include "support/diagnostic.h"
 
@@ -61,6 +62,58 @@ void sort_by_key(const Integers& keys, Written offsets, Written permutation) {
       [&] { return tw_sort_by_key(tw_default_ctx(), array, num_keys, offsets.data(), permutation.data()); }));
 }
 
+/// Arrays that hold a number for each nonzero; those that are None hold zeros.
+struct GivenNumbers {
+  const std::optional<Integers>& base;
+  int64_t radix;
+  const std::optional<Integers>& offset;
+
+  bool have(int64_t nonzeros, int32_t base_bits, int32_t offset_bits) const {
+    const runtime::MixedRadix all = numbers(base_bits, offset_bits);
+    return all.base.bits == base_bits && all.offset.bits == offset_bits && (!base || all.base.count == nonzeros) &&
+           (!offset || all.offset.count == nonzeros);
+  }
+  runtime::MixedRadix numbers(int32_t base_bits, int32_t offset_bits) const {
+    return {base ? view(*base) : tw_integers{nullptr, 0, base_bits}, radix,
+            offset ? view(*offset) : tw_integers{nullptr, 0, offset_bits}};
+  }
+};
+
+Exception wrong_arrays() {
+  return Exception(argument_error("sparse/keys", "arrays of nonzeros have different lengths or types"));
+}
+
+nb::tuple axis_positions(bool is_compressed, const std::optional<Integers>& base, int64_t radix,
+                         const std::optional<Integers>& offset, const Integers& keys, Written positions,
+                         Written offsets) {
+  const GivenNumbers given{base, radix, offset};
+  const tw_integers array = view(keys), placed = view(positions), starts = view(offsets);
+  if (placed.count != array.count || starts.count < 1 || starts.bits != placed.bits ||
+      !given.have(array.count, placed.bits, array.bits))
+    throw wrong_arrays();
+  const runtime::AxisKeys axis{given.numbers(placed.bits, array.bits), starts.count - 1, array};
+  const runtime::AxisPositions result{positions.data(), offsets.data(), placed.bits};
+  const runtime::AxisCount found = gil_released([&] {
+    return is_compressed ? runtime::compressed_positions(tw_default_ctx(), axis, result)
+                         : runtime::varied_positions(tw_default_ctx(), axis, result);
+  });
+  need_memory(found.code);
+  return nb::make_tuple(found.count, found.fault);
+}
+
+int64_t scatter_values(const std::optional<Integers>& base, int64_t radix, const std::optional<Integers>& offset,
+                       int64_t nonzeros, const std::optional<Integers>& values, bool verify, Written out) {
+  const GivenNumbers given{base, radix, offset};
+  const tw_integers written = view(out), stored = values ? view(*values) : tw_integers{nullptr, nonzeros, written.bits};
+  const int32_t offset_bits = offset ? view(*offset).bits : written.bits;
+  if (stored.count != nonzeros || stored.bits != written.bits || !given.have(nonzeros, written.bits, offset_bits))
+    throw wrong_arrays();
+  return gil_released([&] {
+    return runtime::scatter(tw_default_ctx(), given.numbers(written.bits, offset_bits), nonzeros, stored, verify,
+                            out.data(), written.count, written.bits);
+  });
+}
+
 }  // namespace
 
 void bind_structures(nb::module_& m) {
@@ -78,6 +131,21 @@ void bind_structures(nb::module_& m) {
   m.def("sort_by_key", &sort_by_key, "keys"_a, "offsets"_a, "permutation"_a,
         nb::sig("def sort_by_key(keys: Any, offsets: Any, permutation: Any) -> None"),
         "Sort positions by keys, stably: permutation[offsets[k]:offsets[k + 1]] are those of key k, ascending.");
+  m.def(
+      "axis_positions", &axis_positions, "is_compressed"_a, "base"_a.none(), "radix"_a, "offset"_a.none(), "keys"_a,
+      "positions"_a, "offsets"_a,
+      nb::sig("def axis_positions(is_compressed: bool, base: Any, radix: int, offset: Any, keys: Any, positions: Any, "
+              "offsets: Any) -> tuple[int, int]"),
+      "Find the position of each nonzero along an axis of a format, below position base * radix + offset of the axis\n"
+      "around: with one position for each key that occurs there, or with as many as the largest key there needs. "
+      "\nReturn how many there are, and the first nonzero whose key is negative, -1 if there is none. More positions\n"
+      "than their type holds are counted only.");
+  m.def("scatter_values", &scatter_values, "base"_a.none(), "radix"_a, "offset"_a.none(), "nonzeros"_a,
+        "values"_a.none(), "verify"_a, "out"_a,
+        nb::sig("def scatter_values(base: Any, radix: int, offset: Any, nonzeros: int, values: Any, verify: bool, "
+                "out: Any) -> int"),
+        "Store values[i], or i itself, at out[base[i] * radix + offset[i]]. Return the first i that is outside of the\n"
+        "array or, with `verify`, whose element holds another value in the end; -1 if there is none.");
 }
 
 }  // namespace tilewright::python

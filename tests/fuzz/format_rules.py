@@ -7,8 +7,9 @@ store row or column, which several nonzeros at one of its positions may differ i
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tilewright.sparse import (
     FormatRewriteRule,
     Nonzeros,
     compressed,
+    conversion,
     convert_structure,
     decompose_format,
     dense,
@@ -128,6 +130,17 @@ def stores_several(rule: FormatRewriteRule, shape: tuple[int, int], coordinates:
     return False
 
 
+@contextlib.contextmanager
+def _kernels_for(small_matrices: bool) -> Iterator[None]:
+    """Evaluate formulas by kernels, which only large matrices are worth, for small ones, too."""
+    before = conversion.MANY_NONZEROS
+    conversion.MANY_NONZEROS = 0 if small_matrices else before
+    try:
+        yield
+    finally:
+        conversion.MANY_NONZEROS = before
+
+
 def judge(number: int, counts: Counter[str]) -> None:
     """Compare a product over a random format, interpreted and compiled, with NumPy. Values are small integers, so that
     sums are exact in any order.
@@ -154,7 +167,8 @@ def judge(number: int, counts: Counter[str]) -> None:
         counts["formats refused"] += 1
         return
     try:
-        converted = convert_structure([rule], mask.shape, (rows, columns))
+        with _kernels_for(number % 2 == 0):
+            converted = convert_structure([rule], mask.shape, (rows, columns))
     except tw.ArgumentError as error:
         if error.code != "sparse/bijection" or not stores_several(rule, (m, n), (rows, columns)):
             raise Finding(what, str(error)) from error

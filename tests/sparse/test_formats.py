@@ -10,7 +10,7 @@ import scipy.sparse
 
 import tilewright as tw
 from fuzz.format_rules import random_rule, stores_several
-from tilewright.sparse import conversion, formats
+from tilewright.sparse import by_nonzeros, conversion, formats
 from tilewright.sparse.conversion import StoredPart, convert_structure
 from tilewright.sparse.fill import NotByRows
 from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
@@ -422,15 +422,116 @@ def test_rows_that_kernels_fill(monkeypatch: Any, density: float) -> None:
         with monkeypatch.context() as patched:
             patched.setattr(conversion, "ByRows", _none_by_rows)
             by_passes = convert_structure(rules, (30, 40), coordinates)
-        for one, other in zip(by_rows.parts, by_passes.parts, strict=True):
-            np.testing.assert_array_equal(one.source, other.source)
-            assert one.source.dtype == other.source.dtype
-            for name, axis in one.axes.items():
-                for array, same in ((axis.indptr, other.axes[name].indptr), (axis.indices, other.axes[name].indices)):
-                    assert (array is None) == (same is None)
-                    if array is not None:
-                        np.testing.assert_array_equal(array, same)
-                        assert array.dtype == same.dtype
+        same_parts(by_rows, by_passes)
+
+
+def same_parts(one: Any, other: Any) -> None:
+    """Compare all arrays of two converted structures, and their types."""
+    for part, same in zip(one.parts, other.parts, strict=True):
+        arrays = [(part.source, same.source)]
+        for name, axis in part.axes.items():
+            also = same.axes[name]
+            assert axis.count == also.count
+            arrays += [(axis.indptr, also.indptr), (axis.indices, also.indices)]
+        for array, expected in arrays:
+            assert (array is None) == (expected is None)
+            if array is not None:
+                np.testing.assert_array_equal(array, expected)
+                assert array.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "sr_bcrs", "square blocks", "csf of 3", "relational"])
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_formulas_that_kernels_evaluate(monkeypatch: Any, name: str, index: str) -> None:
+    """Kernels over all nonzeros store what passes over arrays of NumPy do."""
+    more = {
+        "sr_bcrs": ((M, N), formats.sr_bcrs(M, N, 4, 3)),
+        "square blocks": ((M, N), formats.dbsr(M, N, 7)),
+        "csf of 3": ((4, 8, 9), formats.csf(4, 8, 9)),
+        "relational": ((4, 8, 9), formats.relational((4, 8, 9), 2)),
+    }
+    shape, rules = more[name] if name in more else ((M, N), FORMATS[name][0])
+    for kind in STRUCTURES if len(shape) == 2 else ("random",):
+        mask = structure(kind) if len(shape) == 2 else np.random.default_rng(5).random(shape) < 0.2
+        coordinates = tuple(along.astype(index) for along in np.nonzero(mask))
+        expected = convert_structure(rules, shape, coordinates)
+        with monkeypatch.context() as patched:
+            patched.setattr(conversion, "MANY_NONZEROS", 0)
+            same_parts(convert_structure(rules, shape, coordinates), expected)
+
+
+def test_formulas_of_random_rules(monkeypatch: Any) -> None:
+    random, compared = np.random.default_rng(9), 0
+    for _ in range(25):
+        m, n = (int(random.integers(1, 20)) for _ in range(2))
+        coordinates = tuple(along.astype("int32") for along in np.nonzero(random.random((m, n)) < 0.4))
+        rule = random_rule(random, m, n)
+        if stores_several(rule, (m, n), coordinates):
+            continue
+        expected = convert_structure([rule], (m, n), coordinates)
+        with monkeypatch.context() as patched:
+            patched.setattr(conversion, "MANY_NONZEROS", 0)
+            patched.setattr(conversion, "ByRows", _none_by_rows)
+            same_parts(convert_structure([rule], (m, n), coordinates), expected)
+            nonzeros = by_nonzeros.AllNonzeros((m, n), coordinates, None)
+            compared += isinstance(by_nonzeros.ByNonzeros(rule, nonzeros, "int32"), by_nonzeros.ByNonzeros)
+    assert compared > 10
+
+
+def test_formulas_that_int32_does_not_hold() -> None:
+    """The keys of CSC are row * longest + place: 2 ** 20 * 2 ** 12 for this matrix."""
+    m, n = 1 << 20, 1 << 12
+    rows = np.concatenate([np.zeros(n), np.full(n, m - 1)]).astype("int32")
+    columns = np.concatenate([np.arange(n)] * 2).astype("int32")
+    (rule,) = formats.csc(m, n)
+    nonzeros = by_nonzeros.AllNonzeros((m, n), (rows, columns), None)
+    formulas = by_nonzeros.ByNonzeros(rule, nonzeros, "int32")
+    assert formulas.dtype == "int64"
+    keys = formulas.values(formulas.keys[1])
+    assert keys is not None and keys[-1] == (m - 1) * n + n - 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_large_structures_against_scipy(threads: int, index: str) -> None:
+    """More nonzeros than one range of the core has: columns, blocks, and strips of rows of any length."""
+    mask = np.random.default_rng(4).random((3000, 2000)) < 0.012
+    mask[7], mask[8] = True, False
+    matrix = scipy.sparse.csr_array(mask.astype("float64"))
+    matrix.data = np.arange(1.0, matrix.nnz + 1)
+    coordinates = tuple(along.astype(index) for along in matrix.tocoo().coords)
+    before = tw.get_num_threads()
+    tw.set_num_threads(threads)
+    try:
+        parts = {
+            name: convert_structure(rules, matrix.shape, coordinates).parts[0]
+            for name, rules in {
+                "csc": formats.csc(*matrix.shape),
+                "coo": formats.coo(*matrix.shape),
+                "bsr": formats.bsr(*matrix.shape, 4, 5),
+                "dbsr": formats.dbsr(*matrix.shape, 4, 5),
+                "csf": formats.csf(*matrix.shape),
+            }.items()
+        }
+    finally:
+        tw.set_num_threads(before)
+    csc, bsr = matrix.tocsc(), matrix.tobsr((4, 5))
+    csc.sort_indices()
+    bsr.sort_indices()
+    values = {name: np.append(matrix.data, 0)[part.source] for name, part in parts.items()}
+    np.testing.assert_array_equal(parts["csc"].axes["I"].indptr, csc.indptr)
+    np.testing.assert_array_equal(parts["csc"].axes["I"].indices, csc.indices)
+    np.testing.assert_array_equal(values["csc"], csc.data)
+    for name in ("bsr", "dbsr"):
+        kept = slice(None) if name == "bsr" else np.append(True, np.diff(bsr.indptr) > 0)
+        np.testing.assert_array_equal(parts[name].axes["JO"].indptr, bsr.indptr[kept])
+        np.testing.assert_array_equal(parts[name].axes["JO"].indices, bsr.indices)
+        np.testing.assert_array_equal(values[name], bsr.data.ravel())
+    for name, axes in (("coo", ("I", "J")), ("csf", ("I0", "I1"))):
+        np.testing.assert_array_equal(values[name], matrix.data)
+        np.testing.assert_array_equal(parts[name].axes[axes[1]].indices, matrix.indices)
+    np.testing.assert_array_equal(parts["coo"].axes["I"].indices, coordinates[0])
+    np.testing.assert_array_equal(parts["csf"].axes["I0"].indices, np.unique(coordinates[0]))
 
 
 def _none_by_rows(*_: Any) -> Any:

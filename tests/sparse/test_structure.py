@@ -200,6 +200,80 @@ def test_duplicates_and_sorting_against_numpy(dtype: str) -> None:
         assert _core.find_duplicate(values, keys, segments) == min(found, default=-1)
 
 
+def axis_of(random: np.random.Generator, order: str, count: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Parents, keys and the number of parents: in order, with ascending keys of each parent, or in any order."""
+    num_parents, num_keys = int(random.choice([1, 7, 5000])), int(random.choice([1, 9, 300, 1 << 24]))
+    parents, keys = random.integers(0, num_parents, count), random.integers(0, num_keys, count)
+    if order == "parents":
+        parents.sort()
+    elif order != "any":
+        by = np.lexsort((keys, parents))
+        parents, keys = parents[by], keys[by]
+    if order == "ascending":  # of each parent, whose nonzeros are not next to each other
+        mixed = random.permutation(parents)
+        by = np.argsort(mixed, kind="stable")
+        parents, keys[by] = mixed, keys.copy()
+    return parents, keys, num_parents
+
+
+@pytest.mark.parametrize("dtype", INDEX_TYPES)
+@pytest.mark.parametrize("key_dtype", INDEX_TYPES)
+@pytest.mark.parametrize("order", ["sequential", "ascending", "parents", "any"])
+def test_positions_along_an_axis_against_numpy(dtype: str, key_dtype: str, order: str) -> None:
+    random = np.random.default_rng(len(order))
+    for round in range(30):
+        count = int(random.choice([0, 1, 50, 3000, 70_000], p=[0.1, 0.1, 0.3, 0.3, 0.2]))
+        parents, keys, num_parents = axis_of(random, order, count)
+        given = (parents // 3).astype(dtype), 3, (parents % 3).astype(key_dtype)
+        if round % 2:
+            given = parents.astype(dtype), 1, None  # type: ignore[assignment]
+        positions, offsets = np.empty(count, dtype), np.empty(num_parents + 1, dtype)
+        found = _core.axis_positions(True, *given, keys.astype(key_dtype), positions, offsets)
+        pairs, ranks = np.unique(np.stack([parents, keys]), axis=1, return_inverse=True)
+        np.testing.assert_array_equal(positions, ranks.ravel())
+        np.testing.assert_array_equal(offsets, np.searchsorted(pairs[0], np.arange(num_parents + 1)))
+        assert found == (pairs.shape[1], -1)
+        keys %= 1000
+        found = _core.axis_positions(False, *given, keys.astype(key_dtype), positions, offsets)
+        ends = np.zeros(num_parents, "int64")
+        np.maximum.at(ends, parents, keys + 1)
+        np.testing.assert_array_equal(offsets, np.append(0, np.cumsum(ends)))
+        np.testing.assert_array_equal(positions, offsets[parents] + keys)
+        assert found == (ends.sum(), -1)
+
+
+def test_keys_that_no_axis_has() -> None:
+    for kind in (True, False):
+        for count in (9, 70_000):
+            keys, parents = np.arange(count, dtype="int32"), np.arange(count, dtype="int32") % 3
+            keys[5] = keys[8] = -1
+            positions, offsets = np.empty(count, "int32"), np.empty(4, "int32")
+            assert _core.axis_positions(kind, parents, 1, None, keys, positions, offsets)[1] == 5
+            assert _core.axis_positions(kind, parents, 2, None, abs(keys), positions, offsets)[1] == 2
+            wide = np.full(count, 2**31 - 2, "int32")
+            if not kind:  # more positions than int32 holds are counted
+                assert _core.axis_positions(kind, parents, 1, None, wide, positions, offsets)[0] > 2**31
+    with pytest.raises(tw.ArgumentError, match="different lengths or types") as caught:
+        _core.axis_positions(True, parents[1:], 1, None, keys, positions, offsets)
+    assert caught.value.code == "sparse/keys"
+
+
+def test_values_that_are_scattered() -> None:
+    for count in (7, 70_000):
+        at = np.random.default_rng(count).permutation(count).astype("int64")
+        out, values = np.zeros(2 * count, "int64"), np.arange(count) + 5
+        assert _core.scatter_values(at, 2, np.ones(count, "int32"), count, values, True, out) == -1
+        np.testing.assert_array_equal(out[2 * at + 1], values)
+        assert _core.scatter_values(at, 1, None, count, None, True, out) == -1
+        np.testing.assert_array_equal(out[at], np.arange(count))
+        assert _core.scatter_values(at, 3, None, count, None, False, out) == np.argmax(3 * at >= 2 * count)
+        at[3] = at[5]
+        assert _core.scatter_values(at, 1, None, count, None, False, out) == -1
+        assert _core.scatter_values(at, 1, None, count, None, True, out) in (3, 5)
+    with pytest.raises(tw.ArgumentError, match="different lengths or types"):
+        _core.scatter_values(at, 1, None, count, values[1:], True, out)
+
+
 def test_arrays_of_the_core() -> None:
     with pytest.raises(tw.ArgumentError, match="int32 or of int64") as caught:
         _core.examine_values(np.zeros(3), 0, 1)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, ArgumentTypeError
+from tilewright.sparse.by_nonzeros import MANY_NONZEROS, AllNonzeros, ByNonzeros, NotByNonzeros, Positions
 from tilewright.sparse.fill import ByRows, LastNonzeros, NotByRows, fill, gather_kernel
 from tilewright.sparse.format_rule import (
     FormatAxis,
@@ -18,10 +19,9 @@ from tilewright.sparse.format_rule import (
     Nonzeros,
     checked_rules,
     checked_shape,
-    distinct_ranks,
     shape_of,
 )
-from tilewright.sparse.structure import offsets_of, read_only
+from tilewright.sparse.structure import read_only
 from tilewright.task.arguments import aligned_zeros
 
 if TYPE_CHECKING:
@@ -210,9 +210,13 @@ def convert_validated(
         indptr: of a matrix, or None.
         start: when the conversion began, for what it has cost.
     """
-    if len(rules) == 1 and (part := _by_rows(rules[0], shape, coordinates, indptr)) is not None:
-        return ConvertedStructure((part,), len(coordinates[0]), tuple(shape), time.perf_counter() - start)
     count = len(coordinates[0])
+    if len(rules) == 1 and not rules[0].conditions:
+        part = _by_rows(rules[0], shape, coordinates, indptr)
+        if part is None and count >= MANY_NONZEROS:
+            part = _by_nonzeros(rules[0], AllNonzeros(shape, coordinates, indptr), coordinates)
+        if part is not None:
+            return ConvertedStructure((part,), count, tuple(shape), time.perf_counter() - start)
     rows = int(np.prod(shape[:-1], dtype="int64"))
     wide = [np.asarray(along, "int64") for along in coordinates]
     nonzeros = Nonzeros(shape, wide, np.arange(count), rows)
@@ -223,7 +227,10 @@ def convert_validated(
         taken = rule.taken(nonzeros, known)
         owners.add(number, taken)
         times[taken.position] += 1
-        parts.append(_taken_by_rows(rule, taken, coordinates) or _stored(rule, taken, coordinates))
+        part = _taken_by_rows(rule, taken, coordinates)
+        if part is None and len(taken.position) >= MANY_NONZEROS:
+            part = _by_nonzeros(rule, taken, coordinates)
+        parts.append(part or _stored(rule, taken, coordinates))
     for wrong, what in ((times == 0, "no rule takes"), (times > 1, "several rules take")):
         if wrong.any():
             at = int(np.argmax(wrong))
@@ -314,8 +321,6 @@ def _by_rows(
     rule: FormatRewriteRule, shape: Sequence[int], coordinates: Sequence[Array], indptr: Array | None
 ) -> StoredPart | None:
     """The part of a rule that takes all nonzeros, in one pass over the rows; None where the rule needs more."""
-    if rule.conditions:
-        return None
     try:
         by_rows = ByRows(rule, shape)
     except NotByRows:
@@ -379,6 +384,43 @@ def _filled(
     if by_rows.stores_column:
         name = rule.axes[-1].name
         axes[name] = replace(axes[name], indices=read_only(stored_columns))
+    return StoredPart(rule, axes, read_only(source), tuple(coordinates))
+
+
+def _by_nonzeros(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart | None:
+    """The part of a rule whose keys are formulas of a nonzero, axis after axis; None where they are none, or where two
+    nonzeros have one position, which passes that take longer name."""
+    dtype, size = coordinates[0].dtype, len(taken.position)
+    try:
+        formulas = ByNonzeros(rule, taken, str(dtype))
+    except NotByNonzeros:
+        return None
+    slots = before = Positions(formulas, None, 1, 0, 1)
+    known: dict[str, Positions] = {}
+    axes: dict[str, StoredAxis] = {}
+    for axis, key, coordinate in zip(rule.axes, formulas.keys, formulas.coordinates, strict=True):
+        parent = known[axis.parent] if axis.parent else before
+        indptr = indices = None
+        if axis.kind == "dense":
+            here, slots = parent.below(axis.extent, key), slots.below(axis.extent, key)
+            _check_count(max(here.count, slots.count), dtype)
+        else:
+            here, indptr = parent.along(axis.kind == "compressed", key, dtype)
+            _check_count(here.count, dtype)
+            slots = here
+        stored = key if coordinate is None and axis.kind == "compressed" else coordinate
+        if stored is not None:
+            indices = np.zeros(here.count, dtype)
+            numbers, may_differ = formulas.values(stored), coordinate is not None and here.count != size
+            if not here.store(np.zeros(size, dtype) if numbers is None else numbers, indices, may_differ):
+                return None
+        arrays = (None if array is None else read_only(array) for array in (indptr, indices))
+        axes[axis.name] = StoredAxis(axis, here.count, *arrays)
+        before = known[axis.name] = here
+    source = np.full(slots.count, -1, dtype)
+    are_apart = any(axis.kind == "compressed" and axes[axis.name].count == size for axis in rule.axes)
+    if not slots.store(None if size == len(coordinates[0]) else taken.position, source, not are_apart):
+        return None
     return StoredPart(rule, axes, read_only(source), tuple(coordinates))
 
 
@@ -450,27 +492,7 @@ def _axis(rule: FormatRewriteRule, axis: FormatAxis, key: Array, parent: tuple[A
         raise ArgumentError.of("sparse/key", message, "the rule takes nonzeros that its axes do not hold")
     if axis.kind == "dense":
         return above * axis.extent + key, StoredAxis(axis, count * axis.extent, None, None)
-    if axis.kind == "varied":
-        ends = np.zeros(count, "int64")
-        np.maximum.at(ends, above, key + 1)
-        indptr = np.concatenate([[0], np.cumsum(ends)])
-        return indptr[above] + key, StoredAxis(axis, int(indptr[-1]), indptr, None)
-    order = _in_order(above, count, key)
-    ranks = np.empty(len(key), "int64")
-    ranks[order] = in_order = distinct_ranks(above[order], key[order])
-    firsts = np.flatnonzero(np.diff(in_order, prepend=-1))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(above[order][firsts], minlength=count))])
-    return ranks, StoredAxis(axis, int(indptr[-1]), indptr, None)
-
-
-def _in_order(above: Array, count: int, key: Array) -> Any:
-    """Positions by the parent's position, then by key; nothing is sorted that is in order."""
-    step, rise = np.diff(above), np.diff(key)
-    if not ((step < 0) | ((step == 0) & (rise < 0))).any():
-        return slice(None)
-    most = int(key.max(initial=0)) + 1
-    if most <= 4 * len(key) + 1024:
-        order = offsets_of(np.ascontiguousarray(key), most)[1]
-    else:  # too many keys to count
-        order = np.argsort(key, kind="stable")
-    return order[offsets_of(np.ascontiguousarray(above[order]), count)[1]]
+    positions, indptr = np.empty(len(key), "int64"), np.empty(count + 1, "int64")
+    key = np.ascontiguousarray(key)
+    found, _ = _core.axis_positions(axis.kind == "compressed", above, 1, None, key, positions, indptr)
+    return positions, StoredAxis(axis, found, indptr, None)

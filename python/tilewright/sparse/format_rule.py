@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import numpy as np
 
+from tilewright import _core
 from tilewright.errors import ArgumentError, ArgumentTypeError, ScriptError
 from tilewright.sparse.structure import offsets_of
 from tilewright.support import limits
@@ -152,17 +153,12 @@ class Nonzeros:
 
     def strip_rank(self, height: int) -> Array:
         """Return the rank of each nonzero's column among the distinct columns of its strip of `height` rows."""
-        strip = self.row // height
-        order = _sorted(self.column.astype("int64"))
-        order = order[_sorted(strip[order].astype("int64"))]
-        ranks = distinct_ranks(strip[order], self.column[order])
-        strips = strip[order]
-        begins = np.zeros(self._rows // height + 2, "int64")
-        firsts = np.flatnonzero(np.diff(strips, prepend=-1))
-        begins[strips[firsts]] = ranks[firsts]
-        result = np.empty_like(ranks)
-        result[order] = ranks - begins[strips]
-        return result
+        strip = np.ascontiguousarray(self.row // height)
+        column = np.ascontiguousarray(self.column, strip.dtype)
+        positions, begins = np.empty_like(column), np.empty(self._rows // height + 2, column.dtype)
+        _core.axis_positions(True, None, 1, strip, column, positions, begins)
+        ranks: Array = positions - begins[strip]
+        return ranks
 
     def among(self, condition: Any) -> Nonzeros:
         """Return those that fulfill a condition; places and lengths count these alone."""
@@ -175,14 +171,6 @@ class Nonzeros:
 def _sorted(keys: Array) -> Array:
     """Positions in the order of keys that are not negative, stably."""
     return offsets_of(np.ascontiguousarray(keys, "int64"), int(keys.max(initial=-1)) + 1)[1]
-
-
-def distinct_ranks(*keys: Array) -> Array:
-    """Return the rank of each element among the distinct ones of a sorted sequence of tuples."""
-    is_new = np.zeros(len(keys[0]), bool)
-    for key in keys:
-        is_new[1:] |= key[1:] != key[:-1]
-    return np.cumsum(is_new)
 
 
 @dataclass(frozen=True)

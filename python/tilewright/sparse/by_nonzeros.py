@@ -1,0 +1,266 @@
+"""Conversions whose keys are formulas of each nonzero: CSC, COO, BSR, SR-BCRS.
+
+A formula is evaluated for all nonzeros by a kernel that is generated from it, in the type of the coordinates where it
+cannot overflow. A rule allows it whose index map can be applied to expressions, and whose keys are in range by a proof.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright import _core, ir, te
+from tilewright.kernel.kernel import Kernel, compile_quietly
+from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, Rows, unknown_fact
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+#: below, passes over arrays of NumPy take less time than compiling a kernel
+MANY_NONZEROS = 1 << 14
+
+
+class NotByNonzeros(Exception):
+    """The index map of a rule is not a formula of a nonzero, or its keys are not proved to be in range."""
+
+
+class AllNonzeros(Nonzeros):
+    """All nonzeros of a tensor. Facts of them are computed in the type of the coordinates, for formulas."""
+
+    def __init__(self, shape: Sequence[int], coordinates: Sequence[Array], indptr: Array | None) -> None:
+        self.shape, self.coordinates, self.column = tuple(shape), tuple(coordinates), coordinates[-1]
+        self._rows = int(np.prod(self.shape[:-1], dtype="int64"))
+        self._indptr = indptr
+
+    @functools.cached_property
+    def row(self) -> Array:  # type: ignore[override]
+        """Return the number of the fiber of each."""
+        row = self.coordinates[0]
+        for extent, along in zip(self.shape[1:-1], self.coordinates[1:-1], strict=True):
+            row = row.astype("int64") * extent + along
+        return row
+
+    @functools.cached_property
+    def position(self) -> Array:  # type: ignore[override]
+        """Return the numbers from 0."""
+        return np.arange(len(self.column), dtype=self.column.dtype)
+
+    @functools.cached_property
+    def _lengths(self) -> Array:
+        if self._indptr is not None:
+            return np.diff(self._indptr).astype("int64")
+        return np.bincount(self.row, minlength=self._rows)
+
+    @functools.cached_property
+    def place(self) -> Array:
+        """Return which one in its row each is."""
+        begins = (np.cumsum(self._lengths) - self._lengths).astype(self.column.dtype)
+        place: Array = self.position - begins[self.row]
+        return place
+
+
+class _Symbols:
+    """A nonzero as variables, for index maps: what :class:`Nonzeros` is for arrays."""
+
+    def __init__(self, given: Nonzeros, dtype: str) -> None:
+        self.shape = given.shape
+        is_whole = isinstance(given, AllNonzeros)
+        end_of_positions = len(given.column) if is_whole else int(given.position.max(initial=-1)) + 1
+        self._given, self._dtype = given, dtype
+        #: for each variable what its values are, and the first that it cannot have
+        self.facts: dict[ir.Var, tuple[Callable[[], Any], int]] = {}
+        self.coordinates = tuple(
+            self._variable(f"x{d}", functools.partial(given.coordinates.__getitem__, d), extent)
+            for d, extent in enumerate(self.shape)
+        )
+        self.column = self.coordinates[-1]
+        matrix = len(self.shape) == 2
+        self.row = self.coordinates[0] if matrix else self._variable("row", lambda: given.row, given._rows)
+        self.place = self._variable("place", lambda: given.place, given.longest)
+        self.length = self._variable("length", lambda: given.length, given.longest + 1)
+        self.position = self._variable("position", lambda: given.position, end_of_positions)
+        self.longest = self._variable("longest", lambda: given.longest, given.longest + 1)
+
+    def _variable(self, name: str, values: Callable[[], Any], end: int) -> ir.Var:
+        variable = ir.Var(name, self._dtype)
+        self.facts[variable] = functools.cache(values), end
+        return variable
+
+    def rank(self, key: Callable[[Rows], Any], window: int | None = None) -> ir.Var:
+        """Return the rank of the row."""
+        return self._variable(f"rank{len(self.facts)}", lambda: self._given.rank(key, window), self._given._rows)
+
+    def strip_rank(self, height: int) -> ir.Var:
+        """Return the rank of the column in its strip."""
+        return self._variable(f"rank{len(self.facts)}", lambda: self._given.strip_rank(height), self.shape[-1])
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotByNonzeros(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
+
+
+class ByNonzeros:
+    """Formulas of a rule for some nonzeros.
+
+    Attributes:
+        keys: one for each axis, proved to be in range: expressions or integers.
+        coordinates: of axes that store one other than their key, else None.
+
+    Raises:
+        NotByNonzeros: There are none.
+    """
+
+    def __init__(self, rule: FormatRewriteRule, nonzeros: Nonzeros, dtype: str) -> None:
+        self._count = len(nonzeros.column)
+        self._known: dict[ir.Expr, Array] = {}
+        if dtype == "int64" or not self._evaluate(rule, nonzeros, dtype):
+            self._evaluate(rule, nonzeros, "int64")
+        for axis, key in zip(rule.axes, self.keys, strict=True):
+            in_range = [self._compared(key, _core.GE, 0)]
+            if axis.kind == "dense":
+                in_range.append(self._compared(key, _core.LT, axis.extent))
+            if not all(in_range):
+                raise NotByNonzeros(axis.name)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _evaluate(self, rule: FormatRewriteRule, nonzeros: Nonzeros, dtype: str) -> bool:
+        """Apply the index map to variables of a type; return whether no formula overflows it."""
+        symbols = _Symbols(nonzeros, dtype)
+        try:
+            entries = rule.entries(symbols)
+        except Exception as error:  # a map of arrays alone
+            raise NotByNonzeros(str(error)) from error
+        self.dtype, self._facts = dtype, symbols.facts
+        self.keys = [entry[0] if isinstance(entry, tuple) else entry for entry in entries]
+        self.coordinates = [entry[1] if isinstance(entry, tuple) else None for entry in entries]
+        given = [each for each in (*self.keys, *self.coordinates) if each is not None]
+        if not all(isinstance(each, int) or (isinstance(each, ir.Expr) and each.dtype == dtype) for each in given):
+            raise NotByNonzeros("keys")
+        self._analyzer = _core.Analyzer()
+        for variable, (_, end) in symbols.facts.items():
+            self._analyzer.bind(variable, _core.Range(_core.const(0, dtype), _core.const(max(end, 1), dtype)))
+        return all(self.fits(each) for each in given)
+
+    def _compared(self, key: Any, operator: Any, number: int) -> bool:
+        if isinstance(key, int):
+            return bool(key >= 0 if operator is _core.GE else key < number)
+        return self._analyzer.can_prove(operator(key, _core.const(number, self.dtype)))
+
+    def fits(self, formula: Any) -> bool:
+        """Return whether no part of a formula exceeds the type of the variables."""
+        limits, fits = np.iinfo(self.dtype), True
+
+        def look(node: object) -> None:
+            nonlocal fits
+            if isinstance(node, ir.Expr) and node.dtype == self.dtype:
+                bound: Any = self._analyzer.const_int_bound(node)
+                fits &= limits.min < bound.min_value and bound.max_value < limits.max
+
+        if not isinstance(formula, int):
+            _core.visit(formula, look)
+        return fits
+
+    def values(self, formula: Any) -> Array | None:
+        """Return the values of a formula for all nonzeros; None if all are 0."""
+        if isinstance(formula, int):
+            return np.full(self._count, formula, self.dtype) if formula else None
+        if formula not in self._known:
+            self._known[formula] = self._computed(formula)
+        return self._known[formula]
+
+    def _computed(self, formula: ir.Expr) -> Array:
+        if isinstance(formula, ir.Var) and formula in self._facts:
+            values = self._facts[formula][0]()
+            same = values if np.ndim(values) else np.full(self._count, values, self.dtype)
+            return np.ascontiguousarray(same, self.dtype)
+        variables: list[ir.Var] = []
+
+        def look(node: object) -> None:
+            if isinstance(node, ir.Var) and node not in variables:
+                variables.append(node)
+
+        _core.visit(formula, look)
+        arrays = [self._facts[variable][0]() for variable in variables]
+        types = [str(array.dtype) if isinstance(array, np.ndarray) else "" for array in arrays]
+        result = np.empty(self._count, self.dtype)
+        _kernel_of(formula, variables, types)(*arrays, result)
+        return result
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Positions of nonzeros along an axis: base * radix + offset, which are less than count."""
+
+    formulas: ByNonzeros
+    base: Array | None
+    radix: int
+    offset: Any
+    count: int
+
+    def below(self, extent: int, key: Any) -> Positions:
+        """Return positions along a dense axis below this one."""
+        offset = self.offset * extent + key
+        return Positions(self.formulas, self.base, self.radix * extent, offset, self.count * extent)
+
+    def along(self, is_compressed: bool, key: Any, dtype: Any) -> tuple[Positions, Array]:
+        """Return positions along another axis below this one, and its offsets."""
+        size = len(self.formulas)
+        positions, indptr = np.empty(size, dtype), np.empty(self.count + 1, dtype)
+        keys, offset = self.formulas.values(key), self.formulas.values(self.offset)
+        keys = np.zeros(size, dtype) if keys is None else keys
+        found, _ = _core.axis_positions(is_compressed, self.base, self.radix, offset, keys, positions, indptr)
+        return Positions(self.formulas, positions, 1, 0, found), indptr
+
+    def store(self, values: Array | None, out: Array, verify: bool) -> bool:
+        """Store the values of nonzeros, their numbers if there are none, at their positions. With `verify`, return
+        whether none of them is overwritten by another value."""
+        if values is not None:
+            values = np.ascontiguousarray(values, out.dtype)
+        offset = self.formulas.values(self.offset)
+        return _core.scatter_values(self.base, self.radix, offset, len(self.formulas), values, verify, out) < 0
+
+
+#: kernels by what they compute
+_kernels: dict[Any, Kernel] = {}
+
+
+def _kernel_of(formula: ir.Expr, variables: Sequence[ir.Var], types: Sequence[str]) -> Kernel:
+    """Return the kernel that evaluates a formula.
+
+    Args:
+        formula: of integers.
+        variables: that occur in it.
+        types: of their arrays; "" for a variable that is one number.
+    """
+    key = (str(formula), formula.dtype, *types)
+    if key not in _kernels:
+        compiled = compile_quietly(_program(formula, variables, types), schedule=None)
+        assert isinstance(compiled, Kernel)
+        _kernels[key] = compiled
+    return _kernels[key]
+
+
+def _program(formula: ir.Expr, variables: Sequence[ir.Var], types: Sequence[str]) -> ir.PrimFunc:
+    count = te.size_var("count", "int32")
+    parameters = [
+        te.placeholder((count,), dtype, variable.name) if dtype else variable
+        for variable, dtype in zip(variables, types, strict=True)
+    ]
+    dtype = formula.dtype
+
+    def element(p: Any) -> Any:
+        known = {
+            variable: _core.cast(dtype, array[p])
+            for variable, array in zip(variables, parameters, strict=True)
+            if isinstance(array, te.Tensor)
+        }
+        return _core.substitute(formula, known)
+
+    return te.create_prim_func([*parameters, te.compute((count,), element, name="keys")])
