@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "ir/annotations.h"
+#include "ir/atomic_step.h"
 #include "ir/build.h"
+#include "ir/reduction_step.h"
 #include "ir/regions.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
@@ -19,14 +22,20 @@ class AccessWalk {
   void root(const NodeRef& node) {
     if (const Block* block = node.as<Block>()) {
       enter_views(*block);
-      part(block->init, true);
-      part(block->body, false);
+      parts_of(*block);
     } else {
       part(node, false);
     }
   }
 
  private:
+  void parts_of(const Block& block) {
+    const bool outer = std::exchange(in_atomic_, is_atomic_block(block));
+    part(block.init, true);
+    part(block.body, false);
+    in_atomic_ = outer;
+  }
+
   void part(const NodeRef& node, bool in_init) {
     if (!node.defined()) return;
     bool outer = std::exchange(in_init_, in_init);
@@ -80,21 +89,25 @@ class AccessWalk {
   }
 
   void report(Access::Form form, const NodeRef& site, const Ref<Buffer>& buffer, bool reads, bool writes,
-              const Ref<Var>& pointer = {}) {
-    found_(Access{form, site, buffer, pointer, reads, writes, in_init_, around_, &views_});
+              const Ref<Var>& pointer = {}, bool is_atomic = false) {
+    found_(Access{form, site, buffer, pointer, reads, writes, in_init_, around_, &views_, is_atomic});
   }
 
   void on_load(const Ref<BufferLoad>& load, Visitor& v) {
-    report(Access::Form::kElement, load, load->buffer, true, false);
+    report(Access::Form::kElement, load, load->buffer, true, false, {}, load.get() == updated_);
     for (const Expr& index : load->indices) v(index);
     v(load->predicate);
   }
 
   void on_store(const Ref<BufferStore>& store, Visitor& v) {
+    const bool is_atomic = in_atomic_ && !in_init_ && AtomicStep::of(*store);
+    auto step = is_atomic ? ReductionStep::of(*store) : std::nullopt;
+    const NodeBase* outer = std::exchange(updated_, step ? step->element().get() : nullptr);
     v(store->value);
+    updated_ = outer;
     for (const Expr& index : store->indices) v(index);
     v(store->predicate);
-    report(Access::Form::kElement, store, store->buffer, false, true);
+    report(Access::Form::kElement, store, store->buffer, false, true, {}, is_atomic);
   }
 
   void on_pointer(const NodeRef& site, const Ref<Var>& pointer, bool reads, bool writes) {
@@ -106,6 +119,15 @@ class AccessWalk {
     switch (intrinsic_of(*call)) {
       case Intrinsic::k_if_then_else:
         return on_branch(call, Expr(call->args[0]), call->args[1], call->args[2], v);
+      case Intrinsic::k_atomic_add:
+      case Intrinsic::k_atomic_min:
+      case Intrinsic::k_atomic_max: {
+        auto step = AtomicStep::of(call);
+        if (!step) break;
+        for (const Expr& index : step->indices) v(index);
+        v(step->value);
+        return report(Access::Form::kAddress, step->address, step->buffer, true, true, {}, true);
+      }
       case Intrinsic::k_address_of: {
         const BufferLoad* load = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
         if (!load) break;
@@ -194,8 +216,7 @@ class AccessWalk {
     }
     around_.push_back({SurroundingKind::kBlock, block, {}, {}, {}});
     enter_views(*block);
-    part(block->init, true);
-    part(block->body, false);
+    parts_of(*block);
     around_.pop_back();
   }
 
@@ -211,7 +232,8 @@ class AccessWalk {
   Nested nested_;
   const OnAccess& found_;
   std::vector<Surrounding> around_;
-  bool in_init_ = false;
+  bool in_init_ = false, in_atomic_ = false;
+  const NodeBase* updated_ = nullptr;  ///< the load of an update in an atomic block
   Views views_;
   std::unordered_map<NodeRef, Ref<Buffer>> by_data_;
   std::unordered_set<NodeRef> owned_;  ///< by an Allocate: known by no other name
@@ -294,6 +316,8 @@ Ref<BufferRegion> Access::region() const {
       touched = site.as<MatchBufferRegion>()->source;
       break;
     case Form::kAddress:
+      touched = is_atomic ? region_of_element(named, *indices()) : whole_region(named);
+      break;
     case Form::kPointer:
       touched = whole_region(named);
       break;

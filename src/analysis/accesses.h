@@ -49,7 +49,7 @@ struct Access {
     kElement,  ///< a BufferLoad or BufferStore
     kRegion,   ///< a BufferRegion: an argument of a call, or declared by a block that stays closed
     kView,     ///< a MatchBufferRegion: what accesses through the view may touch
-    kAddress,  ///< a Call of address_of: of one element, but more may be reached from there
+    kAddress,  ///< a Call of address_of: of one element, but more may be reached from there, unless it is atomic
     kPointer,  ///< a use of a pointer: all behind it may be touched
   };
   Form form;
@@ -60,6 +60,9 @@ struct Access {
   bool in_init;         ///< inside of the innermost block's init
   Surroundings around;  ///< outermost first; as long as the callback runs
   const Views* views;
+  /// Part of an atomic step (ir/atomic_step.h): the address that a call updates, or the load and the store of an update
+  /// in an atomic block (ir/annotations.h).
+  bool is_atomic = false;
 
   /// Of the buffer that `named` is a view of, or itself: what is touched at most. Null for a pointer without a buffer.
   Ref<BufferRegion> region() const;

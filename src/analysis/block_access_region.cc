@@ -61,7 +61,9 @@ class Detector {
       note_pointer(access);
     } else if (!is_own(access)) {
       // The address of an element says nothing of writing.
-      touch(access.writes && access.form != Access::Form::kAddress ? writes_ : reads_, access);
+      const bool writes = access.writes && (access.form != Access::Form::kAddress || access.is_atomic);
+      if (writes) touch(writes_, access);
+      if (access.reads || !writes) touch(reads_, access);
     }
   }
 

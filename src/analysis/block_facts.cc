@@ -283,16 +283,19 @@ class Examine {
       if (is_allocated(region->buffer)) return;  // behind a view
       const Ref<BufferRegion> raw = region;
       region = over_all_iterations(region, access.around);
-      bool init = block_->init.defined();  // with an init, the signature omits the accumulator
+      const bool init = block_->init.defined();  // with an init, the signature omits the accumulator
       // The same by the domains of the axes of blocks inside: where these are shorter than the loops, a condition that
       // reads data may say so.
       const Ref<BufferRegion> also = over_domains(raw, access.around);
       auto declares = [&](const Regions& regions) {
         return within(region, regions) || (also.defined() && within(region, regions, &*also));
       };
-      bool reads = !access.reads || declares(block_->reads) || (init && declares(block_->writes)) ||
+      // What an atomic step reads, it writes.
+      const bool writes_too = init || access.is_atomic;
+      bool reads = !access.reads || declares(block_->reads) || (writes_too && declares(block_->writes)) ||
                    is_vouched_for(raw, region) || is_made_before(region);
-      bool writes = !access.writes || access.form == Access::Form::kAddress || declares(block_->writes);
+      const bool only_address = access.form == Access::Form::kAddress && !access.is_atomic;
+      bool writes = !access.writes || only_address || declares(block_->writes);
       if (reads && writes) {
         if (access.form == Access::Form::kPointer) note_pointer(access, region);
         return;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <mutex>
+#include <set>
 
 #include "analysis/allocation_locations.h"
+#include "analysis/atomic_block.h"
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/disjoint_rows.h"
@@ -34,6 +36,10 @@ class Below {
       : tree_(tree), loop_(loop), about_(about), blocks_(tree.child_blocks(loop)) {}
 
   const std::vector<int>& blocks() const { return blocks_; }
+
+  /// What the block does is done by atomic steps, whatever elements the iterations meet in.
+  void take_as_atomic(int at) { atomic_.insert(at); }
+  bool is_atomic(int at) const { return atomic_.contains(at); }
 
   /// Whether it is asked about the buffer.
   bool concerns(const Ref<Buffer>& buffer) const {
@@ -69,11 +75,11 @@ class Below {
     }
     for (int at : blocks_) {
       const BlockFacts& facts = BlockFacts::of(tree_.block_ref(at));
-      if (facts.role == BlockRole::kOther && !facts.scatters) {
+      if (facts.role == BlockRole::kOther && !facts.scatters && !is_atomic(at)) {
         return Dependent{Conflict::kOtherBlock,
                          {quoted(tree_.block_at(at)) + " cannot run in any order: " + facts.why, {tree_.stmt(at)}}};
       }
-      if (!is_unconditional(tree_, loop_, at)) {
+      if (!is_unconditional(tree_, loop_, at) && !is_atomic(at)) {
         return Dependent{Conflict::kOtherBlock,
                          {quoted(tree_.block_at(at)) + " runs on a condition", {tree_.stmt(at)}}};
       }
@@ -105,6 +111,10 @@ class Below {
   }
 
  private:
+  const AtomicUpdates& updates_of(int at) const { return AtomicUpdates::of(tree_.block_ref(at)); }
+  bool updates_atomically(int at, const Ref<Buffer>& buffer) const {
+    return is_atomic(at) && updates_of(at).agree(updates_of(at), buffer);
+  }
   bool is_complete(int at) const { return BlockFacts::of(tree_.block_ref(at)).role == BlockRole::kComplete; }
   bool overwrites(int earlier, int later, const Ref<Buffer>& buffer) const {
     return is_complete(earlier) && is_complete(later) && tree_.touches(tree_.block_at(earlier).writes, buffer) &&
@@ -117,6 +127,14 @@ class Below {
                  tree_.touches(binding_reads(tree_, other), buffer),
          writes = tree_.touches(second.writes, buffer);
     auto both = [&]() -> std::vector<NodeRef> { return {tree_.stmt(writer), tree_.stmt(other)}; };
+    if (updates_atomically(writer, buffer) || updates_atomically(other, buffer)) {
+      const bool agrees = updates_of(writer).agree(updates_of(other), buffer);
+      if ((!reads && !writes) || agrees) return std::nullopt;
+      return Dependent{Conflict::kWrite,
+                       {quoted(first) + " and " + quoted(second) + " both use '" + buffer->name +
+                            "', which one of them updates by atomic steps of any iteration",
+                        both()}};
+    }
     const bool decides =
         tree_.touches(binding_reads(tree_, writer), buffer) || tree_.touches(binding_reads(tree_, other), buffer);
     if (!decides && touch_disjoint_rows(tree_, writer, other, buffer)) return std::nullopt;
@@ -150,6 +168,7 @@ class Below {
   int loop_;
   int about_;
   std::vector<int> blocks_;
+  std::set<int> atomic_;
 };
 
 /// Threads put together parts of several values that are computed together: the index and the value of a maximum, a sum
@@ -432,6 +451,23 @@ std::optional<Dependent> check_allocations(const Tree& tree, int loop, const Exe
   return std::nullopt;
 }
 
+/// Whether only atomic steps let the iterations run at the same time: the block makes no others, and iterations may
+/// meet in its elements. Lanes of a vector put their steps together instead.
+bool needs_atomics(const Tree& tree, int loop, int block, const Execution& execution) {
+  const Ref<Block>& node = tree.block_ref(block);
+  const bool at_once = execution.kind == ForKind::kParallel || execution.axis;
+  if (!at_once || AtomicUpdates::of(node).empty()) return false;
+  const BlockFacts& facts = BlockFacts::of(node);
+  if (!facts.undeclared.empty()) return false;
+  if (facts.role == BlockRole::kOther && !facts.scatters) return true;
+  const BlockRealize& realize = *tree.realize_at(block);
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    const bool drives = uses_var(realize.iter_values[i], tree.for_at(loop).loop_var);
+    if (drives && is_reduction_axis(realize.block->iter_vars[i])) return true;
+  }
+  return !writes_disjoint(tree, loop, block);
+}
+
 }  // namespace
 
 std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution, int about) {
@@ -441,10 +477,14 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
     in_lanes |= tree[at].is_loop && tree.for_at(at).kind == ForKind::kVectorized;
   }
   Below below(tree, loop, about);
+  for (int at : below.blocks()) {
+    if (needs_atomics(tree, loop, at, execution)) below.take_as_atomic(at);
+  }
   if (auto problem = below.check_statements()) return problem;
   const Ref<Var>& loop_var = tree.for_at(loop).loop_var;
   auto name = [&] { return "loop '" + loop_var->name_hint + "'"; };
   for (int at : below.blocks()) {
+    if (below.is_atomic(at)) continue;
     const BlockRealize& realize = *tree.realize_at(at);
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       const Ref<IterVar>& axis = realize.block->iter_vars[i];
@@ -461,6 +501,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
   if (is_const_int(tree.for_at(loop).extent, 1)) return std::nullopt;
   if (auto problem = check_allocations(tree, loop, execution)) return problem;
   for (int at : below.blocks()) {
+    if (below.is_atomic(at)) continue;
     const BlockRealize& realize = *tree.realize_at(at);
     const auto& writes = realize.block->writes;
     if (std::none_of(writes.begin(), writes.end(), [&](const auto& write) { return below.concerns(write->buffer); })) {

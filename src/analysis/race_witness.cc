@@ -223,7 +223,8 @@ std::optional<int64_t> step_of_lanes(const Expr& index) {
 /// What an access touches: a vector one element for each lane.
 std::optional<Elements> elements_of(const Access& access) {
   constexpr int64_t kMostLanes = 64;
-  if (access.form != Access::Form::kElement || access.mask().defined()) return std::nullopt;
+  const bool is_element = access.form == Access::Form::kElement || access.is_atomic;
+  if (!is_element || access.mask().defined()) return std::nullopt;
   Ref<BufferRegion> region = access.region();
   const std::vector<Expr>* said = access.indices();
   Elements elements{region->buffer, {{}}};
@@ -294,7 +295,7 @@ class Finder {
  private:
   struct Touch {
     int64_t iteration;
-    bool writes;
+    bool writes, is_atomic;
     int step;  ///< of a reduction: the number of its operation, else 0
     NodeRef site;
     std::string where;
@@ -364,8 +365,9 @@ class Finder {
       Expr value = axis && access.writes ? stored(access, *loop, *axis, point) : Expr();
       size_t same = 0;
       for (const Touch& touch : before) {
-        same += touch.writes == access.writes;
+        same += touch.writes == access.writes && touch.is_atomic == access.is_atomic;
         if (touch.iteration == iteration || !(touch.writes || access.writes)) continue;
+        if (touch.is_atomic && access.is_atomic) continue;
         if (reduces && touch.step == reduces) continue;
         // Storing the same value twice is no race.
         if (value.defined() && touch.value.defined() && structural_equal(value, touch.value)) continue;
@@ -373,7 +375,7 @@ class Finder {
         report(access, loop, buffer, element, iteration, where, touch);
         return true;
       }
-      if (same < 2) before.push_back({iteration, access.writes, reduces, access.site, where, value});
+      if (same < 2) before.push_back({iteration, access.writes, access.is_atomic, reduces, access.site, where, value});
       return false;
     };
     WitnessWalk(access, *loop, indices, found).run();
@@ -447,6 +449,11 @@ class OwnElements {
     Used& used = used_[buffer->data.get()];
     used.name = buffer->name;
     used.writes |= access.writes;
+    if (access.is_atomic) {  // atomic steps do not race with one another
+      used.has_atomics = true;
+      return;
+    }
+    used.has_others = true;
     auto elements = elements_of(access);
     bool is_one = elements && elements->indices.size() == 1;
     std::vector<Expr> indices = is_one ? by_loops(access, elements->indices[0]) : std::vector<Expr>();
@@ -459,7 +466,8 @@ class OwnElements {
 
   std::string conclude() {
     for (const auto& [data, used] : used_) {
-      if (used.writes && used.shared && why.empty()) why = "iterations may meet in '" + used.name + "'";
+      const bool meets = used.shared || (used.has_atomics && used.has_others);
+      if (used.writes && meets && why.empty()) why = "iterations may meet in '" + used.name + "'";
     }
     return why;
   }
@@ -468,6 +476,7 @@ class OwnElements {
   struct Used {
     std::string name;
     bool writes = false, shared = false;
+    bool has_atomics = false, has_others = false;
     std::vector<Expr> indices;
   };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/annotations.h"
+#include "ir/atomic_step.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
@@ -52,6 +53,11 @@ Touched Touched::by(const NodeRef& root, Exchange exchange) {
       },
       [&](const Ref<BufferRegion>& region, Visitor&) { both(region->buffer->data); },
       [&](const Ref<Call>& call, Visitor& v) {
+        if (auto step = AtomicStep::of(call)) {
+          note(touched.updated, step->buffer->data);
+          for (const Expr& index : step->indices) v(index);
+          return v(step->value);
+        }
         const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
         if (element && intrinsic_of(*call) == Intrinsic::k_address_of) both(element->buffer->data);
         v.descend(call);
@@ -75,10 +81,13 @@ Touched Touched::by(const NodeRef& root, Exchange exchange) {
 void Touched::add(const Touched& other) {
   read.insert(other.read.begin(), other.read.end());
   written.insert(other.written.begin(), other.written.end());
+  updated.insert(other.updated.begin(), other.updated.end());
 }
 
 bool Touched::depends_on(const Touched& other) const {
-  return meet(written, other.written) || meet(written, other.read) || meet(read, other.written);
+  const bool by_updates = meet(updated, other.written) || meet(updated, other.read) || meet(written, other.updated) ||
+                          meet(read, other.updated);
+  return by_updates || meet(written, other.written) || meet(written, other.read) || meet(read, other.written);
 }
 
 bool has_blocks(const Stmt& s) {
@@ -101,13 +110,16 @@ bool waits_by_order(const PrimFunc& func) {
 bool waits_for_next(const Stmt& body) {
   if (has_blocks(body)) return false;
   const Touched touched = Touched::by(body, Exchange::kSharedMemory);
-  return meet(touched.written, touched.read);
+  return meet(touched.written, touched.read) || meet(touched.updated, touched.read) ||
+         meet(touched.updated, touched.written);
 }
 
 bool waits_behind(const Expr& condition, const Stmt& body) {
   if (effect_of(condition) == Effect::kPure || has_blocks(body)) return false;
   const Touched read = Touched::by(condition, Exchange::kSharedMemory);
-  return !read.read.empty() && meet(read.read, Touched::by(body, Exchange::kSharedMemory).written);
+  if (read.read.empty()) return false;
+  const Touched inside = Touched::by(body, Exchange::kSharedMemory);
+  return meet(read.read, inside.written) || meet(read.read, inside.updated);
 }
 
 bool has_waits(const Stmt& s) {

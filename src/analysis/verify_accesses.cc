@@ -131,7 +131,7 @@ class AccessVerifier {
     if (access.mask().defined()) return;
     if (access.form == Access::Form::kRegion) {
       check_bounds(access, access.named, access.site.as<BufferRegion>()->region);
-    } else if (access.form == Access::Form::kElement) {
+    } else if (access.form == Access::Form::kElement || access.is_atomic) {
       check_bounds(access, access.named, region_of_element(access.named, *access.indices())->region);
       // An element of a view must be inside the view's source, too.
       Ref<BufferRegion> shown = access.region();
@@ -171,7 +171,7 @@ class AccessVerifier {
   void check_regions(const Access& access) {
     const Block* block = innermost_block(access.around);
     if (!block || access.form == Access::Form::kView || access.form == Access::Form::kPointer ||
-        access.form == Access::Form::kAddress ||
+        (access.form == Access::Form::kAddress && !access.is_atomic) ||
         (block->iter_vars.empty() && block->reads.empty() && block->writes.empty()))
       return;
     for (const Surrounding& s : inside_block(access.around)) {

@@ -115,7 +115,10 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
         const std::byte* compared = access.bytes <= static_cast<int>(sizeof value) ? value : nullptr;
         for (int k = 0; compared && k < access.element_lanes; ++k)
           write_element(access.dtype, r[first + k], value + k * step);
-        if (!note_write(*allocation, byte, access, r, lane, compared)) return false;
+        const bool fits = program_.sites[access.site].is_atomic
+                              ? note_update(*allocation, byte, access, r, lane)
+                              : note_write(*allocation, byte, access, r, lane, compared);
+        if (!fits) return false;
       }
       if (in.extra == 1) {
         Copy copy{r[access.data].i - offset_of(r[access.data].i) + byte, access.site, {}};
@@ -138,8 +141,10 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
         }
         if (!defer_unwritten(*allocation, byte, access, r, lane)) return false;
       }
-      if (!current_->levels.empty() && options_.check_races && !note_read(*allocation, byte, access, r, lane))
-        return false;
+      const bool is_watched = !current_->levels.empty() && options_.check_races;
+      // What an atomic step reads, it writes.
+      const bool is_atomic = is_watched && program_.sites[access.site].is_atomic;
+      if (is_watched && !is_atomic && !note_read(*allocation, byte, access, r, lane)) return false;
       for (int k = 0; k < access.element_lanes; ++k)
         r[first + k] = written ? read_element(access.dtype, at + k * step) : Slot{.i = 0};
     }
@@ -211,6 +216,29 @@ bool Machine::address(const Insn& in, Slot* r) {
   return true;
 }
 
+bool Machine::atomic(const Insn& in, Slot* r) {
+  const Access& access = program_.accesses[in.a];
+  if (!this->access<false>(in, access, r)) return false;
+  const Slot before = r[in.dst], value = r[in.b];
+  Slot& after = r[in.dst + 1];
+  const bool adds = in.extra == static_cast<int>(Intrinsic::k_atomic_add);
+  const bool takes_less = in.extra == static_cast<int>(Intrinsic::k_atomic_min);
+  const DataType type = access.dtype;
+  if (type.is_float()) {
+    after.f = round_result(type, before.f + value.f);
+  } else if (adds) {
+    after.i = wrap_int(type, static_cast<int64_t>(static_cast<uint64_t>(before.i) + static_cast<uint64_t>(value.i)));
+  } else {
+    const bool is_less =
+        type.is_uint() ? static_cast<uint64_t>(value.i) < static_cast<uint64_t>(before.i) : value.i < before.i;
+    after = is_less == takes_less ? value : before;
+  }
+  Insn store = in;
+  store.b = in.dst + 1;
+  store.extra = 0;
+  return this->access<true>(store, access, r);
+}
+
 // ---- races -----------------------------------------------------------------------------------------------------
 
 const Level* Machine::unordered(uint32_t stamp) const {
@@ -269,8 +297,11 @@ bool Machine::note_read(Allocation& allocation, int64_t byte, const Access& acce
                       in_step(*level, access.site, shadow.writer_site) ||
                       (threads && is_combined(*level, access.site, shadow.writer_site));
       if (!combined) {
-        return fail_race(*level, shadow.writer, shadow.writer_site, true, access, false, r, lane);
+        return fail_race(*level, shadow.writer, shadow.writer_site, "writes", access, "reads", r, lane);
       }
+    }
+    if (const Level* level = unordered(shadow.updater); level && !in_step(*level, access.site, shadow.updater_site)) {
+      return fail_race(*level, shadow.updater, shadow.updater_site, "updates", access, "reads", r, lane);
     }
     // An earlier reader that is unordered with this one says more about writers to come, unless it is a lane at an
     // earlier place. A step of a reduction, which stores right after, says nothing that its store does not.
@@ -301,12 +332,37 @@ bool Machine::note_write(Allocation& allocation, int64_t byte, const Access& acc
           written && value && std::memcmp(allocation.data + byte, value, static_cast<size_t>(access.bytes)) == 0;
       bool combined = threads && (agrees || is_combined(*level, access.site, other));
       if (!combined && !are_steps(*level, access.site, other) && !in_step(*level, access.site, other)) {
-        return fail_race(*level, stamp, other, writes, access, true, r, lane);
+        return fail_race(*level, stamp, other, writes ? "writes" : "reads", access, "writes", r, lane);
       }
       if (threads) break;
     }
+    if (const Level* level = unordered(shadow.updater); level && !in_step(*level, access.site, shadow.updater_site)) {
+      return fail_race(*level, shadow.updater, shadow.updater_site, "updates", access, "writes", r, lane);
+    }
     shadow.writer = clock_;
     shadow.writer_site = access.site;
+  }
+  return true;
+}
+
+/// An atomic step races with loads and stores, and not with other steps.
+bool Machine::note_update(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane) {
+  auto [first, last] = granules(allocation, byte, access.bytes);
+  for (int64_t g = first; g <= last; ++g) {
+    Shadow& shadow = allocation.shadow[g];
+    for (bool writes : {true, false}) {
+      const uint32_t stamp = writes ? shadow.writer : shadow.reader;
+      const int other = writes ? shadow.writer_site : shadow.reader_site;
+      const Level* level = unordered(stamp);
+      if (level && !in_step(*level, access.site, other)) {
+        return fail_race(*level, stamp, other, writes ? "writes" : "reads", access, "updates", r, lane);
+      }
+    }
+    // A step that is unordered with this one says more about loads and stores to come.
+    if (!unordered(shadow.updater)) {
+      shadow.updater = clock_;
+      shadow.updater_site = access.site;
+    }
   }
   return true;
 }

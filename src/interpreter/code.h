@@ -70,6 +70,7 @@ enum class Op : uint8_t {
   kMath,           // extra: Intrinsic; arguments in a, b, c (lanes each)
   kReinterpret,    // extra: type of a
   kAddress,        // dst = address of the first element of Access a
+  kAtomic,         // dst = element of Access a, which becomes that and b; dst + 1 is used on the way; extra: Intrinsic
   kSearch,         // dst = the place in [b, c) where Access a, at dst, holds the value of slot extra, or -1; dst + 1 is
                    // used on the way
   kJump,           // to a
@@ -136,8 +137,9 @@ struct Site {
   Ref<Buffer> buffer;
   std::string what;  // name of an axis
   static constexpr int kInit = -1;
-  int operation = 0;  // of the step of a reduction that this is part of; 0: of none, kInit: of an init
-  int lanes = kNone;  // the loop over lanes whose body this is part of, with no loop or block between; else kNone
+  int operation = 0;       // of the step of a reduction that this is part of; 0: of none, kInit: of an init
+  int lanes = kNone;       // the loop over lanes whose body this is part of, with no loop or block between; else kNone
+  bool is_atomic = false;  // of an atomic step
 };
 /// An error that the code itself finds.
 struct Message {

@@ -93,6 +93,14 @@ class Compiler {
   int vector_part(const Call& call, DataType type, Intrinsic intrinsic);
   int dot_product(const Call& call, DataType type, const ProcessorInstruction& instruction);
   int print(const Call& call);
+  void begin_step(const BufferStore& store);
+  /// The access is part of the step.
+  void note_step(int access) {
+    Site& site = program_.sites[program_.accesses[access].site];
+    site.operation = step_->operation();
+    site.is_atomic = is_atomic_;
+  }
+  int atomic(const Expr& e);
   int access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate, const NodeRef& node);
   View view_of(const Ref<Buffer>& buffer, const NodeRef& user);
   View declare(const Ref<Buffer>& buffer, int data, const NodeRef& user);
@@ -225,6 +233,7 @@ class Compiler {
   bool in_init_ = false;
   int lanes_ = kNone;                  // as Site::lanes
   std::optional<ReductionStep> step_;  // the store being compiled
+  bool is_atomic_ = false;             // the step, in an atomic block
   /// Domain of each loop variable, where it is known to hold.
   std::unordered_map<const NodeBase*, std::pair<Expr, Expr>> domains_;
   // The enclosing thread bindings: their axes, whether all threads reach this statement together, the variables that

@@ -7,6 +7,7 @@
 #include "arith/fingerprint.h"
 #include "interpreter/compile.h"
 #include "ir/async_copy.h"
+#include "ir/atomic_step.h"
 #include "ir/build.h"
 #include "ir/kind_cases.h"
 #include "ir/traverse.h"
@@ -239,7 +240,7 @@ int Compiler::load(const Expr& e) {
   const BufferLoad& load = *e.as<BufferLoad>();
   if (!load.buffer->axes.empty()) return sparse_load(load, e);
   int number = access(load.buffer, load.indices, load.predicate, e);
-  if (step_ && step_->element() == e) program_.sites[program_.accesses[number].site].operation = step_->operation();
+  if (step_ && step_->element() == e) note_step(number);
   int dst = take(lanes_of(e.dtype()));
   emit(Op::kLoad, load.buffer->dtype.element(), dst, number);
   return dst;
@@ -363,6 +364,16 @@ int Compiler::dot_product(const Call& call, DataType type, const ProcessorInstru
   for (int i = 0; i < elements; ++i) {
     emit(Op::kAddInt, type.element(), dst + i / group, dst + i / group, products + i);
   }
+  return dst;
+}
+
+int Compiler::atomic(const Expr& e) {
+  auto step = AtomicStep::of(e);
+  if (!step) return unsupported("an atomic step of what is no element", e);
+  const int number = access(step->buffer, step->indices, {}, e);
+  program_.sites[program_.accesses[number].site].is_atomic = true;
+  const int value = expr(step->value), dst = take(2);
+  emit({.op = Op::kAtomic, .dst = dst, .a = number, .b = value, .extra = static_cast<int>(step->intrinsic)});
   return dst;
 }
 
@@ -580,6 +591,7 @@ int Compiler::expr(const Expr& e) {
       return result;
     }
     case Kind::kCall:
+      if (is_atomic(e)) return atomic(e);
       if (is_async_step(e)) return async_step(e);
       if (is_warp_step(e)) return warp_step(e);
       if (asks_lanes(e)) return lane_exchange(e);

@@ -192,7 +192,7 @@ int Compiler::sparse_load(const BufferLoad& load, const NodeRef& node) {
   std::vector<size_t> absent;
   std::vector<Expr> indices = locate(load.buffer, load.indices, node, absent);
   int number = access(load.buffer, indices, {}, node);
-  if (step_ && step_->element() == node) program_.sites[program_.accesses[number].site].operation = step_->operation();
+  if (step_ && step_->element() == node) note_step(number);
   emit(Op::kLoad, buffer.dtype.element(), dst, number);
   for (size_t jump : absent) (*code_)[jump].a = here();
   return dst;

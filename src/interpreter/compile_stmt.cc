@@ -5,6 +5,8 @@
 
 #include "analysis/team.h"
 #include "interpreter/compile.h"
+#include "ir/annotations.h"
+#include "ir/atomic_step.h"
 #include "ir/build.h"
 #include "ir/ceildiv.h"
 #include "ir/kind_cases.h"
@@ -383,9 +385,14 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
   lanes_ = lanes;
 }
 
+void Compiler::begin_step(const BufferStore& store) {
+  step_ = ReductionStep::of(store);
+  is_atomic_ = step_ && !in_init_ && block_.defined() && is_atomic_block(*block_) && AtomicStep::of(store);
+}
+
 void Compiler::store(const BufferStore& store, const std::vector<Expr>& indices, int value, const NodeRef& node) {
   int number = access(store.buffer, indices, store.predicate, node);
-  if (step_) program_.sites[program_.accesses[number].site].operation = step_->operation();
+  if (step_) note_step(number);
   emit(Op::kStore, store.buffer->dtype.element(), kNone, number, value);
   code_->back().extra = in_background_ ? 1 : 0;
 }
@@ -412,7 +419,7 @@ void Compiler::stmt(const Stmt& s) {
       break;
     case Kind::kBufferStore: {
       const BufferStore& store = *s.as<BufferStore>();
-      step_ = ReductionStep::of(store);
+      begin_step(store);
       int value = expr(store.value);
       store.buffer->axes.empty() ? this->store(store, store.indices, value, s) : sparse_store(store, value, s);
       step_ = {};

@@ -107,6 +107,7 @@ class Machine {
   bool fail_lane(int site, int64_t lane, int64_t source);
   bool fail_on_its_way(const Access& access, const Slot* r, int lane);
   bool address(const Insn& in, Slot* r);
+  bool atomic(const Insn& in, Slot* r);
   bool search(const Insn& in, Slot* r);
   bool allocate(Thread& thread, const Insn& in, Slot* r);
   /// Threads of the team share what is allocated there.
@@ -122,6 +123,7 @@ class Machine {
   bool note_read(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
   bool note_write(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane,
                   const std::byte* value);
+  bool note_update(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
   /// The level on which an access at `stamp` is unordered with now; null if it is ordered.
   const Level* unordered(uint32_t stamp) const;
   bool is_combined(const Level& level, int site, int other) const;
@@ -152,8 +154,8 @@ class Machine {
   bool fail_with(int message);
   bool fail_assumption(const Insn& in, const Slot* r);
   bool fail_bounds(const Access& access, const Slot* r, int lane);
-  bool fail_race(const Level& level, uint32_t stamp, int other_site, bool other_writes, const Access& access,
-                 bool writes, const Slot* r, int lane);
+  bool fail_race(const Level& level, uint32_t stamp, int other_site, const char* other_does, const Access& access,
+                 const char* does, const Slot* r, int lane);
 
   const Program& program_;
   const InterpretOptions& options_;

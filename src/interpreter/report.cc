@@ -122,16 +122,16 @@ bool Machine::fail_on_its_way(const Access& access, const Slot* r, int lane) {
               "T.ptx_wait_group(n), where n groups were closed later");
 }
 
-bool Machine::fail_race(const Level& level, uint32_t stamp, int other_site, bool other_writes, const Access& access,
-                        bool writes, const Slot* r, int lane) {
+/// `does`: "reads", "writes", "updates".
+bool Machine::fail_race(const Level& level, uint32_t stamp, int other_site, const char* other_does,
+                        const Access& access, const char* does, const Slot* r, int lane) {
   const LoopSite& loop = program_.loops[level.fork->site];
   auto iteration = [&](int64_t index) { return loop.var->name_hint + " = " + std::to_string(index); };
   int64_t other = level.fork->index_at(stamp);
   std::string place = element(access, r, lane);
-  std::string message = where(access.site) + (writes ? " writes " : " reads ") + place + " in iteration " +
-                        iteration(level.index) + " of a " + loop.kind + " loop, and " + where(other_site) +
-                        (other_writes ? " writes" : " reads") + " it in iteration " + iteration(other) +
-                        "; nothing says which comes first";
+  std::string message = where(access.site) + " " + does + " " + place + " in iteration " + iteration(level.index) +
+                        " of a " + loop.kind + " loop, and " + where(other_site) + " " + other_does +
+                        " it in iteration " + iteration(other) + "; nothing says which comes first";
   bool thread = loop.is_thread;
   fail("interpret/race", std::move(message), access.site,
        thread ? "put T.tvm_storage_sync between them, or let each thread have its own elements"

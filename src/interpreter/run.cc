@@ -336,6 +336,8 @@ bool Machine::effect(Thread& thread, const Insn& in, Slot* r) {
       return search(in, r);
     case Op::kAddress:
       return address(in, r);
+    case Op::kAtomic:
+      return atomic(in, r);
     case Op::kAllocate:
       return allocate(thread, in, r);
     case Op::kFree:

@@ -13,6 +13,14 @@ inline constexpr const char* kUnrollHint = "unroll_hint";
 /// of about the same total cost.
 inline constexpr const char* kBalancedBy = "balanced_by";
 
+/// Of a block: each of its stores, an update of an element such as C[i] = C[i] + x, becomes an atomic step
+/// (ir/atomic_step.h), so that loops over the updates of one element may run in parallel.
+inline constexpr const char* kAtomic = "atomic";
+inline bool is_atomic_block(const Block& block) {
+  const NodeRef value = block.annotations.get(kAtomic);
+  return value.is<IntImm>() && value.as<IntImm>()->value != 0;
+}
+
 /// Attribute of a function that is a GPU kernel: the thread axes that its loops are bound to, outermost first, as a
 /// List of strings ("blockIdx.x", "threadIdx.x"). The grid is computed from the extents of these loops.
 inline constexpr const char* kKernelLaunch = "tir.kernel_launch_params";

@@ -36,6 +36,9 @@ class ReductionStep {
   bool is_sum() const { return kind_ == Kind::kAdd; }
   /// A step subtracts it.
   bool is_difference() const { return kind_ == Kind::kSub; }
+  /// A step keeps the smaller, or the larger, of the two.
+  bool is_min() const { return kind_ == Kind::kMin; }
+  bool is_max() const { return kind_ == Kind::kMax; }
   /// Any order of the values gives the same: integers wrap, and min and max choose one of them.
   bool is_exact() const;
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/atomic_step.h"
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/kind_cases.h"
@@ -25,6 +26,7 @@ class Verifier {
   Verifier(Stage stage, Rules rules) : stage_(stage), rules_(rules) {}
   void node(const NodeRef& n);
   std::optional<Diagnostic> failure;
+  bool has_atomics = false;
 
  private:
   void fail(const char* code, std::string message, const NodeRef& where, std::string hint = {});
@@ -544,6 +546,7 @@ void Verifier::call_intrinsic(const Call& call, const NodeRef& where) {
                 where);
   }
   if (intrinsic == Intrinsic::k_ret) check_returned(call, where);
+  has_atomics |= is_atomic(intrinsic);
   if (row.typing == Typing::kExplicit || call.args.empty()) return;
   size_t decides = row.typing == Typing::kSecond ? 1 : 0;
   if (call.args[decides].sort() != Sort::kExpr) return fail("verify/intrinsic", name + " of what is no value", where);
@@ -791,7 +794,7 @@ Status verify(const NodeRef& node, Stage stage, Rules rules) {
   Verifier verifier(stage, rules);
   if (node.defined()) with_stack_for(node.depth(), [&] { verifier.node(node); });
   if (verifier.failure) return std::move(*verifier.failure);
-  return Ok{};
+  return verifier.has_atomics ? verify_atomics(node) : Status(Ok{});
 }
 
 }  // namespace tilewright

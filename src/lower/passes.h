@@ -6,6 +6,7 @@
 namespace tilewright::lower {
 
 PassResult lower_prefetches(const Ref<PrimFunc>& func, PassContext& context);
+PassResult lower_atomics(const Ref<PrimFunc>& func, PassContext& context);
 PassResult plan_allocations(const Ref<PrimFunc>& func, PassContext& context);
 PassResult check_races(const Ref<PrimFunc>& func, PassContext& context);
 PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context);

@@ -31,6 +31,8 @@ constexpr Row kRows[] = {
     {"check_first_values", check_first_values, kMachines, kScheduled, "blocks still have their inits"},
     {"lower_prefetches", lower_prefetches, kAll, kScheduled,
      "allocation locations and races go by what a hint names; the passes behind know loads only"},
+    {"lower_atomics", lower_atomics, kAll, kScheduled,
+     "facts about blocks know their updates; the next pass would put the steps of threads together"},
     {"lower_thread_reductions", lower_thread_reductions, kGpu, kScheduled,
      "inits and axes say what is reduced, and from what"},
     {"lower_init_blocks", lower_init_blocks, kAll, kScheduled,

@@ -61,7 +61,8 @@ DataType plain_call_type(Intrinsic intrinsic, const std::vector<NodeRef>& args) 
     case Typing::kBool:
       return DataType::bool_(first.lanes);
     case Typing::kSecond:
-      return type_of(args, 1) == type_of(args, 2) ? type_of(args, 1) : DataType::void_();
+      // Of two alternatives, or of the value of an atomic step.
+      return row.arity < 3 || type_of(args, 1) == type_of(args, 2) ? type_of(args, 1) : DataType::void_();
     case Typing::kExplicit:
       return fixed_type(row.script, args);
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/atomic_step.h"
 #include "script/intrinsic_spelling.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
@@ -47,6 +48,17 @@ Expr returned(const Operand& value) {
   return type ? cast(type->dtype, value) : settled(value);
 }
 
+/// A number takes the type of the element, which may be given in place of its address.
+Expr atomic(Intrinsic intrinsic, const Operand& to, const Operand& value) {
+  Expr address = settled(to);
+  if (address.is<BufferLoad>()) address = call(DataType::handle(), "tir.address_of", {address});
+  const Call* element = address.as<Call>();
+  const bool is_element = element && intrinsic_of(*element) == Intrinsic::k_address_of && element->args.size() == 1;
+  const Expr taken =
+      is_element && value.is_number ? meet(Operand(Expr(element->args[0])), value).second : settled(value);
+  return call(intrinsic, {std::move(address), taken});
+}
+
 }  // namespace
 
 Expr intrinsic(std::string_view name, std::vector<Operand> args) {
@@ -71,6 +83,7 @@ Expr intrinsic(std::string_view name, std::vector<Operand> args) {
     for (const Operand& arg : args) nodes.push_back(arg.is_expr() ? settled(arg) : arg.node);
     return make<Call>({plain_call_type(intrinsic, nodes), intrinsic_op(intrinsic), std::move(nodes)});
   }
+  if (is_atomic(intrinsic)) return atomic(intrinsic, args[0], args[1]);
   if (row.typing == Typing::kSecond) {
     auto [yes, no] = meet_alternatives(args[1], args[2]);
     return if_then_else(as_condition(settled(args[0])), std::move(yes), std::move(no));

@@ -11,6 +11,7 @@
 #include "codegen/in_place.h"
 #include "ir/annotations.h"
 #include "ir/async_copy.h"
+#include "ir/atomic_step.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -385,11 +386,13 @@ class KernelWriter {
     const std::string element = storage(buffer->dtype);
     auto held = pointers_.find(buffer->data);
     if (held == pointers_.end() || held->second != element) {
-      auto space = spaces_.find(buffer->data);
-      const std::string& scope = space == spaces_.end() ? scope_of(buffer->data) : space->second;
-      pointer = fmt::format("(({}{}*){})", dialect_.address_space(scope), element, pointer);
+      pointer = fmt::format("(({}{}*){})", dialect_.address_space(scope(buffer->data)), element, pointer);
     }
     return fmt::format("{}[{}]", pointer, strip(index(indices[0])));
+  }
+
+  std::string scope(const Ref<Var>& data) const {
+    return spaces_.contains(data) ? spaces_.at(data) : std::string(scope_of(data));
   }
 
   static std::string strip(const std::string& text) { return without_parentheses(text); }
@@ -424,8 +427,7 @@ class KernelWriter {
       }
       case Intrinsic::k_large_uint_imm: {
         auto low = const_int(arg(0)), high = const_int(arg(1));
-        if (!low || !high) return unsupported();
-        return integer(t, static_cast<int64_t>(static_cast<uint64_t>(*high) << 32 | static_cast<uint64_t>(*low)));
+        return low && high ? integer(t, *high << 32 | *low) : unsupported();
       }
       case Intrinsic::k_tvm_warp_activemask:
       case Intrinsic::k_tvm_warp_shuffle:
@@ -438,6 +440,19 @@ class KernelWriter {
         if (exchange.empty()) return unsupported();
         return t.is_bool() ? fmt::format("({} != 0)", exchange) : fmt::format("(({}){})", type(t), exchange);
       }
+      case Intrinsic::k_atomic_add:
+      case Intrinsic::k_atomic_min:
+      case Intrinsic::k_atomic_max: {
+        auto step = AtomicStep::of(call);
+        if (!step) return unsupported();
+        const std::string function = functions_.atomic(intrinsic, t, scope(step->buffer->data));
+        if (function.empty()) {
+          return fail(call, "codegen/not-on-device",
+                      "an atomic step on '" + step->buffer->name + "', which each thread has for itself",
+                      "update it by a store: x[0] = x[0] + value");
+        }
+        return fmt::format("{}(&{}, {})", function, access(step->buffer, step->indices, call), expr(step->value));
+      }
       case Intrinsic::k_address_of: {
         const BufferLoad* element = call->args[0].as<BufferLoad>();
         return element ? "&" + access(element->buffer, element->indices, call) : unsupported();
@@ -446,7 +461,7 @@ class KernelWriter {
         break;
     }
     const IntrinsicRow& row = intrinsic_row(intrinsic);
-    if (intrinsic == Intrinsic::kUnknown || (!row.of_floats && !row.of_integers)) return unsupported();
+    if (!row.of_floats && !row.of_integers) return unsupported();
     for (size_t i = 0; i < call->args.size(); ++i) args.push_back(expr(arg(i)));
     const DataType of = arg(0).dtype();
     return of.is_float() ? float_call(intrinsic, of, t, args, arg(args.size() - 1).dtype(), unsupported)
@@ -562,7 +577,7 @@ class KernelWriter {
         const Expr& value = s.as<Evaluate>()->value;
         if (is_call_to(value, Intrinsic::k_tvm_storage_sync)) return line(dialect_.barrier(exchanges_global_));
         if (Instructions::holds(value)) return emit_instruction(value.borrow<Call>());
-        if (effect_of(value) == Effect::kUpdateState) (void)expr(value);  // says that it is not there
+        if (effect_of(value) == Effect::kUpdateState) line(strip(expr(value)) + ";");
         return;
       }
       case Kind::kLetStmt: {

@@ -7,9 +7,9 @@
 
 namespace tilewright::codegen {
 
-std::string Functions::add(const std::string& name, const std::string& text) {
+std::string Functions::add(const std::string& name, const std::string& text, const std::string& front) {
   if (known_.try_emplace(name, texts_.size()).second) {
-    texts_.push_back(fmt::format("{}{}\n", dialect_.function_head(), text));
+    texts_.push_back(fmt::format("{}{}{}\n", front, dialect_.function_head(), text));
   }
   return name;
 }
@@ -149,6 +149,18 @@ std::string Functions::round_to_odd() {
 std::string Functions::round(DataType type) {
   const std::string down = store(type), up = load(type), name = "tw_round_" + letter(type);
   return add(name, fmt::format("float {0}(float x) {{ return {1}({2}(x)); }}\n", name, up, down));
+}
+
+std::string Functions::atomic(Intrinsic intrinsic, DataType type, const std::string& scope) {
+  // Threads share main memory and that of their block.
+  if (!scope.empty() && !scope.starts_with("global") && !scope.starts_with("shared")) return "";
+  const std::string t = dialect_.type(type), space = dialect_.address_space(scope);
+  const Dialect::AtomicFunction found = dialect_.atomic_function(intrinsic, type, space);
+  if (found.body.empty()) return "";
+  std::string name = fmt::format("tw_{}_{}", intrinsic_row(intrinsic).name, letter(type));
+  if (!space.empty()) name += scope.starts_with("shared") ? "_shared" : "_global";
+  return add(name, fmt::format("{} {}(volatile {}{}* to, {} value) {{\n{}}}\n", t, name, space, t, t, found.body),
+             found.front);
 }
 
 std::string_view c_math(Intrinsic intrinsic) {

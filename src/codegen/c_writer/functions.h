@@ -31,9 +31,12 @@ class Functions {
   /// Round a double to float by round-to-odd, so that rounding the result to 16 bits does not round twice.
   std::string round_to_odd();
 
+  /// An atomic step on memory of the scope; empty where the dialect has none.
+  std::string atomic(Intrinsic intrinsic, DataType type, const std::string& scope);
+
   std::string all_text() const;
-  /// A function of the dialect's own.
-  std::string add(const std::string& name, const std::string& text);
+  /// A function of the dialect's own; `front`: lines before it.
+  std::string add(const std::string& name, const std::string& text, const std::string& front = "");
 
  private:
   const Dialect& dialect_;

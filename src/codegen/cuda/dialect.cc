@@ -135,6 +135,18 @@ class Cuda final : public Dialect {
     return fmt::format("__shfl{}_sync({})", way, fmt::join(arguments, ", "));
   }
 
+  AtomicFunction atomic_function(Intrinsic intrinsic, DataType type, const std::string&) const override {
+    const bool adds = intrinsic == Intrinsic::k_atomic_add;
+    if (type.is_float() && !adds) return {};
+    // Sums of 64 bits are of unsigned numbers alone, which wrap to the same bits.
+    const bool is_unsigned = type.is_uint() || (adds && type.bits == 64);
+    const std::string taken =
+        type.is_float() ? this->type(type)
+                        : fmt::format("{}{}", is_unsigned ? "unsigned " : "", type.bits == 64 ? "long long" : "int");
+    const char* step = adds ? "Add" : intrinsic == Intrinsic::k_atomic_min ? "Min" : "Max";
+    return {fmt::format("  return ({0})atomic{1}(({2}*)to, ({2})value);\n", this->type(type), step, taken), ""};
+  }
+
   std::pair<std::string, std::string> warp_function(const Expr& step) const override { return mma_function(step); }
   std::string_view by_words() const override { return "__align__(16) "; }
 

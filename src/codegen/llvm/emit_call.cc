@@ -3,6 +3,7 @@
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/symbols.h"
+#include "ir/atomic_step.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -146,6 +147,10 @@ llvm::Value* FunctionEmitter::emit_intrinsic(const Call& call, Intrinsic intrins
     case Intrinsic::k_address_of:
     case Intrinsic::k_tvm_access_ptr:
       return emit_address(call);
+    case Intrinsic::k_atomic_add:
+    case Intrinsic::k_atomic_min:
+    case Intrinsic::k_atomic_max:
+      return emit_atomic(call);
     case Intrinsic::k_prefetch:
       emit_prefetch(call);
       return nullptr;
@@ -420,6 +425,23 @@ llvm::Value* FunctionEmitter::emit_address(const Call& call) {
   DataType element = Expr(call.args[0]).dtype();
   Value* offset = emit_index(Expr(call.args[2]));
   return builder_.CreateGEP(storage_type(element), emit(Expr(call.args[1])), offset);
+}
+
+llvm::Value* FunctionEmitter::emit_atomic(const Call& call) {
+  auto step = AtomicStep::of(make<Call>(Call(call)));
+  if (!step) return unsupported(call.dtype, "an atomic step of what is no element");
+  using Op = llvm::AtomicRMWInst;
+  const DataType type = call.dtype;
+  auto operation = [&]() -> Op::BinOp {
+    if (step->intrinsic == Intrinsic::k_atomic_add) return type.is_float() ? Op::FAdd : Op::Add;
+    if (step->intrinsic == Intrinsic::k_atomic_min) return type.is_uint() ? Op::UMin : Op::Min;
+    return type.is_uint() ? Op::UMax : Op::Max;
+  };
+  Value* value = emit(step->value);
+  // Steps order nothing else: those who wait for a parallel loop see what is behind it.
+  return builder_.CreateAtomicRMW(operation(), address(step->buffer, step->indices[0]), value,
+                                  llvm::MaybeAlign(static_cast<uint64_t>(type.bytes())),
+                                  llvm::AtomicOrdering::Monotonic);
 }
 
 void FunctionEmitter::emit_prefetch(const Call& call) {

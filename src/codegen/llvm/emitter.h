@@ -128,6 +128,7 @@ class FunctionEmitter {
   Value* emit_extern(const Call& call);
   Value* emit_module_call(const Call& call, const std::string& name);
   Value* emit_address(const Call& call);
+  Value* emit_atomic(const Call& call);
   void emit_prefetch(const Call& call);
   void emit_print(const Call& call);
 

@@ -86,6 +86,37 @@ class OpenCl final : public Dialect {
            "  return held[0];\n";
   }
 
+  /// OpenCL C 1.2 has atomics of 32-bit integers. Those of 64 bits are extensions, and floats are compared and
+  /// exchanged as integers.
+  AtomicFunction atomic_function(Intrinsic intrinsic, DataType type, const std::string& space) const override {
+    const bool adds = intrinsic == Intrinsic::k_atomic_add, is_wide = type.bits == 64;
+    const char* prefix = is_wide ? "atom" : "atomic";
+    AtomicFunction function;
+    if (is_wide) {
+      const std::string extension = fmt::format("cl_khr_int64_{}_atomics", adds ? "base" : "extended");
+      function.front = fmt::format(
+          "#ifndef {0}\n#error \"this device has no atomics of 64 bits ({0}): use elements "
+          "of 32 bits\"\n#endif\n#pragma OPENCL EXTENSION {0} : enable\n",
+          extension);
+    }
+    if (!type.is_float()) {
+      const char* step = adds ? "add" : intrinsic == Intrinsic::k_atomic_min ? "min" : "max";
+      function.body = fmt::format("  return {}_{}(to, value);\n", prefix, step);
+    } else if (adds) {
+      // Adding 0 to the bits loads them.
+      function.body = fmt::format(
+          "  volatile {0}{1}* bits = (volatile {0}{1}*)to;\n"
+          "  {1} before, now = {2}_add(bits, 0);\n"
+          "  do {{\n"
+          "    before = now;\n"
+          "    now = {2}_cmpxchg(bits, before, as_{1}(as_{3}(before) + value));\n"
+          "  }} while (now != before);\n"
+          "  return as_{3}(now);\n",
+          space, this->type(DataType::uint(type.bits)), prefix, this->type(type));
+    }
+    return function;
+  }
+
   std::string prelude(bool is_double) const override {
     return is_double ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" : "";
   }

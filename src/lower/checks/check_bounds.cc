@@ -118,7 +118,7 @@ class Guard {
     std::vector<Check> checks;
     std::vector<Pending> open;
     auto note = [&](const Access& access) {
-      bool element = access.form == Access::Form::kElement;
+      const bool element = access.form == Access::Form::kElement || access.is_atomic;
       size_t inner = access.writes ? 0 : accesses_in(access);
       open.push_back({inner, inner, element ? of_access(access) : std::vector<Check>{}});
       while (!open.empty() && open.back().waits_for == 0) {

@@ -21,6 +21,7 @@
 
 #include "analysis/team.h"
 #include "ir/async_copy.h"
+#include "ir/atomic_step.h"
 #include "ir/build.h"
 #include "ir/fragments.h"
 #include "ir/substitute.h"
@@ -93,7 +94,11 @@ class Barriers {
       loops_[loop->loop_var.get()] = loop;
       analyzer_.bind(loop->loop_var, loop->min, loop->extent);
     });
-    visit(body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); });
+    visit(
+        body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); },
+        [&](const Ref<Call>& call) {
+          if (auto step = AtomicStep::of(call)) written_.insert(step->buffer->data);
+        });
   }
 
   /// The memory accesses of a step on fragments, as loops; null for other statements.
@@ -103,7 +108,7 @@ class Barriers {
   }
 
   void add(Accesses& into, const Ref<Buffer>& buffer, const std::vector<Expr>& indices, bool is_write,
-           const NodeRef& node, const std::vector<Expr>& conditions) {
+           const NodeRef& node, const std::vector<Expr>& conditions, bool is_atomic = false) {
     Ref<Var> memory = buffer->data;
     Expr offset = i32(0);
     for (auto base = bases_.find(memory); base != bases_.end(); base = bases_.find(memory)) {
@@ -115,6 +120,7 @@ class Barriers {
     if (is_global_scope(scope) && !written_.contains(buffer->data)) return;
     const int64_t bytes = buffer->dtype.bytes();
     TeamAccess access{memory, {}, bytes, is_write, conditions, node};
+    access.is_atomic = is_atomic;
     if (!indices.empty() && effect_of(indices[0]) == Effect::kPure) {
       Expr index = indices[0];
       if (const Ramp* ramp = index.as<Ramp>(); ramp && is_const_int(ramp->stride, 1)) {
@@ -216,6 +222,11 @@ class Barriers {
           add(into, load->buffer, load->indices, false, load, conditions);
         },
         [&](const Ref<Call>& call, Visitor& v) {
+          if (auto step = AtomicStep::of(call)) {
+            for (const Expr& index : step->indices) v(index);
+            v(step->value);
+            return add(into, step->buffer, step->indices, true, call, conditions, true);
+          }
           const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
           if (!element || intrinsic_of(*call) != Intrinsic::k_address_of) return v.descend(call);
           add(into, element->buffer, {}, true, call, conditions);  // whatever is done through the pointer

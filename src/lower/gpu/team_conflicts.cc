@@ -154,7 +154,7 @@ std::optional<TeamConflicts::Points> TeamConflicts::points(const TeamAccess& acc
 
 TeamConflicts::Answer TeamConflicts::meet(const TeamAccess& a, const TeamAccess& b,
                                           const std::vector<NodeRef>& around) {
-  if (a.memory != b.memory || (!a.is_write && !b.is_write)) return Answer::kNever;
+  if (a.memory != b.memory || (!a.is_write && !b.is_write) || (a.is_atomic && b.is_atomic)) return Answer::kNever;
   if (threads_.empty() || team_ == 1) return Answer::kNever;
   if (!a.offset.defined() || !b.offset.defined()) return Answer::kUndecided;
   auto one = analyzer_.const_int_bound(a.offset), other = analyzer_.const_int_bound(b.offset);

@@ -25,6 +25,7 @@
 #include "ir/async_copy.h"
 #include "ir/build.h"
 #include "ir/fragments.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
@@ -152,7 +153,13 @@ class Kernel {
           covered_.pop_back();
           return body;
         },
+        [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
+          check_result(let, let->value, is_true(one_thread("global")));
+          return r.descend(let);
+        },
         [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
+          const Expr once_for_all = one_thread("global"), stores = one_thread(scope_of(store->buffer->data));
+          check_result(store, store->value, structural_equal(once_for_all, stores));
           return once(r.descend(store), scope_of(store->buffer->data));
         },
         [&](const Ref<Evaluate>& evaluate, Rewriter& r) -> Stmt {
@@ -172,8 +179,22 @@ class Kernel {
     });
   }
 
+  /// Refuses a result of an atomic step, which happens once, that other threads would have to have.
+  void check_result(const Stmt& s, const Expr& value, bool is_had_once) {
+    if (is_had_once || effect_of(value) != Effect::kUpdateState) return;
+    fail(s, "lower/atomic-result",
+         "an atomic step outside of the loops over threads happens once, and its result is used by all threads",
+         "move the statement into a loop that is bound to threads, or store the result to shared or global memory");
+  }
+
   /// A statement that changes memory, on one of the threads that share it.
   Stmt once(const Stmt& s, const std::string& scope) {
+    const Expr first = one_thread(scope);
+    return is_true(first) ? s : Stmt(make<IfThenElse>({first, s, {}}, s.span()));
+  }
+
+  /// That a thread is the first one of those that share memory of the scope, here.
+  Expr one_thread(const std::string& scope) const {
     const MemoryScope& memory = memory_scope(scope);
     Expr first = bool_imm(true);
     for (const Axis& a : axes_) {
@@ -181,7 +202,7 @@ class Kernel {
       if (is_const_int(a.extent, 1) || !memory.is_shared_by(a.axis)) continue;
       first = logical_and(first, eq(a.v, zero(a.v.dtype())));
     }
-    return is_true(first) ? s : Stmt(make<IfThenElse>({first, s, {}}, s.span()));
+    return first;
   }
 
   // ---- the loops

@@ -28,6 +28,7 @@
 #include "analysis/reduction_start.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
+#include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -109,6 +110,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   }
   init.name_hint = name;
   init.annotations = realize.block->annotations;
+  init.annotations.erase(kAtomic);  // it sets elements, and updates none
   init.body = substitute(realize.block->init, axes);
   for (const Ref<BufferRegion>& write : realize.block->writes) init.writes.push_back(substitute(write, axes));
   init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;

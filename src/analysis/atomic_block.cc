@@ -1,0 +1,89 @@
+#include "analysis/atomic_block.h"
+
+#include <algorithm>
+
+#include "analysis/accesses.h"
+#include "ir/annotations.h"
+#include "ir/atomic_step.h"
+#include "ir/traverse.h"
+
+namespace tilewright::analysis {
+namespace {
+
+class UpdateWalk {
+ public:
+  explicit UpdateWalk(const Block& block) : block_(block) {}
+
+  /// False: something else happens than atomic steps.
+  bool run(const Ref<Block>& block) {
+    visit(
+        block->body, [&](const Ref<BlockRealize>&, Visitor&) { fails_ = true; },
+        [&](const Ref<Evaluate>& evaluate, Visitor& v) {
+          auto step = AtomicStep::of(evaluate->value);
+          if (!step) return v(evaluate->value);
+          note(*step);
+          for (const Expr& index : step->indices) v(index);
+          v(step->value);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          auto step = is_atomic_block(block_) ? AtomicStep::of(*store) : std::nullopt;
+          if (step) {
+            note(*step);
+          } else if (!is_own(store->buffer)) {
+            fails_ = true;
+          }
+          v.descend(store);
+        },
+        [&](const Ref<Call>& call, Visitor& v) {
+          // Also a step whose result is used: the order decides what it is.
+          fails_ |= intrinsic_row(intrinsic_of(*call)).effect == Effect::kUpdateState;
+          v.descend(call);
+        });
+    if (fails_ || operations.empty()) return false;
+    for_each_access(block, Nested::kEnter, [&](const Access& access) {
+      if (access.form == Access::Form::kView) return;
+      const Ref<BufferRegion> region = access.region();
+      if (access.is_atomic) {
+        fails_ |= !operations.contains(region->buffer->data.get());  // behind a view
+      } else {
+        fails_ |= !region.defined() || operations.contains(region->buffer->data.get());
+      }
+    });
+    return !fails_;
+  }
+
+  std::map<const NodeBase*, Intrinsic> operations;
+
+ private:
+  bool is_own(const Ref<Buffer>& buffer) const {
+    return std::any_of(block_.alloc_buffers.begin(), block_.alloc_buffers.end(),
+                       [&](const Ref<Buffer>& own) { return own->data == buffer->data; });
+  }
+
+  void note(const AtomicStep& step) {
+    auto [known, is_new] = operations.try_emplace(step.buffer->data.get(), step.intrinsic);
+    fails_ |= !is_new && known->second != step.intrinsic;
+  }
+
+  const Block& block_;
+  bool fails_ = false;
+};
+
+}  // namespace
+
+const AtomicUpdates& AtomicUpdates::of(const Ref<Block>& block) {
+  return block->id.memo.get<AtomicUpdates>([&] {
+    AtomicUpdates updates;
+    if (block->init.defined()) return updates;
+    UpdateWalk walk(*block);
+    if (walk.run(block)) updates.operations_ = std::move(walk.operations);
+    return updates;
+  });
+}
+
+bool AtomicUpdates::agree(const AtomicUpdates& other, const Ref<Buffer>& buffer) const {
+  auto mine = operations_.find(buffer->data.get()), others = other.operations_.find(buffer->data.get());
+  return mine != operations_.end() && others != other.operations_.end() && mine->second == others->second;
+}
+
+}  // namespace tilewright::analysis

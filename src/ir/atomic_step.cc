@@ -1,0 +1,138 @@
+#include "ir/atomic_step.h"
+
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/reduction_step.h"
+#include "ir/traverse.h"
+
+namespace tilewright {
+namespace {
+
+const BufferLoad* element_behind(const Call& call) {
+  const Call* address = call.args.empty() ? nullptr : call.args[0].as<Call>();
+  if (!address || intrinsic_of(*address) != Intrinsic::k_address_of || address->args.empty()) return nullptr;
+  return address->args[0].as<BufferLoad>();
+}
+
+struct Fault {
+  std::string message, hint;
+};
+
+/// Why the call is no atomic step; nothing if it is one.
+std::optional<Fault> fault_of(const Call& call) {
+  const Intrinsic intrinsic = intrinsic_of(call);
+  const std::string name = "T." + std::string(intrinsic_row(intrinsic).name);
+  const BufferLoad* element = element_behind(call);
+  if (call.args.size() != 2 || !element) {
+    return Fault{name + " of what is no element of a buffer",
+                 "pass the address of an element first: " + name + "(T.address_of(A[i]), value)"};
+  }
+  const DataType type = element->buffer->dtype;
+  const bool is_one = std::all_of(element->indices.begin(), element->indices.end(),
+                                  [](const Expr& index) { return index.dtype().is_scalar(); });
+  if (!element->buffer->axes.empty() || element->predicate.defined() || !is_one) {
+    return Fault{name + " of '" + element->buffer->name + "' updates more than one element of an array",
+                 "give one element: no vector, no slice, and no buffer over sparse axes"};
+  }
+  if (!has_atomic(intrinsic, type)) {
+    const bool is_sum = intrinsic == Intrinsic::k_atomic_add;
+    return Fault{"there is no " + name + " of " + type.str() + ", the type of '" + element->buffer->name + "'",
+                 std::string("elements are of int32, uint32, int64 or uint64") +
+                     (is_sum ? ", or of float32 or float64" : "; floats have T.atomic_add alone")};
+  }
+  const DataType value = call.args[1].sort() == Sort::kExpr ? call.args[1].get()->dtype : DataType::void_();
+  if (value != type || call.dtype != type) {
+    return Fault{name + " of an element of " + type.str() + " takes a value of that type, not " + value.str(),
+                 "cast it: T.Cast(\"" + type.str() + "\", ...)"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_atomic(Intrinsic intrinsic) {
+  return intrinsic == Intrinsic::k_atomic_add || intrinsic == Intrinsic::k_atomic_min ||
+         intrinsic == Intrinsic::k_atomic_max;
+}
+
+bool has_atomic(Intrinsic intrinsic, DataType type) {
+  if (!type.is_scalar() || (type.bits != 32 && type.bits != 64)) return false;
+  const bool is_ieee = type.is_float() && type.code == TypeCode::kFloat;
+  return type.is_int() || type.is_uint() || (is_ieee && intrinsic == Intrinsic::k_atomic_add);
+}
+
+std::optional<AtomicStep> AtomicStep::of(const Expr& e) {
+  const Call* call = e.as<Call>();
+  if (!call || !is_atomic(intrinsic_of(*call)) || fault_of(*call)) return {};
+  const BufferLoad* element = element_behind(*call);
+  return AtomicStep{intrinsic_of(*call), call->args[0], element->buffer, element->indices, Expr(call->args[1])};
+}
+
+std::optional<AtomicStep> AtomicStep::of(const BufferStore& store) {
+  auto step = ReductionStep::of(store);
+  if (!step) return {};
+  const bool adds = step->is_sum() || step->is_difference();
+  if (!adds && !step->is_min() && !step->is_max()) return {};
+  const Intrinsic intrinsic = adds             ? Intrinsic::k_atomic_add
+                              : step->is_min() ? Intrinsic::k_atomic_min
+                                               : Intrinsic::k_atomic_max;
+  if (!has_atomic(intrinsic, store.buffer->dtype) || store.value.dtype().is_vector()) return {};
+  // Subtracting x is adding -x, for floats and for integers that wrap.
+  const DataType type = step->operand().dtype();
+  Expr value = step->operand();
+  if (step->is_difference()) value = type.is_float() ? value * constant(type, -1.0) : zero(type) - value;
+  Expr address = tilewright::call(DataType::handle(), "tir.address_of", {load(store.buffer, store.indices)});
+  return AtomicStep{intrinsic, address, store.buffer, store.indices, std::move(value)};
+}
+
+Expr AtomicStep::as_call() const { return make<Call>({value.dtype(), intrinsic_op(intrinsic), {address, value}}); }
+
+namespace {
+
+Diagnostic refuse_at(const NodeRef& where, const char* code, std::string message, std::string hint) {
+  Diagnostic refusal = script_error(code, std::move(message), std::move(hint));
+  refusal.span = where.span();
+  refusal.nodes.push_back(keep(where));
+  return refusal;
+}
+
+}  // namespace
+
+Status verify_atomics(const NodeRef& root) {
+  std::optional<Diagnostic> failure;
+  auto value_of = [&](const Expr& value, Visitor& v) {
+    Expr step = value;
+    while (const Cast* cast = step.as<Cast>()) step = Expr(cast->value);
+    if (!is_atomic(step)) return v(value);
+    const Call& call = *step.as<Call>();
+    if (auto fault = fault_of(call); fault && !failure) {
+      failure = refuse_at(step, "verify/atomic", fault->message, fault->hint);
+    }
+    for (const NodeRef& argument : call.args) v(argument);
+  };
+  visit(
+      root, [&](const Ref<Evaluate>& evaluate, Visitor& v) { value_of(evaluate->value, v); },
+      [&](const Ref<LetStmt>& let, Visitor& v) {
+        value_of(let->value, v);
+        v(let->body);
+      },
+      [&](const Ref<BufferStore>& store, Visitor& v) {
+        for (const Expr& index : store->indices) v(index);
+        value_of(store->value, v);
+        v(store->predicate);
+      },
+      [&](const Ref<Call>& call, Visitor& v) {
+        const Intrinsic intrinsic = intrinsic_of(*call);
+        if (is_atomic(intrinsic) && !failure) {
+          const std::string name(intrinsic_row(intrinsic).name);
+          failure = refuse_at(call, "verify/atomic-value", "T." + name + " is a part of an expression",
+                              "keep its result in a variable first: before = T." + name + "(...)");
+        }
+        v.descend(call);
+      });
+  if (failure) return std::move(*failure);
+  return Ok{};
+}
+
+}  // namespace tilewright
