@@ -10,6 +10,7 @@
 #include "codegen/codegen.h"
 #include "codegen/export.h"
 #include "codegen/interpreted.h"
+#include "codegen/kernel_sizes.h"
 #include "codegen/loader.h"
 #include "ir/sparse.h"
 #include "lower/pipeline.h"
@@ -174,6 +175,22 @@ void bind_object_code(nb::module_& m) {
         }
         return kernels;
       });
+  m.def(
+      "kernel_sizes",
+      [](const Ref<Module>& lowered) {
+        nb::list kernels;
+        for (const codegen::KernelSizes& sizes : codegen::kernel_sizes(lowered)) {
+          nb::dict one;
+          one["kernel"] = sizes.kernel;
+          one["threads"] = sizes.threads;
+          one["shared_bytes"] = sizes.shared_bytes ? nb::object(nb::int_(*sizes.shared_bytes)) : nb::none();
+          one["barriers"] = sizes.barriers;
+          kernels.append(one);
+        }
+        return kernels;
+      },
+      "lowered"_a, nb::sig("def kernel_sizes(lowered: Module) -> list[dict[str, Any]]"),
+      "What a block of each kernel has: threads, bytes of shared memory (None: open sizes decide), and barriers.");
 }
 
 void bind_sparse_lowering(nb::module_& m) {

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, ResourceError
-from tilewright.kernel.memory_plan import memory_of_kernels, memory_text
+from tilewright.kernel.memory_plan import memory_text
 
 #: what `Kernel.inspect` shows
 View = Literal["tir", "llvm", "asm", "opencl", "cuda", "ptx", "sass", "memory", "schedule"]
@@ -84,10 +84,7 @@ def report_on_kernels(report: dict[str, Any], code: Any, target: Any, module: An
     ``shared_bytes`` per block.
     """
     if target.kind == "opencl":
-        report["kernels"] = [
-            {"kernel": f"tw_{k.kernel}", "threads": k.threads, "shared_bytes": k.shared_bytes, "barriers": k.barriers}
-            for k in memory_of_kernels(lowered)
-        ]
+        report["kernels"] = [{**sizes, "kernel": f"tw_{sizes['kernel']}"} for sizes in _core.kernel_sizes(lowered)]
     if target.kind == "cuda":
         report["kernels"] = code.kernels
         report["notes"] += _notes_of_kernels(code, module)

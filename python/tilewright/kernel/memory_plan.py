@@ -51,11 +51,9 @@ class KernelMemory:
 
 def memory_of_kernels(lowered: ir.Module) -> list[KernelMemory]:
     """Return what each kernel of a lowered module keeps where."""
-    functions = [(str(name), function) for name, function in lowered.functions.items()]
     return [
-        _memory_of(name, function)
-        for name, function in functions
-        if isinstance(function, ir.PrimFunc) and "tir.kernel_launch_params" in function.attrs
+        KernelMemory(**sizes, buffers=_buffers_of(lowered.functions[sizes["kernel"]]))
+        for sizes in _core.kernel_sizes(lowered)
     ]
 
 
@@ -92,42 +90,29 @@ def _count(number: int | None) -> str:
     return "?" if number is None else str(number)
 
 
-def _memory_of(name: str, function: ir.PrimFunc) -> KernelMemory:
-    found = KernelMemory(name)
-    allocations: list[Any] = []
+def _buffers_of(function: Any) -> list[PlacedBuffer]:
+    buffers: list[PlacedBuffer] = []
     views: list[Any] = []
     addresses: list[tuple[Any, int]] = []
 
     def look(node: object) -> None:
-        if isinstance(node, ir.For) and node.thread_binding is not None:
-            if str(node.thread_binding.thread_tag).startswith("threadIdx"):
-                found.threads *= _constant(node.extent) or 1
-        elif isinstance(node, ir.Allocate):
-            allocations.append(node)
+        if isinstance(node, ir.Allocate):
+            pointer: Any = node.buffer_var
+            scope, elements = str(pointer.type_annotation.storage_scope), _product(node.extents)
+            if not scope.startswith("shared"):
+                buffers.append(PlacedBuffer(str(pointer.name), scope or "global", str(node.dtype), elements))
         elif isinstance(node, ir.DeclBuffer):
             views.append(node.buffer)
         elif isinstance(node, ir.LetStmt) and (at := _address(node.value)) is not None:
             addresses.append((node.var, at))
-        elif isinstance(node, ir.Call) and getattr(node.op, "name", "") == "tir.tvm_storage_sync":
-            found.barriers += 1
 
     _core.visit(function.body, look)
-    for allocate in allocations:
-        scope = str(allocate.buffer_var.type_annotation.storage_scope)
-        elements = _product(allocate.extents)
-        placed = PlacedBuffer(str(allocate.buffer_var.name), scope or "global", str(allocate.dtype), elements)
-        if scope.startswith("shared"):
-            found.shared_bytes = placed.bytes
-        else:
-            found.buffers.append(placed)
     for pointer, at in addresses:
         view = next((view for view in views if view.data.same_as(pointer)), None)
         if view is not None:
             elements = _product(view.shape)
-            placed = PlacedBuffer(str(pointer.name), str(view.scope()), str(view.dtype), elements, at)
-            found.buffers.append(placed)
-    found.buffers = [*dict.fromkeys(found.buffers)]  # a loop that was cut has its buffers in each part
-    return found
+            buffers.append(PlacedBuffer(str(pointer.name), str(view.scope()), str(view.dtype), elements, at))
+    return [*dict.fromkeys(buffers)]  # a loop that was cut has its buffers in each part
 
 
 def _address(value: Any) -> int | None:

@@ -1,0 +1,53 @@
+#include "codegen/kernel_sizes.h"
+
+#include "ir/annotations.h"
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/traverse.h"
+
+namespace tilewright::codegen {
+namespace {
+
+std::optional<int64_t> bytes_of(const Allocate& allocate) {
+  int64_t bytes = allocate.dtype.bytes() * allocate.dtype.lanes;
+  for (const Expr& extent : allocate.extents) {
+    auto count = const_int(extent);
+    if (!count) return std::nullopt;
+    bytes *= *count;
+  }
+  return bytes;
+}
+
+KernelSizes sizes_of(const std::string& name, const PrimFunc& kernel) {
+  KernelSizes sizes{name};
+  visit(
+      kernel.body,
+      [&](const Ref<For>& loop, Visitor& v) {
+        const bool is_thread =
+            loop->thread_binding.defined() && loop->thread_binding->thread_tag.starts_with("threadIdx");
+        if (is_thread) sizes.threads *= const_int(loop->extent).value_or(1);
+        v.descend(loop);
+      },
+      [&](const Ref<Allocate>& allocate, Visitor& v) {
+        if (scope_of(allocate->buffer_var).starts_with("shared")) sizes.shared_bytes = bytes_of(*allocate);
+        v.descend(allocate);
+      },
+      [&](const Ref<Call>& call, Visitor& v) {
+        sizes.barriers += intrinsic_of(*call) == Intrinsic::k_tvm_storage_sync;
+        v.descend(call);
+      });
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<KernelSizes> kernel_sizes(const Ref<Module>& lowered) {
+  std::vector<KernelSizes> sizes;
+  for (const auto& [name, function] : lowered->functions) {
+    const PrimFunc* kernel = function.as<PrimFunc>();
+    if (kernel && is_kernel(*kernel)) sizes.push_back(sizes_of(name, *kernel));
+  }
+  return sizes;
+}
+
+}  // namespace tilewright::codegen
