@@ -10,6 +10,7 @@ import pytest
 import tilewright as tw
 from codegen.test_cuda import compiled
 from lower.test_thread_reductions import row_sums
+from samples import seeds
 from tilewright import _core
 from tilewright.script import from_source
 
@@ -54,8 +55,13 @@ def by_threads(rows: int, length: int, y: int, x: int) -> tw.Schedule:
         (2, 256, 5 + 3, 1),
         (1, 1024, 5 + 5, 1),
         (1, 96, 5, 1),  # three warps: a tree of their sums
-        (2, 8, 0, 3),  # half a warp
-        (1, 48, 0, 5),
+        (2, 8, 0, 3),  # half a warp of two rows
+        (1, 8, 3, 0),  # all threads that there are
+        (1, 48, 4, 1),  # three halves of warps, then a tree of their sums
+        (1, 24, 3, 1),
+        (4, 24, 3, 1),  # rows of 24 threads fill three warps
+        (2, 24, 0, 4),  # a warp and a half, of two rows
+        (1, 33, 0, 5),
         (32, 3, 0, 1),
     ],
 )
@@ -70,6 +76,82 @@ def test_where_threads_shuffle(y, x, shuffles, barriers):
     np.testing.assert_array_equal(c, a.sum(axis=1))
     ptx = compiled(sch).inspect("ptx")
     assert ptx.count("shfl.sync.down.b32") == shuffles, ptx
+
+
+AXES = {"x": "threadIdx.x", "y": "threadIdx.y", "z": "threadIdx.z"}
+
+
+@pytest.mark.parametrize(
+    ("row", "threads", "shuffles", "barriers"),
+    [
+        ("", "y8 x32", 5 + 3, 1),
+        ("", "x32 y8", 5 + 3, 1),  # lanes are numbered along x whatever the order of the loops is
+        ("", "y8 x4", 5, 0),  # eight rows of four threads are a warp
+        ("", "x4 y8", 5, 0),
+        ("", "y4 x16", 5 + 1, 1),
+        ("", "z2 y4 x4", 5, 0),
+        ("", "z2 x16", 5, 0),
+        ("", "y3 x8", 3, 1),
+        ("", "y2 x24", 4, 1),
+        ("", "y3 x32", 5, 1),
+        ("", "y3 x3", 0, 3),
+        ("z2", "y4 x8", 5, 0),
+        ("z2", "y2 x8", 4, 0),  # two reductions share a warp
+        ("z3", "y2 x8", 0, 4),  # a warp and a half
+        ("y2", "z2 x32", 5 + 1, 1),
+        ("y2", "z2 x16", 0, 5),  # threads of another reduction stand in between
+        ("x2", "y16", 0, 4),
+    ],
+)
+def test_reductions_over_several_thread_axes(row, threads, shuffles, barriers):
+    extents = [int(each[1:]) for each in threads.split()]
+    count = int(np.prod(extents))
+    rows, length = 2 * int(row[1:] or 1), 3 * count + 1
+    sch = tw.Schedule(row_sums(rows, length, rows))
+    i, k = sch.get_loops("C")
+    block, of_row = sch.split(i, [None, int(row[1:] or 1)])
+    serial, *loops = sch.split(k, [None, *extents])
+    sch.reorder(*loops, serial)
+    sch.bind(block, "blockIdx.x")
+    if row:
+        sch.bind(of_row, AXES[row[0]])
+    for loop, each in zip(loops, threads.split(), strict=True):
+        sch.bind(loop, AXES[each[0]])
+    text = text_of(sch)
+    assert (text.count("tvm_warp_shuffle_down"), text.count("tvm_storage_sync")) == (shuffles, barriers), text
+    a = np.random.default_rng(count).integers(-9, 9, (rows, length)).astype("int32")
+    _, c = interpreted(sch, a, np.full(rows, 77, "int32"))
+    np.testing.assert_array_equal(c, a.sum(axis=1))
+    ptx = compiled(sch).inspect("ptx")
+    assert ptx.count("shfl.sync.down.b32") == shuffles, ptx
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_random_shapes_of_teams(part):
+    """Extents of any kind, which axes reduce, loops in any order, serial loops around and conditions on rows."""
+    for seed in seeds(part, 8):
+        draw = np.random.default_rng(seed)
+        axes = list(draw.permutation(["x", "y", "z"])[: draw.integers(1, 4)])
+        extents = [int(draw.choice([1, 2, 3, 4, 6, 8, 16, 24, 32])) for _ in axes]
+        while np.prod(extents) > 512:
+            extents[int(np.argmax(extents))] //= 2
+        reduced = int(draw.integers(1, len(axes) + 1))
+        count, of_rows = int(np.prod(extents[:reduced])), int(np.prod(extents[reduced:]))
+        rows, length = int(draw.integers(1, 2 * of_rows + 2)), int(draw.integers(1, 3 * count + 2))
+        sch = tw.Schedule(row_sums(rows, length, rows))
+        i, k = sch.get_loops("C")
+        block, *row_loops = sch.split(i, [None, *extents[reduced:]])
+        serial, *loops = sch.split(k, [None, *extents[:reduced]])
+        if draw.integers(0, 2):
+            sch.reorder(*loops, serial)
+        sch.bind(block, "blockIdx.x")
+        for loop, axis in zip([*loops, *row_loops], axes, strict=True):
+            sch.bind(loop, AXES[axis])
+        a = np.random.default_rng(seed).integers(-9, 9, (rows, length)).astype("int32")
+        _, c = interpreted(sch, a, np.full(rows, 77, "int32"))
+        np.testing.assert_array_equal(c, a.sum(axis=1), err_msg=f"{seed} {axes} {extents} {reduced}")
+        if seed % 4 == 0:
+            compiled(sch)
 
 
 def test_lanes_that_could_be_kept_away_use_shared_memory():

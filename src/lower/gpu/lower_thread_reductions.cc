@@ -22,8 +22,12 @@
 //     ...
 //     if k == 0: C[vi] = part[0]
 //
-// All lanes of a warp have to come to a shuffle. So parts of a warp shuffle only where nothing around could keep some
-// of them away: no condition, no serial loop, and no thread axis that only other statements of the kernel use.
+// All lanes that a mask names have to come to a shuffle. Threads of a reduction over several axes are numbered along x,
+// then y, then z, as lanes are; as many of them shuffle as the largest power of two that divides their number, a warp
+// at most. Warps that belong to one reduction come as a whole. So do all threads of a block if the reduction has them
+// all: 48 of them are a warp and a half, whose mask names 16 lanes. Where several reductions share a warp, they shuffle
+// only if nothing around could keep some of them away: no condition, no serial loop, and no thread axis that only other
+// statements of the kernel use.
 //
 // If serial loops of the reduction enclose the threads, each iteration adds the result of its tree to C; the first
 // iteration initializes C. A block without an init, as one over the nonzeros of a row, adds that to the value of C.
@@ -62,7 +66,7 @@ class ThreadReductions {
   Result<Stmt> run(const Stmt& body) {
     visit(body, [&](const Ref<For>& loop, Visitor& v) {
       auto axis = is_bound(*loop) ? analysis::thread_axis(*loop) : std::nullopt;
-      if (axis && axis->in_team()) team_axes_.insert(loop->thread_binding->thread_tag);
+      if (axis && axis->in_team() && !is_const_int(loop->extent, 1)) team_axes_.insert(tag_of(loop));
       v.descend(loop);
     });
     auto under = [&](const auto& s, Rewriter& r) -> Stmt {
@@ -240,38 +244,71 @@ class ThreadReductions {
     Expr writes, begins;
   };
 
-  /// How many neighboring threads combine their parts by shuffles; 1: none.
-  int64_t lanes_of(const analysis::Reducer& reducer, const std::vector<Ref<For>>& threads,
-                   const std::vector<Ref<For>>& others, const Conditions& conditions) const {
-    auto is_x = [](const Ref<For>& loop) { return loop->thread_binding->thread_tag == "threadIdx.x"; };
-    const bool along_x = threads.size() == 1 && is_x(threads[0]);
+  /// How many neighboring threads combine their parts by shuffles, and the mask of these; 1: none.
+  struct Lanes {
+    int64_t count = 1;
+    Expr mask = {};
+  };
+
+  static const std::string& tag_of(const Ref<For>& loop) { return loop->thread_binding->thread_tag; }
+
+  /// Whether threads that differ along these axes alone have consecutive numbers in the block: lanes are numbered along
+  /// x, then y, then z.
+  bool are_consecutive(const std::vector<Ref<For>>& threads) const {
+    bool has_gap = false;
+    for (const char* tag : {"threadIdx.x", "threadIdx.y", "threadIdx.z"}) {
+      const bool reduces =
+          std::any_of(threads.begin(), threads.end(), [&](const Ref<For>& loop) { return tag_of(loop) == tag; });
+      if (reduces && has_gap) return false;
+      has_gap |= !reduces && team_axes_.contains(tag);
+    }
+    return true;
+  }
+
+  /// `threads`: x comes last; `self`: the number of a thread among them.
+  Lanes lanes_of(const analysis::Reducer& reducer, const std::vector<Ref<For>>& threads,
+                 const std::vector<Ref<For>>& others, const Conditions& conditions, const Expr& self) const {
     // A result that each thread has for itself is read from shared memory by all of them.
     const bool is_private = std::any_of(reducer.buffers.begin(), reducer.buffers.end(), [](const auto& buffer) {
       return !is_shared_scope(buffer->scope()) && !is_global_scope(buffer->scope());
     });
-    if (!has_lanes_ || !along_x || is_private || std::any_of(others.begin(), others.end(), is_x)) return 1;
-    const int64_t count = *const_int(threads[0]->extent);
-    if (count % kWarpLanes == 0) return kWarpLanes;
-    if (count > kWarpLanes || (count & (count - 1)) != 0) return 1;
+    if (!has_lanes_ || is_private) return {};
+    int64_t count = 1;
+    for (const Ref<For>& loop : threads) count *= *const_int(loop->extent);
+    const int64_t lanes = std::min<int64_t>(count & -count, kWarpLanes);
+    const bool are_rows_warps =
+        tag_of(threads.back()) == "threadIdx.x" && *const_int(threads.back()->extent) % kWarpLanes == 0;
+    if (!are_rows_warps && !are_consecutive(threads)) return {};
+    const DataType bits = DataType::uint(32);
+    const Expr all = constant(bits, int64_t{0xFFFFFFFF});
+    if (lanes == kWarpLanes) return {lanes, all};
+    auto axes_of = [](const std::vector<Ref<For>>& loops) {
+      return std::count_if(loops.begin(), loops.end(), [](const auto& loop) { return !is_const_int(loop->extent, 1); });
+    };
+    const auto other_axes = std::ssize(team_axes_) - axes_of(threads);
+    if (other_axes == 0) {  // all threads of the block come; the last warp may have fewer
+      const int64_t last = count % kWarpLanes;
+      const Expr some = constant(bits, (int64_t{1} << last) - 1);
+      return {lanes, count < kWarpLanes ? some : select(lt(self, i32(count - last)), all, some)};
+    }
     int64_t team = count;
     for (const Ref<For>& loop : others) team *= *const_int(loop->extent);
     const bool is_serial =
         std::any_of(around_.begin(), around_.end(), [](const auto& loop) { return !is_bound(*loop); });
-    const bool is_whole = team % kWarpLanes == 0 && team_axes_.size() == others.size() + 1;
-    return is_whole && !is_serial && conditions_ == 0 && is_true(conditions.writes) ? count : 1;
+    const bool is_whole = team % kWarpLanes == 0 && other_axes == axes_of(others);
+    return is_whole && !is_serial && conditions_ == 0 && is_true(conditions.writes) ? Lanes{lanes, all} : Lanes{};
   }
 
   /// Lane 0 of each `lanes` neighbors gets what their parts give together.
   static std::vector<Stmt> by_shuffles(const analysis::Reducer& reducer, const std::vector<Ref<Buffer>>& parts,
-                                       const std::vector<Ref<Buffer>>& received, int64_t lanes, const std::string& name,
-                                       SpanId span) {
+                                       const std::vector<Ref<Buffer>>& received, int64_t lanes, const Expr& mask,
+                                       const std::string& name, SpanId span) {
     std::vector<Stmt> steps;
     for (int64_t distance = lanes / 2; distance > 0; distance /= 2) {
       std::vector<Expr> values;
       for (const Expr& value : loads(parts, {i32(0)})) {
-        const Expr all = constant(DataType::uint(32), int64_t{0xFFFFFFFF});
-        values.push_back(
-            call(value.dtype(), "tir.tvm_warp_shuffle_down", {all, value, i32(distance), i32(lanes), i32(kWarpLanes)}));
+        values.push_back(call(value.dtype(), "tir.tvm_warp_shuffle_down",
+                              {mask, value, i32(distance), i32(lanes), i32(kWarpLanes)}));
       }
       Stmt step = seq({analysis::store_all(received, values, {i32(0)}),
                        analysis::combine_into(reducer, parts, {i32(0)}, loads(received, {i32(0)}))});
@@ -307,7 +344,7 @@ class ThreadReductions {
     return is_true(conditions.writes) ? write : make<IfThenElse>({conditions.writes, write, {}});
   }
 
-  Stmt build(const Nest& nest, const analysis::Reducer& reducer, const std::vector<Ref<For>>& threads,
+  Stmt build(const Nest& nest, const analysis::Reducer& reducer, std::vector<Ref<For>> threads,
              const std::vector<Ref<For>>& others, const Conditions& conditions, SpanId span) {
     const Block& block = *nest.realize->block;
     int64_t count = 1, rows = 1;
@@ -317,7 +354,12 @@ class ThreadReductions {
       rows *= *const_int(loop->extent);
       row = row * loop->extent + cast(DataType::int_(32), loop->loop_var - loop->min);
     }
-    const int64_t lanes = lanes_of(reducer, threads, others, conditions), warps = count / lanes;
+    std::sort(threads.begin(), threads.end(),
+              [](const Ref<For>& a, const Ref<For>& b) { return tag_of(a) > tag_of(b); });
+    Expr self = i32(0);
+    for (const Ref<For>& loop : threads) self = self * loop->extent + cast(DataType::int_(32), loop->loop_var);
+    const auto [lanes, mask] = lanes_of(reducer, threads, others, conditions, self);
+    const int64_t warps = count / lanes;
     const std::vector<Ref<Buffer>> parts = locals(reducer, "_part"), received = locals(reducer, "_received");
     std::vector<Ref<Buffer>> trees;
     for (const Ref<Buffer>& buffer : reducer.buffers) {
@@ -343,8 +385,6 @@ class ThreadReductions {
       add = make<For>(std::move(serial), it->span());
     }
     Stmt begin = opaque(block.name_hint + "_init", analysis::store_all(parts, starts, {i32(0)}), span);
-    Expr self = i32(0);
-    for (const Ref<For>& loop : threads) self = self * loop->extent + cast(DataType::int_(32), loop->loop_var);
     auto on_first_lane = [&](const std::string& what, const Stmt& s) {
       return opaque(block.name_hint + what,
                     lanes == 1 ? s : make<IfThenElse>({eq(floormod(self, lanes), i32(0)), s, {}}), span);
@@ -353,7 +393,7 @@ class ThreadReductions {
       return write(reducer, indices, starts, values, conditions);
     };
     std::vector<Stmt> own = {begin, add};
-    const std::vector<Stmt> shuffles = by_shuffles(reducer, parts, received, lanes, block.name_hint, span);
+    const std::vector<Stmt> shuffles = by_shuffles(reducer, parts, received, lanes, mask, block.name_hint, span);
     own.insert(own.end(), shuffles.begin(), shuffles.end());
     const std::vector<Ref<Buffer>> registers = lanes == 1 ? parts : both(parts, received);
     if (warps == 1) {
@@ -367,7 +407,8 @@ class ThreadReductions {
       std::vector<Stmt> last = {opaque(block.name_hint + "_get",
                                        analysis::store_all(parts, loads(trees, {row, floormod(self, warps)}), {i32(0)}),
                                        span)};
-      const std::vector<Stmt> more = by_shuffles(reducer, parts, received, warps, block.name_hint + "_warps", span);
+      const std::vector<Stmt> more =
+          by_shuffles(reducer, parts, received, warps, mask, block.name_hint + "_warps", span);
       last.insert(last.end(), more.begin(), more.end());
       const Stmt result = make<IfThenElse>({eq(self, i32(0)), write_of(loads(parts, {i32(0)})), {}});
       last.push_back(opaque(block.name_hint + "_write", result, span));
@@ -429,8 +470,8 @@ class ThreadReductions {
 
   bool has_lanes_;
   std::vector<Ref<For>> around_;
-  int conditions_ = 0;  ///< around the loops
-  std::set<std::string> team_axes_;
+  int conditions_ = 0;               ///< around the loops
+  std::set<std::string> team_axes_;  ///< along which a block may have several threads
   std::optional<Diagnostic> error_;
 };
 
