@@ -135,6 +135,43 @@ def test_the_annotation_may_come_from_the_schedule():
     np.testing.assert_array_equal(given[-1], product)
 
 
+@T.prim_func
+def spmm(
+    a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.handle, m: T.int32, n: T.int32, nnz: T.int32
+):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    J_all = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(8)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (J_all, K), "float32")
+    Y = T.sp.match_buffer(y, (I, K), "float32")
+    with T.sp.iteration([T.sp.fuse(I, J), K], "SRS", "spmm") as [i, j, k]:
+        T.sp.iteration_attr({"atomic": True})
+        Y[i, k] = Y[i, k] + A[i, j] * X[j, k]
+
+
+@pytest.mark.parametrize("target", ["llvm", "opencl"])
+def test_an_iteration_over_nonzeros_hands_its_annotation_to_its_blocks(target):
+    """Nonzeros, not rows, are spread over cores and threads: rows of any length are balanced."""
+    sch = tw.Schedule(spmm)
+    sch.lower_sparse_iter()
+    if target == "llvm":
+        sch.parallel(sch.get_loops("spmm0")[0])
+    else:
+        for name in ("J_I0", "spmm0"):
+            outer, inner = sch.split(sch.get_loops(name)[0], [None, 32])
+            sch.bind(outer, "blockIdx.x")
+            sch.bind(inner, "threadIdx.x")
+    draw = np.random.default_rng(6)
+    matrix = scipy.sparse.random(50, 40, 0.2, "csr", "float32", random_state=6)
+    matrix.data[:] = draw.integers(1, 9, matrix.nnz)
+    x, y = draw.integers(-5, 5, (40, 8)).astype("float32"), np.zeros((50, 8), "float32")
+    structure = matrix.indptr.astype("int32"), matrix.indices.astype("int32")
+    tw.compile(sch, target=target)(matrix.data, x, y, *structure, 50, 40, matrix.nnz)
+    np.testing.assert_array_equal(y, matrix @ x)
+
+
 # ---- dense sums
 
 
