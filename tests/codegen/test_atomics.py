@@ -92,6 +92,13 @@ def test_a_step_whose_result_nobody_uses_is_a_reduction_in_memory(op, dtype):
     assert "ATOM" not in text, text
 
 
+@pytest.mark.parametrize(("op", "dtype"), KINDS)
+def test_drivers_without_atomics_of_64_bits_refuse_the_text_and_say_why(op, dtype):
+    text = tw.compile(scattered(op, dtype, "threads"), target="opencl").inspect("opencl")
+    extension = f"cl_khr_int64_{'base' if op == 'add' else 'extended'}_atomics"
+    assert (f"#ifndef {extension}\n#error" in text) == dtype.endswith("64")
+
+
 def compaction(loop: str) -> Any:
     """Copies the positive elements to neighbors, in any order; C counts them."""
     at = "bx * 64 + tx" if loop == "threads" else "i"
