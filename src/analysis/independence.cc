@@ -459,6 +459,11 @@ bool needs_atomics(const Tree& tree, int loop, int block, const Execution& execu
   if (!at_once || AtomicUpdates::of(node).empty()) return false;
   const BlockFacts& facts = BlockFacts::of(node);
   if (!facts.undeclared.empty()) return false;
+  // Threads that each have a copy of the buffer do not meet there.
+  const bool is_met = std::all_of(node->writes.begin(), node->writes.end(), [&](const Ref<BufferRegion>& write) {
+    return !execution.axis || memory_scope(write->buffer->scope()).is_shared_by(*execution.axis);
+  });
+  if (!is_met) return false;
   if (facts.role == BlockRole::kOther && !facts.scatters) return true;
   const BlockRealize& realize = *tree.realize_at(block);
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {

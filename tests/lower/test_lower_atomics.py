@@ -325,6 +325,41 @@ def test_other_blocks_that_need_an_order(first):
     assert error.value.code.startswith("parallel/")
 
 
+def of_copies(scope: str) -> tw.Schedule:
+    return tw.Schedule(
+        from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((64,), "int32"), C: T.Buffer((1,), "int32")):
+    S = T.alloc_buffer((1,), "int32", scope="{scope}")
+    with T.block("zero"):
+        S[0] = 0
+    for i in range(64):
+        with T.block("S"):
+            v = T.axis.reduce(64, i)
+            T.block_attr({{"atomic": True}})
+            S[0] = S[0] + A[v]
+    with T.block("C"):
+        C[0] = S[0]
+""")
+    )
+
+
+@pytest.mark.parametrize(("scope", "axis"), [("shared", "blockIdx.x"), ("local", "vthread"), ("local", "blockIdx.x")])
+def test_threads_do_not_meet_in_copies_of_their_own(scope, axis):
+    """The sum of a part of the steps would be copied out."""
+    sch = of_copies(scope)
+    with pytest.raises(tw.ScheduleError) as error:
+        sch.bind(sch.get_loops("S")[0], axis)
+    assert error.value.code.startswith("bind/")
+
+
+def test_threads_put_the_parts_of_a_private_sum_together_as_without_the_annotation():
+    sch = of_copies("local")
+    sch.bind(sch.get_loops("S")[0], "threadIdx.x")
+    text = str(tw.lower(sch, after="lower_thread_reductions", target="cuda").script())
+    assert "atomic" not in text and "S_part" in text
+
+
 def test_results_of_steps_have_an_order():
     """A schedule may not let them come in another one; the program itself may."""
     text = """

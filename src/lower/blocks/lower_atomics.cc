@@ -7,7 +7,8 @@
 //       T.block_attr({"atomic": True})                  T.atomic_add(T.address_of(C[R[vp]]), V[vp])
 //       C[R[vp]] = C[R[vp]] + V[vp]
 //
-// Where no loop around runs its iterations at the same time, the store stays as it is.
+// Where no loop around runs its iterations at the same time, or they have copies of the buffer, the store stays as it
+// is.
 //
 // Needs      blocks
 // Ensures    no block has the annotation. A store in such a block to memory that it does not allocate is a sum, a
@@ -15,37 +16,39 @@
 //            refused, and so is an init, which is no update
 // Placement  before lower_thread_reductions: threads that meet in an element update it one by one
 #include <algorithm>
-#include <utility>
+#include <vector>
 
+#include "analysis/threads.h"
 #include "ir/annotations.h"
 #include "ir/atomic_step.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"
 #include "lower/passes.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::lower {
 namespace {
 
 class Atomics {
  public:
-  /// `meets_others`: whoever calls the function may do so from several threads.
-  explicit Atomics(bool meets_others) : meets_others_(meets_others) {}
+  /// `is_called`: whoever calls the function may do so from several threads.
+  explicit Atomics(bool is_called) : is_called_(is_called) {}
 
   Result<Stmt> run(const Stmt& body) {
     Stmt result = rewrite(
         body,
         [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
           const bool is_concurrent = loop->kind == ForKind::kParallel || loop->kind == ForKind::kThreadBinding;
-          const bool outer = std::exchange(meets_others_, meets_others_ || is_concurrent);
+          if (!is_concurrent) return r.descend(loop);
+          around_.push_back(loop);
           Stmt inner = r.descend(loop);
-          meets_others_ = outer;
+          around_.pop_back();
           return inner;
         },
         [&](const Ref<Block>& block, Rewriter& r) -> Ref<Block> {
-          const bool is_concurrent = meets_others_;
           Ref<Block> inner = r.descend(block);
-          return is_atomic_block(*block) ? lowered(inner, is_concurrent) : inner;
+          return is_atomic_block(*block) ? lowered(inner) : inner;
         });
     if (error_) return *error_;
     return result;
@@ -56,29 +59,35 @@ class Atomics {
     if (!error_) error_ = refuse_at(where, "lower/atomic", std::move(message), std::move(hint));
   }
 
-  Ref<Block> lowered(const Ref<Block>& block, bool is_concurrent) {
+  /// Iterations that run at the same time use the same copy of the buffer.
+  bool is_shared(const Ref<Buffer>& buffer) const {
+    return is_called_ || std::any_of(around_.begin(), around_.end(), [&](const Ref<For>& loop) {
+             auto axis = analysis::thread_axis(*loop);
+             return !axis || memory_scope(buffer->scope()).is_shared_by(*axis);
+           });
+  }
+
+  Ref<Block> lowered(const Ref<Block>& block) {
     Block copy = *block;
     copy.annotations.erase(kAtomic);
     if (block->init.defined()) {
       refuse(block, "block '" + block->name_hint + "' is annotated as atomic and has an init, which is no update",
              "set the elements in a block before: sch.decompose_reduction(block, loop)");
     }
-    Stmt body = rewrite(block->body, [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt {
+    bool has_steps = false;
+    copy.body = rewrite(block->body, [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt {
       const bool is_own = std::any_of(block->alloc_buffers.begin(), block->alloc_buffers.end(),
                                       [&](const Ref<Buffer>& own) { return own->data == store->buffer->data; });
       if (is_own) return store;
-      if (auto step = AtomicStep::of(*store)) return make<Evaluate>({step->as_call()}, store.span());
-      refuse(store,
-             "block '" + block->name_hint + "' is annotated as atomic, and this store to '" + store->buffer->name +
-                 "' is no atomic update of its element",
-             "an update is C[i] = C[i] + x, C[i] - x, T.min(C[i], x) or T.max(C[i], x) of elements of int32, uint32, "
-             "int64 or uint64; elements of float32 and float64 are added to or subtracted from alone");
-      return store;
+      auto step = AtomicStep::of(*store);
+      if (!step) refuse_store(*block, store);
+      if (!step || !is_shared(store->buffer)) return store;
+      has_steps = true;
+      return make<Evaluate>({step->as_call()}, store.span());
     });
-    if (!is_concurrent) return make<Block>(std::move(copy), block.span());
-    copy.body = std::move(body);
-    // Nothing is put together behind the loops any more.
+    // Where there are steps, nothing is put together behind the loops any more.
     for (Ref<IterVar>& axis : copy.iter_vars) {
+      if (!has_steps || axis->iter_type == IterType::kDataPar) continue;
       IterVar parallel = *axis;
       parallel.iter_type = IterType::kDataPar;
       axis = make<IterVar>(std::move(parallel));
@@ -86,7 +95,16 @@ class Atomics {
     return make<Block>(std::move(copy), block.span());
   }
 
-  bool meets_others_;
+  void refuse_store(const Block& block, const Ref<BufferStore>& store) {
+    refuse(store,
+           "block '" + block.name_hint + "' is annotated as atomic, and this store to '" + store->buffer->name +
+               "' is no atomic update of its element",
+           "an update is C[i] = C[i] + x, C[i] - x, T.min(C[i], x) or T.max(C[i], x) of elements of int32, uint32, "
+           "int64 or uint64; elements of float32 and float64 are added to or subtracted from alone");
+  }
+
+  bool is_called_;
+  std::vector<Ref<For>> around_;  ///< loops whose iterations run at the same time
   std::optional<Diagnostic> error_;
 };
 
