@@ -271,6 +271,57 @@ def test_bins_that_data_choose_have_no_unproved_iterations():
     assert not [note for note in kernel.notes if "unproved" in note.code or "race" in note.code], kernel.notes
 
 
+OPERATIONS = {"load": "B[i] = B[i] + H[{}]", "store": "H[{}] = i", "step": "T.atomic_add(T.address_of(H[{}]), 1)"}
+
+
+def races_by_pairs(kinds: list[str], elements: np.ndarray) -> bool:
+    """Whether two iterations meet in an element where the order matters; elements below 0 are not accessed."""
+    iterations = elements.shape[1]
+    touched = [
+        {(int(e), kind) for kind, e in zip(kinds, elements[:, i], strict=True) if e >= 0} for i in range(iterations)
+    ]
+    return any(
+        element == other and {kind, kind_of_other} not in ({"load"}, {"step"})
+        for i in range(iterations)
+        for j in range(i)
+        for element, kind in touched[i]
+        for other, kind_of_other in touched[j]
+    )
+
+
+@pytest.mark.parametrize("kind", ["T.parallel(6)", 'T.thread_binding(6, "blockIdx.x")'])
+@pytest.mark.parametrize("part", range(2))
+def test_random_races(part, kind):
+    """The interpreter keeps only the last access of each kind, and finds a race wherever two iterations have one."""
+    counts = {True: 0, False: 0}
+    for seed in seeds(part, 40):
+        draw = np.random.default_rng(seed)
+        kinds = [str(each) for each in draw.choice(list(OPERATIONS), draw.integers(1, 5), p=[0.25, 0.15, 0.6])]
+        elements = draw.integers(0, int(draw.choice([2, 5, 12])), (len(kinds), 6)).astype("int32")
+        elements[draw.random(elements.shape) < draw.choice([0.2, 0.6])] = -1
+        body = "\n".join(
+            f"            if E[{number}, i] >= 0:\n                {OPERATIONS[each].format(f'E[{number}, i]')}"
+            for number, each in enumerate(kinds)
+        )
+        program = from_source(f"""
+@T.prim_func
+def main(E: T.Buffer(({len(kinds)}, 6), "int32"), H: T.Buffer((12,), "int32"), B: T.Buffer((6,), "int32")):
+    for o in range(2):
+        for i in {kind}:
+{body}
+""")
+        expected_race = races_by_pairs(kinds, elements)
+        counts[expected_race] += 1
+        try:
+            _core.interpret(_core.as_module(program), "main", elements, np.zeros(12, "int32"), np.zeros(6, "int32"))
+            found = False
+        except tw.ScriptError as error:
+            assert error.code == "interpret/race"
+            found = True
+        assert found == expected_race, f"{seed} {kinds}\n{elements}\n{program.script()}"
+    assert min(counts.values()) > 3, counts
+
+
 # ---- random programs
 
 
