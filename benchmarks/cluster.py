@@ -10,13 +10,15 @@ bounds the curve. A candidate takes --seconds to measure (0.5 by default) and --
 one real measurement. The rates at which this machine samples and builds candidates are printed first.
 
 The second command compares one real worker on this machine, which measures and builds, with a search without a cluster:
-candidates per second of a product of 384 cubed (1 to 3 ms a call, one thread), alternately, with a seed for each pair.
+candidates per second of a product of matrices, alternately, with a seed for each pair. Its size is such that a call
+takes --call milliseconds (3 by default) at this machine's peak rate for one thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import collections
 import functools
 import json
 import os
@@ -29,12 +31,13 @@ from pathlib import Path
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.cluster import labels, tasks
+from tilewright.cluster import labels, preload, processors, tasks
 from tilewright.cluster.connection import Cluster
 from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.cluster.messages import pack, unpack
 from tilewright.cluster.worker import be_quiet
 from tilewright.search import session as session_of_search
+from tilewright.support import machine
 from tilewright.testing import workloads
 
 #: processes that hold the workers
@@ -45,6 +48,7 @@ SPARE = 1.5
 
 def simulated(result: bytes, seconds: float, build_seconds: float) -> None:
     """Puts tasks that sleep in the place of those that build and measure."""
+    turns: dict[str, processors.Turns] = collections.defaultdict(processors.Turns)
 
     def build(specification: bytes, module: bytes, options: bytes) -> bytes:
         run = tasks._Run(unpack(specification))
@@ -55,9 +59,10 @@ def simulated(result: bytes, seconds: float, build_seconds: float) -> None:
 
     def measure(specification: bytes, program: bytes, reference: bytes, built: bytes, incumbent: bytes) -> bytes:
         run = tasks._Run(unpack(specification))
-        run.begins()
-        time.sleep(seconds)
-        run.lap("measuring")
+        with turns[run._worker.address].turn(1, run.wanted):
+            run.begins()
+            time.sleep(seconds)
+            run.lap("measuring")
         answer = {"times": run.times, "host": labels.host_text(), "result": result}
         return pack(answer if built else answer | {"reference": result, "outputs": [b""]})
 
@@ -76,7 +81,7 @@ async def run_workers(address: str, measure: int, build: int) -> None:
         label = labels.label(*slots, probe=False) | {"host": {"host": f"simulated-{os.getpid()}-{number}"}}
         worker = distributed.Worker(
             address,
-            nthreads=2,
+            nthreads=3,
             resources=labels.resources(*slots, labels.native_key()),
             startup_information={labels.NAME: functools.partial(lambda told, _: told, label)},
             memory_limit=0,
@@ -96,6 +101,7 @@ async def run_scheduler() -> None:
 
     warnings.simplefilter("ignore")  # of the port of the dashboard, which other schedulers have
     async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+        preload.dask_setup(scheduler)
         print(scheduler.address, flush=True)
         await scheduler.finished()
 
@@ -203,8 +209,10 @@ def simulate(workers: int, candidates: int, seconds: float, build: float) -> dic
             process.wait()
 
 
-def against(pairs: int, size: int = 384, trials: int = 48) -> None:
+def against(pairs: int, call: float, trials: int = 96) -> None:
     """Prints candidates per second with a worker on this machine, and without a cluster."""
+    size = 64 * max(1, round((call * machine.roofs(1).peaks["float32"] / 2) ** (1 / 3) / 64))
+    print(f"a product of {size} cubed", flush=True)
     program = workloads.matmul(size, size, size)
     processes = [subprocess.Popen([sys.executable, __file__, "scheduler"], stdout=subprocess.PIPE, text=True)]
     try:
@@ -249,6 +257,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5, help="that a candidate is measured")
     parser.add_argument("--build", type=float, default=0.05, help="seconds of a build")
     parser.add_argument("--against", type=int, metavar="PAIRS", help="compare with searches without a cluster")
+    parser.add_argument("--call", type=float, default=3.0, help="milliseconds of a call of its kernels")
     options = parser.parse_args()
     match options.part:
         case ["scheduler"]:
@@ -259,7 +268,7 @@ def main() -> None:
         case ["session", address, workers, candidates]:
             print(json.dumps(session(address, int(workers), int(candidates), options.seconds)))
         case _ if options.against:
-            against(options.against)
+            against(options.against, 1e-3 * options.call)
         case _:
             rates()
             for workers in options.workers:

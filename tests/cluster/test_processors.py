@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from tilewright import _core
-from tilewright.cluster import processors
+from tilewright.cluster import preload, processors
 from tilewright.errors import ResourceError
 
 
@@ -86,6 +87,50 @@ def test_a_canceled_task_does_not_wait() -> None:
         processors.measuring(1, 1, unwanted),
     ):
         pass
+
+
+def test_threads_of_a_worker_take_turns_in_the_order_in_which_they_came() -> None:
+    turns, order = processors.Turns(), []
+
+    def take(number: int) -> None:
+        with contextlib.suppress(processors.Canceled), turns.turn(1, lambda: number != 2):
+            order.append(number)
+
+    threads = [threading.Thread(target=take, args=[number]) for number in range(5)]
+    with turns.turn(1, lambda: True):
+        for number, thread in enumerate(threads):
+            thread.start()
+            while len(turns._queue) < number + 2 - (number > 2) and thread.is_alive():
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join(60)
+    assert order == [0, 1, 3, 4]
+    with turns.turn(2, lambda: True), turns.turn(2, lambda: True):
+        assert len(turns._queue) == 2
+    assert turns._queue == []
+
+
+def test_threads_started_off_kernels_stay_off_them() -> None:
+    measure, build, exclusive = _core.plan_processors(1)
+    if exclusive:
+        pytest.skip("one processor: nothing is left")
+    seen: list[set[int]] = []
+    before = os.sched_getaffinity(0)
+    with processors.off_kernels():
+        thread = threading.Thread(target=lambda: seen.append(os.sched_getaffinity(0)))
+        thread.start()
+        thread.join()
+    assert seen == [set(build)]
+    assert os.sched_getaffinity(0) == before
+
+    def scheduler() -> None:
+        preload.dask_setup(None)
+        seen.append(os.sched_getaffinity(0))
+
+    thread = threading.Thread(target=scheduler)
+    thread.start()
+    thread.join()
+    assert seen[1].isdisjoint(measure)
 
 
 def test_only_the_first_worker_of_a_host_measures() -> None:

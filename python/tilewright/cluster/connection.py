@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from tilewright.cluster import labels, scheduler
+from tilewright.cluster import labels, processors, scheduler
 from tilewright.cluster.engine import engine
 from tilewright.cluster.pump import Pump
 from tilewright.errors import ArgumentError, ResourceError
@@ -125,13 +125,14 @@ class Cluster:
         scheduler.find(self.address, seconds, self._security)
         try:
             # Results are bytes: whoever sends something that would have to be unpickled is refused.
-            client = engine().Client(
-                self.address,
-                timeout=seconds,
-                deserializers=["msgpack"],
-                set_as_default=False,
-                security=self._security,
-            )
+            with processors.off_kernels():  # which a worker of this machine may measure
+                client = engine().Client(
+                    self.address,
+                    timeout=seconds,
+                    deserializers=["msgpack"],
+                    set_as_default=False,
+                    security=self._security,
+                )
         except (OSError, TimeoutError, ValueError, RuntimeError, TypeError) as error:
             raise scheduler.no_scheduler(self.address, error) from None
         self._take(client)

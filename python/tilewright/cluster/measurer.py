@@ -588,7 +588,7 @@ class ClusterMeasurer:
 
     def _give_group(self, jobs: list[Job]) -> None:
         """Submit runs of one function that may run on the same workers."""
-        how: dict[str, Any] = {"resources": {labels.measures(self._key): 1}}
+        how: dict[str, Any] = {"resources": {labels.measures(self._key): labels.SHARE}}
         if allowed := jobs[0].allowed:
             how |= {"workers": sorted(allowed), "allow_other_workers": False}
         program, written = [self._program_future] * len(jobs), [self._reference] * len(jobs)

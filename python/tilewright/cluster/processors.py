@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -64,7 +66,9 @@ def held(name: str, how: int, wait: Callable[[], None]) -> Iterator[None]:
         os.close(file)
 
 
-def waiting(seconds: float, wanted: Callable[[], bool]) -> Callable[[], None]:
+def waiting(
+    seconds: float, wanted: Callable[[], bool], sleep: Callable[[float], object] = time.sleep
+) -> Callable[[], None]:
     """Return a function that sleeps briefly. It raises an error after `seconds`, or if the task is canceled."""
     end = time.monotonic() + seconds
     pause = _TRY
@@ -79,7 +83,7 @@ def waiting(seconds: float, wanted: Callable[[], bool]) -> Callable[[], None]:
                 f"the processors of this host were not free for {seconds:.0f} s",
                 "is a worker on it stopped?",
             )
-        time.sleep(pause)
+        sleep(pause)
         pause = min(2 * pause, _LONGEST_TRY)
 
     return wait
@@ -101,6 +105,46 @@ def stay_off_kernels() -> None:
     measure, build, exclusive = _core.plan_processors(1)
     if not exclusive and measure != build:
         os.sched_setaffinity(0, build)
+
+
+@contextlib.contextmanager
+def off_kernels() -> Iterator[None]:
+    """Like :func:`stay_off_kernels` for a while, in which threads are started."""
+    before = os.sched_getaffinity(0)
+    stay_off_kernels()
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+class Turns:
+    """Threads of this process take turns in the order in which they came, so many at a time."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._queue: list[object] = []  # those in front have their turn
+
+    @contextlib.contextmanager
+    def turn(self, slots: int, wanted: Callable[[], bool]) -> Iterator[None]:
+        """Wait for a turn, and have it. The next thread goes on at once, without a try at a lock.
+
+        Raises:
+            Canceled: `wanted` says that nobody waits for the task.
+        """
+        wait = waiting(math.inf, wanted, self._changed.wait)
+        ticket = object()
+        with self._changed:
+            self._queue.append(ticket)
+        try:
+            with self._changed:
+                while self._queue.index(ticket) >= slots:
+                    wait()
+            yield
+        finally:
+            with self._changed:
+                self._queue.remove(ticket)
+                self._changed.notify_all()
 
 
 @contextlib.contextmanager

@@ -7,6 +7,8 @@ import time
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from tilewright.cluster import processors
+
 #: seconds between two steps without an event
 _LOOK = 0.25
 #: seconds after a step, so that events of many workers are processed together: at least and at most, and as a share of
@@ -35,7 +37,8 @@ class Pump:
             self.members.append(member)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tilewright-cluster-pump", daemon=True)
-                self._thread.start()
+                with processors.off_kernels():  # as the thread of Dask's client
+                    self._thread.start()
 
     def pause(self) -> float:
         """Return the seconds for which events are collected before they are processed together."""

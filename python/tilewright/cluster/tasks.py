@@ -4,9 +4,10 @@ by a session. Build and measure are tasks of their own, so objects go from worke
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tilewright import _core
@@ -17,8 +18,10 @@ from tilewright.cluster.processors import Canceled
 from tilewright.cluster.stations import LOOK, STATIONS, Station, result_of
 from tilewright.errors import Error, ResourceError
 
-#: seconds that a task waits for the processors of its host at most
+#: seconds that a task waits for processors that other processes of its host use at most
 MOST_WAITING = 120.0
+#: of the tasks of this process that measure
+_TURNS = processors.Turns()
 
 
 def hold(data: bytes) -> bytes:
@@ -183,8 +186,10 @@ def _lost_build(reference: bytes, candidate: dict[str, Any] | None) -> dict[str,
     return None
 
 
-def _slot(run: _Run, specification: dict[str, Any]) -> Any:
-    """The processors for a kernel, on a host that is what its label says.
+@contextlib.contextmanager
+def _slot(run: _Run, specification: dict[str, Any]) -> Iterator[int]:
+    """The processors for a kernel, on a host that is what its label says. Dask starts the next task while one measures:
+    it is ready when that one ends.
 
     Raises:
         tilewright.ResourceError: it is not.
@@ -195,7 +200,8 @@ def _slot(run: _Run, specification: dict[str, Any]) -> Any:
             f"this worker measures for {labels.native_key()!r}, and was asked to for {specification['key']!r}",
         )
     slots = max(1, int(engine().get_worker().state.total_resources.get(labels.measures(labels.native_key()), 1)))
-    return processors.measuring(specification["threads"], slots, run.wait())
+    with _TURNS.turn(slots, run.wanted), processors.measuring(specification["threads"], slots, run.wait()) as slot:
+        yield slot
 
 
 def _station(

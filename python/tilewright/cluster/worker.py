@@ -155,7 +155,8 @@ async def _work_until_lost(
 ) -> None:
     worker = engine().Worker(
         address,
-        nthreads=measure + build + 1,  # one for what has no slot, such as descriptions of programs
+        # Half of the tasks that measure wait for their turn. One is for what has no slot: descriptions of programs.
+        nthreads=round(measure / labels.SHARE) + build + 1,
         name=name,
         resources=labels.resources(measure, build, labels.native_key()),
         startup_information={labels.NAME: functools.partial(_given, label)},

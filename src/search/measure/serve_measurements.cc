@@ -17,6 +17,7 @@
 #include "search/measure/control_block.h"
 #include "search/measure/crash_handler.h"
 #include "search/measure/device_arguments.h"
+#include "search/measure/incumbent_times.h"
 #include "search/measure/mapped_arguments.h"
 #include "search/measure/messages.h"
 #include "search/measure/process_limits.h"
@@ -28,10 +29,9 @@ namespace {
 
 /// In one slice, of kernels that the clock cannot see.
 constexpr int64_t kMostCalls = 1'000'000;
-/// A slice of the incumbent comes after so many of a candidate, and has about so many seconds of calls.
-constexpr int64_t kSlicesPerIncumbent = 4;
+/// A slice of the incumbent has about so many seconds of calls.
 constexpr double kIncumbentSeconds = 1e-3;
-/// So often a slice of the incumbent is tried that something else disturbs.
+/// Before a candidate, so many slices of the incumbent are tried for one that nothing else disturbs.
 constexpr int kIncumbentTries = 4;
 /// Kernels take turns at least so long where other work disturbs them all the time.
 constexpr double kBusySeconds = 1;
@@ -157,13 +157,12 @@ class Server {
     reply.id = request.id;
     best_probe_ = std::max(best_probe_, proceed.best_probe);
     const bool has_incumbent = take_incumbent(request);
-    std::vector<double> incumbent;
     RaceRules rules = proceed.rules;
     if (has_incumbent && prepare_timing(kernel)) {
       // As fast as it is now: the time of an hour ago is that of another machine.
-      time_incumbent(request.cold, incumbent);
-      if (!incumbent.empty() && rules.incumbent < std::numeric_limits<double>::infinity())
-        rules.incumbent = incumbent.front();
+      reply.incumbent_seconds = time_incumbent(request.cold, kIncumbentTries);
+      if (reply.incumbent_seconds > 0 && rules.incumbent < std::numeric_limits<double>::infinity())
+        rules.incumbent = reply.incumbent_seconds;
     }
     Race race(rules, threads_for(kernel));
     race.observe(first);
@@ -172,8 +171,8 @@ class Server {
       reply.message = "no memory for a second set of arguments";
       return reply;
     }
-    for (int64_t slices = 1; const int64_t calls = race.next_calls(); ++slices) {
-      if (has_incumbent && slices % kSlicesPerIncumbent == 0) time_incumbent(request.cold, incumbent);
+    while (const int64_t calls = race.next_calls()) {
+      if (has_incumbent) time_incumbent(request.cold, 1);
       Slice slice;
       if (!timed_slice(kernel, calls, request.cold, slice)) {
         reply.outcome = code_ == TW_ERROR_MEMORY ? Outcome::kOutOfMemory : Outcome::kRunError;
@@ -190,12 +189,8 @@ class Server {
     reply.noisy = race.is_noisy();
     reply.rejected = race.rejected();
     reply.best_probe = best_probe_;
-    if (!incumbent.empty()) {
-      // Of two in the middle the smaller one: what disturbs them only makes them longer.
-      const auto middle = incumbent.begin() + (std::ssize(incumbent) - 1) / 2;
-      std::nth_element(incumbent.begin(), middle, incumbent.end());
-      reply.incumbent_seconds = *middle;
-    }
+    // Slices between those of the candidate say more about it than the ones before.
+    if (const double beside = incumbent_.times.median(now()); beside > 0) reply.incumbent_seconds = beside;
     if (reply.outcome == Outcome::kOk) show_last_outputs(kernel, reply);
     return reply;
   }
@@ -220,7 +215,7 @@ class Server {
   bool take_incumbent(const MeasureRequest& request) {
     if (request.incumbent.empty()) return false;
     if (request.incumbent == incumbent_.object && request.entry == incumbent_.entry) return incumbent_.calls > 0;
-    incumbent_ = {request.incumbent, request.entry, {}, 0, false};
+    incumbent_ = {request.incumbent, request.entry, {}, 0, false, {}};
     Result<CallableKernel> kernel = load_(request.incumbent, request.entry);
     if (!kernel.ok()) return false;
     incumbent_.kernel = std::move(*kernel);
@@ -228,29 +223,38 @@ class Server {
     return true;
   }
 
-  /// Adds the seconds of a call in one more slice; a disturbed one only where there is no other.
-  void time_incumbent(bool cold, std::vector<double>& seconds) {
+  static double now() { return 1e-9 * static_cast<double>(monotonic_ns()); }
+
+  /// Times slices of the incumbent while they are due: at most `tries`, until one is undisturbed. Returns the seconds
+  /// of a call; 0: it cannot be called.
+  double time_incumbent(bool cold, int tries) {
     // What is called for the first time finds nothing in the caches, and is not known to fill a slice.
-    int tries = kIncumbentTries;
-    for (int more = incumbent_.is_warm ? 0 : 2; more >= 0 && incumbent_.calls > 0; --more) {
-      Slice slice;
-      if (!timed_slice(incumbent_.kernel, incumbent_.calls, cold, slice)) {
-        incumbent_.calls = 0;
-        return;
-      }
-      const auto calls = static_cast<double>(slice.calls);
-      const double each = std::max(slice.wall, 1e-9) / calls;
-      incumbent_.calls = std::clamp<int64_t>(static_cast<int64_t>(kIncumbentSeconds / each), 1, kMostCalls);
-      if (more > 0) continue;
+    for (int more = 2; !incumbent_.is_warm && more > 0 && incumbent_.calls > 0; --more) call_incumbent(cold);
+    incumbent_.is_warm = true;
+    IncumbentTimes& times = incumbent_.times;
+    for (int tried = 0; tried < tries && incumbent_.calls > 0; ++tried) {
+      const double begin = now();
+      if (tried == 0 ? !times.is_due(begin) : times.is_known(begin)) break;
+      const Slice slice = call_incumbent(cold);
+      if (incumbent_.calls == 0) break;
       const int threads = threads_for(incumbent_.kernel);
       const bool counts = is_undisturbed(slice, threads);
-      if (!counts && --tries > 0) {
-        ++more;
-        continue;
-      }
-      if (counts || seconds.empty()) seconds.push_back(counts || threads > 1 ? each : slice.cpu / calls);
+      const double seconds = counts || threads > 1 ? std::max(slice.wall, 1e-9) : slice.cpu;
+      times.add(begin, now(), seconds / static_cast<double>(slice.calls), counts);
     }
-    incumbent_.is_warm = true;
+    return incumbent_.calls > 0 ? times.median(now()) : 0;
+  }
+
+  /// One slice of the incumbent. Its `calls` become those that fill the next one; 0 if it failed.
+  Slice call_incumbent(bool cold) {
+    Slice slice;
+    if (!timed_slice(incumbent_.kernel, incumbent_.calls, cold, slice)) {
+      incumbent_.calls = 0;
+      return slice;
+    }
+    const double each = std::max(slice.wall, 1e-9) / static_cast<double>(slice.calls);
+    incumbent_.calls = std::clamp<int64_t>(static_cast<int64_t>(kIncumbentSeconds / each), 1, kMostCalls);
+    return slice;
   }
 
   /// Memory is often zero the first time, so a kernel that forgets to initialize its workspace would be right once. All
@@ -393,6 +397,7 @@ class Server {
     CallableKernel kernel;
     int64_t calls = 0;  ///< of a slice; 0: it cannot be called
     bool is_warm = false;
+    IncumbentTimes times;
   };
 
   const LoadFunction& load_;

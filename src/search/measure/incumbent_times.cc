@@ -1,0 +1,58 @@
+#include "search/measure/incumbent_times.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace tilewright::search {
+namespace {
+
+/// At least so many times as long as a slice took passes before the next one.
+constexpr double kPause = 12;
+/// A slice counts for so many seconds, and for so many times as long as it took: what drifts does so over minutes, and
+/// what disturbs comes and goes within milliseconds.
+constexpr double kRecentSeconds = 0.25, kRecentSlices = 5 * kPause;
+/// So many slices are kept; more would only make them older.
+constexpr size_t kMost = 7;
+
+}  // namespace
+
+bool IncumbentTimes::is_recent(const Timed& slice, double now) const {
+  return now - slice.end <= std::max(kRecentSeconds, kRecentSlices * (slice.end - slice.begin));
+}
+
+bool IncumbentTimes::is_known(double now) const {
+  return std::any_of(slices_.begin(), slices_.end(),
+                     [&](const Timed& slice) { return slice.is_undisturbed && is_recent(slice, now); });
+}
+
+bool IncumbentTimes::is_due(double now) const {
+  if (slices_.empty() || !is_recent(slices_.back(), now)) return true;
+  return now - end_ >= kPause * (end_ - begin_);
+}
+
+void IncumbentTimes::add(double begin, double end, double seconds, bool is_undisturbed) {
+  begin_ = begin;
+  end_ = end;
+  // A disturbed one says nothing beside others; where it is the only one, it is better than nothing.
+  if (is_undisturbed)
+    std::erase_if(slices_, [](const Timed& slice) { return !slice.is_undisturbed; });
+  else if (!is_known(end))
+    slices_.clear();
+  else
+    return;
+  slices_.push_back({begin, end, seconds, is_undisturbed});
+  if (slices_.size() > kMost) slices_.pop_front();
+}
+
+double IncumbentTimes::median(double now) const {
+  std::vector<double> recent;
+  for (const Timed& slice : slices_)
+    if (is_recent(slice, now)) recent.push_back(slice.seconds);
+  if (recent.empty()) return 0;
+  const auto middle = recent.begin() + (std::ssize(recent) - 1) / 2;
+  std::nth_element(recent.begin(), middle, recent.end());
+  return *middle;
+}
+
+}  // namespace tilewright::search
