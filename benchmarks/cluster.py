@@ -209,7 +209,7 @@ def simulate(workers: int, candidates: int, seconds: float, build: float) -> dic
             process.wait()
 
 
-def against(pairs: int, call: float, trials: int = 96) -> None:
+def against(pairs: int, call: float, trials: int = 192) -> None:
     """Prints candidates per second with a worker on this machine, and without a cluster."""
     size = 64 * max(1, round((call * machine.roofs(1).peaks["float32"] / 2) ** (1 / 3) / 64))
     print(f"a product of {size} cubed", flush=True)

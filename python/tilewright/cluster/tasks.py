@@ -167,10 +167,11 @@ def finals(specification: dict[str, Any], program: bytes, reference: bytes, kern
         run.begins()
         station, _ = _station(run, specification, slot, program, reference)
         station.pipeline.begin_finals(list(kernels), [station.entry] * len(kernels), **specification["finals"])
-        while (result := station.pipeline.poll_finals(LOOK)) is None:
-            if not run.wanted():
-                STATIONS.forget(specification["program"], slot)
-                raise Canceled
+        with processors.off_kernels():
+            while (result := station.pipeline.poll_finals(LOOK)) is None:
+                if not run.wanted():
+                    STATIONS.forget(specification["program"], slot)
+                    raise Canceled
         run.lap("measuring")
     seconds, disturbed, error = result
     if error is not None and error[0] == "measure/canceled":  # this worker ends
@@ -228,7 +229,8 @@ def _station(
 
 def _measured(run: _Run, specification: dict[str, Any], slot: int, station: Station, number: int) -> bytes:
     try:
-        return result_of(station.pipeline, number, run.wanted)[0]
+        with processors.off_kernels():
+            return result_of(station.pipeline, number, run.wanted)[0]
     except BaseException:  # canceled, or its helper does not start
         STATIONS.forget(specification["program"], slot)
         raise

@@ -8,7 +8,7 @@ namespace tilewright::search {
 namespace {
 
 /// At least so many times as long as a slice took passes before the next one.
-constexpr double kPause = 12;
+constexpr double kPause = 20;
 /// A slice counts for so many seconds, and for so many times as long as it took: what drifts does so over minutes, and
 /// what disturbs comes and goes within milliseconds.
 constexpr double kRecentSeconds = 0.25, kRecentSlices = 5 * kPause;
