@@ -173,17 +173,18 @@ class Engine {
 
   // recombine.cc
   void recombine(Linear& sum);
-  bool join_digits(Linear& sum);
+  bool join_quotient_and_remainder(Linear& sum);
   bool join_general(Linear& sum);
   bool exchange_general(Linear& sum);
   bool join_quotients(Linear& sum);
   bool join_rounding(Linear& sum);
   bool join_remainders(Linear& sum);
   std::optional<Linear> joined_quotients(Linear x, Linear y, const Expr& divisor, bool add);
-  bool merge_choices(Linear& sum);
-  bool subtract_from_dividend(Linear& sum);
+  bool merge_selects(Linear& sum);
+  bool exchange_quotient_and_remainder(Linear& sum);
   void drop_exact_quotients(Linear& sum);
-  void multiply_out(Linear& sum);
+  bool drop_exact_quotient(Linear& sum);
+  void distribute_products(Linear& sum);
 
   // simplify_compare.cc
   Expr simplify_compare(const Expr& e);

@@ -1,18 +1,10 @@
-// What the terms of a sum say together. The theorems, for integers and c, d > 0, b other than 0:
+// Joins terms of a sum that determine one another: a quotient and its remainder, two quotients, selects of one
+// condition.
 //
-//   T5  c (x // c) + y % c = x                   where x - y is a multiple of c
-//       d (x // (c d)) + (x % (c d)) // c = x // c
-//       b (x // b) + x % b = x                   for both roundings
-//   T6  x - c (x // c) = x % c                   x - x % c = c (x // c), for both roundings and b for c
-//   T8  x // b - y // b = (x - y + y % b) // b
-//       x // b + y // b = (x + y - y % b) // b
-//       x % c + y % c = c - 1                    where x + y + 1 is a multiple of c
-//       x // c + (x % c != 0) = (x + c - 1) // c
-//   T9  s select(p, x, y) + t select(p, z, w) = select(p, s x + t z, s y + t w)
-//
-// T8 is used where x - y is shorter than x, x + y a multiple of b but for a constant, or the sum a quotient that is
-// rounded up, and only where the new dividend stays inside the type. T5 and T6 give back sums that were there, T9 sums
-// of one arm where the other is taken may leave the type, which nobody sees: sums wrap.
+// The identity of each function stands above it, for integers, c, d > 0 and b != 0. T1 to T4 and T7 are those of
+// divide_constant.cc. T8 creates a dividend, so it needs a proof that the new dividend stays inside the type. T5 and T6
+// restore sums that were there. In T9 the sum of the arm that is not selected may leave the type, which has no effect,
+// since sums wrap.
 #include "arith/digit.h"
 #include "arith/engine.h"
 #include "ir/build.h"
@@ -21,13 +13,13 @@ namespace tilewright::arith {
 namespace {
 
 /// x // y or x % y, of either rounding.
-struct QuotientForm {
+struct DivisionForm {
   const Expr *a = nullptr, *b = nullptr;
-  bool quotient = false, floors = false;
+  bool is_quotient = false, floors = false;
   explicit operator bool() const { return a != nullptr; }
 };
 
-QuotientForm as_division(const Expr& e) {
+DivisionForm as_division(const Expr& e) {
   switch (e.kind()) {
     case Kind::kFloorDiv:
       return {&e.as<FloorDiv>()->a, &e.as<FloorDiv>()->b, true, true};
@@ -42,72 +34,88 @@ QuotientForm as_division(const Expr& e) {
   }
 }
 
-/// What the digits of constant divisors do not cover.
-bool is_general(const QuotientForm& division) { return !division.floors || !division.b->is<IntImm>(); }
+bool is_constant_floor_division(const DivisionForm& division) { return division.floors && division.b->is<IntImm>(); }
 
-Expr quotient_of(const QuotientForm& d) {
+Expr quotient_of(const DivisionForm& d) {
   return d.floors ? Expr(make<FloorDiv>({*d.a, *d.b})) : Expr(make<Div>({*d.a, *d.b}));
 }
-Expr remainder_of(const QuotientForm& d) {
+Expr remainder_of(const DivisionForm& d) {
   return d.floors ? Expr(make<FloorMod>({*d.a, *d.b})) : Expr(make<Mod>({*d.a, *d.b}));
 }
 
-/// Select or if_then_else, or a product with one.
-struct Choice {
+/// A select or if_then_else, or a product with one.
+struct SelectForm {
   Expr condition, true_value, false_value;
   const Call* call = nullptr;
 };
 
-std::optional<Choice> as_choice(const Expr& e) {
+std::optional<SelectForm> as_select(const Expr& e) {
   if (const Select* select = e.as<Select>()) {
-    return Choice{select->condition, select->true_value, select->false_value, nullptr};
+    return SelectForm{select->condition, select->true_value, select->false_value, nullptr};
   }
   if (const Mul* mul = e.as<Mul>()) {
-    auto inner = as_choice(mul->a);
+    auto inner = as_select(mul->a);
     const Expr& factor = inner ? mul->b : mul->a;
-    if (!inner) inner = as_choice(mul->b);
+    if (!inner) inner = as_select(mul->b);
     if (!inner) return std::nullopt;
-    return Choice{inner->condition, inner->true_value * factor, inner->false_value * factor, inner->call};
+    return SelectForm{inner->condition, inner->true_value * factor, inner->false_value * factor, inner->call};
   }
   const Call* call = e.as<Call>();
   if (!call || intrinsic_of(*call) != Intrinsic::k_if_then_else) return std::nullopt;
-  return Choice{Expr(call->args[0]), Expr(call->args[1]), Expr(call->args[2]), call};
+  return SelectForm{Expr(call->args[0]), Expr(call->args[1]), Expr(call->args[2]), call};
 }
 
-bool is_choice(const Expr& e) {
-  if (const Mul* mul = e.as<Mul>()) return is_choice(mul->a) || is_choice(mul->b);
+bool is_select(const Expr& e) {
+  if (const Mul* mul = e.as<Mul>()) return is_select(mul->a) || is_select(mul->b);
   return e.is<Select>() || is_call_to(e, Intrinsic::k_if_then_else);
+}
+
+/// Without `count` times the dividend, all terms of which have to occur as often; nothing where they do not.
+std::optional<Linear> subtract_dividend(const Linear& sum, const Linear& dividend, int64_t count) {
+  const bool is_there = std::all_of(dividend.terms.begin(), dividend.terms.end(), [&](const Term& part) {
+    const Term* found = sum.find(part.fp);
+    int64_t wanted = 0;
+    return found && mul_fits(part.coeff, count, &wanted) && found->coeff == wanted;
+  });
+  if (!is_there) return std::nullopt;
+  Linear result = sum;
+  for (const Term& part : dividend.terms) result.add(part.atom, part.fp, -part.coeff * count);
+  result.add_constant(-dividend.constant, count);
+  return result;
 }
 
 }  // namespace
 
-/// Joins terms by T5 to T9 until no two can be joined.
+/// Joins terms until no two can be joined.
 void Engine::recombine(Linear& sum) {
   if (sum.bad) return;
   if (sum.terms.size() < 2) return drop_exact_quotients(sum);
-  multiply_out(sum);
-  // What there is to join, so that a plain sum costs one look at each term.
-  int remainders = 0, quotients = 0, general = 0, choices = 0, products = 0, casts = 0;
+  distribute_products(sum);
+  // The counts spare a plain sum all of the searches below.
+  int remainders = 0, quotients = 0, general = 0, selects = 0, products = 0, casts = 0;
   for (const Term& term : sum.terms) {
-    if (QuotientForm division = as_division(term.atom)) {
-      (division.quotient ? quotients : remainders) += 1;
-      general += is_general(division);
+    if (DivisionForm division = as_division(term.atom)) {
+      (division.is_quotient ? quotients : remainders) += 1;
+      general += !is_constant_floor_division(division);
     } else {
-      choices += is_choice(term.atom);
+      selects += is_select(term.atom);
       products += term.atom.is<Mul>();
       casts += term.atom.is<Cast>();
     }
   }
-  bool changed = (quotients > 0 && casts > 0 && join_rounding(sum)) || (quotients > 0 && join_digits(sum)) ||
-                 (general + products > 0 && join_general(sum)) || (quotients > 1 && join_quotients(sum)) ||
-                 (remainders > 1 && join_remainders(sum)) || (choices > 1 && merge_choices(sum)) ||
-                 (quotients + remainders > 0 && subtract_from_dividend(sum));
-  if (changed) return recombine(sum);
+  if (quotients > 0 && casts > 0 && join_rounding(sum)) return recombine(sum);
+  if (quotients > 0 && join_quotient_and_remainder(sum)) return recombine(sum);
+  if (general + products > 0 && join_general(sum)) return recombine(sum);
+  if (quotients > 1 && join_quotients(sum)) return recombine(sum);
+  if (remainders > 1 && join_remainders(sum)) return recombine(sum);
+  if (selects > 1 && merge_selects(sum)) return recombine(sum);
+  if (quotients + remainders > 0 && exchange_quotient_and_remainder(sum)) return recombine(sum);
   drop_exact_quotients(sum);
 }
 
-/// T5 for constants.
-bool Engine::join_digits(Linear& sum) {
+/// c (x // c) + y % c -> x, where x - y is a multiple of c
+/// d (x // (c d)) + (x % (c d)) // c -> x // c                                                  (T5)
+bool Engine::join_quotient_and_remainder(Linear& sum) {
   auto may_join = [](const Term& term) {
     const FloorDiv* div = term.atom.as<FloorDiv>();
     return term.atom.is<FloorMod>() || (div && div->a.is<FloorMod>());
@@ -146,13 +154,13 @@ bool Engine::join_digits(Linear& sum) {
   return false;
 }
 
-/// T5 and T6 for other divisors, and for the rounding towards zero.
+/// b (x // b) + x % b -> x, for both roundings and any divisor                                  (T5)
 bool Engine::join_general(Linear& sum) {
   auto join_in = [&](Linear& in) {
     for (size_t i = 0; i < in.terms.size(); ++i) {
       const Term low = in.terms[i];
-      QuotientForm division = as_division(low.atom);
-      if (!division || division.quotient || !is_general(division)) continue;
+      DivisionForm division = as_division(low.atom);
+      if (!division || division.is_quotient || is_constant_floor_division(division)) continue;
       Fingerprint wanted = fp(quotient_of(division)) * fp(*division.b) * Fingerprint::of_int(low.coeff);
       for (size_t j = 0; j < in.terms.size(); ++j) {
         const Term& high = in.terms[j];
@@ -168,8 +176,8 @@ bool Engine::join_general(Linear& sum) {
   };
   bool remainders = false, sums = false;
   for (const Term& term : sum.terms) {
-    QuotientForm division = as_division(term.atom);
-    remainders |= division && !division.quotient && is_general(division);
+    DivisionForm division = as_division(term.atom);
+    remainders |= division && !division.is_quotient && !is_constant_floor_division(division);
     const Mul* mul = term.atom.as<Mul>();
     sums |= mul && (mul->a.is<Add>() || mul->a.is<Sub>() || mul->b.is<Add>() || mul->b.is<Sub>());
   }
@@ -184,34 +192,29 @@ bool Engine::join_general(Linear& sum) {
   return exchange_general(sum);
 }
 
-/// T6 for other divisors: the whole dividend stands in the sum.
+/// x - b (x // b) -> x % b
+/// x - x % b -> b (x // b), for both roundings and any divisor                                  (T6)
 bool Engine::exchange_general(Linear& sum) {
   for (const Term& term : sum.terms) {
-    auto exchange = [&](const QuotientForm& division, int64_t count) {  // count dividends go
+    auto exchange = [&](const DivisionForm& division, int64_t count) {  // of `count` dividends
       Linear dividend = flat(*division.a);
       if (dividend.bad || count == 0 || dividend.terms.empty()) return false;
-      Linear next = sum;
-      for (const Term& part : dividend.terms) {
-        const Term* found = sum.find(part.fp);
-        int64_t wanted = 0;
-        if (!found || !mul_fits(part.coeff, count, &wanted) || found->coeff != wanted) return false;
-        next.add(part.atom, part.fp, -wanted);
-      }
-      next.add_constant(-dividend.constant, count);
-      next.add(term.atom, term.fp, -term.coeff);
-      if (division.quotient) {
-        Expr rest = remainder_of(division);
-        next.add(rest, fp(rest), count);
+      std::optional<Linear> next = subtract_dividend(sum, dividend, count);
+      if (!next) return false;
+      next->add(term.atom, term.fp, -term.coeff);
+      if (division.is_quotient) {
+        Expr remainder = remainder_of(division);
+        next->add(remainder, fp(remainder), count);
       } else {
-        collect_product(quotient_of(division), *division.b, count, next);
+        collect_product(quotient_of(division), *division.b, count, *next);
       }
-      if (next.bad || next.terms.size() >= sum.terms.size()) return false;
-      sum = std::move(next);
+      if (next->bad || next->terms.size() >= sum.terms.size()) return false;
+      sum = std::move(*next);
       return true;
     };
-    QuotientForm division = as_division(term.atom);
-    if (division && !division.quotient) {
-      if (is_general(division) && exchange(division, -term.coeff)) return true;
+    DivisionForm division = as_division(term.atom);
+    if (division && !division.is_quotient) {
+      if (!is_constant_floor_division(division) && exchange(division, -term.coeff)) return true;
       continue;
     }
     // A product of a quotient and its divisor, of which a constant part has gone into the coefficient.
@@ -222,8 +225,8 @@ bool Engine::exchange_general(Linear& sum) {
         factors.push_back(mul->b);
         continue;
       }
-      QuotientForm of_factor = as_division(factors[i]);
-      if (!of_factor || !of_factor.quotient || !is_general(of_factor)) continue;
+      DivisionForm of_factor = as_division(factors[i]);
+      if (!of_factor || !of_factor.is_quotient || is_constant_floor_division(of_factor)) continue;
       Linear divisor = flat(*of_factor.b);
       int64_t content = gcd(divisor.content(), divisor.constant);
       if (divisor.bad || content == 0 || term.coeff % content != 0) continue;
@@ -236,7 +239,7 @@ bool Engine::exchange_general(Linear& sum) {
   return false;
 }
 
-/// T8 for remainders.
+/// x % c + y % c -> c - 1, where x + y + 1 is a multiple of c                                   (T8)
 bool Engine::join_remainders(Linear& sum) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const FloorMod* first = sum.terms[i].atom.as<FloorMod>();
@@ -259,7 +262,8 @@ bool Engine::join_remainders(Linear& sum) {
   return false;
 }
 
-/// T8 for quotients.
+/// x // b - y // b -> (x - y + y % b) // b
+/// x // b + y // b -> (x + y - y % b) // b                                                      (T8)
 bool Engine::join_quotients(Linear& sum) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const FloorDiv* first = sum.terms[i].atom.as<FloorDiv>();
@@ -279,22 +283,22 @@ bool Engine::join_quotients(Linear& sum) {
   return false;
 }
 
-/// T8 for quotients that are rounded up.
+/// x // c + (x % c != 0) -> (x + c - 1) // c                                                    (T8)
 bool Engine::join_rounding(Linear& sum) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Cast* cast = sum.terms[i].atom.as<Cast>();
     const NE* differs = cast ? cast->value.as<NE>() : nullptr;
-    const FloorMod* rest = differs ? differs->a.as<FloorMod>() : nullptr;
-    if (!rest || const_int(differs->b) != 0 || const_int(rest->b).value_or(0) < 1) continue;
-    const DataType type = rest->a.dtype();
-    const Fingerprint wanted = fp(make<FloorDiv>({rest->a, rest->b}));
+    const FloorMod* remainder = differs ? differs->a.as<FloorMod>() : nullptr;
+    if (!remainder || const_int(differs->b) != 0 || const_int(remainder->b).value_or(0) < 1) continue;
+    const DataType type = remainder->a.dtype();
+    const Fingerprint wanted = fp(make<FloorDiv>({remainder->a, remainder->b}));
     for (size_t j = 0; j < sum.terms.size(); ++j) {
       const bool is_partner = sum.terms[j].fp == wanted && sum.terms[j].coeff == sum.terms[i].coeff;
       if (!is_partner || type != sum.terms[i].atom.dtype()) continue;
-      Linear dividend = flat(rest->a);
-      dividend.add_constant(*const_int(rest->b) - 1);
+      Linear dividend = flat(remainder->a);
+      dividend.add_constant(*const_int(remainder->b) - 1);
       if (dividend.bad || !stays_inside(dividend, type)) continue;
-      Linear rounded = divided(std::move(dividend), rest->b, type, true);
+      Linear rounded = divided(std::move(dividend), remainder->b, type, true);
       if (rounded.bad) continue;
       sum.terms[i].coeff = 0;
       sum.replace_term(j, rounded, sum.terms[j].coeff);
@@ -304,7 +308,8 @@ bool Engine::join_rounding(Linear& sum) {
   return false;
 }
 
-/// x // b + y // b, or x // b - y // b, as one quotient; nothing where that is not simpler.
+/// One quotient for x // b + y // b (`add`) or x // b - y // b. Nothing where that is not simpler: it is where x - y is
+/// shorter than x, or x + y a multiple of b but for a constant.
 std::optional<Linear> Engine::joined_quotients(Linear x, Linear y, const Expr& divisor, bool add) {
   DataType type = divisor.dtype();
   if (x.bad || y.bad) return std::nullopt;
@@ -325,8 +330,8 @@ std::optional<Linear> Engine::joined_quotients(Linear x, Linear y, const Expr& d
   } else if (dividend.terms.size() >= x.terms.size()) {
     return std::nullopt;
   }
-  Linear rest = divided(y, divisor, type, false);
-  dividend.add(rest, add ? -1 : 1);
+  Linear remainder = divided(y, divisor, type, false);
+  dividend.add(remainder, add ? -1 : 1);
   if (dividend.bad || !stays_inside(dividend, type)) return std::nullopt;
   whole.add(divided(std::move(dividend), divisor, type, true));
   if (whole.bad || whole.terms.size() > 1 + (add ? x.terms.size() : 0)) return std::nullopt;
@@ -334,13 +339,13 @@ std::optional<Linear> Engine::joined_quotients(Linear x, Linear y, const Expr& d
   return whole;
 }
 
-/// T9.
-bool Engine::merge_choices(Linear& sum) {
+/// s select(p, x, y) + t select(p, z, w) -> select(p, s x + t z, s y + t w)                     (T9)
+bool Engine::merge_selects(Linear& sum) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
-    std::optional<Choice> first = as_choice(sum.terms[i].atom);
+    std::optional<SelectForm> first = as_select(sum.terms[i].atom);
     if (!first || first->condition.dtype().is_vector()) continue;
     for (size_t j = i + 1; j < sum.terms.size(); ++j) {
-      std::optional<Choice> second = as_choice(sum.terms[j].atom);
+      std::optional<SelectForm> second = as_select(sum.terms[j].atom);
       if (!second || (first->call == nullptr) != (second->call == nullptr)) continue;
       bool same = fp(first->condition) == fp(second->condition);
       bool opposite = !same && fp(simplify(make<Not>({first->condition}))) == fp(second->condition);
@@ -370,8 +375,9 @@ bool Engine::merge_choices(Linear& sum) {
   return false;
 }
 
-/// T6 for constants, where the whole dividend stands in the sum, so that terms vanish.
-bool Engine::subtract_from_dividend(Linear& sum) {
+/// x - c (x // c) -> x % c
+/// x - x % c -> c (x // c), where terms vanish                                                  (T6)
+bool Engine::exchange_quotient_and_remainder(Linear& sum) {
   for (const Term& term : sum.terms) {
     const FloorDiv* div = term.atom.as<FloorDiv>();
     const FloorMod* mod = term.atom.as<FloorMod>();
@@ -379,32 +385,30 @@ bool Engine::subtract_from_dividend(Linear& sum) {
     auto divisor = const_int(div ? div->b : mod->b);
     if (!divisor || *divisor <= 0 || (div && term.coeff % *divisor != 0)) continue;
     Linear dividend = flat(div ? div->a : mod->a);
-    int64_t count = div ? -(term.coeff / *divisor) : -term.coeff;  // of the dividends that go
+    int64_t count = div ? -(term.coeff / *divisor) : -term.coeff;  // of dividends
     if (dividend.bad || count == 0) continue;
-    bool present = std::all_of(dividend.terms.begin(), dividend.terms.end(), [&](const Term& part) {
-      const Term* found = sum.find(part.fp);
-      int64_t wanted = 0;
-      return found && mul_fits(part.coeff, count, &wanted) && found->coeff == wanted;
-    });
-    if (!present) continue;
+    std::optional<Linear> next = subtract_dividend(sum, dividend, count);
+    if (!next) continue;
     DataType type = term.atom.dtype();
     Linear other = div ? modulo(dividend, *divisor, type) : divide(dividend, *divisor, type);
     if (mod) other.scale(*divisor);
-    Linear next = sum;
-    for (const Term& part : dividend.terms) next.add(part.atom, part.fp, -part.coeff * count);
-    next.add_constant(-dividend.constant, count);
-    auto at = std::find_if(next.terms.begin(), next.terms.end(), [&](const Term& t) { return t.fp == term.fp; });
-    if (at == next.terms.end()) continue;
-    next.replace_term(static_cast<size_t>(at - next.terms.begin()), other, count);
-    if (next.bad || next.terms.size() >= sum.terms.size()) continue;
-    sum = std::move(next);
+    auto at = std::find_if(next->terms.begin(), next->terms.end(), [&](const Term& t) { return t.fp == term.fp; });
+    if (at == next->terms.end()) continue;
+    next->replace_term(static_cast<size_t>(at - next->terms.begin()), other, count);
+    if (next->bad || next->terms.size() >= sum.terms.size()) continue;
+    sum = std::move(*next);
     return true;
   }
   return false;
 }
 
-/// c (x // c) = x - b where x is b modulo c and 0 <= b < c.
+/// c (x // c) -> x - r, where x % c is known to be r
 void Engine::drop_exact_quotients(Linear& sum) {
+  while (drop_exact_quotient(sum)) {
+  }
+}
+
+bool Engine::drop_exact_quotient(Linear& sum) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term term = sum.terms[i];
     const FloorDiv* div = term.atom.as<FloorDiv>();
@@ -414,12 +418,13 @@ void Engine::drop_exact_quotients(Linear& sum) {
     if (set.coeff % *divisor != 0) continue;
     sum.replace_term(i, flat(div->a), term.coeff / *divisor);
     sum.add_constant(-floor_mod(set.base, *divisor), term.coeff / *divisor);
-    i = static_cast<size_t>(-1);  // the terms have changed
+    return true;
   }
+  return false;
 }
 
-/// Products of sums are multiplied out where that makes terms meet: (x + 1) * n - x * n.
-void Engine::multiply_out(Linear& sum) {
+/// (x + y) z -> x z + y z, where that makes terms meet: (x + 1) * n - x * n
+void Engine::distribute_products(Linear& sum) {
   int products = 0, of_sums = 0;
   for (const Term& term : sum.terms) {
     const Mul* mul = term.atom.as<Mul>();
