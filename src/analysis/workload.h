@@ -6,33 +6,20 @@
 // that do not divide) or come there again (halos that are computed twice). Loops that no axis is bound to repeat it.
 #pragma once
 
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "analysis/parameter_uses.h"
 #include "ir/stmt.h"
 
 namespace tilewright::analysis {
-
-struct ParameterUse {
-  Ref<Var> param;
-  Ref<Buffer> buffer;     ///< null for a scalar parameter, and for a pointer
-  Ref<Buffer> pointee{};  ///< of a pointer: the buffer that is declared over it
-  bool read = false, written = false;
-  /// Its contents before the call may matter: it is read, and not written in full by a block that comes earlier or by
-  /// the init of the block that reads it.
-  bool read_before_written = false;
-  std::string reader{};  ///< what does that first: a block, or a call to which it is passed
-  /// Whatever the data are, a call stores to each element; where this is false it may leave some alone.
-  bool written_in_full = false;
-};
 
 struct Workload {
   std::vector<ParameterUse> params;
   /// Floating-point operations: each of + - * / min max and each intrinsic on floats counts 1 a lane; casts, selects,
   /// comparisons and the init of a reduction count 0. A multiply-add is 2, as everywhere in this field.
   double flops = 0;
-  /// The same for integers that are data (not indices).
+  /// Integer operations on data, counted like `flops`; those of indices count 0.
   double int_ops = 0;
   /// Bytes of each parameter that is read plus of each that is written: the traffic no program can avoid. Of one whose
   /// elements data choose, no more than there are accesses.
