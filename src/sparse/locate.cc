@@ -107,8 +107,8 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
   Search search{structure_of(of), parent, coordinate, present, {}};
   VarMap names;
   for (const Frame& frame : nest_.frames) {
-    if (frame.condition.defined()) search.guard = both(frame.condition, search.guard);
-    if (frame.let.defined()) names[frame.let] = substitute(frame.coordinate, names);
+    if (frame.kind == Frame::Kind::kCondition) search.guard = both(frame.condition, search.guard);
+    if (frame.kind == Frame::Kind::kLet) names[frame.let] = substitute(frame.value, names);
   }
   for (Expr* e : {&search.parent, &search.coordinate, &search.guard}) {
     if (e->defined()) *e = substitute(*e, names);
@@ -128,7 +128,7 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
   }
   for (size_t i : needed) {
     const Frame& frame = nest_.frames[i];
-    if (frame.iter.defined() && frame.iter->axis->attached.defined()) {
+    if (frame.is_axis() && frame.iter->axis->attached.defined()) {
       fail("sparse/search", what + "for each variable of an attached axis, which has no array of positions", where,
            "iterate over the axes that the buffer has");
       return {};
@@ -183,7 +183,7 @@ std::vector<size_t> Lowering::frames_for(const Search& search, std::string& chan
     if (frame.axis.defined()) look(frame.axis->dom->extent);
     // With its ancestors, positions of the axis are one dimension.
     for (size_t k = outermost_; k < i; ++k) {
-      if (frames[k].iter.defined() && frames[k].iter->axis == frame.iter->axis->parent) needed[k] = true;
+      if (frames[k].is_axis() && frames[k].iter->axis == frame.iter->axis->parent) needed[k] = true;
     }
   }
   std::vector<size_t> result;
@@ -200,7 +200,7 @@ void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed
   std::vector<const Frame*> here, there;
   for (size_t i : needed) {
     here.push_back(&around[i]);
-    if (around[i].iter.defined()) iters.push_back(around[i].iter);
+    if (around[i].is_axis()) iters.push_back(around[i].iter);
   }
   nest_.frames.resize(outermost_);
   std::vector<Level> levels = nest_.open(iters, true);
@@ -211,7 +211,7 @@ void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed
   VarMap map;
   size_t next = 0;
   for (const Frame* frame : here) {
-    if (frame->iter.defined()) {
+    if (frame->is_axis()) {
       if (frame->axis.defined()) map[frame->axis->var] = copies[next].axis->var;
       there.push_back(&copies[next++]);
       continue;
@@ -223,9 +223,7 @@ void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed
     map[counter] = loop.min + Expr(variable);
     loop.loop_var = variable;
     loop.min = zero(counter.dtype());
-    Frame copy;
-    copy.loop = make<For>(std::move(loop));
-    loops.push_back(std::move(copy));
+    loops.push_back({.kind = Frame::Kind::kLoop, .loop = make<For>(std::move(loop))});
     there.push_back(&loops.back());
   }
   auto in_nest = [&](const Expr& e) { return e.defined() ? substitute(e, map) : e; };

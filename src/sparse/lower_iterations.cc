@@ -160,6 +160,10 @@ const Ref<Buffer>& Lowering::array_of(const Ref<Buffer>& buffer) {
   return array;
 }
 
+void Lowering::to_array(Ref<Buffer>& buffer) {
+  if (buffer.defined() && !buffer->axes.empty()) buffer = array_of(buffer);
+}
+
 Expr Lowering::lower(const Expr& e) {
   if (!e.defined()) return e;
   return Expr(lower(make<Evaluate>({e})).as<Evaluate>()->value);
@@ -169,9 +173,7 @@ Expr Lowering::guarded(const Ref<Call>& call) {
   std::vector<NodeRef> args{lower(Expr(call->args[0]))};
   for (size_t i = 1; i < 3; ++i) {
     const Expr condition(args[0]);
-    Frame frame;
-    frame.condition = i == 1 ? condition : logical_not(condition);
-    nest_.frames.push_back(std::move(frame));
+    nest_.frames.push_back({.kind = Frame::Kind::kCondition, .condition = i == 1 ? condition : logical_not(condition)});
     args.push_back(lower(Expr(call->args[i])));
     nest_.frames.pop_back();
   }
@@ -182,9 +184,7 @@ Stmt Lowering::guarded(const Ref<IfThenElse>& node) {
   const Expr condition = lower(node->condition);
   auto branch = [&](const Stmt& stmt, Expr holds) {
     if (!stmt.defined()) return stmt;
-    Frame frame;
-    frame.condition = std::move(holds);
-    nest_.frames.push_back(std::move(frame));
+    nest_.frames.push_back({.kind = Frame::Kind::kCondition, .condition = std::move(holds)});
     Stmt result = lower(stmt);
     nest_.frames.pop_back();
     return result;
@@ -195,9 +195,9 @@ Stmt Lowering::guarded(const Ref<IfThenElse>& node) {
 
 Stmt Lowering::lower(const Stmt& stmt) {
   if (!stmt.defined() || failure) return stmt;
-  auto with_frame = [&](Frame frame, Rewriter& walk, const auto& node) {
-    nest_.frames.push_back(std::move(frame));
-    auto result = walk.descend(node);
+  auto within_let = [&](const auto& let, Rewriter& walk) {
+    nest_.frames.push_back({.kind = Frame::Kind::kLet, .let = let->var, .value = walk(let->value)});
+    auto result = walk.descend(let);
     nest_.frames.pop_back();
     return result;
   };
@@ -243,25 +243,13 @@ Stmt Lowering::lower(const Stmt& stmt) {
         For lowered = *loop;
         lowered.min = walk(loop->min);
         lowered.extent = walk(loop->extent);
-        Frame frame;
-        frame.loop = make<For>(For(lowered), loop.span());
-        nest_.frames.push_back(std::move(frame));
+        nest_.frames.push_back({.kind = Frame::Kind::kLoop, .loop = make<For>(For(lowered), loop.span())});
         lowered.body = walk(loop->body);
         nest_.frames.pop_back();
         return make<For>(std::move(lowered), loop.span());
       },
-      [&](const Ref<LetStmt>& let, Rewriter& walk) -> Stmt {
-        Frame frame;
-        frame.let = let->var;
-        frame.coordinate = walk(let->value);
-        return with_frame(std::move(frame), walk, let);
-      },
-      [&](const Ref<Let>& let, Rewriter& walk) -> Expr {
-        Frame frame;
-        frame.let = let->var;
-        frame.coordinate = walk(let->value);
-        return with_frame(std::move(frame), walk, let);
-      },
+      [&](const Ref<LetStmt>& let, Rewriter& walk) -> Stmt { return within_let(let, walk); },
+      [&](const Ref<Let>& let, Rewriter& walk) -> Expr { return within_let(let, walk); },
       [&](const Ref<IfThenElse>& node, Rewriter&) -> Stmt { return guarded(node); },
       [&](const Ref<Call>& call, Rewriter& walk) -> Expr {
         return intrinsic_of(*call) == Intrinsic::k_if_then_else ? guarded(call) : Expr(walk.descend(call));
@@ -284,7 +272,7 @@ Stmt Lowering::iteration(const Ref<SparseIteration>& node) {
 }
 
 void Lowering::bind_variables(size_t first) {
-  for (size_t i = first; i < nest_.frames.size(); ++i) values_[nest_.frames[i].iter->var] = nest_.frames[i].coordinate;
+  for (size_t i = first; i < nest_.frames.size(); ++i) values_[nest_.frames[i].iter->var] = nest_.frames[i].value;
 }
 
 Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
@@ -346,20 +334,37 @@ Stmt Lowering::init_nest(const SparseIteration& iteration, const std::vector<Ref
 }
 
 /// The nest that fills the array of parent positions of a fused axis.
-Stmt Lowering::owner_nest(const Nest::Owner& owner) {
+Stmt Lowering::parent_indices_nest(const Nest::ParentIndices& indices) {
   std::vector<Ref<SpIterVar>> iters;
-  for (Ref<Axis> axis = owner.child; axis.defined(); axis = axis->parent) {
+  for (Ref<Axis> axis = indices.child; axis.defined(); axis = axis->parent) {
     iters.push_back(make<SpIterVar>({var("p", axis->idtype), IterType::kDataPar, axis, false}));
   }
   std::reverse(iters.begin(), iters.end());
   Nest nest;
   std::vector<Level> levels = nest.open(iters);
   const Frame& last = nest.frames.back();
-  Stmt body = store(owner.parents, last.parent, {last.position});
+  Stmt body = store(indices.parents, last.parent, {last.position});
   for (size_t i = levels.size(); i-- > 0;) {
-    body = close(levels[i], owner.parents->name + std::to_string(i), preprocess(), {}, body);
+    body = close(levels[i], indices.parents->name + std::to_string(i), preprocess(), {}, body);
   }
   return body;
+}
+
+/// The root declares domains and disjoint buffers of the arrays instead of the sparse buffers.
+void Lowering::redeclare(Block& root) {
+  const std::vector<BufferDomain> domains = buffer_domains(root);
+  if (!domains.empty()) root.annotations.erase(kBufferDomains);
+  for (BufferDomain domain : domains) {
+    to_array(domain.buffer);
+    to_array(domain.segments);
+    declare(root.annotations, domain);
+  }
+  const std::vector<DisjointBuffers> groups = disjoint_buffers(root);
+  if (!groups.empty()) root.annotations.erase(kDisjointBuffers);
+  for (DisjointBuffers group : groups) {
+    for (Ref<Buffer>& buffer : group) to_array(buffer);
+    declare(root.annotations, group);
+  }
 }
 
 Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
@@ -374,55 +379,37 @@ Ref<PrimFunc> Lowering::run(const Ref<PrimFunc>& func) {
   if (contains_block(body)) body = in_blocks(body, "step", steps);
   std::vector<Stmt> all;
   const std::unordered_set<const NodeBase*> written = written_in(func->body);
-  for (const Nest::Owner& owner : nest_.owners) {
+  for (const Nest::ParentIndices& indices : nest_.parent_indices) {
     bool is_used = false;
-    visit(body, [&](const Ref<BufferLoad>& load) { is_used |= load->buffer == owner.parents; });
+    visit(body, [&](const Ref<BufferLoad>& load) { is_used |= load->buffer == indices.parents; });
     if (!is_used) continue;
-    for (Ref<Axis> axis = owner.child; axis->parent.defined(); axis = axis->parent) {
+    for (Ref<Axis> axis = indices.child; axis->parent.defined(); axis = axis->parent) {
       if (!axis->is_variable() || !written.contains(axis->indptr->data.get())) continue;
       fail("sparse/search", "axis '" + axis->name + "' is fused, and the function writes its indptr", func,
            "write the structure in another function, or iterate over the axes one inside of the other");
       return func;
     }
-    all.push_back(owner_nest(owner));
-    allocated_.emplace_back(owner.parents);
+    all.push_back(parent_indices_nest(indices));
+    allocated_.emplace_back(indices.parents);
   }
   all.push_back(std::move(body));
-  for (Def<Buffer>& buffer : root.alloc_buffers) {
-    if (!buffer->axes.empty()) buffer = array_of(buffer);
-  }
+  for (Def<Buffer>& buffer : root.alloc_buffers) to_array(buffer);
   root.alloc_buffers.insert(root.alloc_buffers.end(), allocated_.begin(), allocated_.end());
-  const std::vector<BufferDomain> declared = buffer_domains(root);
-  if (!declared.empty()) root.annotations.erase(kBufferDomains);
-  for (BufferDomain domain : declared) {
-    if (!domain.buffer->axes.empty()) domain.buffer = array_of(domain.buffer);
-    if (domain.segments.defined() && !domain.segments->axes.empty()) domain.segments = array_of(domain.segments);
-    declare(root.annotations, domain);
-  }
-  const std::vector<DisjointBuffers> disjoint = disjoint_buffers(root);
-  if (!disjoint.empty()) root.annotations.erase(kDisjointBuffers);
-  for (DisjointBuffers group : disjoint) {
-    for (Ref<Buffer>& buffer : group) {
-      if (!buffer->axes.empty()) buffer = array_of(buffer);
-    }
-    declare(root.annotations, group);
-  }
+  redeclare(root);
   std::vector<BufferDomain> known = structure_domains(*func);
   std::erase_if(known, [&](const BufferDomain& d) { return written.contains(d.buffer->data.get()); });
   std::vector<BufferDomain> ordered = known;
   for (BufferDomain& domain : buffer_domains(root)) ordered.push_back(std::move(domain));
   root.body = with_regions(seq(std::move(all)), ordered);
   for (const BufferDomain& domain : known) {
-    const std::vector<BufferDomain> said = buffer_domains(root);
-    const bool is_said =
-        std::any_of(said.begin(), said.end(), [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
-    if (!is_said) declare(root.annotations, domain);
+    const std::vector<BufferDomain> declared = buffer_domains(root);
+    const bool is_declared = std::any_of(declared.begin(), declared.end(),
+                                         [&](const BufferDomain& other) { return other.buffer == domain.buffer; });
+    if (!is_declared) declare(root.annotations, domain);
   }
   PrimFunc lowered = *func;
   lowered.axes.clear();
-  for (auto& [param, buffer] : lowered.buffer_map) {
-    if (!buffer->axes.empty()) buffer = array_of(buffer);
-  }
+  for (auto& [param, buffer] : lowered.buffer_map) to_array(buffer);
   lowered.body = make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(root))}, func->body.span());
   return make<PrimFunc>(std::move(lowered), func.span());
 }

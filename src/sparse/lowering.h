@@ -29,8 +29,11 @@ class Lowering {
   Stmt init_nest(const SparseIteration& iteration, const std::vector<Ref<SpIterVar>>& iters);
   Stmt guarded(const Ref<IfThenElse>& node);
   Expr guarded(const Ref<Call>& call);
-  Stmt owner_nest(const Nest::Owner& owner);
+  Stmt parent_indices_nest(const Nest::ParentIndices& indices);
   const Ref<Buffer>& array_of(const Ref<Buffer>& buffer);
+  /// Replaces a sparse buffer by its array.
+  void to_array(Ref<Buffer>& buffer);
+  void redeclare(Block& root);
   void fail(const char* code, std::string message, const NodeRef& where, std::string hint);
 
   // locate.cc

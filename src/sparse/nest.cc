@@ -18,6 +18,17 @@ bool depends_on(const Expr& e, const Level& level) {
          });
 }
 
+Frame axis_frame(const Ref<SpIterVar>& iter, const Expr& parent, const Expr& position, const Expr& relative) {
+  const Axis& axis = *iter->axis;
+  const Expr coordinate = axis.is_sparse() ? element(axis.indices, position) : relative;
+  return {.kind = Frame::Kind::kAxis,
+          .iter = iter,
+          .parent = parent,
+          .position = position,
+          .relative = relative,
+          .value = cast(axis.idtype, coordinate)};
+}
+
 }  // namespace
 
 std::pair<Expr, Expr> positions_below(const Axis& axis, const Expr& parent) {
@@ -34,15 +45,15 @@ const Ref<Axis>& structure_of(const Ref<Axis>& axis) { return axis->attached.def
 Expr Nest::parent_position(const Axis& axis) const {
   if (!axis.parent.defined()) return {};
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
-    if (!frame->iter.defined() || frame->iter->axis != axis.parent) continue;
-    return axis.attached.defined() ? frame->coordinate : frame->position;
+    if (!frame->is_axis() || frame->iter->axis != axis.parent) continue;
+    return axis.attached.defined() ? frame->value : frame->position;
   }
   return {};
 }
 
 const Frame* Nest::find(const Ref<Var>& variable) const {
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
-    if (frame->iter.defined() && frame->iter->var == variable) return &*frame;
+    if (frame->is_axis() && frame->iter->var == variable) return &*frame;
   }
   return nullptr;
 }
@@ -64,24 +75,22 @@ void Nest::add(const Ref<SpIterVar>& iter, std::vector<Level>& levels, bool spat
   auto [begin, end] = positions_below(axis, parent);
   Expr extent = axis.is_variable() ? end - begin : parent.defined() ? cast(axis.idtype, axis.nnz_cols) : end;
   const bool reduces = !spatial && iter->iter_type == IterType::kCommReduce;
-  Frame frame{.iter = iter, .loop = {}, .condition = {}, .let = {}, .parent = parent, .position = {}, .relative = {}};
-  frame.axis = add_axis(*iter, extent, reduces, levels);
-  frame.relative = frame.axis->var;
-  frame.position = parent.defined() ? begin + frame.relative : frame.relative;
-  frame.coordinate =
-      axis.is_sparse() ? cast(axis.idtype, element(axis.indices, frame.position)) : cast(axis.idtype, frame.relative);
-  frames.push_back(std::move(frame));
+  const Ref<IterVar> block_axis = add_axis(*iter, extent, reduces, levels);
+  const Expr relative = block_axis->var;
+  frames.push_back(axis_frame(iter, parent, parent.defined() ? begin + relative : relative, relative));
+  frames.back().axis = block_axis;
 }
 
-Expr Nest::owner_of(const Ref<Axis>& child, const Expr& position) {
+Expr Nest::parent_position_of(const Ref<Axis>& child, const Expr& position) {
   const bool is_first = is_const_int(child->parent->nnz, 1) || is_const_int(child->nnz_cols, 0);
   if (is_first) return zero(child->parent->idtype);
   if (!child->is_variable()) return floordiv(position, cast(child->idtype, child->nnz_cols));
-  auto known = std::find_if(owners.begin(), owners.end(), [&](const Owner& o) { return o.child == child; });
-  if (known == owners.end()) {
+  auto known = std::find_if(parent_indices.begin(), parent_indices.end(),
+                            [&](const ParentIndices& indices) { return indices.child == child; });
+  if (known == parent_indices.end()) {
     const Axis& parent = *child->parent;
-    owners.push_back({child, decl_buffer({child->nnz}, parent.idtype, child->name + "_" + parent.name)});
-    known = owners.end() - 1;
+    parent_indices.push_back({child, decl_buffer({child->nnz}, parent.idtype, child->name + "_" + parent.name)});
+    known = parent_indices.end() - 1;
   }
   return element(known->parents, position);
 }
@@ -105,22 +114,16 @@ void Nest::add_fused(const std::vector<Ref<SpIterVar>>& iters, size_t first, siz
   for (size_t i = first; i <= last; ++i) reduces |= !spatial && iters[i]->iter_type == IterType::kCommReduce;
   Ref<IterVar> axis = add_axis(*inner, parent.defined() ? end - begin : end, reduces, levels);
   Expr position = parent.defined() ? begin + Expr(axis->var) : Expr(axis->var);
-  std::vector<Frame> group(last - first + 1);
+  std::vector<Frame> group;  // innermost first
   for (size_t i = last + 1; i-- > first;) {
-    const Axis& of = *iters[i]->axis;
-    Frame& frame = group[i - first];
-    frame.iter = iters[i];
-    frame.position = position;
-    frame.parent = i > first ? owner_of(structure_of(iters[i]->axis), position) : parent;
-    const bool is_absolute = !frame.parent.defined();
-    frame.relative = is_absolute ? position : position - positions_below(of, frame.parent).first;
-    frame.coordinate =
-        of.is_sparse() ? cast(of.idtype, element(of.indices, position)) : cast(of.idtype, frame.relative);
-    frame.in_group = i > first;
-    position = frame.parent;
+    const Expr above = i > first ? parent_position_of(structure_of(iters[i]->axis), position) : parent;
+    const Expr relative = above.defined() ? position - positions_below(*iters[i]->axis, above).first : position;
+    group.push_back(axis_frame(iters[i], above, position, relative));
+    group.back().in_group = i > first;
+    position = above;
   }
-  group.back().axis = axis;
-  frames.insert(frames.end(), group.begin(), group.end());
+  group.front().axis = axis;
+  frames.insert(frames.end(), group.rbegin(), group.rend());
 }
 
 std::vector<Level> Nest::open(const std::vector<Ref<SpIterVar>>& iters, bool spatial) {
@@ -167,7 +170,7 @@ Placement place(const std::vector<const Frame*>& frames) {
   std::vector<Ref<Axis>> axes;
   std::vector<const Frame*> of_axes;
   for (const Frame* frame : frames) {
-    if (!frame->iter.defined()) {
+    if (!frame->is_axis()) {
       result.shape.push_back(frame->loop->extent);
       result.indices.push_back(Expr(frame->loop->loop_var) - frame->loop->min);
       continue;

@@ -10,19 +10,25 @@
 
 namespace tilewright::sparse {
 
-/// Something that encloses the statement that is lowered: a variable of an iteration, a loop, a condition, or a let.
+/// Something that encloses the statement that is lowered.
 struct Frame {
-  Ref<SpIterVar> iter;  ///< of an iteration
-  Ref<For> loop;        ///< or a loop of the source program
-  Expr condition;       ///< or a condition
-  Ref<Var> let;         ///< or the variable of a let, whose value is `coordinate`
-  // Of an iteration's variable:
-  Expr parent;             ///< position along the parent axis; null for a root
-  Expr position;           ///< along the whole axis
-  Expr relative;           ///< counted from the first position below `parent`
-  Expr coordinate = {};    ///< value of the variable
+  enum class Kind { kAxis, kLoop, kCondition, kLet };
+  Kind kind = Kind::kAxis;
+  // A variable of an iteration (kAxis):
+  Ref<SpIterVar> iter = {};
+  Expr parent = {};        ///< position along the parent axis; null for a root
+  Expr position = {};      ///< along the whole axis
+  Expr relative = {};      ///< counted from the first position below `parent`
   Ref<IterVar> axis = {};  ///< block axis; null if fused with the next variable
   bool in_group = false;   ///< fused with the variable of the frame before
+  // Others:
+  Ref<For> loop = {};   ///< a loop of the source program
+  Expr condition = {};  ///< that holds
+  Ref<Var> let = {};    ///< the variable of a let
+  /// The coordinate that the variable of an iteration stands for, or the value of a let.
+  Expr value = {};
+
+  bool is_axis() const { return kind == Kind::kAxis; }
 };
 
 /// The axes of one block, and the loops around it.
@@ -32,7 +38,8 @@ struct Level {
   std::vector<Ref<Var>> loops;
 };
 
-/// The enclosing frames, and the arrays of parent positions that fused axes need.
+/// The enclosing frames, and the arrays of parent positions that fused axes need: COO row indices, which are computed
+/// once and can be reused by later calls (preprocess() in lowering.h).
 class Nest {
  public:
   std::vector<Frame> frames;
@@ -46,18 +53,18 @@ class Nest {
   Expr parent_position(const Axis& axis) const;
 
   /// `parents[p]` is the position along the parent axis that position p of `child` belongs to.
-  struct Owner {
+  struct ParentIndices {
     Ref<Axis> child;
     Ref<Buffer> parents;
   };
-  std::vector<Owner> owners;
+  std::vector<ParentIndices> parent_indices;
 
  private:
   void add(const Ref<SpIterVar>& iter, std::vector<Level>& levels, bool spatial);
   void add_fused(const std::vector<Ref<SpIterVar>>& iters, size_t first, size_t last, std::vector<Level>& levels,
                  bool spatial);
   Ref<IterVar> add_axis(const SpIterVar& iter, Expr extent, bool reduces, std::vector<Level>& levels);
-  Expr owner_of(const Ref<Axis>& child, const Expr& position);
+  Expr parent_position_of(const Ref<Axis>& child, const Expr& position);
 };
 
 /// The half-open range of positions of an axis below a position of its parent.
