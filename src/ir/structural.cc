@@ -1,3 +1,12 @@
+// Equality up to names: two programs are equal if a renaming of what they define makes them the same.
+//
+// Comparer walks both at once over their field lists. A field `Def<T>` pairs the two variables (buffers, axes) that it
+// defines: bind() gives both the same number, and a later use matches where the numbers do. A variable that neither
+// program defines is equal to itself only; with map_free_vars, it is paired with its counterpart at its first use.
+// A prover, if there is one, is asked about integer expressions that differ in their text, with all pairs so far.
+//
+// HashWalk reads the same fields in the same order and numbers definitions in the same way, so equal programs have
+// equal hashes.
 #include <bit>
 
 #include <vector>
@@ -26,7 +35,7 @@ bool has_identity(const NodeRef& node) { return node.is<Var>() || node.is<Buffer
 
 /// Nodes and their numbers, which start at 1. Open addressing: programs define many variables and look them up more
 /// often.
-class Numbers {
+class NodeNumbering {
  public:
   /// 0 when the node has none.
   uint32_t find(const NodeBase* node) const {
@@ -92,7 +101,7 @@ class Comparer {
  public:
   explicit Comparer(bool map_free_vars, DifferenceProver* prover = nullptr)
       : map_free_(map_free_vars), prover_(prover) {}
-  [[gnu::noinline]] bool nodes(const NodeRef& a, const NodeRef& b);
+  [[gnu::noinline]] bool equal_nodes(const NodeRef& a, const NodeRef& b);
   std::optional<Mismatch> mismatch;
 
  private:
@@ -119,7 +128,7 @@ class Comparer {
     if (prover_) pairs_.push_back({a, b});
   }
   /// A variable where it is used, or where it is defined unless it already is.
-  [[gnu::noinline]] bool use(const NodeRef& a, const NodeRef& b, bool define) {
+  [[gnu::noinline]] bool equal_uses(const NodeRef& a, const NodeRef& b, bool define) {
     uint32_t left = left_.find(a.get()), right = right_.find(b.get());
     if (left != 0 && left == right) return true;
     if (left != 0 || right != 0) return differ(a, b, "another variable");
@@ -127,12 +136,12 @@ class Comparer {
     define = define || (a.is<Buffer>() && left_.find(a.as<Buffer>()->data.get()) != 0);
     if (a == b && !define && !map_free_) return true;
     if (!define && !map_free_) return differ(a, b, "different free variables");
-    if (!contents(a, b)) return false;
+    if (!equal_fields_of_kind(a, b)) return false;
     bind(a, b);
     return true;
   }
   bool descend(const NodeRef& a, const NodeRef& b);
-  bool contents(const NodeRef& a, const NodeRef& b);
+  bool equal_fields_of_kind(const NodeRef& a, const NodeRef& b);
   [[gnu::cold, gnu::noinline]] bool compare_or_prove(const NodeRef& a, const NodeRef& b);
 
   template <class T>
@@ -148,7 +157,7 @@ class Comparer {
   bool field(const BufferMap& a, const BufferMap& b, const NodeRef& na, const NodeRef& nb);
   [[gnu::noinline]] bool field(const Annotations& a, const Annotations& b, const NodeRef& na, const NodeRef& nb);
   [[gnu::noinline]] bool define(const NodeRef& a, const NodeRef& b);
-  [[gnu::noinline]] bool all(const NodeRef* a, const NodeRef* b, size_t count);
+  [[gnu::noinline]] bool equal_elements(const NodeRef* a, const NodeRef* b, size_t count);
   bool field(const Identity&, const Identity&, const NodeRef&, const NodeRef&) { return true; }
 
   template <class T>
@@ -164,10 +173,10 @@ class Comparer {
   bool in_buffer_ = false;
   int renamed_ = 0;  // bindings that map a node to another: while 0, identical pointers are equal
   uint32_t bound_ = 0;
-  Numbers left_, right_;  // of what is bound: equal numbers belong to each other
+  NodeNumbering left_, right_;  // of what is bound: equal numbers belong to each other
 };
 
-bool Comparer::nodes(const NodeRef& a, const NodeRef& b) {
+bool Comparer::equal_nodes(const NodeRef& a, const NodeRef& b) {
   if (!a.defined() || !b.defined()) return a == b || differ(a, b, "present on one side only");
   if (prover_) return compare_or_prove(a, b);
   if (a == b && renamed_ == 0 && !map_free_ && !in_buffer_ && !has_identity(a)) return true;
@@ -178,10 +187,10 @@ inline bool Comparer::descend(const NodeRef& a, const NodeRef& b) {
   if (a.kind() != b.kind()) {
     return differ_in_kind(a, b);
   }
-  if (a.is<Var>()) return use(a, b, in_buffer_ && define_sizes_);
-  if (a.is<Buffer>()) return use(a, b, false);
-  if (a.is<Axis>()) return use(a, b, true);
-  return contents(a, b);
+  if (a.is<Var>()) return equal_uses(a, b, in_buffer_ && define_sizes_);
+  if (a.is<Buffer>()) return equal_uses(a, b, false);
+  if (a.is<Axis>()) return equal_uses(a, b, true);
+  return equal_fields_of_kind(a, b);
 }
 
 bool Comparer::compare_or_prove(const NodeRef& a, const NodeRef& b) {
@@ -196,7 +205,7 @@ bool Comparer::compare_or_prove(const NodeRef& a, const NodeRef& b) {
   return true;
 }
 
-bool Comparer::contents(const NodeRef& a, const NodeRef& b) {
+bool Comparer::equal_fields_of_kind(const NodeRef& a, const NodeRef& b) {
   using Fn = bool (*)(Comparer&, const NodeRef&, const NodeRef&);
   static constexpr Fn kTable[] = {
 #define X(name, sort, ...) &Comparer::compare_kind<name>,
@@ -220,7 +229,7 @@ bool Comparer::compare(const T& a, const T& b, const NodeRef& na, const NodeRef&
     if constexpr (!is_label<T>(name)) {
       if (!equal) return;
       if constexpr (std::is_same_v<T, Buffer> && name == "data") {
-        equal = use((a.*M), (b.*M), true);  // defined here unless an outer allocation did
+        equal = equal_uses((a.*M), (b.*M), true);  // defined here unless an outer allocation did
       } else {
         equal = field(a.*M, b.*M, na, nb);
       }
@@ -236,7 +245,7 @@ bool Comparer::compare(const T& a, const T& b, const NodeRef& na, const NodeRef&
 template <class F>
 bool Comparer::field(const F& a, const F& b, const NodeRef& na, const NodeRef& nb) {
   if constexpr (std::is_base_of_v<NodeRef, F>) {
-    return nodes(a, b);
+    return equal_nodes(a, b);
   } else if constexpr (std::is_same_v<F, double>) {
     return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || differ(na, nb, "different values");
   } else {
@@ -249,7 +258,7 @@ bool Comparer::field(const Def<F>& a, const Def<F>& b, const NodeRef&, const Nod
 }
 bool Comparer::define(const NodeRef& a, const NodeRef& b) {
   if (!a.defined() || !b.defined()) return a == b || differ(a, b, "present on one side only");
-  if (!contents(a, b)) return false;
+  if (!equal_fields_of_kind(a, b)) return false;
   bind(a, b);
   return true;
 }
@@ -257,7 +266,7 @@ template <class F>
 bool Comparer::field(const std::vector<F>& a, const std::vector<F>& b, const NodeRef& na, const NodeRef& nb) {
   size_t count = std::min(a.size(), b.size());
   if constexpr (is_plain_handle<F>) {
-    if (!all(a.data(), b.data(), count)) return false;
+    if (!equal_elements(a.data(), b.data(), count)) return false;
   } else {
     for (size_t i = 0; i < count; ++i) {
       if (!field(a[i], b[i], na, nb)) return inside_element(i);
@@ -265,10 +274,10 @@ bool Comparer::field(const std::vector<F>& a, const std::vector<F>& b, const Nod
   }
   return a.size() == b.size() || differ_in_size(na, nb, a.size(), b.size());
 }
-bool Comparer::all(const NodeRef* a, const NodeRef* b, size_t count) {
+bool Comparer::equal_elements(const NodeRef* a, const NodeRef* b, size_t count) {
   for (size_t i = 0; i < count; ++i) prefetch(a[i]), prefetch(b[i]);
   for (size_t i = 0; i < count; ++i) {
-    if (!nodes(a[i], b[i])) return inside_element(i);
+    if (!equal_nodes(a[i], b[i])) return inside_element(i);
   }
   return true;
 }
@@ -288,7 +297,7 @@ bool Comparer::field(const BufferMap& a, const BufferMap& b, const NodeRef& na, 
 }
 bool Comparer::field(const Annotations& a, const Annotations& b, const NodeRef& na, const NodeRef& nb) {
   for (const auto& [key, value] : a.entries()) {
-    bool equal = b.has(key) ? nodes(value, b.get(key)) : differ(na, nb, "key '" + key + "' on one side only");
+    bool equal = b.has(key) ? equal_nodes(value, b.get(key)) : differ(na, nb, "key '" + key + "' on one side only");
     if (!equal) return inside("['", key, "']");
   }
   for (const auto& [key, value] : b.entries()) {
@@ -299,16 +308,22 @@ bool Comparer::field(const Annotations& a, const Annotations& b, const NodeRef& 
 
 // ---- hash
 
+/// Tags in the hashed stream: ASCII, in version 2 of the scheme.
+constexpr uint64_t kNullTag = 0x6e756c6c;  // "null"
+constexpr uint64_t kUseTag = 0x75736500;   // "use", and the kind
+constexpr uint64_t kFreeTag = 0x66726565;  // "free"
+constexpr uint64_t kDefTag = 0x646566;     // "def"
+
 class HashWalk {
  public:
   [[gnu::noinline]] void node(const NodeRef& n) {
-    if (!n.defined()) return word(0x6e756c6c);
+    if (!n.defined()) return word(kNullTag);
     if (has_identity(n)) {
       if (uint32_t number = numbers_.find(n.get())) {
-        word(0x75736500 + static_cast<uint64_t>(n.kind()));
+        word(kUseTag + static_cast<uint64_t>(n.kind()));
         return word(number);
       }
-      return define(n, 0x66726565);
+      return define(n, kFreeTag);
     }
     contents(n);
   }
@@ -374,7 +389,7 @@ class HashWalk {
   }
   template <class F>
   void field(const Def<F>& value) {
-    value.defined() ? define(value, 0x646566) : word(0x6e756c6c);
+    value.defined() ? define(value, kDefTag) : word(kNullTag);
   }
   template <class F>
   void field(const std::vector<F>& value) {
@@ -404,7 +419,7 @@ class HashWalk {
   void field(const Identity&) {}
 
   Hasher hasher_;
-  Numbers numbers_;
+  NodeNumbering numbers_;
   uint32_t defined_ = 0;
 };
 
@@ -416,7 +431,7 @@ std::optional<Mismatch> compared(const NodeRef& lhs, const NodeRef& rhs, bool ma
   std::optional<Mismatch> result;
   with_stack_for(std::max(lhs.depth(), rhs.depth()), [&] {
     Comparer comparer(map_free_vars, prover);
-    comparer.nodes(lhs, rhs);
+    comparer.equal_nodes(lhs, rhs);
     result = std::move(comparer.mismatch);
     if (result) result->path.insert(0, "<root>");
   });
