@@ -19,15 +19,19 @@
 // with. All candidates are built as the user will get them; at the end the best are timed against one another.
 #pragma once
 
+#include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "search/database/database.h"
 #include "search/measure/pipeline.h"
-#include "search/session/finals.h"
+#include "search/session/final_round.h"
+#include "search/session/known_results.h"
 #include "search/session/task_progress.h"
 #include "search/strategy/search_strategy.h"
 #include "target/target.h"
@@ -126,17 +130,93 @@ class TuningSession {
  public:
   static Result<std::unique_ptr<TuningSession>> start(TuneTask task, SessionOptions options,
                                                       std::shared_ptr<Database> database);
-  virtual ~TuningSession() = default;
 
   /// Works for at most about `seconds`. An error ends the search: the database or the helpers failed.
-  virtual Status step(double seconds) = 0;
-  virtual bool finished() const = 0;
+  Status step(double seconds);
+  bool finished() const { return status_.phase == "done"; }
   /// Stops measuring at once; what was measured is stored.
-  virtual void cancel() = 0;
+  void cancel();
   /// Ends the helper processes; progress and result stay.
-  virtual void close() = 0;
-  virtual TuneProgress progress() const = 0;
-  virtual const TuneResult& result() const = 0;
+  void close() { pipeline_.reset(); }
+  TuneProgress progress() const;
+  const TuneResult& result() const { return outcome_; }
+
+ private:
+  struct Trial {
+    int64_t index = 0;
+    std::string trace, decisions;
+    size_t batch = 0, place = 0;  ///< where its result belongs
+  };
+
+  struct Lowered {
+    Ref<Module> from;  ///< kept alive, so that its address stays unique
+    Result<Ref<Module>> made;
+  };
+
+  /// Candidates that were sampled together.
+  struct Batch {
+    MeasureCandidates candidates;
+    RunnerResults results;
+    size_t missing = 0;
+  };
+
+  TuningSession(TuneTask task, SessionOptions options, std::shared_ptr<Database> database);
+  Status open();
+  Status start_measuring();
+  Status submit_incumbent();
+  Status resume();
+  Result<bool> had_finals();
+  template <class Poll>
+  auto while_waiting(Poll poll);
+  Status begin_strategy();
+  Status learn_from_earlier();
+  Status refill();
+  double share_needed() const;
+  bool may_sample() const;
+  Status sample_batch();
+  Status report(const Batch& batch);
+  const Result<Ref<Module>>& lower_once(const Ref<Module>& module);
+  Status begin_trial(size_t place);
+  Status check_time_limit();
+  Status handle(const Measured& measured);
+  Status handle_reference(const Measured& measured);
+  void add_finalist(int64_t index, Finalist candidate, bool is_best);
+  void drop_slow_finalists();
+  Status settle(const std::string& reason);
+  Status begin_finals();
+  Status end_finals(const FinalsResult& result);
+  Record record_of(const std::string& trace, const std::string& decisions, double largest,
+                   const std::string& note = {}) const;
+  Status finish_search();
+  void note_failure(const Diagnostic& error);
+  /// Until the finals have to begin; infinity without a limit.
+  double seconds_left() const;
+
+  TuneTask task_;
+  SessionOptions options_;
+  std::shared_ptr<Database> database_;
+  std::string target_;
+  TaskProgress task_progress_;
+  std::shared_ptr<KnownResults> known_;  // which strategies ask, too
+  std::shared_ptr<Arguments> arguments_;
+  std::unique_ptr<Measurer> pipeline_;
+  std::chrono::steady_clock::time_point started_;
+
+  int64_t next_index_ = 0;
+  std::deque<Batch> batches_;                   // that the strategy has not seen the results of
+  size_t reported_ = 0;                         // batches before those
+  std::map<const NodeBase*, Lowered> lowered_;  // of the batch that is being sampled
+  std::map<uint64_t, Trial> in_flight_;
+  bool began_ = false;                                   // the strategy, which has to be notified of the end
+  std::map<int64_t, Finalist> finalists_;                // by index; slow ones are dropped
+  std::shared_ptr<const std::string> reference_object_;  // of the unscheduled program
+  std::string program_check_ = "unchecked";
+  int64_t last_record_ = 0;  // the latest that this process knows of
+  std::vector<double> build_seconds_;
+  bool dropped_ = false;  // candidates in flight, since the time was over
+  std::optional<FinalRound> finals_;
+  TuneProgress status_;
+  TuneResult outcome_;
 };
 
 }  // namespace tilewright::search
