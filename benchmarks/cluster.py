@@ -171,9 +171,9 @@ def real_result() -> bytes:
 def rates() -> None:
     """Prints how fast this machine samples and builds the candidates of a product."""
     result = tw.tune(workloads.matmul(64, 64, 64), trials=32, progress=None, database="memory")
-    drawing = result.seconds.get("drawing", 0.0) + result.seconds.get("lowering", 0.0)
+    sampling = result.seconds.get("sampling", 0.0) + result.seconds.get("lowering", 0.0)
     built = result.progress.median_build_seconds
-    print(f"sampling: {32 / drawing:.1f} candidates/s; building: {1 / built:.1f} candidates/s and processor")
+    print(f"sampling: {32 / sampling:.1f} candidates/s; building: {1 / built:.1f} candidates/s and processor")
 
 
 def simulate(workers: int, candidates: int, seconds: float, build: float) -> dict[str, float]:

@@ -109,7 +109,7 @@ def test_what_a_search_left_behind(tuned):
     assert task.roofline.intensity == pytest.approx(2 * 32**3 / (3 * 4 * 32**2))
     (session,) = report.times
     assert session[0] == "tune main"
-    assert {"preparing", "drawing", "measuring"} <= set(session[1])
+    assert {"preparing", "sampling", "measuring"} <= set(session[1])
     assert all(seconds >= 0 for seconds in session[1].values())
     rows = report.time_table().rows
     assert rows[0][0] == "Total" and any("other processes meanwhile" in what for what, *_ in rows)

@@ -10,7 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright.meta_schedule import Profiler
-from tilewright.report.spending import BESIDE, everything, time_table
+from tilewright.report.spending import BESIDE, PartTimes, everything, time_table
 
 
 def test_names_are_summed_and_shares_shown():
@@ -55,6 +55,13 @@ def parts_of(seconds):
     return {name: spent for name, spent in seconds.items() if name != "Total" and not name.startswith(BESIDE)}
 
 
+def test_stored_times_of_earlier_versions_are_read():
+    times = PartTimes({"drawing": 1.0, "lowering": 2.0})
+    assert times == {"sampling": 1.0, "lowering": 2.0} and times["drawing"] == 1.0
+    with pytest.raises(KeyError):
+        times["unknown"]
+
+
 def test_the_parts_of_a_search_add_up_to_all_of_it():
     program = tw.testing.workloads.matmul(32, 32, 32)
     with Profiler() as profiler:
@@ -62,7 +69,8 @@ def test_the_parts_of_a_search_add_up_to_all_of_it():
         result = tw.tune(program, trials=12, progress=lambda progress: time.sleep(0.01))
         elapsed = time.monotonic() - begin
     parts = parts_of(result.seconds)
-    assert {"preparing", "inputs", "drawing", "lowering", "recording", "measuring", "showing", "other"} <= set(parts)
+    assert {"preparing", "inputs", "sampling", "lowering", "recording", "measuring", "showing", "other"} <= set(parts)
+    assert result.seconds["drawing"] == parts["sampling"] + parts.get("reporting", 0.0)
     assert all(spent >= 0 for spent in parts.values())
     assert sum(parts.values()) == pytest.approx(everything(result.seconds))
     assert 0.9 * elapsed - 0.1 < sum(parts.values()) <= elapsed

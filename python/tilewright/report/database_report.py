@@ -36,7 +36,7 @@ from tilewright.errors import Error
 from tilewright.kernel.device_roofs import device_roofs
 from tilewright.kernel.kernel import compile_task
 from tilewright.report.charts import short
-from tilewright.report.spending import time_table
+from tilewright.report.spending import PartTimes, time_table
 from tilewright.report.target_names import short_targets
 from tilewright.script.scripts import from_source
 from tilewright.support import machine
@@ -409,7 +409,8 @@ def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
             baselines = _baselines(store, workload.hash, target, rows, finals, ranking)
             heuristic = finals.heuristic if finals is not None else ""
             tasks.append(_task_report(workload, target, rows, ranking, baselines, heuristic, refusals, known, remark))
-    return DatabaseReport(store.path, tuple(tasks), kept_times(store))
+    times = tuple((session, PartTimes(seconds)) for session, seconds in kept_times(store))
+    return DatabaseReport(store.path, tuple(tasks), times)
 
 
 def _known_task(workload: _core.Workload) -> tuple[Task | None, str]:

@@ -11,12 +11,27 @@ from typing import Any
 from tilewright.tables import Table
 from tilewright.timing import format_seconds
 
-__all__ = ["BESIDE", "Profiler", "everything", "time_table"]
+__all__ = ["BESIDE", "PartTimes", "Profiler", "everything", "time_table"]
 
 #: how the names begin of what other processes do meanwhile, which is no part of the total
 BESIDE = "beside/"
 
 _local = threading.local()
+
+
+class PartTimes(dict[str, float]):
+    """Seconds by part of a session. The key "drawing", which stands in stored times, is "sampling" and "reporting" now;
+    it can still be read."""
+
+    def __init__(self, seconds: Mapping[str, float]) -> None:
+        super().__init__(seconds)
+        if "drawing" in self:
+            self["sampling"] = self.get("sampling", 0.0) + self.pop("drawing")
+
+    def __missing__(self, part: str) -> float:
+        if part == "drawing":
+            return self.get("sampling", 0.0) + self.get("reporting", 0.0)
+        raise KeyError(part)
 
 
 def _stack() -> list[Profiler]:

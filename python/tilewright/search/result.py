@@ -41,9 +41,10 @@ class Progress:
     Attributes:
         reference_seconds: of one call of the program as it was written; 0 when it was not run.
         seconds: where the time went since the tuner began. What it did itself: "inputs" (arguments for kernels),
-            "drawing", "lowering", "learning" (the cost model), "judging" (whether the program as it was written is
-            right), "recording"; and what helper processes did while it had nothing to do but wait: "starting",
-            "reference", "building", "checking", "measuring", "finals", or "nothing".
+            "sampling", "lowering", "learning" (the cost model), "reporting" (results to the strategy), "judging"
+            (whether the program as it was written is right), "recording"; and what helper processes did while it had
+            nothing to do but wait: "starting", "reference", "building", "checking", "measuring", "finals", or
+            "nothing".
         beside: what helper processes did in all: "building", of all of them together, "checking" and "measuring". It
             overlaps with all else.
         phase: "preparing" (of a search that was canceled before it began), "reference" (that program runs), "search",

@@ -33,7 +33,7 @@ from tilewright.database.records import (
 )
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.heuristics import failures
-from tilewright.report.spending import BESIDE, Profiler
+from tilewright.report.spending import BESIDE, PartTimes, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline, formats, modules
 from tilewright.search.candidate_programs import check_parameters, fitting_postprocs, heuristic_trace
@@ -612,7 +612,7 @@ class _Search:
         parts = {**self.times, **facts["seconds"]}
         parts["other"] = max(time.monotonic() - self.started - sum(parts.values()), 0.0)
         beside = facts["beside"] if self.measurer is None else facts["beside"] | self.measurer.hosts.seconds()
-        return parts | {f"{BESIDE}{name}": seconds for name, seconds in beside.items()}
+        return PartTimes(parts | {f"{BESIDE}{name}": seconds for name, seconds in beside.items()})
 
     def _keep_refusals(self, store: Any, progress: Progress) -> None:
         if progress.attempts:  # a session that was done before samples nothing

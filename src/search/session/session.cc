@@ -194,7 +194,7 @@ auto TuningSession::while_waiting(Poll poll) {
 }
 
 Status TuningSession::begin_strategy() {
-  const ScopedTimer timer(status_.seconds, "drawing");
+  const ScopedTimer timer(status_.seconds, "sampling");
   TW_TRY(spaces, task_.context.space_generator->generate_design_space(task_.module));
   // Whole batches, of which the first may be a short one, so that a session with more trials goes on with the same
   // candidates.
@@ -249,7 +249,7 @@ Status TuningSession::report(const Batch& batch) {
     const ScopedTimer timer(status_.seconds, "learning");
     TW_RETURN_IF_ERROR(task_.cost_model->update(task_.context, batch.candidates, batch.results));
   }
-  const ScopedTimer timer(status_.seconds, "drawing");
+  const ScopedTimer timer(status_.seconds, "reporting");
   return task_.context.search_strategy->notify_runner_results(batch.candidates, batch.results);
 }
 
@@ -260,7 +260,7 @@ Status TuningSession::sample_batch() {
     batches_.pop_front();
     ++reported_;
   }
-  std::optional<ScopedTimer> timer(std::in_place, status_.seconds, "drawing");
+  std::optional<ScopedTimer> timer(std::in_place, status_.seconds, "sampling");
   TW_TRY(sampled_batch, task_.context.search_strategy->generate_measure_candidates());
   timer.reset();
   task_progress_.sampled(sampled_batch ? std::optional(std::ssize(*sampled_batch)) : std::nullopt);

@@ -100,9 +100,9 @@ struct TuneProgress {
   std::map<std::string, std::pair<int64_t, std::string>> refusals;
   double reference_seconds = 0;  ///< one call of the program as it was written; 0: not run
   double median_build_seconds = 0;
-  /// Where the time of this thread went: what it did itself ("inputs", "drawing", "lowering", "learning", "judging",
-  /// "recording"), and what the helpers did while it waited for them ("starting", "reference", "building", "checking",
-  /// "measuring", "finals", "nothing").
+  /// Where the time of this thread went: what it did itself ("inputs", "sampling", "lowering", "learning", "reporting",
+  /// "judging", "recording"), and what the helpers did while it waited for them ("starting", "reference", "building",
+  /// "checking", "measuring", "finals", "nothing").
   std::map<std::string, double> seconds;
   /// How long helpers did something, whether this thread waited or not: "building" (of all processes together),
   /// "checking", "measuring".
