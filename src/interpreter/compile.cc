@@ -104,7 +104,7 @@ void Compiler::parameters(const PrimFunc& func) {
                          buffer);
       emit({.op = Op::kCheckEqual, .a = expr(buffer->elem_offset), .b = constant(int64_t{0}), .extra = zero});
     }
-    views_[buffer.get()] = declare(buffer, function_->param_slots[arg], buffer);
+    views_[buffer.get()] = declare(buffer, function_->param_slots[arg]);
   });
 }
 

@@ -50,6 +50,12 @@ class Compiler {
   /// An instruction on values of the type.
   size_t emit(Op op, DataType type, int dst, int a = kNone, int b = kNone, int c = kNone, int extra = 0);
   int here() const { return static_cast<int>(code_->size()); }
+  /// The instruction `jump`, a jump or a fork, continues at the next instruction.
+  void jump_here(size_t jump) {
+    Insn& insn = (*code_)[jump];
+    const bool to_c = insn.op == Op::kJumpIfDiffer || insn.op == Op::kFork;
+    (to_c ? insn.c : insn.a) = here();
+  }
   int take(int lanes) {
     int slot = top_;
     top_ += lanes;
@@ -103,7 +109,7 @@ class Compiler {
   int atomic(const Expr& e);
   int access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate, const NodeRef& node);
   View view_of(const Ref<Buffer>& buffer, const NodeRef& user);
-  View declare(const Ref<Buffer>& buffer, int data, const NodeRef& user);
+  View declare(const Ref<Buffer>& buffer, int data);
   /// Row-major strides of a view, computed where they are not given.
   std::vector<int> strides_of(const View& view);
   int product(const std::vector<int>& factors);
@@ -268,7 +274,7 @@ void Compiler::each_position(int begin, int end, F&& work) {
   int top = here();
   work(position);
   emit({.op = Op::kLoop, .dst = position, .a = end, .b = top});
-  (*code_)[skip].a = here();
+  jump_here(skip);
 }
 
 }  // namespace tilewright::interpreter

@@ -154,7 +154,7 @@ int Compiler::logic(const Expr& e, bool is_and, const Expr& a, const Expr& b) {
     skip = emit({.op = Op::kJumpIfDiffer, .a = dst, .b = constant(int64_t{0})});
   }
   emit(Op::kMove, e.dtype(), dst, expr(b));
-  ((*code_)[skip].op == Op::kJumpIfZero ? (*code_)[skip].a : (*code_)[skip].c) = here();
+  jump_here(skip);
   return dst;
 }
 
@@ -193,13 +193,12 @@ int Compiler::index(const Expr& e, const char* what, const NodeRef& node) {
 
 // ---- memory ----------------------------------------------------------------------------------------------------
 
-Compiler::View Compiler::declare(const Ref<Buffer>& buffer, int data, const NodeRef& user) {
+Compiler::View Compiler::declare(const Ref<Buffer>& buffer, int data) {
   View view;
   view.data = data;
   for (const Expr& extent : buffer->shape) view.extents.push_back(expr(extent));
   for (const Expr& stride : buffer->strides) view.strides.push_back(expr(stride));
   if (buffer->elem_offset.defined() && !is_const_int(buffer->elem_offset, 0)) view.offset = expr(buffer->elem_offset);
-  (void)user;
   return view;
 }
 
@@ -212,7 +211,7 @@ Compiler::View Compiler::view_of(const Ref<Buffer>& buffer, const NodeRef& user)
          "allocate it with T.alloc_buffer, or make it a parameter");
     return {constant(int64_t{0}), kNone, std::vector<int>(buffer->shape.size(), constant(int64_t{0})), {}};
   }
-  return declare(buffer, data->second, user);
+  return declare(buffer, data->second);
 }
 
 int Compiler::access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate,
@@ -306,9 +305,9 @@ int Compiler::if_then_else(const Call& call, DataType type) {
   size_t skip = emit({.op = Op::kJumpIfZero, .dst = test});
   emit(Op::kMove, type, dst, expr(static_cast<const Expr&>(call.args[1])));
   size_t done = emit({.op = Op::kJump});
-  (*code_)[skip].a = here();
+  jump_here(skip);
   emit(Op::kMove, type, dst, expr(static_cast<const Expr&>(call.args[2])));
-  (*code_)[done].a = here();
+  jump_here(done);
   return dst;
 }
 

@@ -127,7 +127,7 @@ void Compiler::prefer_iterated(const Ref<Axis>& axis, const Expr& coordinate, in
     emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
     size_t skip = emit({.op = Op::kJumpIfZero, .dst = inside});
     emit({.op = Op::kMove, .dst = at, .a = where});
-    (*code_)[skip].a = here();
+    jump_here(skip);
     return;
   }
 }
@@ -194,7 +194,7 @@ int Compiler::sparse_load(const BufferLoad& load, const NodeRef& node) {
   int number = access(load.buffer, indices, {}, node);
   if (step_ && step_->element() == node) note_step(number);
   emit(Op::kLoad, buffer.dtype.element(), dst, number);
-  for (size_t jump : absent) (*code_)[jump].a = here();
+  for (size_t jump : absent) jump_here(jump);
   return dst;
 }
 
@@ -202,12 +202,12 @@ void Compiler::sparse_store(const BufferStore& store, int value, const NodeRef& 
   std::vector<size_t> absent;
   this->store(store, locate(store.buffer, store.indices, node, absent), value, node);
   size_t done = emit({.op = Op::kJump});
-  for (size_t jump : absent) (*code_)[jump].a = here();
+  for (size_t jump : absent) jump_here(jump);
   emit({.op = Op::kFail,
         .extra = message("interpret/absent",
                          "a value is stored to coordinates that '" + store.buffer->name + "' does not hold", node,
                          "iterate over the axes of the buffer that is written, or guard the store")});
-  (*code_)[done].a = here();
+  jump_here(done);
 }
 
 }  // namespace tilewright::interpreter

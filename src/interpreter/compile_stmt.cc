@@ -43,7 +43,7 @@ void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site
   if (!parallel && together_ && (waits_ != waits || (is_ordered() && waits_for_next(body)))) wait(body);
   emit({.op = Op::kLoop, .dst = counter, .a = stop, .b = top, .extra = site(var)});
   if (parallel) emit({.op = Op::kLeave});
-  (*code_)[skip].a = here();
+  jump_here(skip);
 }
 
 bool Compiler::has_collective(const Stmt& body) const {
@@ -133,7 +133,7 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
     with_definition(var, counter, [&] { stmt(body); });
     lanes_ = around;
     emit({.op = Op::kJoin});
-    (*code_)[fork].c = here();
+    jump_here(fork);
   }
   team_ -= is_thread;
   bound_.pop_back();
@@ -196,7 +196,7 @@ void Compiler::while_loop(const While& loop) {
   });
   lanes_ = around;
   emit({.op = Op::kJump, .a = start, .extra = site(loop.condition)});
-  (*code_)[skip].a = here();
+  jump_here(skip);
 }
 
 void Compiler::attribute(const AttrStmt& attr, const NodeRef& node) {
@@ -332,7 +332,7 @@ void Compiler::init(const Block& block) {
   scoped([&] { stmt(block.init); });
   in_init_ = around;
   together_ = outer;
-  for (size_t skip : skips) (*code_)[skip].c = here();
+  for (size_t skip : skips) jump_here(skip);
 }
 
 void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
@@ -355,7 +355,7 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
     int pointer = allocate(buffer);
     define(buffer->data, pointer);
     allocated.emplace_back(pointer, static_cast<int>(program_.allocations.size()) - 1);
-    views_[buffer.get()] = declare(buffer, pointer, buffer);
+    views_[buffer.get()] = declare(buffer, pointer);
   }
   for (const Ref<MatchBufferRegion>& match : block.match_buffers) match_buffer(*match, match);
   const size_t declared_around = declared_.size();
@@ -367,7 +367,7 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
   });
   declared_.resize(declared_around);
   for (auto& [pointer, site] : allocated) release(pointer, site);
-  if (guarded) (*code_)[skip].a = here();
+  if (guarded) jump_here(skip);
   // What the block defines ends with it.
   for (const Ref<IterVar>& axis : block.iter_vars) {
     slots_.erase(axis->var.get());
@@ -450,7 +450,7 @@ void Compiler::stmt(const Stmt& s) {
     }
     case Kind::kDeclBuffer: {
       const DeclBuffer& decl = *s.as<DeclBuffer>();
-      views_[decl.buffer.get()] = declare(decl.buffer, slot_of(decl.buffer->data, s), s);
+      views_[decl.buffer.get()] = declare(decl.buffer, slot_of(decl.buffer->data, s));
       stmt(decl.body);
       views_.erase(decl.buffer.get());
       break;
@@ -472,10 +472,10 @@ void Compiler::stmt(const Stmt& s) {
       size_t skip = emit({.op = Op::kJumpIfZero, .dst = condition});
       under({branch.condition}, [&] { stmt(branch.then_case); });
       size_t done = branch.else_case.defined() ? emit({.op = Op::kJump}) : 0;
-      (*code_)[skip].a = here();
+      jump_here(skip);
       if (!branch.else_case.defined()) break;
       under({branch.condition}, [&] { stmt(branch.else_case); });
-      (*code_)[done].a = here();
+      jump_here(done);
       break;
     }
     case Kind::kFor:

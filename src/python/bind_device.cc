@@ -265,7 +265,6 @@ void copy_on_device(const DeviceArray& to, const DeviceArray& from) {
 }
 
 // ---- DLPack
-// --------------------------------------------------------------------------------------------------------------
 
 /// What an exported tensor keeps alive: its shape, and the memory, which array.free() leaves to it.
 struct Exported {

@@ -23,7 +23,6 @@ namespace tilewright::python {
 namespace {
 
 // ---- Errors
-// --------------------------------------------------------------------------------------------------------------
 
 struct CodeName {
   int32_t code;
@@ -98,7 +97,6 @@ bool refuse(const tw_signature* signature, const tw_param* param, int32_t code, 
 namespace {
 
 // ---- The object
-// ----------------------------------------------------------------------------------------------------------
 
 struct Kernel {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -115,7 +113,6 @@ Kernel* as_kernel(PyObject* object) { return reinterpret_cast<Kernel*>(object); 
 PyTypeObject* kernel_type = nullptr;
 
 // ---- Calling
-// -------------------------------------------------------------------------------------------------------------
 
 /// `count` objects: on the stack for the usual few.
 template <class T, size_t Inline>
@@ -406,7 +403,6 @@ double time_calls(nb::handle object, int64_t calls, const nb::args& arguments) {
 }
 
 // ---- Everything else of the type
-// -----------------------------------------------------------------------------------------
 
 PyObject* allocate(PyTypeObject* type, tw_kernel entry, const tw_signature* signature, PyObject* keep_alive, void* user,
                    int max_threads) {

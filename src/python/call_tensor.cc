@@ -175,7 +175,6 @@ bool read_buffer(const tw_signature* signature, const tw_param* param, TensorArg
 }
 
 // ---- Element types that buffers cannot express
-// -------------------------------------------------------------------------
 
 struct NamedType {
   const char* name;  // as NumPy's dtype.name
@@ -233,7 +232,6 @@ bool read_named_type(PyObject* object, const NamedType& type, const tw_signature
 }
 
 // ---- DLPack
-// --------------------------------------------------------------------------------------------------------------
 
 /// The stream that the kernel runs on, as DLPack numbers those of CUDA. Null where the tensor is on another device; no
 /// Python error is left.
@@ -332,7 +330,6 @@ bool read_dlpack(PyObject* object, PyObject* method, const tw_signature* signatu
 }
 
 // ---- DLPack without Python calls
-// -------------------------------------------------------------------------------------------
 
 /// What the capsule `__dlpack_c_exchange_api__` of a type holds, as DLPack 1.3 lays it out.
 struct ExchangeApi {

@@ -1,3 +1,5 @@
+// Positions of nonzeros along one axis of a format, and the offsets of the positions of its parent.
+//
 // Nonzeros are divided into one range for each thread. Every range keeps a state for each position of the parent; a
 // scan over the states, position after position and range after range, gives each range the positions where its own
 // begin.
@@ -45,7 +47,7 @@ int32_t for_each(tw_ctx* ctx, int64_t count, const Body& body) {
   return ctx->parallel_for(ctx, run, const_cast<Body*>(&body), count, 1);
 }
 
-void lower(std::atomic<int64_t>& least, int64_t position) {
+void atomic_min(std::atomic<int64_t>& least, int64_t position) {
   int64_t known = least.load(std::memory_order_relaxed);
   while (position < known && !least.compare_exchange_weak(known, position)) {
   }
@@ -95,15 +97,16 @@ bool holds(int64_t count) {
   return count <= std::numeric_limits<P>::max();
 }
 
+/// Each position of the parent has as many positions as its largest key needs; the key is the offset among them.
 template <class P, class K>
-AxisCount varied(tw_ctx* ctx, const Axis<P, K>& axis) {
+AxisCount positions_by_key(tw_ctx* ctx, const Axis<P, K>& axis) {
   const Ranges ranges(axis.nonzeros, axis.num_parents);
   std::vector<int64_t> ends(static_cast<size_t>(ranges.number * axis.num_parents));
   std::atomic<int64_t> fault{kNone};
   int32_t code = for_each(ctx, ranges.number, [&](int64_t range) {
     int64_t* own = ends.data() + range * axis.num_parents;
     for (auto [i, end] = ranges[range]; i < end; ++i) {
-      if (!axis.is_valid(i)) return lower(fault, i);
+      if (!axis.is_valid(i)) return atomic_min(fault, i);
       int64_t& last = own[axis.parents[i]];
       last = std::max<int64_t>(last, int64_t{axis.keys[i]} + 1);
     }
@@ -129,7 +132,7 @@ AxisCount varied(tw_ctx* ctx, const Axis<P, K>& axis) {
 /// Positions where nonzeros come in the order of their parents and, below each, of their keys; false in `in_order`
 /// where they do not.
 template <class P, class K>
-AxisCount sequential(tw_ctx* ctx, const Axis<P, K>& axis, bool& in_order) {
+AxisCount positions_in_order(tw_ctx* ctx, const Axis<P, K>& axis, bool& in_order) {
   const Ranges ranges(axis.nonzeros, axis.num_parents);
   std::vector<int64_t> begins(static_cast<size_t>(ranges.number) + 1);
   std::atomic<bool> descends{false};
@@ -173,8 +176,8 @@ AxisCount sequential(tw_ctx* ctx, const Axis<P, K>& axis, bool& in_order) {
   return {code, axis.offsets[axis.num_parents], -1};
 }
 
-/// Of one position of the parent in one range: its least and its greatest key, and how many different ones there are;
-/// in the second pass the position of the last key that occurred.
+/// The least and the greatest key of one position of the parent in one range, and the number of different keys there;
+/// in the second pass `count` is the position of the last key that occurred.
 template <class P, class K>
 struct Ascending {
   K first = -1, last = -1;
@@ -183,7 +186,7 @@ struct Ascending {
 
 /// Positions where the keys of each parent ascend; false in `ascend` where they do not.
 template <class P, class K>
-AxisCount ascending(tw_ctx* ctx, const Axis<P, K>& axis, bool& ascend) {
+AxisCount positions_ascending(tw_ctx* ctx, const Axis<P, K>& axis, bool& ascend) {
   const Ranges ranges(axis.nonzeros, axis.num_parents);
   std::vector<Ascending<P, K>> states(static_cast<size_t>(ranges.number * axis.num_parents));
   std::atomic<int64_t> fault{kNone};
@@ -191,7 +194,7 @@ AxisCount ascending(tw_ctx* ctx, const Axis<P, K>& axis, bool& ascend) {
   int32_t code = for_each(ctx, ranges.number, [&](int64_t range) {
     Ascending<P, K>* own = states.data() + range * axis.num_parents;
     for (auto [i, end] = ranges[range]; i < end; ++i) {
-      if (!axis.is_valid(i)) return lower(fault, i);
+      if (!axis.is_valid(i)) return atomic_min(fault, i);
       Ascending<P, K>& state = own[axis.parents[i]];
       const K key = axis.keys[i];
       if (key < state.last) return descends.store(true, std::memory_order_relaxed);
@@ -318,7 +321,7 @@ struct Segments {
 };
 
 template <class P, class K>
-int32_t group(tw_ctx* ctx, const Axis<P, K>& axis, Segments<P>& segments) {
+int32_t group_by_parent(tw_ctx* ctx, const Axis<P, K>& axis, Segments<P>& segments) {
   segments.begins.resize(static_cast<size_t>(axis.num_parents) + 1);
   bool in_order = true;
   for (int64_t i = 1; i < axis.nonzeros && in_order; ++i) in_order = axis.parents[i - 1] <= axis.parents[i];
@@ -338,9 +341,9 @@ int32_t group(tw_ctx* ctx, const Axis<P, K>& axis, Segments<P>& segments) {
 
 /// Positions where keys come in any order. All of them are valid.
 template <class P, class K>
-AxisCount unordered(tw_ctx* ctx, const Axis<P, K>& axis) {
+AxisCount positions_unordered(tw_ctx* ctx, const Axis<P, K>& axis) {
   Segments<P> segments;
-  int32_t code = group(ctx, axis, segments);
+  int32_t code = group_by_parent(ctx, axis, segments);
   if (code != TW_OK) return {code, 0, -1};
   const int64_t num_keys = axis.nonzeros ? int64_t{*std::max_element(axis.keys, axis.keys + axis.nonzeros)} + 1 : 0;
   const int64_t table = num_keys <= 4 * axis.nonzeros + 1024 ? num_keys : 0;
@@ -376,34 +379,34 @@ AxisCount unordered(tw_ctx* ctx, const Axis<P, K>& axis) {
 }
 
 template <class P, class K>
-AxisCount compressed(tw_ctx* ctx, const Axis<P, K>& axis) {
+AxisCount positions_of_distinct_keys(tw_ctx* ctx, const Axis<P, K>& axis) {
   bool in_order = true;
-  AxisCount found = sequential(ctx, axis, in_order);
+  AxisCount found = positions_in_order(ctx, axis, in_order);
   if (in_order) return found;
-  found = ascending(ctx, axis, in_order);
+  found = positions_ascending(ctx, axis, in_order);
   if (in_order) return found;
   for (int64_t i = 0; i < axis.nonzeros; ++i)
     if (!axis.is_valid(i)) return {TW_OK, 0, i};
-  return unordered(ctx, axis);
+  return positions_unordered(ctx, axis);
 }
 
 template <class P, class K>
-int64_t stored(tw_ctx* ctx, const Numbers<P, K>& positions, const Ranges& ranges, const P* values, bool verify, P* out,
-               int64_t count) {
+int64_t scatter_values(tw_ctx* ctx, const Numbers<P, K>& positions, const Ranges& ranges, const P* values, bool verify,
+                       P* out, int64_t count) {
   std::atomic<int64_t> fault{kNone};
   auto value = [&](int64_t i) { return values ? values[i] : static_cast<P>(i); };
   // Two nonzeros at one position are an error that `verify` finds, and no data race.
   auto element = [&](int64_t i) { return std::atomic_ref<P>(out[positions[i]]); };
   for_each(ctx, ranges.number, [&](int64_t range) {
     for (auto [i, end] = ranges[range]; i < end; ++i) {
-      if (static_cast<uint64_t>(positions[i]) >= static_cast<uint64_t>(count)) return lower(fault, i);
+      if (static_cast<uint64_t>(positions[i]) >= static_cast<uint64_t>(count)) return atomic_min(fault, i);
       element(i).store(value(i), std::memory_order_relaxed);
     }
   });
   if (verify && fault.load() == kNone) {
     for_each(ctx, ranges.number, [&](int64_t range) {
       for (auto [i, end] = ranges[range]; i < end; ++i)
-        if (out[positions[i]] != value(i)) return lower(fault, i);
+        if (out[positions[i]] != value(i)) return atomic_min(fault, i);
     });
   }
   return fault.load() == kNone ? -1 : fault.load();
@@ -420,19 +423,19 @@ auto with_types(int32_t bits, int32_t key_bits, const Function& function) {
 
 AxisCount varied_positions(tw_ctx* ctx, const AxisKeys& axis, const AxisPositions& result) {
   return with_types(result.bits, axis.keys.bits,
-                    [&]<class P, class K>(P, K) { return varied(ctx, Axis<P, K>(axis, result)); });
+                    [&]<class P, class K>(P, K) { return positions_by_key(ctx, Axis<P, K>(axis, result)); });
 }
 
 AxisCount compressed_positions(tw_ctx* ctx, const AxisKeys& axis, const AxisPositions& result) {
   return with_types(result.bits, axis.keys.bits,
-                    [&]<class P, class K>(P, K) { return compressed(ctx, Axis<P, K>(axis, result)); });
+                    [&]<class P, class K>(P, K) { return positions_of_distinct_keys(ctx, Axis<P, K>(axis, result)); });
 }
 
 int64_t scatter(tw_ctx* ctx, const MixedRadix& positions, int64_t nonzeros, tw_integers values, bool verify, void* out,
                 int64_t count, int32_t bits) {
   return with_types(bits, positions.offset.data ? positions.offset.bits : bits, [&]<class P, class K>(P, K) {
-    return stored(ctx, Numbers<P, K>(positions), Ranges(nonzeros, 1), static_cast<const P*>(values.data), verify,
-                  static_cast<P*>(out), count);
+    return scatter_values(ctx, Numbers<P, K>(positions), Ranges(nonzeros, 1), static_cast<const P*>(values.data),
+                          verify, static_cast<P*>(out), count);
   });
 }
 

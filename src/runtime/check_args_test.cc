@@ -185,7 +185,6 @@ TEST(CheckArgs, HasManyTensors) {
 }
 
 // ---- Messages
-// ---------------------------------------------------------------------------------------------------------
 
 struct Refusal {
   const char* what;
@@ -522,7 +521,6 @@ TEST(CheckArgs, DescribesParameters) {
 }
 
 // ---- Signatures themselves
-// ---------------------------------------------------------------------------------------------
 
 std::string defect_of(const tw_signature& signature) {
   char message[200] = "";

@@ -20,19 +20,19 @@ namespace {
 
 using target::operator==;
 
-bool has_number(const tw_cpu_features& set, int feature) { return tw_has_cpu_feature(&set, feature) != 0; }
+bool has_feature(const tw_cpu_features& set, int feature) { return tw_has_cpu_feature(&set, feature) != 0; }
 
 int default_vector_bits(const tw_cpu_features& features) {
-  if (has_number(features, TW_CPU_avx512f) && has_number(features, TW_CPU_evex512)) return 512;
-  return has_number(features, TW_CPU_avx) ? 256 : 128;
+  if (has_feature(features, TW_CPU_avx512f) && has_feature(features, TW_CPU_evex512)) return 512;
+  return has_feature(features, TW_CPU_avx) ? 256 : 128;
 }
 
 /// The number of vector registers of `bits` bits. Arm has 32. AVX-512 has 32 of 512 bits, and with AVX512VL also 32 of
 /// 128 and 256 bits.
 int count_vector_registers(const tw_cpu_features& features, int bits) {
-  if (has_number(features, TW_CPU_neon)) return 32;
-  if (!has_number(features, TW_CPU_avx512f)) return 16;
-  return bits == 512 || has_number(features, TW_CPU_avx512vl) ? 32 : 16;
+  if (has_feature(features, TW_CPU_neon)) return 32;
+  if (!has_feature(features, TW_CPU_avx512f)) return 16;
+  return bits == 512 || has_feature(features, TW_CPU_avx512vl) ? 32 : 16;
 }
 
 /// Everything that follows from the processor and its features.
@@ -60,7 +60,7 @@ std::vector<std::string> feature_changes(const Target& t) {
   tw_cpu_features set = target::find_cpu_model(t.cpu)->features;
   for (bool enable : {false, true}) {
     for (int i = 0; i < TW_NUM_CPU_FEATURES; ++i) {
-      if (has_number(set, i) == has_number(t.features, i) || has_number(t.features, i) != enable) continue;
+      if (has_feature(set, i) == has_feature(t.features, i) || has_feature(t.features, i) != enable) continue;
       std::string name = tw_cpu_feature_name(i);
       enable ? target::enable_feature(set, name) : target::disable_feature(set, name);
       changes.push_back((enable ? "+" : "-") + name);
@@ -70,7 +70,6 @@ std::vector<std::string> feature_changes(const Target& t) {
 }
 
 // ---- Parsing
-// ------------------------------------------------------------------------------------------------------------
 
 /// A field that an option of its own name writes: where it is, what it may be. Parsing, printing, equality and hash of
 /// targets go over lists of them.
@@ -561,22 +560,22 @@ Result<Target> Target::with_host(const Target& host) const {
 
 bool Target::has(std::string_view feature) const {
   int number = tw_cpu_feature_from_name(feature.data(), static_cast<int>(feature.size()));
-  return number >= 0 && has_number(features, number);
+  return number >= 0 && has_feature(features, number);
 }
 
 bool Target::is_arm() const {
   const target::CpuModel* model = target::find_cpu_model(cpu);
-  return model && has_number(model->features, TW_CPU_neon);
+  return model && has_feature(model->features, TW_CPU_neon);
 }
 
 std::string_view Target::triple() const { return is_arm() ? "aarch64-linux-gnu" : "x86_64-linux-gnu"; }
 
-bool Target::runs_here() const { return is_arm() == (has_number(*tw_host_cpu_features(), TW_CPU_neon)); }
+bool Target::runs_here() const { return is_arm() == (has_feature(*tw_host_cpu_features(), TW_CPU_neon)); }
 
 std::vector<std::string> Target::feature_names() const {
   std::vector<std::string> names;
   for (int i = 0; i < TW_NUM_CPU_FEATURES; ++i) {
-    if (has_number(features, i)) names.push_back(tw_cpu_feature_name(i));
+    if (has_feature(features, i)) names.push_back(tw_cpu_feature_name(i));
   }
   return names;
 }
@@ -586,7 +585,8 @@ std::string Target::llvm_features() const {
   const bool arm = is_arm();
   for (int i = 0; i < TW_NUM_CPU_FEATURES; ++i) {
     if ((tw_is_arm_feature(i) != 0) != arm) continue;
-    list += fmt::format("{}{}{}", list.empty() ? "" : ",", has_number(features, i) ? '+' : '-', tw_cpu_feature_name(i));
+    list +=
+        fmt::format("{}{}{}", list.empty() ? "" : ",", has_feature(features, i) ? '+' : '-', tw_cpu_feature_name(i));
   }
   return list;
 }

@@ -1,3 +1,5 @@
+// KernelWriter writes one kernel of any dialect, statement by statement. Functions that the text calls, such as those
+// of operations whose edges the language leaves open, are collected in Functions, which write_kernels() puts in front.
 #include "codegen/c_writer/c_writer.h"
 
 #include <fmt/format.h>

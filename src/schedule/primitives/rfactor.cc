@@ -52,8 +52,7 @@
 //           P6 factor_axis is a place among the dimensions of what the block writes
 //           P7 no other block writes its buffers, none before reads them; what it reads is complete before the loops
 //           P8 the first step surely runs; both blocks reduce each element exactly once, beginning with the init;
-//           consumers
-//              see the same
+//              consumers see the same
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
@@ -87,7 +86,7 @@ struct Chain {
   size_t top = 0;             ///< the outermost of those that reduce and the factored one
 
   const For& at(size_t i) const { return block.tree->for_at(loops[i]); }
-  bool removed(size_t i) const { return reduces[i] && loops[i] != loop.at; }
+  bool is_factored_out(size_t i) const { return reduces[i] && loops[i] != loop.at; }
 };
 
 Status check_roles(Chain& chain) {
@@ -309,7 +308,7 @@ class Factoring {
                                     .predicate = substitute(of_elements(), loop_vars),
                                     .block = make<Block>(std::move(block), realize_.block.span())});
     for (size_t i = chain_.loops.size(); i-- > 0;) {
-      if (chain_.removed(i)) continue;
+      if (chain_.is_factored_out(i)) continue;
       For copy = chain_.at(i);
       copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
       copy.min = substitute(copy.min, loop_vars);
@@ -359,7 +358,7 @@ class Factoring {
                                     .block = make<Block>(std::move(block), realize_.block.span())},
                                    chain_.block.node().span());
     for (size_t i = chain_.loops.size(); i-- > chain_.top;) {
-      if (chain_.removed(i)) continue;
+      if (chain_.is_factored_out(i)) continue;
       For copy = chain_.at(i);
       copy.body = std::move(nest);
       nest = make<For>(std::move(copy), chain_.block.tree->stmt(chain_.loops[i]).span());
@@ -487,7 +486,7 @@ class Factoring {
     analysis::bind_above(analyzer, *chain_.block.tree, chain_.block.at);
     std::vector<Expr> extents;
     for (size_t i = 0; i < chain_.loops.size(); ++i) {
-      if (chain_.removed(i)) extents.push_back(chain_.at(i).extent);
+      if (chain_.is_factored_out(i)) extents.push_back(chain_.at(i).extent);
     }
     return all_positive(extents, analyzer);
   }
@@ -498,7 +497,7 @@ class Factoring {
     const Expr left = substitute(predicate, analysis::units_of(analysis::inputs_of(*chain_.block.tree, chain_.loops)));
     bool reduces = false;
     for (size_t i = 0; i < chain_.loops.size(); ++i) {
-      bool gone = chain_.removed(i) || chain_.loops[i] == chain_.loop.at;
+      bool gone = chain_.is_factored_out(i) || chain_.loops[i] == chain_.loop.at;
       if (!gone || !uses_var(predicate, chain_.at(i).loop_var)) continue;
       if (uses_var(left, chain_.at(i).loop_var)) return bool_imm(true);
       reduces = true;
@@ -559,7 +558,7 @@ Status check_first_step(const Chain& chain) {
   VarMap first;
   const VarMap units = analysis::units_of(analysis::inputs_of(tree, chain.loops));
   for (size_t i = 0; i < chain.loops.size(); ++i) {
-    if (!chain.removed(i) && chain.loops[i] != chain.loop.at) continue;
+    if (!chain.is_factored_out(i) && chain.loops[i] != chain.loop.at) continue;
     const For& loop = chain.at(i);
     first.emplace(loop.loop_var, loop.min);
     analyzer.assume(gt(loop.extent, zero(loop.extent.dtype())));

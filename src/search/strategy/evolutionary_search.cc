@@ -48,8 +48,8 @@ double mean(const std::vector<double>& seconds) {
          static_cast<double>(std::max<size_t>(1, seconds.size()));
 }
 
-/// Where a point is a run of a function of Python, of some milliseconds.
-constexpr int64_t kPlacesOfFunction = 64;
+/// Population size in a FunctionSpace, where each candidate runs Python code, which takes milliseconds.
+constexpr int64_t kPopulationOfFunction = 64;
 
 /// Changes the decision of one sampling step; none where no step has an alternative.
 std::optional<Trace> with_another_decision(const Trace& trace, Random& random) {
@@ -68,7 +68,7 @@ std::optional<Trace> with_another_decision(const Trace& trace, Random& random) {
 
 }  // namespace
 
-/// A place of the next generation.
+/// A member of the next generation.
 struct EvolutionarySearch::Child {
   Random random;
   int64_t failures = 0;
@@ -80,13 +80,13 @@ struct EvolutionarySearch::Child {
 Status EvolutionarySearch::check(const Options& options) {
   for (double share : {options.init_measured_ratio, options.genetic_mutate_prob, options.eps_greedy}) {
     if (share >= 0 && share <= 1) continue;
-    return argument_error("search/probability", fmt::format("{} is no share and no probability", share),
+    return argument_error("search/probability", fmt::format("{} is not in [0, 1]", share),
                           "init_measured_ratio, genetic_mutate_prob and eps_greedy have to be between 0 and 1");
   }
   if (options.population_size < 1 || options.init_min_unmeasured < 0 || options.max_fail_count < 0 ||
       options.genetic_num_iters < 0 || options.genetic_max_fail_count < 0) {
-    return argument_error("search/plan", "a generation has at least 1 place, and no count is negative",
-                          "leave them out for the published ones");
+    return argument_error("search/plan", "population_size is below 1, or a count is negative",
+                          "omit them for the published values");
   }
   return Ok{};
 }
@@ -121,7 +121,7 @@ Random EvolutionarySearch::stream(uint64_t step, uint64_t index) const {
 }
 
 int64_t EvolutionarySearch::places() const {
-  return function_ ? std::min(options_.population_size, std::max(options_.init_min_unmeasured, kPlacesOfFunction))
+  return function_ ? std::min(options_.population_size, std::max(options_.init_min_unmeasured, kPopulationOfFunction))
                    : options_.population_size;
 }
 

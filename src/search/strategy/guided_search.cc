@@ -34,7 +34,7 @@ double seconds_of(const RunnerResult& result) {
 Status GuidedSearch::check(const Options& options) {
   for (double share : {options.descent_share, options.random_share}) {
     if (share >= 0 && share <= 1) continue;
-    return argument_error("search/probability", fmt::format("{} is no share", share),
+    return argument_error("search/probability", fmt::format("{} is not in [0, 1]", share),
                           "descent_share and random_share have to be between 0 and 1");
   }
   if (options.drafts < 1 || options.reservoir < 1 || options.ranked < 1 || options.neighbors < 1 ||
