@@ -224,7 +224,7 @@ def against(pairs: int, call: float, trials: int = 192) -> None:
         while "works as" not in processes[1].stderr.readline():
             pass
         ratios = []
-        session_of_search._bound = lambda *_: 0.0  # only searches on this machine end at its roofline
+        session_of_search.roofline_bound = lambda *_: 0.0  # only searches on this machine end at its roofline
         warnings.simplefilter("ignore", tw.PerformanceWarning)  # of a host that drifts: it compares with itself
         for seed in range(pairs):
             asked = {"trials": trials, "seed": seed, "batch": 8, "progress": None, "database": "memory"}

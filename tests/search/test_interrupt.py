@@ -128,7 +128,7 @@ def test_in_the_middle_of_an_import(where: str, tmp_path: Path) -> None:
     text = {
         "script": IMPORTING + A_CLASS + SCRIPT,
         "space": IMPORTING + SCRIPT.replace("def tiles(sch):\n", f"def tiles(sch):\n    {inside}"),
-        "limits": IMPORTING + SCRIPT + f"\n\ndef made(task, threads):\n    {inside}\n\nsession._bound = made\n",
+        "limits": IMPORTING + SCRIPT + f"\n\ndef made(task, target):\n    {inside}\n\nsession.roofline_bound = made\n",
     }[where]
     (tmp_path / "script.py").write_text(text)
     process = start(tmp_path, "--trials", "400")
@@ -171,7 +171,7 @@ def wait(task, threads):
         time.sleep(0.01)
 
 
-session._bound = wait
+session.roofline_bound = wait
 """
 
 
@@ -200,7 +200,7 @@ def test_before_the_first_trial_the_result_has_none(tmp_path: Path, monkeypatch:
     database = tmp_path / "a.db"
     first = tw.tune(scale, space=tiles, trials=2, database=database, progress=None)
     results = [tw.tune(scale, space=interrupting(tiles), trials=40, database=database, progress=None)]
-    for name in ("_bound", "task_of", "traces_of_relatives"):  # our own code may be what is interrupted, too
+    for name in ("roofline_bound", "task_of", "traces_of_relatives"):  # our own code may be what is interrupted, too
         with monkeypatch.context() as patch:
             patch.setattr(session, name, interrupting(getattr(session, name)))
             results.append(tw.tune(scale, space=tiles, trials=40, database=database, progress=None))
@@ -217,7 +217,7 @@ def test_before_the_first_trial_the_result_has_none(tmp_path: Path, monkeypatch:
 
 
 def test_a_module_whose_first_search_was_interrupted_before_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_bound", interrupting(session._bound))
+    monkeypatch.setattr(session, "roofline_bound", interrupting(session.roofline_bound))
     module = tw.ir.IRModule({name: scale.with_attr("global_symbol", name) for name in ("f", "g")})
     found = tw.tune(module, trials=40, progress=None)
     assert found["f"].progress.phase == "preparing" and found.untuned == {"g": "the search was canceled before"}

@@ -185,7 +185,7 @@ def test_a_search_ends_within_three_percent_of_what_the_machine_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tuned(trials: int, bound: float) -> tw.TuneResult:
-        monkeypatch.setattr(session, "_bound", lambda task, threads: bound)
+        monkeypatch.setattr(session, "roofline_bound", lambda task, target: bound)
         return tw.tune(scale, space=tiles, trials=trials, database=tmp_path / "t.db", progress=None)
 
     first = tuned(32, 1e-12)

@@ -12,6 +12,8 @@ from tests.search.test_task_scheduler import Context, Stub
 
 import tilewright as tw
 from tilewright.meta_schedule import (
+    EvaluatorConfig,
+    LocalRunner,
     MemoryDatabase,
     RunnerFuture,
     RunnerResult,
@@ -20,6 +22,10 @@ from tilewright.meta_schedule import (
     tune_tasks,
     tune_tir,
 )
+from tilewright.meta_schedule.runner import DaskRunner
+from tilewright.meta_schedule.stops import Stops
+from tilewright.support.machine import Level, Roofs
+from tilewright.task.task import task_of
 
 
 class Task(Context):
@@ -109,7 +115,7 @@ def test_the_roofline_is_looked_at_where_that_is_asked_for(tmp_path, monkeypatch
     bounds = []
 
     class Roofs:
-        def binding(self, flops, bytes, dtype):
+        def binding(self, flops, bytes, dtype, *, cold):
             bounds.append(flops)
             return SimpleNamespace(seconds=0.49)
 
@@ -120,10 +126,33 @@ def test_the_roofline_is_looked_at_where_that_is_asked_for(tmp_path, monkeypatch
     task = Task("near")
     tune([task], tmp_path, runner=Slowing(), stop_at_roofline=True)
     assert len(task.told) == 3 and len(bounds) == 1 and bounds[0] > 0
-    monkeypatch.setattr(Roofs, "binding", lambda self, flops, bytes, dtype: SimpleNamespace(seconds=5.0))
+    monkeypatch.setattr(Roofs, "binding", lambda self, flops, bytes, dtype, *, cold: SimpleNamespace(seconds=5.0))
     task = Task("beyond")  # what is beaten by so much is no bound
     tune([task], tmp_path, runner=Slowing(), stop_at_roofline=True)
     assert len(task.told) == 8
+
+
+def test_the_roofline_is_that_of_what_is_measured(monkeypatch):
+    slow_memory = Roofs(1, {"float32": 1e9}, (Level("L1", 1 << 20, 1e12), Level("memory", 0, 1e6)))
+    monkeypatch.setattr("tilewright.support.machine.roofs", lambda threads: slow_memory)
+    monkeypatch.setattr("tilewright._core.StopRules", SimpleNamespace)
+    stops = Stops(at_roofline=True)
+    task = Task("product")
+    task.target = tw.Target("llvm -num-cores=1")
+
+    def bound(runner):
+        return stops.of(task, runner).bound_seconds
+
+    warm, cold = (
+        LocalRunner(evaluator_config=EvaluatorConfig(enable_cpu_cache_flush=flush)) for flush in (False, True)
+    )
+    traffic = task_of(task.mod).work.bytes
+    assert bound(cold) == pytest.approx(traffic / 1e6)  # all of it comes from memory
+    assert 0 < bound(warm) < 0.01 * bound(cold) and bound(Stub()) == bound(warm)
+    # Workers of a cluster, and devices, have limits of their own.
+    assert bound(DaskRunner.__new__(DaskRunner)) == 0.0
+    task.target = tw.Target("cuda")
+    assert bound(warm) == 0.0
 
 
 def test_a_real_session_ends_at_its_target(tmp_path, caplog):

@@ -8,7 +8,9 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, Error
-from tilewright.support import limits, machine
+from tilewright.meta_schedule.runner.dask_runner import DaskRunner
+from tilewright.support import limits
+from tilewright.task.roofline import roofline_bound
 from tilewright.task.task import task_of
 
 __all__ = ["Stops", "stops_of"]
@@ -28,20 +30,21 @@ class Stops:
     target_seconds: float | Mapping[str, float] | None = None
     at_roofline: bool = False
 
-    def of(self, context: Any) -> _core.StopRules:
-        """What is asked of a task."""
+    def of(self, context: Any, runner: Any) -> _core.StopRules:
+        """Return the rules of a task whose candidates are measured by a runner."""
         wanted = self.target_seconds
         target = wanted.get(context.task_name) if isinstance(wanted, Mapping) else wanted
-        bound = _bound_of(context) if self.at_roofline else 0.0
+        bound = _bound_of(context, runner) if self.at_roofline else 0.0
         return _core.StopRules(patience=self.patience or 0, target_seconds=target or 0.0, bound_seconds=bound)
 
 
-def _bound_of(context: Any) -> float:
-    """Seconds that the limits of this machine leave a call; 0 where they are not known."""
+def _bound_of(context: Any, runner: Any) -> float:
+    """Return the seconds that the limits of this machine leave a call; 0 where they are not known."""
+    if isinstance(runner, DaskRunner):  # hosts of a cluster have other limits
+        return 0.0
+    is_cold = getattr(getattr(runner, "evaluator_config", None), "enable_cpu_cache_flush", False)
     try:
-        work = task_of(context.mod).work
-        roofs = machine.roofs(1 if context.target is None else context.target.num_cores)
-        return roofs.binding(work.flops, work.bytes, work.dtype).seconds
+        return roofline_bound(task_of(context.mod, cold=is_cold), context.target)
     except Error:  # such as sizes that are not constant
         return 0.0
 

@@ -215,12 +215,13 @@ class TaskScheduler(ABC):
             )
 
         self._may_sample = may_sample
+        stop_rules = functools.partial((stops or Stops()).of, runner=runner)
         with _kept(database), MeasuringPipeline.over(builder, runner, max_seconds) as (builder, runner):
             self._pipeline = builder if isinstance(builder, MeasuringPipeline) else None
             self._sample = lambda task_id: self._sample_batch(task_id, builder, runner)
             try:
                 with interrupts, interrupts.raised():
-                    rules = [(stops or Stops()).of(task) for task in tasks]
+                    rules = [stop_rules(task) for task in tasks]
                     self._progress = [_core.TaskProgress(max_trials_per_task, each) for each in rules]
                     self._begin(tasks, task_weights, max_trials_per_task, num_trials_per_iter, work_dir)
                     while sent < max_trials_global and not interrupts.seen:

@@ -50,6 +50,7 @@ from tilewright.support.machine import is_for_device
 from tilewright.support.user_lines import last_raise, place_of, users_level, with_place
 from tilewright.support.wrong_arguments import no_program, suggests_keywords
 from tilewright.task.arguments import digest_of_integers
+from tilewright.task.roofline import roofline_bound
 from tilewright.task.task import Task, by_buffer, check_inputs, sizes_of, task_of
 
 if TYPE_CHECKING:
@@ -425,12 +426,6 @@ def _check_kinds(
         limits.kind("database", database, str | os.PathLike | None, f"{PLACES}, or None")
 
 
-def _bound(task: Task, threads: int) -> float:
-    """Seconds that the limits of this machine leave a call."""
-    work = task.work
-    return machine.roofs(threads).binding(work.flops, work.bytes, work.dtype, cold=task.cold).seconds
-
-
 class _Prepared(NamedTuple):
     """What a tuner begins with. The search itself does not keep it, whose parts refer to one another and go late: a
     database of our own is closed as soon as it ends.
@@ -474,7 +469,7 @@ class _Search:
         self.cluster, self.batch = asked.cluster, asked.batch
         self.step_seconds = STEP_SECONDS / max(1, asked.among_others)
         self.measurer: ClusterMeasurer | None = None
-        bound = 0.0 if is_short or is_device or asked.cluster is not None else _bound(task, threads)
+        bound = 0.0 if is_short or asked.cluster is not None else roofline_bound(task, self.target)
         self.expectations = Expectations(task, {**space.inputs, **asked.inputs}, asked.seed, seconds=seconds)
         self.interrupts = interrupts
         self.generator = generator  # instead of the function of the space
