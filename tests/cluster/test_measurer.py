@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright import _core
 from tilewright.cluster import measurer
 from tilewright.cluster.connection import WorkerFacts
 from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.cluster.pump import Pump
+from tilewright.meta_schedule import cluster_pipeline
+from tilewright.task.task import task_of
+from tilewright.testing import workloads
 
 
 class NoThread(Pump):
@@ -337,3 +341,16 @@ def test_two_workers_that_disagree_end_the_search(monkeypatch: pytest.MonkeyPatc
 def test_no_second_worker_is_asked_without_need(monkeypatch: pytest.MonkeyPatch, workers: str, extent: str) -> None:
     these = References(monkeypatch, workers, extent)
     assert [each[0] for each in these.answers("a", 1.0)] == [REFERENCE]
+
+
+def test_both_drivers_explain_alike_why_the_unscheduled_program_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = _core.failed_measurement("run_timeout", "measure/run-timeout", "it did not return")
+    made = types.SimpleNamespace(
+        submit=lambda *_, **__: None, poll=lambda seconds: [(-1, failed, None, "", 0.0, "", None)], failure=lambda: None
+    )
+    monkeypatch.setattr(cluster_pipeline, "measurer_for", lambda *_: made)
+    target = tw.Target("llvm -num-cores=1")
+    pipeline = cluster_pipeline.ClusterPipeline(made_up(), task_of(workloads.matmul(8, 8, 8)), target, {}, seconds=None)
+    with pytest.raises(tw.ResourceError, match="failed: it did not return") as error:
+        pipeline.poll(0.0)
+    assert error.value.code == "tune/reference" and "tune it for smaller shapes" in error.value.hint

@@ -8,10 +8,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.cluster.connection import Cluster
-from tilewright.cluster.job import describe
-from tilewright.cluster.labels import target_key
-from tilewright.cluster.measurer import ClusterMeasurer
-from tilewright.errors import ResourceError
+from tilewright.search.cluster_measurer import measurer_for
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.task.task import Task
 
@@ -41,17 +38,8 @@ class ClusterPipeline:
         self._expectations = expectations = Expectations(task, {}, seed=0, seconds=seconds)
         expectations.arguments()  # looks at the program before anything is measured
         longest = REFERENCE_DEADLINE if seconds is None else min(REFERENCE_DEADLINE, seconds)
-        program = describe(task, {}, 0, target.num_cores, options | {"reference_timeout": longest})
-        self._outputs = [(p.name, p.dtype, p.shape) for p in task.parameters if p.role != "input"]
-        self._measurer = ClusterMeasurer(
-            cluster,
-            program,
-            target_key(target),
-            self._outputs,
-            task.reduction_length,
-            lambda: expectations.check.rounding if expectations.check is not None else {},
-            expectations.judge,
-        )
+        options = options | {"reference_timeout": longest}
+        self._measurer = measurer_for(cluster, expectations, target, options)
         self._next = 0
         self._reported = ""
         self.pids: list[int] = []  #: of helper processes on this machine: there are none
@@ -62,7 +50,7 @@ class ClusterPipeline:
         """Takes a candidate on; gives its number."""
         module, options = _core.candidate_parts(scheduled, self._target)
         number, self._next = self._next, self._next + 1
-        self._measurer.submit(number, module, options, self._task.entry, is_baseline=number == 0)
+        self._measurer.submit(number, module, options, self._task.entry)
         return number
 
     def poll(self, seconds: float) -> list[tuple[int, str, list[float], str, str]]:
@@ -73,10 +61,10 @@ class ClusterPipeline:
         """
         results = []
         for number, result, _, host, reference, _, outputs in self._measurer.poll(seconds):
-            facts = _core.measured_facts(result)
             if number == _REFERENCE:
-                self._judge(facts, outputs)
+                self._judge(result, outputs)
                 continue
+            facts = _core.measured_facts(result)
             factor = reference / facts["incumbent_seconds"] if reference and facts["incumbent_seconds"] else 1.0
             times = [each * factor for each in facts["seconds"]]
             results.append((number, facts["outcome"], times, facts["message"], host))
@@ -89,16 +77,13 @@ class ClusterPipeline:
             )
         return results
 
-    def _judge(self, facts: dict[str, Any], outputs: list[bytes] | None) -> None:
+    def _judge(self, result: bytes, outputs: list[bytes] | None) -> None:
+        facts = _core.measured_facts(result)
         if facts["outcome"] == "canceled":
             return
         if facts["outcome"] != "ok" or outputs is None:
-            raise ResourceError.of(
-                "tune/reference",
-                f"'{self._task.entry}' as it was written, which results are compared with, failed: {facts['message']}",
-                facts["hint"],
-            )
-        names = [name for name, _, _ in self._outputs]
+            _core.raise_reference_failure(self._task.entry, result)
+        names = [p.name for p in self._task.parameters if p.role != "input"]
         self._expectations.judge(dict(zip(names, outputs, strict=True)))
 
     @property

@@ -16,7 +16,6 @@ import numpy as np
 
 from tilewright import _core, ir, te
 from tilewright.cluster.connection import Cluster
-from tilewright.cluster.job import describe
 from tilewright.cluster.labels import target_key
 from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.database.origins import origin_of
@@ -37,6 +36,7 @@ from tilewright.report.spending import BESIDE, PartTimes, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline, formats, modules
 from tilewright.search.candidate_programs import check_parameters, fitting_postprocs, heuristic_trace
+from tilewright.search.cluster_measurer import measurer_for
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.modules import ModuleResult, Steps, main_of, public_functions
@@ -530,17 +530,8 @@ class _Search:
     def _measurer(self) -> ClusterMeasurer:
         """What measures on a cluster."""
         assert self.cluster is not None
-        expectations, task = self.expectations, self.task
         options = {"reference_timeout": REFERENCE_DEADLINE}
-        self.measurer = ClusterMeasurer(
-            self.cluster,
-            describe(task, expectations.inputs, expectations.seed, self.threads, options),
-            target_key(self.target),
-            [(p.name, p.dtype, p.shape) for p in task.parameters if p.role != "input"],
-            task.reduction_length,
-            lambda: expectations.check.rounding if expectations.check is not None else {},
-            expectations.judge,
-        )
+        self.measurer = measurer_for(self.cluster, self.expectations, self.target, options)
         return self.measurer
 
     def run(self, prepared: _Prepared, report: Callable[[Progress], None]) -> Steps:
