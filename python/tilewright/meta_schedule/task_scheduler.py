@@ -1,4 +1,8 @@
-"""Schedulers: which task gets the next batch of trials, and the session that all tasks share."""
+"""The driver of a search over many tasks: it calls tasks, builders, runners and callbacks in TVM's order.
+
+The other driver is ``_core.TuningSession``, which ``search/session.py`` prepares for ``tw.tune``. What both decide is
+decided in ``src/search/session/task_progress.h``; ``src/search/README.md`` lists what they share.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Tuning one program over one space."""
+"""``tw.tune``: prepares the search of one program over one space, and drives ``_core.TuningSession``.
+
+The other driver is ``meta_schedule/task_scheduler.py``, which has many tasks. What both decide is decided in
+``src/search/session/task_progress.h``; ``src/search/README.md`` lists what they share.
+"""
 
 from __future__ import annotations
 
