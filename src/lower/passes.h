@@ -36,6 +36,7 @@ PassResult transpose_loads(const Ref<PrimFunc>& func, PassContext& context);
 PassResult unroll_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult promote_registers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult plan_workspaces(const Ref<PrimFunc>& func, PassContext& context);
+PassResult promote_accumulators(const Ref<PrimFunc>& func, PassContext& context);
 PassResult carry_values(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_thread_reductions(const Ref<PrimFunc>& func, PassContext& context);
 PassResult wait_between_blocks(const Ref<PrimFunc>& func, PassContext& context);

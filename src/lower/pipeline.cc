@@ -90,6 +90,7 @@ constexpr Row kRows[] = {
     {"scalarize_vectors", scalarize_vectors, kGpu, kLowered, "nothing behind looks at lanes"},
     {"promote_registers", promote_registers, kCpu, kLowered, "needs those constants"},
     {"plan_workspaces", plan_workspaces, kCpu, kLowered, "what is left is memory"},
+    {"promote_accumulators", promote_accumulators, kCpu, kLowered, "its registers share no memory with what is placed"},
     {"carry_values", carry_values, kCpu, kLowered, "its registers share no memory with what is placed"},
     {"check_sizes", check_sizes, kMachines, kLowered, "passes look for loops and buffers at the top of a function"},
 };
