@@ -129,6 +129,11 @@ static void search(examination* e, int64_t begin, int64_t end) {
   }
 }
 
+/* Whether a chunk in which something was counted may have the first position of it. */
+static int may_lower(atomic_llong* least, int64_t begin, int32_t count) {
+  return count != 0 && begin < atomic_load_explicit(least, memory_order_relaxed);
+}
+
 static int32_t examine_chunks(tw_ctx* ctx, int64_t first, int64_t last, void* closure) {
   (void)ctx;
   examination* e = closure;
@@ -136,7 +141,10 @@ static int32_t examine_chunks(tw_ctx* ctx, int64_t first, int64_t last, void* cl
     int64_t begin = chunk * kChunk, end = begin + kChunk < e->values.count ? begin + kChunk : e->values.count;
     counts found = count_all(e, begin, end);
     if (found.descents || found.repeats) take_back(e, begin, end, &found);
-    if (found.outside || found.descents || found.repeats) search(e, begin, end);
+    if (may_lower(&e->outside, begin, found.outside) || may_lower(&e->descent, begin, found.descents) ||
+        may_lower(&e->repeat, begin, found.repeats)) {
+      search(e, begin, end);
+    }
   }
   return TW_OK;
 }

@@ -268,15 +268,18 @@ def _check_coordinates(shape: Sequence[int], coordinates: Sequence[Array]) -> No
     if len(shape) != len(coordinates) or len({len(along) for along in coordinates}) != 1 or len(shape) < 2:
         message = f"{len(coordinates)} arrays of coordinates for a tensor of shape {tuple(shape)}"
         raise ArgumentError.of("sparse/arrays", message, "give arrays of one length, one for each dimension")
-    row = np.zeros(len(coordinates[0]), "int64")
+    row, descent = coordinates[0], -1
     for d, (extent, along) in enumerate(zip(shape, coordinates, strict=True)):
-        outside, _, _ = _core.examine_values(along, 0, extent)
+        outside, unsorted, _ = _core.examine_values(along, 0, extent)
         if outside >= 0:
             message = f"coordinates[{d}][{outside}] is {along[outside]}, which is not in 0 to before {extent}"
             raise ArgumentError.of("sparse/index", message, "the shape of the tensor says how far coordinates go")
-        if d + 1 < len(shape):
-            row = row * extent + along
-    _, descent, _ = _core.examine_values(row, 0, np.iinfo("int64").max)
+        if d == 0:
+            descent = unsorted
+        elif d + 1 < len(shape):
+            row = row.astype("int64") * extent + along
+    if len(shape) > 2:
+        _, descent, _ = _core.examine_values(row, 0, np.iinfo("int64").max)
     if descent >= 0:
         message = f"nonzero {descent} is in an earlier row than nonzero {descent - 1}"
         raise ArgumentError.of("sparse/sorted", message, "sort nonzeros by rows: matrix.tocsr().tocoo()")
@@ -305,10 +308,10 @@ def _checked_offsets(shape: Sequence[int], coordinates: Sequence[Array], indptr:
 def _check_duplicates(row: Array, coordinates: Sequence[Array], extent: int) -> None:
     """Refuse duplicate coordinates; the rows are in ascending order."""
     columns = coordinates[-1]
-    begins = np.flatnonzero(np.diff(row, prepend=-1))
-    segments = np.append(begins, len(row)).astype(columns.dtype)
-    if not len(begins):
+    if not len(row):
         return
+    changes = np.flatnonzero(row[1:] != row[:-1]) + 1
+    segments = np.concatenate([[0], changes, [len(row)]]).astype(columns.dtype)
     _, descent, repeat = _core.examine_values(columns, 0, extent, segments)
     at = repeat if descent < 0 else _core.find_duplicate(columns, extent, segments)
     if at >= 0:
