@@ -14,6 +14,7 @@ from tilewright.sparse import by_nonzeros, conversion, formats
 from tilewright.sparse.conversion import StoredPart, convert_structure
 from tilewright.sparse.fill import NotByRows
 from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
+from tilewright.sparse.taken_rows import rows_of_rules
 
 M, N = 24, 36
 
@@ -489,6 +490,40 @@ def test_formulas_that_int32_does_not_hold() -> None:
     assert formulas.dtype == "int64"
     keys = formulas.values(formulas.keys[1])
     assert keys is not None and keys[-1] == (m - 1) * n + n - 1
+
+
+@pytest.mark.parametrize("many", [0, 1 << 40])
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_conditions_of_whole_rows(monkeypatch: Any, kind: str, many: int) -> None:
+    """Rows that rules take by their numbers and lengths are stored as single nonzeros are."""
+    mask = structure(kind)
+    coordinates = tuple(along.astype("int32") for along in np.nonzero(mask))
+    (csr,), (csc,), (sell,), (listed,) = (make(M, N) for make in (formats.csr, formats.csc, formats.sell, formats.dcsr))
+    short, long = (lambda z: z.length < 5), (lambda z: z.length >= 5)
+    even, odd = (lambda z: z.row % 2 == 0), (lambda z: z.row % 2 == 1)
+    for rules, by_rows in (
+        (formats.hyb(M, N, 1, 1), True),
+        (formats.hyb(M, N, 1, 2, cut=False), True),
+        ([sell.when(short), csr.when(long)], True),
+        ([csc.when(short, even), listed.when(short, odd), sell.when(long)], True),
+        ([csr.when(lambda z: z.column >= 0)], True),  # holds for all columns that there are
+        (formats.hyb(M, N, 2, 1), not mask.any()),
+        ([csc.when(lambda z: z.place < z.length // 2), csr.when(lambda z: z.place >= z.length // 2)], not mask.any()),
+    ):
+        found: list[bool] = []
+
+        def observed(rules: Any, nonzeros: Any, found: list[bool] = found) -> Any:
+            found.append((rows := rows_of_rules(rules, nonzeros)) is not None)
+            return rows
+
+        with monkeypatch.context() as patched:
+            patched.setattr(conversion, "MANY_NONZEROS", many)
+            patched.setattr(conversion, "rows_of_rules", observed)
+            converted = convert_structure(rules, (M, N), coordinates)
+            patched.setattr(conversion, "rows_of_rules", lambda *_: None)
+            patched.setattr(conversion, "MANY_NONZEROS", 1 << 40)
+            same_parts(converted, convert_structure(rules, (M, N), coordinates))
+        assert found == [by_rows] or not mask.any()
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -70,8 +70,9 @@ class _Symbols:
 
     def __init__(self, given: Nonzeros, dtype: str) -> None:
         self.shape = given.shape
-        is_whole = isinstance(given, AllNonzeros)
-        end_of_positions = len(given.column) if is_whole else int(given.position.max(initial=-1)) + 1
+        end_of_positions = len(given.column)
+        if type(given) is not AllNonzeros:
+            end_of_positions = int(given.position.max(initial=-1)) + 1
         self._given, self._dtype = given, dtype
         #: for each variable what its values are, and the first that it cannot have
         self.facts: dict[ir.Var, tuple[Callable[[], Any], int]] = {}
@@ -92,6 +93,14 @@ class _Symbols:
         self.facts[variable] = functools.cache(values), end
         return variable
 
+    def analyzer(self) -> _core.Analyzer:
+        """Return one that knows what values the variables have."""
+        analyzer = _core.Analyzer()
+        for variable, (_, end) in self.facts.items():
+            ends = (_core.const(0, self._dtype), _core.const(max(end, 1), self._dtype))
+            analyzer.bind(variable, _core.Range(*ends))
+        return analyzer
+
     def rank(self, key: Callable[[Rows], Any], window: int | None = None) -> ir.Var:
         """Return the rank of the row."""
         return self._variable(f"rank{len(self.facts)}", lambda: self._given.rank(key, window), self._given._rows)
@@ -102,6 +111,18 @@ class _Symbols:
 
     def __getattr__(self, name: str) -> Any:
         raise NotByNonzeros(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
+
+
+def always_holds(condition: Callable[[Nonzeros], Any], nonzeros: Nonzeros) -> bool:
+    """Return whether a condition is proved for any nonzero of a tensor of this shape and these lengths."""
+    symbols: Any = _Symbols(nonzeros, "int64")
+    try:
+        holds = condition(symbols)
+    except Exception:  # of arrays alone
+        return False
+    if not isinstance(holds, ir.Expr):
+        return holds is True
+    return bool(symbols.analyzer().can_prove(holds))
 
 
 class ByNonzeros:
@@ -143,9 +164,7 @@ class ByNonzeros:
         given = [each for each in (*self.keys, *self.coordinates) if each is not None]
         if not all(isinstance(each, int) or (isinstance(each, ir.Expr) and each.dtype == dtype) for each in given):
             raise NotByNonzeros("keys")
-        self._analyzer = _core.Analyzer()
-        for variable, (_, end) in symbols.facts.items():
-            self._analyzer.bind(variable, _core.Range(_core.const(0, dtype), _core.const(max(end, 1), dtype)))
+        self._analyzer = symbols.analyzer()
         return all(self.fits(each) for each in given)
 
     def _compared(self, key: Any, operator: Any, number: int) -> bool:

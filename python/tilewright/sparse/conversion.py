@@ -22,6 +22,7 @@ from tilewright.sparse.format_rule import (
     shape_of,
 )
 from tilewright.sparse.structure import read_only
+from tilewright.sparse.taken_rows import TakenNonzeros, rows_of_rules
 from tilewright.task.arguments import aligned_zeros
 
 if TYPE_CHECKING:
@@ -211,12 +212,8 @@ def convert_validated(
         start: when the conversion began, for what it has cost.
     """
     count = len(coordinates[0])
-    if len(rules) == 1 and not rules[0].conditions:
-        part = _by_rows(rules[0], shape, coordinates, indptr)
-        if part is None and count >= MANY_NONZEROS:
-            part = _by_nonzeros(rules[0], AllNonzeros(shape, coordinates, indptr), coordinates)
-        if part is not None:
-            return ConvertedStructure((part,), count, tuple(shape), time.perf_counter() - start)
+    if (parts := _of_whole_rows(rules, shape, coordinates, indptr)) is not None:
+        return ConvertedStructure(tuple(parts), count, tuple(shape), time.perf_counter() - start)
     rows = int(np.prod(shape[:-1], dtype="int64"))
     wide = [np.asarray(along, "int64") for along in coordinates]
     nonzeros = Nonzeros(shape, wide, np.arange(count), rows)
@@ -320,33 +317,50 @@ def _check_duplicates(row: Array, coordinates: Sequence[Array], extent: int) -> 
         raise ArgumentError.of("sparse/duplicate", message, "add duplicates up, as SciPy's sum_duplicates does")
 
 
-def _by_rows(
-    rule: FormatRewriteRule, shape: Sequence[int], coordinates: Sequence[Array], indptr: Array | None
-) -> StoredPart | None:
-    """The part of a rule that takes all nonzeros, in one pass over the rows; None where the rule needs more."""
-    try:
-        by_rows = ByRows(rule, shape)
-    except NotByRows:
+def _of_whole_rows(
+    rules: Sequence[FormatRewriteRule], shape: Sequence[int], coordinates: Sequence[Array], indptr: Array | None
+) -> list[StoredPart] | None:
+    """The parts of rules that take whole rows, all of a row or nothing; None where a part needs other passes."""
+    if len(shape) != 2 and (len(rules) > 1 or rules[0].conditions):
         return None
-    columns = np.ascontiguousarray(coordinates[1])
-    if indptr is None:
+    columns = np.ascontiguousarray(coordinates[-1])
+    if indptr is None and len(shape) == 2:
         indptr = np.zeros(shape[0] + 1, columns.dtype)
         np.cumsum(np.bincount(coordinates[0], minlength=shape[0]), out=indptr[1:])
-    return _filled(by_rows, shape, (indptr, columns), coordinates)
+    whole = AllNonzeros(shape, coordinates, indptr)
+    taken = rows_of_rules(rules, whole)
+    if taken is None:
+        return None
+    parts = []
+    for rule, lengths in zip(rules, taken, strict=True):
+        part = _by_rows(rule, shape, coordinates, (indptr, columns, lengths)) if indptr is not None else None
+        if part is None and len(columns) >= MANY_NONZEROS:
+            own = whole if lengths is whole._lengths else TakenNonzeros(whole, lengths)
+            part = _by_nonzeros(rule, own, coordinates)
+        if part is None:
+            return None
+        parts.append(part)
+    return parts
+
+
+def _by_rows(
+    rule: FormatRewriteRule, shape: Sequence[int], coordinates: Sequence[Array], rows: tuple[Array, Array, Array]
+) -> StoredPart | None:
+    """The part of a rule in one pass over the rows; None where the rule needs more."""
+    try:
+        return _filled(ByRows(rule, shape), shape, rows, coordinates)
+    except NotByRows:
+        return None
 
 
 def _taken_by_rows(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart | None:
     """Fill the format of a rule in one pass over the rows; return None if the rule cannot be filled row by row."""
     if len(taken.shape) != 2:
         return None
-    try:
-        by_rows = ByRows(rule, taken.shape)
-    except NotByRows:
-        return None
     columns = taken.column.astype(coordinates[1].dtype)
     indptr = np.zeros(taken.shape[0] + 1, columns.dtype)
     np.cumsum(taken._lengths, out=indptr[1:])
-    part = _filled(by_rows, taken.shape, (indptr, columns), coordinates)
+    part = _by_rows(rule, taken.shape, coordinates, (indptr, columns, taken._lengths))
     if part is None or len(columns) == len(coordinates[0]):
         return part
     source = np.append(taken.position, -1).astype(part.source.dtype)[part.source]
@@ -354,12 +368,12 @@ def _taken_by_rows(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequen
 
 
 def _filled(
-    by_rows: ByRows, shape: Sequence[int], rows: tuple[Array, Array], coordinates: Sequence[Array]
+    by_rows: ByRows, shape: Sequence[int], rows: tuple[Array, Array, Array], coordinates: Sequence[Array]
 ) -> StoredPart | None:
-    """The part, made of offsets of rows and columns of the nonzeros that its rule takes; None where several nonzeros
-    have one position, which passes that take longer name."""
-    rule, (indptr, columns) = by_rows.rule, rows
-    last = LastNonzeros(shape, indptr, columns)
+    """The part, made of offsets of rows, columns, and how many nonzeros of each row the rule takes; None where several
+    nonzeros have one position, which passes that take longer name."""
+    rule, (indptr, columns, taken) = by_rows.rule, rows
+    last = LastNonzeros(shape, indptr, columns, taken)
     before: tuple[Array, int] = (np.zeros(len(last.row), "int64"), 1)
     axes: dict[str, StoredAxis] = {}
     positions_of_rows: Array | None = None
@@ -381,8 +395,8 @@ def _filled(
     if positions_of_rows is not None:
         ranks.append(positions_of_rows)
     starts = [stored.indptr for stored in axes.values() if stored.axis.kind == "varied" and stored.indptr is not None]
-    source, stored_columns = fill(by_rows, indptr, columns, (ranks, starts), before[1])
-    if np.count_nonzero(source >= 0) != len(columns):
+    source, stored_columns = fill(by_rows, indptr, columns, (ranks, starts), taken, before[1])
+    if np.count_nonzero(source >= 0) != taken.sum():
         return None
     if by_rows.stores_column:
         name = rule.axes[-1].name

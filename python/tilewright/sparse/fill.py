@@ -56,12 +56,12 @@ class RowNonzero:
 
 
 class LastNonzeros(Nonzeros):
-    """The last nonzero of each row that has some."""
+    """The last nonzero of each row of which a rule takes some: all of the row, or none."""
 
-    def __init__(self, shape: Sequence[int], indptr: Array, columns: Array) -> None:
+    def __init__(self, shape: Sequence[int], indptr: Array, columns: Array, lengths: Array) -> None:
         self.shape = tuple(shape)
         self._rows = len(indptr) - 1
-        self._lengths = np.diff(indptr).astype("int64")
+        self._lengths = lengths
         self.row = np.flatnonzero(self._lengths)
         self.position = indptr[self.row + 1].astype("int64") - 1
         self.column = columns[self.position].astype("int64")
@@ -172,7 +172,7 @@ def _uses(key: Any, var: ir.Var) -> bool:
 
 
 def fill(
-    by_rows: ByRows, indptr: Array, columns: Array, tables: tuple[list[Array], list[Array]], count: int
+    by_rows: ByRows, indptr: Array, columns: Array, tables: tuple[list[Array], list[Array]], taken: Array, count: int
 ) -> tuple[Array, Array]:
     """Return where each stored element comes from, -1 for padding, and its column, 0 for padding.
 
@@ -181,6 +181,7 @@ def fill(
         indptr: of the rows.
         columns: of the nonzeros, of the type of `indptr`.
         tables: ranks of rows, and their positions where there are some, and offsets of varied axes.
+        taken: how many nonzeros of each row: all, or none.
         count: of the stored elements.
     """
     ranks, starts = tables
@@ -190,6 +191,8 @@ def fill(
     if by_rows.asked:  # neighbors in the result one after another
         order[ranks[0]] = np.arange(m, dtype=dtype)
     rows = np.stack(ranks).astype(dtype) if ranks else order.reshape(1, m)
+    if np.count_nonzero(taken) < m:
+        order = order[taken[order] > 0]
     offsets = [np.asarray(each, dtype) for each in starts] + [np.zeros(1, dtype)] * (MOST_VARIED - len(starts))
     source, stored = np.full(count, -1, dtype), np.zeros(count if by_rows.stores_column else 0, dtype)
     _kernel_of(by_rows, len(ranks), dtype)(indptr, columns, order, rows, *offsets, source, stored)
@@ -260,15 +263,16 @@ def _program(by_rows: ByRows, num_ranks: int, dtype: str) -> ir.PrimFunc:
     ) -> None:
         m, nnz, slots = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
         parents, more_parents, stored = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        taken = T.int32(is_size_var=True)
         P = T.match_buffer(indptr, (m + 1,), dtype)
         J = T.match_buffer(indices, (nnz,), dtype)
-        Q = T.match_buffer(order, (m,), dtype)
+        Q = T.match_buffer(order, (taken,), dtype)
         R = T.match_buffer(ranks, (num_ranks, m), dtype)
         S0 = T.match_buffer(starts, (parents,), dtype)
         S1 = T.match_buffer(more_starts, (more_parents,), dtype)
         source_of = T.match_buffer(source, (slots,), dtype)
         column_of = T.match_buffer(columns, (stored,), dtype)
-        for r in T.parallel(m):
+        for r in T.parallel(taken):
             for p in range(P[Q[r] + 1] - P[Q[r]]):
                 at = slot(Q[r], J[P[Q[r]] + p], p, P[Q[r] + 1] - P[Q[r]], P[Q[r]] + p, R, (S0, S1))
                 source_of[at] = P[Q[r]] + p
