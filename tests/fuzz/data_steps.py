@@ -33,7 +33,7 @@ def prefetch_indirect(d: Dice) -> None:
     reads = d.sch.get(block).reads
     selected = [i for i, region in enumerate(reads) if by_data(region)]
     position = d.take(selected if selected and d.chance(0.9) else range(len(reads)))
-    d.made(d.sch.prefetch_indirect(d.loop(block), block, position, d.take([1, 2, 8])))
+    d.made(d.sch.prefetch_indirect(d.loop(block), block, position, d.take([1, 2, 8]), d.take([0, 0, 100])))
 
 
 def balance(d: Dice) -> None:

@@ -81,6 +81,19 @@ def spmm_with_prefetch(distance: int) -> tw.Schedule:
     return sch
 
 
+def test_buffers_that_are_large_enough() -> None:
+    def transform(sch: tw.Schedule) -> None:
+        sch.prefetch_indirect(sch.get_loops("sum")[0], "sum", "B", 3, min_bytes=3201)
+
+    text = check(from_source(SPMM), transform).mod.script()
+    assert 'T.where(T.int64(101) <= T.Cast("int64", n) and P[vi] + p + 3 < z)' in text, text
+    for min_bytes, is_asked in ((400, True), (401, False)):  # 100 numbers of 4 bytes
+        sch = tw.Schedule(gather())
+        sch.prefetch_indirect(sch.get_loops("B")[1], "B", "X", 8, min_bytes=min_bytes)
+        where = "T.where(i * 16 + p + 8 < 64)" if is_asked else "T.where(T.bool(False))"
+        assert where in sch.mod.script(), sch.mod.script()
+
+
 def test_rows_of_csr_go_on_into_the_next_row() -> None:
     def transform(sch: tw.Schedule) -> None:
         sch.prefetch_indirect(sch.get_loops("sum")[0], "sum", "B", 3)

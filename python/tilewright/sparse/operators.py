@@ -26,8 +26,6 @@ Dense = Any
 PRODUCTS_ON_CSR = 20
 #: below, a product takes less time than calling it
 MANY_NONZEROS = 2000
-#: rows of a dense operand that exceeds every cache
-LARGE_EXTENT = 1 << 24
 
 
 def spmm(a: Matrix, b: Dense, out: Dense | None = None) -> Any:
@@ -55,7 +53,7 @@ def spmm(a: Matrix, b: Dense, out: Dense | None = None) -> Any:
     if not columns:
         return out
     s = csr.structure
-    _kernel("spmm", columns, a.dtype, s.index_dtype, _is_large(a, columns))(s.indptr, s.indices, csr.values, b, out)
+    _kernel("spmm", columns, a.dtype, s.index_dtype)(s.indptr, s.indices, csr.values, b, out)
     return out
 
 
@@ -124,12 +122,12 @@ def _seconds(function: Any, *args: Any) -> float:
 
 def _spmv_csr(csr: Matrix, x: Dense, out: Dense) -> None:
     s = csr.structure
-    _kernel("spmv", 0, csr.dtype, s.index_dtype, False)(s.indptr, s.indices, csr.values, x, out)
+    _kernel("spmv", 0, csr.dtype, s.index_dtype)(s.indptr, s.indices, csr.values, x, out)
 
 
 def _spmv_sell(csr: Matrix, x: Dense, out: Dense) -> None:
     sell, values = to_sell(csr)
-    kernel_of = _kernel("spmv_sell", LANES, csr.dtype, csr.structure.index_dtype, False)
+    kernel_of = _kernel("spmv_sell", LANES, csr.dtype, csr.structure.index_dtype)
     kernel_of(sell.starts, sell.indices, values, sell.lengths, sell.full, sell.order, x, out)
 
 
@@ -154,7 +152,7 @@ def sddmm(a: Matrix, x: Dense, y: Dense) -> Matrix:
     s = to_csr(a).structure
     values = aligned_zeros((len(s.indices),), a.dtype)
     if columns:
-        _kernel("sddmm", columns, a.dtype, s.index_dtype, _is_large(a, columns))(s.indptr, s.indices, x, y, values)
+        _kernel("sddmm", columns, a.dtype, s.index_dtype)(s.indptr, s.indices, x, y, values)
     result = Matrix(s, values)
     result._is_constant = True
     return result
@@ -217,23 +215,13 @@ def _result(like: Any, shape: tuple[int, ...], out: Any) -> Any:
     return aligned_zeros(shape, np.dtype(str(like.dtype)))
 
 
-def _is_large(a: Matrix, columns: int) -> bool:
-    """Whether the dense operand whose rows are selected by indices exceeds L2."""
-    return a.shape[1] * columns * a.values.itemsize > _l2_bytes()
-
-
-@functools.cache
-def _l2_bytes() -> int:
-    return int(_core.Target("native").l2_bytes)
-
-
 @functools.lru_cache(maxsize=256)
-def _kernel(name: str, columns: int, dtype: str, index_dtype: str, is_large: bool) -> Kernel:
-    """The kernel of an operator; `is_large`: whether the dense operand exceeds L2."""
+def _kernel(name: str, columns: int, dtype: str, index_dtype: str) -> Kernel:
+    """The kernel of an operator."""
     sizes = (columns,) if columns else ()
     program = getattr(programs, name)(*sizes, dtype, index_dtype)
     scheduled = Schedule(program)
-    schedule_for_cpu(scheduled, _core.Target("native"), best=True, sizes={"n": LARGE_EXTENT} if is_large else None)
+    schedule_for_cpu(scheduled, _core.Target("native"), best=True)
     compiled = compile_quietly(scheduled)
     assert isinstance(compiled, Kernel)
     return compiled

@@ -24,6 +24,7 @@
 #include "analysis/divisors.h"
 #include "ir/build.h"
 #include "ir/regions.h"
+#include "ir/strides.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -157,6 +158,11 @@ Result<Plan> plan(const State& state, const PrefetchIndirect& prefetch) {
   }
   Expr exists = lt(later, end);
   if (!analyzer.can_prove_greater_equal(later, 0)) exists = logical_and(ge(later, zero(type)), exists);
+  if (prefetch.min_bytes > 0) {
+    const Expr bytes = cast(DataType::int_(64), element_count(buffer->shape)) * i64(buffer->dtype.bytes());
+    const Expr is_large = analyzer.simplify(ge(bytes, i64(prefetch.min_bytes)));
+    if (!is_true(is_large)) exists = logical_and(is_large, exists);
+  }
   Ref<Block> made;
   TreeEdit edit = insert_prefetch(at, frame, buffer, exists, &made);
   std::vector<Ref<Buffer>> read_beyond = selected.tables;

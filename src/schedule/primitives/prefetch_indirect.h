@@ -9,8 +9,9 @@ struct PrefetchIndirect {
   BlockRV block;
   BufferIndex read_buffer_index = int64_t{0};
   int64_t distance = 8;
+  int64_t min_bytes = 0;
   using Members = Fields<&PrefetchIndirect::loop, &PrefetchIndirect::block, &PrefetchIndirect::read_buffer_index,
-                         &PrefetchIndirect::distance>;
+                         &PrefetchIndirect::distance, &PrefetchIndirect::min_bytes>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
@@ -26,6 +27,8 @@ Args:
     block: a block that reads the buffer.
     read_buffer_index: which of its reads: a position, or the buffer's name.
     distance: how many positions ahead, at least 1.
+    min_bytes: ask only if the buffer has at least so many bytes, which its sizes say when the program runs. What is in
+        a cache near the core is there sooner than a request for it ends.
 
 Returns:
     The block that asks, BUFFER_prefetch.)";

@@ -283,6 +283,7 @@ PROGRAMS = {
     "next numbers, read twice": read_twice(te.nextafter, 9, 40),
     "sparse rows": sparse_product_of(37, 20, 200, 32),
     "sparse rows in panels": sparse_product_of(9, 50, 300, 640),
+    "sparse rows of a large operand": sparse_product_of(9, 6000, 300, 128),
     "scattered rows": scattered_product(100, 900),
 }
 

@@ -23,28 +23,41 @@ def test_columns_are_accumulators_and_rows_are_shared_by_their_lengths() -> None
     sch = scheduled(sparse_product(128))
     text = sch.mod.script()
     assert 'T.parallel(m, annotations={"balanced_by": [P.data, m + 1]})' in text
-    assert "T.prefetch" not in text  # the dense operand may be small
     # 128 numbers are 8 vectors, all of them inside of the loop over the row.
     kinds = [(sch.get(loop).kind.name, sch.get(loop).extent) for loop in sch.get_loops("sum")[1:]]
     assert [(kind, int(extent)) for kind, extent in kinds] == [("SERIAL", 1), ("UNROLLED", 8), ("VECTORIZED", 16)]
     check_schedule(sch, sparse_product(128))
 
 
+L2 = "llvm -mcpu=skylake-avx512 -num-cores=4 -l2-bytes=1048576"
+
+
 def test_a_large_operand_is_prefetched() -> None:
-    program = sparse_product(32)
+    program = sparse_product(128)
     n = program.buffer_map[program.params[3]].shape[0]
-    large = specialize(program, {n: 100_000})
-    sch = scheduled(large, "llvm -mcpu=skylake-avx512 -num-cores=4 -l2-bytes=1048576")
-    assert "T.where(P[vi] + p + 16 < z)" in sch.mod.script() and "T.prefetch(B, " in sch.mod.script()
-    small = scheduled(specialize(program, {n: 8000}), "llvm -mcpu=skylake-avx512 -num-cores=4 -l2-bytes=1048576")
-    assert "T.prefetch" not in small.mod.script()
+    large = scheduled(specialize(program, {n: 25_000}), L2).mod.script()
+    assert "T.where(P[vi] + p + 16 < z)" in large and "T.prefetch(B, " in large
+    assert "T.prefetch" not in scheduled(specialize(program, {n: 2000}), L2).mod.script()
+
+
+def test_the_kernel_finds_out_whether_an_operand_is_large() -> None:
+    text = scheduled(sparse_product(128), L2).mod.script()
+    assert 'T.where(T.int64(2049) <= T.Cast("int64", n) and P[vi] + p + 16 < z)' in text, text
+    for l2_bytes in (1024, 1 << 20):  # requests run, and do not
+        sch = scheduled(sparse_product(128), f"llvm -mcpu=skylake-avx512 -num-cores=4 -l2-bytes={l2_bytes}")
+        check_schedule(sch, sparse_product(128))
+
+
+def test_short_rows_are_loaded_as_fast_as_they_are_asked_for() -> None:
+    for columns, dtype, is_long in ((32, "float32", False), (32, "float64", True), (64, "float32", True)):
+        text = scheduled(sparse_product(columns, dtype), L2).mod.script()
+        assert ("T.prefetch" in text) == is_long, text
 
 
 def test_sizes_of_typical_calls_say_what_is_large() -> None:
-    target = tw.Target("llvm -mcpu=skylake-avx512 -num-cores=4 -l2-bytes=1048576")
-    for n, is_large in ((100_000, True), (8000, False)):
-        sch = tw.Schedule(tw.sparse.programs.spmm(32))
-        cpu.schedule_for_cpu(sch, target, best=True, sizes={"n": n})
+    for n, is_large in ((25_000, True), (2000, False)):
+        sch = tw.Schedule(tw.sparse.programs.spmm(128))
+        cpu.schedule_for_cpu(sch, tw.Target(L2), best=True, sizes={"n": n})
         assert ("T.prefetch" in sch.mod.script()) == is_large
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.heuristics.block_info import Sizes, constant, loops_of_axes
-from tilewright.heuristics.cpu.parameters import PREFETCHED_POSITIONS
+from tilewright.heuristics.cpu.parameters import PREFETCHED_POSITIONS, PREFETCHED_ROW_BYTES
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.numpy_dtype import numpy_dtype
@@ -112,13 +112,20 @@ def lies_along(schedule: Schedule, block: BlockRV, columns: LoopRV) -> bool:
 
 
 def _prefetch(schedule: Schedule, block: BlockRV, loop: LoopRV, target: _core.Target, sizes: Sizes) -> None:
-    """Where the operand is known to exceed L2. From L2, the requests take longer than the loads that they save."""
+    """Where indices select long rows of an operand that exceeds L2: the kernel finds out where sizes are open. From
+    L2, the requests take longer than the loads that they save; a short row is loaded as fast as it is asked for."""
     value = sizes.value if sizes.key else constant
     for position, region in enumerate(schedule.get(block).reads):
         extents = [value(extent) for extent in region.buffer.shape]
-        size = math.prod(extent or 0 for extent in extents) * numpy_dtype(region.buffer.dtype).itemsize
-        if size > target.l2_bytes and any(buffers_in(side.min) for side in region.region):
-            try_step(schedule.prefetch_indirect, loop, block, position, PREFETCHED_POSITIONS)
+        selected = [bool(buffers_in(side.min)) for side in region.region]
+        item = numpy_dtype(region.buffer.dtype).itemsize
+        rest = (extent for extent, by_data in zip(extents, selected, strict=True) if not by_data)
+        if not any(selected) or math.prod(extent or 0 for extent in rest) * item < PREFETCHED_ROW_BYTES:
+            continue
+        is_open = any(extent is None for extent in extents)
+        if is_open or math.prod(extent or 0 for extent in extents) * item > target.l2_bytes:
+            most = (target.l2_bytes + 1,) if is_open else ()
+            try_step(schedule.prefetch_indirect, loop, block, position, PREFETCHED_POSITIONS, *most)
 
 
 def _run_in_parallel(schedule: Schedule, loop: LoopRV) -> bool:
