@@ -4,20 +4,21 @@
     python benchmarks/conversions.py mdual rmat16 --threads 2
 
 Each line: for each format the time of structure and values, in products of the matrix in CSR with a vector (SpMVs), and
-which share of the memory bandwidth that is if columns and values are read and written once. Kernels exist before.
+which share of the memory bandwidth that is if columns and values are read and written once. Kernels exist before. On
+one thread, times are those of the processor in this process: others that run meanwhile do not count.
 The last line is the geometric mean over the structures.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse import csr_array
 from sparse_products import geometric_mean, run
 
 import tilewright as tw
-from tilewright import timing
 from tilewright.sparse import formats
 from tilewright.sparse.conversion import convert_validated
 from tilewright.support import machine
@@ -38,16 +39,32 @@ FORMATS = {
 MOST_PADDING = 20
 
 
-def seconds(matrix: csr_array, rules: list[tw.sparse.FormatRewriteRule]) -> tuple[float, int]:
-    """The time of a conversion, the least of a few, and how many elements are stored."""
-    coordinates = matrix.tocoo().coords
+#: how often everything is timed; the least time counts
+ROUNDS = 6
+
+
+def least(call: Callable[[], object], threads: int) -> float:
+    """The least time of a few calls."""
+    clock = time.process_time if threads == 1 else time.perf_counter
     times = []
-    for _ in range(4):
-        start = time.perf_counter()
-        converted = convert_validated(rules, matrix.shape, coordinates, matrix.indptr, start)
+    for _ in range(ROUNDS):
+        start = clock()
+        call()
+        times.append(clock() - start)
+    return min(times)
+
+
+def seconds(matrix: csr_array, rules: list[tw.sparse.FormatRewriteRule], threads: int) -> tuple[float, int]:
+    """The time of a conversion, and how many elements are stored."""
+    coordinates = matrix.tocoo().coords
+
+    def convert() -> tw.sparse.ConvertedStructure:
+        converted = convert_validated(rules, matrix.shape, coordinates, matrix.indptr, time.perf_counter())
         converted.convert_values(matrix.data)
-        times.append(time.perf_counter() - start)
-    return min(times), sum(len(part.source) for part in converted.parts)
+        return converted
+
+    stored = sum(len(part.source) for part in convert().parts)
+    return least(convert, threads), stored
 
 
 def table(made: list[tuple[str, csr_array]], _: int, dtype: str, threads: int) -> None:
@@ -59,13 +76,12 @@ def table(made: list[tuple[str, csr_array]], _: int, dtype: str, threads: int) -
         matrix = csr_array((double.data.astype(dtype), double.indices, double.indptr), double.shape)
         x, y = (np.ones(extent, dtype) for extent in reversed(matrix.shape))
         args = (matrix.indptr, matrix.indices, matrix.data, x, y)
-        calls, work = timing.KernelCalls(kernel, args), timing.Work(2.0 * matrix.nnz, 0, dtype)
-        product = timing.compare({"": calls}, work, threads=threads, rounds=5)[""].median
+        product = least(lambda args=args: [kernel(*args) for _ in range(ROUNDS)], threads) / ROUNDS
         longest, shown = int(np.diff(matrix.indptr).max()), []
         for other, rules_of in FORMATS.items():
             if other == "ELL" and longest * matrix.shape[0] > MOST_PADDING * matrix.nnz:
                 continue
-            taken, stored = seconds(matrix, rules_of(*matrix.shape, longest))
+            taken, stored = seconds(matrix, rules_of(*matrix.shape, longest), threads)
             share = (matrix.nnz + stored) * (4 + matrix.data.itemsize) / bandwidth / taken
             costs.setdefault(other, []).append(taken / product)
             shown.append(f"{other} {taken / product:5.1f} ({share:4.0%})")

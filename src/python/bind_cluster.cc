@@ -352,7 +352,9 @@ void bind_cluster(nb::module_& m) {
       "result"_a, "What a result says that travels as bytes.");
   m.def(
       "raise_reference_failure",
-      [](const std::string& name, const nb::bytes& result) { throw Exception(reference_failure(name, decoded(result))); },
+      [](const std::string& name, const nb::bytes& result) {
+        throw Exception(reference_failure(name, decoded(result)));
+      },
       "name"_a, "result"_a, "Raises why nothing can be compared with a program, whose own measurement has failed.",
       nb::sig("def raise_reference_failure(name: str, result: bytes) -> typing.NoReturn"));
   m.def(
