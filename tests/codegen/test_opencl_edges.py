@@ -159,3 +159,29 @@ def main(a: T.handle, b: T.handle, n: T.int32):
     assert "get_group_id(1)" not in kernel.inspect("opencl") and "get_group_id(2)" not in kernel.inspect("opencl")
     cuda = tw.compile(sch, target="cuda")
     assert cuda.report["kernels"] and "blockIdx.y" not in cuda.inspect("cuda")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "float32"])
+@pytest.mark.parametrize("condition", ["x * 4 + k < 1", "3 <= k - x * 4", "x == k"])
+def test_private_memory_that_some_threads_set_in_one_loop_and_use_in_another(dtype: str, condition: str) -> None:
+    """PoCL 3.1 loses such values where they have none to begin with."""
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((7,), "{dtype}"), R: T.Buffer((7,), "{dtype}")):
+    for y in T.thread_binding(7, thread="threadIdx.y"):
+        for x in T.thread_binding(32, thread="threadIdx.x"):
+            P = T.decl_buffer((4,), "{dtype}", scope="local")
+            Q = T.decl_buffer((4,), "{dtype}", scope="local")
+            for k in range(4):
+                if {condition}:
+                    P[3] = A[y]
+            for k in range(4):
+                if {condition}:
+                    Q[0] = P[3]
+            for k in range(4):
+                if x == 0 and {condition}:
+                    R[y] = Q[0]
+""")
+    a, r = np.arange(1, 8).astype(dtype), np.full(7, 77, dtype)
+    tw.compile(program, target="opencl")(a, r)
+    np.testing.assert_array_equal(r, a)

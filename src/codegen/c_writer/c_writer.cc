@@ -161,6 +161,14 @@ class KernelWriter {
           vectors_.insert({store->buffer->data, load->buffer->data});
         },
         [&](const Ref<BufferLoad>& load) { read_.insert(load->buffer->data); },
+        [&](const Ref<IfThenElse>& branch, Visitor& walk) {
+          note_perhaps_written(branch);
+          walk.descend(branch);
+        },
+        [&](const Ref<For>& loop, Visitor& walk) {
+          if (const_int(loop->extent).value_or(0) < 1) note_perhaps_written(loop);
+          walk.descend(loop);
+        },
         [&](const Ref<Call>& call) {
           const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
           if (element && intrinsic_of(*call) == Intrinsic::k_address_of) {
@@ -177,6 +185,10 @@ class KernelWriter {
     for (const NodeRef& pointer : written_) {
       exchanges_global_ |= read_.contains(pointer) && scope_of(pointer.borrow<Var>()).starts_with("global");
     }
+  }
+
+  void note_perhaps_written(const Stmt& inside) {
+    visit(inside, [&](const Ref<BufferStore>& store) { perhaps_written_.insert(store->buffer->data); });
   }
 
   // ---- expressions
@@ -671,7 +683,8 @@ class KernelWriter {
       line(is_dynamic ? dialect_.dynamic_shared_array(t, name) : dialect_.shared_array(t, name, elements));
     } else if (scope == "local") {
       const bool by_words = allocate.dtype.element().bytes() < 4 || vectors_.contains(allocate.buffer_var);
-      line(fmt::format("{}{} {}[{}];", by_words ? dialect_.by_words() : "", t, name, elements));
+      const std::string_view start = perhaps_written_.contains(allocate.buffer_var) ? dialect_.private_start() : "";
+      line(fmt::format("{}{} {}[{}]{};", by_words ? dialect_.by_words() : "", t, name, elements, start));
     } else if (auto shape = instructions_->fragments().shape_of(allocate.buffer_var);
                shape && dialect_.fragment_registers(*shape)) {
       const int64_t tiles = std::max<int64_t>(elements / (shape->rows() * shape->columns()), 1);
@@ -759,6 +772,7 @@ class KernelWriter {
   std::unordered_map<NodeRef, std::string> names_, pointers_, spaces_;  ///< of pointers: type of elements, scope
   std::set<std::string> taken_;
   std::unordered_set<NodeRef> written_, read_, vectors_;
+  std::unordered_set<NodeRef> perhaps_written_;  ///< under conditions, or in loops that may have no iteration
   bool exchanges_global_ = false, uses_double_ = false;
   std::string symbol_, text_, constants_;
   int depth_ = 1;

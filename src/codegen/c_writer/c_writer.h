@@ -104,6 +104,8 @@ class Dialect {
                                  const std::string& from) const = 0;
   /// In front of an array of a thread that instructions access by 32 bits or more.
   virtual std::string_view by_words() const { return ""; }
+  /// Behind the declaration of an array of a thread that is written under conditions: a value to begin with.
+  virtual std::string_view private_start() const { return ""; }
   /// What the text begins with; `is_double`: it computes with doubles.
   virtual std::string prelude(bool is_double) const = 0;
 };

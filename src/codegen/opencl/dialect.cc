@@ -60,6 +60,10 @@ class OpenCl final : public Dialect {
     return {fmt::format("vstore{0}(vload{0}(0, {1}), 0, {2})", lanes, from, to), "", ""};
   }
 
+  /// PoCL 3.1 cuts a kernel at its loops. A private value that is set in one loop under a condition and read in another
+  /// one is lost there, unless it has been set before.
+  std::string_view private_start() const override { return " = {0}"; }
+
   std::string constant_array(const std::string& type, const std::string& name, int64_t count) const override {
     return fmt::format("__constant {} {}[{}]", type, name, count);
   }
