@@ -50,6 +50,19 @@ bool is_wait_for_copies(const Expr& value) {
   return call && intrinsic_of(*call) == Intrinsic::k_ptx_wait_group;
 }
 
+std::optional<int64_t> running_behind(const Expr& value) {
+  if (!is_wait_for_copies(value)) return std::nullopt;
+  const Call& wait = *value.as<Call>();
+  if (wait.args.size() != 1 || wait.args[0].sort() != Sort::kExpr) return std::nullopt;
+  const auto running = const_int(Expr(wait.args[0]));
+  return running && *running >= 0 ? running : std::nullopt;
+}
+
+bool closes_group(const Expr& value) {
+  const Call* call = value.as<Call>();
+  return call && intrinsic_of(*call) == Intrinsic::k_ptx_commit_group;
+}
+
 bool is_async_step(const Expr& value) {
   const Call* call = value.as<Call>();
   if (!call) return false;

@@ -31,6 +31,9 @@ struct AsyncCopy {
 /// Whether the value starts a copy, closes a group or waits for groups.
 bool is_async_step(const Expr& value);
 bool is_wait_for_copies(const Expr& value);
+/// How many groups may still be under way behind a wait; nothing for other values, or where it is not a constant.
+std::optional<int64_t> running_behind(const Expr& value);
+bool closes_group(const Expr& value);
 Stmt commit_group();
 Stmt wait_group(int64_t running);
 

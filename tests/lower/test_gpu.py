@@ -563,6 +563,69 @@ def main(A: T.Buffer((100,)), B: T.Buffer((100,))):
     np.testing.assert_array_equal(run(module, a, np.zeros_like(a))[1], a * 2)
 
 
+@pytest.mark.parametrize(
+    ("condition", "index", "barriers"),
+    [
+        ("t * 4 + k < 1", "0", 0),
+        ("b * 8 + t < 1", "0", 0),
+        ("b * 8 + t < 1 and k < 3", "0", 0),
+        ("b * 8 + t == k", "k", 0),
+        ("(b * 3 + t) % 8 == 5", "(b * 5 + 5) % 8", 0),
+        ("t == k", "0", 1),
+        ("t == k // 2", "0", 1),
+        ("b + t == k", "0", 1),
+        ("7 - t == k", "0", 2),
+        ("7 - t == k", "t", 0),
+        ("7 - t == k", "k", 2),
+    ],
+)
+def test_conditions_say_which_threads_meet(condition, index, barriers):
+    """An element that one thread alone uses needs no barrier, whatever its index; one that goes around does."""
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((32,)), B: T.Buffer((2, 8))):
+    for b in T.thread_binding(2, thread="blockIdx.x"):
+        for t in T.thread_binding(8, thread="threadIdx.x"):
+            S = T.decl_buffer((8,), scope="shared")
+            S[t] = T.float32(0)
+            for k in range(4):
+                if {condition}:
+                    S[{index}] = S[{index}] * T.float32(2) + A[k * 8 + t]
+            B[b, t] = S[t]
+""")
+    a, expected = np.arange(1, 33, dtype="float32"), np.zeros((2, 8), "float32")
+    for b, k, t in np.ndindex(2, 4, 8):
+        if eval(condition, {"b": b, "k": k, "t": t}):
+            at = eval(index, {"b": b, "k": k, "t": t})
+            expected[b, at] = expected[b, at] * 2 + a[k * 8 + t]
+    arrays = [a, np.zeros((2, 8), "float32")]
+    module = check_every_pass(tw.Schedule(program), arrays, [expected])
+    check_barriers_are_needed(module, arrays, barriers)
+    found = np.zeros((2, 8), "float32")
+    tw.compile(program, target=TARGET)(a, found)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_lanes_that_are_off_meet_nobody():
+    """The last vectors of the rows are cut off; without their masks, they would reach into the next rows."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((8, 3)), B: T.Buffer((8, 3))):
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        S = T.decl_buffer((24,), scope="shared")
+        for i in range(2):
+            for j in T.vectorized(2):
+                if i * 2 + j < 3:
+                    S[t * 3 + i * 2 + j] = A[t, i * 2 + j]
+            for j in T.vectorized(2):
+                if i * 2 + j < 3:
+                    B[t, i * 2 + j] = S[t * 3 + i * 2 + j]
+""")
+    a = numbers(8, 3)
+    module = check_every_pass(tw.Schedule(program), [a, np.zeros_like(a)], [a])
+    assert "tvm_storage_sync" not in module.script()
+
+
 def test_memory_of_kernels_is_not_used_outside():
     for scope in ("shared", "local"):
         sch = tw.Schedule(matmul(8, 8, 8))

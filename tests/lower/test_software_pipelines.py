@@ -517,6 +517,74 @@ def main(a: T.handle, b: T.handle):
     assert "cp.async" in compiled(program).inspect("ptx")
 
 
+WAITS = {
+    "no other group has arrived": (
+        """
+        T.ptx_commit_group()
+        T.ptx_wait_group(2)
+        B[16 + t] = S[47 - t]
+        T.ptx_wait_group(1)
+        B[32 + t] = S[127 - t]""",
+        [True, False, True],
+    ),
+    "all have arrived": (
+        """
+        T.ptx_wait_group(0)
+        B[32 + t] = S[127 - t]
+        for i in range(3):
+            T.ptx_wait_group(0)
+            B[16 + i] = S[64 + i]""",
+        [True, True, False],
+    ),
+    "a loop of groups that push the last copy out": (
+        """
+        for i in range(3):
+            T.ptx_commit_group()
+        T.ptx_wait_group(3)
+        B[32 + t] = S[127 - t]""",
+        [True, True],
+    ),
+    "one branch waits": (
+        """
+        if n == 0:
+            T.ptx_wait_group(0)
+        else:
+            T.ptx_commit_group()
+        T.ptx_wait_group(1)
+        B[32 + t] = S[127 - t]""",
+        [True, False, True],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(WAITS))
+def test_a_wait_for_nothing_needs_no_barrier(name):
+    """Threads wait for one another behind each wait for copies that may have been under way."""
+    steps, barriers = WAITS[name]
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((128,)), B: T.Buffer((48,)), n: T.int32):
+    for t in T.thread_binding(16, thread="threadIdx.x"):
+        S = T.decl_buffer((128,), scope="shared")
+        T.ptx_cp_async("float32", S.data, t * 4, A.data, t * 4, 16)
+        T.ptx_commit_group()
+        T.ptx_cp_async("float32", S.data, 64 + t * 4, A.data, 64 + t * 4, 16)
+        T.ptx_commit_group()
+        T.ptx_wait_group(1)
+        B[t] = S[63 - t]{steps}
+""")
+    module = _core.lower(ir.Module({"main": program}), "cuda")[0]
+    text = module.script().splitlines()
+    waits = [number for number, line in enumerate(text) if "ptx_wait_group" in line]
+    found = ["tvm_storage_sync" in text[number + 1] for number in waits]
+    assert found == barriers, module.script()
+    a = np.arange(128, dtype="float32")
+    for size in (0, 1):
+        b = run(module, a, np.zeros(48, "float32"), size)[1]
+        np.testing.assert_array_equal(b[:16], a[63:47:-1])
+        np.testing.assert_array_equal(b[32:], a[127:111:-1])
+
+
 def test_copies_by_hand():
     def program(wait: str, condition: str = "") -> Any:
         return from_source(f"""

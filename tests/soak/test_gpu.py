@@ -20,7 +20,7 @@ SEED = 5
 SIMULATED = ("C2D", "GMM", "DEP", "NRM", "SFM")
 
 
-@pytest.mark.parametrize("family", gpu_kernels.FAMILIES[:-1])
+@pytest.mark.parametrize("family", gpu_kernels.FAMILIES)
 def test_two_candidates(family: str) -> None:
     drawn = draws(family, SEED, 2)
     assert len(drawn) == 2

@@ -27,6 +27,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
+#include "lower/gpu/groups_in_flight.h"
 #include "lower/gpu/lane.h"
 #include "lower/gpu/team_conflicts.h"
 
@@ -108,7 +109,7 @@ class Barriers {
   }
 
   void add(Accesses& into, const Ref<Buffer>& buffer, const std::vector<Expr>& indices, bool is_write,
-           const NodeRef& node, const std::vector<Expr>& conditions, bool is_atomic = false) {
+           const NodeRef& node, const std::vector<Expr>& conditions, const Expr& mask = {}, bool is_atomic = false) {
     Ref<Var> memory = buffer->data;
     Expr offset = i32(0);
     for (auto base = bases_.find(memory); base != bases_.end(); base = bases_.find(memory)) {
@@ -123,7 +124,7 @@ class Barriers {
     access.is_atomic = is_atomic;
     if (!indices.empty() && effect_of(indices[0]) == Effect::kPure) {
       Expr index = indices[0];
-      if (const Ramp* ramp = index.as<Ramp>(); ramp && is_const_int(ramp->stride, 1)) {
+      if (const Ramp* ramp = index.as<Ramp>(); ramp && is_const_int(ramp->stride, 1) && !mask.defined()) {
         access.width = bytes * index.dtype().lanes;
         index = ramp->base;
       }
@@ -137,6 +138,9 @@ class Barriers {
         access.lane = i;
         access.offset = cast(wide, offset) + cast(wide, element) * bytes;
         found.push_back(access);
+        if (!mask.defined()) continue;
+        const Expr is_on = lane(mask);
+        if (!lane.has_failed() && is_on.dtype().is_scalar()) found.back().conditions.push_back(is_on);
       }
       if (found.size() == static_cast<size_t>(lanes)) {
         into.insert(into.end(), found.begin(), found.end());
@@ -201,7 +205,7 @@ class Barriers {
         const BufferStore& store = *s.as<BufferStore>();
         collect(store.value, into, conditions);
         for (const Expr& index : store.indices) collect(index, into, conditions);
-        add(into, store.buffer, store.indices, true, s, conditions);
+        add(into, store.buffer, store.indices, true, s, conditions, store.predicate);
         return false;
       }
       case Kind::kEvaluate:
@@ -219,13 +223,13 @@ class Barriers {
         e,
         [&](const Ref<BufferLoad>& load, Visitor& v) {
           for (const Expr& index : load->indices) v(index);
-          add(into, load->buffer, load->indices, false, load, conditions);
+          add(into, load->buffer, load->indices, false, load, conditions, load->predicate);
         },
         [&](const Ref<Call>& call, Visitor& v) {
           if (auto step = AtomicStep::of(call)) {
             for (const Expr& index : step->indices) v(index);
             v(step->value);
-            return add(into, step->buffer, step->indices, true, call, conditions, true);
+            return add(into, step->buffer, step->indices, true, call, conditions, {}, true);
           }
           const BufferLoad* element = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
           if (!element || intrinsic_of(*call) != Intrinsic::k_address_of) return v.descend(call);
@@ -346,6 +350,7 @@ class Barriers {
     const bool uniform = is_uniform(copy.condition);
     pending.insert(pending.end(), reads.begin(), reads.end());
     Accesses before = pending;
+    const GroupsInFlight groups = groups_ = groups_around(loop->body, groups_);
     bool waits_behind = false;
     under(uniform, [&] {
       waits_behind = waits(reads, all_of(copy.body));
@@ -359,6 +364,7 @@ class Barriers {
       copy.body = seq({copy.body, barrier(loop.span())});
       pending = reads;
     });
+    groups_ = groups;
     join(pending, before);
     if (!waits_behind) return make<While>(std::move(copy), loop.span());
     Ref<Buffer> holds = decl_buffer({i32(1)}, DataType::bool_(), "holds", "local");
@@ -429,11 +435,14 @@ class Barriers {
         note_reads(reads, waits_behind, pending);
         Accesses condition = pending, other = pending;
         const bool uniform = is_uniform(copy.condition);
+        const GroupsInFlight before = groups_, behind = groups_behind(s, groups_);
         conditions_.push_back(copy.condition);
         under(uniform, [&] { copy.then_case = place(copy.then_case, condition); });
         conditions_.back() = logical_not(copy.condition);
+        groups_ = before;
         if (copy.else_case.defined()) under(uniform, [&] { copy.else_case = place(copy.else_case, other); });
         conditions_.pop_back();
+        groups_ = behind;
         pending = std::move(condition);
         join(pending, other);
         if (!waits_behind) return make<IfThenElse>(std::move(copy), s.span());
@@ -470,7 +479,13 @@ class Barriers {
         collect(s, pending, conditions, false);
         // What this thread waits for, others see behind one more barrier.
         const Evaluate* step = s.as<Evaluate>();
-        if (step && is_wait_for_copies(step->value)) pending.insert(pending.end(), arriving_.begin(), arriving_.end());
+        if (!step) return s;
+        const auto running = running_behind(step->value);
+        const bool nothing_arrives = running && groups_ && *groups_ <= *running;
+        if (is_wait_for_copies(step->value) && !nothing_arrives) {
+          pending.insert(pending.end(), arriving_.begin(), arriving_.end());
+        }
+        groups_ = groups_behind(s, groups_);
         return s;
       }
     }
@@ -490,6 +505,7 @@ class Barriers {
     note_reads(reads, waits_behind, pending);
     For copy = *loop;
     Accesses before = pending;
+    const GroupsInFlight groups = groups_ = groups_around(loop->body, groups_);
     under(uniform, [&] {
       around_.push_back(loop->loop_var);
       copy.body = place(loop->body, pending);
@@ -510,6 +526,7 @@ class Barriers {
       copy.body = seq({copy.body, barrier(loop.span())});
       pending.clear();
     });
+    groups_ = groups;
     // Where the loop has no iteration, nobody has waited in it.
     if (const_int(loop->extent).value_or(0) < 1) join(pending, before);
     if (!waits_behind) return make<For>(std::move(copy), loop.span());
@@ -524,6 +541,7 @@ class Barriers {
   LoopRanges loops_;
   std::map<const NodeBase*, Stmt> steps_;  ///< on fragments
   std::vector<Stmt> copies_;               ///< asynchronous ones
+  GroupsInFlight groups_ = 0;              ///< of these, that may be under way
   Accesses arriving_;                      ///< what these write, in any iteration
   TeamConflicts* conflicts_ = nullptr;
   std::unordered_set<NodeRef> varying_, written_;

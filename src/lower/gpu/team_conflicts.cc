@@ -15,6 +15,8 @@ namespace {
 
 constexpr int64_t kMostPoints = 1 << 18;
 constexpr int64_t kMostCases = 64;
+/// Of all cases together, for what the offsets alone leave open.
+constexpr int64_t kMostGuardedPoints = 1 << 15;
 
 /// The least common multiple of what `e` divides expressions with the variable by; 1 where it divides none.
 int64_t period_of(const Expr& e, const Ref<Var>& v) {
@@ -85,46 +87,67 @@ TeamConflicts::TeamConflicts(const KernelLoops& kernel, const LoopRanges& loops,
     : loops_(loops), analyzer_(analyzer) {
   for (const Ref<For>& loop : kernel.loops) {
     auto axis = analysis::thread_axis(*loop);
-    if (!axis || !axis->in_team()) continue;
+    if (!axis || !axis->in_team()) {
+      blocks_.push_back(loop);
+      continue;
+    }
     threads_.push_back(loop);
     auto extent = const_int(loop->extent);
     team_ = extent && *extent <= kMostPoints ? team_ * std::max<int64_t>(*extent, 1) : 0;
   }
 }
 
-std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& access,
-                                                           const std::vector<NodeRef>& around) {
+std::optional<TeamConflicts::Moving> TeamConflicts::moving(const TeamAccess& access, const std::vector<NodeRef>& around,
+                                                           std::optional<int64_t> most) {
   Moving result;
   VarMap start;
   for (const Ref<For>& loop : threads_) start[loop->loop_var] = zero(loop->loop_var.dtype());
-  visit(access.offset, [&](const Ref<Var>& v) {
+  auto inner_loop = [&](const Ref<Var>& v) -> const For* {
     auto found = loops_.find(v.get());
-    if (found == loops_.end() || std::find(around.begin(), around.end(), NodeRef(v)) != around.end()) return;
-    if (start.try_emplace(v, found->second->min).second) result.inner.push_back(found->second);
+    const bool is_inner = found != loops_.end() && std::find(around.begin(), around.end(), NodeRef(v)) == around.end();
+    return is_inner ? &*found->second : nullptr;
+  };
+  visit(access.offset, [&](const Ref<Var>& v) {
+    const For* loop = inner_loop(v);
+    if (loop && start.try_emplace(v, loop->min).second) result.inner.push_back(loops_.at(v.get()));
   });
   for (Ref<For>& loop : result.inner) {
     if (!const_int(loop->min)) return std::nullopt;
     if (const_int(loop->extent)) continue;
     // As many iterations as there may be, of which some are not there.
-    const auto most = largest(loop->extent, analyzer_);
-    if (!most || *most > kMostPoints) return std::nullopt;
+    const auto bound = largest(loop->extent, analyzer_);
+    if (!bound || *bound > kMostPoints) return std::nullopt;
     result.conditions.push_back(lt(loop->loop_var, loop->min + loop->extent));
     For all = *loop;
-    all.extent = int_imm(loop->extent.dtype(), std::max<int64_t>(*most, 0));
+    all.extent = int_imm(loop->extent.dtype(), std::max<int64_t>(*bound, 0));
     loop = make<For>(std::move(all), loop.span());
   }
+  int64_t count = team_;
+  for (const Ref<For>& loop : result.inner) {
+    if (count <= kMostPoints) count *= std::max<int64_t>(*const_int(loop->extent), 1);
+  }
+  auto add_if_few = [&](const Ref<Var>& v) {
+    const For* loop = inner_loop(v);
+    const int64_t extent = loop && const_int(loop->min) ? const_int(loop->extent).value_or(0) : 0;
+    // A condition on a loop that is not enumerated decides nothing.
+    if (extent < 1 || extent > *most / count || !start.try_emplace(v, loop->min).second) return;
+    count *= extent;
+    result.inner.push_back(loops_.at(v.get()));
+  };
+  for (size_t i = 0; most && i < access.conditions.size(); ++i) visit(access.conditions[i], add_if_few);
   result.fixed = substitute(access.offset, start);
   result.offset = analyzer_.simplify(access.offset - result.fixed);
   return result;
 }
 
-std::optional<TeamConflicts::Points> TeamConflicts::points(const TeamAccess& access, const Moving& moving) {
+std::optional<TeamConflicts::Points> TeamConflicts::points(const TeamAccess& access, const Moving& moving,
+                                                           int64_t most) {
   std::vector<Ref<For>> loops = threads_;
   loops.insert(loops.end(), moving.inner.begin(), moving.inner.end());
   int64_t count = 1;
   for (const Ref<For>& loop : loops) {
     count *= std::max<int64_t>(*const_int(loop->extent), 0);
-    if (count > kMostPoints) return std::nullopt;
+    if (count > most) return std::nullopt;
   }
   Points result;
   analysis::Point values;
@@ -161,11 +184,66 @@ TeamConflicts::Answer TeamConflicts::meet(const TeamAccess& a, const TeamAccess&
   if (one.has_max() && other.has_min() && one.max_value + a.width <= other.min_value) return Answer::kNever;
   if (other.has_max() && one.has_min() && other.max_value + b.width <= one.min_value) return Answer::kNever;
   if (team_ == 0) return Answer::kUndecided;
-  auto moving_a = moving(a, around), moving_b = moving(b, around);
+  const Answer by_offsets = compare(a, b, around, {});
+  const bool is_unconditional = a.conditions.empty() && b.conditions.empty();
+  if (by_offsets == Answer::kNever || (by_offsets == Answer::kMeet && is_unconditional)) return by_offsets;
+  const std::vector<Ref<For>> shared = shared_by(a, b, around);
+  int64_t cases = 1;
+  for (const Ref<For>& loop : shared) cases *= *const_int(loop->extent);
+  for (int64_t number = 0; number < cases; ++number) {
+    VarMap values;
+    int64_t rest = number;
+    for (const Ref<For>& loop : shared) {
+      const int64_t extent = *const_int(loop->extent);
+      values[loop->loop_var] = int_imm(loop->loop_var.dtype(), *const_int(loop->min) + rest % extent);
+      rest /= extent;
+    }
+    auto here = [&](TeamAccess access) {
+      access.offset = substitute(access.offset, values);
+      for (Expr& condition : access.conditions) condition = substitute(condition, values);
+      return access;
+    };
+    const Answer answer = compare(here(a), here(b), around, kMostGuardedPoints / cases);
+    if (answer != Answer::kNever) return by_offsets;
+  }
+  return Answer::kNever;
+}
+
+std::vector<Ref<For>> TeamConflicts::shared_by(const TeamAccess& a, const TeamAccess& b,
+                                               const std::vector<NodeRef>& around) const {
+  std::vector<Ref<For>> result;
+  int64_t cases = 1;
+  auto add = [&](const Ref<For>& loop) {
+    const int64_t extent = const_int(loop->min) ? const_int(loop->extent).value_or(0) : 0;
+    const bool is_new = std::find(result.begin(), result.end(), loop) == result.end();
+    if (!is_new || extent < 1 || extent > kMostCases / cases) return;
+    cases *= extent;
+    result.push_back(loop);
+  };
+  auto add_all = [&](const Expr& e) {
+    visit(e, [&](const Ref<Var>& v) {
+      for (const Ref<For>& block : blocks_) {
+        if (block->loop_var == v) add(block);
+      }
+      auto found = loops_.find(v.get());
+      const bool is_around = std::find(around.begin(), around.end(), NodeRef(v)) != around.end();
+      if (found != loops_.end() && is_around) add(found->second);
+    });
+  };
+  for (const TeamAccess* access : {&a, &b})
+    std::for_each(access->conditions.begin(), access->conditions.end(), add_all);
+  for (const TeamAccess* access : {&a, &b}) add_all(access->offset);
+  return result;
+}
+
+TeamConflicts::Answer TeamConflicts::compare(const TeamAccess& a, const TeamAccess& b,
+                                             const std::vector<NodeRef>& around, std::optional<int64_t> most) {
+  auto moving_a = moving(a, around, most), moving_b = moving(b, around, most);
   if (!moving_a || !moving_b) return Answer::kUndecided;
   std::vector<int64_t> distances;
   if (!distances_of(analyzer_.simplify(moving_a->fixed - moving_b->fixed), distances)) return Answer::kUndecided;
-  auto points_a = points(a, *moving_a), points_b = points(b, *moving_b);
+  const int64_t limit = most.value_or(kMostPoints);
+  auto points_a = points(a, *moving_a, limit), points_b = points(b, *moving_b, limit);
   if (!points_a || !points_b) return Answer::kUndecided;
   const bool found = std::any_of(distances.begin(), distances.end(), [&](int64_t distance) {
     return share_bytes(*points_a, a.width, distance, *points_b, b.width);

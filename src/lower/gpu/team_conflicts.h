@@ -3,6 +3,12 @@
 // Decided by enumeration: the parts of both offsets that threads and loops inside move are evaluated for every thread
 // and iteration, and bytes are compared by their owners. The parts that are the same for all threads, which loops
 // around and sizes decide, have to cancel. What cannot be decided counts as a conflict.
+//
+//   for i in range(4):
+//     if tx * 4 + i < 1: R[ty] = S[0]       `R[ty]` belongs to all threads of a row, but only thread 0 stores to it
+//
+// Conditions say which threads come in which iteration. What is left open without them is tried once more for each
+// iteration of the loops, and each block, that conditions and offsets mention, where these are few.
 #pragma once
 
 #include <map>
@@ -43,14 +49,21 @@ class TeamConflicts {
     std::vector<Ref<For>> inner;
     std::vector<Expr> conditions;  ///< for an iteration of the inner loops to be there
   };
-  std::optional<Moving> moving(const TeamAccess& access, const std::vector<NodeRef>& around);
+  /// With conditions on other loops than those that move the offsets, and at most `most` iterations; nothing: without.
+  Answer compare(const TeamAccess& a, const TeamAccess& b, const std::vector<NodeRef>& around,
+                 std::optional<int64_t> most);
+  /// Loops whose variables have one value for all threads, around both accesses and over blocks: those that conditions
+  /// mention first.
+  std::vector<Ref<For>> shared_by(const TeamAccess& a, const TeamAccess& b, const std::vector<NodeRef>& around) const;
+  std::optional<Moving> moving(const TeamAccess& access, const std::vector<NodeRef>& around,
+                               std::optional<int64_t> most);
   using Points = std::vector<std::pair<int64_t, int>>;
   /// Offsets by thread; nothing where they cannot be evaluated.
-  std::optional<Points> points(const TeamAccess& access, const Moving& moving);
+  std::optional<Points> points(const TeamAccess& access, const Moving& moving, int64_t most);
   bool distances_of(const Expr& distance, std::vector<int64_t>& into);
   static bool share_bytes(const Points& a, int64_t width_a, int64_t distance, const Points& b, int64_t width_b);
 
-  std::vector<Ref<For>> threads_;
+  std::vector<Ref<For>> threads_, blocks_;
   int64_t team_ = 1;  ///< threads; 0: not known
   const LoopRanges& loops_;
   arith::Analyzer& analyzer_;

@@ -1,0 +1,52 @@
+#include "lower/gpu/groups_in_flight.h"
+
+#include <algorithm>
+
+#include "ir/async_copy.h"
+#include "ir/traverse.h"
+
+namespace tilewright::lower {
+namespace {
+
+GroupsInFlight most(GroupsInFlight a, GroupsInFlight b) {
+  return a && b ? GroupsInFlight(std::max(*a, *b)) : GroupsInFlight();
+}
+
+bool has_groups(const Stmt& s) {
+  bool found = false;
+  visit(s, [&](const Ref<Evaluate>& step) { found |= closes_group(step->value) || is_wait_for_copies(step->value); });
+  return found;
+}
+
+}  // namespace
+
+GroupsInFlight groups_behind(const Stmt& s, GroupsInFlight before) {
+  GroupsInFlight now = before;
+  visit(
+      s, [&](const Ref<For>& loop, Visitor&) { now = groups_around(loop->body, now); },
+      [&](const Ref<While>& loop, Visitor&) { now = groups_around(loop->body, now); },
+      [&](const Ref<IfThenElse>& branch, Visitor&) {
+        const GroupsInFlight yes = groups_behind(branch->then_case, now);
+        now = most(yes, branch->else_case.defined() ? groups_behind(branch->else_case, now) : now);
+      },
+      [&](const Ref<Evaluate>& step, Visitor&) {
+        if (closes_group(step->value) && now) ++*now;
+        if (const auto running = running_behind(step->value)) now = now ? std::min(*now, *running) : *running;
+      });
+  return now;
+}
+
+GroupsInFlight groups_around(const Stmt& body, GroupsInFlight before) {
+  if (!has_groups(body)) return before;
+  // What is behind an iteration grows with what is in front of it, so that what is behind two of them and no more than
+  // behind one of them is the most for any number.
+  GroupsInFlight now = before;
+  for (int i = 0; i < 2; ++i) {
+    const GroupsInFlight next = most(now, groups_behind(body, now));
+    if (next == now) return now;
+    now = next;
+  }
+  return most(now, groups_behind(body, now)) == now ? now : GroupsInFlight();
+}
+
+}  // namespace tilewright::lower
