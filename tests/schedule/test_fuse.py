@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -183,6 +184,35 @@ def test_digits_of_open_sizes_keep_the_types_of_their_axes():
     sch.fuse(*sch.get_loops("C"))
     assert sch.verify()
     tw.ir.verify(sch.mod)
+
+
+@pytest.mark.parametrize("domain", ["8", "N[0]", "N[0] + 1"])
+@pytest.mark.parametrize("extent", ["N[0]", "T.min(N[0], 6)"])
+def test_a_sum_whose_length_is_data(domain, extent):
+    """Where the fused loop runs, its length is positive, and so is that of the sum: the first digit of each is 0."""
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(N: T.Buffer((1,), "int32"), A: T.Buffer((4, 9), "int32"), R: T.Buffer((4,), "int32")):
+    for i in range(4):
+        for k in range({extent}):
+            with T.block("R"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce({domain}, k)
+                with T.init():
+                    R[vi] = 5
+                R[vi] = R[vi] + A[vi, vk]
+""")
+    sch = tw.Schedule(program)
+    sch.fuse(*sch.get_loops("R"))
+    tw.ir.verify(sch.mod)
+    a = np.arange(36, dtype="int32").reshape(4, 9)
+    for length in (-2, 0, 1, 6, 8):
+        steps = length if extent == "N[0]" else min(length, 6)
+        expected = a[:, :steps].sum(1) + 5 if steps > 0 else np.full(4, 77)
+        for target in ("interpreter", "native"):
+            found = np.full(4, 77, "int32")
+            tw.compile(sch, target, schedule="as written")(np.array([length], "int32"), a, found)
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_a_parallel_loop_around_stays_independent():
