@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tests.lower.passes import agrees, check, check_unchanged, script_after
 
+import tilewright as tw
 from tilewright.script import tir as T
 
 
@@ -89,6 +90,30 @@ def test_the_init_waits_where_it_reads_what_the_loop_writes() -> None:
     steps = np.arange(1, 7, dtype="int32")
     given = [a, np.full(6, 50, "int32"), np.full(4, 99, "int32")]
     agrees(sums, "lower_init_blocks", given, [a, steps, a.sum(1, dtype="int32") + 1])
+
+
+def test_no_init_runs_where_an_empty_loop_leaves_axes_without_values() -> None:
+    """`vi` is bound to -1 under a loop without iterations: outside of it, there is no such element to begin with."""
+
+    @T.prim_func
+    def empty(A: T.Buffer((4, 12), "int32"), C: T.Buffer((4,), "int32")):
+        t = T.alloc_buffer((4,), "int32")
+        for i, k in T.grid(2, 0):
+            with T.block("S"):
+                vi = T.axis.spatial(4, i - 1)
+                vk = T.axis.reduce(12, k % 12)
+                with T.init():
+                    t[vi] = 5
+                t[vi] = t[vi] + A[vi, vk]
+        for i in range(0):
+            with T.block("R"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = t[vi]
+
+    a, c = np.ones((4, 12), "int32"), np.full(4, 99, "int32")
+    agrees(empty, "lower_init_blocks", [a, c], [a, c])
+    tw.compile(empty, schedule="as written")(a, found := c.copy())
+    np.testing.assert_array_equal(found, c)
 
 
 def test_blocks_without_an_init_stay() -> None:

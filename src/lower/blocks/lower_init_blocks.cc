@@ -18,7 +18,7 @@
 //     iterations to different elements, of which each instance of the block touches its own only;
 //   - the first iteration of the reduction's loops runs it, and no other (analysis/reduction_start.h). It is skipped
 //     where that iteration does not exist, or a predicate excludes it. But where the reduction may be empty, and
-//     nothing else writes the buffer, no read can observe the difference, and it runs;
+//     nothing else writes the buffer, no read can observe the difference: it runs, if the axes are in their domains;
 //   - nothing else under that loop touches what is initialized, and nothing there changes what the initialization
 //   reads.
 //
@@ -240,7 +240,9 @@ class InitHoister {
     }
     analysis::ReductionStart start = analysis::reduction_start(*realize, split->reduction, analyzer);
     if (!start.condition.defined()) return;
-    Expr condition = is_only_writer(block) ? start.wanted : start.condition;
+    analyzer.assume(start.wanted);
+    const bool may_begin_anyhow = is_only_writer(block) && is_in_domains(*realize, analyzer);
+    Expr condition = may_begin_anyhow ? start.wanted : start.condition;
     Stmt first = initialization(*realize, split->copied, condition);
     if (!is_alone(loops_[outermost], block, first)) return;
     before_[loops_[outermost]].push_back(first);
@@ -335,6 +337,18 @@ class InitHoister {
     for (const Ref<Var>& param : func_->params) others.insert(memory_.of(param));
     Memory::Set own = memory_.written(block.init);
     return std::none_of(own.begin(), own.end(), [&](const NodeRef& data) { return others.count(data) > 0; });
+  }
+
+  /// Where a loop has no iteration, values of axes under it may be anything: there is no element.
+  static bool is_in_domains(const BlockRealize& realize, arith::Analyzer& analyzer) {
+    const auto& axes = realize.block->iter_vars;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (analysis::is_reduction_axis(axes[i])) continue;
+      const Expr &value = realize.iter_values[i], &min = axes[i]->dom->min;
+      if (!analyzer.can_prove(ge(value, min)) || !analyzer.can_prove(lt(value, min + axes[i]->dom->extent)))
+        return false;
+    }
+    return true;
   }
 
   static Stmt initialization(const BlockRealize& realize, const std::vector<Ref<For>>& loops, const Expr& predicate) {
