@@ -206,3 +206,34 @@ def test_sums_that_nested_blocks_use(used: str, read: str, size: int) -> None:
         y = np.empty((size, size), np.float32)
         tw.compile(from_source(text), **how)(x, y)
         np.testing.assert_array_equal(y, want * 2)
+
+
+@pytest.mark.parametrize("empty", ["i", "j", "k", "l"])
+@pytest.mark.parametrize("target", ["native", "opencl"])
+@pytest.mark.parametrize(
+    ("a_axes", "b_axes", "kept", "axes"),
+    [("ik", "kj", "ij", "ikj"), ("ik", "ij", "j", "ikj"), ("ikl", "klj", "ij", "iklj"), ("kil", "kj", "j", "kilj")],
+)
+def test_loops_that_never_run(empty: str, target: str, a_axes: str, b_axes: str, kept: str, axes: str) -> None:
+    """There is nothing to tile in a block without iterations; without an init, what was there stays."""
+    extents = {"i": 3, "j": 5, "k": 1, "l": 6} | {empty: 0}
+    kinds = "".join("S" if axis in kept else "R" for axis in axes)
+
+    def shape(names: str) -> tuple[int, ...]:
+        return tuple(extents[name] for name in names)
+
+    def at(names: str) -> str:
+        return ", ".join(f"v{name}" for name in names)
+
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer({shape(a_axes)}), B: T.Buffer({shape(b_axes)}), C: T.Buffer({shape(kept)})):
+    for {", ".join(axes)} in T.grid({", ".join(str(extents[axis]) for axis in axes)}):
+        with T.block("C"):
+            {at(axes)} = T.axis.remap("{kinds}", [{", ".join(axes)}])
+            C[{at(kept)}] = C[{at(kept)}] + A[{at(a_axes)}] * B[{at(b_axes)}]
+""")
+    a, b, c = (np.ones(shape(names), "float32") for names in (a_axes, b_axes, kept))
+    expected = np.einsum(f"{a_axes},{b_axes}->{kept}", a, b) + c
+    tw.compile(program, target, schedule="by rules")(a, b, c)
+    np.testing.assert_array_equal(c, expected)

@@ -403,7 +403,7 @@ def block_info(
     schedule: Schedule, block: BlockRV, sizes: Sizes | None = None, *, multiple_stores: bool = False
 ) -> BlockInfo | None:
     """None for a block of another form: opaque, nested, with several stores, or loops that do not stand for its axes
-    one by one. With `multiple_stores`, several stores at equal indices (a sum and one of squares, an index and a value)
+    one by one, or that never run. With `multiple_stores`, several stores at equal indices (a sum and one of squares, an index and a value)
     count as one, to the buffer of the widest type."""
     sizes = sizes or Sizes()
     if isinstance(schedule, NestedSchedule) and schedule.contains(block):
@@ -415,7 +415,7 @@ def block_info(
         if axis.iter_type not in (ir.IterType.DATA_PAR, ir.IterType.COMM_REDUCE):
             return None
         extent = schedule.get(loop).extent
-        if sizes.value(extent) is None or axis.dom is None or not ir.structural_equal(axis.dom.extent, extent):
+        if not sizes.value(extent) or axis.dom is None or not ir.structural_equal(axis.dom.extent, extent):
             return None
     accesses = _accesses_of(node, sizes, multiple_stores)
     if accesses is None:
@@ -455,7 +455,7 @@ def _info_inside(schedule: NestedSchedule, block: BlockRV, sizes: Sizes, multipl
         variable = ours.pop()
         loop = free.pop(variable)
         extent, whole = constant(schedule.get(loop).extent), constant(axis.dom.extent) if axis.dom is not None else None
-        if extent is None or whole is None or coefficient(value, variable) != 1:
+        if not extent or whole is None or coefficient(value, variable) != 1:
             return None
         axes[n] = Axis(axis.var, loop, extent, is_spatial, is_part=extent != whole)
         parts *= max(1, whole // extent)
