@@ -93,10 +93,14 @@ def steps_of(rng: random.Random, sch: Any) -> dict[str, Callable[[], Any]]:
     loops, to = sch.get_loops(name), rng.choice(sch.get_loops("C"))
     reads = rng.randrange(4)
     return {
+        "blockize": lambda: sch.blockize(rng.choice(loops)),
+        "cache_index": lambda: sch.cache_index("C", "local"),
         "cache_read": lambda: sch.cache_read("C", reads, "local"),
         "compute_at": lambda: sch.compute_at(name, to, preserve_unit_loops=rng.random() < 0.5),
         "compute_inline": lambda: sch.compute_inline("B"),
+        "prefetch_at": lambda: sch.prefetch_at(to, "C", reads, rng.choice([1, 2])),
         "read_at": lambda: sch.read_at(to, "C", reads, "global"),
+        "reindex": lambda: sch.reindex("C", ("read", reads)),
         "reorder": lambda: sch.reorder(*reversed(loops)),
         "reverse_compute_at": lambda: sch.reverse_compute_at("C", rng.choice(sch.get_loops("B"))),
         "split": lambda: sch.split(rng.choice(loops), [None, 2]),
