@@ -161,9 +161,9 @@ def test_wrong_usage(arguments: list[str], run: Run) -> None:
 
 
 def test_a_loop_in_the_space_is_interrupted(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewright.search import session
+    from tilewright.search import space_samples
 
-    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.2)
+    monkeypatch.setattr(space_samples, "SPACE_DEADLINE", 0.2)
     (folder / "script.py").write_text(script(step="while True: pass"))
     result = run("tune", "script.py")
     assert result.exit_code == 1

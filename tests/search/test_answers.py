@@ -17,7 +17,7 @@ from tests.search.programs import double
 import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright.meta_schedule.post_optimization import descend
-from tilewright.search.session import run_space
+from tilewright.search.space_samples import run_space
 from tilewright.support.user_lines import last_raise, place_of
 
 

@@ -14,7 +14,7 @@ import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright.cli.commands import app
 from tilewright.script import tir as T
-from tilewright.search import deadline, session
+from tilewright.search import deadline, session, space_samples
 from tilewright.search.budget import share_of
 
 
@@ -126,7 +126,7 @@ def sleeps_at_times(sch: tw.Schedule, value: int) -> None:
 
 
 def test_draws_that_do_not_return_are_counted_and_the_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.3)
+    monkeypatch.setattr(space_samples, "SPACE_DEADLINE", 0.3)
 
     def space(sch: tw.Schedule) -> None:
         sleeps_at_times(sch, int(sch.sample_categorical(list(range(64)), [1 / 64] * 64)))
@@ -138,7 +138,7 @@ def test_draws_that_do_not_return_are_counted_and_the_search_goes_on(monkeypatch
 
 
 def test_the_very_first_draw_may_be_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.3)
+    monkeypatch.setattr(space_samples, "SPACE_DEADLINE", 0.3)
     runs = []
 
     def space(sch: tw.Schedule) -> None:
@@ -156,8 +156,8 @@ def test_the_time_that_each_run_had_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
     The second and the 16 after it show what the space draws.
     """
-    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.6)
-    monkeypatch.setattr(session, "_LEAST_DEADLINE", 0.2)
+    monkeypatch.setattr(space_samples, "SPACE_DEADLINE", 0.6)
+    monkeypatch.setattr(space_samples, "_LEAST_DEADLINE", 0.2)
     runs = []
 
     def space(sch: tw.Schedule) -> None:

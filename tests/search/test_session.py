@@ -18,7 +18,7 @@ from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.database.records import title_of
 from tilewright.script import tir as T
-from tilewright.search import session
+from tilewright.search import session, space_samples
 from tilewright.search.relatives import operator_of, traces_of_relatives
 from tilewright.task.arguments import aligned
 from tilewright.task.task import module_of
@@ -216,7 +216,7 @@ def test_a_space_that_reads_what_it_draws_never_repeats_itself() -> None:
     result = tw.tune(scale, space=reads, trials=64, progress=None)
     assert result.stop_reason == "exhausted" and result.progress.trials == 7
     # Before the search its first draws tell it from other spaces.
-    assert len(runs) <= 9 + session.DIGESTED_SAMPLES and result.progress.duplicates <= 1
+    assert len(runs) <= 9 + space_samples.DIGESTED_SAMPLES and result.progress.duplicates <= 1
 
 
 @pytest.mark.parametrize("reads", [False, True])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 import tilewright as tw
 from tilewright import _core
 from tilewright.cli.commands import app
-from tilewright.search import session
+from tilewright.search import space_samples
 
 PROGRAM = """\
 import tilewright as tw
@@ -110,7 +110,7 @@ def test_draws_that_raise_are_counted_under_one_code(answer: bool) -> None:
 
 
 def test_a_space_that_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.3)
+    monkeypatch.setattr(space_samples, "SPACE_DEADLINE", 0.3)
 
     def loops(sch: tw.Schedule) -> None:
         while True:
@@ -125,7 +125,7 @@ def test_a_space_that_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_one_that_loops_for_some_values_is_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.3)
+    monkeypatch.setattr(space_samples, "SPACE_DEADLINE", 0.3)
 
     def loops_at_times(sch: tw.Schedule) -> None:
         i, j = sch.get_loops(sch.get_block("Y"))

@@ -9,7 +9,7 @@ import tilewright as tw
 from tilewright import _core
 from tilewright.script import ir as I
 from tilewright.script import tir as T
-from tilewright.search import session
+from tilewright.search.space_samples import SpaceSamples
 
 
 @I.ir_module
@@ -84,14 +84,14 @@ def test_what_else_goes_wrong_while_drawing_is_data(monkeypatch):
     def looks(sch: tw.Schedule) -> None:
         int(sch.sample_categorical([1, 2, 3], [0.3, 0.3, 0.4]))
 
-    honest = session._Search._apply
+    honest = SpaceSamples.apply
 
-    def broken(self: session._Search, schedule: tw.Schedule, first: bool) -> None:
+    def broken(self: SpaceSamples, schedule: tw.Schedule, first: bool) -> None:
         honest(self, schedule, first)
         if not first:
             raise ValueError("odd")
 
-    monkeypatch.setattr(session._Search, "_apply", broken)
+    monkeypatch.setattr(SpaceSamples, "apply", broken)
     result = tw.tune(Several, space=looks, trials=4, progress=None)
     assert result.stop_reason == "exhausted" and result.progress.trials == 1
     assert list(result.progress.failures) == ["space/exception"]

@@ -28,6 +28,7 @@ from tilewright.timing import format_seconds
 
 if TYPE_CHECKING:
     from tilewright._core import Record
+    from tilewright.search.request import SearchRequest
     from tilewright.search.result import TuneResult
     from tilewright.sparse.conversion import ConvertedStructure
     from tilewright.sparse.decompose import DecomposedProgram
@@ -324,26 +325,26 @@ Search = Callable[[ir.PrimFunc, Callable[[Any], None], int, "float | None", Mapp
 
 def tune_in_formats(
     program: ir.PrimFunc | ir.Module,
-    asked: Any,
-    tune: Callable[..., TuneResult],
+    request: SearchRequest,
+    tune: Callable[[ir.PrimFunc, SearchRequest, float], TuneResult],
     run: Callable[[Space, Schedule], None],
 ) -> FormatsResult | None:
     """Search a space that decomposes a tensor; return None where it does not.
 
     Args:
         program: the program.
-        asked: what :func:`tilewright.tune` was asked for.
-        tune: searches one function, as it is asked for.
+        request: of :func:`tilewright.tune`.
+        tune: searches one function.
         run: applies a space to a schedule.
     """
-    given = asked.space
+    given = request.space
     if isinstance(given, str | _core.SpaceGenerator) or given is None or not isinstance(program, ir.PrimFunc):
         return None
     space = given if isinstance(given, Space) else Space(program, given, name=getattr(given, "__name__", "space"))
-    choices = [] if space.is_heuristic else choices_of(space, program, asked.seed + 1, asked.trials, run)
+    choices = [] if space.is_heuristic else choices_of(space, program, request.seed + 1, request.trials, run)
     if not choices:
         return None
-    store = _core.Database.in_memory() if asked.database in (None, "memory") else asked.database
+    store = _core.Database.in_memory() if request.database in (None, "memory") else request.database
 
     def search(
         func: ir.PrimFunc, function: Callable[[Any], None], trials: int, seconds: float | None, given: Mapping[int, Any]
@@ -351,12 +352,12 @@ def tune_in_formats(
         own = Space(func, function, name=space.name)
         inputs: Any = by_buffer(func, given)  # type: ignore[arg-type]
         changed = {"space": own, "trials": trials, "seconds": seconds, "inputs": inputs, "sizes": {}, "database": store}
-        return tune(func, replace(asked, **changed), time.monotonic())
+        return tune(func, replace(request, **changed), time.monotonic())
 
     def convert(choice: FormatChoice) -> tuple[ConvertedStructure, dict[int, Any]]:
-        return converted(choice, program, asked.inputs, asked.sizes, asked.seed)
+        return converted(choice, program, request.inputs, request.sizes, request.seed)
 
-    found = _tuned(program, space, choices, (asked.trials, asked.seconds), convert, search)
+    found = _tuned(program, space, choices, (request.trials, request.seconds), convert, search)
     _keep(store, program, found.choices)
     return found
 

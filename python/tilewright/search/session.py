@@ -7,13 +7,13 @@ The other driver is ``meta_schedule/task_scheduler.py``, which has many tasks. W
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import json
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,6 @@ from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.database.origins import origin_of
 from tilewright.database.records import (
     PLACES,
-    begins_sparse,
     keep_finals,
     keep_refusals,
     keep_times,
@@ -34,24 +33,25 @@ from tilewright.database.records import (
     sizes_text,
     workload_key,
 )
-from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
-from tilewright.heuristics import failures
+from tilewright.errors import ArgumentError, ResourceError, ScriptError
 from tilewright.report.spending import BESIDE, PartTimes, Profiler
 from tilewright.schedule import Schedule, Trace
-from tilewright.search import deadline, formats, modules
-from tilewright.search.candidate_programs import check_parameters, fitting_postprocs, heuristic_trace
+from tilewright.search import formats, modules
+from tilewright.search.candidate_programs import fitting_postprocs, heuristic_trace
 from tilewright.search.cluster_measurer import measurer_for
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.modules import ModuleResult, Steps, main_of, public_functions
 from tilewright.search.progress import elsewhere, reporter
 from tilewright.search.relatives import traces_of_relatives
+from tilewright.search.request import SearchRequest
 from tilewright.search.result import Progress, TuneResult, without_a_trial
 from tilewright.search.space import Space, design_spaces, space_of
+from tilewright.search.space_samples import SpaceSamples, run_space
 from tilewright.support import limits, machine, notes
 from tilewright.support.early_interrupts import recognized
 from tilewright.support.machine import is_for_device
-from tilewright.support.user_lines import last_raise, place_of, users_level, with_place
+from tilewright.support.user_lines import users_level
 from tilewright.support.wrong_arguments import no_program, suggests_keywords
 from tilewright.task.arguments import digest_of_integers
 from tilewright.task.roofline import roofline_bound
@@ -60,16 +60,6 @@ from tilewright.task.task import Task, by_buffer, check_inputs, sizes_of, task_o
 if TYPE_CHECKING:
     from tilewright.meta_schedule import Database
 
-#: seconds that a user's space may take for one candidate
-SPACE_DEADLINE = 10.0
-#: a run of it is overdue when it takes so many times as long as the slowest that came through, and so many seconds
-_SLOWER, _LEAST_DEADLINE = 20.0, 1.0
-#: samples until one is valid; of those that do not return
-FIRST_SAMPLES, MOST_OVERDUE = 16, 3
-#: candidates that identify a function that reads sampled values
-DIGESTED_SAMPLES = 16
-#: Of the time that is left, what they may take; a space that is slower is identified by its first trace alone.
-_DIGEST_SHARE = 0.1
 #: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
 _STREAM = 4
 #: candidates that are sampled at a time (SessionOptions of session/session.h)
@@ -81,38 +71,6 @@ LEAST_SECONDS_FOR_ROOFS = 10.0
 _FINALS_SECONDS, _FINALS_SHARE = 5.0, 0.1
 #: seconds between two looks at progress, and at signals
 STEP_SECONDS = 0.1
-
-
-def run_space(space: Space, schedule: Schedule, *, first: bool = False, seconds: float | None = None) -> None:
-    """Applies the user's function; what goes wrong in it becomes one of our errors and names the user's line.
-
-    Args:
-        first: make the candidate that the space wants to be tried first.
-        seconds: that it may take; ten by default.
-
-    Raises:
-        tilewright.ScheduleError: a primitive refused, or the function raised.
-        tilewright.ResourceError: it did not come back in time.
-    """
-    try:
-        with deadline.limit(seconds or SPACE_DEADLINE, f"the space '{space.name}' did not return"):
-            answer = ((first and space.first) or space.function)(schedule)
-    except Error as error:
-        last_raise(error)
-        raise
-    except Exception as error:
-        place = place_of(last_raise(error))
-        raise ScheduleError.of(
-            "space/exception",
-            f"the space '{space.name}' raised {type(error).__name__}: {error}" + (f"\n{place}" if place else ""),
-            "try it alone: sch = tw.Schedule(program); space(sch); print(sch.mod.script())",
-        ) from error
-    if answer is not None:
-        raise ScheduleError.of(
-            "space/exception",
-            f"the space '{space.name}' returned {type(answer).__name__}; it must change the schedule in place and "
-            "return None",
-        )
 
 
 def space_hash(space: Space, traces: Sequence[Trace | str], strategy: _core.SearchStrategy) -> str:
@@ -220,9 +178,7 @@ def tune(
         tilewright.ResourceError: the database or the helper processes fail.
     """
     started = time.monotonic()
-    if isinstance(program, Space):
-        space = space or program
-    program = _program_of(program)
+    space, program = space or (program if isinstance(program, Space) else None), _program_of(program)
     trials = limits.whole("trials", trials, 1, "at least 1 candidate has to be measured")
     threads = 1 if threads is None else limits.whole("threads", threads, 1, "a kernel needs at least 1")
     seed = limits.seed(seed)
@@ -230,58 +186,33 @@ def tune(
     patience, batch = _count("patience", patience, "no limit"), _count("batch", batch, "the default")
     _check_kinds(space, inputs, sizes, cold, fresh, strategy, cost_model, database)
     given = {**(space.inputs if isinstance(space, Space) else {}), **by_buffer(program, inputs or {})}
-    model = cost_model_called(cost_model, seed) if isinstance(cost_model, str) else cost_model
-    notes.warn_of_threads(threads)
-    asked = _Asked(
-        *(space, trials, seconds, seed, threads, given, sizes or {}, cold, database, target, fresh, strategy),
-        *(model, patience or 0, target_seconds or 0.0, progress, None, batch),
-        model_name=cost_model if isinstance(cost_model, str) else "",
-    )
-    return _tune_on(cluster, program, function, asked, started)
+    request = SearchRequest(space=space, inputs=given, sizes=sizes or {}, cold=cold, threads=threads, target=target)
+    request = replace(request, trials=trials, seconds=seconds, patience=patience, target_seconds=target_seconds)
+    request = replace(request, seed=seed, strategy=strategy, batch=batch, fresh=fresh, database=database)
+    if isinstance(cost_model, str):
+        request = replace(request, model_name=cost_model)
+        cost_model = cost_model_called(cost_model, seed)
+    with _machines_of(cluster, target) as machines:
+        request = replace(request, cost_model=cost_model, progress=progress, cluster=machines)
+        return _dispatch(program, function, request, started)
+
+
+@contextlib.contextmanager
+def _machines_of(cluster: Any, target: str) -> Iterator[Cluster | None]:
+    """Connect with a cluster for as long as a search takes; None is this machine."""
+    if cluster is None:
+        yield None
+        return
+    if is_for_device(target):
+        hint = "search on the machine of the device, without cluster="
+        raise ArgumentError.of("tune/device", f"a cluster measures on processors, not on '{target}'", hint)
+    with contextlib.closing(Cluster(cluster)) as machines:
+        machines.check_native(target)
+        yield machines
 
 
 def _count(name: str, value: int | None, none: str) -> int | None:
     return None if value is None else limits.whole(name, value, 1, f"it is a number above 0, or None for {none}")
-
-
-def _tune_on(
-    cluster: Any, program: ir.PrimFunc | ir.Module, function: str | None, asked: _Asked, started: float
-) -> TuneResult | ModuleResult | formats.FormatsResult:
-    """On the workers of a cluster; None: on this machine."""
-    if cluster is None:
-        return _tune_all(program, function, asked, started)
-    if is_for_device(asked.target):
-        hint = "search on the machine of the device, without cluster="
-        raise ArgumentError.of("tune/device", f"a cluster measures on processors, not on '{asked.target}'", hint)
-    with contextlib.closing(Cluster(cluster)) as machines:
-        machines.check_native(asked.target)
-        return _tune_all(program, function, dataclasses.replace(asked, cluster=machines), started)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Asked:
-    """What a search is asked for, looked at; `database` may be an open one."""
-
-    space: Space | _core.SpaceGenerator | Callable[[Schedule], object] | str | None
-    trials: int
-    seconds: float | None
-    seed: int
-    threads: int
-    inputs: Mapping[str, Any]
-    sizes: Mapping[str, float]
-    cold: bool
-    database: Any
-    target: str
-    fresh: bool
-    strategy: _core.SearchStrategy | str
-    cost_model: _core.CostModel | None
-    patience: int
-    target_seconds: float
-    progress: Callable[[Progress], None] | str | None
-    cluster: Cluster | None = None
-    batch: int | None = None
-    model_name: str = ""  #: of `cost_model`, where that was given by name
-    among_others: int = 0  #: how many searches run at the same time; 0: this one alone
 
 
 def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
@@ -293,24 +224,27 @@ def _program_of(given: Any) -> ir.PrimFunc | ir.Module:
     return program
 
 
-def _tune_all(
-    program: ir.PrimFunc | ir.Module, function: str | None, asked: _Asked, started: float
+def _dispatch(
+    program: ir.PrimFunc | ir.Module, function: str | None, request: SearchRequest, started: float
 ) -> TuneResult | ModuleResult | formats.FormatsResult:
-    """One function, or each of a module."""
-    if (in_formats := formats.tune_in_formats(program, asked, _tune, run_space)) is not None:
+    """Search one function, its formats, or the functions of a module."""
+    notes.warn_of_threads(request.threads)
+    if (in_formats := formats.tune_in_formats(program, request, _tune_function, run_space)) is not None:
         return in_formats
-    if isinstance(program, ir.IRModule) and not isinstance(asked.space, Space):
-        return _tune_module(program, function, asked, started)
+    if isinstance(program, ir.IRModule) and not isinstance(request.space, Space):
+        return _tune_module(program, function, request, started)
     if function is not None:
         raise ArgumentError.of(
             "tune/function",
             f"function is {function!r}, and the program is no module of several functions",
             "leave it away, or pass the module",
         )
-    return _tune(program, asked, started)
+    return _tune_function(program, request, started)
 
 
-def _tune_module(module: ir.Module, function: str | None, asked: _Asked, started: float) -> TuneResult | ModuleResult:
+def _tune_module(
+    module: ir.Module, function: str | None, request: SearchRequest, started: float
+) -> TuneResult | ModuleResult:
     """The function that is meant, or each of them."""
     public = public_functions(module)
     one: ir.PrimFunc | ir.Module | None = None
@@ -321,33 +255,33 @@ def _tune_module(module: ir.Module, function: str | None, asked: _Asked, started
     elif len(public) == 1:
         (one,) = public.values()
     if one is not None:
-        return _tune(one, asked, started)
-    space, strategy = asked.space, asked.strategy
+        return _tune_function(one, request, started)
+    space, strategy = request.space, request.strategy
     if space is not None and not isinstance(space, _core.SpaceGenerator | str):
         raise ArgumentError.of(
             "tune/which-function",
             f"the module has the functions {', '.join(public)}; which one is to be tuned? A space schedules one",
             'say it: tw.tune(module, function="name", space=...)',
         )
-    store = _core.Database.in_memory() if asked.database in (None, "memory") else asked.database
+    store = _core.Database.in_memory() if request.database in (None, "memory") else request.database
 
-    at_once = asked.cluster is not None  # on one machine, searches would disturb what the others measure
+    at_once = request.cluster is not None  # on one machine, searches would disturb what the others measure
 
     def search(each: ir.PrimFunc, **its: Any) -> Steps:
         own = strategy if isinstance(strategy, str) else strategy.clone()
-        if at_once and asked.model_name:  # a shared one would learn from the others in the order of their results
-            its["cost_model"] = cost_model_called(asked.model_name, asked.seed)
+        if at_once and request.model_name:  # a shared one would learn from the others in the order of their results
+            its["cost_model"] = cost_model_called(request.model_name, request.seed)
         its |= {"database": store, "strategy": own}
-        return _steps(each, dataclasses.replace(asked, **its), time.monotonic(), interrupts)
+        return _search_function(each, replace(request, **its), time.monotonic(), interrupts)
 
     with Interrupts() as interrupts:
         return modules.tune_functions(
             module,
             search,
             at_once=at_once,
-            seconds=asked.seconds,
-            inputs=asked.inputs,
-            sizes=asked.sizes,
+            seconds=request.seconds,
+            inputs=request.inputs,
+            sizes=request.sizes,
         )
 
 
@@ -363,33 +297,35 @@ def cost_model_called(name: str, seed: int) -> _core.CostModel | None:
     return create(name, **options)
 
 
-def _tune(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float) -> TuneResult:
-    """One function."""
+def _tune_function(program: ir.PrimFunc | ir.Module, request: SearchRequest, started: float) -> TuneResult:
+    """Search one function."""
     with Interrupts() as interrupts:
-        return modules.result_of(_steps(program, asked, started, interrupts))
+        return modules.result_of(_search_function(program, request, started, interrupts))
 
 
-def _steps(program: ir.PrimFunc | ir.Module, asked: _Asked, started: float, interrupts: Interrupts) -> Steps:
+def _search_function(
+    program: ir.PrimFunc | ir.Module, request: SearchRequest, started: float, interrupts: Interrupts
+) -> Steps:
     """The search of one function, a step at a time. Nothing waits for its next step but itself."""
-    inputs, threads = asked.inputs, asked.threads
+    inputs, threads = request.inputs, request.threads
     with contextlib.ExitStack() as shown:
         check_inputs(program, inputs)
-        task = task_of(program, {**sizes_of(program, inputs), **asked.sizes}, cold=asked.cold)
-        task = dataclasses.replace(task, given=digest_of_integers(inputs))
+        task = task_of(program, {**sizes_of(program, inputs), **request.sizes}, cold=request.cold)
+        task = replace(task, given=digest_of_integers(inputs))
         try:
             with recognized(), interrupts.raised():
                 interrupts.check()
-                space, generator = space_of(asked.space, program, task, threads, asked.target)
-                search = _Search(asked, space, generator, task, started, interrupts)
-                named = elsewhere(asked.target, threads, is_on_cluster=asked.cluster is not None)
-                others = asked.among_others
+                space, generator = space_of(request.space, program, task, threads, request.target)
+                search = _Search(request, space, generator, task, started, interrupts)
+                named = elsewhere(request.target, threads, is_on_cluster=request.cluster is not None)
+                others = request.among_others
                 described = reporter(
-                    asked.progress, task, threads, among_others=others, device=named, target=asked.target
+                    request.progress, task, threads, among_others=others, device=named, target=request.target
                 )
                 report = shown.enter_context(described)
-                prepared = search.prepare(asked.database)
+                prepared = search.prepare(request.database)
         except KeyboardInterrupt:
-            return without_a_trial(task, asked.trials, threads, inputs, time.monotonic() - started)
+            return without_a_trial(task, request.trials, threads, inputs, time.monotonic() - started)
         yield  # all are prepared before one measures, so that none begins with what another one finds
         result = yield from search.run(prepared, report)
     if "tune/cost-model" in result.progress.failures:
@@ -454,54 +390,53 @@ class _Search:
 
     def __init__(
         self,
-        asked: _Asked,
+        request: SearchRequest,
         space: Space,
         generator: _core.SpaceGenerator | None,
         task: Task,
         started: float,
         interrupts: Interrupts,
     ) -> None:
-        seconds, threads, strategy = asked.seconds, asked.threads, asked.strategy
-        self.space, self.task, self.threads, self.seed = space, task, threads, asked.seed
-        self.target = _core.Target(asked.target).with_num_cores(threads)
+        seconds, threads, strategy = request.seconds, request.threads, request.strategy
+        self.space, self.task, self.threads, self.seed = space, task, threads, request.seed
+        self.target = _core.Target(request.target).with_num_cores(threads)
         is_device = is_for_device(self.target)
         self.key = workload_key(task)
         self.strategy = _core.SearchStrategy.create(strategy) if isinstance(strategy, str) else strategy
-        self.cost_model = asked.cost_model
+        self.cost_model = request.cost_model
         # A look at the limits of the machine takes a second, so short searches go without.
-        is_short = asked.trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
-        self.cluster, self.batch = asked.cluster, asked.batch
-        self.step_seconds = STEP_SECONDS / max(1, asked.among_others)
+        is_short = request.trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
+        self.cluster, self.batch = request.cluster, request.batch
+        self.step_seconds = STEP_SECONDS / max(1, request.among_others)
         self.measurer: ClusterMeasurer | None = None
-        bound = 0.0 if is_short or asked.cluster is not None else roofline_bound(task, self.target)
-        self.expectations = Expectations(task, {**space.inputs, **asked.inputs}, asked.seed, seconds=seconds)
+        bound = 0.0 if is_short or request.cluster is not None else roofline_bound(task, self.target)
+        self.expectations = Expectations(task, {**space.inputs, **request.inputs}, request.seed, seconds=seconds)
         self.interrupts = interrupts
         self.generator = generator  # instead of the function of the space
-        self.start = task.module  # what candidates are schedules of
-        self.sample: Schedule | None = None  # the first one, which came through
         self.times: dict[str, float] = {}  # seconds by what they went to, beside what the tuner knows
         self.reference = 0.0  # seconds of the unscheduled program, in an earlier session where this one did not run it
         self.started = started
         self.end = float("inf") if seconds is None else started + seconds
         # A run of the space that hangs leaves the finals their time.
-        self.end_of_samples = self.end if seconds is None else self.end - min(_FINALS_SECONDS, _FINALS_SHARE * seconds)
-        self.overdue: list[float] = []  # how many seconds the runs of the space had that did not come back
-        self.failed = ""  # with what heuristics failed, so that the unscheduled program is what is searched
-        self.slowest = 0.0  # run of the space that came through, in seconds
-        self.refused_first: dict[str, tuple[int, str]] = {}  # refused samples before the first valid one
+        reserved = 0.0 if seconds is None else min(_FINALS_SECONDS, _FINALS_SHARE * seconds)
+        self.samples = SpaceSamples(
+            space, task, seed=request.seed, end=self.end, reserved=reserved, interrupts=interrupts
+        )
         origin = origin_of(self.target)
         self.options: dict[str, Any] = {
-            "trials": asked.trials,
-            "seed": asked.seed,
+            "trials": request.trials,
+            "seed": request.seed,
             "target": self.target,
             "pipeline": _core.PipelineOptions(
                 threads=threads, cold=task.cold, reference_timeout=REFERENCE_DEADLINE, device=is_device
             ),
-            "fresh": asked.fresh,
+            "fresh": request.fresh,
             # Other hosts say who they are; times of this one do not compare with theirs.
-            "host": "" if asked.cluster is not None else origin.host,
+            "host": "" if request.cluster is not None else origin.host,
             "versions": origin.versions,
-            "stops": _core.StopRules(patience=asked.patience, target_seconds=asked.target_seconds, bound_seconds=bound),
+            "stops": _core.StopRules(
+                patience=request.patience or 0, target_seconds=request.target_seconds or 0.0, bound_seconds=bound
+            ),
         }
 
     def prepare(self, database: Any) -> _Prepared:
@@ -512,7 +447,7 @@ class _Search:
         self.key = workload_key(self.task, store)
         identity = self._with_batch(identity, store)
         relatives = traces_of_relatives(store, self.key, program, str(self.target))
-        heuristic = heuristic_trace(self.task, self.start, self.target)
+        heuristic = heuristic_trace(self.task, self.samples.program, self.target)
         return _Prepared(context, identity, store, program.script(), relatives, heuristic)
 
     def _with_batch(self, identity: str, store: Any) -> str:
@@ -543,7 +478,7 @@ class _Search:
         self.times["preparing"] = time.monotonic() - self.started
         store = prepared.store
         task = _core.TuneTask(
-            module=self.start,
+            module=self.samples.program,
             function=self.task.entry,
             name=self.task.entry,
             script=prepared.script,
@@ -593,7 +528,7 @@ class _Search:
             self.expectations.inputs,
             spent,
             result["object"],
-            self.failed,
+            self.samples.failed,
             hosts=None if self.measurer is None else self.measurer.hosts.table(),
         )
 
@@ -629,118 +564,11 @@ class _Search:
                 tuner.cancel()
             yield
 
-    def _apply(self, schedule: Schedule, first: bool) -> None:
-        """A candidate of a space that looks at sampled values, with the decisions that the schedule was given."""
-        if first and self.sample is not None:
-            schedule.take_decisions([*self.sample.trace.decisions.values()])
-        with self.interrupts.raised():
-            self._run_space(schedule, first=first)
-
-    def _run_space(self, schedule: Schedule, *, first: bool = False) -> None:
-        """Within the time that a run may take: much longer than those that came through, and it does not end."""
-        begin = time.monotonic()
-        if begin >= self.end:
-            raise ResourceError.of(
-                "space/deadline",
-                "the time of the search is over",
-                "give it more seconds: what it needs before its first candidate, such as the limits of this machine, "
-                "takes one or two",
-            )
-        usual = max(_LEAST_DEADLINE, _SLOWER * self.slowest) if self.slowest else SPACE_DEADLINE
-        left = max(self.end_of_samples - begin, 0.5 * (self.end - begin))
-        limit = min(SPACE_DEADLINE, usual, left)
-        try:
-            run_space(self.space, schedule, first=first, seconds=limit)
-        except ResourceError as error:
-            if error.code == "space/deadline":
-                self.overdue.append(limit)
-            raise
-        self.slowest = max(self.slowest, time.monotonic() - begin)
-        check_parameters(self.task, self.space, schedule)
-
-    def _begins_sparse(self, program: ir.Module) -> bool:
-        """Whether the space lowers or changes iterations over sparse axes by itself, by a run of it."""
-        schedule = Schedule(program, seed=self.seed)
-        if not self.space.is_heuristic:
-            with contextlib.suppress(Error):
-                self._run_space(schedule)
-        return begins_sparse(schedule.trace)
-
-    def _first(self) -> Schedule:
-        """A sample of the space. Refused samples are counted; if all are refused, the first error is raised."""
-        why: Error | None = None
-        overdue = 0
-        for number in range(FIRST_SAMPLES):
-            # Others than those of the next seeds.
-            schedule = Schedule(self.start, seed=(self.seed + 1 + number * 1_000_003) % limits.MOST)
-            try:
-                self._run_space(schedule)
-                return schedule
-            except (ScheduleError, ResourceError) as error:
-                overdue += error.code == "space/deadline"
-                if isinstance(error, ResourceError) and error.code != "space/deadline":
-                    raise
-                why = why or error
-                count, message = self.refused_first.get(error.code, (0, error.message or str(error)))
-                self.refused_first[error.code] = (count + 1, message)
-                if overdue == MOST_OVERDUE or not schedule.trace.decisions:  # without sampling it is always the same
-                    break
-        assert why is not None
-        if isinstance(why, ScheduleError) and why.code != "space/exception":  # which names the space already
-            why.args = (with_place(why, within=f"the space '{self.space.name}'"),)
-        raise why
-
-    def _first_or_unscheduled(self) -> Schedule:
-        """A sample of the space; if heuristics fail, the unscheduled program."""
-        try:
-            return self._first()
-        except Error as error:
-            if not self.space.is_heuristic or error.code == "space/deadline":
-                raise
-            failures.raise_where_refused(self.task.module, error)
-            cause = error.__cause__ or error
-        failures.raise_in_tests(cause)
-        self.failed = failures.description(cause)
-        notes.warn_of_failed_heuristic(self.task.entry, self.failed)
-        return Schedule(self.task.module)
-
-    def _digested(self) -> list[Trace | str]:
-        """The traces of the first candidates that a function samples by itself: of the same seeds in each search."""
-        traces: list[Trace | str] = []
-        begin = time.monotonic()
-        end = begin + _DIGEST_SHARE * (self.end - begin)
-        for seed in range(DIGESTED_SAMPLES):
-            if time.monotonic() > end:
-                return traces[:1]
-            schedule = Schedule(self.start, seed=seed)
-            try:
-                self._run_space(schedule)
-                traces.append(schedule.trace)
-            except ScheduleError as error:
-                traces.append(f"{error.code} after {len(schedule.trace.insts)} steps")
-            except ResourceError as error:
-                if error.code != "space/deadline":
-                    raise
-                traces.append(error.code)
-                break
-        return traces
-
     def _progress(self, tuner: Any) -> Progress:
         """Where the search is, with what was refused before the tuner began."""
         facts = tuner.progress()
         facts["reference_seconds"] = facts["reference_seconds"] or self.reference
-        for code, (count, message) in self.refused_first.items():
-            facts["attempts"] += count
-            facts["refused"] += count
-            for reasons in (facts["refusals"], facts["failures"]):
-                reasons[code] = (reasons.get(code, (0, ""))[0] + count, message)
-        if len(limits_had := sorted({f"{seconds:.3g}": seconds for seconds in self.overdue}.values())) > 1:
-            # Others than the first had less time than its message says, or more.
-            had = f"{limits_had[0]:.3g} to {limits_had[-1]:.3g} s"
-            for reasons in (facts["refusals"], facts["failures"]):
-                if "space/deadline" in reasons:
-                    message = f"the space '{self.space.name}' did not return within {had} and was interrupted"
-                    reasons["space/deadline"] = (reasons["space/deadline"][0], message)
+        self.samples.add_refusals(facts)
         waiting = "" if self.measurer is None else self.measurer.waiting_for
         return Progress(**facts, budget_left=self.end - time.monotonic(), waiting_for=waiting)
 
@@ -760,24 +588,15 @@ class _Search:
                     "generate_design_space() returns at least one, such as [tw.Schedule(module)]",
                 )
             return context, generator_hash(spaces, self.strategy)
-        if self.task.sparse is not None and self._begins_sparse(self.task.sparse):
-            self.start = self.task.sparse
-        first = self._first_or_unscheduled()
-        if not self.space.first:
-            self.sample = first
-        if first.decisions_read:
-            generator: _core.SpaceGenerator = _core.FunctionSpace(self._apply)
-        else:
-            generator = _core.ScheduleFn(lambda _: first)
+        generator, traces = self.samples.generator()
         generator.schedule_rules, generator.postprocs = [], []
         if not isinstance(self.strategy, _core.EvolutionarySearch):  # which changes points by mutators of the target
             generator.mutators = []
-        traces = self._digested() if first.decisions_read else [json.dumps(first.trace.as_json()[0])]
         return self._context(generator), space_hash(self.space, traces, self.strategy)
 
     def _context(self, generator: _core.SpaceGenerator) -> _core.TuneContext:
         context = _core.TuneContext()
-        context.module, context.target = self.start, self.target
+        context.module, context.target = self.samples.program, self.target
         context.space_generator, context.search_strategy = generator, self.strategy
         context.task_name, context.seed = self.task.entry, self.seed
         context.num_threads = machine.cpu_count()
