@@ -22,7 +22,7 @@ from tilewright.script import ir_builder
 from tilewright.script import tir as T
 from tilewright.support import machine
 from tilewright.support.user_lines import place_of
-from tilewright.support.wrong_arguments import explained, fits
+from tilewright.support.wrong_arguments import explained, fits, parse_signatures
 
 MODULES = [tw, _core, arith, ir, kernel, machine, schedule, script, search, te, testing, timing, I, T, ir_builder]
 MODULES += [ir_builder.tir, ir_builder.ir, _core._script]
@@ -326,3 +326,15 @@ def test_only_an_argument_of_another_type_makes_a_wrong_call() -> None:
     with pytest.raises(KeyError) as caught:
         item({}, "a")
     assert not isinstance(caught.value, tw.Error)
+
+
+def test_signatures_are_read_from_what_the_binding_says() -> None:
+    text = (
+        "records(): incompatible function arguments. The following argument types are supported:\n"
+        "    1. records(self, hash: str, target: str) -> list[tilewright._core.Record]\n"
+        "    2. records(self) -> None\n\n"
+        "Invoked with types: tilewright._core.Database, int"
+    )
+    assert parse_signatures(text) == ("records", ["(hash: str, target: str)", "()"], True)
+    static = "open(): ...\n    1. open(path: str, mode: tilewright._core.Mode = 0) -> tilewright._core.Database\n"
+    assert parse_signatures(static) == ("open", ["(path: str, mode: Mode = 0)"], False)

@@ -24,7 +24,7 @@ from tilewright.meta_schedule.tune import check_asked, check_parts, tune_tasks
 from tilewright.schedule import Schedule
 from tilewright.support import limits
 from tilewright.support.machine import TargetLike
-from tilewright.support.wrong_arguments import explained, not_taken, suggests_keywords
+from tilewright.support.wrong_arguments import explained, suggests_keywords, unexpected_arguments_error
 from tilewright.task.task import module_of
 
 __all__ = ["compile_tir", "fork_seed", "tune_tir"]
@@ -147,7 +147,7 @@ def tune_tir_round_robin(*args: Any, **options: Any) -> Database:
     try:
         asked = in_order.bind(*args, **options).arguments
     except TypeError as error:
-        raise not_taken(tune_tir, error, options) from None
+        raise unexpected_arguments_error(tune_tir, error, options) from None
     return tune_tir(**{"task_scheduler": "round-robin", **asked})
 
 

@@ -1,7 +1,8 @@
-"""What is said when a function of the core is called with arguments that it does not take.
+"""Turn the TypeError of a bound function into an ArgumentTypeError that names the argument.
 
-The binding knows only that no signature fits, and says so in its own terms. The module table of the core leads every
-such failure here, so that users see an error of ours: what was passed, what is taken, and what was perhaps meant.
+The binding knows only that no signature fits, and its message lists signatures and types. The module table of the core
+passes every such failure to :func:`explain`, so that users see what they passed, what the function takes, and what they
+perhaps meant.
 """
 
 from __future__ import annotations
@@ -45,29 +46,63 @@ def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Erro
                 _core.const(value)
             except Error as error:  # a tree of numbers that no type holds
                 return error
-    called = text.split("(", 1)[0]
-    signatures = [line.split(". ", 1)[1].strip() for line in text.splitlines() if line.startswith("    ")]
-    parameters = [_shortened(s[s.find("(") : s.rfind(" -> ")]) for s in signatures]
-    is_method = any(s.startswith("(self") for s in parameters)
-    own = list(args[1:] if is_method else args)
-    parameters = [re.sub(r"^\((self|cls: object)(, )?", "(", s) for s in parameters]
-    names = [re.findall(r"[(,] ?\*{0,2}(\w+):", s) for s in parameters]
-    every = list(dict.fromkeys(name for some in names for name in some))
+    called, signatures, has_self = parse_signatures(text)
     if called in ("__init__", "__new__") and args:
-        called = args[0].__name__ if isinstance(args[0], type) else type(args[0]).__name__
-        own = list(args[1:])
-    for keyword in keywords:
-        if keyword not in every and not any("**" in s for s in parameters):
-            hint = _did_you_mean(keyword, every) or ("it takes " + ", ".join(every) if every else "it takes nothing")
-            return _error(KEYWORD, called, f"{called} has no parameter '{keyword}'", hint)
-    for value in _dtypes(names, own, keywords):
+        called, has_self = args[0].__name__ if isinstance(args[0], type) else type(args[0]).__name__, True
+    own = list(args[1:] if has_self else args)
+    names = [re.findall(r"[(,] ?\*{0,2}(\w+):", signature) for signature in signatures]
+    takes_any = any("**" in signature for signature in signatures)
+    return (
+        (None if takes_any else _unknown_keyword(called, names, keywords))
+        or _unknown_dtype(called, names, own, keywords)
+        or _wrong_types(called, signatures, own, keywords)
+    )
+
+
+def parse_signatures(text: str) -> tuple[str, list[str], bool]:
+    """Take apart nanobind's message of a call that no signature fits, such as::
+
+        records(): incompatible function arguments. The following argument types are supported:
+            1. records(self, hash: str, target: str) -> list[tilewright._core.Record]
+
+        Invoked with types: tilewright._core.Database, int
+
+    Returns:
+        The name of the function ("records"); the parameters of each signature without `self` and without the names of
+        packages ("(hash: str, target: str)"); whether a signature has `self`.
+    """
+    lines = [line.split(". ", 1)[1].strip() for line in text.splitlines() if line.startswith("    ")]
+    signatures = [_PACKAGES.sub("", line[line.find("(") : line.rfind(" -> ")]) for line in lines]
+    without_self = [re.sub(r"^\((self|cls: object)(, )?", "(", signature) for signature in signatures]
+    return text.split("(", 1)[0], without_self, any(signature.startswith("(self") for signature in signatures)
+
+
+def _unknown_keyword(called: str, names: Sequence[Sequence[str]], keywords: Mapping[str, Any]) -> Error | None:
+    """Return the error of a keyword that no signature has; None where there is none."""
+    every = list(dict.fromkeys(name for some in names for name in some))
+    unknown = next((keyword for keyword in keywords if keyword not in every), None)
+    if unknown is None:
+        return None
+    hint = _did_you_mean(unknown, every) or ("it takes " + ", ".join(every) if every else "it takes nothing")
+    return _error(KEYWORD, called, f"{called} has no parameter '{unknown}'", hint)
+
+
+def _unknown_dtype(
+    called: str, names: Sequence[Sequence[str]], args: Sequence[Any], keywords: Mapping[str, Any]
+) -> Error | None:
+    """Return the error of a text that was passed as a data type and is not one; None where there is none."""
+    for value in _dtypes(names, args, keywords):
         if not _core.is_dtype(value):
             return _error(DTYPE, called, f"'{value}' is no data type", _did_you_mean(value, DTYPE_NAMES))
-    passed = [_kind(value) for value in own] + [f"{name}={_kind(value)}" for name, value in keywords.items()]
-    hint = "it takes " + " or ".join(parameters)
-    if called == "Schedule" and any(isinstance(value, FunctionType) for value in own):
+    return None
+
+
+def _wrong_types(called: str, signatures: Sequence[str], args: Sequence[Any], keywords: Mapping[str, Any]) -> Error:
+    """Return the error of arguments whose types fit no signature."""
+    hint = "it takes " + " or ".join(signatures)
+    if called == "Schedule" and any(isinstance(value, FunctionType) for value in args):
         hint = "it takes a program, which @T.prim_func above a Python function makes of it"
-    return _error(TYPES, called, f"{called} cannot take ({', '.join(passed)})", hint)
+    return _error(TYPES, called, f"{called} cannot take ({_kinds(args, keywords)})", hint)
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
@@ -82,13 +117,12 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except (TypeError, AttributeError, KeyError, ValueError, OverflowError) as error:
             if not _begins(function, args, kwargs):
-                raise not_taken(function, error, kwargs) from None
+                raise unexpected_arguments_error(function, error, kwargs) from None
             if isinstance(error, Error) or _takes(function, args, kwargs):
                 raise
             own = list(args[1:] if "self" in inspect.signature(function).parameters else args)
             called, hint = _called(function), f"it takes {_signature(function)}"
-            passed = [_kind(value) for value in own] + [f"{name}={_kind(value)}" for name, value in kwargs.items()]
-            raise _error(TYPES, called, f"{called} cannot take ({', '.join(passed)}): {error}", hint) from error
+            raise _error(TYPES, called, f"{called} cannot take ({_kinds(own, kwargs)}): {error}", hint) from error
 
     return call
 
@@ -103,13 +137,15 @@ def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
         except TypeError as error:
             if _begins(function, args, kwargs):
                 raise
-            raise not_taken(function, error, kwargs) from None
+            raise unexpected_arguments_error(function, error, kwargs) from None
 
     return call
 
 
-def not_taken(function: Callable[..., Any], error: Exception, keywords: Mapping[str, Any]) -> ArgumentTypeError:
-    """What is said where Python could not even begin a call: what was perhaps meant by a wrong keyword, else what
+def unexpected_arguments_error(
+    function: Callable[..., Any], error: Exception, keywords: Mapping[str, Any]
+) -> ArgumentTypeError:
+    """Return the error of a call that Python could not even begin: what was perhaps meant by a wrong keyword, else what
     Python says, and what the function takes."""
     signature, called = _signature(function), _called(function)
     takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
@@ -214,12 +250,10 @@ def _error(code: str, called: str, message: str, hint: str) -> ArgumentTypeError
     return error
 
 
-def _shortened(signature: str) -> str:
-    return _PACKAGES.sub("", signature)
-
-
-def _kind(value: Any) -> str:
-    return "None" if value is None else type(value).__name__
+def _kinds(args: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+    """Return the types of arguments as an error lists them: "int, out=None"."""
+    values = [("", value) for value in args] + [(f"{name}=", value) for name, value in keywords.items()]
+    return ", ".join(name + ("None" if value is None else type(value).__name__) for name, value in values)
 
 
 def _dtypes(names: Sequence[Sequence[str]], args: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[str]:
