@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from tilewright import _core, te
@@ -22,11 +22,12 @@ from tilewright.kernel.dump import dump
 from tilewright.kernel.exports import VALIDATE, Exported, alone, export
 from tilewright.kernel.num_threads import get_num_threads as get_num_threads
 from tilewright.kernel.num_threads import set_num_threads as set_num_threads
+from tilewright.kernel.recorded import as_module, exported_keys, recorded_schedules, with_recorded
 from tilewright.support import limits
 from tilewright.support.file_names import path_for_core
 from tilewright.support.machine import TargetLike, is_for_device
 from tilewright.support.notes import NO_RECORD, Note, announced, note_heuristics, notes_of, warn, warn_of_threads
-from tilewright.support.wrong_arguments import explained, no_program, suggests_keywords
+from tilewright.support.wrong_arguments import explained, suggests_keywords
 
 if TYPE_CHECKING:
     from tilewright.kernel.omitted_outputs import Call
@@ -136,7 +137,7 @@ class Kernel(_core.KernelBase):
 
         Arguments may be named by their parameters, too, where a buffer has another name than its handle.
         """
-        call = self._call_of()
+        call = self._known_call()
         if call is None:
             if bool(args) != bool(named) and {*named} <= {name for name, _, _ in self.parameters}:
                 self._need_every_argument(len(args) + len(named))
@@ -159,7 +160,7 @@ class Kernel(_core.KernelBase):
         """The call with compact copies of arguments whose strides do not fit; NotImplemented where that cannot be."""
         from tilewright.kernel import strided
 
-        call = self._call_of()
+        call = self._known_call()
         made = None if call is None else strided.with_copies(call, args, [written for *_, written in self.parameters])
         if made is None:
             return NotImplemented
@@ -176,17 +177,16 @@ class Kernel(_core.KernelBase):
         hint = "the library does not say which outputs are optional: export the kernel again"
         raise ArgumentError.of("call/count", message, hint)
 
-    def _call_of(self) -> Call | None:
-        """How it is called; None of a library that does not say."""
+    def _known_call(self) -> Call | None:
+        """Return how the kernel is called; None for a library that does not say."""
         if self._call is None and self._program is not None:
             self._call = _call_of(self._program, self._function())
         return self._call
 
     def _function(self) -> Any:
-        functions = self._need_program().module.functions
+        module = self._need_program().module
         # The interpreter calls functions by their names in the module.
-        found = [f for f in functions.values() if f.attrs.get("global_symbol") == self.name]
-        return found[0] if found else functions[self.name]
+        return module.functions[exported_keys(module).get(self.name, self.name)]
 
     def _unscheduled_function(self) -> Any:
         return _unscheduled(self._need_program(), self._function())
@@ -231,9 +231,7 @@ class Kernel(_core.KernelBase):
         # A function alone has the name that a schedule of it gives it.
         schedule = Schedule(program.written if len(functions) > 1 else next(iter(functions.values())))
         if len(functions) > 1:
-            schedule.work_on(
-                next(str(key) for key, f in functions.items() if f.attrs.get("global_symbol") == self.name)
-            )
+            schedule.work_on(str(exported_keys(program.written)[self.name]))
         schedule = schedule_function(schedule, _core.Target(program.target))
         return str(schedule.trace.simplified())
 
@@ -302,7 +300,7 @@ class Kernel(_core.KernelBase):
         limits.whole("threads", threads, 1, "a kernel needs at least 1")
         limits.kind("cold", cold, bool, "True or False")
         warn_of_threads(threads)
-        if (call := self._call_of()) is not None:
+        if (call := self._known_call()) is not None:
             args = tuple(completed[0]) if (completed := omitted_outputs.complete(call, args, {})) else args
         self(*args)  # what is wrong with the arguments is said here
         if self.strides == "copy" and call is not None:
@@ -371,17 +369,22 @@ def _validator_of(program: _Program, function: Any) -> Kernel | None:
     if validator is None:
         return None
     target = _core.Target("native" if is_for_device(program.target) else program.target)
-    return kernels_of(_compiled(_core.as_module(validator), target, {}, False, _core.as_module(validator)))[0]
+    module = _core.as_module(validator)
+    return kernels_of(_compiled(module, target, written=module))[0]
 
 
 def _unscheduled(program: _Program, function: Any) -> Any:
     """The function before it was scheduled, where it takes the same arguments: without what a schedule computes
     again."""
-    name = function.attrs.get("global_symbol")
-    for before in program.written.functions.values() if program.written is not None else ():
-        if before.attrs.get("global_symbol") == name and _takes_the_same(before, function):
-            return before
-    return function
+    key = (
+        None
+        if program.written is None
+        else exported_keys(program.written).get(str(function.attrs.get("global_symbol")))
+    )
+    if key is None:
+        return function
+    before = program.written.functions[key]
+    return before if _takes_the_same(before, function) else function
 
 
 def _call_of(program: _Program, function: Any) -> Call:
@@ -405,21 +408,10 @@ def _equal_extents(a: Any, b: Any) -> bool:
     return all(_core.structural_equal(m, n, map_free_vars=True) for m, n in zip(a.shape, b.shape, strict=True))
 
 
-def _as_module(program: Any) -> Any:
-    if isinstance(program, te.Tensor | list | tuple):
-        program = te.program_of(program)
-    program = getattr(program, "mod", program)
-    if isinstance(program, _core.PrimFunc):
-        return _core.as_module(program)
-    if isinstance(program, _core.Module):
-        return program
-    raise no_program("a function, a module or a schedule can be compiled", program)
-
-
 @suggests_keywords
 def lower(program: ProgramLike, after: str = "", target: TargetLike = "native") -> _core.Module:
     """The program after lowering pass ``after`` (all passes if empty), as a module."""
-    lowered: _core.Module = _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
+    lowered: _core.Module = _core.lower(as_module(program), str(_core.Target(target)), after)[0]
     return lowered
 
 
@@ -495,14 +487,14 @@ def compile(
 
 
 def kernels_of(compiled: Kernel | KernelModule) -> list[Kernel]:
-    """One or several."""
+    """Return the kernels of what a compilation returned, in a list."""
     return list(compiled.values()) if isinstance(compiled, KernelModule) else [compiled]
 
 
 def notes_on(program: Any, target: TargetLike = "native") -> tuple[Note, ...]:
     """Return the notes of lowering a program; nothing where it cannot be lowered."""
     try:
-        return notes_of(_lowered(_as_module(program), str(_core.Target(target)))[1])
+        return notes_of(_lowered(as_module(program), str(_core.Target(target)))[1])
     except Error:
         return ()
 
@@ -515,7 +507,7 @@ def compile_quietly(
     database: str | os.PathLike[str] | Database | None = None,
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
-    """The same without warnings."""
+    """Compile a program as :func:`compile` does, without its warnings."""
     limits.kind("check_bounds", check_bounds, bool, "True or False")
     if not isinstance(schedule, str | None) or schedule not in (None, "as written", "by rules"):
         raise ArgumentError.of(
@@ -526,21 +518,28 @@ def compile_quietly(
     resolved = _core.Target(target)
     as_given = program
     if resolved.kind != "interpreter" and getattr(program, "axes", None):
-        program = _core.lower_sparse_iterations(_as_module(program))
+        program = _core.lower_sparse_iterations(as_module(program))
     if database is not None:
-        module, schedules, traces, failed = _recorded(as_given, database, resolved)
-        kernels = _compiled(module, resolved, schedules, check_bounds, _as_module(program), traces)
+        module, schedules, traces, failed = recorded_schedules(as_given, database, resolved)
+        kernels = _compiled(
+            module,
+            resolved,
+            schedules=schedules,
+            check_bounds=check_bounds,
+            written=as_module(program),
+            traces=traces,
+        )
         note_heuristics(kernels_of(kernels), failed)
-        _note_what_has_no_record(kernels, _as_module(program))
+        _note_what_has_no_record(kernels, as_module(program))
         return kernels
-    module, written = _as_module(program), _as_module(getattr(program, "original", program))
+    module, written = as_module(program), as_module(getattr(program, "original", program))
     if resolved.kind != "interpreter":
         module, written = map(_core.lower_sparse_iterations, (module, written))
     is_unscheduled = not isinstance(program, _core.Schedule) and (is_for_device(resolved) or not check_bounds)
     if schedule == "by rules" or (schedule is None and is_unscheduled):
         return _with_heuristics(module, resolved, check_bounds, written, schedule is None)
-    traces = dict.fromkeys(_public(module), program.trace) if isinstance(program, _core.Schedule) else {}
-    return _compiled(module, resolved, {}, check_bounds, written, traces)
+    traces = dict.fromkeys(exported_keys(module), program.trace) if isinstance(program, _core.Schedule) else {}
+    return _compiled(module, resolved, check_bounds=check_bounds, written=written, traces=traces)
 
 
 def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_faster: bool) -> Kernel | KernelModule:
@@ -551,12 +550,14 @@ def _with_heuristics(module: Any, target: Any, checked: bool, written: Any, if_f
     ruled = heuristic_schedules(module, target, if_faster=if_faster)
     failed = dict(ruled.failed)
     try:
-        kernels = _compiled(ruled.module, target, dict.fromkeys(ruled.changed, "by rules"), checked, written)
+        schedules = dict.fromkeys(ruled.changed, "by rules")
+        kernels = _compiled(ruled.module, target, schedules=schedules, check_bounds=checked, written=written)
     except Exception as error:
         # No device runs loops that nothing binds.
         if not ruled.changed or is_for_device(target):
             raise
-        kernels = _compiled(module, target, {}, checked, written)  # says what is wrong with the program itself
+        # Says what is wrong with the program itself.
+        kernels = _compiled(module, target, check_bounds=checked, written=written)
         failures.raise_in_tests(error)
         failed |= dict.fromkeys(ruled.changed, failures.description(error))
     _note_what_is_left(kernels, ruled.left)
@@ -585,49 +586,25 @@ def _note_what_has_no_record(kernels: Kernel | KernelModule, written: Any) -> No
             kernel.report["notes"].append(_core.make_note(NO_RECORD, kernel.name, message))
 
 
-def _recorded(
-    program: Any, database: str | os.PathLike[str] | Database, target: _core.Target
-) -> tuple[Any, dict[str, Literal["recorded", "by rules"]], dict[str, Any], Mapping[str, str]]:
-    """The program with its fastest recorded schedule; of a module of several functions, each of which was tuned by
-    itself, with theirs. Functions without one get a heuristic schedule. Then where the schedules of functions come
-    from, the steps of those that were recorded, and with what heuristics failed."""
-    from tilewright.database.records import best_of_functions, best_schedule
-    from tilewright.heuristics.by_target import heuristic_schedules
-
-    written = _as_module(program)
-    try:
-        found = best_schedule(program, database, target)
-        names = _public(module := _as_module(found))
-        return module, dict.fromkeys(names, "recorded"), dict.fromkeys(names, found.trace), {}
-    except ResourceError:
-        if len(_public(written)) < 2:
-            raise
-    module, traces = best_of_functions(written, database, target)
-    schedules: dict[str, Literal["recorded", "by rules"]] = dict.fromkeys(traces, "recorded")
-    failed: Mapping[str, str] = {}
-    with contextlib.suppress(Error):  # of a program that is not well formed, which is said below
-        ruled = heuristic_schedules(written, target, if_faster=True)
-        failed = {name: why for name, why in ruled.failed.items() if name not in schedules}
-        recorded = {key: f for key, f in module.functions.items() if f.attrs.get("global_symbol") in schedules}
-        module = _core.Module({**dict(ruled.module.functions), **recorded})
-        schedules = {**dict.fromkeys(ruled.changed, "by rules"), **schedules}
-    return module, schedules, traces, failed
-
-
-def _public(module: Any) -> list[str]:
-    return [str(f.attrs["global_symbol"]) for f in module.functions.values() if "global_symbol" in f.attrs]
-
-
 def _compiled(
     module: Any,
     target: _core.Target,
-    schedules: Mapping[str, str],
-    check_bounds: bool,
+    *,
     written: Any,
-    traces: Mapping[str, Any] | None = None,
+    schedules: Mapping[str, str] = MappingProxyType({}),
+    traces: Mapping[str, Any] = MappingProxyType({}),
+    check_bounds: bool = False,
 ) -> Kernel | KernelModule:
-    """The kernels of a module as it is; `schedules` say where those of some of its functions come from, `written` what
-    they were before, and `traces` what was done to some of them."""
+    """Compile a module as it is.
+
+    Args:
+        module: the scheduled functions.
+        target: what to compile for.
+        written: the functions before they were scheduled.
+        schedules: where the schedules of functions come from, by the names of kernels.
+        traces: the steps of these schedules.
+        check_bounds: check every access.
+    """
     if target.kind == "interpreter":
         return _interpreted(module)
     text = str(target)
@@ -651,11 +628,11 @@ def _compiled(
         dump(Path(folder), module, text, code)
     source = _Program(module, lowered, code, text, report, written=written)
     sources = {
-        name: source._replace(schedule=schedules.get(name, source.schedule), trace=(traces or {}).get(name))
-        for name in _public(module)
+        name: source._replace(schedule=schedules.get(name, source.schedule), trace=traces.get(name))
+        for name in exported_keys(module)
     }
     if code.platform:
-        named = {f.attrs["global_symbol"]: f for f in module.functions.values() if "global_symbol" in f.attrs}
+        named = {name: module.functions[key] for name, key in exported_keys(module).items()}
         alike = _core.Module(named, {})
         return _one_or_many(
             {name: Kernel(_core.interpreted_callable(alike, name, code.platform), sources[name]) for name in named}
@@ -673,9 +650,10 @@ def compile_task(task: Task, scheduled: Any = None, target: str = "native") -> K
     if scheduled is None:
         kernel = compile_quietly(task.module, target)
     else:
-        names = _public(scheduled.mod)
+        names = exported_keys(scheduled.mod)
         found, traces = dict.fromkeys(names, "recorded"), dict.fromkeys(names, scheduled.trace)
-        kernel = _compiled(scheduled.mod, _core.Target(target), found, False, task.module, traces)
+        resolved = _core.Target(target)
+        kernel = _compiled(scheduled.mod, resolved, schedules=found, written=task.module, traces=traces)
     return kernel[task.entry] if isinstance(kernel, KernelModule) else kernel
 
 
@@ -690,22 +668,9 @@ def compile_functions(
         traces: by the names of kernels, the steps of their schedules.
         target: what to compile for.
     """
-    from tilewright.heuristics.by_target import heuristic_schedules
-
     resolved = _core.Target(target)
-    named = {str(f.attrs["global_symbol"]): key for key, f in module.functions.items() if "global_symbol" in f.attrs}
-    others = _core.Module({key: f for key, f in module.functions.items() if key not in map(named.get, scheduled)})
-    schedules: dict[str, str] = dict.fromkeys(scheduled, "recorded")
-    failed: Mapping[str, str] = {}
-    with contextlib.suppress(Error):  # of a program that is not well formed, which is said below
-        ruled = heuristic_schedules(others, resolved, if_faster=True)
-        others, failed = ruled.module, ruled.failed
-        schedules |= dict.fromkeys(ruled.changed, "by rules")
-    chosen = dict(others.functions) | {
-        named[name]: function.with_attr("global_symbol", name) for name, function in scheduled.items()
-    }
-    in_order = {key: chosen[key] for key in module.functions}
-    kernels = _compiled(_core.Module(in_order, module.attrs), resolved, schedules, False, module, traces)
+    chosen, schedules, failed = with_recorded(module, scheduled, resolved)
+    kernels = _compiled(chosen, resolved, schedules=schedules, written=module, traces=traces)
     note_heuristics(kernels_of(kernels), failed)
     return kernels
 
@@ -785,7 +750,8 @@ def _compiled_again(
     trace: Any = None,
     strides: str = "refuse",
 ) -> Kernel:
-    kernel = _compiled(module, _core.Target(target), {name: schedule}, False, written, {name: trace})[name]
+    schedules, traces = {name: schedule}, {name: trace}
+    kernel = _compiled(module, _core.Target(target), schedules=schedules, written=written, traces=traces)[name]
     kernel.threads, kernel.strides = threads, strides
     return kernel
 
