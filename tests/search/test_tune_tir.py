@@ -565,14 +565,14 @@ def test_without_a_seed_a_session_goes_on_where_the_last_was_interrupted(tmp_pat
 
 
 def test_the_next_batch_is_built_while_the_last_one_is_measured(tmp_path, monkeypatch):
-    from tilewright.meta_schedule.task_scheduler import TaskScheduler
+    from tilewright.meta_schedule.task_session import TaskScheduler
 
     seen, sample = [], TaskScheduler._sample_batch
 
-    def watched(self, task_id, builder, runner):
+    def watched(self, task_id):
         task = self.tasks[task_id]
         under_way = len(task.runner_futures or ())
-        batch = sample(self, task_id, builder, runner)
+        batch = sample(self, task_id)
         seen.append((len(task.latency_ms), under_way, None if batch is None else len(batch[0])))
         return batch
 

@@ -18,7 +18,7 @@ from tilewright.support import limits
 from tilewright.support.user_lines import last_raise, said_of
 
 if TYPE_CHECKING:
-    from tilewright.meta_schedule.task_scheduler import TaskScheduler
+    from tilewright.meta_schedule.task_session import TaskScheduler
 
 __all__ = ["AddToDatabase", "MeasureCallback", "PyMeasureCallback", "RemoveBuildArtifact", "UpdateCostModel"]
 

@@ -1,6 +1,6 @@
 """``tw.tune``: prepares the search of one program over one space, and drives ``_core.TuningSession``.
 
-The other driver is ``meta_schedule/task_scheduler.py``, which has many tasks. What both decide is decided in
+The other driver is ``meta_schedule/task_session.py``, which has many tasks. What both decide is decided in
 ``src/search/session/task_progress.h``; ``src/search/README.md`` lists what they share.
 """
 
