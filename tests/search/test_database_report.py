@@ -11,7 +11,7 @@ from tests.search.programs import Product
 
 import tilewright as tw
 from tilewright import _core
-from tilewright.database.records import keep_finals, reference_seconds
+from tilewright.database.session_notes import keep_finals, reference_seconds
 from tilewright.report.database_report import FINALS, ONE_CALL, SEARCH, WRITTEN, report_on
 from tilewright.report.page import page
 from tilewright.report.target_names import short_targets

@@ -8,9 +8,7 @@ import json
 import os
 import sys
 import textwrap
-import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +16,13 @@ from tilewright import _core, ir
 from tilewright.database.damage import check_intact
 from tilewright.database.postgres_store import is_server, open_server
 from tilewright.database.record_lines import DAMAGED, read_lines
+from tilewright.database.session_notes import RecordedFormat, kept_formats, warn_of_damage
 from tilewright.database.workload_lines import key_of
 from tilewright.errors import Error, ResourceError
 from tilewright.schedule import Schedule, Trace
 from tilewright.support import limits
 from tilewright.support.file_names import path_for_core
 from tilewright.support.machine import TargetLike
-from tilewright.support.user_lines import users_level
 from tilewright.task.task import Task, module_of, only_function, program_keys, sparse_module_of
 from tilewright.timing import format_seconds
 
@@ -166,25 +164,6 @@ def title_of(workload: _core.Workload) -> str:
     return f"{name} ({', '.join(said)})" if said else str(name)
 
 
-#: sessions whose times a file keeps
-KEPT_TIMES = 200
-
-
-def keep_times(store: Any, session: str, seconds: Mapping[str, float]) -> None:
-    """Notes in a file of records where the time of a session went."""
-    times = [*kept_times(store), (session, dict(seconds))][-KEPT_TIMES:]
-    store.set_meta("times", json.dumps(times))
-
-
-def kept_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
-    """What :func:`keep_times` noted, the oldest first: the session, and seconds by what they were spent on."""
-    try:
-        return tuple((session, dict(seconds)) for session, seconds in json.loads(store.meta("times") or "[]"))
-    except (ValueError, TypeError):
-        _warn_of_damage(store, "where the time of its sessions went")
-        return ()
-
-
 def steps_of(trace: Trace) -> tuple[str, ...]:
     """The steps of a schedule as a person would write them: without lookups and sampling that nothing uses."""
     text = str(trace.simplified()).partition("-> None:\n")[2]
@@ -192,150 +171,11 @@ def steps_of(trace: Trace) -> tuple[str, ...]:
     return tuple(line for line in textwrap.dedent(text).splitlines() if line not in marker)
 
 
-def reference_seconds(store: Any, workload: str, target: str, measured: float) -> float:
-    """Of a call of a program as it was written, in its search: what was measured, which is kept, or else what was kept
-    then; 0 where neither is known."""
-    key = f"written/{workload}/{target}"
-    if measured > 0:
-        store.set_meta(key, repr(measured))
-        return measured
-    try:
-        return float(store.meta(key) or 0.0)
-    except ValueError:  # harmed
-        return 0.0
-
-
-@dataclass(frozen=True)
-class FinalTime:
-    """One kernel of the finals, in which the best few of a search are timed alternately.
-
-    Attributes:
-        kind: "trial", "written" (the program as the user wrote it) or "heuristic" (its heuristic schedule).
-        record: the id of its record; 0 where it has none.
-        seconds: of a call, the median of its rounds.
-        ratio: how many times as long as the winner it takes in the same rounds: (low, median, high).
-    """
-
-    kind: str
-    record: int
-    seconds: float
-    ratio: tuple[float, float, float]
-
-    @property
-    def is_clearly_slower(self) -> bool:
-        """Whether the rounds leave no doubt that the winner is faster."""
-        return self.ratio[0] > 1
-
-
-@dataclass(frozen=True)
-class Finals:
-    """The finals of a program and target.
-
-    Attributes:
-        times: of all kernels that took part, the winner first.
-        heuristic: the trace (JSON) of the heuristic schedule; "" where none took part.
-    """
-
-    times: tuple[FinalTime, ...]
-    heuristic: str = ""
-
-
-def keep_finals(store: Any, workload: str, target: str, result: Mapping[str, Any], heuristic: str) -> None:
-    """Notes in a file of records what the finals measured; nothing where the search held none.
-
-    Args:
-        result: of the tuner.
-        heuristic: the trace of the heuristic schedule.
-    """
-    if result["finals"]:
-        kept = {"last_record": result["last_record"], "heuristic": heuristic, "times": result["finals"]}
-        store.set_meta(f"finals/{workload}/{target}", json.dumps(kept))
-
-
-def kept_finals(store: Any, workload: str, target: str) -> Finals | None:
-    """What :func:`keep_finals` noted of the latest finals; None where these kept the time of their winner alone, as
-    earlier versions did."""
-    known = store.finals(workload, target)
-    if known is None:
-        return None
-    try:
-        kept = json.loads(store.meta(f"finals/{workload}/{target}") or "null")
-        if kept is None:
-            return None
-        times = tuple(FinalTime(kind, record, seconds, tuple(ratio)) for kind, record, seconds, ratio in kept["times"])
-        is_latest = times[0].record == known.winner and kept["last_record"] == known.last_record
-        return Finals(times, kept["heuristic"]) if is_latest else None
-    except (ValueError, TypeError, KeyError, IndexError):
-        _warn_of_damage(store, f"what the finals of program {workload[:12]} measured")
-        return None
-
-
-def keep_refusals(store: Any, workload: str, target: str, refusals: Mapping[str, tuple[int, str]]) -> None:
-    """Notes in a file of records what the latest search of a program refused to measure, and why."""
-    store.set_meta(f"refusals/{workload}/{target}", json.dumps(dict(refusals)))
-
-
-def kept_refusals(store: Any, workload: str, target: str) -> dict[str, tuple[int, str]]:
-    """What :func:`keep_refusals` noted: by code, how often and the first message."""
-    try:
-        known = json.loads(store.meta(f"refusals/{workload}/{target}") or "{}")
-        return {code: (count, message) for code, (count, message) in known.items()}
-    except (ValueError, TypeError, AttributeError):
-        _warn_of_damage(store, f"what was refused in the search of program {workload[:12]}")
-        return {}
-
-
-def _warn_of_damage(store: Any, what: str) -> None:
-    warnings.warn(f"{store.path}: {what} is damaged and ignored", stacklevel=users_level())
-
-
-@dataclass(frozen=True)
-class RecordedFormat:
-    """A format in which a search has tuned a sparse program.
-
-    Attributes:
-        tensor: the name of the buffer that is stored in it.
-        name: of the format, a function of :mod:`tilewright.sparse.formats`.
-        parameters: of the format, the shape of the tensor first.
-        count: how many rules there are; 0 for those of the format.
-        workload: what the decomposed program is called in the database.
-        seconds: of a call of its best kernel.
-    """
-
-    tensor: str
-    name: str
-    parameters: tuple[int, ...]
-    count: int
-    workload: str
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.parameters))})"
-
-
-def keep_formats(store: Any, program: ir.PrimFunc, found: Iterable[RecordedFormat]) -> None:
-    """Notes in a file of records in which formats a search has tuned a program; those noted before stay."""
-    known = {
-        (each.tensor, str(each), each.count, each.workload): each for each in [*_kept_formats(store, program), *found]
-    }
-    store.set_meta(f"formats/{program_keys(program)[0]}", json.dumps([asdict(each) for each in known.values()]))
-
-
-def _kept_formats(store: Any, program: ir.PrimFunc | ir.Module) -> list[RecordedFormat]:
-    texts = [store.meta(f"formats/{key}") for key in program_keys(program)]
-    try:
-        rows = [row for text in texts for row in json.loads(text or "[]")]
-        return [RecordedFormat(**{**row, "parameters": tuple(row["parameters"])}) for row in rows]
-    except (ValueError, TypeError, KeyError):
-        _warn_of_damage(store, "which formats a program was tuned in")
-        return []
-
-
 def recorded_formats(store: Any, program: ir.PrimFunc | ir.Module, target: TargetLike) -> list[RecordedFormat]:
     """The formats that :func:`keep_formats` noted of a program and that have a correct record for a target, the fastest
     one first."""
     wanted, found = _core.Target(target), []
-    for each in _kept_formats(store, program):
+    for each in kept_formats(store, program):
         rows = store.top_k(each.workload, "", sys.maxsize)  # the one first that best_schedule() would take
         times = [row.median for row in rows if _text_serves(row.target, wanted)]
         if times:
@@ -465,7 +305,7 @@ def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLi
             return schedule_of(module, row.trace, recorded_program(known[row.workload], unless=module), sparse)
         except Error as error:  # of a version with other steps, or harmed
             unusable = str(error).partition("\n")[0]
-            _warn_of_damage(store, f"the schedule of record {row.id}, which cannot be applied ({unusable}),")
+            warn_of_damage(store, f"the schedule of record {row.id}, which cannot be applied ({unusable}),")
     if unusable:
         raise ResourceError.of(
             "database/damaged-records",

@@ -19,19 +19,15 @@ from tilewright._core import Record
 from tilewright.database.damage import check_intact
 from tilewright.database.origins import origin_of, origin_table
 from tilewright.database.records import (
-    Finals,
     is_cold,
-    kept_finals,
-    kept_refusals,
-    kept_times,
     read_database,
-    reference_seconds,
     schedule_of,
     serves,
     sizes_of,
     steps_of,
     title_of,
 )
+from tilewright.database.session_notes import Finals, kept_finals, kept_refusals, kept_times, reference_seconds
 from tilewright.errors import Error
 from tilewright.kernel.device_roofs import device_roofs
 from tilewright.kernel.kernel import compile_task

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, ir
-from tilewright.database.records import RecordedFormat, keep_formats, open_database
+from tilewright.database.records import open_database
+from tilewright.database.session_notes import RecordedFormat, keep_formats
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.kernel.kernel import Kernel
 from tilewright.kernel.kernel import compile as compile_program

@@ -25,14 +25,11 @@ from tilewright.cluster.measurer import ClusterMeasurer
 from tilewright.database.origins import origin_of
 from tilewright.database.records import (
     PLACES,
-    keep_finals,
-    keep_refusals,
-    keep_times,
     open_database,
-    reference_seconds,
     sizes_text,
     workload_key,
 )
+from tilewright.database.session_notes import keep_finals, keep_refusals, keep_times, reference_seconds
 from tilewright.errors import ArgumentError, ResourceError, ScriptError
 from tilewright.report.spending import BESIDE, PartTimes, Profiler
 from tilewright.schedule import Schedule, Trace

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.database import records
+from tilewright.database import records, session_notes
 from tilewright.database.records import as_named_in, entries_of, recorded_program
 from tilewright.meta_schedule.database.database import Database, equality_of
 from tilewright.meta_schedule.database.record_rows import record_of, row_of
@@ -168,4 +168,4 @@ class SQLiteDatabase(TablesDatabase):
 
     def keep_times(self, session: str, seconds: Mapping[str, float]) -> None:
         """Notes where the time of a session went; reports on the file show it."""
-        records.keep_times(self._store, session, seconds)
+        session_notes.keep_times(self._store, session, seconds)
