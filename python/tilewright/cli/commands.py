@@ -34,8 +34,9 @@ INTERRUPTED = 130
 WIDTH_OF_FILES = 160
 
 
-#: Where `tilewright tune` keeps its records.
-RECORDS = "out/tilewright.db"
+#: Where `tilewright tune` writes by default: the folder, and the file of records in it.
+OUT, DATABASE_NAME = Path("out"), "tilewright.db"
+RECORDS = str(OUT / DATABASE_NAME)
 
 #: why a search ended before its trials
 ENDS = {
@@ -199,21 +200,22 @@ def check_numbers(
     limits.positive("--target-seconds", target_seconds, "left away")
 
 
-#: of options, what says as much as leaving them away
-DEFAULTS = {"seed": 0, "threads": 1, "out": Path("out"), "target": "native", "strategy": "guided", "cost_model": "none"}
-
-
-def command_for(file: Path, **options: Any) -> str:
-    """Return the command that tunes a file, without the options that have their default values."""
-    words = ["tilewright", "tune", str(file)]
-    for name, value in options.items():
-        if value and value != DEFAULTS.get(name):
-            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+def command_for(context: typer.Context, **changed: Any) -> str:
+    """Return the command that is running with some of its options changed, these first. None or False omits an option;
+    options that have their default values are not written."""
+    words = ["tilewright", str(context.info_name), str(context.params["file"])]
+    for option in sorted(context.command.params, key=lambda each: each.name not in changed):
+        name = str(option.name)
+        value = changed.get(name, context.params[name])
+        if name == "file" or value is None or value is False or (name not in changed and value == option.default):
+            continue
+        words += [option.opts[0], *([] if value is True else [str(value)])]
     return shlex.join(words)
 
 
 @app.command()
 def tune(
+    context: typer.Context,
     file: ScriptFile,
     program: Annotated[str | None, typer.Option(help="Only the program of this name.")] = None,
     sizes: Annotated[
@@ -233,9 +235,9 @@ def tune(
     strategy: Strategy = "guided",
     cost_model: CostModelName = "none",
     cold: Annotated[bool, typer.Option("--cold", help="Calls before which the caches hold other data.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the database and the kernels.")] = Path("out"),
+    out: Annotated[Path, typer.Option(help="Folder for the database and the kernels.")] = OUT,
     database: Annotated[
-        str | None, typer.Option(help="File of records, or postgresql://...; default: tilewright.db in --out.")
+        str | None, typer.Option(help=f"File of records, or postgresql://...; default: {DATABASE_NAME} in --out.")
     ] = None,
     space: Annotated[str | None, typer.Option(help="Only the space of this name.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what was measured before.")] = False,
@@ -258,20 +260,14 @@ def tune(
     check_numbers(trials, threads, seed, patience, seconds, target_seconds)
     _core.SearchStrategy.create(strategy)
     wanted = _core.Target(target).with_num_cores(threads)
-    given = parse_sizes(sizes or [])
+    given = parse_sizes(given_sizes := sizes or [])
     asked = {
         **{"trials": trials, "seed": seed, "threads": threads, "target": target, "cold": cold, "fresh": fresh},
         **{"strategy": strategy, "cost_model": session.cost_model_called(cost_model, seed)},
         **{"patience": patience, "target_seconds": target_seconds, "cluster": cluster, "batch": batch},
     }
-    more = command_for(
-        file,
-        **{"trials": 2 * trials, "program": program, "space": space, "seconds": seconds, "seed": seed},
-        **{"sizes": ",".join(sizes or []), "threads": threads, "out": out},
-        **{"database": without_password(database) if database else None, "patience": patience},
-        **{"target_seconds": target_seconds, "target": target, "strategy": strategy, "cost_model": cost_model},
-        **{"cold": cold, "cluster": cluster, "batch": batch},
-    )
+    shown = {"database": without_password(database) if database else None, "sizes": ",".join(given_sizes) or None}
+    more = command_for(context, **shown, trials=2 * trials, fresh=None, quiet=None, as_json=None)
 
     def heuristic_space(found: Any) -> Space:
         return space_for_cpu(found, wanted, {name: given[name] for name in open_sizes_of(found) if name in given})
@@ -282,7 +278,7 @@ def tune(
     prepare_folder(out)
     failed = Failures(len(chosen))
     ready = ready_ones(chosen, sizes_of, failed)
-    records = database or str(out / "tilewright.db")
+    records = database or str(out / DATABASE_NAME)
     kept_in = without_password(records)
 
     def search(each: NamedSpace, seconds: float | None) -> None:
@@ -304,7 +300,7 @@ def tune(
             with failed.kept(each):
                 search(each, share_of(seconds, time.monotonic() - started, len(ready), number))
     except KeyboardInterrupt:
-        print(f"interrupted; what was measured is kept in {kept_in}, and the same command goes on", file=sys.stderr)
+        print_interrupted("", f"what was measured is kept in {kept_in}")
         raise typer.Exit(INTERRUPTED) from None
     if failed.count:
         raise typer.Exit(1)
@@ -409,8 +405,16 @@ class Failures:
             print(f"error: space '{each.name}': {with_place(error)}", file=sys.stderr)
 
 
-def prepare_folder(folder: Path) -> None:
-    """Makes the folder and checks that files can be written to it."""
+def prepare_folder(folder: Path, option: str = "--out") -> None:
+    """Make a folder and check that files can be written to it.
+
+    Args:
+        folder: that will be written to.
+        option: that names it.
+
+    Raises:
+        tilewright.ResourceError: nothing can be written there.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".tilewright-write-test"
@@ -422,7 +426,7 @@ def prepare_folder(folder: Path) -> None:
         raise ResourceError.of(
             "command/folder",
             f"{folder}: nothing can be written there: {error.strerror}",
-            "choose another folder with --out",
+            f"choose another folder with {option}",
         ) from None
 
 
@@ -432,28 +436,20 @@ def say_interrupted(result: TuneResult | FormatsResult, records: str) -> None:
     from tilewright.timing import format_seconds
 
     if isinstance(result, FormatsResult):
-        print(f"interrupted; what was measured is kept in {records}, and the same command goes on", file=sys.stderr)
-        return
-    progress = result.progress
+        return print_interrupted("", f"what was measured is kept in {records}")
+    progress, nothing = result.progress, f"what {records} holds is as it was"
     if progress.phase == "preparing":
-        print(
-            f"interrupted before the search began; what {records} holds is as it was, and the same command goes on",
-            file=sys.stderr,
-        )
-        return
+        return print_interrupted(" before the search began", nothing)
     if progress.trials == 0:
-        print(
-            f"interrupted before the first of {progress.total} trials; what {records} holds is as it was, and the same "
-            "command goes on",
-            file=sys.stderr,
-        )
-        return
+        return print_interrupted(f" before the first of {progress.total} trials", nothing)
     best = "" if result.record is None else f", the best takes {format_seconds(result.record.median)}"
-    print(
-        f"interrupted after {progress.trials} of {progress.total} trials{best}; they are kept in {records}, and the "
-        "same command goes on",
-        file=sys.stderr,
-    )
+    when = f" after {progress.trials} of {progress.total} trials{best}"
+    return print_interrupted(when, f"they are kept in {records}")
+
+
+def print_interrupted(when: str, kept: str) -> None:
+    """Say when a search was interrupted, and what is kept of it."""
+    print(f"interrupted{when}; {kept}, and the same command goes on", file=sys.stderr)
 
 
 def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) -> None:
@@ -585,7 +581,7 @@ def compile_command(
     name: Annotated[
         str | None, typer.Option(help="Name of the files; that of the program, or of FILE, by default.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the library, the object and the header.")] = Path("out"),
+    out: Annotated[Path, typer.Option(help="Folder for the library, the object and the header.")] = OUT,
     database: Annotated[
         str | None, typer.Option(help="Use the best schedule recorded in this file, or postgresql://...")
     ] = None,
@@ -642,7 +638,8 @@ def db(
     store = records.read_database(file)
     check_intact(file)
     if write:
-        programs, count = record_lines.write_lines(store, prepared(write))
+        prepare_folder(write, "--export")
+        programs, count = record_lines.write_lines(store, write)
         print(f"{count} records of {programs} programs written to {write}")
     if statistics:
         show_table(upkeep.statistics(store))
@@ -657,12 +654,6 @@ def db(
             if listing.rows:
                 show_table(listing, titled=False)
             print(f"{remark}\n")
-
-
-def prepared(folder: Path) -> Path:
-    """A folder that is there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def show_table(table: Any, *, titled: bool = True) -> None:
