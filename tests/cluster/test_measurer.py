@@ -196,7 +196,7 @@ def test_a_candidate_that_ends_workers_before_it_reports_its_start_is_a_failure(
     session._take_event(("began", "task-2", "third"))
     session._take_event(("removed", "third", ["task-1", "task-2"]))
     assert session._jobs[1].lost == [] and session._jobs[2].lost == ["third"]
-    assert session._jobs[1].near == ["third"] and sorted(session._jobs) == [1, 2]
+    assert session._jobs[1].likely_lost == ["third"] and sorted(session._jobs) == [1, 2]
     # With a loss that is certain, it has killed two.
     session._take_event(("removed", "fourth", ["task-1"]))
     assert sorted(session._jobs) == [2]
@@ -261,7 +261,7 @@ def test_programs_with_large_inputs_are_sent_once_and_without_a_warning(recwarn:
     for number in range(2):
         session.submit(number, b"module", b"options", "main")
         session._name_task(session._jobs[number], "measure")
-        session._give_runs([session._jobs[number]], there)
+        session._submit_runs([session._jobs[number]], there)
     assert [session._program in arguments for arguments in sent].count(True) == 1
     assert not recwarn.list
 
@@ -281,7 +281,7 @@ class References:
         there = {w: WorkerFacts(w, f"worker {w}", "host", "llvm", "versions", 1, 0, 0.0) for w in workers}
         cluster.workers = lambda now=False: there
         self.session = measuring(cluster, extent)
-        self.session._give = lambda: None  # type: ignore[method-assign]
+        self.session._submit_tasks = lambda: None  # type: ignore[method-assign]
         self.session.submit(REFERENCE, b"module", b"options", "main", reference=True)
         self.job = running(self.session, REFERENCE, "")
 

@@ -58,7 +58,7 @@ class Job:
     run: Any = None
     compared_with: float = 0.0  #: time on the first host of the incumbent that it is timed with
     lost: list[str] = dataclasses.field(default_factory=list)  #: names of workers that were lost with it
-    near: list[str] = dataclasses.field(default_factory=list)  #: names of lost workers for which it was the next one
+    likely_lost: list[str] = dataclasses.field(default_factory=list)  #: names of lost workers that it was the next for
     late: list[str] = dataclasses.field(default_factory=list)  #: names of workers that work, and gave no result in time
     avoid: frozenset[str] = frozenset()  #: addresses of workers that it should not run on again
     worker: str = ""  #: where its task runs
@@ -78,8 +78,9 @@ class Job:
             return len(set(self.lost)) >= 2 * MOST_LOST or len(self.late) > 2 * MOST_LOST
         if len(self.late) > MOST_LOST:
             return True
-        certain, near = len(self.lost), len(self.near)
-        return len(set(self.lost)) >= MOST_LOST or certain > MOST_LOST or near > MOST_LOST or (certain > 0 and near > 0)
+        lost, likely_lost = len(self.lost), len(self.likely_lost)
+        is_lost_twice = len(set(self.lost)) >= MOST_LOST or (lost > 0 and likely_lost > 0)
+        return is_lost_twice or lost > MOST_LOST or likely_lost > MOST_LOST
 
     def leave(self) -> None:
         """Forget the current task."""

@@ -23,6 +23,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.cluster import labels, tasks
+from tilewright.cluster.activities import Activity
 from tilewright.cluster.connection import SILENT_SECONDS, Cluster, WorkerFacts
 from tilewright.cluster.fetcher import FETCH_SECONDS, Fetcher
 from tilewright.cluster.hosts import Hosts
@@ -44,9 +45,6 @@ HEARTBEAT = 5.0
 RECONNECT_SECONDS = 120.0
 #: seconds between two checks for silent workers
 _LOOK = 1.0
-
-#: in the order of search::Activity, then seconds of all builds together
-_NOTHING, _STARTING, _BUILDING, _REFERENCE, _CHECKING, _MEASURING, _FINALS = range(7)
 
 
 class ClusterMeasurer:
@@ -108,7 +106,7 @@ class ClusterMeasurer:
         self.hosts = Hosts()
         self.task_seconds = 0.0  #: the shortest time that a candidate was measured so far; 0 before there is one
         self.waiting_for = ""  #: what nothing goes on without, in words; "" where something does
-        self._seconds = [0.0] * 8
+        self._seconds = [0.0] * len(Activity)
         self._accounted = time.monotonic()
         self._lock = cluster.pump.changed
         cluster.pump.join(self)
@@ -194,7 +192,7 @@ class ClusterMeasurer:
     def activities(self) -> list[float]:
         """Return seconds by search::Activity, then the sum over all builds."""
         with self._lock:
-            self._account()
+            self._add_elapsed_time()
             return list(self._seconds)
 
     def close(self) -> None:
@@ -252,9 +250,9 @@ class ClusterMeasurer:
         """Check workers and scheduler, then submit tasks."""
         if self._defect is None:
             try:
-                self._account()
-                self._look()
-                self._give()
+                self._add_elapsed_time()
+                self._check_workers()
+                self._submit_tasks()
             except Exception as error:
                 self._defect = error
 
@@ -274,15 +272,15 @@ class ClusterMeasurer:
                     begun.worker, begun.deadline = worker, time.monotonic() + self._limit(begun, worker)
                     self.hosts.heard(worker, self._cluster.workers())
             case ("removed", worker, names):
-                certain, near = self._lost_with(worker, names)
-                for job in certain:
-                    self._lose(job, worker, job.lost, again=False)
-                for job in near:
-                    self._lose(job, worker, job.near, again=False)
+                surely_lost, likely_lost = self._lost_with(worker, names)
+                for job in surely_lost:
+                    self._retry_elsewhere(job, worker, job.lost, again=False)
+                for job in likely_lost:
+                    self._retry_elsewhere(job, worker, job.likely_lost, again=False)
                 self.hosts.forget(worker)
             case ("ended", job, name, status, answer, worker):
                 if self._by_name.get(name) is job:  # else it was given up
-                    self._end(job, status, answer, worker)
+                    self._finish_task(job, status, answer, worker)
 
     def _lost_with(self, worker: str, names: list[str]) -> tuple[list[Job], list[Job]]:
         """Return the jobs whose tasks ran on a worker that is gone, and those that may have.
@@ -291,15 +289,15 @@ class ClusterMeasurer:
         reported either. Workers begin tasks in the order in which they were given, so the first ones that have not
         begun count, as many as the worker runs at a time: for certain, where fewer than that have begun.
         """
-        certain = [job for job in self._by_name.values() if job.worker == worker]
-        near: list[Job] = []
+        surely_lost = [job for job in self._by_name.values() if job.worker == worker]
+        likely_lost: list[Job] = []
         waiting = [job for name in names if (job := self._by_name.get(name)) is not None and not job.worker]
         for slots, builds in zip(self._cluster.slots(worker), (False, True), strict=True):
-            free = max(slots - sum((job.run is None) == builds for job in certain), 0)
-            those = sorted((job for job in waiting if (job.run is None) == builds), key=lambda job: job.since)
-            certain += those[:free]
-            near += those[free:slots]
-        return certain, near
+            free = max(slots - sum((job.run is None) == builds for job in surely_lost), 0)
+            in_order = sorted((job for job in waiting if (job.run is None) == builds), key=lambda job: job.since)
+            surely_lost += in_order[:free]
+            likely_lost += in_order[free:slots]
+        return surely_lost, likely_lost
 
     def _limit(self, job: Job, worker: str) -> float:
         """Return the time limit in seconds of the current task of a job, from its start."""
@@ -312,7 +310,7 @@ class ClusterMeasurer:
             return prepare + 2 * budget + self._run_timeout + GRACE
         return prepare + 2 * self._run_timeout + GRACE
 
-    def _end(self, job: Job, status: str, answer: dict[str, Any] | None, worker: str) -> None:
+    def _finish_task(self, job: Job, status: str, answer: dict[str, Any] | None, worker: str) -> None:
         """Process the end of the current task of a job."""
         del self._by_name[job.name]
         worker = worker or job.worker
@@ -331,25 +329,25 @@ class ClusterMeasurer:
             if status.startswith("refused"):
                 job.lost.append(self.hosts.name(worker))
                 self._distrust(worker, status)
-            self._again(job)  # or canceled or lost: the scheduler went away
+            self._requeue(job)  # or canceled or lost: the scheduler went away
 
     def _take_answer(self, job: Job, worker: str, answer: dict[str, Any]) -> None:
         error, result = answer.get("error"), answer.get("result")
         if lost := answer.get("lost_build"):  # the task of a build did not come to an end
-            self._build_again(job, *lost)
+            self._requeue_to_build(job, *lost)
             return
         if error is not None:
             code, message, hint = error
             if code in ("cluster/canceled", "cluster/busy-host"):
-                self._again(
+                self._requeue(
                     job
                 )  # Dask has canceled it on the worker without notice here; another process has the processors
             elif code == "cluster/wrong-host":  # the candidate was not touched
                 self._distrust(worker, message)
-                self._again(job)
+                self._requeue(job)
             elif code.startswith("cluster/"):
                 self._distrust(worker, message)
-                self._lose(job, worker, job.lost, again=True)
+                self._retry_elsewhere(job, worker, job.lost, again=True)
             elif job.kernels is not None:
                 self._end_finals("", [], [], (code, message, hint))
             else:
@@ -369,7 +367,7 @@ class ClusterMeasurer:
             result = result or answer.get("reference")
         elif result is None:  # its reference failed there, and not here
             self._distrust(worker, "the program as it was written fails there")
-            self._again(job)
+            self._requeue(job)
             return
         self._finish(job, result or b"", answer, worker)
 
@@ -391,7 +389,7 @@ class ClusterMeasurer:
             return False
         self._wrong_references.append(worker)
         self._distrust(worker, why)
-        self._again(job)
+        self._requeue(job)
         return True
 
     def _needs_witness(self, job: Job, worker: str, outputs: list[bytes], able: list[str]) -> bool:
@@ -409,7 +407,7 @@ class ClusterMeasurer:
                 return True
             return False  # it is the only worker
         job.avoid = frozenset(heard)
-        self._again(job)
+        self._requeue(job)
         return True
 
     def _fail_reference(self, job: Job, workers: list[str]) -> None:
@@ -429,7 +427,7 @@ class ClusterMeasurer:
         problem = self._references.difference(answer["outputs"])
         if problem:
             self._distrust(worker, f"computes something else than the first host: {problem}")
-            self._again(job)  # the candidate is not to blame
+            self._requeue(job)  # the candidate is not to blame
             return False
         self.hosts.ready(worker)
         return True
@@ -482,7 +480,7 @@ class ClusterMeasurer:
 
     # ---- giving tasks to Dask
 
-    def _give(self) -> None:
+    def _submit_tasks(self) -> None:
         if self._closed or not self._cluster.is_connected:
             return
         workers = self._cluster.workers()
@@ -495,14 +493,14 @@ class ClusterMeasurer:
         room = _AHEAD * sum(w.build for w in builders) - builds
         # What is built and waits need not be more than what is about to be measured.
         room = min(room, 2 * _AHEAD * max(1, sum(w.measure for w in measuring)) - builds - len(self._built))
-        self._give_builds([self._waiting.popleft() for _ in range(min(room, len(self._waiting)))])
+        self._submit_builds([self._waiting.popleft() for _ in range(min(room, len(self._waiting)))])
         room = _AHEAD * sum(w.measure for w in measuring) - runs
         chosen = []
         while room > 0 and (job := self._next_run()) is not None:
             self._name_task(job, "reference" if job.reference else "measure" if job.kernels is None else "finals")
             chosen.append(job)
             room -= 1
-        self._give_runs(chosen, measuring)
+        self._submit_runs(chosen, measuring)
 
     def _able(self, workers: Mapping[str, WorkerFacts]) -> list[WorkerFacts]:
         return [
@@ -554,7 +552,7 @@ class ClusterMeasurer:
         for job, future in zip(jobs, futures, strict=True):
             future.add_done_callback(functools.partial(self._on_done, job, job.name))
 
-    def _give_builds(self, jobs: list[Job]) -> None:
+    def _submit_builds(self, jobs: list[Job]) -> None:
         if not jobs:
             return
         for job in jobs:
@@ -567,7 +565,7 @@ class ClusterMeasurer:
             job.build = future
         self._listen(jobs, futures)
 
-    def _give_runs(self, jobs: list[Job], measuring: list[WorkerFacts]) -> None:
+    def _submit_runs(self, jobs: list[Job], measuring: list[WorkerFacts]) -> None:
         if not jobs:
             return
         if self._program_future is None:
@@ -584,9 +582,9 @@ class ClusterMeasurer:
                 others = [w.address for w in measuring if w.name not in before and w.address not in job.avoid]
                 job.allowed = frozenset(others or all_of_them)
         for _, group in itertools.groupby(jobs, lambda job: (job.kernels is None, job.allowed)):
-            self._give_group(list(group))
+            self._submit_group(list(group))
 
-    def _give_group(self, jobs: list[Job]) -> None:
+    def _submit_group(self, jobs: list[Job]) -> None:
         """Submit runs of one function that may run on the same workers."""
         how: dict[str, Any] = {"resources": {labels.measures(self._key): labels.SHARE}}
         if allowed := jobs[0].allowed:
@@ -621,7 +619,7 @@ class ClusterMeasurer:
 
     # ---- what goes wrong
 
-    def _again(self, job: Job) -> None:
+    def _requeue(self, job: Job) -> None:
         """Cancel the task of a job and queue the job again, unless too many workers were lost with it."""
         self._by_name.pop(job.name, None)
         job.leave()
@@ -640,7 +638,7 @@ class ClusterMeasurer:
             job.build = None
             self._waiting.appendleft(job)
 
-    def _build_again(self, job: Job, whose: str, code: str) -> None:
+    def _requeue_to_build(self, job: Job, whose: str, code: str) -> None:
         """Queue a job again whose task found that a build had not come to its end: its own, or the reference's."""
         if code != "cluster/canceled":
             job.lost.append("a worker that builds")
@@ -648,15 +646,15 @@ class ClusterMeasurer:
             self._reference = self._build_of(self._reference_job)
         else:
             job.build = None
-        self._again(job)
+        self._requeue(job)
 
-    def _lose(self, job: Job, worker: str, losses: list[str], *, again: bool) -> None:
+    def _retry_elsewhere(self, job: Job, worker: str, losses: list[str], *, again: bool) -> None:
         """Record in a list of the job that a worker was lost with it. If Dask knows that, it reassigns the task."""
         losses.append(self.hosts.name(worker))
-        if losses is not job.near:
+        if losses is not job.likely_lost:
             self.hosts.lost(worker)
         if again or job.has_lost_enough:
-            self._again(job)
+            self._requeue(job)
         else:
             job.worker, job.deadline = "", math.inf
 
@@ -666,8 +664,8 @@ class ClusterMeasurer:
     def _fail(self, job: Job, why: str = "") -> None:
         with contextlib.suppress(Exception):
             (job.run or job.build).cancel()
-        lost = f"workers were lost with this candidate: {', '.join([*job.lost, *job.near, *job.late])}"
-        message = lost if job.lost or job.near or job.late else f"its task failed on the workers: {why}"
+        lost = f"workers were lost with this candidate: {', '.join([*job.lost, *job.likely_lost, *job.late])}"
+        message = lost if job.lost or job.likely_lost or job.late else f"its task failed on the workers: {why}"
         if job.kernels is not None:
             self._end_finals("", [], [], ("cluster/lost-workers", message, ""))
         elif job.number in self._jobs:
@@ -682,25 +680,26 @@ class ClusterMeasurer:
             text = f"worker {self.hosts.name(worker)} gets no more candidates of this search: {why}"
             warnings.warn(text, PerformanceWarning, stacklevel=2)
 
-    def _look(self) -> None:
+    def _check_workers(self) -> None:
         """Check deadlines, workers and the scheduler."""
         now = time.monotonic()
         if now - self._looked < _LOOK / 4:
             return
         self._looked = now
-        self._look_at_scheduler(now)
+        self._check_scheduler(now)
         workers = self._cluster.workers()
         for job in list(self._by_name.values()):
             if now > job.deadline:
                 host = workers.get(job.worker)
-                self._lose(job, job.worker, job.late if host and host.quiet < HEARTBEAT else job.lost, again=True)
+                losses = job.late if host and host.quiet < HEARTBEAT else job.lost
+                self._retry_elsewhere(job, job.worker, losses, again=True)
         self.hosts.look(workers)
         if self._by_name:
             for silent in [each for each in workers.values() if each.is_silent]:
                 self._remove(silent)
         for job in list(self._by_name.values()):
             if job.allowed and not job.worker and job.allowed.isdisjoint(workers):
-                self._again(job)  # those that it was meant for have left, and Dask would wait for them
+                self._requeue(job)  # those that it was meant for have left, and Dask would wait for them
 
     def _remove(self, silent: WorkerFacts) -> None:
         """Remove a silent worker from the scheduler. Dask itself waits for minutes, and others wait for what it holds:
@@ -709,12 +708,12 @@ class ClusterMeasurer:
             text = f"worker {silent.name} has been silent for {SILENT_SECONDS:.0f} s and was removed from the cluster"
             warnings.warn(text, PerformanceWarning, stacklevel=2)
 
-    def _look_at_scheduler(self, now: float) -> None:
+    def _check_scheduler(self, now: float) -> None:
         if self._cluster.is_connected or self._cluster.reconnect():
             self._lost_since = None
             if self._connection != self._cluster.connection:
                 self._connection = self._cluster.connection
-                self._begin_again()
+                self._resubmit_all()
             return
         if self._lost_since is None:
             self._lost_since = now
@@ -727,7 +726,7 @@ class ClusterMeasurer:
             )
             self._cancel_all("the scheduler went away")
 
-    def _begin_again(self) -> None:
+    def _resubmit_all(self) -> None:
         """Submit everything again: all futures are lost."""
         jobs = sorted(
             {*self._by_name.values(), *self._built, *self._waiting}, key=lambda job: (not job.reference, job.number)
@@ -780,21 +779,21 @@ class ClusterMeasurer:
         if self._finals is not None:
             self._end_finals("", [], [], ("measure/canceled", why, ""))
 
-    def _account(self) -> None:
+    def _add_elapsed_time(self) -> None:
         now = time.monotonic()
         passed, self._accounted = now - self._accounted, now
         running = [job for job in self._by_name.values() if job.worker]
         builds = sum(job.run is None for job in running)
         measures = [job for job in running if job.run is not None]
         if any(job.kernels is not None for job in measures):
-            activity = _FINALS
+            activity = Activity.FINALS
         elif any(job.reference for job in measures):
-            activity = _REFERENCE
+            activity = Activity.REFERENCE
         elif measures:
-            activity = _MEASURING
+            activity = Activity.MEASURING
         elif builds:
-            activity = _BUILDING
+            activity = Activity.BUILDING
         else:
-            activity = _STARTING if self._by_name else _NOTHING
+            activity = Activity.STARTING if self._by_name else Activity.NOTHING
         self._seconds[activity] += passed
-        self._seconds[7] += builds * passed
+        self._seconds[Activity.BUILDS] += builds * passed

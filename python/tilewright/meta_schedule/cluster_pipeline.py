@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from tilewright import _core, ir
+from tilewright.cluster.activities import Activity
 from tilewright.cluster.connection import Cluster
 from tilewright.search.cluster_measurer import measurer_for
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
@@ -90,7 +91,11 @@ class ClusterPipeline:
     def beside(self) -> dict[str, float]:
         """Seconds that workers were building, checking and measuring."""
         seconds = self._measurer.activities()
-        return {"building": seconds[7], "checking": seconds[3] + seconds[4], "measuring": seconds[5] + seconds[6]}
+        return {
+            "building": seconds[Activity.BUILDS],
+            "checking": seconds[Activity.REFERENCE] + seconds[Activity.CHECKING],
+            "measuring": seconds[Activity.MEASURING] + seconds[Activity.FINALS],
+        }
 
     def close(self) -> None:
         """Leaves nothing at the cluster."""
