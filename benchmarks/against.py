@@ -43,7 +43,7 @@ def seconds_here(name: str, target: str) -> float:
 
 
 def seconds_of(checkout: Path, name: str, target: str) -> float:
-    """Likewise, in a process of its own, with the package of a checkout."""
+    """Return the seconds of a call in a process of its own, with the package of a checkout."""
     environment = os.environ | {"PYTHONPATH": str(checkout / "python")}
     command = [sys.executable, __file__, "--time", name, "--target", target]
     return float(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout)

@@ -142,7 +142,7 @@ def session(address: str, workers: int, candidates: int, seconds: float) -> dict
 
 
 def real_result() -> bytes:
-    """Of one kernel that is really measured."""
+    """Return the bytes of one result that is really measured."""
     from tilewright.search.expectations import Expectations
     from tilewright.task.task import task_of
 

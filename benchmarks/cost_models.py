@@ -180,7 +180,7 @@ def measured(name: str, count: int, seed: int) -> Measured:
 
 
 def correlation(scores: np.ndarray, seconds: np.ndarray) -> float:
-    """Of the ranks: 1 where the greatest score is the fastest, and so on."""
+    """Return the correlation of the ranks: 1 where the greatest score is the fastest, and so on."""
     ranks = [np.argsort(np.argsort(values)) for values in (scores, -seconds)]
     return float(np.corrcoef(*ranks)[0, 1])
 

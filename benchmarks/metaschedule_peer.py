@@ -84,7 +84,7 @@ class Theirs:
 
 
 def register_build() -> None:
-    """In a builder's process: TVM's own way, without the import of all tensor intrinsics."""
+    """Build as TVM does in the process of a builder, without importing all tensor intrinsics."""
     import tvm
     from tvm.driver import build
     from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock

@@ -44,6 +44,6 @@ class Peer:
 
 
 def quartiles(theirs: Iterable[float], own: Iterable[float]) -> tuple[float, float, float]:
-    """Of the ratios of rounds that were measured in turn."""
+    """Return the quartiles of the ratios of interleaved rounds."""
     low, middle, high = statistics.quantiles(sorted(a / b for a, b in zip(theirs, own, strict=True)), n=4)
     return low, middle, high

@@ -107,7 +107,7 @@ def tile_product(sch: Any, side: Side) -> None:
 
 
 def tile_conv2d(sch: Any, side: Side) -> None:
-    """The same for a padded convolution with bias and relu: padding and bias inlined, relu in the tile."""
+    """Tile a padded convolution with bias and relu: padding and bias inlined, relu in the tile."""
     conv, relu = side.block(sch, "conv"), side.block(sch, "relu")
     sch.compute_inline(side.block(sch, "pad"))
     sch.compute_inline(side.block(sch, "bias"))

@@ -132,7 +132,7 @@ class MklMatrix:
             raise SystemExit(f"MKL refuses the matrix: status {status}")
 
     def function(self, name: str) -> Any:
-        """Of the type of the values."""
+        """Return the function of MKL of this name for the type of the values."""
         return getattr(self.library, f"mkl_sparse_{self.letter}_{name}")
 
 

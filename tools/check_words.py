@@ -1,4 +1,5 @@
-"""Check words: no notes to ourselves, American spelling, no file that is named after nothing, the field's words.
+"""Check words: no notes to ourselves, American spelling, no file that is named after nothing, the field's words,
+docstrings that name what they are about.
 
 python tools/check_words.py              the repository
 python tools/check_words.py src python   what the table of the field's words finds in other folders
@@ -88,6 +89,19 @@ _CODE = re.compile(
     r"|\battempts(?= = 0|: int)|An attempt to prove"
 )
 
+#: Python whose docstrings say what they are about
+DOCSTRING_FOLDERS = ("python", "benchmarks", "tools", "scripts")
+#: Beginnings of docstrings whose noun is somewhere else: in the name of the function, or in the docstring above.
+NO_NOUN = re.compile(r'^\s*r?"""(?P<words>Of|The same|Likewise|As the|As above|In a|One or)\b')
+
+
+def docstrings_without_noun(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line of each docstring that begins without its noun or verb, and how to begin it."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if match := NO_NOUN.match(line):
+            instead = "begin with a verb ('Return the ...') or with what it is"
+            yield number, f"a docstring that begins with '{match['words']}' names nothing: {instead}"
+
 
 def decoded(text: str, is_markdown: bool) -> Iterator[tuple[int, str]]:
     """Yield the line of each word of the table, and what to write instead."""
@@ -115,6 +129,9 @@ def check_field_words(root: Path, names: tuple[str, ...]) -> Iterator[str]:
 def check(root: Path) -> Iterator[str]:
     """Yield one line for each finding."""
     yield from check_field_words(root, FIELD_WORDS_ONLY)
+    for path in report.source_files(root, DOCSTRING_FOLDERS, (".py", "")):
+        for number, finding in docstrings_without_noun(path.read_text()):
+            yield f"{path.relative_to(root)}:{number}: {finding}"
     for path in report.source_files(root, FOLDERS, SUFFIXES):
         name = path.relative_to(root)
         for part in (*name.parts[:-1], path.stem):

@@ -57,7 +57,7 @@ def docstrings(text: str) -> set[tuple[int, int]]:
 
 
 def python_tokens(text: str) -> Iterator[tuple[str, int]]:
-    """Likewise of Python."""
+    """Yield the tokens of Python with their lines, without comments and docstrings."""
     left_out = docstrings(text)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in _LAYOUT and token.start not in left_out:

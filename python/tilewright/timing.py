@@ -116,8 +116,8 @@ class Timing:
 
     @property
     def fraction(self) -> float:
-        """Of the roof that binds: 1 means no faster kernel exists on this machine; more, that the roof was measured
-        too low, twice, since something else ran."""
+        """Speed as a share of the roof that binds. 1 means that no faster kernel exists on this machine. More means
+        that the roof was measured too low, twice, since something else ran."""
         return self.roof.seconds / self.median
 
     def __repr__(self) -> str:

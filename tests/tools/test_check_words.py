@@ -48,3 +48,17 @@ def test_the_words_of_the_field_in_other_folders(tree):
     root = tree({"src/ir/a.cc": "int f();\n// Told by `draw`.\n", "python/b.py": ""})
     (finding,) = check_words.check_field_words(root, ("src", "python"))
     assert finding.startswith("src/ir/a.cc:2: 'Told'")
+
+
+def test_docstrings_name_what_they_are_about(tree):
+    text = 'def f():\n    """Of one task."""\n\n\ndef g():\n    """The same for tasks.\n\n    Of many.\n    """\n'
+    named = 'def h():\n    """Return the same number."""\n\n\ndef i():\n    """Official names."""\n'
+    files = {"python/a.py": text, "python/b.py": named, "tests/test_a.py": text, "benchmarks/c.py": text}
+    found = sorted(check_words.check(tree(files)))
+    assert [each.partition(": a docstring")[0] for each in found] == [
+        "benchmarks/c.py:2",
+        "benchmarks/c.py:6",
+        "python/a.py:2",
+        "python/a.py:6",
+    ]
+    assert "begins with 'The same' names nothing: begin with a verb" in found[-1]

@@ -657,7 +657,7 @@ def db(
 
 
 def show_table(table: Any, *, titled: bool = True) -> None:
-    """In a terminal."""
+    """Print a table to the terminal."""
     from rich.table import Table
 
     if titled:

@@ -33,7 +33,7 @@ _MATRICES = (
 
 
 def candidates_in(given: Any) -> list[Any]:
-    """Of a call of a model, looked at; what they are is the extractor's matter.
+    """Return the checked candidates of a call of a model; the extractor checks what they are.
 
     Raises:
         tilewright.ArgumentError: it is no list.
@@ -66,7 +66,7 @@ def results_for(results: Any, count: int) -> list[Any]:
 
 
 def results_in(results: Any, count: int) -> list[tuple[list[float], str | None]]:
-    """Of each result the seconds, none where it failed, and what was said then; `count` is how many there have to be.
+    """Return the seconds of each result, none where it failed, and its error message; `count` results are expected.
 
     Raises:
         tilewright.ArgumentError: they are no results, or not so many.
@@ -171,7 +171,8 @@ def scores_from(model: Any, context: Any, candidates: Sequence[Any]) -> NDArray[
 
 
 def throughput_of(costs: NDArray[Any]) -> NDArray[Any]:
-    """Of the measurements of one program, relative to the best; 0 for what failed, also where all did."""
+    """Return the throughput of measurements of one program relative to the best; 0 for failed ones, also if all
+    failed."""
     return np.where(costs < FAILED, np.min(costs) / costs, 0).astype(costs.dtype)
 
 

@@ -120,7 +120,7 @@ def _network(torch: Any, config: SegmentSumMLPConfig) -> Any:
 
 
 def lambda_rank_loss(torch: Any, scores: Any, labels: Any) -> Any:
-    """Of each pair in the wrong order, by how much it lowers the discounted gain of the ranking (LambdaRank).
+    """Return LambdaRank's loss: by how much pairs in the wrong order lower the discounted gain of the ranking.
 
     Args:
         torch: the package.

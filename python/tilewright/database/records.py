@@ -258,7 +258,7 @@ def best_schedule(program: Any, database: Any, target: TargetLike = "native") ->
 
 
 def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLike) -> Any:
-    """The same of tables that are open."""
+    """Return what :func:`best_schedule` does, of an open database."""
     module, sparse = module_of(program), sparse_module_of(program)
     path, known = store.path, {each.hash: each for each in entries_of(store, module)}
     keys = list(known)

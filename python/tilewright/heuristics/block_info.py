@@ -219,7 +219,7 @@ class Sizes:
         self.key: Hashable = tuple(sorted(self._known.items()))
 
     def value(self, expression: Any) -> int | None:
-        """Of an extent; None where data say it."""
+        """Return the value of an extent; None where it is data."""
         if isinstance(expression, ir.IntImm):
             return int(expression.value)
         variables: dict[ir.Var, Any] = {}

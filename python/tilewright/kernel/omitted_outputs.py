@@ -39,7 +39,7 @@ class Call:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of all parameters: of the buffer, where one is a handle."""
+        """The names of all parameters; of a handle, the name of its buffer."""
         return names_of_parameters(self.function)
 
     @cached_property
@@ -200,7 +200,8 @@ def by_position(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> di
 
 
 def as_given(array: Any, arguments: Iterable[Any]) -> Any:
-    """The same memory as a tensor of PyTorch, where all that is given and no number is one."""
+    """Return an array as a tensor of PyTorch that shares its memory, if all arguments but numbers are tensors of
+    PyTorch."""
     torch = sys.modules.get("torch")
     if torch is None:
         return array
@@ -215,7 +216,7 @@ def as_given(array: Any, arguments: Iterable[Any]) -> Any:
 
 
 def _shape_for(call: Call, position: int, values: Mapping[int, Any]) -> list[int]:
-    """Of an output whose sizes are those of the arguments, or numbers among them."""
+    """Return the shape of an output whose sizes are those of the arguments, or numbers among them."""
     sizes = _sizes(call, values)
     buffer, label = call.buffer(position), call.labels[position]
     return [*(_number(extent, sizes, label) for extent in buffer.shape), *_lane_extents(buffer)]

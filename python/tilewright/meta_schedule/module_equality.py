@@ -37,7 +37,7 @@ class ModuleEquality:
     name: str
 
     def hash(self, mod: ir.IRModule) -> str:
-        """Of the program."""
+        """Return the hash of a program."""
         return module_hash(one_program(check_module(mod)), self.name)
 
     def equal(self, lhs: ir.IRModule, rhs: ir.IRModule) -> bool:

@@ -61,5 +61,5 @@ class ReuseType:
     scope: str = "global"
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as a dict."""
+        """Return the fields as a dict."""
         return asdict(self)

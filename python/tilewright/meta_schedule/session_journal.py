@@ -37,7 +37,7 @@ _FOLDER, _UNFINISHED = "sessions", "unfinished.json"
 
 
 class SessionJournal:
-    """Of one task.
+    """The candidates and results of one task, written to a file from which another session resumes.
 
     Args:
         work_dir: of the session.
@@ -140,15 +140,15 @@ class Unreported(Database):
         self._database, self._journal = database, journal
 
     def has_workload(self, mod: ir.IRModule) -> bool:
-        """As the database."""
+        """Return whether the database has a program."""
         return is_in(self._database, mod)
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
-        """As the database."""
+        """Add a program to the database."""
         return workload_in(self._database, mod)
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
-        """As the database."""
+        """Add a record to the database."""
         self._database.commit_tuning_record(record)
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:

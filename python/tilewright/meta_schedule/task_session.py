@@ -84,7 +84,7 @@ class TaskRecord:
 
     @property
     def best_ms(self) -> float:
-        """Of the best trial; 1e9 without one."""
+        """Milliseconds of the best trial; 1e9 without one."""
         return min(self.latency_ms, default=FAILED_MS)
 
 
@@ -115,7 +115,7 @@ class _Session:
 
 
 def operations_of(mod: ir.IRModule) -> float:
-    """Of one call of each function; at least 1, also where they cannot be counted."""
+    """Return the operations of one call of each function; at least 1, also where they cannot be counted."""
     total = 0.0
     for function in mod.functions.values():
         if isinstance(function, ir.PrimFunc):

@@ -180,7 +180,7 @@ class TuneContext(_core.TuneContext):
         self._strategy().post_tuning()
 
     def clone(self) -> TuneContext:
-        """The same task with components of its own, and another random stream."""
+        """Return a copy of this task with its own components, and another random stream."""
         generator = None if self.space_generator is None else self.space_generator.clone()
         strategy = None if self.search_strategy is None else self.search_strategy.clone()
         return TuneContext(

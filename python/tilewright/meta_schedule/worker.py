@@ -171,7 +171,7 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, where there is one."""
+        """The process id, where there is a process."""
         return self._process[0].child.pid if self._process else None
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], seconds: float) -> Any:

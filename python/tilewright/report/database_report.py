@@ -133,7 +133,7 @@ class Roofline:
 
     @property
     def share(self) -> float:
-        """Of the limit that binds."""
+        """The speed as a share of the limit that binds."""
         return self.binding.seconds / self.seconds
 
 

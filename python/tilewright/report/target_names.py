@@ -40,7 +40,7 @@ def _cut(text: str) -> str:
 
 
 def _options(target: str) -> dict[str, Any]:
-    """Of any text: records may be from a version that knows other targets."""
+    """Return the options in the text of a target, which may be from a version that knows other targets."""
     if target.startswith("{"):
         try:
             options = json.loads(target)

@@ -48,7 +48,7 @@ def place_in_function(error: BaseException, script: Source) -> tuple[Source, Pla
 
 
 def raised_in(error: BaseException) -> str:
-    """The same in words, also for code whose text is not there."""
+    """Describe in words where an error was raised, also in code whose text is not available."""
     place = ""
     for entry in _user_entries(error):
         code = entry.tb_frame.f_code

@@ -464,7 +464,7 @@ def explain(error: BaseException, node: ast.AST | None, is_placed: bool = False)
 
 
 def _hint_on_kind(text: str) -> str:
-    """Of what stands for a number of the running program, where Python needs one now."""
+    """Return a hint where a buffer, a region or a variable of the program was used as a Python value."""
     if "for @" in text and "'Buffer'" in text:
         return (
             "a product of matrices is a block in three loops: C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj], after "

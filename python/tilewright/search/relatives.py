@@ -15,7 +15,7 @@ MOST = 2
 
 
 def operator_of(program: ir.IRModule) -> str:
-    """The same for programs of one operator at different shapes, whatever they and their parts are called."""
+    """Return a key that is equal for programs of one operator at different shapes, whatever names they use."""
     return _core.operator_hash(one_program(program))
 
 

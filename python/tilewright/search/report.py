@@ -182,7 +182,7 @@ class Summary:
         return notes
 
     def as_json(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the report as data for programs."""
         best = self.result.record
         return {
             "event": "result",

@@ -329,7 +329,8 @@ class _Format:
         return axis is None or len(self._chain(axis)) == len(self.rule.axes)
 
     def _shape(self, along: Sequence[int]) -> list[Any]:
-        """Of an array over these axes: the positions of the last one that is not dense, and the extents behind it."""
+        """Return the shape of an array over these axes: the positions of the last one that is not dense, and the
+        extents behind it."""
         axes = [self.rule.axes[at] for at in along]
         last = max((at for at, axis in enumerate(axes) if axis.kind != "dense"), default=-1)
         counted = [self.axes[self._numbers[axes[last].name]].nnz] if last >= 0 else []

@@ -168,7 +168,7 @@ def kernel_arguments(task: Task, initial: Mapping[str, Array]) -> list[tuple[Any
 
 
 def _bits(dtype: str, value: float) -> bytes:
-    """Of a scalar, as kernels take it (`tw_scalar` in runtime/abi.h)."""
+    """Return the bytes of a scalar as kernels take it (`tw_scalar` in runtime/abi.h)."""
     return struct.pack("<d", float(value)) if "float" in dtype else struct.pack("<Q", int(value) % 2**64)
 
 

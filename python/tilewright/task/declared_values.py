@@ -28,7 +28,8 @@ SIZES = "required_sizes"
 
 @dataclass(frozen=True)
 class Declaration:
-    """Of the buffer at `position` among the parameters: its values are in [low, end), in an order perhaps.
+    """What is declared of the values of the buffer at `position` among the parameters: they are in [low, end), perhaps
+    ordered.
 
     Attributes:
         segments: the position of the buffer whose segments the order holds in; None for all of it.

@@ -84,7 +84,7 @@ def sample_points(shape: tuple[int, ...], count: int, generator: np.random.Gener
 
 
 def like(error: Error, text: str) -> ScriptError:
-    """The same error with another text."""
+    """Return a copy of an error with another text."""
     other = ScriptError(text)
     other.code, other.message, other.span = error.code, error.message, error.span
     return other

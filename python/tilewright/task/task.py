@@ -61,7 +61,7 @@ class Task:
 
     @property
     def scalars(self) -> Mapping[str, tuple[str, float]]:
-        """Of parameters that are no arrays, the data type and the value, in their order."""
+        """The data type and the value of each parameter that is not an array, in their order."""
         return {name: (var.dtype, self.sizes[name]) for name, var in scalars_of(self.program).items()}
 
     def call(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Task:
 
     @property
     def sized(self) -> Task:
-        """The same for calls of these sizes, and these scalars, alone."""
+        """The task for calls of these sizes, and these scalars, alone."""
         if not self.sizes:
             return self
         function = _sized(self.program, self.sizes, _counts(self.sparse))
@@ -383,7 +383,8 @@ def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:
 
 
 def _work_of(facts: Mapping[str, Any], dtypes: Sequence[str]) -> Work:
-    """Of the kind of operations that there are more of: a product of bytes may end in some of floats."""
+    """Return the work in the kind of operations that prevails: a product of bytes may end in a few operations on
+    floats."""
     floats = [dtype for dtype in dtypes if "float" in dtype]
     if floats and facts["flops"] >= facts["int_ops"]:
         return Work(facts["flops"], facts["bytes"], floats[0], facts["exact"])

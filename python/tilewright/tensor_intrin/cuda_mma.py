@@ -55,17 +55,17 @@ def shared_32x16_to_ldmatrix_32x16_layout(i: Any, j: Any) -> tuple[Any, Any]:
 
 
 def ldmatrix_32x8_to_shared_16x16_layout(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """Back from shared_16x16_to_ldmatrix_32x8_layout."""
+    """Inverse of shared_16x16_to_ldmatrix_32x8_layout: element (thread, register) -> (row, column)."""
     return 8 * (local_id % 4 // 2) + thread_id // 4, 8 * (local_id // 4) + thread_id % 4 * 2 + local_id % 2
 
 
 def ldmatrix_trans_32x8_to_shared_16x16_layout(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """The same of a tile that was transposed on its way."""
+    """Return (row, column) of element (thread, register) of a tile that ldmatrix has transposed."""
     return 8 * (local_id // 4) + thread_id % 4 * 2 + local_id % 2, 8 * (local_id % 4 // 2) + thread_id // 4
 
 
 def ldmatrix_32x16_to_shared_32x16_layout_b(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
-    """Back from shared_32x16_to_ldmatrix_32x16_layout."""
+    """Inverse of shared_32x16_to_ldmatrix_32x16_layout: element (thread, register) -> (row, column)."""
     return 16 * (local_id % 8 // 4) + thread_id % 4 * 4 + local_id % 4, 8 * (local_id // 8) + thread_id // 4
 
 

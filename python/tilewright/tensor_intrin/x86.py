@@ -38,7 +38,7 @@ def _in_groups(bits: int, sums: Any, a: Any, b: Any) -> Any:
 
 
 def _upcast(bits: int, sums: Any, a: Any, b: Any) -> Any:
-    """The same with products of 16 bits, exactly: vpmaddubsw would saturate, 255 * 127 + 255 * 127 for instance.
+    """Add products of 16 bits, exactly: vpmaddubsw would saturate, 255 * 127 + 255 * 127 for instance.
 
     Bytes 0 and 2 of each group, then bytes 1 and 3, are upcast in place, and vpmaddwd adds two products each.
     """

@@ -135,7 +135,7 @@ def jacobi(n: int, m: int) -> ir.PrimFunc:
 
 
 def running_sums(n: int, m: int) -> ir.PrimFunc:
-    """Of each row, one after the other."""
+    """Running sums of each row, one row after the other."""
 
     @T.prim_func
     def running(A: T.Buffer((n, m)), B: T.Buffer((n, m))):
@@ -149,7 +149,7 @@ def running_sums(n: int, m: int) -> ir.PrimFunc:
 
 
 def running_sums_down(n: int, m: int) -> ir.PrimFunc:
-    """Of each column."""
+    """Running sums of each column."""
 
     @T.prim_func
     def running(A: T.Buffer((n, m)), B: T.Buffer((n, m))):
@@ -199,7 +199,7 @@ def argmax(n: int, m: int) -> ir.PrimFunc:
 
 
 def masked_softmax(n: int, m: int) -> ir.PrimFunc:
-    """Of the columns up to the row's own."""
+    """Softmax over the columns up to the row's own."""
 
     @T.prim_func
     def softmax(A: T.Buffer((n, m)), S: T.Buffer((n, m))):
@@ -448,7 +448,7 @@ def filter_signal(n: int, taps: int) -> ir.PrimFunc:
 
 
 def polynomial(n: int) -> ir.PrimFunc:
-    """Of degree five."""
+    """A polynomial of degree five."""
 
     @T.prim_func
     def polynomial(X: T.Buffer((n,)), Y: T.Buffer((n,))):
@@ -545,7 +545,7 @@ def distances(n: int, m: int, d: int) -> ir.PrimFunc:
 
 
 def variance(n: int, m: int) -> ir.PrimFunc:
-    """Of columns: mean first, spread then."""
+    """The variance of columns: the mean first, then the spread."""
 
     @T.prim_func
     def variance(X: T.Buffer((n, m)), V: T.Buffer((m,))):
@@ -572,7 +572,7 @@ def variance(n: int, m: int) -> ir.PrimFunc:
 
 
 def cross_entropy(n: int, m: int) -> ir.PrimFunc:
-    """Of rows, where an index says which column is right."""
+    """The cross entropy of rows, where an index says which column is right."""
 
     @T.prim_func
     def cross_entropy(X: T.Buffer((n, m)), index: T.Buffer((n,), "int32"), L: T.Buffer((n,))):

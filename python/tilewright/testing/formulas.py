@@ -495,7 +495,7 @@ def conv2d_nchw_bias_bn_relu(
     in_dtype: str = "float32",
     out_dtype: str = "float32",
 ) -> tuple[te.Tensor, ...]:
-    """The same with a bias, a batch normalization, and all below 0 cut off."""
+    """A convolution with a bias, a batch normalization, and a ReLU."""
     x, weight, conv = conv2d_nchw(n, h, w, ci, co, kh, kw, stride, padding, dilation, in_dtype, out_dtype)
     bias, bn_scale, bn_offset = (
         te.placeholder((co, 1, 1), name=name, dtype=out_dtype) for name in ("B", "bn_scale", "bn_offset")

@@ -281,15 +281,15 @@ class Analyzer:
         return ModularSet(found.coeff, found.base)
 
     def simplify(self, expr: Any, steps: int = 2) -> Any:
-        """The same value in a simpler form; Tilewright's form is reached in one step."""
+        """Return an equal expression in a simpler form; Tilewright's form is reached in one step."""
         return self._native.simplify(_expr(expr))
 
     def rewrite_simplify(self, expr: Any) -> Any:
-        """The same value in Tilewright's one simple form."""
+        """Return an equal expression in Tilewright's one simple form."""
         return self.simplify(expr)
 
     def canonical_simplify(self, expr: Any) -> Any:
-        """The same value in Tilewright's one simple form."""
+        """Return an equal expression in Tilewright's one simple form."""
         return self.simplify(expr)
 
     def int_set(self, expr: Any, dom_map: Mapping[Any, Any] | None = None) -> IntervalSet:

@@ -58,11 +58,11 @@ class TargetAsTVM(_core.Target):
         return None if host is None else TargetAsTVM(host)
 
     def with_host(self, host: _core.Target) -> TargetAsTVM:
-        """The same target, launched from another one."""
+        """Return this target, launched from another host."""
         return TargetAsTVM(_core.Target.with_host(self, host))
 
     def with_num_cores(self, cores: int) -> TargetAsTVM:
-        """The same machine with another number of cores."""
+        """Return this machine with another number of cores."""
         return TargetAsTVM(_core.Target.with_num_cores(self, cores))
 
     def export(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class TensorAsTVM(te.Tensor):
 
 
 def seen(made: Any) -> Any:
-    """The same tensors as TVM's scripts see them."""
+    """Return tensors as TVM's scripts see them."""
     for tensor in made if isinstance(made, list | tuple) else [made]:
         if type(tensor) is te.Tensor:
             tensor.__class__ = TensorAsTVM

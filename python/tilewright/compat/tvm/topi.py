@@ -19,7 +19,7 @@ __all__ = ["argmax", "argmin", "nn"]
 
 
 def _arg_reducer(better: Callable[[Any, Any], Any], worst: Callable[[str], Any], *, last: bool) -> Callable[..., Any]:
-    """Of pairs of a position and a value; of equal values the first position, or the last."""
+    """Return a reducer of pairs of a position and a value. Of equal values it takes the first position, or the last."""
     before = operator.gt if last else operator.lt
 
     def combine(x: Any, y: Any) -> tuple[Any, Any]:

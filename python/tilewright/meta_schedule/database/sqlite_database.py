@@ -159,7 +159,7 @@ class SQLiteDatabase(TablesDatabase):
 
     @property
     def path(self) -> str:
-        """Of the file; ":memory:" where there is none."""
+        """The path of the file; ":memory:" where there is none."""
         return str(self._store.path)
 
     def flush(self) -> None:

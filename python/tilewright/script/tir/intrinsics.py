@@ -575,7 +575,7 @@ def _plain(name: str, arity: int) -> Callable[..., Any]:
 
 
 def _check_result_type(name: str, dtype: Any, others: Sequence[Any], example: str) -> None:
-    """Of a call that is given the type of its result among its arguments, which are easily taken for one another."""
+    """Check a call that takes the type of its result among its arguments, which are easily confused."""
     how = f"its arguments are {example}"
     if isinstance(dtype, _core.Expr | _core.Buffer | _core.BufferRegion):
         raise fail("script/arguments", f"T.{name} needs the type of its result, not a {type(dtype).__name__}", how)

@@ -16,7 +16,7 @@ def see_as(native: type, subclass: type) -> None:
 
 
 def seen(value: Any) -> Any:
-    """The same object, or list of objects, to be handed to a script for TVM."""
+    """Return an object, or a list of objects, as a script for TVM sees it."""
     if isinstance(value, list):
         return [seen(item) for item in value]
     if type(value) is _core.Schedule:

@@ -13,7 +13,7 @@ __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "Task
 
 
 def _with_fields(cls: Any) -> Any:
-    """The same class, which has the fields of schedulers under TVM's names, too."""
+    """Add the fields of schedulers under TVM's names to a class, and return it."""
     for name in ("tasks", "measure_callbacks", "database", "cost_model", "remaining_tasks"):
         setattr(cls, f"{name}_", property(lambda self, name=name: getattr(self, name)))  # type: ignore[misc]
     return cls

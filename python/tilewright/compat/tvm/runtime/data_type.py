@@ -19,7 +19,7 @@ class DataType(str):
 
     @property
     def bits(self) -> int:
-        """Of one lane."""
+        """Return the number of bits of one lane."""
         found = re.match(r"[a-z]+(\d+)", self)
         return {"bool": 1, "handle": 64}.get(str(self), int(found[1]) if found else 0)
 

@@ -108,7 +108,7 @@ def _entry_func(self: Any) -> Any:
 
 
 def _entry_name(self: Any) -> str:
-    """Of the function that is called when none is named."""
+    """Return the name of the function that is called when none is named."""
     return str(_entry_func(self).name)
 
 
@@ -135,7 +135,7 @@ def _imported_modules(self: Any) -> list[Any]:
 
 
 def _with_methods(cls: Any) -> Any:
-    """The same class, which has the methods of TVM's modules."""
+    """Add the methods of TVM's modules to a class, and return it."""
     cls.entry_func = property(_entry_func)
     cls.entry_name = property(_entry_name)
     cls.imported_modules = property(_imported_modules)
@@ -161,7 +161,7 @@ class KernelsAsTVM(KernelModule):
 
 
 def seen(compiled: Any) -> Any:
-    """The same kernels, with the methods of TVM's modules."""
+    """Return compiled kernels with the methods of TVM's modules."""
     subclasses: dict[type, type] = {Kernel: KernelAsTVM, KernelModule: KernelsAsTVM}
     if type(compiled) in subclasses:
         compiled.__class__ = subclasses[type(compiled)]

@@ -46,7 +46,7 @@ def decl_buffer(
 
 
 def get_flattened_buffer(self: Buffer) -> Any:
-    """The same memory with one dimension for each group of dimensions between axis separators."""
+    """Return a buffer of the same memory with one dimension for each group of dimensions between axis separators."""
     ends = [*(int(position) for position in self.axis_separators), len(self.shape)]
     groups, first = [], 0
     for end in ends:

@@ -163,7 +163,7 @@ class IRBuilder:
         return BufferVar(self, decl_buffer([1], content_type, name, scope=scope), content_type)
 
     def buffer_ptr(self, buf: Any) -> BufferVar:
-        """The same buffer, to be written to while building."""
+        """Return a view of a buffer that can be written to while building."""
         return BufferVar(self, buf, buf.dtype)
 
     def likely(self, expr: Any) -> Any:

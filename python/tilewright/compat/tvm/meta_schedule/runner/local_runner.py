@@ -30,7 +30,7 @@ class LocalRunner(local_runner.LocalRunner):
 
 
 class LocalRunnerFuture(RunnerFuture):
-    """Of a measurement that is over: its seconds, or why there are none."""
+    """The future of a measurement that is over: its seconds, or why there are none."""
 
     def __init__(self, res: list[float] | None = None, error_message: str | None = None) -> None:
         if res is None and error_message is None:

@@ -14,10 +14,10 @@ _Tree = TypeVar("_Tree", bound=ast.AST)
 
 
 def to_doc(node: _Tree) -> _Tree:
-    """The same tree."""
+    """Return the tree unchanged: Python's tree is what the parser reads."""
     return node
 
 
 def from_doc(node: _Tree) -> _Tree:
-    """The same tree."""
+    """Return the tree unchanged: Python's tree is what the parser reads."""
     return node
