@@ -224,7 +224,7 @@ def _tensors_in(expressions: Sequence[_core.Expr]) -> list[Tensor]:
             if tensor is None:
                 raise ArgumentError.of(
                     "te/no-tensor",
-                    f"the formula reads '{node.buffer.name}', which is no tensor of te",
+                    f"the formula reads '{node.buffer.name}', which is not a tensor of te",
                     f"{node.buffer.name} = te.placeholder(shape, dtype) declares an input",
                 )
             found[tensor] = None

@@ -78,7 +78,7 @@ CASES = {
     "no seconds": (
         ["tune", "--seconds", "nan"],
         script(step="sch.vectorize(i)"),
-        ["--seconds is nan; it is a number above 0, or left away for no limit", "hint: leave it away"],
+        ["--seconds is nan; it is a number above 0, or omitted for no limit", "hint: omit it"],
     ),
     "no threads": (["tune", "--threads", "0"], script(step="sch.vectorize(i)"), ["needs at least 1"]),
     "wrong block": (

@@ -14,21 +14,21 @@ from tilewright.cli.commands import say_interrupted
             "preparing",
             0,
             None,
-            "interrupted before the search began; what db holds is as it was, and the same command goes on",
+            "interrupted before the search began; what db holds is as it was, and the same command continues",
         ),
         (
             "search",
             0,
             None,
-            "interrupted before the first of 30 trials; what db holds is as it was, and the same command goes on",
+            "interrupted before the first of 30 trials; what db holds is as it was, and the same command continues",
         ),
-        ("search", 7, None, "interrupted after 7 of 30 trials; they are kept in db, and the same command goes on"),
+        ("search", 7, None, "interrupted after 7 of 30 trials; they are kept in db, and the same command continues"),
         (
             "search",
             7,
             2.5e-6,
             "interrupted after 7 of 30 trials, the best takes 2.5 us; they are kept in db, and the same command "
-            "goes on",
+            "continues",
         ),
     ],
 )

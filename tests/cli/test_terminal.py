@@ -64,7 +64,7 @@ def test_a_terminal_gets_a_live_block(folder: Path, environment: dict[str, str],
         return
     status, text = in_terminal(["tune", "product.py", "--trials", "8"], environment)
     plain = ESCAPE.sub("", text).replace("\n", " ")
-    assert status == 0 and plain.count("goes on from 6 trials of an earlier run") == 1, text
+    assert status == 0 and plain.count("continues from 6 trials of an earlier run") == 1, text
 
 
 def test_errors_in_a_terminal(folder: Path, environment: dict[str, str]) -> None:

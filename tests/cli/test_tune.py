@@ -276,7 +276,7 @@ def test_the_time_is_over(run: Run, folder: Path) -> None:
     (folder / "script.py").write_text(SLOW)
     result = run("tune", "script.py", "--trials", "500", "--seconds", "2")
     assert result.exit_code == 0, result.output
-    assert re.search(r"the time was over after \d+ of 500 trials; the same command goes on", result.stdout)
+    assert re.search(r"the time was over after \d+ of 500 trials; the same command continues", result.stdout)
 
 
 @pytest.mark.parametrize("whole_group", [False, True])
@@ -301,7 +301,7 @@ def test_an_interrupted_session_goes_on(folder: Path, environment: dict[str, str
     assert process.returncode == 130
     found = re.fullmatch(
         r"(?:tilewright: .+\n)?interrupted after (\d+) of 500 trials(?:, the best takes .+)?; they are kept in "
-        r"out/tilewright.db, and the same command goes on\n",
+        r"out/tilewright.db, and the same command continues\n",
         problems,
     )
     assert found, problems

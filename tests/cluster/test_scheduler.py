@@ -35,10 +35,10 @@ def silent() -> Iterator[str]:
         ("", "missing port"),
         ("tcp://head", "missing port"),
         ("tcp://:8786", "the host is missing"),
-        ("http://head:8787", "http:// is no protocol"),
+        ("http://head:8787", "http:// is not a protocol"),
         ("tcp:/head:8786", "invalid address"),
-        ("tcp://head:port", "'port' is no port"),
-        ("127.0.0.1:99999", "'99999' is no port: these are 1 to 65535"),
+        ("tcp://head:port", "'port' is not a port"),
+        ("127.0.0.1:99999", "'99999' is not a port: ports are 1 to 65535"),
         ("ucx://head:8786", "ucx"),
     ],
 )

@@ -88,7 +88,7 @@ def test_layouts():
 
 @pytest.mark.parametrize("name", ["NN", "N16n8n", "C16d", "N0n", "n", "16N", "N-C"])
 def test_names_that_are_no_layout(name):
-    with pytest.raises(ValueError, match="is no layout"):
+    with pytest.raises(ValueError, match="is not a layout"):
         tir.layout(name)
 
 

@@ -115,11 +115,11 @@ def test_a_failed_name_of_a_text_is_reported_once() -> None:
 
 def test_data_types_that_do_not_exist() -> None:
     for call in ("T.alloc_buffer((4,), 'flot32')", "T.Buffer((4,), 'flot32')", "T.alloc_buffer((4,), dtype='flot32')"):
-        check_body("script/dtype", f"B = «{call}»", "'flot32' is no data type", "did you mean 'float32'")
+        check_body("script/dtype", f"B = «{call}»", "'flot32' is not a data type", "did you mean 'float32'")
     check_body("script/dtype", "A[0] = «T.Cast('flot32', n)»", hint="'float32'")
     check_body("script/dtype", "A[0] = «T.cast(n, 'flot32')»", hint="'float32'")
-    check_body("script/dtype", "«T.call_extern('f', n)»", "'f' is no data type")
-    with pytest.raises(tw.ScriptError, match="'flot32' is no data type"):
+    check_body("script/dtype", "«T.call_extern('f', n)»", "'f' is not a data type")
+    with pytest.raises(tw.ScriptError, match="'flot32' is not a data type"):
         T.Buffer((4,), "flot32")
 
 
@@ -139,7 +139,7 @@ def test_functions_of_python_on_expressions() -> None:
 def test_constants_out_of_range() -> None:
     check_body("script/constant", "A[0] = «T.int8(300)»", "300 is no int8", "from -128 to 127")
     check_body("script/constant", "A[0] = «T.uint8(-1)»", "-1 is no uint8", "from 0 to 255")
-    check_body("script/constant", "A[0] = «T.float32('abc')»", "'abc' is no number")
+    check_body("script/constant", "A[0] = «T.float32('abc')»", "'abc' is not a number")
     check_body("script/constant-size", "I = T.alloc_buffer((4,), 'int64')\n«I[0] = 10**30»", "64 bits")
 
 
@@ -307,7 +307,7 @@ def test_assigning_a_buffer_to_a_buffer_copies_nothing() -> None:
 def test_the_type_of_a_call_of_a_function_of_others() -> None:
     extern = 'T.call_extern("float32", "name", ...)'
     for call in ('("sinf", A[0])', '("sinf", "float32", A[0])', '("sinf")'):
-        check_body("script/dtype", f"A[0] = «T.call_extern{call}»", "'sinf' is no data type", extern)
+        check_body("script/dtype", f"A[0] = «T.call_extern{call}»", "'sinf' is not a data type", extern)
     check_body("script/dtype", "A[0] = «T.call_extern('flaot32', 'sinf', A[0])»", hint="'float32'")
     check_body("script/arguments", "A[0] = «T.call_extern(A[0], 'sinf')»", "not a BufferLoad", extern)
     check_body("script/arguments", "A[0] = «T.call_extern()»", "type of its result", extern)
@@ -735,9 +735,9 @@ def test_a_return_in_the_middle() -> None:
     check_body(
         "script/unsupported",
         "for i in range(4):\n    if i == n:\n        «return»\n    A[i] = 1.0",
-        "goes on to its end",
+        "continues to its end",
     )
-    check_body("script/unsupported", "«return»\nA[0] = 1.0", "goes on to its end")
+    check_body("script/unsupported", "«return»\nA[0] = 1.0", "continues to its end")
     ended = from_source(
         "from tilewright.script import tir as T\n\n"
         "@T.prim_func\ndef f(A: T.Buffer((4,))):\n    A[0] = 1.0\n    return\n"

@@ -48,12 +48,12 @@ def test_regions_where_elements_are_needed() -> None:
         "float32x4",
         "is a vector of elements: loop over them, or store as many",
     )
-    check("script/type", square + "    B[0, 0] = «A[0, :] + 1.0»\n", "BufferRegion", "a region is no value: " + loop)
+    check("script/type", square + "    B[0, 0] = «A[0, :] + 1.0»\n", "BufferRegion", "a region is not a value: " + loop)
     for what in ("A[0, :]", "A"):
         check(
             "te/value",
             square + f"    B[0, 0] = «T.sum({what})»\n",
-            "sum of a region of 'A', which is no expression",
+            "sum of a region of 'A', which is not an expression",
             "reduce in a block: vk = T.axis.reduce(n, k), with T.init()",
         )
 

@@ -113,7 +113,7 @@ class NoFeatures(ms.FeatureExtractor):
 @pytest.mark.parametrize("batch", [3, 12], ids=["update", "ranking"])
 def test_what_an_extractor_gives(tmp_path: Path, caplog: pytest.LogCaptureFixture, batch: int) -> None:
     session(tmp_path, cost_model=ms.XGBModel(extractor=NoFeatures()), num_trials_per_iter=batch)
-    said = "the search goes on without its cost model, which failed: "
+    said = "the search continues without its cost model, which failed: "
     assert caplog.text.count(said) == 1
     assert "extract_from() of a 'NoFeatures' gave None\n  hint: it gives a matrix of numbers" in caplog.text
     assert "Traceback" not in caplog.text

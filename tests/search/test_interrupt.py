@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: a clear line, status 130, the records so far kept, and the same command goes on."""
+"""Ctrl-C at any moment: a clear line, status 130, the records so far kept, and the same command continues."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_in_each_phase(phase: str, tmp_path: Path) -> None:
         assert "interrupted before the first of 400 trials; what out/tilewright.db holds is as it was" in problems
     else:
         assert f"interrupted after {kept} of 400 trials" in problems and "kept in out/tilewright.db" in problems
-    assert "the same command goes on" in problems
+    assert "the same command continues" in problems
 
 
 def test_in_the_users_own_code(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_while_the_limits_of_the_machine_are_measured(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     output, problems = process.communicate(timeout=60)
     assert (process.returncode, output) == (130, "")
-    kept = "what out/tilewright.db holds is as it was, and the same command goes on"
+    kept = "what out/tilewright.db holds is as it was, and the same command continues"
     assert problems == f"interrupted before the search began; {kept}\n"
 
 

@@ -64,7 +64,7 @@ def test_it_learns_to_rank_and_is_kept_in_a_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(CONTEXT, new), model.predict(CONTEXT, new))
     assert again.trainer.data_size == 52
     (tmp_path / "other").write_text("no model")
-    with pytest.raises(tw.ResourceError, match="is no saved cost model"):
+    with pytest.raises(tw.ResourceError, match="is not a saved cost model"):
         again.load(str(tmp_path / "other"))
 
 

@@ -92,7 +92,7 @@ def test_one_of_them_by_its_name():
     assert error.value.code == "tune/function" and "dense" in error.value.hint
     with pytest.raises(tw.ArgumentError, match="no public function called inner"):
         tw.tune(Layers, function="inner", trials=1, progress=None)
-    with pytest.raises(tw.ArgumentError, match="no module of several functions"):
+    with pytest.raises(tw.ArgumentError, match="not a module of several functions"):
         tw.tune(Layers["dense"], function="dense", trials=1, progress=None)
 
 

@@ -81,7 +81,7 @@ def test_records_without_our_part(tmp_path: Path) -> None:
     ("workloads", "records", "told"),
     [
         (f"{LINE}\n{{oops", "", "database_workload.json:2: is not JSON"),
-        (f"{LINE}\n{{}}", "", "database_workload.json:2: {} is no program"),
+        (f"{LINE}\n{{}}", "", "database_workload.json:2: {} is not a program"),
         (LINE, "\n[0, 1]", "database_tuning_record.json:2: is not a record"),
         (LINE, "\xff", "database_tuning_record.json:1: is not JSON"),
         (LINE, "[1, [[], [], null, null]]", "names workload 1, but there are 1"),

@@ -50,7 +50,7 @@ def test_special_values_and_shapes() -> None:
         wrong[at] = 1.0
         assert f"C[{at}] is" in report._difference("C", got, wrong, 1)
     assert "has shape [2, 2], not [4]" in report._difference("C", got, got.reshape(2, 2), 1)
-    assert "returns str for C, which is no array" in report._difference("C", got, "text", 1)
+    assert "returns str for C, which is not an array" in report._difference("C", got, "text", 1)
     assert "C[] is 2.0 by the peer and 1.0 by the program; it differs" in report._difference(
         "C", np.array(1.0), np.array(2.0), 1
     )

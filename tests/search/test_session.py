@@ -440,7 +440,7 @@ def test_who_goes_on_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "earlier run" not in said(3)
     anew = "of an earlier run (fresh=True, on the command line --fresh, measures again)"
     lines = said(6).splitlines()
-    assert lines[0].startswith("tuning scale") and lines[1] == f"goes on from 3 trials {anew}"
+    assert lines[0].startswith("tuning scale") and lines[1] == f"continues from 3 trials {anew}"
     assert sum("earlier run" in line for line in lines) == 1
     assert said(6).splitlines()[1] == f"nothing is left to measure after 6 trials {anew}"
     assert "earlier run" not in said(2, fresh=True)

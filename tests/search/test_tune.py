@@ -320,13 +320,13 @@ class Broken(ms.CostModel):
     ids=["predict", "scores", "update"],
 )
 def test_a_search_goes_on_without_a_model_that_fails(model: Broken, text: str) -> None:
-    with pytest.warns(notes.CostModelWarning, match="the search goes on without its cost model, which failed: "):
+    with pytest.warns(notes.CostModelWarning, match="the search continues without its cost model, which failed: "):
         result = tw.tune(matmul, trials=20, cost_model=model, progress=None)
     assert result.progress.trials == 20 and result.record is not None
     count, message = result.progress.failures["tune/cost-model"]
     assert count == 1 and "Traceback" not in message
     assert "predict() of" in text or f"{__file__}:" in message  # the line that raised
-    assert message.startswith("the search goes on without its cost model, which failed: ") and text in message
+    assert message.startswith("the search continues without its cost model, which failed: ") and text in message
     assert model.asked <= 2  # before it failed
 
 

@@ -338,7 +338,7 @@ def test_a_session_goes_on_without_a_model_that_fails(tmp_path, caplog, answer):
     options = {"space": halves, "strategy": "evolutionary", "cost_model": Broken(), "database": "memory", "seed": 1}
     database = tune_tir(Two["add"], LLVM, tmp_path, 3, **options)
     assert any(record.is_valid() for record in database.get_all_tuning_records())
-    assert caplog.text.count("the search goes on without its cost model, which failed: ") == 1
+    assert caplog.text.count("the search continues without its cost model, which failed: ") == 1
     assert (
         "KeyError: 'x'" if isinstance(answer, Exception) else "predict() of a 'Broken' gave [1.0] for"
     ) in caplog.text
@@ -377,7 +377,7 @@ def test_a_model_that_cannot_learn_is_told_of_once(tmp_path, runner, caplog, mod
     chosen = {"strategy": "evolutionary", "cost_model": model, "space": halves, "num_trials_per_iter": 1}
     database = tune(Two["add"], tmp_path, runner, max_trials_global=4, **chosen)
     assert len(database) == 4
-    assert caplog.text.count("the search goes on without its cost model, which failed: ") == 1
+    assert caplog.text.count("the search continues without its cost model, which failed: ") == 1
     assert told in caplog.text and "test_tune_tir.py" in caplog.text and "Traceback" not in caplog.text
 
 

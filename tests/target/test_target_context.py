@@ -12,7 +12,7 @@ from tilewright.support.user_lines import place_of
 @pytest.mark.parametrize("text", ["native", "llvm -mcpu=skylake-avx512", "cuda"])
 def test_a_target_is_no_context(text: str) -> None:
     begun = False
-    with pytest.raises(TypeError, match=r"a target is no context") as caught, tw.Target(text):
+    with pytest.raises(TypeError, match=r"a target is not a context") as caught, tw.Target(text):
         begun = True
     assert not begun and caught.value.code == "target/context"  # type: ignore[attr-defined]
     assert isinstance(caught.value, tw.ArgumentError) and "hint: pass it: tw.compile(program, target=" in str(

@@ -179,7 +179,7 @@ def test_attributes():
         (lambda A: te.create_prim_func([A], "int64"), "index_dtype_override", "te/index-dtype"),
         (
             lambda A: te.compute((4,), lambda i: ir.decl_buffer((4,), name="raw")[i]),
-            "'raw', which is no tensor",
+            "'raw', which is not a tensor",
             "te/no-tensor",
         ),
         (lambda A: te.extern((4,), [A], lambda ins, outs: None), "instead of a statement or a call", "te/extern"),

@@ -196,8 +196,8 @@ def check_numbers(
     limits.whole("--seed", seed, 0)
     if patience is not None:
         limits.whole("--patience", patience, 1)
-    limits.positive("--seconds", seconds, "left away")
-    limits.positive("--target-seconds", target_seconds, "left away")
+    limits.positive("--seconds", seconds, "omitted")
+    limits.positive("--target-seconds", target_seconds, "omitted")
 
 
 def command_for(context: typer.Context, **changed: Any) -> str:
@@ -449,7 +449,7 @@ def say_interrupted(result: TuneResult | FormatsResult, records: str) -> None:
 
 def print_interrupted(when: str, kept: str) -> None:
     """Say when a search was interrupted, and what is kept of it."""
-    print(f"interrupted{when}; {kept}, and the same command goes on", file=sys.stderr)
+    print(f"interrupted{when}; {kept}, and the same command continues", file=sys.stderr)
 
 
 def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) -> None:
@@ -476,7 +476,7 @@ def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) 
         print(f"\n{summary.result.hosts}")
     progress = summary.result.progress
     if summary.result.stop_reason == "seconds":
-        print(f"the time was over after {progress.trials} of {progress.total} trials; the same command goes on")
+        print(f"the time was over after {progress.trials} of {progress.total} trials; the same command continues")
     elif summary.result.stop_reason == "exhausted":
         if progress.trials > 1:
             print(f"the space holds no more than these {progress.trials} programs")

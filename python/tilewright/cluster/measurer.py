@@ -229,7 +229,7 @@ class ClusterMeasurer:
                 answer = dict(unpack(result))
                 worker = str(answer.get("worker", ""))
             except Exception:
-                status = "refused: answered with bytes that are no result"
+                status = "refused: answered with bytes that are not a result"
                 worker = worker or self._fetcher.holder(label[0].run)
         self._cluster.pump.events.put((self, ("ended", *label, status, answer, worker)))
 
@@ -722,7 +722,7 @@ class ClusterMeasurer:
             self._failure = ResourceError.of(
                 "cluster/lost-scheduler",
                 f"the scheduler {self._cluster.address} went away and has not come back for {RECONNECT_SECONDS:.0f} s",
-                "start it again; what was measured is kept, and the same command goes on from it",
+                "start it again; what was measured is kept, and the same command continues from it",
             )
             self._cancel_all("the scheduler went away")
 

@@ -34,11 +34,11 @@ def check_address(address: str) -> str:
     try:
         scheme, location = parse_address(address)
         if scheme not in backends:
-            raise ValueError(f"{scheme}:// is no protocol of Dask")
+            raise ValueError(f"{scheme}:// is not a protocol of Dask")
         if scheme in _WITH_PORT:
             _, colon, port = location.rpartition(":")
             if colon and not (port.isdecimal() and 0 < int(port) < 65536):
-                raise ValueError(f"{port!r} is no port: these are 1 to 65535")
+                raise ValueError(f"{port!r} is not a port: ports are 1 to 65535")
             if not parse_host_port(location)[0]:
                 raise ValueError("the host is missing")
         else:

@@ -296,7 +296,7 @@ class SegmentSumMLPTrainer:
             }
         except Exception as error:  # whatever it finds in the file
             raise ResourceError.of(
-                "cost_model/file", f"'{path}' is no saved cost model: {error}", "give a file of save()"
+                "cost_model/file", f"'{path}' is not a saved cost model: {error}", "give a file of save()"
             ) from error
 
 

@@ -255,7 +255,7 @@ class XGBModel(CostModel):
             data = np.load(io.BytesIO(files["data.npz"]), allow_pickle=False)
         except (OSError, tarfile.TarError, KeyError, ValueError) as error:
             raise ResourceError.of(
-                "cost_model/file", f"'{path}' is no saved cost model: {error}", "give a file of save()"
+                "cost_model/file", f"'{path}' is not a saved cost model: {error}", "give a file of save()"
             ) from error
         features = np.split(data["values"], np.cumsum(data["rows"])[:-1]) if len(data["rows"]) else []
         self.data = {}

@@ -79,7 +79,7 @@ def read_line(line: Any) -> WorkloadLine:
         case _:
             raise ArgumentError.of(
                 "database/workload",
-                f"{str(line)[:80]} is no program",
+                f"{str(line)[:80]} is not a program",
                 'it should be ["hash", "base64 of the program"], or ["hash", {"tvmscript": "the text of the program"}]',
             )
     return WorkloadLine(module, str(more.get("name") or name_of(module)), str(more.get("sizes") or ""))
@@ -91,7 +91,7 @@ def _module_from_base64(text: str) -> ir.IRModule:
         decoded = (data if data.startswith(b"{") else data[_LENGTH:]).decode()
         fields = json.loads(decoded)
     except (binascii.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ArgumentError.of("database/workload", f"the program is no base64 of JSON: {error}") from None
+        raise ArgumentError.of("database/workload", f"the program is not JSON in base64: {error}") from None
     if isinstance(fields, Mapping) and "tilewright" not in fields and "nodes" in fields:
         raise ArgumentError.of(
             "database/foreign-workload",

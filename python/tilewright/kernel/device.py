@@ -392,7 +392,7 @@ def device(dev: str, dev_id: int | None = None) -> Device:
         kind = "cpu"
     if kind not in _TYPES or not (number.isdecimal() or not number):
         hint = 'such as "opencl:0", "cuda:0" or "cpu"; tilewright info lists devices'
-        raise ArgumentError.of("device/name", f"{dev!r} is no name of a device", hint)
+        raise ArgumentError.of("device/name", f"{dev!r} is not the name of a device", hint)
     chosen = int(number) if number else dev_id
     if kind == "opencl":
         return opencl(chosen)

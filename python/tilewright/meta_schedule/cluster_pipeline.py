@@ -74,7 +74,7 @@ class ClusterPipeline:
         if self._measurer.waiting_for != self._reported:
             self._reported = self._measurer.waiting_for
             _LOGGER.warning(
-                "%s: %s", self._task.entry, f"waiting for {self._reported}" if self._reported else "goes on"
+                "%s: %s", self._task.entry, f"waiting for {self._reported}" if self._reported else "continues"
             )
         return results
 

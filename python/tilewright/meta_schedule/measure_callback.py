@@ -63,7 +63,7 @@ class MeasureCallback(ABC):
             what = f"the class {kind.__name__}" if isinstance(kind, type) else f"{kind!r:.80}"
             raise ArgumentError.of(
                 "callback/kind",
-                f"measure_callbacks holds {what}, which is no measure callback",
+                f"measure_callbacks holds {what}, which is not a measure callback",
                 "an object of a subclass of MeasureCallback, which defines apply(self, task_scheduler, task_id, "
                 "measure_candidates, builder_results, runner_results); [] for none",
             )

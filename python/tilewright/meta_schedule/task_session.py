@@ -312,7 +312,7 @@ class TaskScheduler(ABC):
         if self._ranking is not None:
             self._ranking.give_up(said)
         elif self.cost_model is not None:
-            self._lose_model(f"the search goes on without its cost model, which failed: {said}")
+            self._lose_model(f"the search continues without its cost model, which failed: {said}")
 
     def _lose_model(self, text: str) -> None:
         self.cost_model = None
@@ -326,7 +326,7 @@ class TaskScheduler(ABC):
         if not journal.left or self.database is None:
             return self.database
         _LOGGER.info(
-            "Task #%d: %r goes on with a session of %d trials, which are not measured again",
+            "Task #%d: %r continues a session of %d trials, which are not measured again",
             task_id,
             context.task_name,
             journal.left,

@@ -161,7 +161,9 @@ def _check_names(special: Mapping[str, Any], functions: Mapping[str, Any]) -> No
     for name in special:
         if name not in names:
             raise ArgumentError.of(
-                "tune/special-space", f"special_space names {name!r}, which is no function", limits.closest(name, names)
+                "tune/special-space",
+                f"special_space names {name!r}, which is not a function",
+                limits.closest(name, names),
             )
 
 

@@ -471,7 +471,7 @@ def _hint_on_kind(text: str) -> str:
             "T.init() with C[vi, vj] = 0"
         )
     if "'BufferRegion'" in text:
-        return "a region is no value: loop over each dimension that is sliced, and compute with elements"
+        return "a region is not a value: loop over each dimension that is sliced, and compute with elements"
     if "'Buffer'" in text:
         return "index it: A[i]"
     if "cannot be interpreted as an integer" in text:

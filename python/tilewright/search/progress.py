@@ -108,7 +108,7 @@ class Describe:
         if not progress.earlier:
             return self.start()
         trials = f"{progress.earlier} trial{'s' * (progress.earlier > 1)}"
-        of = "goes on from" if progress.earlier < progress.total else "nothing is left to measure after"
+        of = "continues from" if progress.earlier < progress.total else "nothing is left to measure after"
         anew = "fresh=True, on the command line --fresh, measures again"
         return f"{self.start()}\n{of} {trials} of an earlier run ({anew})"
 
@@ -157,7 +157,7 @@ def _plain(describe: Describe, prefix: str = "") -> Reporter:
             return
         if progress.waiting_for != waited_for[0] and progress.phase != "done":  # a search that ends does not go on
             waited_for[0] = progress.waiting_for
-            waits = f"waiting for {progress.waiting_for}" if progress.waiting_for else "goes on"
+            waits = f"waiting for {progress.waiting_for}" if progress.waiting_for else "continues"
             print(f"{prefix}{waits}", flush=True)
         now = time.monotonic()
         due = now - last["time"] >= LINE_SECONDS or progress.phase == "done"

@@ -469,7 +469,7 @@ def _difference(name: str, got: NDArray[Any], answer: Any, reduction_length: int
         want = np.asarray(answer)
         wide = want.astype(np.float64)
     except (TypeError, ValueError):
-        return f"the peer returns {type(answer).__name__} for {name}, which is no array of numbers"
+        return f"the peer returns {type(answer).__name__} for {name}, which is not an array of numbers"
     if want.shape != got.shape:
         return f"the peer computes something else: {name} has shape {list(want.shape)}, not {list(got.shape)}"
     if got.dtype.kind in "iub":

@@ -233,8 +233,8 @@ def _dispatch(
     if function is not None:
         raise ArgumentError.of(
             "tune/function",
-            f"function is {function!r}, and the program is no module of several functions",
-            "leave it away, or pass the module",
+            f"function is {function!r}, and the program is not a module of several functions",
+            "omit it, or pass the module",
         )
     return _tune_function(program, request, started)
 

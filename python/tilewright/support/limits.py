@@ -63,7 +63,7 @@ def positive(name: str, value: Any, no_limit: str = "None") -> float | None:
     Args:
         name: of the parameter.
         value: the argument.
-        no_limit: how it is said that there is none; options of commands are left away.
+        no_limit: how it is said that there is none; options of commands are omitted.
 
     Raises:
         tilewright.ArgumentError: it is something else.
@@ -75,7 +75,7 @@ def positive(name: str, value: Any, no_limit: str = "None") -> float | None:
         raise ArgumentTypeError.of("arguments/number", said, f"such as {name}=10.0")
     if not float(value) > 0:
         said = f"{name} is {value}; it is a number above 0, or {no_limit} for no limit"
-        raise ArgumentError.of("arguments/number", said, "leave it away where there is no limit")
+        raise ArgumentError.of("arguments/number", said, "omit it where there is no limit")
     return float(value)
 
 

@@ -13,7 +13,7 @@ __all__ = ["Target"]
 def _refuse(self: Target, *ignored: Any) -> NoReturn:
     raise ArgumentTypeError.of(
         "target/context",
-        "a target is no context: nothing is compiled or tuned for a current one",
+        "a target is not a context: nothing is compiled or tuned for a current one",
         "pass it: tw.compile(program, target=...), tw.tune(program, target=...); tvm.target.Target, after "
         "`import tilewright.compat.tvm`, is a context",
     )

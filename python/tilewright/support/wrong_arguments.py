@@ -93,7 +93,7 @@ def _unknown_dtype(
     """Return the error of a text that was passed as a data type and is not one; None where there is none."""
     for value in _dtypes(names, args, keywords):
         if not _core.is_dtype(value):
-            return _error(DTYPE, called, f"'{value}' is no data type", _did_you_mean(value, DTYPE_NAMES))
+            return _error(DTYPE, called, f"'{value}' is not a data type", _did_you_mean(value, DTYPE_NAMES))
     return None
 
 

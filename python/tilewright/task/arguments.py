@@ -84,7 +84,7 @@ def given_array(name: str, value: Any) -> Array:
         return np.asarray(value)
     except (TypeError, ValueError) as error:
         raise ArgumentError.of(
-            "tune/inputs", f"inputs[{name!r}] is no array: {error}", "pass an array of numbers"
+            "tune/inputs", f"inputs[{name!r}] is not an array: {error}", "pass an array of numbers"
         ) from None
 
 

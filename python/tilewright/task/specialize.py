@@ -26,7 +26,9 @@ def specialize(function: ir.PrimFunc, values: Mapping[ir.Var, Any]) -> ir.PrimFu
     known = [*function.params, *(v for buffer in function.buffer_map.values() for v in _layout(buffer))]
     for variable, value in values.items():
         if not any(variable.same_as(own) for own in known if isinstance(own, ir.Var)):
-            raise ArgumentError.of("ir/specialize", f"{variable} is no parameter of the function and no size of one")
+            raise ArgumentError.of(
+                "ir/specialize", f"{variable} is neither a parameter of the function nor a size of one"
+            )
         if variable in function.buffer_map:
             _match(function.buffer_map[variable], value, fixed)
         else:

@@ -95,7 +95,9 @@ class Task:
 def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
     function = module.functions[name]
     if not isinstance(function, ir.PrimFunc):
-        raise ArgumentError.of("tune/no-function", f"the function {name} is no tensor program, so it cannot be tuned")
+        raise ArgumentError.of(
+            "tune/no-function", f"the function {name} is not a tensor program, so it cannot be tuned"
+        )
     return function
 
 
@@ -119,7 +121,7 @@ def sparse_module_of(program: ir.PrimFunc | ir.Module) -> ir.Module | None:
 
 
 def only_function(module: ir.Module) -> tuple[str, ir.PrimFunc] | None:
-    """The function of a module that has only one, with its name there; None where it is no tensor program, or there
+    """The function of a module that has only one, with its name there; None where it is not a tensor program, or there
     are others."""
     for name, function in module.functions.items():
         if len(module.functions) == 1 and isinstance(function, ir.PrimFunc):

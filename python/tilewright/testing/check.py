@@ -133,7 +133,7 @@ def check_trace(sch: Schedule, before: Program, formats: Sequence[str] = ("json"
         elif text == "python":
             exec("\n".join(sch.trace.as_python()), {"sch": replayed})
         else:
-            raise ValueError(f"{text!r} is no text of a trace: it is 'json' or 'python'")
+            raise ValueError(f"{text!r} is not the text of a trace: it is 'json' or 'python'")
         check_same(replayed.mod, sch.mod)
         if replayed.trace.as_python() != sch.trace.as_python():
             raise AssertionError(f"the trace changed on its way through {text}")

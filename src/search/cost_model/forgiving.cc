@@ -14,8 +14,9 @@ void ForgivingModel::give_up(const Diagnostic& error) {
   if (failed_) return;
   failed_ = true;
   const std::string hint = error.hint.empty() ? "" : "\n  hint: " + error.hint;
-  report_(resource_error("tune/cost-model", fmt::format("the search goes on without its cost model, which failed: {}{}",
-                                                        error.message, hint)));
+  report_(resource_error(
+      "tune/cost-model",
+      fmt::format("the search continues without its cost model, which failed: {}{}", error.message, hint)));
 }
 
 Status ForgivingModel::update(const TuneContext& context, const MeasureCandidates& candidates,

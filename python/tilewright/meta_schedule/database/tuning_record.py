@@ -127,7 +127,9 @@ class TuningRecord:
                     raise ArgumentError.of("database/record", f"{str(extra)[:80]}: {error}", hint) from None
                 return record
         raise ArgumentError.of(
-            "database/record", f"{str(json_obj)[:80]} is no record", "it should be [trace, seconds, target, arguments]"
+            "database/record",
+            f"{str(json_obj)[:80]} is not a record",
+            "it should be [trace, seconds, target, arguments]",
         )
 
     def schedule(self) -> Schedule:
@@ -256,7 +258,7 @@ def _wrong(database: Database, method: str, given: Any, hint: str) -> ArgumentEr
 
 
 def check_record(record: Any) -> None:
-    """Refuses what is no record.
+    """Refuses what is not a record.
 
     Raises:
         tilewright.ArgumentError: it is none.

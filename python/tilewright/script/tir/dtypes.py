@@ -30,7 +30,7 @@ def no_dtype(text: str, otherwise: str = 'for instance "float32"', *, is_near: b
     """The error for a text that is the name of no data type; `otherwise` is its hint where no name is near, or not
     meant."""
     hint = (did_you_mean(text, DTYPES) if is_near else "") or otherwise
-    return fail("script/dtype", f"'{text}' is no data type", hint)
+    return fail("script/dtype", f"'{text}' is not a data type", hint)
 
 
 class DType:
@@ -59,7 +59,7 @@ class DType:
             try:
                 expr = float(expr)
             except ValueError:
-                raise fail("script/constant", f"'{expr}' is no number", "'inf', '-inf' or 'nan'") from None
+                raise fail("script/constant", f"'{expr}' is not a number", "'inf', '-inf' or 'nan'") from None
         if isinstance(expr, int) and not isinstance(expr, bool) and "int" in self.dtype:
             self._check_range(expr)
         return _core.const(expr, self.dtype)

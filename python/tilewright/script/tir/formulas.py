@@ -115,7 +115,7 @@ def as_dtype(dtype: Any) -> Any:
     name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
     if not _core.is_dtype(name):
         raise ArgumentError.of(
-            "te/dtype", f"'{name}' is no data type", did_you_mean(name, DTYPES) or "for instance float32"
+            "te/dtype", f"'{name}' is not a data type", did_you_mean(name, DTYPES) or "for instance float32"
         )
     return name
 
@@ -207,7 +207,7 @@ def comm_reducer(
                 buffer = expr.buffer if isinstance(expr, _core.BufferRegion) else expr
                 raise ArgumentTypeError.of(
                     "te/value",
-                    f"{name} of a region of '{buffer.name}', which is no expression",
+                    f"{name} of a region of '{buffer.name}', which is not an expression",
                     "reduce in a block: vk = T.axis.reduce(n, k), with T.init(): B[vi] = 0, then "
                     "B[vi] = B[vi] + A[vi, vk]",
                 )
@@ -228,7 +228,9 @@ def comm_reducer(
         for used in _as_tuple(axis):
             if used.iter_type != _COMM_REDUCE:
                 raise ArgumentError.of(
-                    "te/axis", f"'{used.var.name_hint}' is no axis to reduce over", 'te.reduce_axis((0, n), name="k")'
+                    "te/axis",
+                    f"'{used.var.name_hint}' is not an axis to reduce over",
+                    'te.reduce_axis((0, n), name="k")',
                 )
         values = tuple(_as_expr(value) for value in _as_tuple(expr))
         dtypes = [value.dtype for value in values]

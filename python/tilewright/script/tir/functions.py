@@ -121,7 +121,7 @@ def _parameters(parser: Parser, node: ast.FunctionDef, annotations: Mapping[str,
             raise ScriptProblem(
                 "script/default-value",
                 "parameters of programs have no default values",
-                "leave it away, and pass the value in each call",
+                "omit it, and pass the value in each call",
                 defaults[0],
             )
     for arg in [*args.posonlyargs, *args.args]:

@@ -342,7 +342,7 @@ def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = "") -> Any:
     if isinstance(var, str):
         var = Var(var, "int32")
     if iter_type not in _ITER_TYPES:
-        raise fail("script/iter-type", f"'{iter_type}' is no kind of iteration", "one of " + ", ".join(_ITER_TYPES))
+        raise fail("script/iter-type", f"'{iter_type}' is not a kind of iteration", "one of " + ", ".join(_ITER_TYPES))
     if isinstance(dom, list | tuple):
         dom = _script.range_between(*dom)
     return _core.IterVar(dom, var, _core.IterType(_ITER_TYPES[iter_type]), thread_tag)

@@ -190,7 +190,9 @@ def iteration(axes: Sequence[Any], kinds: str, name: str) -> Any:
         group = item if isinstance(item, _Fused) else (item,)
         for number, axis in enumerate(group):
             if not isinstance(axis, Axis):
-                raise fail("builder/axis", f"T.sp.iteration over what is no axis: {type(axis).__name__}", "list axes")
+                raise fail(
+                    "builder/axis", f"T.sp.iteration over what is not an axis: {type(axis).__name__}", "list axes"
+                )
             flat.append(axis)
             fused.append(number > 0)
     return _script.sparse_iteration(flat, fused, kinds, name)

@@ -452,7 +452,7 @@ def _visit_return(parser: Parser, node: ast.Return) -> None:
     if node.value is None:
         raise ScriptProblem(
             "script/unsupported",
-            "a program goes on to its end: there is no 'return' in the middle of it",
+            "a program continues to its end: there is no 'return' in the middle of it",
             "put what follows under the opposite condition",
             node,
         )

@@ -25,15 +25,15 @@ class Layout:
             return
         if re.fullmatch(r"(?:[A-Z]|[1-9]\d*[a-z])+", name) is None:
             raise ValueError(
-                f"{name!r} is no layout: an upper-case letter for each axis, a size before a lower-case one"
+                f"{name!r} is not a layout: an upper-case letter for each axis, a size before a lower-case one"
             )
         for size, letter in re.findall(r"(\d*)([A-Za-z])", name):
             if letter in self:
-                raise ValueError(f"{name!r} is no layout: it has two axes {letter}")
+                raise ValueError(f"{name!r} is not a layout: it has two axes {letter}")
             self._axes.append((letter, int(size) if size else None))
         for letter, _ in self._axes:
             if letter.islower() and letter.upper() not in self:
-                raise ValueError(f"{name!r} is no layout: it has {letter}, a part of an axis that is not there")
+                raise ValueError(f"{name!r} is not a layout: it has {letter}, a part of an axis that is not there")
         self._dtype = dtype
 
     def __len__(self) -> int:

@@ -76,7 +76,7 @@ def reorder(self: _core.Schedule, *ordered_loops: _core.LoopRV) -> None:
     """Reorders loops; what TVM refuses is refused."""
     top = _outermost([_core.Schedule.get(self, loop) for loop in ordered_loops])
     if top is not None and (block := _not_affine(top, {})) is not None:
-        error = ScheduleError(f"the axes of block '{block.name_hint}' are no affine function of the loops")
+        error = ScheduleError(f"the axes of block '{block.name_hint}' are not an affine function of the loops")
         error.code, error.nodes = "reorder/P4", (block, top)
         raise error
     _core.Schedule.reorder(self, *ordered_loops)
