@@ -727,7 +727,7 @@ std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int bloc
   }
   if (!is_one_to_one(values, inputs, realize.predicate, analyzer, &map)) {
     return Obstacle{"the axes of " + quoted(*realize.block) +
-                        " are no affine, one-to-one function of the loops: " + map.errors.front(),
+                        " are not an affine, one-to-one function of the loops: " + map.errors.front(),
                     {tree.stmt(block)}};
   }
   // The init runs where all reduction axes are at their starts. The axes are made of different digits of the loops;

@@ -187,7 +187,7 @@ class Find {
         return result;
       }
       if (why_.empty()) {
-        why_ = bound_ ? "what it stores is no known operation of the element and one operand"
+        why_ = bound_ ? "what it stores is not a known operation of the element and one operand"
                       : "its body stores several values that are not bound before the first store, and not each is "
                         "combined with an operand by itself";
       }

@@ -202,7 +202,7 @@ class AccessVerifier {
              quoted(access.named->name) +
              (listed ? problem_ + " outside of the regions it declares" : ", which its regions do not name"),
          access.site,
-         std::string("correct T.") + (access.writes ? "writes" : "reads") + ", or leave it away to have it computed");
+         std::string("correct T.") + (access.writes ? "writes" : "reads") + ", or omit it to have it computed");
   }
 
   bool is_inside(const Access& access, const BufferRegion& touched, const std::vector<Ref<BufferRegion>>& candidates) {

@@ -31,7 +31,7 @@ class Detector {
       if (!errors.empty()) break;
       std::optional<IterSumExpr> sum = read_index(index);
       if (!sum) {
-        if (errors.empty()) reader_.fail("an index is no sum of splits of the loops");
+        if (errors.empty()) reader_.fail("an index is not a sum of splits of the loops");
         break;
       }
       result.indices.push_back(std::move(*sum));

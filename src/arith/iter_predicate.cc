@@ -19,7 +19,7 @@ void IterReader::read_predicate(const Expr& predicate) {
   };
   std::stable_sort(parts.begin(), parts.end(), [&](const Expr& a, const Expr& b) { return loops(a) < loops(b); });
   for (const Expr& part : parts) {
-    if (!read_comparison(part) && checked_) fail("a part of the predicate is no bound of a sum of the loops");
+    if (!read_comparison(part) && checked_) fail("a part of the predicate is not a bound of a sum of the loops");
   }
 }
 

@@ -394,7 +394,7 @@ int Compiler::call_function(const Expr& e, const std::string& name) {
   CallSite call;
   call.callee = name;
   for (const NodeRef& arg : e.as<Call>()->args) {
-    if (arg.sort() != Sort::kExpr) return unsupported("an argument of a function that is no expression", e);
+    if (arg.sort() != Sort::kExpr) return unsupported("an argument of a function that is not an expression", e);
     call.args.push_back(expr(static_cast<const Expr&>(arg)));
   }
   declare_function(name);
@@ -450,7 +450,7 @@ int Compiler::call(const Expr& e) {
   }
   auto arg = [&](size_t i) -> const Expr& { return static_cast<const Expr&>(call.args[i]); };
   for (const NodeRef& a : call.args) {
-    if (a.sort() != Sort::kExpr) return unsupported(name + " of what is no expression", e);
+    if (a.sort() != Sort::kExpr) return unsupported(name + " of what is not an expression", e);
   }
   switch (intrinsic) {
     case Intrinsic::k_call_llvm_pure_intrin:
@@ -503,7 +503,7 @@ int Compiler::call(const Expr& e) {
       return constant(int64_t{0});
     case Intrinsic::k_address_of: {
       const BufferLoad* load = arg(0).as<BufferLoad>();
-      if (!load) return unsupported("the address of what is no element of a buffer", e);
+      if (!load) return unsupported("the address of what is not an element of a buffer", e);
       int dst = take(1);
       emit({.op = Op::kAddress, .dst = dst, .a = access(load->buffer, load->indices, {}, arg(0))});
       return dst;

@@ -118,7 +118,8 @@ std::optional<Diagnostic> check_elements(const Ref<PrimFunc>& func, const std::v
       fits = element.index[d] >= 0 && element.index[d] < tensor->shape[d];
     }
     if (!fits) {
-      return argument_error("interpret/argument", "a point of '" + name + "' is no element of the array passed for it",
+      return argument_error("interpret/argument",
+                            "a point of '" + name + "' is not an element of the array passed for it",
                             "a point has one index from 0 on for each dimension");
     }
   }

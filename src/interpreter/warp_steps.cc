@@ -83,7 +83,7 @@ int Compiler::lane_exchange(const Expr& e) {
   WarpSite site{.site = this->site(e)};
   if (intrinsic_of(*e.as<Call>()) != Intrinsic::k_tvm_warp_activemask) {
     site.shuffle = WarpShuffle::of(e);
-    if (!site.shuffle) return unsupported("a shuffle of vectors, or of a width that is no power of two up to 32", e);
+    if (!site.shuffle) return unsupported("a shuffle of vectors, or of a width that is not a power of two up to 32", e);
     emit({.op = Op::kMove, .dst = given, .a = expr(site.shuffle->value)});
     emit({.op = Op::kMove, .dst = given + 1, .a = expr(site.shuffle->lane)});
     emit({.op = Op::kMove, .dst = given + 2, .a = expr(site.shuffle->mask)});

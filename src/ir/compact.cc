@@ -246,7 +246,7 @@ Result<NodeRef> from_compact(std::string_view bytes) {
     if (!is_compact(bytes)) throw BadContent{"it does not begin like one"};
     return CompactReader(bytes).read();
   } catch (const BadContent& bad) {
-    return internal_error("ir/compact", "these bytes are no program: " + bad.what);
+    return internal_error("ir/compact", "these bytes are not a program: " + bad.what);
   } catch (const Exception& e) {
     return e.diagnostic();
   }

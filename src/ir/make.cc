@@ -119,7 +119,7 @@ DataType access_type(const Ref<Buffer>& buffer, const std::vector<Expr>& indices
     }
     if (index.is_vector()) {
       if (!buffer->axes.empty())
-        refuse("ir/vector-index", "the coordinates of the sparse buffer '" + buffer->name + "' are no vectors",
+        refuse("ir/vector-index", "the coordinates of the sparse buffer '" + buffer->name + "' cannot be vectors",
                "access one element at a time, and vectorize the loop");
       if (i + 1 != indices.size())
         refuse("ir/vector-index", "only the last index of '" + buffer->name + "' may be a vector",
@@ -445,7 +445,7 @@ DataType check_allocation(T& v) {
   const std::string& name = v.buffer_var->name_hint;
   if (!v.buffer_var->type_annotation.template is<PointerType>()) {
     refuse("ir/allocation",
-           "the variable '" + name + "' of an allocation is no pointer but " + v.buffer_var.dtype().str(),
+           "the variable '" + name + "' of an allocation is not a pointer but " + v.buffer_var.dtype().str(),
            "give a variable of type handle");
   }
   if (v.dtype.is_void())
@@ -488,7 +488,7 @@ template <>
 DataType check(IndexMap& v) {
   need_operands<&IndexMap::inverse_index_map>(v);
   if (v.inverse_index_map.defined() && !v.inverse_index_map.is<IndexMap>()) {
-    refuse("ir/missing-operand", "the inverse of an index map is no index map");
+    refuse("ir/missing-operand", "the inverse of an index map is not an index map");
   }
   return DataType::void_();
 }
@@ -598,7 +598,8 @@ DataType check(Axis& v) {
     if (!structure->defined()) continue;
     const Buffer& buffer = **structure;
     if (buffer.shape.size() == 1 && buffer.axes.empty() && holds_positions(buffer.dtype)) continue;
-    refuse("ir/axis", "'" + buffer.name + "', which holds the structure of " + axis + ", is no list of int32 or int64",
+    refuse("ir/axis",
+           "'" + buffer.name + "', which holds the structure of " + axis + ", is not a list of int32 or int64",
            "indptr and indices have one dimension, and are int32 or int64");
   }
   v.length = size_text(v.length);

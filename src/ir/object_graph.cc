@@ -29,14 +29,14 @@ template <class T>
 T number(const std::string& text) {
   T value{};
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) throw BadGraph{"'" + text + "' is no number"};
+  if (error != std::errc{} || end != text.data() + text.size()) throw BadGraph{"'" + text + "' is not a number"};
   return value;
 }
 
 class GraphReader {
  public:
   explicit GraphReader(const Json& document) : objects_(document.at("nodes")), nodes_(objects_.size()) {
-    if (!objects_.is_array()) throw BadGraph{"the nodes are no list"};
+    if (!objects_.is_array()) throw BadGraph{"the nodes are not a list"};
   }
 
   NodeRef node(size_t index) {
@@ -60,7 +60,7 @@ class GraphReader {
   }
   Expr expr(const Json& object, const char* name) {
     NodeRef child = node(number<size_t>(text(object, name)));
-    if (child.sort() != Sort::kExpr) throw BadGraph{std::string("'") + name + "' is no expression"};
+    if (child.sort() != Sort::kExpr) throw BadGraph{std::string("'") + name + "' is not an expression"};
     return Expr(child);
   }
   const Json& at(size_t index) {
@@ -75,7 +75,7 @@ class GraphReader {
   template <class T>
   std::vector<T> items(const Json& object, const char* field) {
     const Json& array = at(number<size_t>(text(object, field)));
-    if (key_of(array) != "Array") throw BadGraph{std::string("'") + field + "' is no list"};
+    if (key_of(array) != "Array") throw BadGraph{std::string("'") + field + "' is not a list"};
     std::vector<T> result;
     if (!array.contains("data")) return result;
     for (const Json& item : array.at("data")) {

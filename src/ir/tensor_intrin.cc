@@ -85,7 +85,7 @@ Status check_signature(const TensorIntrin& intrin) {
     if (!func.defined()) return no(std::string(which) + " is missing");
     if (!TensorIntrin::block_of(func).defined()) return no(std::string(which) + " is not one block without axes");
     for (const Ref<Buffer>& buffer : buffers_of(*func)) {
-      if (!buffer.defined()) return no(std::string(which) + " has a parameter that is no buffer");
+      if (!buffer.defined()) return no(std::string(which) + " has a parameter that is not a buffer");
     }
   }
   std::vector<Ref<Buffer>> said = buffers_of(*intrin.desc), done = buffers_of(*intrin.impl);

@@ -228,7 +228,7 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
   const Type result = std::exchange(result_, func.ret_type);
   annotations(func.attrs, where);
   NodeRef symbol = func.attrs.get("global_symbol");
-  if (symbol.defined() && !symbol.is<StringImm>()) fail("verify/function", "global_symbol is no string", where);
+  if (symbol.defined() && !symbol.is<StringImm>()) fail("verify/function", "global_symbol is not a string", where);
   size_t known_sizes = sizes_.size();
   for (const Ref<Var>& param : func.params) define(param, where);
   for (const auto& [param, buffer] : func.buffer_map) {
@@ -236,7 +236,7 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
     if (!known || !param.dtype().is_handle()) {
       fail("verify/function",
            "buffer " + quoted(buffer->name) + " is matched to " + quoted(param->name_hint) +
-               ", which is no parameter of type handle",
+               ", which is not a parameter of type handle",
            where);
     }
     auto matches = [&](const auto& entry) { return entry.first == param; };
@@ -283,7 +283,7 @@ void Verifier::annotations(const Annotations& values, const NodeRef& where) {
     if (!is_value) {
       fail("verify/annotation",
            "annotation " + quoted(key) + " is " +
-               (value.defined() ? "a " + std::string(kind_name(value.kind())) : "null") + ", which is no value",
+               (value.defined() ? "a " + std::string(kind_name(value.kind())) : "null") + ", which is not a value",
            where);
     } else {
       node(value);
@@ -315,7 +315,7 @@ void Verifier::launch(const Thread& thread, const NodeRef& where, const Stmt& bo
   const std::string& tag = thread.tag;
   auto axis = ThreadAxis::parse(tag);
   if (!axis) {
-    fail("verify/thread", quoted(tag) + " is no thread axis", where, "use blockIdx.x, threadIdx.x, vthread.x, ...");
+    fail("verify/thread", quoted(tag) + " is not a thread axis", where, "use blockIdx.x, threadIdx.x, vthread.x, ...");
   }
   auto same_tag = [&](const Thread& other) { return other.tag == tag; };
   bool unique = rules_ == Rules::kAll && axis && axis->is_unique();
@@ -478,7 +478,7 @@ void Verifier::call_function(const Call& call, const std::string& name, const No
   for (size_t i = 0; i < call.args.size(); ++i) {
     DataType wanted = callee->params[i].dtype();
     if (call.args[i].sort() != Sort::kExpr) {
-      return fail("verify/call", "argument " + std::to_string(i) + " of " + quoted(name) + " is no value", where);
+      return fail("verify/call", "argument " + std::to_string(i) + " of " + quoted(name) + " is not a value", where);
     }
     if (call.args[i].get()->dtype != wanted) {
       fail("verify/call",
@@ -549,7 +549,8 @@ void Verifier::call_intrinsic(const Call& call, const NodeRef& where) {
   has_atomics |= is_atomic(intrinsic);
   if (row.typing == Typing::kExplicit || call.args.empty()) return;
   size_t decides = row.typing == Typing::kSecond ? 1 : 0;
-  if (call.args[decides].sort() != Sort::kExpr) return fail("verify/intrinsic", name + " of what is no value", where);
+  if (call.args[decides].sort() != Sort::kExpr)
+    return fail("verify/intrinsic", name + " of what is not a value", where);
   DataType argument = call.args[decides].get()->dtype, wanted = argument;
   if (row.typing == Typing::kBool) {
     wanted = DataType::bool_(argument.lanes);

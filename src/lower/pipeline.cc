@@ -27,7 +27,7 @@ using enum TargetSet;
 constexpr Row kRows[] = {
     {"plan_allocations", plan_allocations, kAll, kScheduled,
      "while blocks are whole: axes show which loops carry values in a buffer"},
-    {"check_races", check_races, kMachines, kScheduled, "what each iteration has for itself is no race"},
+    {"check_races", check_races, kMachines, kScheduled, "what each iteration has for itself is not a race"},
     {"check_first_values", check_first_values, kMachines, kScheduled, "blocks still have their inits"},
     {"lower_prefetches", lower_prefetches, kAll, kScheduled,
      "allocation locations and races go by what a hint names; the passes behind know loads only"},
@@ -38,7 +38,7 @@ constexpr Row kRows[] = {
     {"lower_init_blocks", lower_init_blocks, kAll, kScheduled,
      "the condition is stated in reduction axes, which the next pass takes away"},
     {"skip_zero_terms", skip_zero_terms, kAll, kScheduled,
-     "blocks still have their annotations, and inits are no part of them any more"},
+     "blocks still have their annotations, and inits are no longer part of them"},
     {"inline_block_axes", inline_block_axes, kAll, kScheduled,
      "regions and predicates can be compared once they speak of loops only"},
     {"check_bounds", check_bounds, kAll, kScheduled,

@@ -29,9 +29,10 @@ const char* role_name(const analysis::ParameterUse& use) {
 nb::tuple parameter_facts(const analysis::ParameterUse& use) {
   const std::string& name = use.buffer.defined() ? use.buffer->name : use.param->name_hint;
   if (!use.buffer.defined()) {
-    throw Exception(argument_error(
-        "tune/scalar-parameter", "parameter '" + name + "' is no array; a search has nothing to call the program with",
-        "give memory its size: A = T.match_buffer(" + name + ", (n,), \"float32\")"));
+    throw Exception(
+        argument_error("tune/scalar-parameter",
+                       "parameter '" + name + "' is not an array; a search has nothing to call the program with",
+                       "give memory its size: A = T.match_buffer(" + name + ", (n,), \"float32\")"));
   }
   nb::list shape;
   for (const Expr& extent : use.buffer->shape) {

@@ -25,7 +25,7 @@ template <class H>
 const H& defined(const H& node, const char* what) {
   if (!node.defined()) {
     throw Exception(
-        argument_error("arith/none", std::string("None is no ") + what, "pass an expression of tilewright.ir"));
+        argument_error("arith/none", std::string("None is not a ") + what, "pass an expression of tilewright.ir"));
   }
   return node;
 }

@@ -46,7 +46,7 @@ Measured decoded(const nb::bytes& bytes) {
   if (decoder.ok() && static_cast<int>(measured.outcome) < kNumOutcomes) return measured;
   Measured garbage;
   garbage.outcome = Outcome::kRunCrash;
-  garbage.error = resource_error("cluster/garbage", "a worker answered with bytes that are no result");
+  garbage.error = resource_error("cluster/garbage", "a worker answered with bytes that are not a result");
   return garbage;
 }
 

@@ -16,7 +16,7 @@ using namespace search;
 Hash128 hash_from_hex(const std::string& text) {
   auto word = [&](size_t at) { return std::stoull(text.substr(at, 16), nullptr, 16); };
   if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    throw Exception(argument_error("search/hash", "'" + text + "' is no hash of 32 hexadecimal digits",
+    throw Exception(argument_error("search/hash", "'" + text + "' is not a hash of 32 hexadecimal digits",
                                    "as tw.ir.structural_hash() gives it, in hexadecimal"));
   }
   return {word(0), word(16)};

@@ -66,7 +66,7 @@ void bind_postproc_base(nb::module_& m) {
 
 void bind_postprocs(nb::module_& m) {
   bind_postproc_base(m);
-  part<search::DisallowDynamicLoop>(m, "Refuse loops whose extent is no constant.");
+  part<search::DisallowDynamicLoop>(m, "Refuse loops whose extent is not a constant.");
   part<search::RewriteParallelVectorizeUnroll>(
       m, "Carry out what rules wrote on root blocks about parallel, vectorized and unrolled loops.");
   part<search::RewriteReductionBlock>(m, "Give each reduction an init block of its own.");

@@ -67,7 +67,7 @@ void bind_script(nb::class_<NodeBase>& cls, Fields<M...>) {
       "Paths name places as structural_mismatch does: '<root>.body.block.body.extent'. Objects are nodes of the\n"
       "program; what is annotated gets the given text as a comment. The first lines import from `package`; by default\n"
       "from tilewright, or as the wording says that a runner of other scripts has entered.\n\n"
-      "Raises:\n    tilewright.ArgumentError: an option makes no sense (a prefix that is no identifier, ...).");
+      "Raises:\n    tilewright.ArgumentError: an option makes no sense (a prefix that is not an identifier, ...).");
 }
 
 /// At most so many names stand in a repr.

@@ -171,7 +171,7 @@ class ScheduleArguments {
     if (nb::isinstance<nb::dict>(object)) {
       std::map<std::string, Value> sorted;
       for (auto [key, item] : nb::borrow<nb::dict>(object)) {
-        if (!PyUnicode_Check(key.ptr())) unfit(param, "a dict with a key that is no string");
+        if (!PyUnicode_Check(key.ptr())) unfit(param, "a dict with a key that is not a string");
         sorted.emplace(nb::cast<std::string>(key), value(item, param, depth + 1));
       }
       return {Value::Dict(sorted.begin(), sorted.end())};

@@ -250,7 +250,7 @@ BufferSpec buffer_spec(nb::handle shape, DataType dtype, Ref<Var> data, nb::hand
   if (buffer_type == "auto_broadcast" || buffer_type == "auto") {
     spec.buffer_type = BufferKind::kAutoBroadcast;
   } else if (!buffer_type.empty() && buffer_type != "default") {
-    throw Exception(script_error("builder/buffer-type", "'" + buffer_type + "' is no kind of buffer",
+    throw Exception(script_error("builder/buffer-type", "'" + buffer_type + "' is not a kind of buffer",
                                  "'default' or 'auto_broadcast'"));
   }
   spec.axis_separators = std::move(axis_separators);

@@ -63,7 +63,7 @@ Parts cast_part(nb::handle given, const char* name, const char* what) {
   if constexpr (std::is_same_v<Parts, search::Mutators>) {
     hint += ", each with how often it is taken: [(MyMutator(), 1.0)] or {MyMutator(): 1.0}; [] for none";
   }
-  fail(argument_error("search/parts", std::string(name) + " is no list of " + what + ": " + nb::repr(given).c_str(),
+  fail(argument_error("search/parts", std::string(name) + " is not a list of " + what + ": " + nb::repr(given).c_str(),
                       std::move(hint)));
 }
 
@@ -180,7 +180,7 @@ std::shared_ptr<SpaceGenerator> member_of_union(nb::handle given) {
     return std::make_shared<search::ScheduleFn>(schedule_function(nb::borrow<nb::callable>(given)));
   }
   fail(argument_error("search/parts",
-                      "space_generators holds what is no space: " + std::string(nb::repr(given).c_str()),
+                      "space_generators holds what is not a space: " + std::string(nb::repr(given).c_str()),
                       "give objects of SpaceGenerator, or functions of a schedule"));
 }
 

@@ -256,7 +256,7 @@ static tw_queue* queue_of_caller(tw_ctx* ctx, cl_handle queue) {
   if (error == CL_SUCCESS)
     error = cl.clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof known->device, &known->device, NULL);
   if (error == CL_SUCCESS) return known;
-  fail(ctx, TW_ERROR_NO_DEVICE, "the stream of the call is no queue of OpenCL", error);
+  fail(ctx, TW_ERROR_NO_DEVICE, "the stream of the call is not a queue of OpenCL", error);
   return NULL;
 }
 

@@ -57,8 +57,8 @@ Result<CachedAccess> cached_access(const State& state, BlockRV name, bool is_rea
   TW_TRY(block, state.find(name));
   const int scope = (*block.tree)[block.at].scope;
   if (scope == Tree::kNone) {
-    return refuse(codes.access, std::string("the root block is no ") + (is_read ? "reader" : "writer"), {block.node()},
-                  "name a block inside of it");
+    return refuse(codes.access, std::string("the root block is not a ") + (is_read ? "reader" : "writer"),
+                  {block.node()}, "name a block inside of it");
   }
   const auto& regions = is_read ? block.block().reads : block.block().writes;
   TW_TRY(position, buffer_position(index, regions, block, is_read ? "read" : "write", codes.access));

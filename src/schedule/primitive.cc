@@ -73,7 +73,7 @@ Status require_memory_scope(const std::string& scope, const Place& block, const 
     for (size_t at = 0; (at = tags.find(' ', at)) != std::string::npos; at += 2) tags.replace(at, 1, ", ");
     known = "; behind \"" + std::string(row->prefix) + "\" there may be " + tags;
   }
-  return refuse(code, "'" + scope + "' is no storage scope", {block.node()},
+  return refuse(code, "'" + scope + "' is not a storage scope", {block.node()},
                 "use \"global\", \"local\" or \"shared\"" + known);
 }
 

@@ -58,7 +58,7 @@ Result<Instruction> with_sizes_by_name(const State& state, Instruction instructi
       renamed.emplace(v, *same);
     } else if (!missing) {
       missing = schedule_error(
-          "trace/size", "it names '" + v->name_hint + "', which is no size of '" + state.shown_name(*number) + "'",
+          "trace/size", "it names '" + v->name_hint + "', which is not a size of '" + state.shown_name(*number) + "'",
           "the trace was recorded on a program with a size of that name");
     }
   };

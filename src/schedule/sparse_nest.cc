@@ -32,7 +32,7 @@ bool is_iteration(const State& state, BlockRV rv) { return row_of(state, rv).var
 Result<SparseNest> find_iteration(const State& state, BlockRV rv, const char* code) {
   const Handle::BlockId& row = row_of(state, rv);
   if (!row.variable.defined()) {
-    return refuse(code, "block '" + row.name + "' is no iteration over sparse axes", {},
+    return refuse(code, "block '" + row.name + "' is not an iteration over sparse axes", {},
                   "pass what get_sparse_iteration gives");
   }
   SparseNest found = find_variable(state, state.handle(rv.index).func, row.variable);
@@ -53,8 +53,8 @@ Result<SparseNest> find_nest(const State& state, const std::vector<LoopRV>& vari
     const auto& variable = std::get<Ref<Var>>(handle.target);
     const SparseNest found = find_variable(state, handle.func, variable);
     if (!found.iteration.defined()) {
-      return refuse(code, "'" + variable->name_hint + "' is no variable of an iteration over sparse axes", {variable},
-                    "pass what get_sp_iters gives, before the iteration is lowered");
+      return refuse(code, "'" + variable->name_hint + "' is not a variable of an iteration over sparse axes",
+                    {variable}, "pass what get_sp_iters gives, before the iteration is lowered");
     }
     if (!nest) nest = SparseNest{found.func, found.iteration, {}};
     if (nest->func != handle.func || nest->iteration != found.iteration) {

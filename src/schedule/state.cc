@@ -153,7 +153,7 @@ Result<Place> State::find(const Handle& row) const {
   }
   if (row.is_inline_mark() || row.is_root_mark()) {
     return schedule_error("schedule/mark",
-                          std::string("this is no loop but the mark for ") +
+                          std::string("this is not a loop but the mark for ") +
                               (row.is_inline_mark() ? "inlining a block" : "leaving a block where it is"),
                           "pass what sample_compute_location() gives to compute_at or reverse_compute_at only");
   }

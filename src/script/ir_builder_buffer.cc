@@ -118,7 +118,7 @@ Ref<Buffer> match_buffer(const Ref<Var>& param, const BufferSpec& spec) {
     refuse("builder/place", "T.match_buffer belongs inside T.prim_func",
            "it gives a parameter its shape; T.decl_buffer makes other buffers");
   if (!function->is_param(param)) {
-    refuse("builder/not-a-parameter", "T.match_buffer of '" + param->name_hint + "', which is no parameter",
+    refuse("builder/not-a-parameter", "T.match_buffer of '" + param->name_hint + "', which is not a parameter",
            "name a parameter of type T.handle, or a region of a buffer");
   }
   if (!param.dtype().is_handle()) {

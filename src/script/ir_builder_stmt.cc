@@ -251,7 +251,7 @@ FramePtr launch_thread(const Ref<Var>& variable, Expr extent) {
   auto it = std::find_if(function->env_threads.begin(), function->env_threads.end(),
                          [&](const Ref<IterVar>& axis) { return axis->var == variable; });
   if (it == function->env_threads.end()) {
-    refuse("builder/thread", "T.launch_thread of '" + variable->name_hint + "', which is no thread axis",
+    refuse("builder/thread", "T.launch_thread of '" + variable->name_hint + "', which is not a thread axis",
            "make it with T.env_thread(\"threadIdx.x\")");
   }
   extent = cast(variable.dtype(), std::move(extent));

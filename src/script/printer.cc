@@ -434,13 +434,13 @@ std::string Printer::run(const NodeRef& node) {
 std::optional<Diagnostic> find_invalid(const PrintOptions& options) {
   for (const std::string& prefix : {options.ir_prefix, options.tir_prefix}) {
     if (!is_identifier(prefix)) {
-      return argument_error("print/prefix", "the prefix '" + prefix + "' is no Python identifier",
+      return argument_error("print/prefix", "the prefix '" + prefix + "' is not a Python identifier",
                             "use a name such as T or I");
     }
   }
   for (const std::string& dtype : {options.buffer_dtype, options.int_dtype, options.float_dtype}) {
     if (!DataType::parse(dtype)) {
-      return argument_error("print/dtype", "'" + dtype + "' is no data type", "use a name such as int32 or float32");
+      return argument_error("print/dtype", "'" + dtype + "' is not a data type", "use a name such as int32 or float32");
     }
   }
   if (options.indent_spaces < 1 || options.indent_spaces > 16) {

@@ -202,7 +202,7 @@ Status set_option(Options& options, const std::string& name, const std::string& 
   if (name == "tag" || name == "model") return Ok{};  // TVM writes them; nothing here depends on them
   if (name == "keys" || name == "device") {
     if (std::ranges::any_of(value, [](unsigned char c) { return std::isspace(c) != 0; })) {
-      return argument_error("target/value", fmt::format("target option {} is '{}', which is no word", name, value),
+      return argument_error("target/value", fmt::format("target option {} is '{}', which is not a word", name, value),
                             "keys are words with commas between: -keys=arm_cpu,cpu");
     }
     if (name == "keys") options.keys = split(value, ',');

@@ -102,7 +102,7 @@ TEST(Target, KeysStandBeforeThoseOfTheKind) {
   EXPECT_FALSE(arm == plain);
   EXPECT_FALSE(arm.hash() == plain.hash());
   EXPECT_EQ(failure(R"({"kind": "llvm", "keys": ["two words"]})"),
-            "target/value: target option keys is 'two words', which is no word");
+            "target/value: target option keys is 'two words', which is not a word");
 }
 
 TEST(Target, RegistersFollowFromTheProcessor) {

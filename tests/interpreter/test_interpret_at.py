@@ -160,9 +160,9 @@ def test_a_slice_is_checked_as_it_runs() -> None:
     ("points", "message"),
     [
         ({"Z": [(0,)]}, "'main' has no tensor parameter 'Z'"),
-        ({"Y": [(58,)]}, "a point of 'Y_handle' is no element|a point of 'Y' is no element"),
-        ({"Y": [(0, 0)]}, "is no element"),
-        ({"Y": [(-1,)]}, "is no element"),
+        ({"Y": [(58,)]}, "a point of 'Y_handle' is not an element|a point of 'Y' is not an element"),
+        ({"Y": [(0, 0)]}, "is not an element"),
+        ({"Y": [(-1,)]}, "is not an element"),
     ],
 )
 def test_points_are_elements_of_parameters(points: dict[str, Any], message: str) -> None:

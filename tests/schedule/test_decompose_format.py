@@ -127,7 +127,7 @@ def test_refusals() -> None:
     refused("decompose_format/P2", "no format is called 'other'", "A", "other", [M, N])
     refused("decompose_format/P2", "does not take", "A", "csr", [M, N, 3])
     refused("decompose_format/P2", "does not take", "A", "bsr", [M, N, 0])
-    refused("decompose_format/P2", "no integer", "A", "bsr", [M, N, None])
+    refused("decompose_format/P2", "not an integer", "A", "bsr", [M, N, None])
     refused("decompose_format/P2", "has 4 rules, and 3 are asked for", "A", "hyb", [M, N, 2, 1], count=3)
     refused("decompose_format/P2", "no sparse buffer 'Z'", "Z", "csr", [M, N])
     with pytest.raises(tw.ArgumentError, match="has 0 steps decompose_format") as caught:

@@ -72,7 +72,7 @@ def test_handles_end_with_lowering() -> None:
     with pytest.raises(tw.ScheduleError) as caught:
         sch.get_sp_iters(spmm)
     assert caught.value.code == "get_sp_iters/P1"
-    with pytest.raises(tw.ScheduleError, match="block 'spmm0' is no iteration") as caught:
+    with pytest.raises(tw.ScheduleError, match="block 'spmm0' is not an iteration") as caught:
         sch.get_sp_iters("spmm0")
     with pytest.raises(tw.ScheduleError, match="lowered already") as caught:
         sch.get_sparse_iteration("spmm")

@@ -184,8 +184,8 @@ def test_records_of_before_are_read():
     [
         (lambda graph: graph["nodes"][1].update(type_key="tir.For"), "a node 'tir.For' is none of index maps"),
         (lambda graph: graph["nodes"][1]["attrs"].update(final_indices="99"), "there is no node 99"),
-        (lambda graph: graph["nodes"][1]["attrs"].update(final_indices="2"), "'final_indices' is no list"),
-        (lambda graph: graph.update(nodes={}), "the nodes are no list"),
+        (lambda graph: graph["nodes"][1]["attrs"].update(final_indices="2"), "'final_indices' is not a list"),
+        (lambda graph: graph.update(nodes={}), "the nodes are not a list"),
         (lambda graph: graph["nodes"][1]["attrs"].update(inverse_index_map="1"), "nest deeper"),
         (lambda graph: graph["nodes"][3]["attrs"].update(dtype="int"), "a node 'PrimType'"),
         (lambda graph: graph["nodes"][4]["attrs"].update(dtype="number"), "unknown data type 'number'"),

@@ -85,7 +85,7 @@ def test_handles_end_with_lowering() -> None:
         sch.split(iters[2], [None, 4])
     assert caught.value.code == "schedule/sparse"
     sch.lower_sparse_iter()
-    with pytest.raises(tw.ScheduleError, match="no variable of an iteration") as caught:
+    with pytest.raises(tw.ScheduleError, match="not a variable of an iteration") as caught:
         sch.sparse_reorder(*iters)
     assert caught.value.code == "sparse_reorder/P1"
 

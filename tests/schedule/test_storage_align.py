@@ -106,9 +106,9 @@ def test_an_annotation_of_another_form(note):
         ("[0, 0, 9223372036854775807, 1]", "the factor 9223372036854775807"),
         ("[0, 0, 32, 9223372036854775807]", "the offset 9223372036854775807"),
         ("[7, 0, 32, 0]", "no write 7"),
-        ("[0, 0]", "no list"),
-        ("['x', 0, 32, 0]", "no list"),
-        ("3", "no list"),
+        ("[0, 0]", "not a list"),
+        ("['x', 0, 32, 0]", "not a list"),
+        ("3", "not a list"),
     ],
 )
 def test_annotations_that_cannot_be_done_are_told(entry, why):

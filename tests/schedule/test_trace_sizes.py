@@ -52,6 +52,6 @@ def test_a_size_that_is_not_there(steps):
     steps(sch)
     text = re.sub(r"\bn\b", "m", TEXT).replace("def main", "def shifted")
     other = tw.Schedule(tw.ir.IRModule({"main": script.from_source(text)}))
-    with pytest.raises(tw.ScheduleError, match="it names 'n', which is no size of 'shifted'") as error:
+    with pytest.raises(tw.ScheduleError, match="it names 'n', which is not a size of 'shifted'") as error:
         sch.trace.apply_to_schedule(other, remove_postproc=False)
     assert error.value.code == "trace/size"

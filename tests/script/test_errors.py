@@ -410,7 +410,7 @@ def test_let_of_nothing() -> None:
 
 
 def test_threads() -> None:
-    check_body("builder/thread", "«T.launch_thread(n, 4)»", "no thread axis")
+    check_body("builder/thread", "«T.launch_thread(n, 4)»", "not a thread axis")
     check_body("builder/thread", "«T.launch_thread(1.5, 4)»")
     check_body(
         "builder/thread",

@@ -331,11 +331,11 @@ def test_answers_that_are_neither_true_nor_false(answer: Any) -> None:
 def test_parts_that_are_none(part: str) -> None:
     generator = ms.ScheduleFn(halves)
     given: Any = {"mutators": [(None, 1.0)], "mutator_probs": {None: 1.0}}.get(part, [None])
-    with pytest.raises(tw.ArgumentError, match="s is no list of") as error:
+    with pytest.raises(tw.ArgumentError, match="s is not a list of") as error:
         setattr(generator, part, given)
     assert error.value.code == "search/parts"
     if part not in ("mutators", "schedule_rules"):
-        with pytest.raises(tw.ArgumentError, match=f"{part} is no list of"):
+        with pytest.raises(tw.ArgumentError, match=f"{part} is not a list of"):
             ms.PostOrderApply(**{part: given})
 
 

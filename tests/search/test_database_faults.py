@@ -201,10 +201,10 @@ def test_a_disk_without_room_for_the_kernel(tmp_path: Path) -> None:
 
 
 def test_a_hash_that_is_none() -> None:
-    with pytest.raises(tw.ArgumentError, match="no hash of 32 hexadecimal digits") as caught:
+    with pytest.raises(tw.ArgumentError, match="not a hash of 32 hexadecimal digits") as caught:
         _core.Database.in_memory().top_k("matmul", "", 1)
     assert caught.value.code == "search/hash"
-    with pytest.raises(tw.ArgumentError, match="no hash of 32 hexadecimal digits"):
+    with pytest.raises(tw.ArgumentError, match="not a hash of 32 hexadecimal digits"):
         _core.Record(workload="matmul")
     with pytest.raises(TypeError, match="workload is of another type"):
         _core.Record(workload=3)

@@ -147,7 +147,7 @@ def test_how_mutators_are_given(name: str) -> None:
     for right in ([(Mutates(None), 0.5)], {Mutates(None): 0.5}, {}, []):
         space = space_with(**{name: right})
         assert space.mutators is not None and [share for _, share in space.mutators] == [0.5] * len(right)
-    with pytest.raises(tw.ArgumentError, match=f"{name} is no list of mutators with their probabilities") as error:
+    with pytest.raises(tw.ArgumentError, match=f"{name} is not a list of mutators with their probabilities") as error:
         space_with(**{name: [Mutates(None)]})
     assert error.value.code == "search/parts" and "[(MyMutator(), 1.0)] or {MyMutator(): 1.0}" in error.value.hint
 

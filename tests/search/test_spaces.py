@@ -83,7 +83,7 @@ def test_parts_are_given_as_tvm_does() -> None:
 
 def test_parts_that_are_none() -> None:
     for wrong in ({"sch_rules": [3]}, {"sch_rules": 3}, {"postprocs": [Splits()]}, {"mutator_probs": [Splits()]}):
-        with pytest.raises(tw.ArgumentError, match=f"{next(iter(wrong))} is no list of") as caught:
+        with pytest.raises(tw.ArgumentError, match=f"{next(iter(wrong))} is not a list of") as caught:
             ms.PostOrderApply(**wrong)
         assert caught.value.code == "search/parts"
     with pytest.raises(tw.Error):
@@ -357,7 +357,7 @@ def test_a_union_of_functions() -> None:
     made = union.generate_design_space(_module())
     assert [len(sch.get_loops("C")) for sch in made] == [4, 3, 3, 3]
     for wrong in (3, "post-order-apply"):
-        with pytest.raises(tw.ArgumentError, match="space_generators holds what is no space") as error:
+        with pytest.raises(tw.ArgumentError, match="space_generators holds what is not a space") as error:
             ms.SpaceGeneratorUnion([wrong])  # type: ignore[list-item]
         assert error.value.code == "search/parts"
 

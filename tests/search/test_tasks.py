@@ -99,7 +99,7 @@ def test_what_else_goes_wrong_while_drawing_is_data(monkeypatch):
 
 
 def test_a_hash_of_a_database_is_hexadecimal():
-    with pytest.raises(tw.ArgumentError, match="no hash of 32 hexadecimal digits") as error:
+    with pytest.raises(tw.ArgumentError, match="not a hash of 32 hexadecimal digits") as error:
         _core.Database.in_memory().records("x" * 32, "")
     assert error.value.code == "search/hash"
 

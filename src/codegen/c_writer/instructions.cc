@@ -42,7 +42,7 @@ Diagnostic Instructions::not_there(const Ref<Call>& call, const std::string& why
 Diagnostic Instructions::wrong_rows(const Ref<Call>& call, const std::string& which) {
   Diagnostic error =
       script_error("codegen/fragment-stride",
-                   fmt::format("{} begin at addresses that are no multiples of 16 bytes, and {} loads and "
+                   fmt::format("{} begin at addresses that are not multiples of 16 bytes, and {} loads and "
                                "stores such rows only",
                                which, call->op.as<Op>()->name),
                    "pad the rows in shared memory with storage_align");

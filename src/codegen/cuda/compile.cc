@@ -230,7 +230,8 @@ Result<CudaProgram> compile_cuda(const std::string& text, const std::vector<std:
   std::error_code error;
   if (const char* folder = std::getenv(kNvrtcFolder); folder && !fs::is_directory(folder, error)) {
     return resource_error(
-        "codegen/nvrtc", fmt::format("the environment variable {} is \"{}\", which is no folder", kNvrtcFolder, folder),
+        "codegen/nvrtc",
+        fmt::format("the environment variable {} is \"{}\", which is not a folder", kNvrtcFolder, folder),
         "set it to the folder of libnvrtc.so, or unset it to use the installed compiler");
   }
   const Nvrtc* api = nvrtc();

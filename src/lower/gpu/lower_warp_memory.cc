@@ -85,7 +85,7 @@ class WarpMemory {
                   "buffer '" + name + "' of scope \"warp\" is in a kernel whose threadIdx.x has not 32 threads");
     }
     if (size == 0 || size % kWarpLanes != 0) {
-      return fail(allocate, "the size of buffer '" + name + "' of scope \"warp\" is no multiple of 32");
+      return fail(allocate, "the size of buffer '" + name + "' of scope \"warp\" is not a multiple of 32");
     }
     memory_[allocate->buffer_var] = {allocate, pointer_var(name, allocate->dtype, "local"), size};
   }

@@ -112,7 +112,7 @@ class MatrixRegisters {
       if (!error_) {
         error_ =
             refuse_at(buffer, "lower/mma-registers",
-                      "buffer '" + buffer->name + "' of scope \"" + buffer->scope() + "\" is no matrix of whole " +
+                      "buffer '" + buffer->name + "' of scope \"" + buffer->scope() + "\" is not a matrix of whole " +
                           std::to_string(matrix.tile_rows()) + " x " + std::to_string(matrix.tile_columns()) + " tiles",
                       "let a warp compute tiles of multiples of 32 x 32 elements");
       }

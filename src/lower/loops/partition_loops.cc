@@ -78,16 +78,16 @@ class Partitioner : private LoopCutter {
   }
 
   Stmt simplify_branch(const IfThenElse& branch, Rewriter& r) {
-    Expr rest = bool_imm(true), known = bool_imm(true);
+    Expr remainder = bool_imm(true), known = bool_imm(true);
     for (const Expr& atom : conjuncts(branch.condition)) {
       if (variables_.decides(atom)) {
         known = logical_and(known, atom);
         if (analyzer_.can_prove(atom)) continue;
         if (analyzer_.can_prove(logical_not(atom))) return branch.else_case.defined() ? r(branch.else_case) : nop();
       }
-      rest = logical_and(rest, atom);
+      remainder = logical_and(remainder, atom);
     }
-    if (is_true(rest)) return r(branch.then_case);
+    if (is_true(remainder)) return r(branch.then_case);
     Stmt then_case;
     {
       auto scope = analyzer_.constraint(known);
@@ -95,7 +95,7 @@ class Partitioner : private LoopCutter {
     }
     Stmt else_case = branch.else_case.defined() ? r(branch.else_case) : Stmt();
     if (is_nop(then_case) && (!else_case.defined() || is_nop(else_case))) return nop();
-    return make<IfThenElse>({rest, then_case, else_case});
+    return make<IfThenElse>({remainder, then_case, else_case});
   }
 
   // ---- loops
@@ -236,16 +236,16 @@ class Partitioner : private LoopCutter {
   static Stmt drop_atoms(const Stmt& body, const std::vector<Expr>& atoms) {
     return rewrite(body, [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
       Ref<IfThenElse> inner = r.descend(branch);
-      Expr rest = bool_imm(true);
+      Expr remainder = bool_imm(true);
       bool dropped = false;
       for (const Expr& part : conjuncts(branch->condition)) {
         bool known = std::find(atoms.begin(), atoms.end(), part) != atoms.end();
         dropped |= known;
-        if (!known) rest = logical_and(rest, part);
+        if (!known) remainder = logical_and(remainder, part);
       }
       if (!dropped) return inner;
-      if (is_true(rest)) return inner->then_case;
-      return make<IfThenElse>({rest, inner->then_case, inner->else_case}, branch.span());
+      if (is_true(remainder)) return inner->then_case;
+      return make<IfThenElse>({remainder, inner->then_case, inner->else_case}, branch.span());
     });
   }
 

@@ -138,7 +138,7 @@ class PipelinePlanner {
       const NodeRef annotation = loop_->annotations.get(key);
       if (!annotation.defined()) continue;
       auto list = numbers(annotation);
-      if (!list) return wrong_list(std::string("has a ") + key + " that is no list of integers");
+      if (!list) return wrong_list(std::string("has a ") + key + " that is not a list of integers");
       if (list->size() != count) {
         return wrong_list("has " + std::to_string(count) + " statements, and " + key + " has " +
                           std::to_string(list->size()) + " numbers");
@@ -147,7 +147,7 @@ class PipelinePlanner {
     }
     if (const NodeRef annotation = loop_->annotations.get(kPipelineAsync); annotation.defined()) {
       auto list = numbers(annotation);
-      if (!list) return wrong_list("has a software_pipeline_async_stages that is no list of integers");
+      if (!list) return wrong_list("has a software_pipeline_async_stages that is not a list of integers");
       async.insert(list->begin(), list->end());
     }
     for (int64_t stage : stages) {

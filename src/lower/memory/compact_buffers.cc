@@ -186,7 +186,7 @@ class RegionCollector {
       good = number != nullptr;
       if (good) numbers[i] = number->value;
     }
-    if (!good) return "an entry is no list (number of the write, dimension, factor, offset)";
+    if (!good) return "an entry is not a list (number of the write, dimension, factor, offset)";
     const auto [write, dimension, factor, offset] = numbers;
     if (write < 0 || write >= static_cast<int64_t>(block.writes.size())) {
       return "it has no write " + std::to_string(write);

@@ -29,7 +29,7 @@ Result<Plan> plan(const State& state, const Balance& balance) {
   if (loop.kind != ForKind::kParallel || !is_const_int(loop.min, 0) || loop.annotations.has(kBalancedBy)) {
     return refuse("balance/P1",
                   describe(place) + (loop.annotations.has(kBalancedBy) ? " is balanced already"
-                                                                       : " is no parallel loop that begins at 0"),
+                                                                       : " is not a parallel loop that begins at 0"),
                   {place.node()}, "take a loop that parallel() was applied to, once");
   }
   if (place.func != block.func || !tree.contains(place.at, block.at)) {
@@ -42,9 +42,10 @@ Result<Plan> plan(const State& state, const Balance& balance) {
   const bool is_index = type.is_int() && type.is_scalar() && type.bits >= 32;
   const bool is_compact = !buffer->elem_offset.defined() || is_const_int(buffer->elem_offset, 0);
   if (!is_index || buffer->shape.size() != 1 || !buffer->strides.empty() || !is_compact) {
-    return refuse("balance/P2",
-                  "'" + buffer->name + "' is no buffer of int32 or int64 in one dimension, without strides or offset",
-                  {block.node()}, "pass a one-dimensional compact array of offsets");
+    return refuse(
+        "balance/P2",
+        "'" + buffer->name + "' is not a buffer of int32 or int64 in one dimension, without strides or offset",
+        {block.node()}, "pass a one-dimensional compact array of offsets");
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, place.at);

@@ -27,7 +27,7 @@ Result<Plan> plan(const State& state, const DecomposeFormat& decompose) {
     } else if (const ExprRV* sampled = std::get_if<ExprRV>(&parameter)) {
       request.parameters.push_back(state.value(*sampled));
     } else {
-      return refuse("decompose_format/P2", "a parameter of a format is no integer", {},
+      return refuse("decompose_format/P2", "a parameter of a format is not an integer", {},
                     "pass integers and sampled values");
     }
   }

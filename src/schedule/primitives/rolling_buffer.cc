@@ -125,7 +125,7 @@ Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {
   const Tree& tree = *block.tree;
   Roll roll{block, tree[block.at].scope, 0, {}, {}, {}, {}};
   if (roll.scope == Tree::kNone)
-    return refuse("rolling_buffer/P1", "the root block is no producer", {block.node()}, "name a block inside of it");
+    return refuse("rolling_buffer/P1", "the root block is not a producer", {block.node()}, "name a block inside of it");
   const auto& writes = block.block().writes;
   TW_TRY(position, buffer_position(write, writes, block, "write", "rolling_buffer/P1"));
   roll.position = position;

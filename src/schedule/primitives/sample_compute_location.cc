@@ -105,9 +105,10 @@ Result<Plan> plan(const State& state, const SampleComputeLocation& sample) {
                   "name a block inside of it");
   }
   if (sample.decision.value && *sample.decision.value < -2) {
-    return refuse("sample_compute_location/P2",
-                  "decision " + std::to_string(*sample.decision.value) + " is no place to compute " + describe(block),
-                  {}, "-2 inlines, -1 leaves the block where it is, from 0 on loops are counted");
+    return refuse(
+        "sample_compute_location/P2",
+        "decision " + std::to_string(*sample.decision.value) + " is not a place to compute " + describe(block), {},
+        "-2 inlines, -1 leaves the block where it is, from 0 on loops are counted");
   }
   std::vector<Candidate> candidates = candidates_for(state, sample.block, block);
   Plan plan;

@@ -115,7 +115,7 @@ Result<SplitExtents> new_extents(const State& state, const Split& split, const P
       if (!extent) {
         return refuse("split/P4",
                       "factor number " + std::to_string(position) + " of " + factors() + " for " + describe(place) +
-                          " is no positive expression of T.vscale() alone",
+                          " is not a positive expression of T.vscale() alone",
                       {place.node()}, "give numbers, sampled values, or multiples of T.vscale()");
       }
       scalable = scalable * *extent;

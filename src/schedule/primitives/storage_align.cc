@@ -59,7 +59,7 @@ Result<Plan> plan(const State& state, const StorageAlign& align) {
     const List* list = old.as<List>();
     if (!list || !std::all_of(list->items.begin(), list->items.end(), is_entry)) {
       return refuse("storage_align/P5",
-                    describe(block) + " has an annotation '" + std::string(kKey) + "' that is no list of quadruples",
+                    describe(block) + " has an annotation '" + std::string(kKey) + "' that is not a list of quadruples",
                     {block.node()}, "it holds lists (number of the write, axis, factor, offset)");
     }
     entries = *list;

@@ -60,7 +60,7 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
   const Ref<Buffer>& buffer = block.block().writes[position]->buffer;
   auto type = DataType::parse(step.dtype);
   if (!type || type->is_handle() || type->is_void() || !type->is_scalar()) {
-    return refuse("unsafe_set_dtype/P2", "'" + step.dtype + "' is no type of numbers", {block.node()},
+    return refuse("unsafe_set_dtype/P2", "'" + step.dtype + "' is not a type of numbers", {block.node()},
                   "float16, int8, ...");
   }
   bool allocated = false;

@@ -42,12 +42,12 @@ void mark_damage(Record& record, std::string_view unread) {
   for (const auto& [name, text] : texts) {
     std::string clean = readable(*text);
     if (clean == *text) continue;
-    note(name, "is no UTF-8");
+    note(name, "is not valid UTF-8");
     *text = std::move(clean);
   }
   const auto must_be_json = [&](const char* name, std::string& text) {
     if (text.empty() || is_json(text)) return;
-    note(name, "is no JSON");
+    note(name, "is not valid JSON");
     text.clear();
   };
   must_be_json("trace", record.trace);

@@ -427,7 +427,7 @@ TEST(Schema, MigratesStepByStepAndOnlyOnce) {
 
 TEST(Schema, AFailedMigrationLeavesTheFileAsItWas) {
   auto connection = sqlite::open(":memory:", {.create = true}).value_or_throw();
-  const Migration steps[] = {{"CREATE TABLE a (x)"}, {"this is no SQL"}};
+  const Migration steps[] = {{"CREATE TABLE a (x)"}, {"this is not valid SQL"}};
   auto status = migrate(*connection, steps);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, "database/failed");

@@ -64,7 +64,7 @@ Status MultiLevelTiling::check(const MultiLevelTilingOptions& options) {
   const std::string& structure = options.structure;
   bool has_both = structure.find('S') != std::string::npos && structure.find('R') != std::string::npos;
   if (!has_both || structure.find_first_not_of("SR") != std::string::npos) {
-    return argument_error("multi_level_tiling/structure", "'" + structure + "' is no structure of tiles",
+    return argument_error("multi_level_tiling/structure", "'" + structure + "' is not a structure of tiles",
                           "write a word of S (spatial loops) and R (reduction loops), such as \"SSRSRS\"");
   }
   if (exceed(options.reuse_read.levels, structure.size()) || exceed(options.reuse_write.levels, structure.size())) {
@@ -78,7 +78,7 @@ Status MultiLevelTiling::check(const MultiLevelTilingOptions& options) {
   }
   for (const std::string& axis : options.tile_binds) {
     if (ThreadAxis::parse(axis)) continue;
-    return argument_error("multi_level_tiling/tile-binds", "'" + axis + "' is no thread axis",
+    return argument_error("multi_level_tiling/tile-binds", "'" + axis + "' is not a thread axis",
                           "use blockIdx, threadIdx or vthread with .x, .y or .z");
   }
   if (const int64_t innermost = options.max_innermost_factor.value_or(-1); innermost != -1 && innermost < 1) {
