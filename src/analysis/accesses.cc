@@ -185,7 +185,7 @@ class AccessWalk {
     if (no.defined()) under(SurroundingKind::kCondition, site, logical_not(condition), [&] { v(no); });
   }
 
-  /// Of scalars, the second operand is not evaluated where the first one decides.
+  /// For scalars, the second operand is not evaluated if the first one decides.
   void on_logic(const NodeRef& site, const Expr& first, const Expr& second, const Expr& goes_on, Visitor& v) {
     v(first);
     if (first.dtype().is_vector()) return v(second);

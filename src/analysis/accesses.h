@@ -64,7 +64,7 @@ struct Access {
   /// in an atomic block (ir/annotations.h).
   bool is_atomic = false;
 
-  /// Of the buffer that `named` is a view of, or itself: what is touched at most. Null for a pointer without a buffer.
+  /// The largest region that is accessed, of `named` or the buffer that it views. Null for a pointer without a buffer.
   Ref<BufferRegion> region() const;
   /// The element's indices, as the program spells them; null where the site has none.
   const std::vector<Expr>* indices() const;
@@ -80,7 +80,7 @@ enum class Nested {
 };
 using OnAccess = std::function<void(const Access&)>;
 
-/// Of a statement, an expression, or a block: of the latter, its views, init and body, with its axes left symbolic.
+/// Visits a statement, an expression, or the views, init and body of a block, whose axes stay symbolic.
 void for_each_access(const NodeRef& root, Nested nested, const OnAccess& found);
 
 // ---- what stands around ----------------------------------------------------------------------------------------

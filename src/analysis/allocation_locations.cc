@@ -138,7 +138,7 @@ class BufferUses : public Memo::Fact {
     uses.list.back().reads |= reads;
   }
 
-  /// Of a root block over blocks of one store each, the same without a walk over all accesses. False for others.
+  /// A shortcut without a walk over all accesses, for a root block over blocks of one store each. False for others.
   bool note_plainly(const Tree& tree) {
     if (Scope::of(tree.block_at(0)).bare_statement()) return false;
     std::vector<const PlainBlock*> blocks;

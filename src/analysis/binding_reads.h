@@ -35,7 +35,7 @@ bool binds_data(const BlockRealize& realize);
 void add_single_reads(const Expr& e, std::vector<Ref<BufferRegion>>& regions);
 /// Single elements, in terms of what is around the block. Blocks do not declare them.
 std::vector<Ref<BufferRegion>> binding_reads(const BlockRealize& realize);
-/// Of a block of a program other than the root, which mostly reads nothing that early.
+/// The binding reads of a block of a tree; a shortcut for blocks without such reads, which are most.
 inline std::vector<Ref<BufferRegion>> binding_reads(const Tree& tree, int block) {
   if (!tree[block].binds_data) return {};
   return binding_reads(*tree.realize_at(block));

@@ -192,7 +192,7 @@ Ref<BufferRegion> element(const Ref<Buffer>& buffer, const Indices& indices) {
   return make<BufferRegion>({buffer, std::move(region)});
 }
 
-/// Of a block that touches one element of each buffer; false for any other.
+/// Detects the accesses of a block that accesses one element of each buffer; false for any other block.
 bool detect_plainly(const PlainBlock& plain, BlockAccess& access) {
   const BufferStore& store = *plain.body.store;
   if (plain.init) {

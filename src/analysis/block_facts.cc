@@ -136,7 +136,7 @@ class Examine {
     return true;
   }
 
-  /// Of a block whose reduction axes select what it writes. `why` stays what it is.
+  /// Checks a block whose reduction axes select what it writes. `why` does not change.
   void check_scatter() {
     const std::string why = facts_.why;
     const bool is_usual = std::all_of(block_->iter_vars.begin(), block_->iter_vars.end(), [](const Ref<IterVar>& axis) {
@@ -434,7 +434,7 @@ class Examine {
     });
   }
 
-  /// Of a buffer that the block writes, an instance reads only the elements that it writes itself: those of no other
+  /// In a buffer that the block writes, an instance reads only the elements that it writes itself: those of no other
   /// one, where it declares more than it touches.
   bool check_own_accesses() {
     Regions own;

@@ -36,15 +36,15 @@ class BlockFacts : public Memo::Fact {
   bool commutative = true;
   /// It does so by a block inside or by a tensor intrinsic: its steps cannot be taken apart any further.
   bool compound = false;
-  /// Of kOther: it adds to elements that its reduction axes select, and its other axes keep apart whatever these are,
+  /// If kOther: it adds to elements that its reduction axes select, and its other axes keep apart whatever these are,
   /// as vj does in C[R[vp], vj] += A[vp, vj]. Loops that drive the other axes alone run in any order.
   bool scatters = false;
-  /// Of kOther: the condition that fails, "it reads and writes 'C' at different elements". Of kUpdate: what may keep
+  /// If kOther: the condition that fails, "it reads and writes 'C' at different elements". If kUpdate: what may keep
   /// its value; empty for what accumulates.
   std::string why;
   /// Why the regions that the block declares are not known to hold all that it accesses; empty if they are.
   std::string undeclared;
-  /// Of `undeclared`: all else is known, and what it says is that the block uses pointers of buffers that it declares.
+  /// If `undeclared`: all else is known, and what it says is that the block uses pointers of buffers that it declares.
   /// A step that takes the declarations for granted has to say so: "block 'B' touches of 'A' what it declares".
   std::string trusted;
   /// For each declared write: each instance stores to all of it.

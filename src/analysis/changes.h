@@ -10,7 +10,7 @@ namespace tilewright::analysis {
 
 /// Whether the expression reads memory, at all.
 bool reads_memory(const Expr& value);
-/// Of each view, what it is a view of counts where `body` contains the block that declares it.
+/// Whether `body` may change the value. A view that a block in `body` declares counts as the buffer that it views.
 bool may_change(const Stmt& body, const Expr& value);
 
 }  // namespace tilewright::analysis

@@ -205,7 +205,7 @@ std::optional<arith::Box> box_of_instances(const BlockRealize& realize, const Re
   return box && instances.are_in(*box, inside) ? std::move(box) : std::nullopt;
 }
 
-/// The same where the block's condition only keeps its axes inside of their domains, and is not part of `realize` any
+/// The box where the block's condition only keeps its axes inside of their domains, and is not part of `realize` any
 /// more: an instance exists if all its axes are inside, those too that select nothing of what is written.
 std::optional<arith::Box> produced_inside(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                           const std::vector<int>& loops, arith::Analyzer& analyzer) {
@@ -215,7 +215,7 @@ std::optional<arith::Box> produced_inside(const BlockRealize& realize, const Ref
   });
 }
 
-/// The same by way of the axes, where indices are digits of them that tiles of the loops do not fit: of all values of
+/// The box by way of the axes, where indices are digits of them that tiles of the loops do not fit: of all values of
 /// an axis v from 0 to 50175, v // 56 and v % 56 reach a box, of its tiles of 32 each they do not.
 std::optional<arith::Box> produced_over_axes(const BlockRealize& realize, const Ref<BufferRegion>& write,
                                              const Tree& tree, const std::vector<int>& loops,
@@ -601,7 +601,7 @@ void add_reads_of_loops(const Tree& tree, int block, std::vector<Ref<BufferRegio
   }
 }
 
-/// The same of what is read where the block's axes are bound, for its condition, and for the loops around it.
+/// The obstacle for what is read where the block's axes are bound, for its condition, and for the loops around it.
 std::optional<Obstacle> why_binding_incomplete(const Tree& tree, int block, const Scope& scope, int reader) {
   std::vector<Ref<BufferRegion>> regions = binding_reads(tree, block);
   add_reads_of_loops(tree, block, regions);

@@ -33,7 +33,7 @@ arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops);
 arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);
 /// The loops of one iteration, and the only values of their variables, in terms of the other loops.
 VarMap units_of(const arith::IterDomains& inputs);
-/// The same for arith/digits.h; nothing where a range has other ends than constants.
+/// The loops as counters for arith/digits.h; nothing where a range has other ends than constants.
 std::optional<arith::Counters> counters_of(const Tree& tree, const std::vector<int>& loops);
 /// Binds in the analyzer the loops above a statement, itself included, up to the root of the function, and the axes of
 /// the blocks between, but not the loops `except`.
@@ -60,11 +60,11 @@ bool limits_reduction(const BlockRealize& realize);
 /// The box of `write` that the block surely completes while `loops` run, with all its reductions.
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                    const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// The same of sums whose condition leaves steps out, but never the first ones: k <= i.
+/// The box that sums produce whose condition omits steps, but never the first ones: k <= i.
 std::optional<arith::Box> produced_by_sums(const Tree& tree, int block, const Ref<BufferRegion>& write,
                                            const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// The same where a condition on the axes that are indices of `write` chooses elements of the box, j <= i: all of them
-/// that it chooses.
+/// The elements where a condition on the axes that are indices of `write` selects from the box, j <= i: all of them
+/// that it selects.
 struct ChosenElements {
   arith::Box box;
   Expr chosen;

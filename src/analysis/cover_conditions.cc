@@ -11,7 +11,7 @@
 namespace tilewright::analysis {
 namespace {
 
-/// Of a conjunction, the terms that bound one start of a region are taken away from `predicate` and applied to the
+/// The terms of a conjunction that bound one start of a region are removed from `predicate` and applied to the
 /// box: the iterations where `start < bound` holds reach the points of the box below the bound, all of them.
 class Clips {
  public:

@@ -21,7 +21,7 @@ struct Touching {
 /// Whether each iteration of `read` has one of `write`, with loops of the same range in place of its own, that touches
 /// the same elements, where the conditions are the same, too. The loops are those around the one, and not the other.
 bool mirrors(const Touching& write, const Touching& read);
-/// The same of instances of two blocks.
+/// Whether the instances of two blocks mirror each other.
 bool mirrors(const BlockRealize& writer, const Ref<BufferRegion>& write, const arith::IterDomains& writing,
              const BlockRealize& reader, const Ref<BufferRegion>& read, const arith::IterDomains& reading);
 

@@ -95,7 +95,7 @@ class Reader {
   std::optional<bool> value(const Expr& e, Operations& work);
   std::optional<bool> comparison(const Expr& e, Operations& work);
   std::optional<bool> logic(const Expr& e, Operations& work);
-  /// Of the three values of a choice.
+  /// Adds the work of a select with these operands.
   void choose(const Expr& condition, const Expr& yes, const Expr& no, double& counter, Operations& work);
   void select(const Select& select, Operations& work);
   void call(const Call& call, Operations& work);

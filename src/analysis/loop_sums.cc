@@ -21,7 +21,7 @@ int64_t times(int64_t a, int64_t b) {
   return near_by(product);
 }
 Span64 plus(Span64 a, Span64 b) { return {plus(a.lo, b.lo), plus(a.hi, b.hi)}; }
-/// Of nothing, which ends before it begins, nothing.
+/// An empty span, which ends before it begins, stays empty.
 Span64 times(Span64 a, int64_t factor) {
   int64_t x = times(a.lo, factor), y = times(a.hi, factor);
   return factor < 0 ? Span64{y, x} : Span64{x, y};

@@ -75,9 +75,9 @@ class LoopSums {
   /// All values while the loops `free` run and the others are at their starts.
   Span64 bounds(const LoopSum& sum, Levels free) const;
   Levels levels(const LoopSum& sum) const;
-  /// Of anything, by the variables in it.
+  /// The levels of the variables in it.
   Levels levels(const NodeRef& e) const;
-  /// Of the divisions and extrema, those that depend on one of these loops.
+  /// The divisions and extrema that depend on one of these loops.
   IndexWork work(const LoopSum& sum, Levels within = kAllLevels) const;
   /// By how much the sum grows with one step of the loop; where it is no multiple of its variable: an estimate.
   int64_t step_of(const LoopSum& sum, uint32_t loop) const;

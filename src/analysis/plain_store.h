@@ -41,7 +41,7 @@ struct PlainBlock {
 
   /// A fact of the block alone, worked out once.
   static const std::optional<PlainBlock>& of(const Block& block);
-  /// Of a block that differs from another one in its regions alone: what is known of that holds for it.
+  /// Carries what is known of `alike` over to a block that differs from it in its regions alone.
   static void carry_over(const Block& alike, const Block& block);
   /// Looks at a block in whose value that of another store may stand.
   static void look(const Block& block, const PlainStore& part);

@@ -128,7 +128,7 @@ class WitnessWalk {
   }
 
  private:
-  /// Of the loop, and below it for each of these.
+  /// Iterations of the loop that are tried, and iterations below it for each of these.
   static constexpr size_t kIterations = 20, kInside = 24;
 
   static size_t power(size_t base, size_t exponent) {

@@ -57,9 +57,9 @@ struct FoundReducer {
   std::string why_not;  ///< "its init is not a store", where there is none
 };
 
-/// Of a block with an init.
+/// The reducer of a block with an init.
 FoundReducer find_reducer(const Block& block);
-/// Of a block without one, which adds to what its elements hold: its starts are what is neutral.
+/// The reducer of a block without an init, which adds to what its elements hold: its starts are what is neutral.
 FoundReducer find_accumulation(const Block& block);
 
 /// Whether a block of the program chooses between pairs: which of equal values it finds depends on the order of its

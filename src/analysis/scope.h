@@ -30,7 +30,7 @@ struct Dependence {
 class Scope : public Memo::Fact {
  public:
   static const Scope& of(const Block& block);
-  /// The same for what a change has made of another block: statements that it left as they were are not looked through
+  /// The scope of what a change has made of another block: statements that did not change are not searched
   /// again.
   static const Scope& of(const Block& block, const Block& before);
 

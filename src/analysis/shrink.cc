@@ -16,7 +16,7 @@ namespace {
 /// Classes of linked sizes (union-find), each with its size; those that may not change are pinned.
 class Classes {
  public:
-  /// Of a variable of a loop or an axis, or of a dimension of a buffer.
+  /// The class of a variable of a loop or an axis, or of a dimension of a buffer.
   size_t of(const NodeRef& owner, size_t dimension = 0) {
     auto [it, is_new] = numbers_.emplace(std::pair(owner.get(), dimension), parents_.size());
     if (is_new) {

@@ -23,7 +23,7 @@ std::optional<ThreadAxis> thread_axis(const For& loop);
 /// The memory of the buffer joins the threads that run the loop.
 bool joins_threads(const For& loop, const Ref<Buffer>& buffer);
 
-/// Of the loops around a position in its scope, itself included, outermost first: those whose threads the memory of the
+/// Those loops around a position in its scope, itself included, outermost first, whose threads the memory of the
 /// buffer joins, and which all reach the position as often and at the same time.
 std::vector<int> joined_loops(const Tree& tree, int at, const Ref<Buffer>& buffer);
 
@@ -46,7 +46,7 @@ std::optional<Obstacle> why_no_block_around(const Tree& tree, int at);
 /// the loop around, blocks that differ between the threads, parts of a reduction, results that others do not see.
 /// Nothing for a loop that is not bound again.
 std::optional<Obstacle> why_not_same_threads(const Tree& tree, int loop);
-/// The same for all loops of the kernel that the statement is part of, or is; and loops bound to one axis have one
+/// The obstacle for any loop of the kernel that the statement is part of, or is; and loops bound to one axis have one
 /// extent, be they inside of one another or not.
 std::optional<Obstacle> why_threads_differ(const Tree& tree, int at);
 

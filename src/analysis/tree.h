@@ -30,7 +30,7 @@ class Tree : public Memo::Fact {
   };
 
   static const Tree& of(const Ref<Block>& root);
-  /// The same for what a change has made of the program of another tree: what it left as it was is not walked again.
+  /// The tree of what a change has made of the program of another tree: unchanged statements are not visited again.
   static const Tree& of(const Ref<Block>& root, const Tree& before);
 
   int size() const { return static_cast<int>(entries_.size()); }

@@ -9,9 +9,9 @@
 
 namespace tilewright::analysis {
 
-/// Of all that stands in the block's body, as Scope::bare_statement(). Null if there is nothing else.
+/// The unsettled statement of the block's body, as Scope::bare_statement(). Null if there is none.
 const NodeBase* unsettled_statement(const Block& block);
-/// Of what stands in the statement.
+/// The unsettled statement inside of a statement of the tree.
 const NodeBase* unsettled_statement_in(const Tree& tree, int at);
 
 }  // namespace tilewright::analysis

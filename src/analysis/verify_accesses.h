@@ -17,7 +17,7 @@
 
 namespace tilewright::analysis {
 
-/// Of a module, function or statement: the first rule that is broken.
+/// The first rule that a module, function or statement breaks.
 Status verify_accesses(const NodeRef& node);
 
 }  // namespace tilewright::analysis

@@ -40,7 +40,7 @@ class WrittenBefore {
   Part part(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) const;
   static Part all_of(const Ref<Buffer>& buffer);
   Ref<Buffer> source_of(const Ref<Buffer>& buffer) const;
-  /// Of a variable that starts at 0; null for others.
+  /// The extent of a variable that starts at 0; null for others.
   Expr extent_of(const Expr& v) const;
 
   /// All elements of the buffer, once the loops and blocks around are over.

@@ -59,7 +59,7 @@ class Analyzer {
   ConstIntBound const_int_bound(const Expr& e);
   ModularSet modular_set(const Expr& e);
 
-  /// The same value where the context holds, in a form that is equal for many equal expressions. Comes back as the same
+  /// An equal value where the context holds, in a form that is equal for many equal expressions. Returns the same
   /// node when there is nothing to do.
   Expr simplify(const Expr& e);
   /// simplify() for a value that is stored or returned: sums of int32 and int64 loads may wrap.

@@ -14,7 +14,7 @@ struct DividedDigit {
   int64_t divisor = 1;
 };
 
-/// Of quotients and remainders by positive constants.
+/// The digit that a quotient or remainder by a positive constant is.
 std::optional<DividedDigit> as_digit(const Expr& atom);
 
 }  // namespace tilewright::arith

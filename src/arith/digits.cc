@@ -59,7 +59,7 @@ class Reader {
     return add_fixed(e, scale, sum);
   }
 
-  /// Of a variable that stands for one.
+  /// The value that a variable is bound to as an axis; null for others.
   const Expr* value_of(const Expr& e) const {
     for (size_t i = 0; bindings_ && i < bindings_->values.size(); ++i) {
       if (bindings_->axes[i]->var == e) return &bindings_->values[i];

@@ -56,7 +56,7 @@ bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs)
 bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inputs);
 /// Whether a map is injective. kNo: it is proved not to be.
 enum class Injectivity { kYes, kNo, kUnknown };
-/// Of the map from the inputs to the values.
+/// The injectivity of the map from the inputs to the values.
 Injectivity injectivity_of(const std::vector<Expr>& values, const Counters& inputs);
 
 /// Variables that stand for the values beside them.
@@ -73,7 +73,7 @@ struct Reach {
 bool is_inside(const std::vector<Reach>& inner, const std::vector<Reach>& outer, const Counters& around);
 /// Per dimension, the interval of the elements that `region` touches. The axes of the region are bound.
 std::optional<std::vector<Reach>> plain_reach(const Region& region, const Bindings& bindings, const Counters& inputs);
-/// The same where each of these elements is touched; together with all combinations of what `others` take on, which
+/// The interval if each of these elements is accessed; with all combinations of the values of `others`, which
 /// come as further dimensions.
 std::optional<std::vector<Reach>> plain_cover(const Region& region, const std::vector<Expr>& others,
                                               const Bindings& bindings, const Counters& inputs);

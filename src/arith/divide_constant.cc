@@ -86,7 +86,7 @@ bool Engine::stays_inside(const Linear& sum, DataType type) {
   return low >= int_min(type) && high <= int_max(type);
 }
 
-/// Of a variable: which ends of its range are known. Of another expression: both, where those of all its variables are.
+/// The known ends of the range of a variable. For another expression: both, if those of all its variables are known.
 Engine::Ends Engine::known_ends(const Expr& e) {
   if (e.is<IntImm>()) return {true, true};
   if (const FloorMod* mod = e.as<FloorMod>(); mod && mod->b.is<IntImm>()) return {true, true};

@@ -49,7 +49,7 @@ class Engine {
   Expr simplify_value(const Expr& e);
   /// The normal form of an index expression; `bad` when a coefficient overflows.
   Linear linear(const Expr& e);
-  /// Of an expression that simplify() returned.
+  /// The normal form of an expression that simplify() returned.
   Linear flat(const Expr& e);
   /// What is declared of the elements of a buffer.
   struct Elements {
@@ -62,7 +62,7 @@ class Engine {
   bool prove(const Expr& condition);
   bool prove_ge0(const Linear& linear);
   bool prove_less(const Expr& a, const Expr& b, bool or_equal);
-  /// Of what prove_less() does not know: with each order of the operands of min and max.
+  /// A proof by each order of the operands of min and max, where prove_less() fails.
   bool prove_less_equal_by_cases(const Expr& a, const Expr& b);
   bool prove_equal(const Expr& a, const Expr& b);
   /// Products of sums multiplied out, as far as that stays small.

@@ -20,7 +20,7 @@ struct Fingerprint {
   uint64_t a = 0, b = 0;
 
   static Fingerprint of_int(int64_t value);
-  /// Of something opaque, given any well-spread hash.
+  /// The fingerprint of something opaque, given any well-spread hash.
   static Fingerprint of_hash(uint64_t hash);
   bool is_zero() const { return a == 0 && b == 0; }
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
@@ -29,7 +29,7 @@ struct Fingerprint {
 Fingerprint operator+(Fingerprint x, Fingerprint y);
 Fingerprint operator-(Fingerprint x, Fingerprint y);
 Fingerprint operator*(Fingerprint x, Fingerprint y);
-/// Of an operator that is not polynomial.
+/// The fingerprint of an operator that is not polynomial.
 Fingerprint mix(uint64_t tag, Fingerprint x, Fingerprint y = {}, Fingerprint z = {});
 
 struct FingerprintHash {

@@ -136,7 +136,7 @@ bool Engine::any_stated_fact(const Term& term, const Settles& settles) {
   return false;
 }
 
-/// The same, and those that follow from what its atom is.
+/// Whether a stated fact about the term settles it, or one that follows from what its atom is.
 bool Engine::any_fact_about(const Term& term, const Settles& settles) {
   if (any_stated_fact(term, settles)) return true;
   if (const Mul* mul = term.atom.as<Mul>()) return any_fact_of_product(term, *mul, settles);
@@ -208,7 +208,7 @@ bool Engine::any_fact_of_product(const Term& term, const Mul& mul, const Settles
   return any_corner_of_product(term, mul, settles);
 }
 
-/// Of x in [k, l] and y in [m, n]: (x - k) (y - m) >= 0, (l - x) (n - y) >= 0, (x - k) (n - y) >= 0, (l - x) (y - m) >=
+/// If x in [k, l] and y in [m, n]: (x - k) (y - m) >= 0, (l - x) (n - y) >= 0, (x - k) (n - y) >= 0, (l - x) (y - m) >=
 /// 0.
 bool Engine::any_corner_of_product(const Term& term, const Mul& mul, const Settles& settles) {
   ConstIntBound x = bound(mul.a), y = bound(mul.b);

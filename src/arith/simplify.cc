@@ -132,7 +132,7 @@ Expr Engine::compute(const Expr& e) {
   }
 }
 
-/// The same node with simplified operands.
+/// The node with simplified operands.
 Expr Engine::rebuild(const Expr& e) {
   auto map = [](void* context, const NodeRef& child, Role role) -> NodeRef {
     if (role == Role::kDef || child.sort() != Sort::kExpr) return child;

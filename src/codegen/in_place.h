@@ -13,7 +13,7 @@ namespace tilewright::codegen {
 /// Data pointers of the parameters that may be one tensor in a call: the only one that the function writes, and inputs
 /// of its type and shape. Empty where nothing of the kind is proved.
 std::unordered_set<NodeRef> parameters_in_place(const Ref<PrimFunc>& func);
-/// The same of a lowered function that may launch kernels of the module.
+/// The parameters of a lowered function that may launch kernels of the module.
 std::unordered_set<NodeRef> parameters_in_place(const Ref<PrimFunc>& func, const Ref<Module>& module);
 
 /// The kernel that the call launches; null if it launches none.

@@ -12,7 +12,7 @@
 namespace tilewright::codegen {
 namespace {
 
-/// Of loads that take everything between the first and the last element.
+/// The largest stride of loads that take everything between the first and the last element.
 constexpr int64_t kMostStride = 4;
 /// Bytes of a line of a cache, and of the widest vectors: what more alignment there is makes no difference.
 constexpr int64_t kMostAlignment = 64;

@@ -44,13 +44,13 @@ class IndexAnalysis {
 
   bool is_defined(const Ref<Var>& v) const { return facts_.contains(v); }
   bool is_unique(const Ref<Var>& v) const { return facts_.at(v).unique; }
-  /// Of a pointer, in bytes; 0 where nothing is known.
+  /// The alignment of a pointer in bytes; 0 where nothing is known.
   int64_t alignment_of(const Ref<Var>& v) const;
   /// The largest power of two, up to 64, that divides the address of an access.
   int64_t alignment_of(const Buffer& buffer, const Expr& index) const;
 
   std::optional<Interval> interval_of(const Expr& e) const;
-  /// Of the loop's variable.
+  /// The interval of the loop's variable.
   Interval interval_of(const For& loop) const;
   bool is_nonnegative(const Expr& e) const;
 

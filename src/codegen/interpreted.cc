@@ -17,7 +17,7 @@ int32_t report(tw_ctx* ctx, const Diagnostic& diagnostic) {
   return tw_report(ctx, code, text.c_str());
 }
 
-/// Of a contiguous tensor.
+/// The bytes of a contiguous tensor.
 std::vector<char> bytes_of(const DLTensor& tensor, const void* data) {
   int64_t size = tw_element_bytes(tensor.dtype);
   for (int32_t d = 0; d < tensor.ndim; ++d) size *= tensor.shape[d];

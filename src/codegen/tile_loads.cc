@@ -21,7 +21,7 @@ bool is_tile_load(const Call& call) {
   return instruction && instruction->form == ProcessorInstruction::kTileLoad && call.args.size() == 4;
 }
 
-/// Of products of constants, as intrinsics have them.
+/// The value of a product of constants, as intrinsics have them.
 std::optional<int64_t> value_of(const Expr& e) {
   if (const Cast* cast = e.as<Cast>()) return value_of(cast->value);
   const Mul* product = e.as<Mul>();

@@ -22,7 +22,7 @@ bool has_vector_code(const Stmt& body);
 class Operations {
  public:
   Expr of(const Stmt& body);
-  /// Of one iteration, in the middle of the loop where they differ.
+  /// The work of one iteration, in the middle of the loop where they differ.
   Expr of_iteration(const For& loop);
 
  private:

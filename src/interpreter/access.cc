@@ -39,7 +39,7 @@ void write_element(DataType type, Slot value, std::byte* to) {
   }
 }
 
-/// Of a byte that an asynchronous copy will write.
+/// The state of a byte that an asynchronous copy will write.
 constexpr uint8_t kOnItsWay = 2;
 
 bool all_written(const uint8_t* written, int bytes) {

@@ -209,7 +209,7 @@ struct Program {
   std::vector<PrintSite> prints;
   std::vector<Ref<TensorData>> constants;
   std::vector<Message> messages;
-  /// Of a reduction block: the loops over threads, by number, whose iterations are steps of its sums.
+  /// For each reduction block, the loops over threads, by number, whose iterations are steps of its sums.
   std::unordered_map<const NodeBase*, std::set<int>> combined_by;
 };
 

@@ -76,7 +76,7 @@ class Compiler {
 
   // expressions (compile_expr.cc): the slot of the value, which must not be written to
   int expr(const Expr& e);
-  /// Of an index, or of the start or extent of a loop (`what`): data in it must not leave its type, since kernels
+  /// An index, or the start or extent of a loop (`what`): data in it must not leave its type, since kernels
   /// compute it in 64 bits. Sizes are asked about when the function is called.
   int index(const Expr& e, const char* what, const NodeRef& node);
   int binary(Kind kind, const Expr& a, const Expr& b, DataType result);

@@ -161,7 +161,7 @@ class Machine {
   const InterpretOptions& options_;
   Memory memory_;
   std::vector<int64_t> constants_;
-  /// Of memory that iterations of parallel loops had, by AllocationSite: when the last that wrote an element ended.
+  /// For memory that iterations of parallel loops had, by AllocationSite: when the last that wrote an element ended.
   std::unordered_map<int, std::vector<uint32_t>> left_behind_;
   std::list<std::unique_ptr<Thread>> threads_;
   std::list<std::unique_ptr<Team>> teams_;

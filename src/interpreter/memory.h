@@ -32,7 +32,7 @@ struct Shadow {
   int updater_site = 0;
 };
 
-/// Of calloc(): zeros, of which the machine has only those pages that somebody has touched.
+/// Memory of calloc(): zeros, of which the machine has only those pages that were accessed.
 struct Freed {
   void operator()(void* memory) const { std::free(memory); }
 };

@@ -65,7 +65,7 @@ Expr build_logic(Expr a, Expr b) {
 
 bool is_zero(const Expr& e) { return is_const_int(e, 0) && !e.dtype().is_float(); }
 bool is_one(const Expr& e) { return is_const_int(e, 1); }
-/// Of a float the exact bits count: x + -0.0 is x for every x, x + 0.0 is not (x = -0.0).
+/// The exact bits of a float count: x + -0.0 is x for every x, x + 0.0 is not (x = -0.0).
 bool is_float_value(const Expr& e, double value) {
   auto v = const_float(e);
   return v && *v == value && std::signbit(*v) == std::signbit(value);

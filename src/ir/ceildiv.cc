@@ -36,7 +36,7 @@ constexpr int kDepth = 8;
 
 Reach reach_of(const Expr& e, int depth);
 
-/// Of sums and products, unless they may wrap.
+/// The reach of sums and products, unless they may wrap.
 Reach reach_of_binary(const Expr& e, int depth) {
   const Reach all = of_type(e.dtype());
   BinaryOperands operands = binary_operands(e);

@@ -660,7 +660,7 @@ DataType check(Dict&) {
 
 }  // namespace
 
-/// Of an expression in a statement: what looks at statements comes by each of them. Counts end just above.
+/// The limit for an expression in a statement: whoever visits statements visits each operation. Counts end just above.
 constexpr uint32_t kMostOperations = uint32_t{1} << 17;
 
 [[noreturn, gnu::cold]] static void refuse_size() {

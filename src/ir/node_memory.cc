@@ -30,7 +30,7 @@ constexpr size_t kChunkBytes = 16 << 10;
 constexpr size_t kChunksAtOnce = 32;
 /// Empty chunks that keep their memory for the next program.
 constexpr size_t kMaxSpare = 1024;
-/// Of a chunk. With no more than that alive, what is free in it is used again once no empty chunk is left.
+/// With no more bytes of a chunk alive, what is free in it is used again once no empty chunk is left.
 constexpr uint32_t kMostLiveBytes = kChunkBytes / 4 * 3;
 /// Free memory between live nodes that is used again: a few nodes in a row.
 constexpr size_t kLeastRun = 128;
@@ -51,7 +51,7 @@ struct Chunk {
   // Under the lock:
   Use use;
   Chunk *next, *previous;
-  /// Of the free memory that begins in each window: where in the window (2 bits), and its size (6), in units. 0: none.
+  /// The free memory that begins in each window: where in the window (2 bits), and its size (6), in units. 0: none.
   std::array<std::atomic<uint8_t>, kWindows> free;
 };
 constexpr uint32_t kOpenBytes = 1U << 30;
@@ -97,7 +97,7 @@ Pool& pool() {
   return *instance;
 }
 
-/// Of a chunk where nobody allocates: where it belongs, after nodes in it were freed. Under the lock.
+/// Moves a chunk where nobody allocates to where it belongs, after nodes in it were freed. Under the lock.
 void sort_in(Pool& pool, Chunk* chunk) noexcept {
   const uint32_t live = chunk->live.load(std::memory_order_acquire);
   if (chunk->use == Use::kSparse && live == 0) {
@@ -136,8 +136,8 @@ struct Current {
   size_t window;       ///< of the chunk: free memory from there on was not looked at
 };
 thread_local Current current;
-/// Of this thread. Each mention of the variable is a call, which the compiler would rather repeat than keep the
-/// address.
+/// The state of this thread. Each mention of the variable is a call, which the compiler would rather repeat than keep
+/// its address.
 Current& here_now() {
   Current* here = &current;
   asm("" : "+r"(here));

@@ -167,7 +167,7 @@ class GraphWriter {
     return std::to_string(number);
   }
   static Json object(std::string_view key, Attrs attrs) { return {{"type_key", key}, {"attrs", std::move(attrs)}}; }
-  /// Of an expression: what all of them have.
+  /// The attributes that all expressions have.
   static Json typed(std::string_view key, const NodeRef& node, Attrs attrs) {
     attrs["dtype"] = node.get()->dtype.str();
     attrs["span"] = "0";

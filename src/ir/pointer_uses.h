@@ -11,7 +11,7 @@ struct PointerUse {
   size_t at;  ///< position of the argument
   bool reads, writes;
 };
-/// Of steps on fragments (ir/fragments.h) and of warps (ir/warp_steps.h); none of other calls.
+/// The uses by steps on fragments (ir/fragments.h) and of warps (ir/warp_steps.h); other calls have none.
 std::vector<PointerUse> pointer_uses(const Call& call);
 
 /// The block stores to all of the buffer that it declares, and reads nothing of it: a fragment or the registers of a

@@ -54,7 +54,7 @@ class NodeNumbering {
     const NodeBase* node = nullptr;
     uint32_t number = 0;
   };
-  /// Of the node, or of the empty slot where it belongs.
+  /// The index of the node's slot, or of the empty slot where it belongs.
   size_t place(const NodeBase* node) const {
     size_t at = (reinterpret_cast<uintptr_t>(node) * 0x9e3779b97f4a7c15ULL) >> shift_;
     while (slots_[at].node != nullptr && slots_[at].node != node) at = (at + 1) & (slots_.size() - 1);

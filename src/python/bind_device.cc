@@ -87,7 +87,7 @@ std::string text_of(const std::vector<int64_t>& shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
-/// Of a shape whose elements can be counted: in bytes, and with extents of 0 taken for 1, as strides do.
+/// Refuses a shape whose elements cannot be counted: in bytes, and with extents of 0 taken for 1, as strides do.
 void check_shape(const std::vector<int64_t>& shape, const DataType& dtype) {
   int64_t bytes = dtype.bytes();
   bool fits = true;

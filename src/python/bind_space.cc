@@ -67,7 +67,7 @@ Parts cast_part(nb::handle given, const char* name, const char* what) {
                       std::move(hint)));
 }
 
-/// The same, where None is none.
+/// A list of parts, where None is an empty list.
 template <class Parts>
 std::optional<Parts> cast_parts(nb::handle given, const char* name, const char* what) {
   if (given.is_none()) return std::nullopt;

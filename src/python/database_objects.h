@@ -6,7 +6,7 @@
 
 namespace tilewright::python {
 
-/// Of 32 hexadecimal digits.
+/// The hash that 32 hexadecimal digits spell.
 Hash128 hash_from_hex(const std::string& text);
 
 void bind_database(nb::module_& m);

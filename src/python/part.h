@@ -40,7 +40,7 @@ struct Option<std::vector<F>> {
     if (value) option = std::move(*value);
   }
 };
-/// Of what Python has an object of its own for: `From` makes the option of it.
+/// An option for which Python has an object of its own: `From` makes the option of it.
 template <class F, auto From>
 struct ObjectOption {
   using type = nb::object;
@@ -153,13 +153,13 @@ bool is_of_python(const Base& part) {
   return dynamic_cast<const OfPython*>(&part) != nullptr;
 }
 
-/// Of a method that Python called and C++ implements: a subclass in Python that does not define it says so.
+/// For a method that Python calls and C++ implements: a subclass in Python that does not define it says so.
 template <class Base>
 void require_native(const Base& part, const char* method) {
   if (is_of_python(part)) not_defined(&part, method);
 }
 
-/// Of a subclass in Python this is what it calls by super().
+/// A subclass in Python calls this by super().
 template <class Base>
 void initialize_part(Base& part, const search::TuneContext& context) {
   if (!is_of_python(part)) unwrap_status(part.initialize(context));

@@ -12,7 +12,7 @@ bool is_process_ending();
 /// Raises SystemExit in a thread when the process is about to end; threads end by it without a word. Needs the GIL.
 void raise_if_process_ends();
 
-/// The same in threads other than the main one, which runs what is left at exit.
+/// Raises SystemExit in threads other than the main one, which runs what is left at exit.
 void raise_if_thread_ends();
 
 /// Releases the GIL while this lives, around what may take long. Counted, so that the process ends after it.

@@ -51,7 +51,7 @@ nb::object exception_behind(const Diagnostic& diagnostic);
 /// The items of a list or of something like it, in a list; `name` is the parameter's, `what` they are. As
 /// tilewright.support.limits.items().
 nb::list items_of(const char* name, nb::handle given, const char* what);
-/// Of objects with `run_secs` and `error_msg`, one for each of `count` candidates; refuses others.
+/// The results in objects with `run_secs` and `error_msg`, one for each of `count` candidates; refuses others.
 search::RunnerResults results_of(nb::handle given, size_t count);
 
 /// Refuses an object of a subclass of one of our classes whose `__init__` has not called that of the class.

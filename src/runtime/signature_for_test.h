@@ -64,7 +64,7 @@ class Sig {
            std::vector<std::string> strides = {}) {
     return tensor(name, dtype, std::move(shape), std::move(strides), TW_PARAM_WRITTEN);
   }
-  /// Of the last parameter.
+  /// Sets the alignment of the last parameter.
   Sig& aligned(int32_t bytes) { return params_.back().alignment = bytes, *this; }
   Sig& at_most(int64_t elements) { return params_.back().max_elements = elements, *this; }
   Sig& offset(const std::string& text) { return params_.back().elem_offset = dim(text), *this; }

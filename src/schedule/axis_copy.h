@@ -46,7 +46,7 @@ struct AxisCache {
   Expr condition;                              ///< under which there is something to copy
   Expr guard = {};  ///< in the axes: under which the element is read, else 0 is stored; null: always
 };
-/// Of reindex_cache_read and reindex_cache_write. CODES: what is touched is one element; the map fits it.
+/// Codes of reindex_cache_read and reindex_cache_write. CODES: what is accessed is one element; the map fits it.
 struct AxisCacheCodes {
   const char *element, *map, *inside;
 };

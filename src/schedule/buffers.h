@@ -17,7 +17,7 @@ bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer);
 Plan with_buffer(const State& state, uint32_t func, const Ref<Buffer>& before, const Ref<Buffer>& after,
                  Ref<Block> root);
 
-/// Of rewrite(): a load or a store of `before` as one of `after`, at the indices that `moved` makes of its own.
+/// For rewrite(): a load or a store of `before` as one of `after`, at the indices that `moved` makes of its own.
 template <class Access, class Moved>
 Ref<Access> moved_access(const Ref<Access>& old, Rewriter& walk, const Ref<Buffer>& before, const Ref<Buffer>& after,
                          Moved&& moved) {

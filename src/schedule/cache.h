@@ -88,7 +88,7 @@ struct Written {
 };
 std::optional<Written> written_by(const Tree& tree, int writer, const Ref<BufferRegion>& write,
                                   const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// The same of elements that a condition chooses, where nothing else can be proved.
+/// What is written, or the elements that a condition selects, where nothing else can be proved.
 std::optional<Written> written_or_chosen(const Tree& tree, int writer, const Ref<BufferRegion>& write,
                                          const std::vector<int>& loops, arith::Analyzer& analyzer);
 /// The copy is of what was written only.

@@ -16,7 +16,7 @@ struct Assignment {
 };
 /// Refuses a block that is not complete or not one such assignment.
 Result<Assignment> assignment_of(const Place& block, const char* code);
-/// The same for each iteration of serial loops in the block, as copies of whole regions are; none: an assignment.
+/// An assignment in each iteration of serial loops in the block, as in copies of whole regions, or without loops.
 struct NestedAssignment : Assignment {
   std::vector<const For*> loops;  ///< outermost first
 };

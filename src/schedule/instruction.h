@@ -120,11 +120,11 @@ RecordedParts parts_of(const Instruction& instruction);
 Result<Instruction> from_parts(const KindInfo& info, const RecordedParts& parts, const Value& decision);
 /// The decision of a sampling instruction; None if it has none yet or samples nothing.
 Value decision_of(const Instruction& instruction);
-/// The same instruction with another decision (None: to be sampled). ArgumentError when the kinds do not fit.
+/// A copy of the instruction with another decision (None: to be sampled). ArgumentError if the kinds do not fit.
 Result<Instruction> with_decision(const Instruction& instruction, const Value& decision);
 /// Calls f for each handle that the instruction takes, with its number.
 void for_each_handle(const Instruction& instruction, const ReadHandle& f);
-/// The same instruction with the numbers that f puts in place of those of its handles.
+/// A copy of the instruction with the numbers that f puts in place of those of its handles.
 Instruction with_handles(const Instruction& instruction, const ChangeHandle& f);
 
 }  // namespace tilewright::schedule

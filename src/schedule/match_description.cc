@@ -200,7 +200,7 @@ class Matcher {
     return match_parts(a, d) || no();
   }
 
-  /// Of one kind.
+  /// Matches expressions of one kind.
   bool match_parts(const Expr& a, const Expr& d) {
     if (const BufferLoad* load = a.as<BufferLoad>()) {
       const BufferLoad& other = *d.as<BufferLoad>();

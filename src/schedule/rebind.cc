@@ -39,7 +39,7 @@ bool Rebind::is_fixed(const Expr& e) const {
          uses_any_var(e, [&](const Ref<Var>& v) { return std::find(fixed_.begin(), fixed_.end(), v) != fixed_.end(); });
 }
 
-/// Of plain sums, no ranges are needed.
+/// Plain sums are simplified without ranges.
 Expr Rebind::simplified(const Expr& e) {
   Expr sum = is_fixed(e) ? Expr() : arith::simplified_sum(e);
   return sum.defined() ? sum : analyzer().simplify(e);

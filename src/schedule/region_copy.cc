@@ -38,7 +38,7 @@ std::vector<int> loops_around(const AtLoop& at) {
   return around;
 }
 
-/// Of these, the loops whose iterations are threads that share the memory.
+/// Those of the loops whose iterations are threads that share the memory.
 std::vector<int> sharing_loops(const AtLoop& at, const std::string& scope) {
   const Tree& tree = *at.loop.tree;
   std::vector<int> result;

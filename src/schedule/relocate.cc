@@ -477,7 +477,7 @@ std::optional<arith::Box> instances_now(const Tree& tree, int block) {
   return instances_of(where_it_runs(tree, block), tree, block);
 }
 
-/// The same where a condition on the axes chooses among those of the box: k <= i.
+/// The iterations that a condition on the axes selects from those of the box: k <= i.
 struct Chosen {
   arith::Box box;
   Expr condition;
@@ -616,7 +616,7 @@ class Nest {
         analyzer_(analyzer),
         predicate_(std::move(condition)) {}
 
-  /// Of the values that the axes have been given so far.
+  /// Requires a condition of the values that the axes have so far.
   void require(const Expr& condition, const std::vector<Ref<IterVar>>& axes) {
     VarMap map;
     for (size_t i = 0; i < values_.size(); ++i) map.emplace(axes[i]->var, values_[i]);

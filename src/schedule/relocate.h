@@ -60,7 +60,7 @@ Status check_order_of_steps(const Move& move, const Tree& after, int moved);
 /// `also_reads`: nor one that only reads what the block reads, as where the buffer goes.
 Status check_bare_statements(const Place& block, const analysis::Scope& scope, const char* code,
                              bool also_reads = true);
-/// The same, and no other block writes the block's buffers, and none before it reads them. `self`: the block in its
+/// Checks also that no other block writes the block's buffers, and none before it reads them. `self`: the block in its
 /// scope.
 Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code,
                          bool also_reads = true);
@@ -77,7 +77,7 @@ bool runs_whole_domain(const Tree& tree, int at);
 /// `at`, and around all that shares a buffer with it. Asked are the buffers of that block, so a step that changes other
 /// accesses too asks for each of the blocks.
 Status recheck_execution(const Tree& tree, int at, const char* code);
-/// The same for a block that came there with what it holds: threads inside of it run among others now.
+/// Checks again a block that was moved with what it contains: threads inside of it run among others now.
 Status recheck_moved(const Tree& tree, int at, const char* code);
 
 }  // namespace tilewright::schedule

@@ -24,7 +24,7 @@ struct Handle {
   struct BlockId {
     uint64_t identity;
     std::string name;  ///< for messages, when the block is gone
-    /// Of an iteration over sparse axes, which becomes blocks, a variable; of a block null.
+    /// A variable of an iteration over sparse axes, which becomes blocks; null for a block.
     Ref<Var> variable = {};
   };
   uint32_t func = 0;  ///< number of the function, which it keeps whatever is added to the module
@@ -88,7 +88,7 @@ class State {
   Result<Place> find(LoopRV loop) const;
   Result<Place> find(BlockRV block) const;
   Result<Place> find(const BlockOrLoop& either) const;
-  /// Of a loop or a block, also where it is no row of the table.
+  /// The location of a loop or a block, also if it is not a row of the table.
   Result<Place> find(const Handle& handle) const;
   int64_t value(ExprRV expr) const { return handle(expr.index).value_number(); }
 

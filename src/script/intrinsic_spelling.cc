@@ -23,7 +23,7 @@ DataType type_of(const std::vector<NodeRef>& args, size_t i) {
   return i < args.size() && args[i].sort() == Sort::kExpr ? args[i].get()->dtype : DataType::void_();
 }
 
-/// Of the intrinsics whose type the table leaves to the call.
+/// The type of an intrinsic whose type the table leaves to the call.
 DataType fixed_type(ScriptType script, const std::vector<NodeRef>& args) {
   switch (script) {
     case ScriptType::kInt32:

@@ -222,7 +222,7 @@ Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, const BufferSpec& spec
 void match_existing(const std::string& name_hint, const Ref<Buffer>& buffer);
 /// A buffer of the innermost block, or of the function's root block.
 Ref<Buffer> alloc_buffer(const BufferSpec& spec);
-/// The same with a buffer that exists already.
+/// Allocates a buffer that exists already.
 void alloc_existing(const Ref<Buffer>& buffer);
 FramePtr decl_buffer(const BufferSpec& spec);
 FramePtr allocate(std::vector<Expr> extents, DataType dtype, const std::string& scope = "global", Expr condition = {},

@@ -29,7 +29,7 @@ Result<std::optional<LoopMapping>> loop_mapping(schedule::Schedule& schedule, sc
 /// which it gives; pads the block where that is allowed and needed. None where the block does not fit.
 Result<std::optional<schedule::LoopRV>> tile_with_tensor_intrin(schedule::Schedule& schedule, schedule::BlockRV block,
                                                                 const std::string& intrin_name, bool allow_padding);
-/// The same, and makes these loops a block, annotated with what is to compute it.
+/// Tiles, and makes these loops a block that is annotated with the intrinsic that is to compute it.
 Result<std::optional<schedule::BlockRV>> tile_for_intrin(schedule::Schedule& schedule, schedule::BlockRV block,
                                                          const std::string& intrin_name, bool allow_padding);
 

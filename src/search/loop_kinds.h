@@ -34,7 +34,7 @@ struct FoundBlock {
 /// All blocks with handles of all functions, in pre-order.
 std::vector<FoundBlock> blocks_of(const schedule::State& state);
 
-/// Of an annotation; none where there is none, or it is no such value.
+/// The value of an annotation; none if there is none, or it is not an integer.
 std::optional<int64_t> integer_annotation(const Annotations& annotations, std::string_view key);
 std::optional<std::string> text_annotation(const Annotations& annotations, std::string_view key);
 

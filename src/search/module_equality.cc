@@ -24,7 +24,7 @@ Ref<Module> without_values(const Ref<Module>& module) {
   });
 }
 
-/// Of a statement, as in a function of its own: operations on floats and on integers that are data.
+/// The operations on floats and on integers that are data of a statement, as in a function of its own.
 double work_of(const Stmt& stmt) {
   PrimFunc func;
   func.ret_type = make<TupleType>({});

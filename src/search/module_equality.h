@@ -14,7 +14,7 @@ Result<ModuleEquality> parse_module_equality(std::string_view name);
 Hash128 module_hash(const Ref<Module>& module, ModuleEquality equality);
 bool modules_equal(const Ref<Module>& a, const Ref<Module>& b, ModuleEquality equality);
 
-/// The same for programs of one operator at different shapes, whatever they are called: without integer constants and
+/// A hash that programs of one operator at different shapes share, whatever their names: without integer constants and
 /// attributes of functions.
 Hash128 operator_hash(const Ref<Module>& module);
 

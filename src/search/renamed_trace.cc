@@ -15,7 +15,7 @@
 namespace tilewright::search {
 namespace {
 
-/// Of one program to those of the other; nothing for names that stand for several things.
+/// Maps names of one program to those of the other; nothing for names that stand for several things.
 using NameMap = std::unordered_map<std::string, std::optional<std::string>>;
 
 struct Named {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kAlike = 0.6;
 
-/// Of the longest common subsequence.
+/// The length of the longest common subsequence.
 size_t common_length(std::string_view a, std::string_view b) {
   const auto same = [](char x, char y) {
     return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));

@@ -35,7 +35,7 @@ const MemoryScope* find_memory_scope(std::string_view scope);
 /// Whether there is a scope of just this name: "shared.dyn", and neither "sharedd" nor "shared.d". A number may
 /// follow, where there is more than one memory of a kind: "global2".
 bool is_memory_scope(std::string_view scope);
-/// Of a text that names no scope, main memory, which all share.
+/// The scope that a text names; main memory, which all share, for others.
 const MemoryScope& memory_scope(std::string_view scope);
 
 }  // namespace tilewright

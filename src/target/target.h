@@ -78,7 +78,7 @@ struct Target : CpuPart, GpuPart {
 
   /// The shortest text that parse() turns back into this target on this machine. The identity of a target in records.
   std::string str() const;
-  /// The same as a JSON object.
+  /// The target as a JSON object.
   std::string json() const;
 
   std::string_view kind_name() const;
@@ -101,7 +101,7 @@ struct Target : CpuPart, GpuPart {
   /// All known features of its kind of processor, for LLVM: "+avx2,-avx512f,...". With `cpu` it says what may be used.
   std::string llvm_features() const;
   Target with_num_cores(int cores) const;
-  /// The same target, launched from `launching`, which must be a processor (target/host).
+  /// A copy of the target that is launched from `launching`, which must be a processor (target/host).
   Result<Target> with_host(const Target& launching) const;
   Hash128 hash() const;
   friend bool operator==(const Target& a, const Target& b);

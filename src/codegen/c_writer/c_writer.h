@@ -35,7 +35,7 @@ class Dialect {
  public:
   virtual ~Dialect() = default;
   virtual std::string_view name() const = 0;
-  /// Of a value: "int", "float"; of a bool, "bool".
+  /// The type of a value: "int", "float"; of a bool, "bool".
   virtual std::string type(DataType type) const = 0;
   /// The qualifiers of a function that kernels call: "static ".
   virtual std::string_view function_head() const = 0;
@@ -78,7 +78,7 @@ class Dialect {
   virtual std::string fragment_type(const FragmentShape&) const { return ""; }
   /// Name and text of a function that executes a step; empty if there is no such instruction.
   virtual std::pair<std::string, std::string> fragment_function(const FragmentStep&) const { return {}; }
-  /// Of asynchronous copies: name and text of a function (to, from, condition) that starts one of `number` bytes, or ()
+  /// An asynchronous copy: name and text of a function (to, from, condition) that starts one of `number` bytes, or ()
   /// that closes a group, or that waits until `number` groups are left; empty if there is no such instruction.
   virtual std::pair<std::string, std::string> async_function(Intrinsic, int64_t /*number*/) const { return {}; }
   /// Name and text of a function (sums, a, b) that multiplies tiles in registers, or (registers, row) that loads them;

@@ -24,7 +24,7 @@ class Functions {
   std::string shift(bool is_left, DataType type);
   std::string to_integer(DataType from, DataType to);
   std::string sigmoid(DataType type);
-  /// Of floats below 32 bits: between their bits in memory and float, and the rounding of a float.
+  /// Conversions of floats below 32 bits between their bits in memory and float, and the rounding of a float.
   std::string load(DataType type);
   std::string store(DataType type);
   std::string round(DataType type);

@@ -56,7 +56,7 @@ llvm::Value* FunctionEmitter::emit_power(Value* x, double exponent) {
   return emit_power_of_pairs(x, n);
 }
 
-/// Of high + low, each product with the error of its rounding.
+/// The power of x as a pair high + low, each product with the error of its rounding.
 llvm::Value* FunctionEmitter::emit_power_of_pairs(Value* x, int n) {
   using Pair = std::pair<Value*, Value*>;
   auto fma = [&](Value* a, Value* b, Value* c) {

@@ -33,7 +33,7 @@ struct Offsets {
   Expr length;
 };
 
-/// Of a loop from 0 with a well-formed annotation.
+/// The offsets of a loop from 0 with a well-formed annotation.
 std::optional<Offsets> offsets_of(const For& loop) {
   const List* list = loop.annotations.get(kBalancedBy).as<List>();
   if (!list || list->items.size() != 2 || !list->items[0].is<Var>() || list->items[1].sort() != Sort::kExpr) {

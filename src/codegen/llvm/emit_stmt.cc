@@ -18,7 +18,7 @@
 namespace tilewright::codegen {
 namespace {
 
-/// Of all arrays that a function has on the stack: threads of a pool may have small ones.
+/// The size of all arrays that a function has on the stack: threads of a pool may have small ones.
 constexpr int64_t kMostStackBytes = 16 << 10;
 
 /// Operations, as Operations counts them, after which a loop asks whether to go on: at least 20 microseconds. Less

@@ -180,7 +180,7 @@ class ModuleEmitter {
     state_.bodies[item.name] = item.body;
   }
 
-  /// Of what the body gets for the tensor: of a device, a tw_device_pointer.
+  /// The alignment of what the body gets for the tensor: for a device, a tw_device_pointer.
   uint64_t alignment_of(const Signature::Param& p) const {
     if (state_.image) return alignof(tw_device_pointer);
     int64_t bytes = std::max<int64_t>(p.alignment, p.buffer->dtype.bytes());

@@ -95,7 +95,7 @@ class WarpMemory {
     return found == memory_.end() ? nullptr : &found->second;
   }
 
-  /// The same of a vector, whose elements are neighbors among the registers, too.
+  /// The own registers of a vector, whose elements are neighbors among the registers, too.
   Expr own_places(Memory& memory, const Expr& place, const NodeRef& node) {
     const Ramp* vector = place.as<Ramp>();
     auto stride = vector ? const_int(vector->stride) : std::nullopt;

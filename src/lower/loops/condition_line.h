@@ -26,8 +26,8 @@ struct Line {
   std::optional<int64_t> const_border() const;
 };
 
-/// Of what is at least 0 exactly where a comparison of indices and sizes holds: the least value (or the greatest) over
-/// all that is inside of the loop over `v`; nothing where it is no line.
+/// The least value (or the greatest) of an expression that is at least 0 exactly where a comparison of indices holds,
+/// over all that is inside of the loop over `v`; nothing if it is not linear.
 std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Inside& inside, bool least,
                             arith::Analyzer& analyzer, IndexVariables& variables);
 

@@ -87,7 +87,7 @@ Versions in_versions(const Ref<Buffer>& buffer, int64_t count) {
   return {make<Buffer>(std::move(copy), buffer.span()), count, stride, size};
 }
 
-/// Of a call, the arguments that are pointers to a buffer, each followed by the place there.
+/// The arguments of a call that are pointers to a buffer, each followed by the offset there.
 struct PointerArguments {
   std::vector<size_t> at;
   bool counts_fragments = false;  ///< the place is the number of a fragment, else of an element

@@ -30,7 +30,7 @@ namespace {
 constexpr int64_t kMostPeeledAccesses = 120, kMostCopied = 1500;
 /// Iterations of a loop, and full vectors of a vectorized one, that are worth it.
 constexpr int64_t kFewestIterations = 8, kFewestVectors = 4;
-/// Of an index that wraps around, so many times the iterations of the edge.
+/// An index that wraps around is peeled if the loop has at least so many times the iterations of the edge.
 constexpr int64_t kLeastBetween = 4;
 
 bool is_lazy(const Call& call) { return intrinsic_of(call) == Intrinsic::k_if_then_else; }

@@ -105,7 +105,7 @@ class Carrier {
     if (!unknown_ && stores_.size() <= kMostStores) collect(loop_->body);
   }
 
-  /// Of the statements that every iteration runs once.
+  /// Collects the stores among the statements that every iteration runs once.
   void collect(const Stmt& body) {
     if (const SeqStmt* all = body.as<SeqStmt>()) {
       for (const Stmt& each : all->seq) collect(each);

@@ -86,7 +86,7 @@ class RegionCollector {
       for (const auto* part : {&buffer->shape, &buffer->strides}) std::for_each(part->begin(), part->end(), limit);
     }
   }
-  /// Of (n + 3) // 4, the bound says nothing about the program, only about the type of n.
+  /// The bound of (n + 3) // 4, for example, says nothing about the program, only about the type of n.
   bool follows_from_types(const Expr& extent, const arith::ConstIntBound& bound) {
     return small_.const_int_bound(extent).max_value != bound.max_value;
   }

@@ -11,7 +11,7 @@
 
 namespace tilewright::lower {
 
-/// Of an allocation: partial sums, so many of each result, which are put together in the end.
+/// An annotation of an allocation: partial sums, so many of each result, which are added in the end.
 inline constexpr const char* kPartialSums = "partial_sums";
 
 using Bindings = std::vector<std::pair<Ref<Var>, Expr>>;

@@ -26,7 +26,7 @@ bool divides(Kind kind);
 /// As binary() of ir/build.h, for any mix of lanes. A division by the constant 0, which a condition keeps from running,
 /// is some number, as in a kernel whose divisor is no constant.
 Expr vector_binary(Kind kind, const Expr& a, const Expr& b);
-/// The same bits, read as another type.
+/// The bits of the value, read as another type.
 Expr bits_as(DataType type, Expr value);
 /// A scalar in every lane; a vector as it is.
 Expr to_lanes(const Expr& value, int lanes);

@@ -157,7 +157,7 @@ class Match {
     bool keeps;  ///< the old value, where it holds; else the new one
   };
 
-  /// Of a select between the old value and a new one.
+  /// The condition of a select between the old value and a new one.
   static std::optional<Condition> take(const Expr& value, const Expr& old, Expr& other) {
     const Call* call = value.as<Call>();
     const Select* select = value.as<Select>();

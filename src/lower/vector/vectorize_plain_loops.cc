@@ -55,7 +55,7 @@ constexpr MachineModel kMachine;
 /// Instructions that a core executes in the time of a function such as exp, and of a division of floats.
 constexpr double kElementary = kMachine.elementary_cycles * kMachine.fma_ports;
 constexpr double kDivision = kMachine.division_cycles * kMachine.fma_ports;
-/// The same for one lane that is loaded from an address of its own, and for the step of a sum, which waits for the
+/// The cost of one lane that is loaded from an address of its own, and of the step of a sum, which waits for the
 /// last.
 constexpr double kGather = kMachine.gather_cycles_per_lane * kMachine.load_ports;
 constexpr double kWait = kMachine.fma_latency_cycles * kMachine.fma_ports;

@@ -345,7 +345,7 @@ class LanesOfReductions : private LoopContext {
     return strips(loop, body, lane, width, ForKind::kVectorized, ForKind::kSerial);
   }
 
-  /// Of the loop around the vectors, so many iterations at a time that as many vectors as are wanted are in flight.
+  /// How to unroll and jam the loop around the vectors, so that as many vectors as are wanted are in flight.
   Jam jam_around(const std::vector<Reduction>& found, int64_t wanted) {
     if (wanted < 2 || path_.size() < 2) return {};
     size_t at = path_.size() - 2;

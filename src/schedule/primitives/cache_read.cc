@@ -74,7 +74,7 @@ Result<std::vector<int>> find_consumers(const State& state, const CacheRead& cac
   return chosen;
 }
 
-/// Of what the scope does not write before: what it declares to read, else the whole buffer.
+/// The copy of what the scope does not write before: what it declares to read, else the whole buffer.
 Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const CacheRead& cache,
                                                      const CacheReadRequest& request) {
   const Tree& tree = *request.block.tree;

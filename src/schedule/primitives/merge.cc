@@ -88,7 +88,7 @@ std::vector<int> blocks_of(const Tree& tree, int at) {
   return tree[at].is_block ? std::vector<int>{at} : tree.child_blocks(at);
 }
 
-/// Of two statements that change places, neither writes what the other touches.
+/// Checks that of two statements that change places, neither writes what the other accesses.
 Status check_passed(const Tree& tree, const analysis::Scope& scope, int passed, int moved) {
   const std::vector<analysis::Dependence> dependences = scope.dependences();
   auto child = [&](int block) { return scope.child(tree.block_at(block).id.value); };

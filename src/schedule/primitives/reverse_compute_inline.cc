@@ -137,7 +137,7 @@ void take_offset(Expr& loaded, Expr& stored) {
   }
 }
 
-/// Of a consumer that loads at `loaded` what its producer stores. None where the former do not determine its axes.
+/// The axes of a consumer that loads at `loaded` what its producer stores. None if `loaded` does not determine them.
 /// `instances`: those of the consumer that run.
 std::optional<Axes> axes_of_consumer(const Block& consumer, std::vector<Expr> loaded, const Block& producer,
                                      const NestedAssignment& inner, const arith::Box& instances) {

@@ -278,7 +278,7 @@ class Factoring {
     return nest;
   }
 
-  /// Of a block that accumulates: the partial results are set to what is neutral, in copies of the loops that are left.
+  /// For a block that accumulates: sets the partial results to what is neutral, in copies of the remaining loops.
   Stmt neutral_nest() {
     VarMap loop_vars, axes, none;
     for (size_t i = 0; i < chain_.loops.size(); ++i) {

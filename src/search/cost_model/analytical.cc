@@ -194,7 +194,7 @@ double StoreModel::vectors(const Stream& stream) const {
   return count * (apart ? lanes_ * machine_.gather_cycles_per_lane : std::max(1.0, step));
 }
 
-/// Of the divisions in indices, those that are not made anew in each iteration.
+/// The number of divisions in indices that are not repeated in each iteration.
 double StoreModel::divisions_done_before() const {
   const bool in_vain = divides_in_vain_ && vector_ >= 0 &&
                        std::all_of(streams_.begin(), streams_.end(), [&](const Stream& s) { return s.even[vector_]; });

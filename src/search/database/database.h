@@ -62,7 +62,7 @@ struct Record {
   std::string host;      ///< JSON: processor, cores, ... of the machine that measured; empty where nobody said
   std::string versions;  ///< JSON: of Tilewright, LLVM, Python, ... by name
   std::string created;   ///< UTC; set by commit() when empty
-  /// Of a session on several hosts: seconds of a call of the incumbent, timed alternately with this candidate on the
+  /// In a session on several hosts: seconds of a call of the incumbent, timed alternately with this candidate on the
   /// same host, and its reference time in seconds: the candidate counts as `seconds` times reference over incumbent.
   /// The reference is large enough that no candidate counts as less than its own seconds, converted by the speed of its
   /// host (decision 0045). Both are 0 if the candidate was timed alone.
@@ -70,7 +70,7 @@ struct Record {
 
   friend bool operator==(const Record&, const Record&) = default;
   bool is_ok() const { return outcome == "ok" && !seconds.empty(); }
-  /// Of `seconds`; infinity when there are none. With an incumbent: by the ratio to it, so that times of different
+  /// The median of `seconds`; infinity if empty. With an incumbent: by the ratio to it, so that times of different
   /// hosts compare.
   double median() const;
   /// What `seconds` are multiplied with to that end.
@@ -185,7 +185,7 @@ class Database {
   Result<int64_t> put(const Record& record, const sql::Row& ids, const sql::Value& session);
   Result<int64_t> put_session(const sql::Row& ids, const Hash128& space, uint64_t seed, const std::string& state);
   Result<std::optional<int64_t>> session_id(const SessionKey& key);
-  /// Of the rows of a program, a target, a host and libraries; those of texts are made where there are none.
+  /// The ids of the rows of a program, a target, a host and libraries; rows of texts are created if there are none.
   Result<sql::Row> ids(const Hash128& workload, const std::string& target, const std::string& host = "",
                        const std::string& libraries = "");
   /// The records that a statement selects; what is damaged is marked and remarked.

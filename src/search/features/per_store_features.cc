@@ -68,7 +68,7 @@ class Extractor {
   void touch(std::vector<BufferUse>& uses);
   void measure_lines(BufferUse& use) const;
   double step_in(const BufferUse& use, uint32_t loop) const;
-  /// Of what is touched in one dimension while the loops from a depth on run.
+  /// The extent of what is accessed in one dimension while the loops from a depth on run.
   double extent_under(const BufferUse& use, size_t dimension, int depth) const;
   void find_reuse(BufferUse& use, double bytes_of_one_each) const;
   void put_buffers(std::vector<BufferUse>& uses, Row& row) const;

@@ -42,7 +42,7 @@ struct PerStoreOptions {
   }
 };
 
-/// Of one program; `task` is the one whose names count for extract_workload, and may be null. Total over all programs.
+/// The features of one program; `task`, which may be null, has the names for extract_workload. Total over all programs.
 FeatureMatrix per_store_features(const Ref<Module>& module, bool is_gpu, const Ref<Module>& task,
                                  const PerStoreOptions& options);
 

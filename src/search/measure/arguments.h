@@ -55,7 +55,7 @@ struct Placement {
   size_t pages = 0;   ///< bytes, a multiple of the page size
   size_t lead = 0;    ///< bytes in front of the data
 };
-/// The same on both sides; the first page is the ControlBlock. `total` receives the size of everything.
+/// Equal in both processes; the first page is the ControlBlock. `total` receives the size of everything.
 std::vector<Placement> place_arguments(std::span<const ArgumentSpec> specs, size_t& total);
 
 inline constexpr std::byte kMarginPattern{0xc5};

@@ -54,9 +54,9 @@ class HelperProcess {
     double waited = 0;         ///< ready to run, and without a processor
     bool is_runnable = false;  ///< just now
   };
-  /// Of each of its threads; empty where that is not known.
+  /// The time of each of its threads; empty where that is not known.
   std::map<int, ThreadTime> thread_times() const;
-  /// Of `taken` seconds since then, those that were not other programs'.
+  /// Those of `taken` seconds since then that were not used by other programs.
   double own_since(const std::map<int, ThreadTime>& before, double taken) const;
   /// Does not wait. True: the process is gone; its wait status, or -1 when somebody else has taken it.
   bool reap(int& wait_status);

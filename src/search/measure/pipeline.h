@@ -73,7 +73,7 @@ struct Candidate {
   bool check_only = false;
   /// Timed to the end, however much slower than the incumbent it seems: others are compared with it.
   bool is_baseline = false;
-  /// Of a kernel that an earlier session measured, its time: it is what others are compared with; 0: this is not one.
+  /// The time of a kernel that an earlier session measured: others are compared with it; 0: this is not one.
   double known_seconds = 0;
   /// The object code, where it was built elsewhere.
   std::shared_ptr<const std::string> object{};
@@ -95,7 +95,7 @@ struct Measured {
   double build_seconds = 0;
   std::shared_ptr<const std::string> object;  ///< the object code, when it was built
   std::string entry;
-  /// Of another host: its description, as records have it; empty: this one.
+  /// The description of another host, as records have it; empty: this one.
   std::string host;
   /// Seconds of a call of the incumbent, interleaved with this candidate's calls on the same host; 0: there was none.
   double incumbent_seconds = 0;

@@ -35,7 +35,7 @@ constexpr double kIncumbentSeconds = 1e-3;
 constexpr int kIncumbentTries = 4;
 /// Kernels take turns at least so long where other work disturbs them all the time.
 constexpr double kBusySeconds = 1;
-/// Of the seconds of the finals, what each baseline may take.
+/// The share of the seconds of the finals that each baseline may take.
 constexpr double kBaselineShare = 0.1;
 
 class Server {

@@ -35,7 +35,7 @@ bool reduces_over_threads(const Tree& tree, int block) {
   return false;
 }
 
-/// Of the loops around the block, the number of that to decompose at; none where all are spatial.
+/// The number of the loop around the block to decompose at; none if all are spatial.
 std::optional<size_t> point(const Tree& tree, int block) {
   std::vector<int> loops = tree.loops_above(block);
   for (size_t i = 0; i < loops.size(); ++i) {

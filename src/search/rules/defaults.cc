@@ -108,7 +108,7 @@ std::vector<TensorCoreIntrins> m16n8k8_groups() {
   return groups;
 }
 
-/// Of GPUs with tensor cores. The second rule tiles what the first one leaves.
+/// The rules for GPUs with tensor cores. The second rule tiles what the first one leaves.
 Rules tensor_core_rules() {
   Rules rules = rest_of_cuda_rules();
   MultiLevelTilingOptions tiles = {.structure = "SSSRRSRS",

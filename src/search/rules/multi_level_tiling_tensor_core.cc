@@ -44,7 +44,7 @@ namespace {
 constexpr const char* kWarpAxis = "threadIdx.y";
 /// Strides of rows in shared memory, in elements, are this modulo kAlignFactor: neighboring rows start in other banks.
 constexpr int64_t kAlignFactor = 32;
-/// Of m16n8k8: how many fragments of rows one load of A is for, and of columns one load of B.
+/// For m16n8k8: the fragments of rows that one load of A reads, and of columns that one load of B reads.
 constexpr int64_t kFragmentsAtOnce[] = {2, 4};
 /// So much a thread copies to shared memory at once, without waiting for it.
 constexpr int64_t kAsyncBytes = 16;
@@ -267,7 +267,7 @@ size_t MultiLevelTilingTensorCore::warp_level() const {
   return static_cast<size_t>(warp - options_.tile_binds.begin());
 }
 
-/// Of the rows and columns that m16n8k8 computes, those between two loads are whole loads.
+/// The rows and columns that m16n8k8 computes between two loads are whole loads.
 Result<MultiLevelTiling::SplitLoop> MultiLevelTilingTensorCore::split_loop(Schedule& schedule, BlockRV block,
                                                                            LoopRV loop, size_t n) const {
   TW_TRY(place, schedule.state().find(block));
@@ -485,7 +485,7 @@ Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) con
        {"software_pipeline_order", numbers({0, 3, 1, 4, 5, 2, 6})}});
 }
 
-/// The same where copies to shared memory run by themselves, two steps ahead.
+/// A pipeline in which copies to shared memory run asynchronously, two steps ahead.
 Status MultiLevelTilingTensorCore::add_copying_pipeline(TilingState& state) const {
   // Of the outer loop: the copies of both operands; then what the inner loop has, unrolled by its stages.
   return annotate_pipeline(state, {{"vector_bytes", {kAsyncBytes}}},

@@ -15,9 +15,9 @@ namespace {
 constexpr double kFirstCallFactor = 4, kShortFirstCall = 2e-3;
 /// How many times as long as the program as it was written the best candidate has to take for that to be delivered.
 constexpr double kClearlySlower = 1.02;
-/// The same factor for the first candidate, where only times of the search are known.
+/// That factor for the first candidate, where only times of the search are known.
 constexpr double kFarSlower = 1.25;
-/// Of the time of the finals, how much one call of the program as it was written may take to be timed in them.
+/// The share of the time of the finals that one call of the unscheduled program may take to be timed in them.
 constexpr double kBaselineCallShare = 0.1;
 /// Numbers that no other candidate has.
 constexpr uint64_t kFirstId = uint64_t{1} << 63, kHeuristicId = UINT64_MAX - 1;

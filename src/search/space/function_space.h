@@ -29,7 +29,7 @@ class FunctionSpace final : public SpaceGenerator {
   Status initialize(const TuneContext& context) override;
   Result<Point> run(const Ref<Module>& module, const std::vector<schedule::Value>& decisions, Random random,
                     bool first = false) const;
-  /// The same. If that fails, it retries with only the first `certain` decisions: another path may reach other sampling
+  /// Follows decisions; on failure, retries with the first `certain` ones alone: another path may reach other sampling
   /// steps, which the later decisions do not fit.
   Result<Point> follow(const Ref<Module>& module, std::vector<schedule::Value> decisions, size_t certain,
                        Random random) const;

@@ -45,7 +45,7 @@ class SpaceGenerator {
  protected:
   /// Fills in what is not given with the defaults of a kind of target.
   Status fill_in(std::string_view kind);
-  /// Of a copy: replaces the parts that it shares by clones.
+  /// In a copy: replaces the parts that it shares by clones.
   void clone_parts();
   /// A seed for the next schedule.
   uint64_t next_seed() { return random_.next(); }

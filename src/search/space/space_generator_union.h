@@ -9,10 +9,10 @@ class SpaceGeneratorUnion final : public SpaceGenerator {
  public:
   explicit SpaceGeneratorUnion(std::vector<std::shared_ptr<SpaceGenerator>> members) : members_(std::move(members)) {}
 
-  /// Of the members too.
+  /// Initializes the members, too.
   Status initialize(const TuneContext& context) override;
   Result<Schedules> generate_design_space(const Ref<Module>& module) override;
-  /// Of the members.
+  /// The refusals of all members.
   Reasons refusals() const override;
   std::shared_ptr<SpaceGenerator> clone() const override;
   const FunctionSpace* function_of(size_t schedule) const override;

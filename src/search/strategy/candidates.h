@@ -15,7 +15,7 @@ namespace tilewright::search {
 /// The schedule after all postprocessors; none where one refused, which is counted. Several threads may call it at
 /// once.
 std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postprocs, Refusals& refusals);
-/// Of each design space, where VerifyGPUCode is among the postprocessors; else bounds that all decisions keep.
+/// The bounds of each design space, if VerifyGPUCode is among the postprocessors; else bounds that all decisions keep.
 std::vector<ThreadBounds> bounds_of(const Schedules& spaces, const Postprocs& postprocs,
                                     const std::optional<Target>& target);
 /// Samples all decisions anew, within the bounds; none where a step is refused then, which is counted.

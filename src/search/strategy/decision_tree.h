@@ -25,7 +25,7 @@ struct Branch {
 std::vector<Branch> branches_of(const Trace& trace);
 /// The weights of the alternatives of a sampling step; empty where they are not listed.
 std::vector<double> weights_of(const schedule::Instruction& instruction);
-/// Of a decision, such as "[4,16,]".
+/// The text of a decision, such as "[4,16,]".
 std::string text_of(const schedule::Value& decision);
 
 class DecisionTree {

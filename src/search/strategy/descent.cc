@@ -6,7 +6,7 @@
 namespace tilewright::search {
 namespace {
 
-/// Of the measured points so many are gone around.
+/// The number of measured points whose neighbors are visited.
 constexpr size_t kCenters = 3;
 /// A center that is so much slower than the best is left alone.
 constexpr double kNear = 1.25;

@@ -18,7 +18,7 @@ using schedule::Value;
 /// After this many fruitless tries in a row the space counts as exhausted: a point with probability 1/400 is missed
 /// with a probability of 0.7 %.
 constexpr int64_t kFruitlessTries = 2000;
-/// The same limit where a try runs a function of the user, which may take long.
+/// That limit if a try runs a function of the user, which may take long.
 constexpr int64_t kFruitlessRuns = 200;
 
 /// All ways to move a prime factor from one place to another, the innermost staying within its limit.

@@ -20,7 +20,7 @@ namespace tilewright::search {
 class SharedBounds {
  public:
   SharedBounds() = default;
-  /// Of a design space.
+  /// The bounds of a design space.
   SharedBounds(const schedule::Schedule& space, const TileFactors& tiles);
 
   /// The bytes of the kernel that needs most.

@@ -25,7 +25,7 @@ namespace tilewright::search {
 class ThreadBounds {
  public:
   ThreadBounds() = default;
-  /// Of a design space.
+  /// The bounds of a design space.
   ThreadBounds(const schedule::Schedule& space, const Target& target);
 
   enum class Excess : uint8_t { kNone, kThreads, kSharedMemory };

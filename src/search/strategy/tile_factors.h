@@ -28,7 +28,7 @@ struct TileFactors {
   std::unordered_map<uint32_t, Factor> values;  ///< by handle
   std::unordered_map<uint32_t, Factors> loops;  ///< by handle
 
-  /// Of the trace of a design space, whose tiles have decisions.
+  /// The factors in the trace of a design space, whose tiles have decisions.
   static TileFactors of(const schedule::Trace& trace);
 
   /// None where a factor is not decided.

@@ -119,7 +119,7 @@ Whole bits(const Real& a);
 Real real(const Whole& a);
 /// The nearest whole number, of two the even one; for |a| < 2^31, of other lanes nothing is known.
 Whole rounded(const Real& a);
-/// The same numbers in float64, and rounded to float32.
+/// Numbers converted to float64, and rounded to float32.
 Real extended(const Real& a);
 Real truncated(const Real& a);
 /// libm's fmod, for one lane.
