@@ -368,7 +368,7 @@ int Compiler::dot_product(const Call& call, DataType type, const ProcessorInstru
 
 int Compiler::atomic(const Expr& e) {
   auto step = AtomicStep::of(e);
-  if (!step) return unsupported("an atomic step of what is no element", e);
+  if (!step) return unsupported("an atomic step of what is not an element", e);
   const int number = access(step->buffer, step->indices, {}, e);
   program_.sites[program_.accesses[number].site].is_atomic = true;
   const int value = expr(step->value), dst = take(2);

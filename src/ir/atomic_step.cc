@@ -25,7 +25,7 @@ std::optional<Fault> fault_of(const Call& call) {
   const std::string name = "T." + std::string(intrinsic_row(intrinsic).name);
   const BufferLoad* element = element_behind(call);
   if (call.args.size() != 2 || !element) {
-    return Fault{name + " of what is no element of a buffer",
+    return Fault{name + " of what is not an element of a buffer",
                  "pass the address of an element first: " + name + "(T.address_of(A[i]), value)"};
   }
   const DataType type = element->buffer->dtype;

@@ -401,8 +401,8 @@ def main(H: T.Buffer((16,), "int32"), F: T.Buffer((16,), "float32"), G: T.Buffer
 
 
 REFUSED = {
-    "T.atomic_add(H.data, 1)": ("verify/atomic", "no element"),
-    "T.atomic_add(1, 1)": ("verify/atomic", "no element"),
+    "T.atomic_add(H.data, 1)": ("verify/atomic", "not an element"),
+    "T.atomic_add(1, 1)": ("verify/atomic", "not an element"),
     "T.atomic_add(T.address_of(G[0]), 1)": ("verify/atomic", "float16"),
     "T.atomic_min(T.address_of(F[0]), 1.0)": ("verify/atomic", "float32"),
     "T.atomic_add(T.address_of(H[0]), F[0])": ("verify/atomic", "takes a value of that type, not float32"),

@@ -274,7 +274,7 @@ def test_other_stores_are_refused(value):
     program = updated(value, "int32").script().replace("T.parallel(64)", "range(64)")
     with pytest.raises(tw.ScriptError) as error:
         tw.compile(from_source(program), schedule="as written")
-    assert error.value.code == "lower/atomic" and "is no atomic update" in str(error.value)
+    assert error.value.code == "lower/atomic" and "is not an atomic update" in str(error.value)
     assert "C[R[vp]] =" in str(error.value)
 
 

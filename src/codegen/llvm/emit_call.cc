@@ -429,7 +429,7 @@ llvm::Value* FunctionEmitter::emit_address(const Call& call) {
 
 llvm::Value* FunctionEmitter::emit_atomic(const Call& call) {
   auto step = AtomicStep::of(make<Call>(Call(call)));
-  if (!step) return unsupported(call.dtype, "an atomic step of what is no element");
+  if (!step) return unsupported(call.dtype, "an atomic step of what is not an element");
   using Op = llvm::AtomicRMWInst;
   const DataType type = call.dtype;
   auto operation = [&]() -> Op::BinOp {

@@ -71,7 +71,7 @@ class Atomics {
     Block copy = *block;
     copy.annotations.erase(kAtomic);
     if (block->init.defined()) {
-      refuse(block, "block '" + block->name_hint + "' is annotated as atomic and has an init, which is no update",
+      refuse(block, "block '" + block->name_hint + "' is annotated as atomic and has an init, which is not an update",
              "set the elements in a block before: sch.decompose_reduction(block, loop)");
     }
     bool has_steps = false;
@@ -98,7 +98,7 @@ class Atomics {
   void refuse_store(const Block& block, const Ref<BufferStore>& store) {
     refuse(store,
            "block '" + block.name_hint + "' is annotated as atomic, and this store to '" + store->buffer->name +
-               "' is no atomic update of its element",
+               "' is not an atomic update of its element",
            "an update is C[i] = C[i] + x, C[i] - x, T.min(C[i], x) or T.max(C[i], x) of elements of int32, uint32, "
            "int64 or uint64; elements of float32 and float64 are added to or subtracted from alone");
   }
