@@ -6,10 +6,10 @@
 #include <array>
 
 #include <algorithm>
-#include <cmath>
 
 #include "codegen/c_writer/functions.h"
 #include "codegen/c_writer/instructions.h"
+#include "codegen/c_writer/literals.h"
 #include "codegen/in_place.h"
 #include "ir/annotations.h"
 #include "ir/async_copy.h"
@@ -193,31 +193,9 @@ class KernelWriter {
 
   // ---- expressions
 
-  std::string integer(DataType t, int64_t value) {
-    if (t.is_bool()) return value ? "true" : "false";
-    if (t.is_uint()) {
-      return t.bits == 64 ? fmt::format("{}UL", static_cast<uint64_t>(value)) : fmt::format("{}u", value);
-    }
-    if (t.bits == 64)
-      return value == INT64_MIN ? "(-9223372036854775807L - 1)" : number(value) + (value < 0 ? "" : "L");
-    return value == INT32_MIN ? "(-2147483647 - 1)" : number(value);
-  }
-  static std::string number(int64_t value) { return value < 0 ? fmt::format("({})", value) : std::to_string(value); }
-
   std::string floating(DataType t, double value) {
     (void)type(t);
-    if (std::isnan(value)) return dialect_.nan(t);
-    if (std::isinf(value)) return value < 0 ? fmt::format("(-{})", dialect_.infinity(t)) : dialect_.infinity(t);
-    // The shortest decimal that reads back as the same number.
-    std::string text = fmt::format("{}", value);
-    if (t.bits == 64) {
-      if (text.find_first_of(".e") == std::string::npos) text += ".0";
-    } else {
-      text = fmt::format("{}", static_cast<float>(value));
-      if (text.find_first_of(".e") == std::string::npos) text += ".0";
-      text += "f";
-    }
-    return std::signbit(value) ? fmt::format("({})", text) : text;
+    return float_literal(dialect_, t, value);
   }
 
   /// The interval of an integer, where no part of it leaves `int`.
@@ -237,7 +215,7 @@ class KernelWriter {
   }
 
   std::string arithmetic(const Expr& e, DataType in) {
-    if (auto known = const_int(e)) return integer(in, *known);
+    if (auto known = const_int(e)) return integer_literal(in, *known);
     const bool is_signed = e.dtype().is_int() && (e.dtype().bits == 32 || e.dtype().bits == 64);
     const BinaryOperands operands = is_signed ? binary_operands(e) : BinaryOperands{};
     auto binary = [&](const char* op) {
@@ -286,7 +264,7 @@ class KernelWriter {
       case Kind::kVar:
         return name_of(e.borrow<Var>());
       case Kind::kIntImm:
-        return integer(t, e.as<IntImm>()->value);
+        return integer_literal(t, e.as<IntImm>()->value);
       case Kind::kFloatImm:
         return floating(t, e.as<FloatImm>()->value);
       case Kind::kCast:
@@ -428,7 +406,7 @@ class KernelWriter {
       case Intrinsic::k_likely:
         return expr(arg(0));
       case Intrinsic::k_undef:
-        return t.is_float() ? floating(t, 0) : integer(t, 0);
+        return t.is_float() ? floating(t, 0) : integer_literal(t, 0);
       case Intrinsic::k_reinterpret: {
         const DataType from = arg(0).dtype();
         std::string bits = is_narrow(from) ? fmt::format("{}({})", functions_.store(from), expr(arg(0))) : expr(arg(0));
@@ -441,7 +419,7 @@ class KernelWriter {
       }
       case Intrinsic::k_large_uint_imm: {
         auto low = const_int(arg(0)), high = const_int(arg(1));
-        return low && high ? integer(t, *high << 32 | *low) : unsupported();
+        return low && high ? integer_literal(t, *high << 32 | *low) : unsupported();
       }
       case Intrinsic::k_tvm_warp_activemask:
       case Intrinsic::k_tvm_warp_shuffle:
@@ -752,9 +730,9 @@ class KernelWriter {
         items.push_back(floating(element, element.bits == 64 ? d : static_cast<double>(f)));
       } else if (element.is_int()) {
         const int shift = 64 - static_cast<int>(size) * 8;
-        items.push_back(integer(element, static_cast<int64_t>(bits << shift) >> shift));
+        items.push_back(integer_literal(element, static_cast<int64_t>(bits << shift) >> shift));
       } else {
-        items.push_back(integer(DataType::uint(static_cast<int>(size) * 8), static_cast<int64_t>(bits)));
+        items.push_back(integer_literal(DataType::uint(static_cast<int>(size) * 8), static_cast<int64_t>(bits)));
       }
     }
     if (items.empty()) items.emplace_back("0");
