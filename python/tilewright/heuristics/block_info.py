@@ -403,8 +403,8 @@ def block_info(
     schedule: Schedule, block: BlockRV, sizes: Sizes | None = None, *, multiple_stores: bool = False
 ) -> BlockInfo | None:
     """None for a block of another form: opaque, nested, with several stores, or loops that do not stand for its axes
-    one by one, or that never run. With `multiple_stores`, several stores at equal indices (a sum and one of squares, an index and a value)
-    count as one, to the buffer of the widest type."""
+    one by one, or that never run. With `multiple_stores`, several stores at equal indices (a sum and one of squares, an
+    index and a value) count as one, to the buffer of the widest type."""
     sizes = sizes or Sizes()
     if isinstance(schedule, NestedSchedule) and schedule.contains(block):
         return _info_inside(schedule, block, sizes, multiple_stores)
