@@ -203,8 +203,11 @@ def _result(like: Any, shape: tuple[int, ...], out: Any) -> Any:
         if out.shape != shape:
             message = f"out is of shape {tuple(out.shape)}"
             raise ArgumentError.of("sparse/shape", message, f"the result has the shape {shape}")
-        if (dtype := str(out.dtype).removeprefix("torch.")) != (wanted := str(like.dtype).removeprefix("torch.")):
-            raise ArgumentError.of("sparse/dtype", f"out is of {dtype}", f"the result is of {wanted}")
+        # Names of types take longer than all else; they are compared if one is an array and the other a tensor.
+        if out.dtype is not like.dtype:
+            dtype, wanted = (str(each.dtype).removeprefix("torch.") for each in (out, like))
+            if dtype != wanted:
+                raise ArgumentError.of("sparse/dtype", f"out is of {dtype}", f"the result is of {wanted}")
         _check_memory("out", out)
         if isinstance(out, np.ndarray) and not out.flags.writeable:
             raise ArgumentError.of("sparse/read-only", "out is read-only", "give an array that can be written")
