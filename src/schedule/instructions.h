@@ -32,6 +32,7 @@
 #include "schedule/primitives/lift_loop.h"
 #include "schedule/primitives/loop_partition.h"
 #include "schedule/primitives/lower_sparse_iter.h"
+#include "schedule/primitives/match_to_alloc.h"
 #include "schedule/primitives/merge.h"
 #include "schedule/primitives/pad_einsum.h"
 #include "schedule/primitives/parallel.h"

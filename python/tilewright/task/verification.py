@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +166,7 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
         until = end - _left(end) * (len(changed) - at - 1) / (len(changed) - at)
         conversions = conversions_of(schedule, name)
         agrees = is_known = False
+        unreturned = _unreturned(schedule, name, before)
         unfit: ArgumentError | None = None
         choices = set()
         for seed in range(_number_of_choices(before)):
@@ -182,7 +183,7 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
                 continue
             choices.add(call.choice)
             try:
-                instance = _run_original(call, until)
+                instance = _run_original(call, until, unreturned)
             except ScriptError as error:
                 raise with_hint_on_inputs(error, call.task, call.given, "verify(...)") from error
             compared = _compare(instance, scheduled, name, until, conversions)
@@ -350,10 +351,21 @@ def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Va
     return sizes
 
 
-def _run_original(call: _Call, until: float) -> _Instance:
+def _unreturned(schedule: Schedule, name: str, before: ir.PrimFunc) -> set[str]:
+    """The parameters of a function that a step has let it keep to itself: match_to_alloc."""
+    function: Any = schedule.mod.functions[name]
+    if all(step.kind.name != "MatchToAlloc" for step in schedule.trace.insts):
+        return set()
+    written: set[ir.Buffer] = set()
+    _core.visit(function, lambda node: written.add(node.buffer) if isinstance(node, ir.BufferStore) else None)
+    kept = {param for param, buffer in function.buffer_map.items() if buffer not in written}
+    return {label for label, param in zip(labels_of(before), before.params, strict=True) if param in kept}
+
+
+def _run_original(call: _Call, until: float, unreturned: Collection[str] = ()) -> _Instance:
     """Within two thirds of the time: the rest is for the scheduled program."""
     task, arrays = call.task, call.arrays
-    outputs = [p for p in task.parameters if p.role != "input"]
+    outputs = [p for p in task.parameters if p.role != "input" and p.name not in unreturned]
     try:
         results = interpreted(task.module, task.function, arrays, _left(until) / 3)
         return _Instance(call, {p.name: results[p.name] for p in outputs}, None)
