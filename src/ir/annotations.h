@@ -8,6 +8,10 @@ namespace tilewright {
 /// Of a loop: the number of copies of its body per iteration of machine code. 1 keeps it rolled.
 inline constexpr const char* kUnrollHint = "unroll_hint";
 
+/// Of a block: its init may run for elements whose reduction has no step, too, where they would keep what they held.
+inline constexpr const char* kInitWithoutSteps = "init_without_steps";
+inline bool has_init_without_steps(const Block& block) { return block.annotations.has(kInitWithoutSteps); }
+
 /// Of a parallel loop from 0: a List of the data variable of a buffer of offsets, and the number of its elements.
 /// The cost of iteration i is estimated as offsets[i + 1] - offsets[i] + 1, and each thread gets a chunk of iterations
 /// of about the same total cost.

@@ -88,8 +88,9 @@ auto interruptible(F&& work) {
   return unwrap(std::move(result));
 }
 
-Ref<Module> lower_sparse_module(const Ref<Module>& module, bool skip_absent) {
-  Result<Ref<Module>> result = sparse::lower_iterations(module, skip_absent);
+Ref<Module> lower_sparse_module(const Ref<Module>& module, bool published) {
+  Result<Ref<Module>> result =
+      sparse::lower_iterations(module, published ? sparse::Form::kPublished : sparse::Form::kOwn);
   if (!result.ok()) result.error() = script::with_excerpt(std::move(result.error()), module);
   return unwrap(std::move(result));
 }
@@ -194,9 +195,10 @@ void bind_object_code(nb::module_& m) {
 }
 
 void bind_sparse_lowering(nb::module_& m) {
-  m.def("lower_sparse_iterations", &lower_sparse_module, "module"_a, "skip_absent"_a = false,
+  m.def("lower_sparse_iterations", &lower_sparse_module, "module"_a, "published"_a = false,
         "The module with blocks over arrays in place of iterations over sparse axes.\n\n"
-        "Args:\n    skip_absent: stores to coordinates that may be absent are skipped where these are, not refused.\n\n"
+        "Args:\n    published: as schedules for SparseTIR's implementation expect it: inits are those of blocks, and "
+        "stores to\n        coordinates that may be absent are skipped where these are, not refused.\n\n"
         "Raises:\n    ScriptError: it stores to coordinates that may be absent, or coordinates cannot be searched for "
         "ahead of\n        the iteration.");
   m.def(

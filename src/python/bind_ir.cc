@@ -463,8 +463,23 @@ void bind_enums(nb::module_& m) {
 
 }  // namespace
 
+/// Nodes are immutable wherever C++ sees them twice; a module that only Python holds may be filled step by step.
+void set_function(const Ref<Module>& module, const std::string& name, const Func& func) {
+  // One count belongs to Python's object, one to the argument.
+  if (module.get()->use_count() > 2) {
+    throw nb::type_error(
+        "this module is that of a schedule, which would change with it; take a copy first: "
+        "tvm.IRModule(dict(sch.mod.functions.items()))");
+  }
+  const Ref<Module> filled = with_function(module, name, func);
+  const_cast<Module&>(*module) = *filled;
+  const_cast<NodeBase*>(module.get())->depth = filled.get()->depth;
+}
+
 void bind_ir(nb::module_& m) {
   bind_enums(m);
+  m.def("set_function", &set_function, "module"_a, "name"_a, "func"_a,
+        "Put a function into a module that nothing but Python holds.\n\nRaises:\n    TypeError: something else does.");
   nb::class_<NodeBase> node(m, "Node", nb::dynamic_attr());
   node.def_ro("span", &NodeBase::span);
   node.def_ro("depth", &NodeBase::depth);

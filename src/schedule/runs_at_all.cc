@@ -8,6 +8,7 @@
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
 #include "arith/region_bound.h"
+#include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/substitute.h"
@@ -47,7 +48,7 @@ Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>&
   std::vector<Expr> extents, steps;  // what loops move
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     if (!analysis::is_reduction_axis(realize.block->iter_vars[i])) continue;
-    extents.push_back(realize.block->iter_vars[i]->dom->extent);
+    if (!has_init_without_steps(*realize.block)) extents.push_back(realize.block->iter_vars[i]->dom->extent);
     steps.push_back(realize.iter_values[i]);
   }
   for (const Ref<Range>& r : reached) {

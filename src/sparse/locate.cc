@@ -230,7 +230,9 @@ void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed
   const Axis& axis = *search.axis;
   Placement use = place(here), definition = place(there);
   if (use.shape.empty()) use = definition = {{i32(1)}, {i32(0)}};
-  const Ref<Buffer> found = decl_buffer(definition.shape, axis.idtype, axis.name + "_position");
+  const std::string number = std::to_string(num_searches_++);
+  const Ref<Buffer> found =
+      decl_buffer(definition.shape, axis.idtype, is_published_ ? "mid_" + number : axis.name + "_position");
   const Ref<Buffer> low = decl_buffer({i32(1)}, axis.idtype, "low"), high = decl_buffer({i32(1)}, axis.idtype, "high");
   auto [begin, end] = positions_below(axis, in_nest(search.parent));
   const Expr first = load(low, {i32(0)}), key = in_nest(search.coordinate), absent = constant(axis.idtype, -1);
@@ -241,7 +243,7 @@ void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed
   if (search.guard.defined()) {
     body = make<IfThenElse>({in_nest(search.guard), body, store(found, absent, definition.indices)});
   }
-  const std::string name = "binary_search_block_" + std::to_string(num_searches_++) + "_";
+  const std::string name = "binary_search_block_" + number + "_";
   for (size_t i = levels.size(); i-- > 0;) {
     std::vector<Def<Buffer>> own;
     if (i + 1 == levels.size()) own = {low, high};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/block_access_region.h"
+#include "ir/annotations.h"
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/op.h"
@@ -85,6 +86,7 @@ bool reduces(const Ref<SpIterVar>& iter) { return iter->iter_type == IterType::k
 bool points_are_apart(const SparseIteration& iteration, const std::vector<Ref<SpIterVar>>& iters) {
   const std::unordered_set<const NodeBase*> written = written_in(iteration.init);
   for (const Ref<SpIterVar>& iter : iters) {
+    if (!iter->axis->parent.defined() && is_const_int(iter->axis->length, 1)) continue;  // it has one value
     if (iter->axis->is_sparse() && !iter->axis->sorted) return false;
     std::unordered_map<const NodeBase*, std::vector<bool>> dimensions;  // by data, that may still be the one
     auto look = [&](const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
@@ -106,9 +108,28 @@ bool points_are_apart(const SparseIteration& iteration, const std::vector<Ref<Sp
   return true;
 }
 
+/// The variables, with those that several points of the init share as variables of a reduction: programs as published
+/// name variables spatial whose iterations add to one element, such as relations of a graph.
+std::vector<Ref<SpIterVar>> with_shared_points(const SparseIteration& iteration) {
+  std::vector<Ref<SpIterVar>> result = iteration.iter_vars;
+  if (!iteration.init.defined() || points_are_apart(iteration, variables_of_init(iteration))) return result;
+  for (Ref<SpIterVar>& iter : result) {
+    if (reduces(iter)) continue;
+    std::vector<Ref<SpIterVar>> chain{iter};
+    for (size_t i = iteration.iter_vars.size(); i-- > 0;) {
+      if (iteration.iter_vars[i]->axis == chain.back()->axis->parent) chain.push_back(iteration.iter_vars[i]);
+    }
+    if (points_are_apart(iteration, chain)) continue;
+    SpIterVar shared = *iter;
+    shared.iter_type = IterType::kCommReduce;
+    iter = make<SpIterVar>(std::move(shared), iter.span());
+  }
+  return result;
+}
+
 /// Whether the init can be that of the innermost block: all reduction variables are axes of this block, and none of
-/// their loops is empty. `innermost`: index of the first variable of the block.
-bool has_init_of_block(const SparseIteration& iteration, size_t innermost) {
+/// their loops is empty. `innermost`: index of the first variable of the block; `without_steps`: loops may be empty.
+bool has_init_of_block(const SparseIteration& iteration, size_t innermost, bool without_steps) {
   const std::vector<Ref<SpIterVar>>& iters = iteration.iter_vars;
   const std::vector<Ref<SpIterVar>> initialized = variables_of_init(iteration);
   size_t spatial = 0;
@@ -119,7 +140,9 @@ bool has_init_of_block(const SparseIteration& iteration, size_t innermost) {
       continue;
     }
     const Expr& count = iters[i]->axis->nnz_cols;
-    if (i < innermost || iters[i]->fused || !count.defined() || const_int(count).value_or(0) < 1) return false;
+    if (i < innermost || iters[i]->fused) return false;
+    if (without_steps) continue;
+    if (!count.defined() || const_int(count).value_or(0) < 1) return false;
   }
   return spatial < iters.size() && spatial == initialized.size() && points_are_apart(iteration, initialized);
 }
@@ -231,7 +254,7 @@ Stmt Lowering::lower(const Stmt& stmt) {
         const Expr value = walk(node->value);
         Element element = locate(node->buffer, node->indices, node);
         if (failure) return node;
-        if (element.present.defined() && !skip_absent_) {
+        if (element.present.defined() && !is_published_) {
           fail("sparse/store", "a value is stored to coordinates of '" + node->buffer->name + "' that it may not hold",
                node, "iterate over the axes of the buffer that is written, and index it by their variables");
           return node;
@@ -278,7 +301,7 @@ void Lowering::bind_variables(size_t first) {
 Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
   const SparseIteration& iteration = *node;
   const std::string& name = iteration.name_hint;
-  std::vector<Level> levels = nest_.open(iteration.iter_vars);
+  std::vector<Level> levels = nest_.open(is_published_ ? with_shared_points(iteration) : iteration.iter_vars);
   bind_variables(around);
   Stmt body = lower(iteration.body);
   if (failure) return node;
@@ -287,7 +310,10 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
   // The init runs in front of the first loop of the reduction, inside of blocks that are apart from one another.
   size_t at = kNone;
   Stmt init, init_of_block;
-  if (iteration.init.defined() && has_init_of_block(iteration, levels.back().first - around)) {
+  const size_t innermost = levels.back().first - around;
+  bool may_have_no_step = false;
+  if (iteration.init.defined() && has_init_of_block(iteration, innermost, is_published_)) {
+    may_have_no_step = !has_init_of_block(iteration, innermost, false);
     init_of_block = lower(iteration.init);
   } else if (iteration.init.defined()) {
     size_t first = nest_.frames.size();
@@ -314,7 +340,9 @@ Stmt Lowering::nest_of(const Ref<SparseIteration>& node, size_t around) {
   }
   for (size_t i = levels.size(); i-- > 0;) {
     const bool is_last = i + 1 == levels.size();
-    body = close(levels[i], name + std::to_string(i), iteration.annotations, is_last ? init_of_block : Stmt(), body);
+    Annotations annotations = iteration.annotations;
+    if (is_last && may_have_no_step) annotations.set(kInitWithoutSteps, bool_imm(true));
+    body = close(levels[i], name + std::to_string(i), annotations, is_last ? init_of_block : Stmt(), body);
     if (i == at) body = seq({init, body});
   }
   nest_.frames.resize(around);
@@ -333,8 +361,29 @@ Stmt Lowering::init_nest(const SparseIteration& iteration, const std::vector<Ref
   return body;
 }
 
+Stmt Lowering::parent_indices_search(const Nest::ParentIndices& indices) {
+  const Axis& axis = *indices.child;
+  const DataType type = axis.parent->idtype;
+  const Ref<Buffer> low = decl_buffer({i32(1)}, type, "low"), high = decl_buffer({i32(1)}, type, "high");
+  const Expr zero_index = i32(0), begin = load(low, {zero_index}), end = load(high, {zero_index});
+  const Ref<Var> middle = var("middle", type), position = var("vp", axis.idtype), loop = var("p", axis.idtype);
+  Level level;
+  level.axes.push_back(make<IterVar>({range_of(cast(axis.idtype, axis.nnz)), position, IterType::kDataPar, ""}));
+  level.loops.push_back(loop);
+  // The last parent whose offset is not greater: offsets begin with 0.
+  Stmt step = make<IfThenElse>({gt(load(axis.indptr, {middle}), Expr(position)), store(high, middle, {zero_index}),
+                                store(low, Expr(middle) + 1, {zero_index})});
+  Stmt search =
+      make<While>({lt(begin, end), make<LetStmt>({middle, begin + floordiv(end - begin, constant(type, 2)), step})});
+  Stmt body = seq({store(low, constant(type, 1), {zero_index}), store(high, cast(type, axis.parent->nnz), {zero_index}),
+                   search, store(indices.parents, begin - 1, {position})});
+  return close(level, "binary_search_block_" + std::to_string(indices.search) + "_0", preprocess(), {}, body,
+               {low, high});
+}
+
 /// The nest that fills the array of parent positions of a fused axis.
 Stmt Lowering::parent_indices_nest(const Nest::ParentIndices& indices) {
+  if (indices.search >= 0) return parent_indices_search(indices);
   std::vector<Ref<SpIterVar>> iters;
   for (Ref<Axis> axis = indices.child; axis.defined(); axis = axis->parent) {
     iters.push_back(make<SpIterVar>({var("p", axis->idtype), IterType::kDataPar, axis, false}));
@@ -419,19 +468,19 @@ bool is_sparse(const Func& func) {
   return prim && !prim->axes.empty();
 }
 
-Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func, bool skip_absent) {
+Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func, Form form) {
   TW_RETURN_IF_ERROR(verify(func, Stage::kSparse, Rules::kLanguage));
-  Lowering lowering(skip_absent);
+  Lowering lowering(form);
   Ref<PrimFunc> lowered = lowering.run(func);
   if (lowering.failure) return std::move(*lowering.failure);
   return lowered;
 }
 
-Result<Ref<Module>> lower_iterations(const Ref<Module>& module, bool skip_absent) {
+Result<Ref<Module>> lower_iterations(const Ref<Module>& module, Form form) {
   Ref<Module> result = module;
   for (const auto& [name, func] : module->functions) {
     if (!is_sparse(func)) continue;
-    TW_TRY(lowered, lower_iterations(func.cast<PrimFunc>(), skip_absent));
+    TW_TRY(lowered, lower_iterations(func.cast<PrimFunc>(), form));
     result = with_function(result, name, lowered);
   }
   return result;

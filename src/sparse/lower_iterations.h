@@ -22,6 +22,15 @@
 
 namespace tilewright::sparse {
 
+enum class Form {
+  kOwn,
+  /// Blocks as schedules for SparseTIR's implementation expect them. The init of a reduction over the elements of a row
+  /// belongs to the innermost block, annotated `init_without_steps` (ir/annotations.h). Parents of fused positions are
+  /// searched for, in blocks with the names of searches. Stores to coordinates that may be absent are skipped where
+  /// these are, instead of refused.
+  kPublished,
+};
+
 /// Whether the function has axes.
 bool is_sparse(const Func& func);
 
@@ -29,10 +38,8 @@ bool is_sparse(const Func& func);
 /// not well formed, "sparse/store" if it stores to coordinates that may be absent, "sparse/search" if the position of a
 /// coordinate is needed before it can be computed.
 ///
-/// `skip_absent`: stores to coordinates that may be absent are skipped where these are, instead of refused, as programs
-/// of SparseTIR's implementation expect, which does not check them.
-Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func, bool skip_absent = false);
+Result<Ref<PrimFunc>> lower_iterations(const Ref<PrimFunc>& func, Form form = Form::kOwn);
 /// The module with the iterations of each function that has axes lowered.
-Result<Ref<Module>> lower_iterations(const Ref<Module>& module, bool skip_absent = false);
+Result<Ref<Module>> lower_iterations(const Ref<Module>& module, Form form = Form::kOwn);
 
 }  // namespace tilewright::sparse

@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "sparse/lower_iterations.h"
 #include "sparse/nest.h"
 #include "support/diagnostic.h"
 
@@ -11,8 +12,7 @@ namespace tilewright::sparse {
 
 class Lowering {
  public:
-  /// `skip_absent`: as in lower_iterations.h.
-  explicit Lowering(bool skip_absent) : skip_absent_(skip_absent) {}
+  explicit Lowering(Form form) : is_published_(form == Form::kPublished), nest_(num_searches_, is_published_) {}
   Ref<PrimFunc> run(const Ref<PrimFunc>& func);
   /// The error of run(), if there is one.
   std::optional<Diagnostic> failure;
@@ -30,6 +30,8 @@ class Lowering {
   Stmt guarded(const Ref<IfThenElse>& node);
   Expr guarded(const Ref<Call>& call);
   Stmt parent_indices_nest(const Nest::ParentIndices& indices);
+  /// The same by a search for each position.
+  Stmt parent_indices_search(const Nest::ParentIndices& indices);
   const Ref<Buffer>& array_of(const Ref<Buffer>& buffer);
   /// Replaces a sparse buffer by its array.
   void to_array(Ref<Buffer>& buffer);
@@ -53,6 +55,8 @@ class Lowering {
   std::vector<size_t> frames_for(const Search& search, std::string& changed) const;
   void add_search_nest(Search& search, const std::vector<size_t>& needed);
 
+  const bool is_published_;
+  int num_searches_ = 0;
   Nest nest_;
   size_t outermost_ = 0;                             ///< number of frames outside of the outermost iteration
   bool in_iteration_ = false;                        ///< whether lowering is inside of one
@@ -62,8 +66,6 @@ class Lowering {
   std::vector<Search> searches_;                     ///< the searches that the outermost iteration needs
   std::vector<Stmt> ahead_;                          ///< their loop nests, which run before it
   std::vector<Def<Buffer>> allocated_;
-  int num_searches_ = 0;
-  bool skip_absent_;
 };
 
 /// The annotation of auxiliary blocks, whose results can be reused by later calls (sparse/preprocess.py).

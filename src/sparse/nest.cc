@@ -89,7 +89,9 @@ Expr Nest::parent_position_of(const Ref<Axis>& child, const Expr& position) {
                             [&](const ParentIndices& indices) { return indices.child == child; });
   if (known == parent_indices.end()) {
     const Axis& parent = *child->parent;
-    parent_indices.push_back({child, decl_buffer({child->nnz}, parent.idtype, child->name + "_" + parent.name)});
+    const int search = num_searches_ ? (*num_searches_)++ : -1;
+    const std::string name = search < 0 ? child->name + "_" + parent.name : "mid_" + std::to_string(search);
+    parent_indices.push_back({child, decl_buffer({child->nnz}, parent.idtype, name), search});
     known = parent_indices.end() - 1;
   }
   return element(known->parents, position);
@@ -113,6 +115,17 @@ void Nest::add_fused(const std::vector<Ref<SpIterVar>>& iters, size_t first, siz
   bool reduces = false;
   for (size_t i = first; i <= last; ++i) reduces |= !spatial && iters[i]->iter_type == IterType::kCommReduce;
   Ref<IterVar> axis = add_axis(*inner, parent.defined() ? end - begin : end, reduces, levels);
+  if (num_searches_) {
+    // As published, each of the variables is an axis; but for the last one, of one value and without a loop.
+    Level& level = levels.back();
+    for (size_t i = first; i < last; ++i) {
+      const Ref<Var>& of = iters[i]->var;
+      level.axes.insert(
+          level.axes.end() - 1,
+          make<IterVar>({range_of(one(of.dtype())), var("v" + of->name_hint, of.dtype()), axis->iter_type, ""}));
+      level.loops.insert(level.loops.end() - 1, Ref<Var>());
+    }
+  }
   Expr position = parent.defined() ? begin + Expr(axis->var) : Expr(axis->var);
   std::vector<Frame> group;  // innermost first
   for (size_t i = last + 1; i-- > first;) {
@@ -157,9 +170,13 @@ Stmt close(const Level& level, std::string name, Annotations annotations, Stmt i
                                   .init = std::move(init),
                                   .body = std::move(body),
                                   .id = {}});
-  std::vector<Expr> values(level.loops.begin(), level.loops.end());
+  std::vector<Expr> values;
+  for (size_t i = 0; i < level.loops.size(); ++i) {
+    values.push_back(level.loops[i].defined() ? Expr(level.loops[i]) : zero(level.axes[i]->var.dtype()));
+  }
   Stmt result = make<BlockRealize>({std::move(values), bool_imm(true), block});
   for (size_t i = level.loops.size(); i-- > 0;) {
+    if (!level.loops[i].defined()) continue;
     result = loop(level.loops[i], level.axes[i]->dom->extent, std::move(result));
   }
   return result;

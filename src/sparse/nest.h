@@ -35,13 +35,17 @@ struct Frame {
 struct Level {
   size_t first = 0;  ///< its first frame
   std::vector<Ref<IterVar>> axes;
-  std::vector<Ref<Var>> loops;
+  std::vector<Ref<Var>> loops;  ///< of each axis; null if the axis has one value
 };
 
 /// The enclosing frames, and the arrays of parent positions that fused axes need: COO row indices, which are computed
 /// once and can be reused by later calls (preprocess() in lowering.h).
 class Nest {
  public:
+  Nest() = default;
+  /// `num_searches`: counts arrays of parent positions, too, where these are named as results of searches.
+  Nest(int& num_searches, bool parents_are_searched) : num_searches_(parents_are_searched ? &num_searches : nullptr) {}
+
   std::vector<Frame> frames;
 
   /// Adds frames for the variables, and returns the blocks that they are divided into. `spatial`: reduction variables
@@ -56,6 +60,7 @@ class Nest {
   struct ParentIndices {
     Ref<Axis> child;
     Ref<Buffer> parents;
+    int search = -1;  ///< its number, where it is searched for
   };
   std::vector<ParentIndices> parent_indices;
 
@@ -65,6 +70,8 @@ class Nest {
                  bool spatial);
   Ref<IterVar> add_axis(const SpIterVar& iter, Expr extent, bool reduces, std::vector<Level>& levels);
   Expr parent_position_of(const Ref<Axis>& child, const Expr& position);
+
+  int* num_searches_ = nullptr;
 };
 
 /// The half-open range of positions of an axis below a position of its parent.

@@ -415,6 +415,30 @@ def rgms(
 
 
 @T.prim_func
+def rgcn_forward(
+    a: T.handle, w: T.handle, x: T.handle, y: T.handle, indptr_i: T.handle, indices_i: T.handle, indptr_j: T.handle,
+    indices_j: T.handle, m: T.int32, n: T.int32, num_rels: T.int32, feat_size: T.int32, nnz_i: T.int32, nnz_j: T.int32,
+) -> None:  # fmt: skip
+    """As rgms, with the relation as a spatial axis and an init, although relations add to the same rows."""
+    T.func_attr({"global_symbol": "main", "tir.noalias": True, "sparse_tir_level": 2})
+    R = T.dense_fixed(num_rels)
+    I = T.sparse_variable(R, (m, nnz_i), (indptr_i, indices_i), "int32")
+    J = T.sparse_variable(I, (n, nnz_j), (indptr_j, indices_j), "int32")
+    I_detach = T.dense_fixed(m)
+    J_detach = T.dense_fixed(n)
+    F_in = T.dense_fixed(feat_size)
+    F_out = T.dense_fixed(feat_size)
+    A = T.match_sparse_buffer(a, (R, I, J), "float32")
+    W = T.match_sparse_buffer(w, (R, F_out, F_in), "float32")
+    X = T.match_sparse_buffer(x, (J_detach, F_in), "float32")
+    Y = T.match_sparse_buffer(y, (I_detach, F_out), "float32")
+    with T.sp_iter([F_out, R, I, J, F_in], "SSSRR", "rgcn-forward") as [fo, r, i, j, fi]:
+        with T.init():
+            Y[i, fo] = 0.0
+        Y[i, fo] = Y[i, fo] + A[r, i, j] * W[r, fo, fi] * X[j, fi]
+
+
+@T.prim_func
 def sparse_conv(
     kernel_map: T.handle,
     in_feat: T.handle,
@@ -646,6 +670,20 @@ def ell(
     I = T.sparse_variable(O, (m, num_rows), (indptr_i, indices_i), "int32")
     J = T.sparse_fixed(I, (n, nnz_cols), indices_j, "int32")
     A = T.match_sparse_buffer(a, (O, I, J), "float32")
+    T.evaluate(0)
+
+
+@T.prim_func
+def ell_of_relations(
+    a: T.handle, indptr_io: T.handle, indices_ii: T.handle, indices_j: T.handle, d0: T.int32, d1: T.int32, d2: T.int32,
+    nnz: T.int32, nnz_rows: T.int32, nnz_cols: T.int32,
+) -> None:  # fmt: skip
+    """Groups of rows of a relation, each with as many columns."""
+    R = T.dense_fixed(d0, idtype="int32")
+    IO = T.dense_variable(R, (d1, nnz), indptr_io, idtype="int32")
+    II = T.sparse_fixed(IO, (d2, nnz_rows), indices_ii, idtype="int32")
+    J = T.sparse_fixed(II, (d2, nnz_cols), indices_j, idtype="int32")
+    A = T.match_sparse_buffer(a, (R, IO, II, J), dtype="float32")
     T.evaluate(0)
 
 

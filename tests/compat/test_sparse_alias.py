@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import tvm
+from tests.compat import sparse_scripts as scripts
 from tvm.script import tir as T
 from tvm.sparse import (
     FormatRewriteRule,
@@ -25,42 +26,7 @@ import tilewright as tw
 M, N, K, B = 6, 8, 4, 2
 
 
-@T.prim_func
-def csrmm(
-    a: T.handle,
-    b: T.handle,
-    c: T.handle,
-    indptr: T.handle,
-    indices: T.handle,
-    m: T.int32,
-    n: T.int32,
-    k: T.int32,
-    nnz: T.int32,
-) -> None:
-    T.func_attr({"global_symbol": "main", "tir.noalias": True, "sparse_tir_level": 2})
-    I = T.dense_fixed(m)
-    J = T.sparse_variable(I, (n, nnz), (indptr, indices), "int32")
-    J_detach = T.dense_fixed(n)
-    K = T.dense_fixed(k)
-    A = T.match_sparse_buffer(a, (I, J), "float32")
-    B = T.match_sparse_buffer(b, (J_detach, K), "float32")
-    C = T.match_sparse_buffer(c, (I, K), "float32")
-    with T.iter([I, J, K], "SRS", "csrmm") as [i, j, k]:
-        with T.init():
-            C[i, k] = 0.0
-        C[i, k] = C[i, k] + A[i, j] * B[j, k]
-
-
-@T.prim_func
-def bsr(
-    a: T.handle, indptr: T.handle, indices: T.handle, mb: T.int32, nb: T.int32, nnzb: T.int32, blk: T.int32
-) -> None:
-    IO = T.dense_fixed(mb)
-    JO = T.sparse_variable(IO, (nb, nnzb), (indptr, indices), "int32")
-    II = T.dense_fixed(blk)
-    JI = T.dense_fixed(blk)
-    A = T.match_sparse_buffer(a, (IO, JO, II, JI), "float32")  # noqa: F841
-    T.evaluate(0)
+csrmm, bsr = scripts.csr_sum, scripts.bsr
 
 
 @T.prim_func
@@ -187,6 +153,21 @@ def test_indices_that_a_formula_tells() -> None:
     x, y = np.eye(N, K, dtype="float32"), np.zeros((M, K), "float32")
     tvm.build(mod, target="llvm")(a.data, x, y, a.indptr, M, N, K, a.nnz)
     np.testing.assert_array_equal(y, a @ x)
+
+
+def test_functions_of_a_module_are_replaced() -> None:
+    mod = tvm.IRModule.from_expr(csrmm)
+    m, n, k, nnz = mod["main"].params[5:]
+    mod["main"] = mod["main"].specialize({m: M, n: N, k: K}).with_attr("horizontal_fuse", True)
+    assert bool(mod["main"].attrs["horizontal_fuse"]) and "horizontal_fuse" not in csrmm.attrs
+    mod.update_func(mod.get_global_var("main"), csrmm)
+    mod.update(tvm.IRModule({"other": bsr}))
+    assert mod["main"].same_as(csrmm) and list(mod.functions) == ["main", "other"]
+    sch = tvm.tir.Schedule(mod)
+    with pytest.raises(TypeError, match="take a copy first"):
+        sch.mod["main"] = bsr
+    with pytest.raises(TypeError, match="take a copy first"):
+        mod["main"] = bsr
 
 
 @pytest.mark.parametrize("parts", [1, 3])

@@ -49,7 +49,8 @@ def run(mod: Any, target: str, *arguments: Any) -> None:
     if target == "interpreter":
         tw.compile(mod, target)(*flat)
         return
-    arrays = [tvm.nd.array(each, device=tvm.cpu(0)) if isinstance(each, np.ndarray) else each for each in flat]
+    device = tvm.opencl(0) if target == "opencl" else tvm.cpu(0)
+    arrays = [tvm.nd.array(each, device=device) if isinstance(each, np.ndarray) else each for each in flat]
     tvm.build(mod["main"], target=target)(*arrays)
     for given, array in zip(flat, arrays, strict=True):
         if isinstance(given, np.ndarray):

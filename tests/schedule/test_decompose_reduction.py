@@ -113,6 +113,77 @@ def test_refusals(program, transform, code):
     check_refused(program, transform, code)
 
 
+@T.prim_func
+def of_two_lists(X: T.Buffer((4, 3)), Y: T.Buffer((4, 2)), C: T.Buffer((8,))):
+    for i, k in T.grid(4, 3):
+        with T.block("first"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] += X[vi, vk]
+    for i, k in T.grid(4, 2):
+        with T.block("second"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi + 4] = T.float32(1)
+            C[vi + 4] += Y[vi, vk]
+
+
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_another_nest_may_write_the_buffer_too(name):
+    check(of_two_lists, decompose(name, 0))
+    check(of_two_lists, decompose(name, 1))
+
+
+@T.prim_func
+def ragged(P: T.Buffer((5,), "int32"), A: T.Buffer((6,)), C: T.Buffer((4,))):
+    with T.block("root"):
+        T.assume_buffer_domain(P, [0, 7], order="nondecreasing")
+        for i in range(4):
+            with T.block("row"):
+                vi = T.axis.spatial(4, i)
+                T.reads(P[vi : vi + 2], A[P[vi] : P[vi + 1]])
+                T.writes(C[vi])
+                for k in range(P[vi + 1] - P[vi]):
+                    with T.block("sum"):
+                        vk = T.axis.reduce(P[vi + 1] - P[vi], k)
+                        T.block_attr({"init_without_steps": T.bool(True)})
+                        with T.init():
+                            C[vi] = T.float32(0)
+                        C[vi] += A[P[vi] + vk]
+
+
+@pytest.mark.parametrize("target", ["interpreter", "native"])
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_rows_without_elements(target, is_marked):
+    """They keep what they held, unless the block says that its init may run without a step."""
+    p, a = np.array([0, 2, 2, 5, 6], "int32"), np.arange(1, 7, dtype="float32")
+    sch = tw.Schedule(ragged)
+    if not is_marked:
+        sch.unannotate("sum", "init_without_steps")
+    sch.parallel(sch.get_loops("row")[0])
+    sch.decompose_reduction("sum", sch.get_loops("sum")[0])
+    assert "init_without_steps" not in sch.mod.script() and ("T.where" in sch.mod.script()) == (not is_marked)
+    c = np.full(4, 9, "float32")
+    tw.compile(sch, target)(p, a, c)
+    np.testing.assert_array_equal(c, [3, 0 if is_marked else 9, 12, 6])
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_sums_that_may_be_empty_are_copied_if_they_begin_anyway(is_marked):
+    sch = tw.Schedule(ragged)
+    if not is_marked:
+        sch.unannotate("sum", "init_without_steps")
+        with pytest.raises(tw.ScheduleError, match="have steps differs"):
+            sch.cache_write("sum", 0, "local")
+        return
+    sch.cache_write("sum", 0, "local")
+    sch.decompose_reduction("sum", sch.get_loops("sum")[0])
+    c = np.full(4, np.nan, "float32")
+    tw.compile(sch)(np.array([0, 0, 3, 3, 6], "int32"), np.ones(6, "float32"), c)
+    np.testing.assert_array_equal(c, [0, 3, 0, 3])
+
+
 def test_inside_a_repeating_loop_it_is_fine():
     check(repeated, decompose("C", 1))
 

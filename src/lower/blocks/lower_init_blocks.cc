@@ -31,6 +31,7 @@
 #include "analysis/block_facts.h"
 #include "analysis/reduction_start.h"
 #include "arith/analyzer.h"
+#include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -241,7 +242,8 @@ class InitHoister {
     analysis::ReductionStart start = analysis::reduction_start(*realize, split->reduction, analyzer);
     if (!start.condition.defined()) return;
     analyzer.assume(start.wanted);
-    const bool may_begin_anyhow = is_only_writer(block) && is_in_domains(*realize, analyzer);
+    const bool may_begin_anyhow =
+        (has_init_without_steps(block) || is_only_writer(block)) && is_in_domains(*realize, analyzer);
     Expr condition = may_begin_anyhow ? start.wanted : start.condition;
     Stmt first = initialization(*realize, split->copied, condition);
     if (!is_alone(loops_[outermost], block, first)) return;

@@ -35,6 +35,7 @@
 #include "analysis/reduction_start.h"
 #include "analysis/threads.h"
 #include "arith/iter_map.h"
+#include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/conjunction.h"
 #include "ir/structural.h"
@@ -463,7 +464,8 @@ class Division {
     BlockRealize pseudo{inner_values_, bool_imm(true), make<Block>(std::move(inside))};
     analysis::ReductionStart start = analysis::reduction_start(pseudo, reducing, analyzer_);
     if (!start.condition.defined()) return no(start.why_not);
-    if (!is_true(start.condition)) return no("the reduction inside may have no step at all");
+    const Expr& starts = has_init_without_steps(*realize.block) ? start.wanted : start.condition;
+    if (!is_true(starts)) return no("the reduction inside may have no step at all");
     for (const Ref<For>& loop : reducing) {
       if (uses_var(inner_condition_, loop->loop_var)) {
         return no("its condition skips steps of " + describe_loop(*loop), loop);

@@ -30,6 +30,7 @@
 #include "schedule/cache.h"
 #include "schedule/kept_shape.h"
 #include "schedule/primitives/cache_read.h"
+#include "schedule/redeclare.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
 
@@ -238,7 +239,7 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
       realize.block = with_axes_of(realize.block, redirect(realize.block, copy, true, false));
     });
   }
-  Plan plan = give_loops(block.func, edit.finish(), {});
+  Plan plan = give_loops(block.func, with_regions_around(tree, edit.finish(), made->id.value), {});
   const Tree& after = Tree::of(plan.root);
   int copier = after.block(made->id.value);
   std::optional<analysis::Obstacle> obstacle;

@@ -15,8 +15,9 @@
 //           P2 the loop is around it, in the same scope
 //           P3 no loop around that one drives the reduction
 //           P4 below it each element is reduced exactly once, beginning where the loops begin; the init is skipped
-//              where that first step does not exist, as long as none of that element does
-//           P5 no other block writes its buffers, none before reads them, and those below the loop read them only when
+//              where that first step does not exist, as long as none of that element does; it runs there, too, in a
+//              block that is annotated init_without_steps
+//           P5 below the loop no other block writes its buffers, none before reads them, and others read them only when
 //              complete
 //           P6 what the init reads is complete before the loop
 //           P9 parallel loops around stay independent
@@ -35,6 +36,7 @@
 #include "schedule/edit.h"
 #include "schedule/inits.h"
 #include "schedule/primitives/decompose_reduction.h"
+#include "schedule/redeclare.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {
@@ -43,6 +45,18 @@ namespace {
 bool drives(const Tree& tree, int loop, const BlockRealize& realize, bool (*kind)(const Ref<IterVar>&)) {
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     if (kind(realize.block->iter_vars[i]) && uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) return true;
+  }
+  return false;
+}
+
+/// Whether another block that touches what the block writes stands below the loop, in front of which the init will run.
+bool others_are_below(const Tree& tree, const analysis::Scope& scope, int self, int loop) {
+  for (const Ref<BufferRegion>& write : scope.children()[self]->block->writes) {
+    for (const std::vector<int>& users : {scope.writers(write->buffer), scope.readers(write->buffer)}) {
+      for (int user : users) {
+        if (user != self && tree.contains(loop, tree.block(scope.children()[user]->block->id.value))) return true;
+      }
+    }
   }
   return false;
 }
@@ -79,7 +93,11 @@ Status check(const Place& block, const Place& loop) {
   }
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   int self = scope.child(block.block().id.value);
-  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "decompose_reduction/P5"));
+  if (others_are_below(tree, scope, self, loop.at)) {
+    TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "decompose_reduction/P5", false));
+  } else {
+    TW_RETURN_IF_ERROR(check_bare_statements(block, scope, "decompose_reduction/P5", false));
+  }
   for (int child : scope.consumers(self)) {
     int consumer = tree.block(scope.children()[child]->block->id.value);
     if (!tree.contains(loop.at, consumer)) continue;
@@ -152,7 +170,8 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   }
   auto renamed = [&](const Expr& e) { return substitute(e, loop_vars); };
   for (Expr& value : values) value = renamed(value);
-  Expr predicate = renamed(start.condition);
+  init.annotations.erase(kInitWithoutSteps);
+  Expr predicate = renamed(has_init_without_steps(*realize.block) ? start.wanted : start.condition);
   *made = make<Block>(std::move(init), realize.block.span());
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = predicate, .block = *made});
   for (size_t i = copied.size(); i-- > 0;) {
@@ -214,6 +233,7 @@ Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
   edit.change_block(block.at, [&](Block& update) {
     update.name_hint = name + "_update";
     update.init = {};
+    update.annotations.erase(kInitWithoutSteps);
     // What is accumulated into is read now, unless the block has said so before.
     std::vector<Ref<BufferRegion>> reads;
     for (const Ref<BufferRegion>& write : update.writes) {
@@ -223,7 +243,8 @@ Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
     }
     update.reads.insert(update.reads.begin(), reads.begin(), reads.end());
   });
-  Plan plan = give_loops(block.func, edit.finish(), {});
+  // Blocks around it read what the update accumulates into.
+  Plan plan = give_loops(block.func, with_regions_around(*block.tree, edit.finish(), init->id.value), {});
   const Tree& after = Tree::of(plan.root);
   int first = after.block(init->id.value);
   if (auto obstacle = analysis::why_inputs_incomplete(after, first))

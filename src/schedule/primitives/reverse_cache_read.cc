@@ -29,6 +29,7 @@
 
 #include "ir/build.h"
 #include "schedule/inline.h"
+#include "schedule/redeclare.h"
 #include "schedule/relocate.h"
 #include "schedule/reverse_copy.h"
 #include "schedule/runs_at_all.h"
@@ -93,7 +94,7 @@ Result<Plan> plan(const State& state, const ReverseCacheRead& cache) {
     const Ref<Block> moved = at_element(realize.block, buffer, axes.cache, axes.new_indices);
     realize.block = with_found_reads(*moved, moved.span());
   });
-  Plan plan = give_loops(block.func, edit.finish(), {});
+  Plan plan = give_loops(block.func, with_regions_around(*block.tree, edit.finish(), made->id.value), {});
   const Tree& after = Tree::of(plan.root);
   const int copier = after.block(made->id.value);
   if (auto obstacle = analysis::why_inputs_incomplete(after, copier)) {

@@ -654,7 +654,7 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
   int self = scope.child(chain.block.block().id.value);
   if (!chain.accumulates) {
-    TW_RETURN_IF_ERROR(check_only_writer(chain.block, scope, self, "rfactor/P7"));
+    TW_RETURN_IF_ERROR(check_only_writer(chain.block, scope, self, "rfactor/P7", false));
     int from = tree[chain.loops.front()].parent;
     if (auto obstacle = analysis::why_irregular_reduction(tree, from, chain.block.at)) {
       return refuse("rfactor/P8", *obstacle, "factor before the loops of the reduction are changed");

@@ -38,4 +38,30 @@ def _get_attr(self: _core.Module, attr_key: str) -> Any:
     return self.attrs.get(attr_key)
 
 
-setattr(_core.Module, "get_attr", _get_attr)  # noqa: B010
+@explained
+def _set_function(self: _core.Module, name: Any, func: Any) -> None:
+    """Puts a function into the module: ``mod["main"] = ...``."""
+    _core.set_function(self, getattr(name, "name_hint", name), func)
+
+
+@explained
+def _update_func(self: _core.Module, var: Any, func: Any) -> None:
+    """Puts a function into the module, in the place of the one of that name."""
+    _set_function(self, var, func)
+
+
+@explained
+def _update(self: _core.Module, other: Any) -> None:
+    """Puts all functions of another module into this one."""
+    functions = other.functions if isinstance(other, _core.Module) else other
+    for name, func in dict(functions.items()).items():
+        _set_function(self, name, func)
+
+
+for _name, _method in (
+    ("get_attr", _get_attr),
+    ("__setitem__", _set_function),
+    ("update_func", _update_func),
+    ("update", _update),
+):
+    setattr(_core.Module, _name, _method)

@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from tilewright import _core, ir
+from tilewright.compat.tvm.sparse.finish import with_inits, with_sums
 from tilewright.compat.tvm.tir.transform.statements import function_pass, require_module
 from tilewright.compat.tvm.transform import Pass
 from tilewright.support.changed_nodes import with_fields
@@ -51,18 +52,35 @@ def _lowered(func: ir.PrimFunc) -> Any:
         for array, kind in ((axis.indptr, "indptr"), (axis.indices, "indices")):
             if array is not None:
                 names.setdefault(array, f"{axis.name}_{kind}")
-    (lowered,) = _core.lower_sparse_iterations(_core.as_module(func), True).functions.values()
-    named: Any = _replaced(lowered, {old: with_fields(old, name=name) for old, name in names.items()})
-    return named.with_attr({LEVEL: 1, ARRAYS: sparse})
+    lowered: Any
+    (lowered,) = _core.lower_sparse_iterations(_core.as_module(func), published=True).functions.values()
+    arrays = [*lowered.buffer_map.values(), *lowered.body.block.alloc_buffers]
+    buffers = {old: _named(old, names.get(old, old.name)) for old in arrays}
+    made: Any = _core.rewrite(lowered, lambda node: buffers.get(node) if isinstance(node, ir.Buffer) else None)
+    made = _core.rewrite(made, number)
+    return made.with_attr({LEVEL: 1, ARRAYS: sparse})
 
 
-def _replaced(func: Any, buffers: dict[ir.Buffer, ir.Buffer]) -> Any:
-    return _core.rewrite(func, lambda node: buffers.get(node) if isinstance(node, ir.Buffer) else None)
+def _named(buffer: ir.Buffer, name: str) -> ir.Buffer:
+    return with_fields(buffer, name=name, shape=[_core.rewrite(extent, number) for extent in buffer.shape])
+
+
+_OPERATIONS = _core.Add, _core.Sub, _core.Mul, _core.FloorDiv, _core.FloorMod, _core.Min, _core.Max
+
+
+def number(node: Any) -> Any:
+    """Return the result of an operation on integers alone, as sizes are that specialize() has fixed; None of others."""
+    if not isinstance(node, _OPERATIONS):
+        return None
+    leaves: list[Any] = []
+    _core.visit(node, lambda each: None if isinstance(each, _OPERATIONS) else leaves.append(each))
+    return _core.Analyzer().simplify(node) if all(isinstance(leaf, ir.IntImm) for leaf in leaves) else None
 
 
 def _flattened(func: ir.PrimFunc) -> Any:
     if ARRAYS not in func.attrs:
         return func
+    func = with_inits(with_sums(func))
     positions = [int(at) for at in func.attrs[ARRAYS]]
     flat: dict[ir.Buffer, ir.Buffer] = {}
     for at in positions:

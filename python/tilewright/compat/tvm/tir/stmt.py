@@ -20,6 +20,7 @@ from tilewright._core import (
     LetStmt,
     MatchBufferRegion,
     SeqStmt,
+    SparseIteration,
     Stmt,
     While,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "MatchBufferRegion",
     "Prefetch",
     "SeqStmt",
+    "SparseIteration",
     "Stmt",
     "While",
     "stmt_list",

@@ -12,6 +12,7 @@ from tilewright._core import (
     StmtSRef,
     Trace,
 )
+from tilewright._core import BlockRV as SparseIterationRV
 from tilewright.compat.tvm.tir.schedule import instruction, state
 from tilewright.compat.tvm.tir.schedule.instruction import Instruction, InstructionKind
 from tilewright.compat.tvm.tir.schedule.schedule import Schedule, ScheduleError
@@ -30,6 +31,7 @@ __all__ = [
     "ScheduleDebugMask",
     "ScheduleError",
     "ScheduleState",
+    "SparseIterationRV",
     "StmtSRef",
     "Trace",
     "instruction",

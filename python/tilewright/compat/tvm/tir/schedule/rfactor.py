@@ -37,4 +37,19 @@ def rfactor(self: _core.Schedule, loop: _core.LoopRV, factor_axis: int) -> _core
         error = ScheduleError(f"the condition of block '{block.name_hint}' leaves steps of its reduction out")
         error.code, error.nodes = "rfactor/P8", (node, block)
         raise error
-    return _core.Schedule.rfactor(self, loop, factor_axis)
+    functions: list[Any] = list(self.mod.functions.values())
+    is_sparse = any("sparse_tir_level" in func.attrs for func in functions)
+    return _core.Schedule.rfactor(self, loop, min(factor_axis, _rank(node)) if is_sparse else factor_axis)
+
+
+def _rank(loop: Any) -> int:
+    """Return the number of dimensions of what the block in a loop writes. A sparse buffer has had one for each axis,
+    and lowering has made one of a chain of axes: a position behind its dimensions is the last one."""
+    found: list[int] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, ir.Block) and node.writes:
+            found.append(len(node.writes[0].region))
+
+    _core.visit(loop, look)
+    return max(found, default=0)

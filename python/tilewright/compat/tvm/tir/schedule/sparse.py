@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright._core import BlockRV
+from tilewright._core import BlockRV, LoopRV
+from tilewright.compat.tvm.sparse.finish import ATOMIC, WITHOUT_STEPS
+from tilewright.compat.tvm.tir.schedule.reads import (
+    is_gathered,
+    is_lowered,
+    join_axes,
+    names_of_reads,
+    position_of,
+    remember,
+)
 
 #: where a schedule keeps the name of its block filter
 _FILTER = "_block_filter"
+#: and the names of copies that axes of their readers index
+_GATHERED = "_gathered"
 
 
 def get_sparse_iteration(self: Any, name: str, func_name: str = "main") -> Any:
@@ -32,15 +44,13 @@ def sparse_fuse(self: Any, sparse_iteration: Any, iters_to_fuse: Any, *more: Any
 
 def hide_buffer_access(self: Any, block: Any, buf_type: str, buf_index_array: Sequence[int]) -> None:
     """Removes accesses from what a block declares."""
-    _core.Schedule.unsafe_hide_buffer_access(self, block, buf_type, list(buf_index_array))
-
-
-def match_to_alloc(self: Any, block: Any, buffer_index: int) -> Any:
-    """Is refused: it would take a result away from the callers of the function."""
-    raise NotImplementedError(
-        "Tilewright has no match_to_alloc, which changes what a function returns: declare the buffer by "
-        "T.alloc_sparse_buffer, or give its readers a copy by sch.cache_write"
-    )
+    rv = _block(self, block)
+    at = list(buf_index_array)
+    if buf_type == "read":
+        at = [position_of(self, rv, index) for index in at]
+    # Arrays of indices that the implementation still declares are gone where a copy is indexed by axes.
+    if at := [index for index in at if index is not None]:
+        _core.Schedule.unsafe_hide_buffer_access(self, rv, buf_type, at)
 
 
 def set_block_filter(self: Any, name: str) -> None:
@@ -57,8 +67,53 @@ def cache_read(
     self: Any, block: Any, read_buffer_index: Any, storage_scope: str, consumer_blocks: Any = None, **more: Any
 ) -> Any:
     """Copies a buffer for the blocks that read it, or for those of them that the block filter names."""
-    consumers = _filtered(self, block, "reads", read_buffer_index, consumer_blocks)
-    return _core.Schedule.cache_read(self, block, read_buffer_index, storage_scope, consumers, **more)
+    rv = _block(self, block)
+    names = names_of_reads(self, self.get(rv))
+    index = _read(self, rv, read_buffer_index)
+    if consumer_blocks is None and not more and is_lowered(self) and is_gathered(self.get(rv), index):
+        made = _core.Schedule.reverse_cache_read(self, rv, index, storage_scope)
+        join_axes(self, made)
+        setattr(self, _GATHERED, [*getattr(self, _GATHERED, ()), self.get(made).name_hint])
+    else:
+        consumers = _filtered(self, block, "reads", index, consumer_blocks)
+        made = _core.Schedule.cache_read(self, rv, index, storage_scope, consumers, **more)
+    return _read_instead(self, rv, names, read_buffer_index, made)
+
+
+def reverse_cache_read(
+    self: Any, block: Any, read_buffer_index: Any, storage_scope: str, dim_order: Sequence[int] = ()
+) -> Any:
+    """Gathers what a block reads into a buffer that its axes index."""
+    rv = _block(self, block)
+    names = names_of_reads(self, self.get(rv))
+    index = _read(self, rv, read_buffer_index)
+    made = _core.Schedule.reverse_cache_read(self, rv, index, storage_scope, list(dim_order))
+    return _read_instead(self, rv, names, read_buffer_index, made)
+
+
+def _read(self: Any, block: Any, index: Any) -> Any:
+    """The position of a read among those that the block declares."""
+    found = position_of(self, block, index)
+    return index if found is None else found
+
+
+def _read_instead(self: Any, block: Any, names: Sequence[str], index: Any, copy: Any) -> Any:
+    """The block that copies, whose buffer stands in the place of what was read."""
+    if is_lowered(self) and isinstance(index, int) and index < len(names):
+        copied = self.get(copy).writes[0].buffer.name
+        remember(self, self.get(block).name_hint, [*names[:index], copied, *names[index + 1 :]])
+    return copy
+
+
+def reverse_cache_write(
+    self: Any, block: Any, write_buffer_index: Any, storage_scope: str, dim_order: Sequence[int] = ()
+) -> Any:
+    """Lets a block write a buffer that its axes index, whose elements are added to what the init has set."""
+    rv = _block(self, block)
+    if self.get(rv).init is not None:
+        _core.Schedule.decompose_reduction(self, rv, self.get_loops(rv)[0])
+    made = _core.Schedule.reverse_cache_write(self, rv, write_buffer_index, storage_scope, list(dim_order))
+    return _annotated_as(self, rv, made)
 
 
 def cache_write(
@@ -66,10 +121,28 @@ def cache_write(
 ) -> Any:
     """Lets a block write a new buffer, which is copied to the old one; or is added to it, where lowering has made the
     init of the block one of its own."""
+    rv = _block(self, block)
     if consumer_blocks is None and _init_of(self, block) is not None:
-        return _core.Schedule.reverse_cache_write(self, block, write_buffer_index, storage_scope)
-    consumers = _filtered(self, block, "writes", write_buffer_index, consumer_blocks)
-    return _core.Schedule.cache_write(self, block, write_buffer_index, storage_scope, consumers, **more)
+        made = _core.Schedule.reverse_cache_write(self, rv, write_buffer_index, storage_scope)
+    else:
+        consumers = _filtered(self, block, "writes", write_buffer_index, consumer_blocks)
+        made = _core.Schedule.cache_write(self, rv, write_buffer_index, storage_scope, consumers, **more)
+    return _annotated_as(self, rv, made)
+
+
+def _annotated_as(self: Any, block: Any, copy: Any) -> Any:
+    """The block that writes results back, with the annotations of the one that computes them; which is not atomic
+    then."""
+    for key, value in self.get(block).annotations.items():
+        if isinstance(value, str | int | float) and key != WITHOUT_STEPS:
+            self.annotate(copy, key, value)
+    if ATOMIC in self.get(block).annotations:
+        self.unannotate(block, ATOMIC)
+    return copy
+
+
+def _block(self: Any, block: Any) -> Any:
+    return self.get_block(block) if isinstance(block, str) else block
 
 
 def _filtered(self: Any, block: Any, kind: str, index: Any, given: Any) -> Any:
@@ -91,19 +164,78 @@ def decompose_reduction(self: Any, block: Any, loop: Any) -> Any:
     """Makes the init of a block a block of its own. Lowering has done so where a reduction may have no step: then its
     block is returned."""
     init = _init_of(self, block)
-    return _core.Schedule.decompose_reduction(self, block, loop) if init is None else init
+    if init is not None:
+        return init
+    rv = _block(self, block)
+    own = self.get(rv)
+    names = names_of_reads(self, own)
+    made = _core.Schedule.decompose_reduction(self, rv, loop)
+    if is_lowered(self):
+        remember(self, self.get(rv).name_hint, [*(region.buffer.name for region in own.writes), *names])
+    return made
 
 
 def _init_of(self: Any, block: Any) -> Any:
     """The block that lowering has made of the init of a sparse iteration, in which the block is the innermost one; None
     if there is none."""
-    own = self.get(self.get_block(block) if isinstance(block, str) else block)
-    iteration = own.name_hint.rstrip("0123456789")
-    if own.init is not None or iteration == own.name_hint:
+    rv = _block(self, block)
+    own = self.get(rv)
+    if own.init is not None:
         return None
+    # A buffer that reverse_cache_write has made has an init of its own.
+    caches = [f"{region.buffer.name}_init" for region in own.writes]
+    for producer in self.get_producers(rv):
+        if self.get(producer).name_hint in caches:
+            return producer
     names = {node.name_hint for node in _blocks(self)}
-    made = [name for name in (f"{iteration}_init", f"{iteration}_init0") if name in names]
-    return self.get_block(made[0]) if made else None
+    name = own.name_hint.removesuffix("_update")
+    for end in range(len(name.rstrip("0123456789")), len(name) + 1):
+        made = [each for each in (f"{name[:end]}_init", f"{name[:end]}_init0") if each in names]
+        if made:
+            return self.get_block(made[0])
+    return None
+
+
+def bind(self: Any, loop: Any, thread_axis: str) -> None:
+    """Binds a loop to threads; one that is bound to these stays as it is."""
+    binding = self.get(loop).thread_binding
+    if binding is None or binding.thread_tag != thread_axis:
+        _core.Schedule.bind(self, loop, thread_axis)
+
+
+def compute_at(self: Any, block: Any, loop: Any, preserve_unit_loops: bool = False, index: int = -1) -> None:
+    """Moves a block below a loop around what reads its results. A copy that has been made there stays."""
+    rv = _block(self, block)
+    if not _is_below(self, rv, loop):
+        _core.Schedule.compute_at(self, rv, loop, preserve_unit_loops, index)
+        if self.get(rv).name_hint in getattr(self, _GATHERED, ()):
+            join_axes(self, rv)
+
+
+def _is_below(self: Any, block: Any, loop: Any) -> bool:
+    return any(self.get(each).same_as(self.get(loop)) for each in self.get_loops(block))
+
+
+def reverse_compute_at(self: Any, block: Any, loop: Any, preserve_unit_loops: bool = False, index: int = -1) -> None:
+    """Moves a block that reads what others write below a loop around these. A copy that has been made there stays."""
+    rv = _block(self, block)
+    if not _is_below(self, rv, loop):
+        _core.Schedule.reverse_compute_at(self, rv, loop, preserve_unit_loops, index)
+
+
+def _blockize(self: Any, target: Any, preserve_unit_iters: bool = True, inner_init: bool = False, **more: Any) -> Any:
+    """Makes what a loop runs one block. With `inner_init`, an init stays in the inner one, if there is any."""
+    below = [self.get(each) for each in self.get_child_blocks(target)] if isinstance(target, LoopRV) else []
+    keeps = inner_init and any(block.init is not None for block in below)
+    return _core.Schedule.blockize(self, target, preserve_unit_iters, keeps, **more)
+
+
+@functools.wraps(_blockize)
+def blockize(self: Any, target: Any, *given: Any, **more: Any) -> Any:
+    """The second argument of SparseTIR's implementation is `inner_init`."""
+    if given and is_lowered(self):
+        more["inner_init"], given = given[0], ()
+    return _blockize(self, target, *given, **more)
 
 
 def _blocks(self: Any) -> list[ir.Block]:
@@ -121,7 +253,8 @@ def sparse_tensorize(self: Any, block_or_loop: Any, tensor_intrin: str, preserve
 METHODS: dict[str, Any] = {
     each.__name__: each
     for each in (
-        *(get_sparse_iteration, sparse_reorder, sparse_fuse, hide_buffer_access, match_to_alloc, set_block_filter),
-        *(unset_block_filter, cache_read, cache_write, decompose_reduction, sparse_tensorize),
+        *(get_sparse_iteration, sparse_reorder, sparse_fuse, hide_buffer_access, set_block_filter),
+        *(unset_block_filter, cache_read, cache_write, reverse_cache_read, reverse_cache_write),
+        *(decompose_reduction, sparse_tensorize, bind, compute_at, reverse_compute_at, blockize),
     )
 }

@@ -14,6 +14,7 @@ from tilewright.compat.tvm.tir.analysis import verify_memory
 from tilewright.compat.tvm.tir.transform.default_gpu_schedule import with_threads
 from tilewright.compat.tvm.tir.transform.function_pass import PrimFuncPass, prim_func_pass
 from tilewright.compat.tvm.tir.transform.hoist_conditions import hoisted
+from tilewright.compat.tvm.tir.transform.horizontal_fusion import fused
 from tilewright.compat.tvm.tir.transform.lanes import branches_lane_by_lane
 from tilewright.compat.tvm.tir.transform.lower_blocks import OpaqueBlocks, lower_init
 from tilewright.compat.tvm.tir.transform.narrow_indices import narrowed
@@ -38,6 +39,8 @@ __all__ = [
     "FlattenBuffer",
     "ForceNarrowIndexToInt32",
     "HoistIfThenElse",
+    "HorizontalFusion",
+    "InjectScope",
     "LoopPartition",
     "LowerInitBlock",
     "LowerMatchBuffer",
@@ -140,6 +143,16 @@ def RemovePreprocess() -> Pass:
 def RemoveUnusedArgs() -> Pass:
     """Functions without parameters that they do not use."""
     return function_pass("RemoveUnusedArgs", remove_unused_arguments)
+
+
+def HorizontalFusion() -> Pass:
+    """Kernels of functions with the attribute ``horizontal_fuse`` become one, where their threads fit together."""
+    return function_pass("HorizontalFusion", fused)
+
+
+def InjectScope() -> Pass:
+    """Changes nothing: no schedule binds threads that a block does not know of, so that each sum is added once."""
+    return function_pass("InjectScope", lambda func: func)
 
 
 def _rewritten(change: Callable[[Any], Any]) -> Pass:

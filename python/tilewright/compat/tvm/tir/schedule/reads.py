@@ -1,0 +1,133 @@
+"""What blocks read, in the order of SparseTIR's implementation, whose scripts name reads by their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright import _core, ir
+
+#: where a schedule keeps the names of what a block reads, by the block's name
+_READS = "_published_reads"
+
+
+def position_of(schedule: Any, block: Any, index: Any) -> Any:
+    """Return the position, among what a block declares, of a read that a script names; None if that is gone.
+
+    In programs that have not been lowered from sparse iterations, it is the same one.
+    """
+    if not isinstance(index, int) or not is_lowered(schedule):
+        return index
+    own = schedule.get(block)
+    names = names_of_reads(schedule, own)
+    if index >= len(names):
+        return None
+    found = [at for at, region in enumerate(own.reads) if region.buffer.name == names[index]]
+    return found[0] if found else None
+
+
+def names_of_reads(schedule: Any, block: ir.Block) -> list[str]:
+    """Return the names of what a block reads, in the order of the implementation.
+
+    It reads sparse buffers at positions below a parent, and offsets of rows in the extents of loops only. So offsets of
+    other accesses, which lowering has made part of indices, do not count. What a reduction accumulates into counts
+    only where its init has been decomposed. Arrays of indices count even where a copy is read without them.
+    """
+    known: dict[str, list[str]] = getattr(schedule, _READS, {})
+    if block.name_hint in known:
+        return known[block.name_hint]
+    written = [] if block.name_hint.endswith("_update") else [region.buffer for region in block.writes]
+    return [
+        region.buffer.name
+        for region in block.reads
+        if not _is_only_in_indices(block, region.buffer) and not any(region.buffer.same_as(each) for each in written)
+    ]
+
+
+def remember(schedule: Any, block: str, names: Sequence[str]) -> None:
+    """Keeps the names of what a block reads."""
+    setattr(schedule, _READS, {**getattr(schedule, _READS, {}), block: list(names)})
+
+
+def is_gathered(block: ir.Block, position: Any) -> bool:
+    """Return whether data select what a block without inner blocks reads of a buffer."""
+    if not isinstance(position, int) or position >= len(block.reads):
+        return False
+    found: list[Any] = []
+    for dim in block.reads[position].region:
+        _core.visit(dim.min, lambda node: found.append(node) if isinstance(node, ir.BufferLoad) else None)
+    inner: list[Any] = []
+    _core.visit(block.body, lambda node: inner.append(node) if isinstance(node, ir.Block) else None)
+    return any(not load.buffer.name.endswith("_indptr") for load in found) and not inner
+
+
+def join_axes(schedule: Any, block: Any) -> None:
+    """Gives a copy that the axes of its reader index one loop for each dimension of what is copied.
+
+    Copies of regions have these. The loops over axes of one index, ``k0 * 16 + k1``, are fused in this order.
+    """
+    own = schedule.get(block)
+    realize = _realize_in(schedule, block)
+    moves: dict[Any, Any] = {}
+    for loop in schedule.get_loops(block):
+        node = schedule.get(loop)
+        if len(schedule.get_child_blocks(loop)) > 1:
+            continue
+        drives = [
+            axis.var
+            for axis, value in zip(own.iter_vars, realize.iter_values, strict=True)
+            if any(node.loop_var.same_as(each) for each in _core.undefined_vars(value))
+        ]
+        if len(drives) == 1 and not any(drives[0].same_as(each) for each in moves):
+            moves[drives[0]] = loop
+    for dim in own.reads[0].region:
+        axes = [axis.var for axis in own.iter_vars]
+        factors = {var: _factor(dim.min, var, axes) for var in moves}
+        mine = [moves[var] for var in sorted(factors, key=lambda var: -(factors[var] or 0)) if factors[var]]
+        if len(mine) > 1:
+            schedule.reorder(*[loop for loop in moves.values() if loop not in mine], *mine)
+            schedule.fuse(*mine)
+            return
+
+
+def _factor(index: Any, variable: Any, axes: Sequence[Any]) -> int | None:
+    """The factor of an axis in an index that is a sum of axes; None if it is none of its terms."""
+    if not any(variable.same_as(each) for each in _core.undefined_vars(index)):
+        return None
+    at: list[Any] = [
+        _core.substitute(index, {each: int(each.same_as(variable)) * one for each in axes}) for one in (0, 1)
+    ]
+    step: Any = _core.Analyzer().simplify(at[1] - at[0])
+    return int(step.value) if isinstance(step, ir.IntImm) else None
+
+
+def _realize_in(schedule: Any, block: Any) -> Any:
+    own = schedule.get(block)
+    found: list[Any] = []
+    for func in schedule.mod.functions.values():
+        _core.visit(
+            func,
+            lambda node: found.append(node) if isinstance(node, ir.BlockRealize) and node.block.same_as(own) else None,
+        )
+    return found[0]
+
+
+def is_lowered(schedule: Any) -> bool:
+    """Return whether a program was one of sparse iterations."""
+    functions: list[Any] = list(schedule.mod.functions.values())
+    return any("sparse_arrays" in func.attrs for func in functions)
+
+
+def _is_only_in_indices(block: ir.Block, buffer: ir.Buffer) -> bool:
+    if not buffer.name.endswith("_indptr"):
+        return False
+    read, in_indices = set(), set()
+
+    def load(node: Any) -> None:
+        if isinstance(node, ir.BufferLoad):
+            read.add(node)
+            for index in node.indices:
+                _core.visit(index, lambda each: in_indices.add(each) if isinstance(each, ir.BufferLoad) else None)
+
+    _core.visit(block.body, lambda node: _core.visit(node.extent, load) if isinstance(node, ir.For) else None)
+    return not any(each.buffer.same_as(buffer) for each in read - in_indices)
