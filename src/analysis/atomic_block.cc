@@ -1,6 +1,6 @@
 #include "analysis/atomic_block.h"
 
-#include <algorithm>
+#include <unordered_set>
 
 #include "analysis/accesses.h"
 #include "ir/annotations.h"
@@ -12,33 +12,11 @@ namespace {
 
 class UpdateWalk {
  public:
-  explicit UpdateWalk(const Block& block) : block_(block) {}
+  explicit UpdateWalk(const Block& block) { enter(block); }
 
   /// False: something else happens than atomic steps.
   bool run(const Ref<Block>& block) {
-    visit(
-        block->body, [&](const Ref<BlockRealize>&, Visitor&) { fails_ = true; },
-        [&](const Ref<Evaluate>& evaluate, Visitor& v) {
-          auto step = AtomicStep::of(evaluate->value);
-          if (!step) return v(evaluate->value);
-          note(*step);
-          for (const Expr& index : step->indices) v(index);
-          v(step->value);
-        },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          auto step = is_atomic_block(block_) ? AtomicStep::of(*store) : std::nullopt;
-          if (step) {
-            note(*step);
-          } else if (!is_own(store->buffer)) {
-            fails_ = true;
-          }
-          v.descend(store);
-        },
-        [&](const Ref<Call>& call, Visitor& v) {
-          // Also a step whose result is used: the order decides what it is.
-          fails_ |= intrinsic_row(intrinsic_of(*call)).effect == Effect::kUpdateState;
-          v.descend(call);
-        });
+    walk(*block);
     if (fails_ || operations.empty()) return false;
     for_each_access(block, Nested::kEnter, [&](const Access& access) {
       if (access.form == Access::Form::kView) return;
@@ -55,17 +33,51 @@ class UpdateWalk {
   std::map<const NodeBase*, Intrinsic> operations;
 
  private:
-  bool is_own(const Ref<Buffer>& buffer) const {
-    return std::any_of(block_.alloc_buffers.begin(), block_.alloc_buffers.end(),
-                       [&](const Ref<Buffer>& own) { return own->data == buffer->data; });
+  void enter(const Block& block) {
+    for (const Def<Buffer>& buffer : block.alloc_buffers) own_.insert(buffer->data.get());
   }
+
+  /// The statements of a block, and of those in it.
+  void walk(const Block& block) {
+    if (block.init.defined())
+      visit(block.init, [&](const Ref<BufferStore>& store) { fails_ |= !is_own(store->buffer); });
+    visit(
+        block.body,
+        [&](const Ref<BlockRealize>& realize, Visitor&) {
+          enter(*realize->block);
+          walk(*realize->block);
+        },
+        [&](const Ref<Evaluate>& evaluate, Visitor& v) {
+          auto step = AtomicStep::of(evaluate->value);
+          if (!step) return v(evaluate->value);
+          note(*step);
+          for (const Expr& index : step->indices) v(index);
+          v(step->value);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          auto step = is_atomic_block(block) ? AtomicStep::of(*store) : std::nullopt;
+          if (step) {
+            note(*step);
+          } else if (!is_own(store->buffer)) {
+            fails_ = true;
+          }
+          v.descend(store);
+        },
+        [&](const Ref<Call>& call, Visitor& v) {
+          // Also a step whose result is used: the order decides what it is.
+          fails_ |= intrinsic_row(intrinsic_of(*call)).effect == Effect::kUpdateState;
+          v.descend(call);
+        });
+  }
+
+  bool is_own(const Ref<Buffer>& buffer) const { return own_.contains(buffer->data.get()); }
 
   void note(const AtomicStep& step) {
     auto [known, is_new] = operations.try_emplace(step.buffer->data.get(), step.intrinsic);
     fails_ |= !is_new && known->second != step.intrinsic;
   }
 
-  const Block& block_;
+  std::unordered_set<const NodeBase*> own_;
   bool fails_ = false;
 };
 

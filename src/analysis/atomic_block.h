@@ -11,9 +11,9 @@ namespace tilewright::analysis {
 /// What a block does to memory by atomic steps: the operation by the data variable of each buffer.
 class AtomicUpdates : public Memo::Fact {
  public:
-  /// A fact of the block alone, worked out once. None where it writes to other memory than its own in any other way,
-  /// uses the result of a step, reads what it updates, or updates one buffer by several operations: then the order of
-  /// its instances matters. So it does where the block has an init.
+  /// A fact of the block and of those in it, worked out once. None where they write to other memory than their own in
+  /// any other way, use the result of a step, read what they update, or update one buffer by several operations: then
+  /// the order of its instances matters. So it does where the block has an init.
   static const AtomicUpdates& of(const Ref<Block>& block);
 
   bool empty() const { return operations_.empty(); }

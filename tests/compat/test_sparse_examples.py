@@ -112,10 +112,8 @@ def test_spmm_over_hyb(bind: Threads, parts: int, buckets: list[int]) -> None:
             sch.unroll(loop)
             sch.annotate(loop, "pragma_unroll_explicit", 0)
         io, _, ii = sch.split(i, [None, buckets[-1] // buckets[bucket], 8])
-        # Rows that are cut are added to one after another.
-        if bind.target != "opencl" or buckets[-1] >= np.diff(a.indptr).max():
-            bind(sch, io, "blockIdx.x")
-            bind(sch, ii, "threadIdx.y")
+        bind(sch, io, "blockIdx.x")
+        bind(sch, ii, "threadIdx.y")
         init = sch.decompose_reduction(block, fi)
         ax0, ax1 = sch.get_loops(init)[-2:]
         bind(sch, ax0, "threadIdx.x")
@@ -315,10 +313,11 @@ def test_rgcn() -> None:
     np.testing.assert_array_equal(y, np.einsum("rij,jf,rof->io", dense, x, w))
 
 
-def test_rgcn_over_buckets_of_relations() -> None:
+def test_rgcn_over_buckets_of_relations(bind: Threads) -> None:
+    """Rows of different relations, and rows that are cut, are added up by atomic steps of different thread blocks."""
     dense, *structure = relations()
     count, m, n = dense.shape
-    feat, widths, group = 8, [1, 2, 4, 8], 8
+    feat, widths, group = 8, [1, 2, 4], 4
     arrays = [tvm.nd.array(each) for each in structure]
     indptr, rows, columns, mask = csf_to_ell3d(*arrays, [group // width for width in widths], widths)
     rules = []
@@ -350,17 +349,20 @@ def test_rgcn_over_buckets_of_relations() -> None:
     for bucket, _ in enumerate(widths):
         block = sch.get_block(f"rgcn-forward_{bucket}0")
         io, ii, j, fo, fi = sch.get_loops(block)
-        foo, foi = sch.split(fo, [4, None])
+        foo, foi = sch.split(fo, [2, None])
         sch.reorder(io, ii, foo, foi, j, fi)
         sch.blockize(j, True)
         weights = sch.cache_read(block, 2, "local")
         assert sch.get(weights).reads[0].buffer.name == "W"
         sch.annotate(sch.cache_write(block, 0, "local"), "atomic", True)
-        for loop in (j, ii, foo):
-            sch.unroll(loop)
+        bind(sch, fi, "threadIdx.x")
+        bind(sch, sch.get_loops(weights)[-1], "threadIdx.x")
+        bind(sch, foi, "threadIdx.y")
+        bind(sch, io, "blockIdx.x")
+        sch.unroll(j)
     mod = RemoveUnusedArgs()(lower_sparse_buffer(sch.mod))
     w, x, y = whole((count, feat, feat)), whole((n, feat), 2), np.zeros((m, feat), "float32")
     buckets = zip(mask, rows, columns, strict=True)
     more = [each for f, r, c in buckets for each in (f.numpy().astype("float32"), r.numpy(), c.numpy())]
-    run(mod, "llvm", w, x, y, *more, *[positions_of(each.numpy()) for each in indptr])
+    run(mod, bind.target, w, x, y, *more, *[positions_of(each.numpy()) for each in indptr])
     np.testing.assert_array_equal(y, np.einsum("rij,jf,rof->io", dense, x, w))

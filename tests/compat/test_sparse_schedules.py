@@ -186,6 +186,7 @@ def test_kernels_are_fused_where_their_threads_fit(threads: tuple[int, int]) -> 
     assert mod.script().count("blockIdx.x") == (1 if len({*threads}) == 1 else 2)
     assert "horizontal_fuse" not in mod["main"].attrs
     assert tvm.tir.transform.InjectScope()(mod).script() == mod.script()
+    assert tvm.tir.transform.LowerAtomic()(mod).script() == mod.script()
     x, y, p, q = whole(24), whole(40), np.zeros(24, "float32"), np.zeros(40, "float32")
     arrays = [tvm.nd.array(each, device=tvm.opencl(0)) for each in (x, y, p, q)]
     tvm.build(mod, target="opencl")(*arrays)

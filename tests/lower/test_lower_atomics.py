@@ -417,3 +417,64 @@ def main(R: T.Buffer(({n},), "int32"), V: T.Buffer(({n}, {width}), "{dtype}"),
             found = starts.copy()
             _core.interpret(sch.mod, "main", *given, found)
             np.testing.assert_array_equal(found, wanted, err_msg=f"{seed} {target}")
+
+
+def rows_with_a_part(is_atomic, extra=""):
+    """Rows of a list add up in a buffer of their own first."""
+    return from_source(f"""
+@T.prim_func
+def main(R: T.Buffer((24,), "int32"), V: T.Buffer((24, 4), "float32"), C: T.Buffer((5,), "float32"),
+         D: T.Buffer((24,), "float32")):
+    with T.block("root"):
+        T.assume_buffer_domain(R, [0, 5])
+        for p in range(24):
+            with T.block("row"):
+                vp = T.axis.reduce(24, p)
+                T.reads(R[vp], V[vp, 0:4], C[R[vp]])
+                T.writes(C[R[vp]]{", D[vp]" if extra else ""})
+                part = T.alloc_buffer((1,), scope="local")
+                for k in range(4):
+                    with T.block("part"):
+                        vk = T.axis.reduce(4, k)
+                        with T.init():
+                            part[0] = T.float32(0)
+                        part[0] = part[0] + V[vp, vk]
+                with T.block("add"):
+                    T.reads(R[vp], C[R[vp]], part[0])
+                    T.writes(C[R[vp]])
+                    T.block_attr({{"atomic": {is_atomic}}})
+                    C[R[vp]] = C[R[vp]] + part[0]
+{extra}
+""")
+
+
+def test_blocks_in_a_block_may_make_its_atomic_steps():
+    rows = (np.arange(24) * 7 % 5).astype("int32")
+    values = np.arange(96, dtype="float32").reshape(24, 4)
+    wanted = np.bincount(rows, values.sum(1), 5)
+    for target, run in (("llvm", lambda sch, loop: sch.parallel(loop)),
+                        ("opencl", lambda sch, loop: sch.bind(loop, "blockIdx.x"))):  # fmt: skip
+        sch = tw.Schedule(rows_with_a_part(True))
+        run(sch, sch.get_loops("row")[0])
+        found = np.zeros(5, "float32")
+        tw.compile(sch, target=target)(rows, values, found, np.zeros(24, "float32"))
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_what_else_a_block_does_needs_an_order():
+    reads = """
+                with T.block("read"):
+                    T.reads(R[vp], C[R[vp]])
+                    T.writes(D[vp])
+                    D[vp] = C[R[vp]]
+"""
+    writes = """
+                with T.block("write"):
+                    T.reads()
+                    T.writes(D[vp])
+                    D[vp] = T.float32(1)
+"""
+    for program in (rows_with_a_part(False), rows_with_a_part(True, reads), rows_with_a_part(True, writes)):
+        sch = tw.Schedule(program)
+        with pytest.raises(tw.ScheduleError):
+            sch.parallel(sch.get_loops("row")[0])

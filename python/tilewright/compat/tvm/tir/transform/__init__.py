@@ -42,6 +42,7 @@ __all__ = [
     "HorizontalFusion",
     "InjectScope",
     "LoopPartition",
+    "LowerAtomic",
     "LowerInitBlock",
     "LowerMatchBuffer",
     "LowerOpaqueBlock",
@@ -83,6 +84,7 @@ ConvertBlocksToOpaque = _native("ConvertBlocksToOpaque", "inline_block_axes")
 CompactBufferAllocation = _native("CompactBufferAllocation", "compact_buffers")
 LowerMatchBuffer = _native("LowerMatchBuffer", "lower_match_buffers")
 FlattenBuffer = _native("FlattenBuffer", "flatten_buffers")
+LowerAtomic = _native("LowerAtomic", "lower_atomics")
 LoopPartition = _native("LoopPartition", "partition_loops")
 UnrollLoop = _native("UnrollLoop", "unroll_loops")
 _vectorize = _native("VectorizeLoop", "split_vector_loops", "vectorize_loops")
