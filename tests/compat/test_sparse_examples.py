@@ -129,6 +129,34 @@ def test_spmm_over_hyb(bind: Threads, parts: int, buckets: list[int]) -> None:
         np.testing.assert_array_equal(y, a @ x)
 
 
+@pytest.mark.parametrize("target", ["interpreter", "llvm"])
+def test_spmm_over_hyb_of_open_sizes(target: str) -> None:
+    """Nothing but widths of buckets is known; sums are atomic without a copy in registers."""
+    a, feat, widths = graph(), 16, [1, 2, 4]
+    arrays = [tvm.nd.array(each, device=tvm.cpu()) for each in (a.indptr, a.indices)]
+    rows, columns, mask = (each[0] for each in column_part_hyb(M, N, *arrays, 1, widths))
+    rules = [ell_rule(str(bucket), M, N, 0, width) for bucket, width in enumerate(widths)]
+    for rule, width in zip(rules, widths, strict=True):
+        rule.new_format_desc = scripts.ell.specialize({scripts.ell.params[-1]: width})
+    sch = tir.Schedule(RemovePreprocess()(format_decompose(tvm.IRModule.from_expr(scripts.csr_sum), rules)))
+    for rule in rules:
+        iteration = sch.get_sparse_iteration(f"csrmm_{rule.name}")
+        sch.sparse_fuse(iteration, sch.get_sp_iters(iteration)[:2])
+    sch = tir.Schedule(lower_sparse_iter(sch.mod))
+    for rule in rules:
+        block = sch.get_block(f"csrmm_{rule.name}0")
+        sch.annotate(block, "atomic", True)
+    mod = RemoveUnusedArgs()(lower_sparse_buffer(sch.mod))
+    x, y = whole((N, feat)), np.zeros((M, feat), "float32")
+    known: dict[str, Any] = {"b": x, "c": y, "m": M, "n": N, "k": feat, "nnz": a.nnz}
+    for bucket, (r, c, f) in enumerate(zip(rows, columns, mask, strict=True)):
+        sizes = {"m": M, "n": N, "num_rows": r.shape[0]}
+        given = {"a": f.numpy().astype("float32"), "indices_i": r.numpy(), "indices_j": c.numpy(), **sizes}
+        known |= {f"{name}_{bucket}": value for name, value in given.items()}
+    run(mod, target, *[known[param.name] for param in mod["main"].params])
+    np.testing.assert_array_equal(y, a @ x)
+
+
 def test_spmm_over_blocks(bind: Threads) -> None:
     size, feat = 8, 16
     a = graph(6, 5)

@@ -71,7 +71,7 @@ def _unordered(block: ir.Block, lists: set[ir.Buffer]) -> ir.Block:
 
 
 def _adding(block: ir.Block) -> Any:
-    """The block with sums in the place of stores."""
+    """The block with sums in the place of stores, and without an init."""
     own = [region.buffer for region in block.writes]
 
     def changed(node: Any) -> Any:
@@ -85,7 +85,8 @@ def _adding(block: ir.Block) -> Any:
 
     body: Any = _core.rewrite(block.body, changed)
     missing = [region for region in block.writes if not any(region.buffer.same_as(read.buffer) for read in block.reads)]
-    return with_fields(block, body=body, reads=[*block.reads, *missing])
+    annotations = {key: value for key, value in block.annotations.items() if key != WITHOUT_STEPS}
+    return with_fields(block, body=body, init=None, annotations=annotations, reads=[*block.reads, *missing])
 
 
 def _starts(first: Any, then: Any) -> bool:
