@@ -148,16 +148,16 @@ TEST_F(IterMapTest, Refusals) {
   refuse({i * 8 + j}, IterMapLevel::kSurjective, "skip values or overlap");
   refuse({i + j}, IterMapLevel::kSurjective, "skip values or overlap");
   refuse({floordiv(i, 5)}, IterMapLevel::kSurjective, "does not divide");
-  refuse({i * j}, IterMapLevel::kSurjective, "no sum of splits");
+  refuse({i * j}, IterMapLevel::kSurjective, "not a sum of splits");
   refuse({floordiv(i * 4 + j, 4), j, i}, IterMapLevel::kSurjective, "used twice");
   Ref<Buffer> A = decl_buffer({i32(16)}, DataType::int_(32), "A");
-  refuse({load(A, {i})}, IterMapLevel::kSurjective, "no sum of splits");
+  refuse({load(A, {i})}, IterMapLevel::kSurjective, "not a sum of splits");
 }
 
 // Fusing loops makes such divisors: `fused // z` where the loop over z has extent 1, so z is 0 and nothing runs.
 TEST_F(IterMapTest, DivisorsOfZero) {
   for (const Expr& index : {Expr(make<FloorDiv>({i, i32(0)})), Expr(make<FloorMod>({i * 4 + j, i32(0)}))}) {
-    refuse({index}, IterMapLevel::kSurjective, "no sum of splits");
+    refuse({index}, IterMapLevel::kSurjective, "not a sum of splits");
     EXPECT_FALSE(detect({index}, IterMapLevel::kNoCheck).ok());
   }
 }
@@ -200,7 +200,7 @@ TEST_F(IterMapTest, Predicates) {
   accept({i, j}, IterMapLevel::kBijective, lt(i, i32(3)));
   refuse({i, j}, IterMapLevel::kSurjective, "predicate cuts", lt(sum, i32(100)));
   refuse({floordiv(sum, 8)}, IterMapLevel::kSurjective, "predicate cuts", lt(sum, i32(100)));
-  refuse({i, j}, IterMapLevel::kSurjective, "no bound", ne(floormod(i, 2), i32(0)));
+  refuse({i, j}, IterMapLevel::kSurjective, "not a bound", ne(floormod(i, 2), i32(0)));
   refuse({sum}, IterMapLevel::kSurjective, "predicate cuts", eq(floormod(sum, 2), i32(1)));
   EXPECT_TRUE(detect({i, j}, IterMapLevel::kBijective, lt(x, i32(3))).ok());
 }
