@@ -564,11 +564,8 @@ void Verifier::call_intrinsic(const Call& call, const NodeRef& where) {
 }
 
 void Verifier::call(const Call& call, const NodeRef& where) {
-  if (const GlobalVar* callee = call.op.as<GlobalVar>()) {
-    call_function(call, callee->name_hint, where);
-  } else {
-    call_intrinsic(call, where);
-  }
+  const GlobalVar* callee = call.op.as<GlobalVar>();
+  callee ? call_function(call, callee->name_hint, where) : call_intrinsic(call, where);
   each(call.args);
 }
 
