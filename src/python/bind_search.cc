@@ -65,6 +65,9 @@ void bind_session(nb::module_& m) {
                   "Times every candidate alike: so many slices of so many calls and seconds at least.");
   bind_options<PipelineOptions>(m, "How candidates are built and measured.");
   bind_options<SessionOptions>(m, "When a search ends, and what its records say.");
+  m.attr("DEFAULT_BATCH") = SessionOptions{}.batch;
+  m.def("seconds_for_finals", &seconds_for_finals, "limit"_a,
+        "Return the seconds that a search of so many seconds leaves for the finals.");
   bind_options<TuneTask>(m, "What is searched for.");
   nb::class_<TuningSession>(m, "TuningSession", "A search in progress; tilewright.search drives it.")
       .def(nb::new_([](TuneTask task, SessionOptions options, std::shared_ptr<Database> database) {

@@ -59,13 +59,9 @@ if TYPE_CHECKING:
 
 #: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
 _STREAM = 4
-#: candidates that are sampled at a time (SessionOptions of session/session.h)
-DEFAULT_BATCH = 8
 #: searches of so many trials end near the limits of the machine
 LEAST_TRIALS_FOR_ROOFS = 32
 LEAST_SECONDS_FOR_ROOFS = 10.0
-#: of a search with a limit of time, what is left for the finals at most, and of all of it (session/session.cc)
-_FINALS_SECONDS, _FINALS_SHARE = 5.0, 0.1
 #: seconds between two looks at progress, and at signals
 STEP_SECONDS = 0.1
 
@@ -415,7 +411,7 @@ class _Search:
         self.started = started
         self.end = float("inf") if seconds is None else started + seconds
         # A run of the space that hangs leaves the finals their time.
-        reserved = 0.0 if seconds is None else min(_FINALS_SECONDS, _FINALS_SHARE * seconds)
+        reserved = 0.0 if seconds is None else _core.seconds_for_finals(seconds)
         self.samples = SpaceSamples(
             space, task, seed=request.seed, end=self.end, reserved=reserved, interrupts=interrupts
         )
@@ -455,8 +451,8 @@ class _Search:
             kept = store.meta(name)
             there = self.cluster.workers(now=True).values()
             measuring = sum(worker.measure for worker in there if worker.target == target_key(self.target))
-            self.batch = int(kept) if kept else 2 * measuring or DEFAULT_BATCH
-        if self.batch is None or self.batch == DEFAULT_BATCH:
+            self.batch = int(kept) if kept else 2 * measuring or _core.DEFAULT_BATCH
+        if self.batch is None or self.batch == _core.DEFAULT_BATCH:
             return identity
         self.options["batch"] = self.batch
         if self.cluster is not None:

@@ -44,6 +44,8 @@ void note(Reasons& reasons, const Diagnostic& error) {
 
 }  // namespace
 
+double seconds_for_finals(double limit) { return std::min(kFinalsSeconds, kFinalsShare * limit); }
+
 Result<std::unique_ptr<TuningSession>> TuningSession::start(TuneTask task, SessionOptions options,
                                                             std::shared_ptr<Database> database) {
   std::unique_ptr<TuningSession> session(new TuningSession(std::move(task), std::move(options), std::move(database)));
@@ -67,7 +69,7 @@ TuningSession::TuningSession(TuneTask task, SessionOptions options, std::shared_
 
 double TuningSession::seconds_left() const {
   if (options_.seconds <= 0) return kInfinity;
-  return options_.seconds - std::min(kFinalsSeconds, kFinalsShare * options_.seconds) - seconds_since(started_);
+  return options_.seconds - seconds_for_finals(options_.seconds) - seconds_since(started_);
 }
 
 void TuningSession::note_failure(const Diagnostic& error) { note(status_.failures, error); }

@@ -86,6 +86,9 @@ struct SessionOptions {
   static constexpr size_t kRequired = 2;
 };
 
+/// Of a session that may take `limit` seconds, those that are left for the finals.
+double seconds_for_finals(double limit);
+
 struct TuneProgress {
   int64_t trials = 0, total = 0;  ///< measured or failed, of earlier sessions too
   int64_t earlier = 0;            ///< of them, from the database
