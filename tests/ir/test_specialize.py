@@ -57,7 +57,7 @@ def test_the_others_stay_open():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({ir.Var("z", "int32"): 1}, "no parameter"),
+        ({ir.Var("z", "int32"): 1}, "neither a parameter"),
         ({A: 3}, "fix it by a buffer"),
         ({A: buffer(8)}, "another type or rank"),
         ({A: buffer(8, 5, dtype="int32")}, "another type or rank"),

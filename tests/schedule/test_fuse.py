@@ -215,6 +215,26 @@ def main(N: T.Buffer((1,), "int32"), A: T.Buffer((4, 9), "int32"), R: T.Buffer((
             np.testing.assert_array_equal(found, expected)
 
 
+def test_two_lengths_that_are_data_may_both_be_negative():
+    """Their product is positive then, and the digits of its loop begin elsewhere."""
+    program = tw.script.from_source("""
+@T.prim_func
+def main(N: T.Buffer((2,), "int32"), A: T.Buffer((4, 9), "int32"), R: T.Buffer((4,), "int32")):
+    for i in range(N[1]):
+        for k in range(N[0]):
+            with T.block("R"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(8, k)
+                with T.init():
+                    R[vi] = 5
+                R[vi] = R[vi] + A[vi, vk]
+""")
+    sch = tw.Schedule(program)
+    with pytest.raises(tw.ScheduleError) as raised:
+        sch.fuse(*sch.get_loops("R"))
+    assert raised.value.code == "fuse/P8"
+
+
 def test_a_parallel_loop_around_stays_independent():
     """Digits by an extent that grows with a parallel loop hide which elements its iterations need for themselves."""
 

@@ -81,7 +81,6 @@ SUMS = """
             vi = T.axis.spatial(4, i)
             Y[vi, 0] = R[vi]
 """
-KEPT = SUMS.replace("        N[i] = {now}\n", "").replace("N[i]", "N[0]")
 LOCAL = """
     for i in range(4):
         for j in range(N[0]):
@@ -98,12 +97,6 @@ CHANGED_BETWEEN = [
     ("reindex/P5", ROWS, lambda sch: sch.reindex("c", ("write", 0))),
     # The init would ask N[i] before the loop that sets it.
     ("decompose_reduction/P5", SUMS, lambda sch: sch.decompose_reduction("s", sch.get_loops("s")[0])),
-    # Nothing says that i_j_fused % N[0] begins at 0.
-    (
-        "fuse/P8",
-        SUMS.replace("        N[i] = {now}\n", "").replace("N[i]", "N[0]"),
-        lambda sch: sch.fuse(*sch.get_loops("s")),
-    ),
     # All rows but the first one have three elements.
     ("cache_index/P4", LOCAL, lambda sch: sch.cache_index("t", "local")),
 ]

@@ -188,7 +188,7 @@ def test_saved_and_loaded_models_are_the_same(kind, tmp_path):
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "model.tar"
     path.write_bytes(b"nothing")
-    with pytest.raises(tw.ResourceError, match="no saved cost model") as caught:
+    with pytest.raises(tw.ResourceError, match="is not a saved cost model") as caught:
         cm.XGBModel().load(str(path))
     assert caught.value.code == "cost_model/file"
 

@@ -15,7 +15,7 @@ import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright import te, timing
 from tilewright.script import tir as T
-from tilewright.search import report, session
+from tilewright.search import report, space_samples
 from tilewright.support import notes
 
 
@@ -179,7 +179,7 @@ def test_what_goes_wrong_in_a_space_is_told_with_its_line():
 
 
 def test_a_space_that_loops_is_interrupted(monkeypatch):
-    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.2)
+    monkeypatch.setattr(space_samples, "SPACE_DEADLINE", 0.2)
 
     def loops(sch: tw.Schedule) -> None:
         while True:

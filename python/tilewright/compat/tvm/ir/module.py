@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tilewright import _core
@@ -54,6 +55,8 @@ def _update_func(self: _core.Module, var: Any, func: Any) -> None:
 def _update(self: _core.Module, other: Any) -> None:
     """Puts all functions of another module into this one."""
     functions = other.functions if isinstance(other, _core.Module) else other
+    if not isinstance(functions, Mapping):
+        raise TypeError(f"other is a module, or functions by name, not a {type(other).__name__}")
     for name, func in dict(functions.items()).items():
         _set_function(self, name, func)
 
