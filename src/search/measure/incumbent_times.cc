@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
 
 namespace tilewright::search {
 namespace {
 
 /// At least so many times as long as a slice took passes before the next one.
-constexpr double kPause = 20;
+constexpr double kPause = 40;
 /// A slice counts for so many seconds, and for so many times as long as it took: what drifts does so over minutes, and
 /// what disturbs comes and goes within milliseconds.
 constexpr double kRecentSeconds = 0.25, kRecentSlices = 5 * kPause;
@@ -45,14 +44,24 @@ void IncumbentTimes::add(double begin, double end, double seconds, bool is_undis
   if (slices_.size() > kMost) slices_.pop_front();
 }
 
-double IncumbentTimes::median(double now) const {
-  std::vector<double> recent;
+std::vector<double> IncumbentTimes::recent(double now) const {
+  std::vector<double> seconds;
   for (const Timed& slice : slices_)
-    if (is_recent(slice, now)) recent.push_back(slice.seconds);
-  if (recent.empty()) return 0;
-  const auto middle = recent.begin() + (std::ssize(recent) - 1) / 2;
-  std::nth_element(recent.begin(), middle, recent.end());
+    if (is_recent(slice, now)) seconds.push_back(slice.seconds);
+  return seconds;
+}
+
+double IncumbentTimes::median(double now) const {
+  std::vector<double> seconds = recent(now);
+  if (seconds.empty()) return 0;
+  const auto middle = seconds.begin() + (std::ssize(seconds) - 1) / 2;
+  std::nth_element(seconds.begin(), middle, seconds.end());
   return *middle;
+}
+
+double IncumbentTimes::fastest(double now) const {
+  const std::vector<double> seconds = recent(now);
+  return seconds.empty() ? 0 : *std::min_element(seconds.begin(), seconds.end());
 }
 
 }  // namespace tilewright::search

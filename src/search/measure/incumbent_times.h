@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <vector>
 
 namespace tilewright::search {
 
@@ -21,6 +22,9 @@ class IncumbentTimes {
   /// makes them longer. 0: there is none.
   double median(double now) const;
 
+  /// The fastest of them: what the fastest slice of a candidate compares with. 0: there is none.
+  double fastest(double now) const;
+
   /// Whether an undisturbed slice is not too old.
   bool is_known(double now) const;
 
@@ -33,6 +37,7 @@ class IncumbentTimes {
     bool is_undisturbed;
   };
   bool is_recent(const Timed& slice, double now) const;
+  std::vector<double> recent(double now) const;
 
   std::deque<Timed> slices_;    ///< the latest last
   double begin_ = 0, end_ = 0;  ///< of the latest one, whether or not it counts; 0: there was none

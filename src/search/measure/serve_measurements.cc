@@ -162,7 +162,7 @@ class Server {
       // As fast as it is now: the time of an hour ago is that of another machine.
       reply.incumbent_seconds = time_incumbent(request.cold, kIncumbentTries);
       if (reply.incumbent_seconds > 0 && rules.incumbent < std::numeric_limits<double>::infinity())
-        rules.incumbent = reply.incumbent_seconds;
+        rules.incumbent = incumbent_.times.fastest(now());
     }
     Race race(rules, threads_for(kernel));
     race.observe(first);
