@@ -185,3 +185,15 @@ def test_labels_say_what_a_worker_is() -> None:
     assert labels.name_of("tcp://x", {labels.NAME: told}).startswith(told["host"]["host"])
     assert set(labels.resources(1, 0, "k")) == {labels.present(), labels.measures("k")}
     assert tw.__version__ in labels.versions()
+
+
+def test_the_time_of_another_task_of_the_worker_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next task is there while one measures; only what it waits for other processes is `waiting`."""
+    clock = iter([5.0, 5.25, 6.0])
+    monkeypatch.setattr(tasks.time, "monotonic", lambda: next(clock))
+    run = tasks._Run.__new__(tasks._Run)
+    run.times, run._begin = {}, 1.0
+    run.has_its_turn()
+    run.lap("waiting")
+    run.lap("measuring")
+    assert run.times == {"waiting": 0.25, "measuring": 0.75}

@@ -73,6 +73,10 @@ class _Run:
         """Called between two looks at a lock."""
         return processors.waiting(MOST_WAITING, self.wanted)
 
+    def has_its_turn(self) -> None:
+        """Count its time from now on: until then, another task of this worker measured."""
+        self._begin = time.monotonic()
+
     def begins(self) -> None:
         """Start the time of the task, and notify the session by an event of Dask's."""
         self.lap("waiting")
@@ -201,8 +205,10 @@ def _slot(run: _Run, specification: dict[str, Any]) -> Iterator[int]:
             f"this worker measures for {labels.native_key()!r}, and was asked to for {specification['key']!r}",
         )
     slots = max(1, int(engine().get_worker().state.total_resources.get(labels.measures(labels.native_key()), 1)))
-    with _TURNS.turn(slots, run.wanted), processors.measuring(specification["threads"], slots, run.wait()) as slot:
-        yield slot
+    with _TURNS.turn(slots, run.wanted):
+        run.has_its_turn()
+        with processors.measuring(specification["threads"], slots, run.wait()) as slot:
+            yield slot
 
 
 def _station(
