@@ -233,3 +233,33 @@ def test_csf_to_ell3d() -> None:
                 for place, slot in zip(*np.nonzero(f[group]), strict=True):
                     have[relation, r[group, place], c[group, place, slot]] += 1
     np.testing.assert_array_equal(have, exists.astype(int))
+
+
+def test_schedules_of_dense_programs_follow_tvm() -> None:
+    """What lowered sparse programs need beyond it, such as copies that have the annotations of a block, is theirs."""
+
+    @T.prim_func
+    def sums(A: T.Buffer((16, 16), "float32"), D: T.Buffer((16,), "float32")):
+        C = T.alloc_buffer((16,), "float32")
+        for i, k in T.grid(16, 16):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                T.block_attr({"kind": "sum"})
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk]
+        for i in range(16):
+            with T.block("D"):
+                vi = T.axis.spatial(16, i)
+                D[vi] = C[vi]
+
+    sch = tvm.tir.Schedule(sums)
+    copy = sch.cache_write("C", 0, "global")
+    assert dict(sch.get(copy).annotations) == {}
+    with pytest.raises(tvm.tir.ScheduleError, match="ancestor of block"):
+        sch.compute_at("C", sch.get_loops("C")[0])
+    with pytest.raises(tvm.tir.ScheduleError):
+        sch.reverse_compute_at(copy, sch.get_loops(copy)[0])
+    sch.decompose_reduction("C", sch.get_loops("C")[1])
+    with pytest.raises(tvm.tir.ScheduleError):
+        sch.decompose_reduction("C_update", sch.get_loops("C_update")[1])

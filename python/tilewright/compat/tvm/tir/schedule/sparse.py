@@ -122,12 +122,12 @@ def cache_write(
     """Lets a block write a new buffer, which is copied to the old one; or is added to it, where lowering has made the
     init of the block one of its own."""
     rv = _block(self, block)
-    if consumer_blocks is None and _init_of(self, block) is not None:
+    if consumer_blocks is None and is_lowered(self) and _init_of(self, block) is not None:
         made = _core.Schedule.reverse_cache_write(self, rv, write_buffer_index, storage_scope)
     else:
         consumers = _filtered(self, block, "writes", write_buffer_index, consumer_blocks)
         made = _core.Schedule.cache_write(self, rv, write_buffer_index, storage_scope, consumers, **more)
-    return _annotated_as(self, rv, made)
+    return _annotated_as(self, rv, made) if is_lowered(self) else made
 
 
 def _annotated_as(self: Any, block: Any, copy: Any) -> Any:
@@ -163,7 +163,7 @@ def _filtered(self: Any, block: Any, kind: str, index: Any, given: Any) -> Any:
 def decompose_reduction(self: Any, block: Any, loop: Any) -> Any:
     """Makes the init of a block a block of its own. Lowering has done so where a reduction may have no step: then its
     block is returned."""
-    init = _init_of(self, block)
+    init = _init_of(self, block) if is_lowered(self) else None
     if init is not None:
         return init
     rv = _block(self, block)
@@ -197,14 +197,15 @@ def _init_of(self: Any, block: Any) -> Any:
 
 
 def bind(self: Any, loop: Any, thread_axis: str) -> None:
-    """Binds a loop to threads; one that is bound to these stays as it is."""
-    binding = self.get(loop).thread_binding
+    """Binds a loop to threads; one of a lowered sparse program that is bound to these stays as it is."""
+    binding = self.get(loop).thread_binding if is_lowered(self) else None
     if binding is None or binding.thread_tag != thread_axis:
         _core.Schedule.bind(self, loop, thread_axis)
 
 
 def compute_at(self: Any, block: Any, loop: Any, preserve_unit_loops: bool = False, index: int = -1) -> None:
-    """Moves a block below a loop around what reads its results. A copy that has been made there stays."""
+    """Moves a block below a loop around what reads its results. A copy of a lowered sparse program that has been made
+    there stays."""
     rv = _block(self, block)
     if not _is_below(self, rv, loop):
         _core.Schedule.compute_at(self, rv, loop, preserve_unit_loops, index)
@@ -213,11 +214,12 @@ def compute_at(self: Any, block: Any, loop: Any, preserve_unit_loops: bool = Fal
 
 
 def _is_below(self: Any, block: Any, loop: Any) -> bool:
-    return any(self.get(each).same_as(self.get(loop)) for each in self.get_loops(block))
+    return is_lowered(self) and any(self.get(each).same_as(self.get(loop)) for each in self.get_loops(block))
 
 
 def reverse_compute_at(self: Any, block: Any, loop: Any, preserve_unit_loops: bool = False, index: int = -1) -> None:
-    """Moves a block that reads what others write below a loop around these. A copy that has been made there stays."""
+    """Moves a block that reads what others write below a loop around these. A copy of a lowered sparse program that has
+    been made there stays."""
     rv = _block(self, block)
     if not _is_below(self, rv, loop):
         _core.Schedule.reverse_compute_at(self, rv, loop, preserve_unit_loops, index)
