@@ -55,7 +55,7 @@ def main(trials: int) -> None:
     target = tw.Target("native").with_num_cores(1)
     with tempfile.TemporaryDirectory() as folder:
         database = ms.tune_tir(
-            row_sums, target, folder, trials, space=space, strategy="replay-trace", cost_model="none"
+            row_sums, target, folder, trials, space=space, strategy="replay-trace", cost_model="none", seed=0
         )
         schedule = ms.compile_tir(database, row_sums, target)
     print(schedule.trace)
