@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/annotations.h"
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 #include "ir/build.h"
 #include "ir/reduction_step.h"
 #include "ir/regions.h"
@@ -100,7 +100,7 @@ class AccessWalk {
   }
 
   void on_store(const Ref<BufferStore>& store, Visitor& v) {
-    const bool is_atomic = in_atomic_ && !in_init_ && AtomicStep::of(*store);
+    const bool is_atomic = in_atomic_ && !in_init_ && AtomicOperation::of(*store);
     auto step = is_atomic ? ReductionStep::of(*store) : std::nullopt;
     const NodeBase* outer = std::exchange(updated_, step ? step->element().get() : nullptr);
     v(store->value);
@@ -122,7 +122,7 @@ class AccessWalk {
       case Intrinsic::k_atomic_add:
       case Intrinsic::k_atomic_min:
       case Intrinsic::k_atomic_max: {
-        auto step = AtomicStep::of(call);
+        auto step = AtomicOperation::of(call);
         if (!step) break;
         for (const Expr& index : step->indices) v(index);
         v(step->value);

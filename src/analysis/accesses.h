@@ -60,8 +60,8 @@ struct Access {
   bool in_init;         ///< inside of the innermost block's init
   Surroundings around;  ///< outermost first; as long as the callback runs
   const Views* views;
-  /// Part of an atomic step (ir/atomic_step.h): the address that a call updates, or the load and the store of an update
-  /// in an atomic block (ir/annotations.h).
+  /// Part of an atomic operation (ir/atomic_operation.h): the address that a call updates, or the load and the store of
+  /// an update in an atomic block (ir/annotations.h).
   bool is_atomic = false;
 
   /// The largest region that is accessed, of `named` or the buffer that it views. Null for a pointer without a buffer.

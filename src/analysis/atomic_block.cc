@@ -4,7 +4,7 @@
 
 #include "analysis/accesses.h"
 #include "ir/annotations.h"
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 #include "ir/traverse.h"
 
 namespace tilewright::analysis {
@@ -14,7 +14,7 @@ class UpdateWalk {
  public:
   explicit UpdateWalk(const Block& block) { enter(block); }
 
-  /// False: something else happens than atomic steps.
+  /// Returns whether atomic operations are the only effect of the block.
   bool run(const Ref<Block>& block) {
     walk(*block);
     if (fails_ || operations.empty()) return false;
@@ -48,14 +48,14 @@ class UpdateWalk {
           walk(*realize->block);
         },
         [&](const Ref<Evaluate>& evaluate, Visitor& v) {
-          auto step = AtomicStep::of(evaluate->value);
+          auto step = AtomicOperation::of(evaluate->value);
           if (!step) return v(evaluate->value);
           note(*step);
           for (const Expr& index : step->indices) v(index);
           v(step->value);
         },
         [&](const Ref<BufferStore>& store, Visitor& v) {
-          auto step = is_atomic_block(block) ? AtomicStep::of(*store) : std::nullopt;
+          auto step = is_atomic_block(block) ? AtomicOperation::of(*store) : std::nullopt;
           if (step) {
             note(*step);
           } else if (!is_own(store->buffer)) {
@@ -64,7 +64,7 @@ class UpdateWalk {
           v.descend(store);
         },
         [&](const Ref<Call>& call, Visitor& v) {
-          // Also a step whose result is used: the order decides what it is.
+          // This includes an atomic operation whose result is used: the result depends on the order.
           fails_ |= intrinsic_row(intrinsic_of(*call)).effect == Effect::kUpdateState;
           v.descend(call);
         });
@@ -72,7 +72,7 @@ class UpdateWalk {
 
   bool is_own(const Ref<Buffer>& buffer) const { return own_.contains(buffer->data.get()); }
 
-  void note(const AtomicStep& step) {
+  void note(const AtomicOperation& step) {
     auto [known, is_new] = operations.try_emplace(step.buffer->data.get(), step.intrinsic);
     fails_ |= !is_new && known->second != step.intrinsic;
   }

@@ -1,4 +1,4 @@
-// Blocks that update elements by atomic steps alone, so that iterations that meet in an element need no order.
+// Blocks whose only effect is atomic operations, so that their instances may run in any order.
 #pragma once
 
 #include <map>
@@ -8,20 +8,20 @@
 
 namespace tilewright::analysis {
 
-/// What a block does to memory by atomic steps: the operation by the data variable of each buffer.
+/// The atomic operations of a block: one kind of operation for each buffer.
 class AtomicUpdates : public Memo::Fact {
  public:
-  /// A fact of the block and of those in it, worked out once. None where they write to other memory than their own in
-  /// any other way, use the result of a step, read what they update, or update one buffer by several operations: then
-  /// the order of its instances matters. So it does where the block has an init.
+  /// The operations of the block and of the blocks inside it, computed once per block. Empty if the order of instances
+  /// matters: if the block has an init, uses the result of an operation, reads what it updates, mixes kinds of
+  /// operations on one buffer, or writes memory that it does not allocate in another way.
   static const AtomicUpdates& of(const Ref<Block>& block);
 
   bool empty() const { return operations_.empty(); }
-  /// Both do the same to the buffer; they may come in any order.
+  /// Whether both update the buffer by the same kind of operation, so that their order does not matter.
   bool agree(const AtomicUpdates& other, const Ref<Buffer>& buffer) const;
 
  private:
-  std::map<const NodeBase*, Intrinsic> operations_;
+  std::map<const NodeBase*, Intrinsic> operations_;  ///< by the data variable of the buffer
 };
 
 }  // namespace tilewright::analysis

@@ -290,7 +290,7 @@ class Examine {
       auto declares = [&](const Regions& regions) {
         return within(region, regions) || (also.defined() && within(region, regions, &*also));
       };
-      // What an atomic step reads, it writes.
+      // What an atomic operation reads, it writes.
       const bool writes_too = init || access.is_atomic;
       bool reads = !access.reads || declares(block_->reads) || (writes_too && declares(block_->writes)) ||
                    is_vouched_for(raw, region) || is_made_before(region);

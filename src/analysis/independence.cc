@@ -37,7 +37,7 @@ class Below {
 
   const std::vector<int>& blocks() const { return blocks_; }
 
-  /// What the block does is done by atomic steps, whatever elements the iterations meet in.
+  /// What the block does is done by atomic operations, whatever elements the iterations meet in.
   void take_as_atomic(int at) { atomic_.insert(at); }
   bool is_atomic(int at) const { return atomic_.contains(at); }
 
@@ -132,7 +132,7 @@ class Below {
       if ((!reads && !writes) || agrees) return std::nullopt;
       return Dependent{Conflict::kWrite,
                        {quoted(first) + " and " + quoted(second) + " both use '" + buffer->name +
-                            "', which one of them updates by atomic steps of any iteration",
+                            "', which one of them updates by atomic operations of any iteration",
                         both()}};
     }
     const bool decides =
@@ -451,8 +451,8 @@ std::optional<Dependent> check_allocations(const Tree& tree, int loop, const Exe
   return std::nullopt;
 }
 
-/// Whether only atomic steps let the iterations run at the same time: the block makes no others, and iterations may
-/// meet in its elements. Lanes of a vector put their steps together instead.
+/// Whether only atomic operations let the iterations run at the same time: the block makes no others, and iterations
+/// may meet in its elements. Lanes of a vector put their steps together instead.
 bool needs_atomics(const Tree& tree, int loop, int block, const Execution& execution) {
   const Ref<Block>& node = tree.block_ref(block);
   const bool at_once = execution.kind == ForKind::kParallel || execution.axis;

@@ -1,5 +1,5 @@
 // Whether the iterations of a loop may run at the same time, and whether blocks below loops may see them in another
-// order. Parallel iterations and threads may meet in an element that they update by atomic steps alone.
+// order. Parallel iterations and threads may meet in an element that they update by atomic operations alone.
 #pragma once
 
 #include <optional>

@@ -449,7 +449,7 @@ class OwnElements {
     Used& used = used_[buffer->data.get()];
     used.name = buffer->name;
     used.writes |= access.writes;
-    if (access.is_atomic) {  // atomic steps do not race with one another
+    if (access.is_atomic) {  // atomic operations do not race with one another
       used.has_atomics = true;
       return;
     }

@@ -13,8 +13,7 @@
 namespace tilewright::analysis {
 namespace {
 
-/// The access happens whenever the block does, in which it is: no condition decides about it, and loops around it have
-/// iterations.
+/// Whether the access happens whenever its block runs: it is under no condition, and the loops around it iterate.
 bool is_sure(const Access& access) {
   if (access.form != Access::Form::kElement || !access.reads || access.in_init || access.mask().defined()) return false;
   return std::none_of(access.around.begin(), access.around.end(), [](const Surrounding& s) {
@@ -31,7 +30,7 @@ bool is_sure(const Access& access) {
   });
 }
 
-/// By then, the block may have changed what the load reads, or where.
+/// Whether the load, or one of its indices, reads a buffer that the block writes.
 bool reads_own_results(const NodeRef& load, const Block& block) {
   bool found = false;
   visit(load, [&](const Ref<BufferLoad>& inner, Visitor& walk) {
@@ -42,7 +41,7 @@ bool reads_own_results(const NodeRef& load, const Block& block) {
   return found;
 }
 
-/// The load in terms of what is around the block, where axes of inner blocks and variables say so.
+/// The load with axes of inner blocks and let variables replaced by their values.
 Ref<BufferLoad> seen_from_outside(const Access& access) {
   Expr load(access.site.borrow<BufferLoad>());
   for (auto s = access.around.rbegin(); s != access.around.rend(); ++s) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/annotations.h"
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
@@ -53,7 +53,7 @@ Touched Touched::by(const NodeRef& root, Exchange exchange) {
       },
       [&](const Ref<BufferRegion>& region, Visitor&) { both(region->buffer->data); },
       [&](const Ref<Call>& call, Visitor& v) {
-        if (auto step = AtomicStep::of(call)) {
+        if (auto step = AtomicOperation::of(call)) {
           note(touched.updated, step->buffer->data);
           for (const Expr& index : step->indices) v(index);
           return v(step->value);

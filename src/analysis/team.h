@@ -25,7 +25,7 @@ Exchange exchange_of(const Stmt& s);
 /// they show.
 struct Touched {
   std::unordered_set<const NodeBase*> read, written;
-  std::unordered_set<const NodeBase*> updated;  ///< by atomic steps, which have no order among themselves
+  std::unordered_set<const NodeBase*> updated;  ///< by atomic operations, which have no order among themselves
 
   static Touched by(const NodeRef& root, Exchange exchange);
   void add(const Touched& other);

@@ -3,20 +3,11 @@
 #include "ir/annotations.h"
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/strides.h"
 #include "ir/traverse.h"
 
 namespace tilewright::codegen {
 namespace {
-
-std::optional<int64_t> bytes_of(const Allocate& allocate) {
-  int64_t bytes = allocate.dtype.bytes() * allocate.dtype.lanes;
-  for (const Expr& extent : allocate.extents) {
-    auto count = const_int(extent);
-    if (!count) return std::nullopt;
-    bytes *= *count;
-  }
-  return bytes;
-}
 
 KernelSizes sizes_of(const std::string& name, const PrimFunc& kernel) {
   KernelSizes sizes{name};
@@ -29,7 +20,9 @@ KernelSizes sizes_of(const std::string& name, const PrimFunc& kernel) {
         v.descend(loop);
       },
       [&](const Ref<Allocate>& allocate, Visitor& v) {
-        if (scope_of(allocate->buffer_var).starts_with("shared")) sizes.shared_bytes = bytes_of(*allocate);
+        if (scope_of(allocate->buffer_var).starts_with("shared")) {
+          sizes.shared_bytes = known_product(allocate->dtype.bytes() * allocate->dtype.lanes, allocate->extents);
+        }
         v.descend(allocate);
       },
       [&](const Ref<Call>& call, Visitor& v) {

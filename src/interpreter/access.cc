@@ -142,7 +142,7 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
         if (!defer_unwritten(*allocation, byte, access, r, lane)) return false;
       }
       const bool is_watched = !current_->levels.empty() && options_.check_races;
-      // What an atomic step reads, it writes.
+      // What an atomic operation reads, it writes.
       const bool is_atomic = is_watched && program_.sites[access.site].is_atomic;
       if (is_watched && !is_atomic && !note_read(*allocation, byte, access, r, lane)) return false;
       for (int k = 0; k < access.element_lanes; ++k)
@@ -345,7 +345,7 @@ bool Machine::note_write(Allocation& allocation, int64_t byte, const Access& acc
   return true;
 }
 
-/// An atomic step races with loads and stores, and not with other steps.
+/// An atomic operation races with loads and stores, and not with other steps.
 bool Machine::note_update(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane) {
   auto [first, last] = granules(allocation, byte, access.bytes);
   for (int64_t g = first; g <= last; ++g) {

@@ -139,7 +139,7 @@ struct Site {
   static constexpr int kInit = -1;
   int operation = 0;       // of the step of a reduction that this is part of; 0: of none, kInit: of an init
   int lanes = kNone;       // the loop over lanes whose body this is part of, with no loop or block between; else kNone
-  bool is_atomic = false;  // of an atomic step
+  bool is_atomic = false;  // of an atomic operation
 };
 /// An error that the code itself finds.
 struct Message {

@@ -5,6 +5,7 @@
 #include "analysis/size_limits.h"
 #include "analysis/team.h"
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/sizes.h"
 #include "support/deep_stack.h"
 
@@ -143,11 +144,7 @@ int Compiler::message(std::string code, std::string text, const NodeRef& node, s
 }
 
 void Compiler::fail(std::string code, std::string message, const NodeRef& node, std::string hint) {
-  if (failure_) return;
-  failure_ = script_error(std::move(code), std::move(message), std::move(hint));
-  if (!node.defined()) return;
-  failure_->span = node.span();
-  failure_->nodes.push_back(keep(node));
+  if (!failure_) failure_ = refuse_at(node, std::move(code), std::move(message), std::move(hint));
 }
 
 int Compiler::unsupported(const std::string& what, const NodeRef& node) {

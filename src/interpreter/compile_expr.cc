@@ -7,7 +7,7 @@
 #include "arith/fingerprint.h"
 #include "interpreter/compile.h"
 #include "ir/async_copy.h"
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 #include "ir/build.h"
 #include "ir/kind_cases.h"
 #include "ir/traverse.h"
@@ -367,8 +367,8 @@ int Compiler::dot_product(const Call& call, DataType type, const ProcessorInstru
 }
 
 int Compiler::atomic(const Expr& e) {
-  auto step = AtomicStep::of(e);
-  if (!step) return unsupported("an atomic step of what is not an element", e);
+  auto step = AtomicOperation::of(e);
+  if (!step) return unsupported("an atomic operation of what is not an element", e);
   const int number = access(step->buffer, step->indices, {}, e);
   program_.sites[program_.accesses[number].site].is_atomic = true;
   const int value = expr(step->value), dst = take(2);

@@ -6,7 +6,7 @@
 #include "analysis/team.h"
 #include "interpreter/compile.h"
 #include "ir/annotations.h"
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 #include "ir/build.h"
 #include "ir/ceildiv.h"
 #include "ir/kind_cases.h"
@@ -387,7 +387,7 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
 
 void Compiler::begin_step(const BufferStore& store) {
   step_ = ReductionStep::of(store);
-  is_atomic_ = step_ && !in_init_ && block_.defined() && is_atomic_block(*block_) && AtomicStep::of(store);
+  is_atomic_ = step_ && !in_init_ && block_.defined() && is_atomic_block(*block_) && AtomicOperation::of(store);
 }
 
 void Compiler::store(const BufferStore& store, const std::vector<Expr>& indices, int value, const NodeRef& node) {

@@ -8,8 +8,8 @@
 // stamp e is unordered with the current point exactly if begin(Lj) < e < start(Lj) for some j: it came after the loop
 // began, and before the current iteration, so it belongs to another iteration. One last reader and one last writer per
 // element are enough to find a race wherever there is one (Feng and Leiserson, "Efficient detection of determinacy
-// races in Cilk programs", 1997). Atomic steps conflict with all but each other: one last step is enough too. A barrier
-// orders all that came before it: it moves `begin` of the team's loops.
+// races in Cilk programs", 1997). Atomic operations conflict with all but each other: one last step is enough too. A
+// barrier orders all that came before it: it moves `begin` of the team's loops.
 //
 // In lowered programs (InterpretOptions::lanes_in_step) lanes race only if running them in lockstep, each statement for
 // all lanes, orders two accesses differently from running them sequentially. The position in the body decides.
@@ -28,7 +28,7 @@ namespace tilewright::interpreter {
 struct Shadow {
   uint32_t writer = 0, reader = 0;  // stamps; 0: nobody
   int writer_site = 0, reader_site = 0;
-  uint32_t updater = 0;  // by an atomic step
+  uint32_t updater = 0;  // by an atomic operation
   int updater_site = 0;
 };
 

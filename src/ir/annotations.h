@@ -17,8 +17,8 @@ inline bool has_init_without_steps(const Block& block) { return block.annotation
 /// of about the same total cost.
 inline constexpr const char* kBalancedBy = "balanced_by";
 
-/// Of a block: each of its stores, an update of an element such as C[i] = C[i] + x, becomes an atomic step
-/// (ir/atomic_step.h), so that loops over the updates of one element may run in parallel.
+/// Of a block: each of its stores, an update of an element such as C[i] = C[i] + x, becomes an atomic operation
+/// (ir/atomic_operation.h), so that loops over the updates of one element may run in parallel.
 inline constexpr const char* kAtomic = "atomic";
 inline bool is_atomic_block(const Block& block) {
   const NodeRef value = block.annotations.get(kAtomic);

@@ -5,10 +5,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/kind_cases.h"
+#include "ir/refuse_at.h"
 #include "ir/sizes.h"
 #include "ir/sparse.h"
 #include "ir/strides.h"
@@ -114,10 +115,7 @@ class Verifier {
 std::string quoted(const std::string& name) { return "'" + name + "'"; }
 
 void Verifier::fail(const char* code, std::string message, const NodeRef& where, std::string hint) {
-  if (failure) return;
-  failure = script_error(code, std::move(message), std::move(hint));
-  failure->span = where.defined() ? where.span() : 0;
-  if (where.defined()) failure->nodes.push_back(keep(where));
+  if (!failure) failure = refuse_at(where, code, std::move(message), std::move(hint));
 }
 
 // ---- scopes ----------------------------------------------------------------------------------------------------

@@ -463,7 +463,7 @@ void bind_enums(nb::module_& m) {
 
 }  // namespace
 
-/// Nodes are immutable wherever C++ sees them twice; a module that only Python holds may be filled step by step.
+/// Adds a function to a module in place. Shared nodes are immutable, so nothing but Python may refer to the module.
 void set_function(const Ref<Module>& module, const std::string& name, const Func& func) {
   // One count belongs to Python's object, one to the argument.
   if (module.get()->use_count() > 2) {

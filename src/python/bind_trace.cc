@@ -256,7 +256,7 @@ void bind_instruction(nb::module_& m) {
       .def("__str__", &show);
 }
 
-/// The name of the loop or block that a handle stands for; "" if the trace does not belong to a schedule.
+/// Returns the name of the loop or block of a handle, or "" if the trace is not attached to a schedule.
 std::string name_of_handle(const PyTrace& self, uint32_t number) {
   if (!self.owner || number >= self.owner->schedule.state().num_handles()) return {};
   const Handle& handle = self.owner->schedule.state().handle(number);

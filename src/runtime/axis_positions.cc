@@ -1,8 +1,7 @@
 // Positions of nonzeros along one axis of a format, and the offsets of the positions of its parent.
 //
-// Nonzeros are divided into one range for each thread. Every range keeps a state for each position of the parent; a
-// scan over the states, position after position and range after range, gives each range the positions where its own
-// begin.
+// A parallel prefix sum: nonzeros are divided into one range per thread, and each range has a state for each parent
+// position. A scan over the states, by parent position and then by range, gives the first position of each range.
 #include "runtime/axis_positions.h"
 
 #include <algorithm>

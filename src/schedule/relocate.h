@@ -77,7 +77,7 @@ bool runs_whole_domain(const Tree& tree, int at);
 /// `at`, and around all that shares a buffer with it. Asked are the buffers of that block, so a step that changes other
 /// accesses too asks for each of the blocks.
 Status recheck_execution(const Tree& tree, int at, const char* code);
-/// Checks again a block that was moved with what it contains: threads inside of it run among others now.
+/// recheck_execution, and that thread-bound loops inside the moved block have the extents that the kernel requires.
 Status recheck_moved(const Tree& tree, int at, const char* code);
 
 }  // namespace tilewright::schedule

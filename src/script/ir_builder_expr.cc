@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 #include "script/intrinsic_spelling.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"

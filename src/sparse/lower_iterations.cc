@@ -7,6 +7,7 @@
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/refuse_at.h"
 #include "ir/regions.h"
 #include "ir/sparse.h"
 #include "ir/structural.h"
@@ -167,10 +168,7 @@ std::unordered_set<const NodeBase*> written_in(const NodeRef& root) {
 }
 
 void Lowering::fail(const char* code, std::string message, const NodeRef& where, std::string hint) {
-  if (failure) return;
-  failure = script_error(code, std::move(message), std::move(hint));
-  failure->span = where.span();
-  failure->nodes.push_back(keep(where));
+  if (!failure) failure = refuse_at(where, code, std::move(message), std::move(hint));
 }
 
 const Ref<Buffer>& Lowering::array_of(const Ref<Buffer>& buffer) {

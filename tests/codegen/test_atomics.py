@@ -1,4 +1,4 @@
-"""Atomic steps: T.atomic_add, _min and _max in the interpreter, on CPUs, in OpenCL and CUDA, judged by NumPy."""
+"""Atomic operations: T.atomic_add, _min and _max in the interpreter, on CPUs, in OpenCL and CUDA, judged by NumPy."""
 
 from __future__ import annotations
 

@@ -342,7 +342,7 @@ def test_rgcn() -> None:
 
 
 def test_rgcn_over_buckets_of_relations(bind: Threads) -> None:
-    """Rows of different relations, and rows that are cut, are added up by atomic steps of different thread blocks."""
+    """Thread blocks add to rows of several relations, and to cut rows, by atomic operations."""
     dense, *structure = relations()
     count, m, n = dense.shape
     feat, widths, group = 8, [1, 2, 4], 4

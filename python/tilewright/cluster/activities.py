@@ -1,4 +1,4 @@
-"""What a session on a cluster does at a moment; seconds are summed by these."""
+"""The activities by which a session on a cluster accounts for its time."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Cluster:
         scheduler.find(self.address, seconds, self._security)
         try:
             # Results are bytes: whoever sends something that would have to be unpickled is refused.
-            with processors.off_kernels():  # which a worker of this machine may measure
+            with processors.off_kernels():  # a worker of this machine may be measuring
                 client = engine().Client(
                     self.address,
                     timeout=seconds,

@@ -21,7 +21,8 @@ from tilewright.version import __version__
 
 #: key of the label in the data that Dask keeps of a worker
 NAME = "tilewright"
-#: of a slot that a task which measures asks of Dask: one measures, and the next one has its data and waits for its turn
+#: The fraction of a slot that a measuring task requests from Dask: Dask then starts two tasks per slot. One measures;
+#: the other has its inputs and waits.
 SHARE = 0.5
 #: amount of the resource of :func:`present`: small tasks are not limited
 _MANY = 1000.0

@@ -1,5 +1,5 @@
-"""For ``dask scheduler --preload tilewright.cluster.preload``: a scheduler on a machine that also measures leaves the
-processors of kernels alone. A slice of a kernel does not count when something else ran there meanwhile."""
+"""Loaded by ``dask scheduler --preload tilewright.cluster.preload``: keeps a scheduler off the processors on which its
+machine measures kernels. Measurements that another process interrupts are discarded."""
 
 from __future__ import annotations
 

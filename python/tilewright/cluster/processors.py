@@ -90,14 +90,19 @@ def waiting(
 
 
 @contextlib.contextmanager
-def _on_all() -> Iterator[None]:
-    """Allow the calling thread all processors for a while: plans use those that it may run on."""
+def _pinned_for_a_while(pin: Callable[[], None]) -> Iterator[None]:
+    """Pin the calling thread, and restore the processors that it may run on at the end."""
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, _ALL)
+    pin()
     try:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def _on_all() -> contextlib.AbstractContextManager[None]:
+    """Allow the calling thread all processors for a while: plans use those that it may run on."""
+    return _pinned_for_a_while(lambda: os.sched_setaffinity(0, _ALL))
 
 
 def stay_off_kernels() -> None:
@@ -107,30 +112,24 @@ def stay_off_kernels() -> None:
         os.sched_setaffinity(0, build)
 
 
-@contextlib.contextmanager
-def off_kernels() -> Iterator[None]:
-    """Like :func:`stay_off_kernels` for a while, in which threads are started."""
-    before = os.sched_getaffinity(0)
-    stay_off_kernels()
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
+def off_kernels() -> contextlib.AbstractContextManager[None]:
+    """Keep the calling thread, and threads that it starts meanwhile, off the processors of single-threaded kernels."""
+    return _pinned_for_a_while(stay_off_kernels)
 
 
 class Turns:
-    """Threads of this process take turns in the order in which they came, so many at a time."""
+    """A first-in, first-out semaphore for the threads of this process."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._queue: list[object] = []  # those in front have their turn
+        self._queue: list[object] = []  # a ticket per thread; the first ones hold the semaphore
 
     @contextlib.contextmanager
     def turn(self, slots: int, wanted: Callable[[], bool]) -> Iterator[None]:
-        """Wait for a turn, and have it. The next thread goes on at once, without a try at a lock.
+        """Hold the semaphore, which admits `slots` threads at a time. A release wakes the next thread at once.
 
         Raises:
-            Canceled: `wanted` says that nobody waits for the task.
+            Canceled: `wanted` returned false while the thread waited.
         """
         wait = waiting(math.inf, wanted, self._changed.wait)
         ticket = object()

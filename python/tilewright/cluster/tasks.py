@@ -20,7 +20,7 @@ from tilewright.errors import Error, ResourceError
 
 #: seconds that a task waits for processors that other processes of its host use at most
 MOST_WAITING = 120.0
-#: of the tasks of this process that measure
+#: admits as many measuring tasks of this process as it has slots
 _TURNS = processors.Turns()
 
 
@@ -74,7 +74,7 @@ class _Run:
         return processors.waiting(MOST_WAITING, self.wanted)
 
     def has_its_turn(self) -> None:
-        """Count its time from now on: until then, another task of this worker measured."""
+        """Restart the clock: the time until now was that of another measuring task of this worker."""
         self._begin = time.monotonic()
 
     def begins(self) -> None:
@@ -193,8 +193,8 @@ def _lost_build(reference: bytes, candidate: dict[str, Any] | None) -> dict[str,
 
 @contextlib.contextmanager
 def _slot(run: _Run, specification: dict[str, Any]) -> Iterator[int]:
-    """The processors for a kernel, on a host that is what its label says. Dask starts the next task while one measures:
-    it is ready when that one ends.
+    """Hold a slot and the processors of a kernel, after checking that this host matches its label. Dask starts the next
+    task while one measures, so that it is ready when that one ends.
 
     Raises:
         tilewright.ResourceError: it is not.

@@ -155,7 +155,7 @@ async def _work_until_lost(
 ) -> None:
     worker = engine().Worker(
         address,
-        # Half of the tasks that measure wait for their turn. One is for what has no slot: descriptions of programs.
+        # One more thread is for tasks without a slot, such as those that hold descriptions of programs.
         nthreads=round(measure / labels.SHARE) + build + 1,
         name=name,
         resources=labels.resources(measure, build, labels.native_key()),

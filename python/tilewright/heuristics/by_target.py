@@ -11,6 +11,7 @@ from tilewright.heuristics import cpu, failures, gpu
 from tilewright.heuristics.block_info import constant, is_argreduce
 from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.schedule import Schedule
+from tilewright.support.blocks import blocks_of
 from tilewright.support.machine import is_for_device
 
 
@@ -195,9 +196,7 @@ def _loops(function: ir.PrimFunc) -> bool:
 
 def _has_only_argreduces(function: ir.PrimFunc) -> bool:
     """Whether all blocks are argmin or argmax. Lowering vectorizes these, so no schedule is needed."""
-    blocks: list[ir.Block] = []
-    _core.visit(function.body, lambda node: blocks.append(node) if isinstance(node, ir.Block) else None)
-    computing = [block for block in blocks if block.iter_vars]
+    computing = [block for block in blocks_of(function.body) if block.iter_vars]
     return bool(computing) and all(is_argreduce(block) for block in computing)
 
 

@@ -37,7 +37,7 @@ _FOLDER, _UNFINISHED = "sessions", "unfinished.json"
 
 
 class SessionJournal:
-    """The candidates and results of one task, written to a file from which another session resumes.
+    """A log of the candidates and results of one task, in a file. A later session reads it to resume.
 
     Args:
         work_dir: of the session.

@@ -319,7 +319,7 @@ class TaskScheduler(ABC):
         _LOGGER.error("%s", text)
 
     def _resumed(self, task_id: int, batch: int, work_dir: Path) -> Database | None:
-        """Finds what an earlier session of the task measured; the database as it was at its beginning."""
+        """Load the results of an earlier session of the task. Return the database as it was when that session began."""
         context = self.tasks[task_id].ctx
         journal = SessionJournal(work_dir, context, batch, self.cost_model, self.database)
         self._journals[task_id] = journal

@@ -1,7 +1,7 @@
-"""Conversions whose keys are formulas of each nonzero: CSC, COO, BSR, SR-BCRS.
+"""Conversion to formats whose coordinates are expressions of those of a nonzero, such as CSC, COO, BSR and SR-BCRS.
 
-A formula is evaluated for all nonzeros by a kernel that is generated from it, in the type of the coordinates where it
-cannot overflow. A rule allows it whose index map can be applied to expressions, and whose keys are in range by a proof.
+A generated kernel evaluates each expression for all nonzeros, in the type of the coordinates if it cannot overflow.
+This works for rules whose index map accepts symbolic coordinates, and whose keys are proved to be in range.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-#: below, passes over arrays of NumPy take less time than compiling a kernel
+#: The least number of nonzeros for which a kernel is compiled; NumPy is faster below.
 MANY_NONZEROS = 1 << 14
 
 
 class NotByNonzeros(Exception):
-    """The index map of a rule is not a formula of a nonzero, or its keys are not proved to be in range."""
+    """Raised if an index map does not accept symbolic coordinates, or its keys are not proved to be in range."""
 
 
 class AllNonzeros(Nonzeros):
-    """All nonzeros of a tensor. Facts of them are computed in the type of the coordinates, for formulas."""
+    """All nonzeros of a tensor, with their properties (row, position, place) in the type of the coordinates."""
 
     def __init__(self, shape: Sequence[int], coordinates: Sequence[Array], indptr: Array | None) -> None:
         self.shape, self.coordinates, self.column = tuple(shape), tuple(coordinates), coordinates[-1]
@@ -40,7 +40,7 @@ class AllNonzeros(Nonzeros):
 
     @functools.cached_property
     def row(self) -> Array:  # type: ignore[override]
-        """Return the number of the fiber of each."""
+        """Return the row of each nonzero; of a tensor, the linear index of its fiber."""
         row = self.coordinates[0]
         for extent, along in zip(self.shape[1:-1], self.coordinates[1:-1], strict=True):
             row = row.astype("int64") * extent + along
@@ -48,7 +48,7 @@ class AllNonzeros(Nonzeros):
 
     @functools.cached_property
     def position(self) -> Array:  # type: ignore[override]
-        """Return the numbers from 0."""
+        """Return the number of each nonzero."""
         return np.arange(len(self.column), dtype=self.column.dtype)
 
     @functools.cached_property
@@ -58,15 +58,18 @@ class AllNonzeros(Nonzeros):
         return np.bincount(self.row, minlength=self._rows)
 
     @functools.cached_property
+    def _begins(self) -> Array:
+        return (np.cumsum(self._lengths) - self._lengths).astype(self.column.dtype)
+
+    @functools.cached_property
     def place(self) -> Array:
-        """Return which one in its row each is."""
-        begins = (np.cumsum(self._lengths) - self._lengths).astype(self.column.dtype)
-        place: Array = self.position - begins[self.row]
+        """Return the index of each nonzero within its row."""
+        place: Array = self.position - self._begins[self.row]
         return place
 
 
 class _Symbols:
-    """A nonzero as variables, for index maps: what :class:`Nonzeros` is for arrays."""
+    """The symbolic counterpart of :class:`Nonzeros`: each property is a variable instead of an array."""
 
     def __init__(self, given: Nonzeros, dtype: str) -> None:
         self.shape = given.shape
@@ -74,7 +77,7 @@ class _Symbols:
         if type(given) is not AllNonzeros:
             end_of_positions = int(given.position.max(initial=-1)) + 1
         self._given, self._dtype = given, dtype
-        #: for each variable what its values are, and the first that it cannot have
+        #: by variable: a function that returns its values, and their exclusive upper bound
         self.facts: dict[ir.Var, tuple[Callable[[], Any], int]] = {}
         self.coordinates = tuple(
             self._variable(f"x{d}", functools.partial(given.coordinates.__getitem__, d), extent)
@@ -94,7 +97,7 @@ class _Symbols:
         return variable
 
     def analyzer(self) -> _core.Analyzer:
-        """Return one that knows what values the variables have."""
+        """Return an analyzer that knows the ranges of the variables."""
         analyzer = _core.Analyzer()
         for variable, (_, end) in self.facts.items():
             ends = (_core.const(0, self._dtype), _core.const(max(end, 1), self._dtype))

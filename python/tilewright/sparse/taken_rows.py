@@ -1,6 +1,6 @@
-"""Conditions of rules that are about whole rows of a matrix, as those of the buckets of hyb.
+"""Evaluates the conditions of rules that select whole rows of a matrix, such as those of the buckets of hyb, per row.
 
-They are evaluated once for each row, and the rows that a rule takes are filled without a look at other nonzeros.
+The rows that a rule selects are then converted without visiting other nonzeros.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class _NotOfRows(Exception):
-    """A condition asks for more than a row and its length."""
+    """Raised if a condition uses more than a row and its length."""
 
 
 class _RowFacts:
-    """Facts of the nonzeros of each row that are the same for all of them."""
+    """Properties that all nonzeros of a row share, as arrays over rows."""
 
     def __init__(self, shape: Sequence[int], lengths: Array) -> None:
         self.shape, self.length = tuple(shape), lengths
@@ -36,10 +36,10 @@ class _RowFacts:
 
 
 def rows_of_rules(rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros) -> list[Array] | None:
-    """Return for each rule how many nonzeros it takes of each row: all of them, or none.
+    """Return for each rule how many nonzeros of each row it selects: all of them, or none.
 
     Returns:
-        None where a condition is about single nonzeros, or where the rules do not divide the rows among them.
+        None if a condition distinguishes nonzeros of one row, or if the rules do not partition the rows.
     """
     lengths = nonzeros._lengths
     taken: list[Array] = []
@@ -60,22 +60,15 @@ def rows_of_rules(rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros) -> 
 
 
 class TakenNonzeros(AllNonzeros):
-    """The nonzeros of some rows of a matrix; places and lengths are those of all."""
+    """The nonzeros of selected rows of a matrix, with their positions and places among all nonzeros."""
 
     def __init__(self, whole: AllNonzeros, lengths: Array) -> None:
         mask = np.repeat(lengths > 0, whole._lengths)
         self._kept = np.flatnonzero(mask).astype(whole.column.dtype)
         super().__init__(whole.shape, [along[self._kept] for along in whole.coordinates], None)
-        self._whole, self.__dict__["_lengths"] = whole, lengths
+        self.__dict__.update(_lengths=lengths, _begins=whole._begins)
 
     @property
     def position(self) -> Array:  # type: ignore[override]
-        """Return the numbers among all nonzeros."""
+        """Return the number of each nonzero among all nonzeros."""
         return self._kept
-
-    @property
-    def place(self) -> Array:
-        """Return which one in its row each is."""
-        begins = (np.cumsum(self._whole._lengths) - self._whole._lengths).astype(self.column.dtype)
-        place: Array = self._kept - begins[self.row]
-        return place

@@ -13,8 +13,9 @@
 #include "codegen/in_place.h"
 #include "ir/annotations.h"
 #include "ir/async_copy.h"
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "target/thread_axis.h"
@@ -132,11 +133,7 @@ class KernelWriter {
   void line(const std::string& text) { text_ += std::string(2 * static_cast<size_t>(depth_), ' ') + text + "\n"; }
 
   std::string fail(const NodeRef& node, std::string code, std::string message, std::string hint) {
-    if (!error_) {
-      error_ = script_error(std::move(code), std::move(message), std::move(hint));
-      error_->span = node.span();
-      error_->nodes.push_back(keep(node));
-    }
+    if (!error_) error_ = refuse_at(node, std::move(code), std::move(message), std::move(hint));
     return "0";
   }
 
@@ -435,12 +432,12 @@ class KernelWriter {
       case Intrinsic::k_atomic_add:
       case Intrinsic::k_atomic_min:
       case Intrinsic::k_atomic_max: {
-        auto step = AtomicStep::of(call);
+        auto step = AtomicOperation::of(call);
         if (!step) return unsupported();
         const std::string function = functions_.atomic(intrinsic, t, scope(step->buffer->data));
         if (function.empty()) {
           return fail(call, "codegen/not-on-device",
-                      "an atomic step on '" + step->buffer->name + "', which each thread has for itself",
+                      "an atomic operation on '" + step->buffer->name + "', which each thread has for itself",
                       "update it by a store: x[0] = x[0] + value");
         }
         return fmt::format("{}(&{}, {})", function, access(step->buffer, step->indices, call), expr(step->value));

@@ -87,8 +87,8 @@ class Dialect {
   /// An expression: the value of another lane, in the type that the arithmetic of C gives it, or the mask of those that
   /// run; empty if threads have no lanes.
   virtual std::string shuffle(Intrinsic, const std::vector<std::string>& /*arguments*/) const { return ""; }
-  /// An atomic step: the body of a function of `to`, a pointer into the address space, and `value`, that returns the
-  /// element before; and lines in front of the function. Empty if there is none.
+  /// An atomic operation: the body of a function of `to`, a pointer into the address space, and `value`, that returns
+  /// the element before; and lines in front of the function. Empty if there is none.
   struct AtomicFunction {
     std::string body, front;
   };

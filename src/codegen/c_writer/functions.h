@@ -31,7 +31,7 @@ class Functions {
   /// Round a double to float by round-to-odd, so that rounding the result to 16 bits does not round twice.
   std::string round_to_odd();
 
-  /// An atomic step on memory of the scope; empty where the dialect has none.
+  /// An atomic operation on memory of the scope; empty where the dialect has none.
   std::string atomic(Intrinsic intrinsic, DataType type, const std::string& scope);
 
   std::string all_text() const;

@@ -5,6 +5,7 @@
 #include "arith/analyzer.h"
 #include "ir/async_copy.h"
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 
 namespace tilewright::codegen {
 
@@ -31,24 +32,16 @@ Result<std::string> Instructions::statement(const Ref<Call>& call) {
 }
 
 Diagnostic Instructions::not_there(const Ref<Call>& call, const std::string& why, const std::string& hint) const {
-  Diagnostic error =
-      script_error("codegen/not-on-device",
+  return refuse_at(call, "codegen/not-on-device",
                    fmt::format("there is no code for {} in {}{}", call->op.as<Op>()->name, dialect_.name(), why), hint);
-  error.span = call.span();
-  error.nodes.push_back(keep(call));
-  return error;
 }
 
 Diagnostic Instructions::wrong_rows(const Ref<Call>& call, const std::string& which) {
-  Diagnostic error =
-      script_error("codegen/fragment-stride",
+  return refuse_at(call, "codegen/fragment-stride",
                    fmt::format("{} begin at addresses that are not multiples of 16 bytes, and {} loads and "
                                "stores such rows only",
                                which, call->op.as<Op>()->name),
                    "pad the rows in shared memory with storage_align");
-  error.span = call.span();
-  error.nodes.push_back(keep(call));
-  return error;
 }
 
 Result<std::string> Instructions::fragment_step(const Ref<Call>& call) {

@@ -3,7 +3,7 @@
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/symbols.h"
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -428,8 +428,8 @@ llvm::Value* FunctionEmitter::emit_address(const Call& call) {
 }
 
 llvm::Value* FunctionEmitter::emit_atomic(const Call& call) {
-  auto step = AtomicStep::of(make<Call>(Call(call)));
-  if (!step) return unsupported(call.dtype, "an atomic step of what is not an element");
+  auto step = AtomicOperation::of(make<Call>(Call(call)));
+  if (!step) return unsupported(call.dtype, "an atomic operation of what is not an element");
   using Op = llvm::AtomicRMWInst;
   const DataType type = call.dtype;
   auto operation = [&]() -> Op::BinOp {

@@ -1,4 +1,4 @@
-// Make atomic steps of the updates in blocks with the annotation "atomic".
+// Make atomic operations of the updates in blocks with the annotation "atomic".
 //
 //   Before                                          After
 //   for p in T.parallel(n):                         for p in T.parallel(n):
@@ -12,18 +12,18 @@
 //
 // Needs      blocks
 // Ensures    no block has the annotation. A store in such a block to memory that it does not allocate is a sum, a
-//            difference, a minimum or a maximum of its element and a value, of a type that has atomic steps; others are
-//            refused, and so is an init, which is no update
+//            difference, a minimum or a maximum of its element and a value, of a type that has atomic operations;
+//            others are refused, and so is an init, which is no update
 // Placement  before lower_thread_reductions: threads that meet in an element update it one by one
 #include <algorithm>
 #include <vector>
 
 #include "analysis/threads.h"
 #include "ir/annotations.h"
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/traverse.h"
-#include "lower/gpu/kernel.h"
 #include "lower/passes.h"
 #include "target/memory_scope.h"
 
@@ -79,7 +79,7 @@ class Atomics {
       const bool is_own = std::any_of(block->alloc_buffers.begin(), block->alloc_buffers.end(),
                                       [&](const Ref<Buffer>& own) { return own->data == store->buffer->data; });
       if (is_own) return store;
-      auto step = AtomicStep::of(*store);
+      auto step = AtomicOperation::of(*store);
       if (!step) refuse_store(*block, store);
       if (!step || !is_shared(store->buffer)) return store;
       has_steps = true;

@@ -24,6 +24,7 @@
 #include "analysis/brief.h"
 #include "analysis/validator.h"
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
@@ -261,13 +262,9 @@ PassResult check_bounds(const Ref<PrimFunc>& func, PassContext& context) {
   const Stmt guarded = guard.run(func->body);
   if (is_on_host) return with_body(func, behind_declarations(*func, guarded));
   if (!guard.unproved()) return func;
-  Diagnostic refusal =
-      script_error("lower/unproved-bounds",
+  return refuse_at(guard.unproved()->stmt, "lower/unproved-bounds",
                    guard.unproved()->access + "; a kernel of a device cannot check it and report to the host",
                    "guard the access by a condition, check the data on the host, or compile without check_bounds");
-  refusal.span = guard.unproved()->stmt.span();
-  refusal.nodes.push_back(keep(guard.unproved()->stmt));
-  return refusal;
 }
 
 }  // namespace tilewright::lower

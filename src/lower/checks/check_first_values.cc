@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "ir/op.h"
+#include "ir/refuse_at.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
@@ -97,12 +98,9 @@ PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context) {
   for (const auto& [data, writers] : made) {
     if (!writers.update.defined() || writers.others) continue;
     const std::string& name = writers.update->buffer->name;
-    Diagnostic refusal =
-        script_error("lower/no-first-value", "'" + name + "' is updated here, and nothing has written it before",
+    return refuse_at(writers.update, "lower/no-first-value",
+                     "'" + name + "' is updated here, and nothing has written it before",
                      "say what it begins with: with T.init(): " + name + "[...] = ..., or a loop before");
-    refusal.span = writers.update.span();
-    refusal.nodes.push_back(keep(writers.update));
-    return refusal;
   }
   return func;
 }

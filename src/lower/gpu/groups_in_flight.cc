@@ -38,8 +38,8 @@ GroupsInFlight groups_behind(const Stmt& s, GroupsInFlight before) {
 
 GroupsInFlight groups_around(const Stmt& body, GroupsInFlight before) {
   if (!has_groups(body)) return before;
-  // What is behind an iteration grows with what is in front of it, so that what is behind two of them and no more than
-  // behind one of them is the most for any number.
+  // The bound after an iteration grows with the bound before it, so a bound that a second iteration does not increase
+  // is a fixed point, valid for any number of iterations.
   GroupsInFlight now = before;
   for (int i = 0; i < 2; ++i) {
     const GroupsInFlight next = most(now, groups_behind(body, now));

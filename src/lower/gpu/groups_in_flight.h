@@ -1,4 +1,5 @@
-// How many groups of asynchronous copies a thread may have under way: a wait for all but as many waits for nothing.
+// The number of groups of asynchronous copies that a thread may have in flight. T.ptx_wait_group(n) has no effect if at
+// most n groups are.
 //
 //   T.ptx_commit_group()        at most 1
 //   T.ptx_commit_group()                2
@@ -13,12 +14,12 @@
 
 namespace tilewright::lower {
 
-/// At most, or nothing where that is not known.
+/// An upper bound; nothing if there is no known one.
 using GroupsInFlight = std::optional<int64_t>;
 
-/// Behind the statement.
+/// After the statement.
 GroupsInFlight groups_behind(const Stmt& s, GroupsInFlight before);
-/// At the beginning of any iteration of a loop with this body, and behind the loop.
+/// At the start of each iteration of a loop with this body, and after the loop.
 GroupsInFlight groups_around(const Stmt& body, GroupsInFlight before);
 
 }  // namespace tilewright::lower

@@ -17,6 +17,7 @@
 // Placement  before unify_threads, which knows axes of blocks and threads only
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"

@@ -36,13 +36,6 @@ bool uses_buffer(const NodeRef& root, const Ref<Buffer>& buffer) {
   return found;
 }
 
-Diagnostic refuse_at(const NodeRef& node, std::string code, std::string message, std::string hint) {
-  Diagnostic refusal = script_error(std::move(code), std::move(message), std::move(hint));
-  refusal.span = node.span();
-  refusal.nodes.push_back(keep(node));
-  return refusal;
-}
-
 KernelLoops KernelLoops::of(Stmt kernel) {
   KernelLoops found{{}, std::move(kernel)};
   for (;;) {

@@ -10,7 +10,6 @@
 
 #include "ir/annotations.h"
 #include "ir/stmt.h"
-#include "support/diagnostic.h"
 #include "target/thread_axis.h"
 
 namespace tilewright::lower {
@@ -30,9 +29,6 @@ bool uses_buffer(const NodeRef& root, const Ref<Buffer>& buffer);
 
 inline bool is_shared_scope(const std::string& scope) { return scope.starts_with("shared"); }
 inline bool is_global_scope(const std::string& scope) { return scope.starts_with("global"); }
-
-/// A refusal that underlines `node` in the user's program.
-Diagnostic refuse_at(const NodeRef& node, std::string code, std::string message, std::string hint);
 
 /// Loops over blocks and threads at the root of a kernel, outermost first.
 struct KernelLoops {

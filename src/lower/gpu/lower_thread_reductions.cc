@@ -44,6 +44,7 @@
 #include "analysis/threads.h"
 #include "ir/build.h"
 #include "ir/conjunction.h"
+#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"

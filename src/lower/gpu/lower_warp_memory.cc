@@ -14,6 +14,7 @@
 // Placement  before unroll_loops, which makes the places of registers constants
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"

@@ -4,6 +4,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"

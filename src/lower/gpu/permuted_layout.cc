@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
 #include "lower/gpu/kernel.h"

@@ -21,9 +21,10 @@
 
 #include "analysis/team.h"
 #include "ir/async_copy.h"
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 #include "ir/build.h"
 #include "ir/fragments.h"
+#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "ir/warp_steps.h"
@@ -98,7 +99,7 @@ class Barriers {
     visit(
         body, [&](const Ref<BufferStore>& store) { written_.insert(store->buffer->data); },
         [&](const Ref<Call>& call) {
-          if (auto step = AtomicStep::of(call)) written_.insert(step->buffer->data);
+          if (auto step = AtomicOperation::of(call)) written_.insert(step->buffer->data);
         });
   }
 
@@ -226,7 +227,7 @@ class Barriers {
           add(into, load->buffer, load->indices, false, load, conditions, load->predicate);
         },
         [&](const Ref<Call>& call, Visitor& v) {
-          if (auto step = AtomicStep::of(call)) {
+          if (auto step = AtomicOperation::of(call)) {
             for (const Expr& index : step->indices) v(index);
             v(step->value);
             return add(into, step->buffer, step->indices, true, call, conditions, {}, true);

@@ -20,6 +20,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"
 #include "lower/gpu/place_barriers.h"

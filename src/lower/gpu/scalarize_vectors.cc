@@ -16,6 +16,7 @@
 // Placement  last: nothing else looks at lanes
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"

@@ -18,6 +18,7 @@
 #include "analysis/threads.h"
 #include "ir/annotations.h"
 #include "ir/build.h"
+#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"

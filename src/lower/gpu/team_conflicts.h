@@ -28,7 +28,7 @@ struct TeamAccess {
   NodeRef node;                  ///< the load or store
   int lane = 0;                  ///< of a vector whose elements are not contiguous
   bool is_ordered = false;       ///< the program has all threads wait behind it
-  bool is_atomic = false;        ///< an atomic step, which has no order among others
+  bool is_atomic = false;        ///< an atomic operation, which has no order among others
 };
 
 /// Loops of the kernel by variable.

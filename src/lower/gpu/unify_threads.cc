@@ -25,6 +25,7 @@
 #include "ir/async_copy.h"
 #include "ir/build.h"
 #include "ir/fragments.h"
+#include "ir/refuse_at.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -179,11 +180,11 @@ class Kernel {
     });
   }
 
-  /// Refuses a result of an atomic step, which happens once, that other threads would have to have.
+  /// Refuses a result of an atomic operation, which happens once, that other threads would have to have.
   void check_result(const Stmt& s, const Expr& value, bool is_had_once) {
     if (is_had_once || effect_of(value) != Effect::kUpdateState) return;
     fail(s, "lower/atomic-result",
-         "an atomic step outside of the loops over threads happens once, and its result is used by all threads",
+         "an atomic operation outside of the loops over threads happens once, and its result is used by all threads",
          "move the statement into a loop that is bound to threads, or store the result to shared or global memory");
   }
 

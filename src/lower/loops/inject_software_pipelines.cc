@@ -30,6 +30,7 @@
 #include "ir/async_copy.h"
 #include "ir/build.h"
 #include "ir/fragments.h"
+#include "ir/refuse_at.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"

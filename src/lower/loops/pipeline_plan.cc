@@ -7,10 +7,10 @@
 
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/refuse_at.h"
 #include "ir/regions.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "lower/gpu/kernel.h"
 
 namespace tilewright::lower {
 namespace {

@@ -10,8 +10,9 @@
 //           P2 their instances may run in any order
 //           P3 the loop drives no reduction
 //           P4 no two iterations write the same element
-//              Atomic steps (ir/atomic_step.h) may meet in an element, if their results are not used, they are of one
-//              operation, and nothing else below the loop uses what they update. Their loops may drive reductions
+//              Atomic operations (ir/atomic_operation.h) may meet in an element, if their results are not used, they
+//              are of one operation, and nothing else below the loop uses what they update. Their loops may drive
+//              reductions
 //           P5 none reads what another one writes. A buffer that is used below the loop only, and that each iteration
 //              fills before it reads it, counts as one per iteration.
 #include "schedule/primitives/parallel.h"

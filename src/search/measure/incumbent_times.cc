@@ -6,12 +6,12 @@
 namespace tilewright::search {
 namespace {
 
-/// At least so many times as long as a slice took passes before the next one.
+/// The least pause between two slices, in units of the duration of a slice.
 constexpr double kPause = 40;
-/// A slice counts for so many seconds, and for so many times as long as it took: what drifts does so over minutes, and
-/// what disturbs comes and goes within milliseconds.
+/// A slice is recent for the longer of these: some seconds, and some multiple of its duration. The speed of a host
+/// drifts over minutes; disturbances last milliseconds.
 constexpr double kRecentSeconds = 0.25, kRecentSlices = 5 * kPause;
-/// So many slices are kept; more would only make them older.
+/// The number of slices that are kept.
 constexpr size_t kMost = 7;
 
 }  // namespace
@@ -33,7 +33,7 @@ bool IncumbentTimes::is_due(double now) const {
 void IncumbentTimes::add(double begin, double end, double seconds, bool is_undisturbed) {
   begin_ = begin;
   end_ = end;
-  // A disturbed one says nothing beside others; where it is the only one, it is better than nothing.
+  // A disturbed slice is better than none, and worse than any undisturbed one.
   if (is_undisturbed)
     std::erase_if(slices_, [](const Timed& slice) { return !slice.is_undisturbed; });
   else if (!is_known(end))

@@ -1,7 +1,7 @@
-// When the incumbent is timed between the slices of candidates, and what it takes now (decision 0045).
+// Schedules the measurements of the incumbent between those of candidates, and keeps the recent ones (decision 0045).
 //
-// Its slices are a bounded share of the time, however short or long the measurement of a candidate is: candidates that
-// follow one another closely share them. The class decides and keeps the samples; it measures nothing.
+// They take a bounded fraction of the time, whether candidates are measured briefly or for long: consecutive candidates
+// share them. The class only decides and stores; its caller measures.
 #pragma once
 
 #include <deque>
@@ -11,24 +11,24 @@ namespace tilewright::search {
 
 class IncumbentTimes {
  public:
-  /// Whether a slice should come now, at `now` seconds of any steady clock.
+  /// Whether the incumbent should be timed now. `now`: seconds of any steady clock.
   bool is_due(double now) const;
 
-  /// A slice that began at `begin` and ended at `end`; `seconds` are those of one call. Of disturbed ones the latest
-  /// counts as long as there is no other.
+  /// Adds a slice from `begin` to `end`, whose calls took `seconds` each. A disturbed slice is kept only until there is
+  /// an undisturbed one.
   void add(double begin, double end, double seconds, bool is_undisturbed);
 
-  /// The median of the slices that are not too old; of two in the middle the smaller one, since what disturbs them only
-  /// makes them longer. 0: there is none.
+  /// The median time of a call in recent slices; 0 without any. For an even number, the lower one of the two medians,
+  /// since disturbances only make slices longer.
   double median(double now) const;
 
-  /// The fastest of them: what the fastest slice of a candidate compares with. 0: there is none.
+  /// The least time of a call in recent slices, to compare with the fastest slice of a candidate; 0 without any.
   double fastest(double now) const;
 
-  /// Whether an undisturbed slice is not too old.
+  /// Whether there is a recent undisturbed slice.
   bool is_known(double now) const;
 
-  /// Forgets all of them, for another incumbent.
+  /// Discards all slices, when the incumbent changes.
   void clear() { *this = {}; }
 
  private:
@@ -39,8 +39,8 @@ class IncumbentTimes {
   bool is_recent(const Timed& slice, double now) const;
   std::vector<double> recent(double now) const;
 
-  std::deque<Timed> slices_;    ///< the latest last
-  double begin_ = 0, end_ = 0;  ///< of the latest one, whether or not it counts; 0: there was none
+  std::deque<Timed> slices_;    ///< in order of time
+  double begin_ = 0, end_ = 0;  ///< of the latest slice, even if it was not kept
 };
 
 }  // namespace tilewright::search

@@ -29,9 +29,9 @@ namespace {
 
 /// In one slice, of kernels that the clock cannot see.
 constexpr int64_t kMostCalls = 1'000'000;
-/// A slice of the incumbent has about so many seconds of calls.
+/// The duration of a slice of the incumbent.
 constexpr double kIncumbentSeconds = 1e-3;
-/// Before a candidate, so many slices of the incumbent are tried for one that nothing else disturbs.
+/// How many slices of the incumbent are tried before a candidate to get an undisturbed one.
 constexpr int kIncumbentTries = 4;
 /// Kernels take turns at least so long where other work disturbs them all the time.
 constexpr double kBusySeconds = 1;
@@ -189,7 +189,7 @@ class Server {
     reply.noisy = race.is_noisy();
     reply.rejected = race.rejected();
     reply.best_probe = best_probe_;
-    // Slices between those of the candidate say more about it than the ones before.
+    // Slices of the incumbent that ran between those of the candidate are a better reference than earlier ones.
     if (const double beside = incumbent_.times.median(now()); beside > 0) reply.incumbent_seconds = beside;
     if (reply.outcome == Outcome::kOk) show_last_outputs(kernel, reply);
     return reply;

@@ -19,7 +19,8 @@ __all__ = ["argmax", "argmin", "nn"]
 
 
 def _arg_reducer(better: Callable[[Any, Any], Any], worst: Callable[[str], Any], *, last: bool) -> Callable[..., Any]:
-    """Return a reducer of pairs of a position and a value. Of equal values it takes the first position, or the last."""
+    """Return the reducer of argmin or argmax over (index, value) pairs. `last` selects the last index of equal values,
+    otherwise the first."""
     before = operator.gt if last else operator.lt
 
     def combine(x: Any, y: Any) -> tuple[Any, Any]:

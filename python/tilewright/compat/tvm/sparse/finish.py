@@ -1,4 +1,4 @@
-"""What the end of a schedule of SparseTIR's implementation means for inits and atomic blocks."""
+"""Completes schedules of SparseTIR's implementation: initializes empty rows, and makes atomic blocks accumulate."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
+from tilewright.support.blocks import blocks_of
 from tilewright.support.changed_nodes import with_fields
 from tilewright.task.declared_values import DOMAINS
 
-#: an annotation of blocks: what they write is added to what is there
+#: The annotation of blocks that accumulate into their outputs.
 ATOMIC = "atomic"
-#: an annotation of blocks with an init, which also runs for elements without steps (src/ir/annotations.h)
+#: The annotation of blocks whose init also runs for elements without reduction steps (src/ir/annotations.h).
 WITHOUT_STEPS = "init_without_steps"
 
 
 def with_inits(func: ir.PrimFunc) -> Any:
-    """Return the function in which rows without elements are initialized, too: inits that a schedule has left in blocks
-    of ragged reductions run before the loops of these."""
+    """Return the function with empty rows initialized: decomposes the remaining inits of ragged reductions."""
     schedule = _core.Schedule(func)
-    names = [block.name_hint for block in _blocks(func) if WITHOUT_STEPS in block.annotations]
+    names = [block.name_hint for block in blocks_of(func) if WITHOUT_STEPS in block.annotations]
     for name in names:
         for loop in schedule.get_loops(name):
             try:
@@ -33,12 +33,12 @@ def with_inits(func: ir.PrimFunc) -> Any:
 
 
 def with_sums(func: ir.PrimFunc) -> Any:
-    """Return the function whose atomic blocks add to what is there.
+    """Return the function with its atomic blocks accumulating into their outputs.
 
-    So what they add to is not initialized by the same iteration: callers have done so. And lists of rows that they add
-    to may hold a row several times, although their axes are sorted: rows that are cut.
+    Callers initialize the outputs, so the inits of the iterations are removed. Row lists of cut rows repeat rows even
+    if their axes are declared sorted, so their declared order is removed.
     """
-    atomic = [block for block in _blocks(func) if ATOMIC in block.annotations]
+    atomic = [block for block in blocks_of(func) if ATOMIC in block.annotations]
     if not atomic:
         return func
     lists: set[ir.Buffer] = set()
@@ -59,7 +59,7 @@ def with_sums(func: ir.PrimFunc) -> Any:
 
 
 def _unordered(block: ir.Block, lists: set[ir.Buffer]) -> ir.Block:
-    """The block, which declares no order of these buffers."""
+    """Return the block without the declared order of these buffers."""
     declared = block.annotations.get(DOMAINS, ())
     if not any(region.buffer in lists for region, *_ in declared):
         return block
@@ -71,7 +71,7 @@ def _unordered(block: ir.Block, lists: set[ir.Buffer]) -> ir.Block:
 
 
 def _adding(block: ir.Block) -> Any:
-    """The block with sums in the place of stores, and without an init."""
+    """Return the block with each store replaced by an addition, and without an init."""
     own = [region.buffer for region in block.writes]
 
     def changed(node: Any) -> Any:
@@ -90,12 +90,12 @@ def _adding(block: ir.Block) -> Any:
 
 
 def _starts(first: Any, then: Any) -> bool:
-    """Whether one statement is the init of an iteration, whose atomic block in another one writes the same buffer."""
-    atomic = [block for block in _blocks(then) if ATOMIC in block.annotations]
-    inits = [block for block in _blocks(first) if re.search(r"_init\d*$", block.name_hint)]
+    """Return whether `first` is the init of the iteration whose atomic block in `then` writes the same buffer."""
+    atomic = [block for block in blocks_of(then) if ATOMIC in block.annotations]
+    inits = [block for block in blocks_of(first) if re.search(r"_init\d*$", block.name_hint)]
     if not atomic or not inits or first.same_as(then):
         return False
-    names = {block.name_hint.removesuffix("_update") for block in _blocks(then)}
+    names = {block.name_hint.removesuffix("_update") for block in blocks_of(then)}
     added = [region.buffer for block in atomic for region in block.writes]
     for block in inits:
         name = re.sub(r"_init\d*$", "", block.name_hint)
@@ -104,9 +104,3 @@ def _starts(first: Any, then: Any) -> bool:
         if is_of_iteration and all(any(buffer.same_as(each) for each in added) for buffer in sets):
             return True
     return False
-
-
-def _blocks(node: Any) -> list[ir.Block]:
-    found: list[ir.Block] = []
-    _core.visit(node, lambda each: found.append(each) if isinstance(each, ir.Block) else None)
-    return found

@@ -1,4 +1,4 @@
-"""What blocks read, in the order of SparseTIR's implementation, whose scripts name reads by their positions."""
+"""The read regions of blocks in the order of SparseTIR's implementation, whose scripts refer to them by index."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import _core, ir
+from tilewright.support.blocks import blocks_of
 
 #: where a schedule keeps the names of what a block reads, by the block's name
 _READS = "_published_reads"
 
 
 def position_of(schedule: Any, block: Any, index: Any) -> Any:
-    """Return the position, among what a block declares, of a read that a script names; None if that is gone.
+    """Return the index, in the reads of a block, of the read that a script refers to by `index`; None if it is gone.
 
-    In programs that have not been lowered from sparse iterations, it is the same one.
+    Only in programs lowered from sparse iterations do the two differ.
     """
     if not isinstance(index, int) or not is_lowered(schedule):
         return index
@@ -27,11 +28,10 @@ def position_of(schedule: Any, block: Any, index: Any) -> Any:
 
 
 def names_of_reads(schedule: Any, block: ir.Block) -> list[str]:
-    """Return the names of what a block reads, in the order of the implementation.
+    """Return the names of the buffers that a block reads, in the order of SparseTIR's implementation.
 
-    It reads sparse buffers at positions below a parent, and offsets of rows in the extents of loops only. So offsets of
-    other accesses, which lowering has made part of indices, do not count. What a reduction accumulates into counts
-    only where its init has been decomposed. Arrays of indices count even where a copy is read without them.
+    There, ``indptr`` arrays are read in the extents of loops only, so those in indices are omitted. The buffer of a
+    reduction is read only once its init is decomposed. Arrays of indices are listed even if a copy does without them.
     """
     known: dict[str, list[str]] = getattr(schedule, _READS, {})
     if block.name_hint in known:
@@ -45,26 +45,24 @@ def names_of_reads(schedule: Any, block: ir.Block) -> list[str]:
 
 
 def remember(schedule: Any, block: str, names: Sequence[str]) -> None:
-    """Keeps the names of what a block reads."""
+    """Store the names of the buffers that a block reads."""
     setattr(schedule, _READS, {**getattr(schedule, _READS, {}), block: list(names)})
 
 
 def is_gathered(block: ir.Block, position: Any) -> bool:
-    """Return whether data select what a block without inner blocks reads of a buffer."""
+    """Return whether a read of a block without inner blocks is a gather: its indices are loaded from memory."""
     if not isinstance(position, int) or position >= len(block.reads):
         return False
     found: list[Any] = []
     for dim in block.reads[position].region:
         _core.visit(dim.min, lambda node: found.append(node) if isinstance(node, ir.BufferLoad) else None)
-    inner: list[Any] = []
-    _core.visit(block.body, lambda node: inner.append(node) if isinstance(node, ir.Block) else None)
-    return any(not load.buffer.name.endswith("_indptr") for load in found) and not inner
+    return any(not load.buffer.name.endswith("_indptr") for load in found) and not blocks_of(block.body)
 
 
 def join_axes(schedule: Any, block: Any) -> None:
-    """Gives a copy that the axes of its reader index one loop for each dimension of what is copied.
+    """Fuse the loops of a gathering copy until there is one per dimension of the copied buffer, as in other copies.
 
-    Copies of regions have these. The loops over axes of one index, ``k0 * 16 + k1``, are fused in this order.
+    Loops whose variables form one index, such as ``k0 * 16 + k1``, are fused in this order.
     """
     own = schedule.get(block)
     realize = _realize_in(schedule, block)
@@ -91,7 +89,7 @@ def join_axes(schedule: Any, block: Any) -> None:
 
 
 def _factor(index: Any, variable: Any, axes: Sequence[Any]) -> int | None:
-    """The factor of an axis in an index that is a sum of axes; None if it is none of its terms."""
+    """Return the coefficient of an axis in an affine index; None if the axis does not occur."""
     if not any(variable.same_as(each) for each in _core.undefined_vars(index)):
         return None
     at: list[Any] = [
@@ -113,7 +111,7 @@ def _realize_in(schedule: Any, block: Any) -> Any:
 
 
 def is_lowered(schedule: Any) -> bool:
-    """Return whether a program was one of sparse iterations."""
+    """Return whether a program was lowered from sparse iterations."""
     functions: list[Any] = list(schedule.mod.functions.values())
     return any("sparse_arrays" in func.attrs for func in functions)
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright import _core, ir
+from tilewright import _core
 from tilewright._core import BlockRV, LoopRV
 from tilewright.compat.tvm.sparse.finish import ATOMIC, WITHOUT_STEPS
 from tilewright.compat.tvm.tir.schedule.reads import (
@@ -17,10 +17,11 @@ from tilewright.compat.tvm.tir.schedule.reads import (
     position_of,
     remember,
 )
+from tilewright.support.blocks import blocks_of
 
 #: where a schedule keeps the name of its block filter
 _FILTER = "_block_filter"
-#: and the names of copies that axes of their readers index
+#: The attribute of a schedule with the names of gathering copies.
 _GATHERED = "_gathered"
 
 
@@ -83,7 +84,7 @@ def cache_read(
 def reverse_cache_read(
     self: Any, block: Any, read_buffer_index: Any, storage_scope: str, dim_order: Sequence[int] = ()
 ) -> Any:
-    """Gathers what a block reads into a buffer that its axes index."""
+    """Copy the gathered elements of a read into a buffer that is indexed by the axes of the block."""
     rv = _block(self, block)
     names = names_of_reads(self, self.get(rv))
     index = _read(self, rv, read_buffer_index)
@@ -92,13 +93,13 @@ def reverse_cache_read(
 
 
 def _read(self: Any, block: Any, index: Any) -> Any:
-    """The position of a read among those that the block declares."""
+    """Return the index of a read in the declared reads of the block."""
     found = position_of(self, block, index)
     return index if found is None else found
 
 
 def _read_instead(self: Any, block: Any, names: Sequence[str], index: Any, copy: Any) -> Any:
-    """The block that copies, whose buffer stands in the place of what was read."""
+    """Return the copy, after recording that its buffer replaces the one that was read."""
     if is_lowered(self) and isinstance(index, int) and index < len(names):
         copied = self.get(copy).writes[0].buffer.name
         remember(self, self.get(block).name_hint, [*names[:index], copied, *names[index + 1 :]])
@@ -108,7 +109,7 @@ def _read_instead(self: Any, block: Any, names: Sequence[str], index: Any, copy:
 def reverse_cache_write(
     self: Any, block: Any, write_buffer_index: Any, storage_scope: str, dim_order: Sequence[int] = ()
 ) -> Any:
-    """Lets a block write a buffer that its axes index, whose elements are added to what the init has set."""
+    """Let a block write a buffer indexed by its axes. The new copy block adds it to the initialized output."""
     rv = _block(self, block)
     if self.get(rv).init is not None:
         _core.Schedule.decompose_reduction(self, rv, self.get_loops(rv)[0])
@@ -131,8 +132,7 @@ def cache_write(
 
 
 def _annotated_as(self: Any, block: Any, copy: Any) -> Any:
-    """The block that writes results back, with the annotations of the one that computes them; which is not atomic
-    then."""
+    """Return the copy block after giving it the annotations of the computing block, which loses `atomic`."""
     for key, value in self.get(block).annotations.items():
         if isinstance(value, str | int | float) and key != WITHOUT_STEPS:
             self.annotate(copy, key, value)
@@ -154,7 +154,7 @@ def _filtered(self: Any, block: Any, kind: str, index: Any, given: Any) -> Any:
     rv = self.get_block(block) if isinstance(block, str) else block
     own = self.get(rv)
     buffer = getattr(own, kind)[index].buffer
-    marked = [node for node in _blocks(self) if name in node.annotations]
+    marked = [node for node in blocks_of(self.mod) if name in node.annotations]
     found = [node.name_hint for node in marked if any(region.buffer.same_as(buffer) for region in node.reads)]
     others = [self.get_block(each) for each in dict.fromkeys(found) if each != own.name_hint]
     return [*others, rv] if kind == "reads" else others or None
@@ -187,7 +187,7 @@ def _init_of(self: Any, block: Any) -> Any:
     for producer in self.get_producers(rv):
         if self.get(producer).name_hint in caches:
             return producer
-    names = {node.name_hint for node in _blocks(self)}
+    names = {node.name_hint for node in blocks_of(self.mod)}
     name = own.name_hint.removesuffix("_update")
     for end in range(len(name.rstrip("0123456789")), len(name) + 1):
         made = [each for each in (f"{name[:end]}_init", f"{name[:end]}_init0") if each in names]
@@ -197,15 +197,14 @@ def _init_of(self: Any, block: Any) -> Any:
 
 
 def bind(self: Any, loop: Any, thread_axis: str) -> None:
-    """Binds a loop to threads; one of a lowered sparse program that is bound to these stays as it is."""
+    """Bind a loop to threads. In a lowered sparse program, binding a loop to the same axis again has no effect."""
     binding = self.get(loop).thread_binding if is_lowered(self) else None
     if binding is None or binding.thread_tag != thread_axis:
         _core.Schedule.bind(self, loop, thread_axis)
 
 
 def compute_at(self: Any, block: Any, loop: Any, preserve_unit_loops: bool = False, index: int = -1) -> None:
-    """Moves a block below a loop around what reads its results. A copy of a lowered sparse program that has been made
-    there stays."""
+    """Move a block below a loop around its consumers. In a lowered sparse program, a copy that is there stays."""
     rv = _block(self, block)
     if not _is_below(self, rv, loop):
         _core.Schedule.compute_at(self, rv, loop, preserve_unit_loops, index)
@@ -218,15 +217,14 @@ def _is_below(self: Any, block: Any, loop: Any) -> bool:
 
 
 def reverse_compute_at(self: Any, block: Any, loop: Any, preserve_unit_loops: bool = False, index: int = -1) -> None:
-    """Moves a block that reads what others write below a loop around these. A copy of a lowered sparse program that has
-    been made there stays."""
+    """Move a block below a loop around its producers. In a lowered sparse program, a copy that is there stays."""
     rv = _block(self, block)
     if not _is_below(self, rv, loop):
         _core.Schedule.reverse_compute_at(self, rv, loop, preserve_unit_loops, index)
 
 
 def _blockize(self: Any, target: Any, preserve_unit_iters: bool = True, inner_init: bool = False, **more: Any) -> Any:
-    """Makes what a loop runs one block. With `inner_init`, an init stays in the inner one, if there is any."""
+    """Turn the body of a loop into a block. With `inner_init`, the init stays in the inner block, if there is one."""
     below = [self.get(each) for each in self.get_child_blocks(target)] if isinstance(target, LoopRV) else []
     keeps = inner_init and any(block.init is not None for block in below)
     return _core.Schedule.blockize(self, target, preserve_unit_iters, keeps, **more)
@@ -238,13 +236,6 @@ def blockize(self: Any, target: Any, *given: Any, **more: Any) -> Any:
     if given and is_lowered(self):
         more["inner_init"], given = given[0], ()
     return _blockize(self, target, *given, **more)
-
-
-def _blocks(self: Any) -> list[ir.Block]:
-    found: list[ir.Block] = []
-    for func in self.mod.functions.values():
-        _core.visit(func, lambda node: found.append(node) if isinstance(node, ir.Block) else None)
-    return found
 
 
 def sparse_tensorize(self: Any, block_or_loop: Any, tensor_intrin: str, preserve_unit_iters: bool = True) -> None:

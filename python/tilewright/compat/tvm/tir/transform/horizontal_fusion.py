@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ScheduleError
+from tilewright.support.blocks import blocks_of
 from tilewright.support.changed_nodes import with_fields
 
 #: an attribute of functions whose kernels are to be fused
@@ -31,7 +32,7 @@ def fused(func: ir.PrimFunc) -> Any:
     schedule = _core.Schedule(func.with_body(ir.BlockRealize(realize.iter_values, realize.predicate, root)))
     try:
         # The outermost loop around some block of each statement.
-        loops = [schedule.get_loops(_first_block(each))[0] for each in serial]
+        loops = [schedule.get_loops(blocks_of(each)[0].name_hint)[0] for each in serial]
         schedule.bind(schedule.horizontal_fuse(*loops), GRID)
     except ScheduleError:
         return func
@@ -42,9 +43,3 @@ def fused(func: ir.PrimFunc) -> Any:
 def _is_grid(statement: Any) -> bool:
     binding = statement.thread_binding if isinstance(statement, ir.For) else None
     return binding is not None and binding.thread_tag == GRID
-
-
-def _first_block(statement: Any) -> str:
-    found: list[str] = []
-    _core.visit(statement, lambda node: found.append(node.name_hint) if isinstance(node, ir.Block) else None)
-    return found[0]

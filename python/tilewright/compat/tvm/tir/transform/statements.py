@@ -46,7 +46,7 @@ def with_parts(node: Any, statement: Change, expression: Change | None = None) -
 
 
 def _is_defined(node: Any, name: str) -> bool:
-    """Whether the field binds a variable, which is not an expression to be changed."""
+    """Return whether the field defines a variable. Definitions are not rewritten; uses are."""
     return name in ("loop_var", "buffer_var") or (name == "var" and isinstance(node, ir.LetStmt))
 
 

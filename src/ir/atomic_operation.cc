@@ -1,9 +1,10 @@
-#include "ir/atomic_step.h"
+#include "ir/atomic_operation.h"
 
 #include <algorithm>
 
 #include "ir/build.h"
 #include "ir/reduction_step.h"
+#include "ir/refuse_at.h"
 #include "ir/traverse.h"
 
 namespace tilewright {
@@ -19,7 +20,7 @@ struct Fault {
   std::string message, hint;
 };
 
-/// Why the call is no atomic step; nothing if it is one.
+/// Why the atomic call is malformed; nothing if it is not.
 std::optional<Fault> fault_of(const Call& call) {
   const Intrinsic intrinsic = intrinsic_of(call);
   const std::string name = "T." + std::string(intrinsic_row(intrinsic).name);
@@ -62,14 +63,14 @@ bool has_atomic(Intrinsic intrinsic, DataType type) {
   return type.is_int() || type.is_uint() || (is_ieee && intrinsic == Intrinsic::k_atomic_add);
 }
 
-std::optional<AtomicStep> AtomicStep::of(const Expr& e) {
+std::optional<AtomicOperation> AtomicOperation::of(const Expr& e) {
   const Call* call = e.as<Call>();
   if (!call || !is_atomic(intrinsic_of(*call)) || fault_of(*call)) return {};
   const BufferLoad* element = element_behind(*call);
-  return AtomicStep{intrinsic_of(*call), call->args[0], element->buffer, element->indices, Expr(call->args[1])};
+  return AtomicOperation{intrinsic_of(*call), call->args[0], element->buffer, element->indices, Expr(call->args[1])};
 }
 
-std::optional<AtomicStep> AtomicStep::of(const BufferStore& store) {
+std::optional<AtomicOperation> AtomicOperation::of(const BufferStore& store) {
   auto step = ReductionStep::of(store);
   if (!step) return {};
   const bool adds = step->is_sum() || step->is_difference();
@@ -83,21 +84,10 @@ std::optional<AtomicStep> AtomicStep::of(const BufferStore& store) {
   Expr value = step->operand();
   if (step->is_difference()) value = type.is_float() ? value * constant(type, -1.0) : zero(type) - value;
   Expr address = tilewright::call(DataType::handle(), "tir.address_of", {load(store.buffer, store.indices)});
-  return AtomicStep{intrinsic, address, store.buffer, store.indices, std::move(value)};
+  return AtomicOperation{intrinsic, address, store.buffer, store.indices, std::move(value)};
 }
 
-Expr AtomicStep::as_call() const { return make<Call>({value.dtype(), intrinsic_op(intrinsic), {address, value}}); }
-
-namespace {
-
-Diagnostic refuse_at(const NodeRef& where, const char* code, std::string message, std::string hint) {
-  Diagnostic refusal = script_error(code, std::move(message), std::move(hint));
-  refusal.span = where.span();
-  refusal.nodes.push_back(keep(where));
-  return refusal;
-}
-
-}  // namespace
+Expr AtomicOperation::as_call() const { return make<Call>({value.dtype(), intrinsic_op(intrinsic), {address, value}}); }
 
 Status verify_atomics(const NodeRef& root) {
   std::optional<Diagnostic> failure;

@@ -1,0 +1,16 @@
+"""The blocks of a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+
+__all__ = ["blocks_of"]
+
+
+def blocks_of(node: Any) -> list[_core.Block]:
+    """Return the blocks in a node, itself included; each before those inside of it."""
+    found: list[_core.Block] = []
+    _core.visit(node, lambda each: found.append(each) if isinstance(each, _core.Block) else None)
+    return found
