@@ -12,7 +12,7 @@ import tilewright as tw
 from fuzz.format_rules import random_rule, stores_several
 from tilewright.sparse import by_nonzeros, conversion, formats
 from tilewright.sparse.conversion import StoredPart, convert_structure
-from tilewright.sparse.fill import NotByRows
+from tilewright.sparse.fill import NotByRows, by_rows_of, fill
 from tilewright.sparse.format_rule import FormatRewriteRule, compressed, dense, varied
 from tilewright.sparse.taken_rows import rows_of_rules
 
@@ -421,9 +421,41 @@ def test_rows_that_kernels_fill(monkeypatch: Any, density: float) -> None:
     ):
         by_rows = convert_structure(rules, (30, 40), coordinates)
         with monkeypatch.context() as patched:
-            patched.setattr(conversion, "ByRows", _none_by_rows)
+            patched.setattr(conversion, "by_rows_of", _none_by_rows)
             by_passes = convert_structure(rules, (30, 40), coordinates)
         same_parts(by_rows, by_passes)
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_filled"),
+    [
+        (lambda z: ((z.row * z.longest + z.place // 2, z.row), (z.place % 2, z.column)), True),
+        (lambda z: ((z.position // 1, z.row), (0, z.column)), True),
+        # Rows one after another, but not in the order of their keys.
+        (lambda z: (((29 - z.row) * z.longest + z.place // 2, z.row), (z.place % 2, z.column)), False),
+        # Two rows share a position of the first axis.
+        (lambda z: ((z.row // 2 * z.longest + z.place, z.row // 2), (z.row % 2, z.column)), None),
+        # Keys that leave some out, in a row.
+        (lambda z: ((z.row * 1000 + 2 * z.place, z.row), (0, z.column)), None),
+    ],
+)
+def test_rows_are_cut_along_a_compressed_axis(keys: Any, is_filled: bool | None, monkeypatch: Any) -> None:
+    """None: rules that are not filled by rows. False: only the structure shows that it cannot be."""
+    rule = FormatRewriteRule("cut", (compressed("I"), dense("J", 2)), keys)
+    mask = np.random.default_rng(4).random((30, 40)) < 0.2
+    mask[[0, 3, 4, 29]], mask[7] = False, True
+    coordinates = tuple(along.astype("int32") for along in np.nonzero(mask))
+    if is_filled is None:
+        with pytest.raises(NotByRows):
+            by_rows_of(rule, (30, 40))
+    else:
+        assert by_rows_of(rule, (30, 40)).is_cut
+    counted = []
+    monkeypatch.setattr(conversion, "fill", lambda *given: (counted.append(1), fill(*given))[1])
+    by_rows = convert_structure([rule], (30, 40), coordinates)
+    assert len(counted) == (is_filled is True)
+    monkeypatch.setattr(conversion, "by_rows_of", _none_by_rows)
+    same_parts(by_rows, convert_structure([rule], (30, 40), coordinates))
 
 
 def same_parts(one: Any, other: Any) -> None:
@@ -472,7 +504,7 @@ def test_formulas_of_random_rules(monkeypatch: Any) -> None:
         expected = convert_structure([rule], (m, n), coordinates)
         with monkeypatch.context() as patched:
             patched.setattr(conversion, "MANY_NONZEROS", 0)
-            patched.setattr(conversion, "ByRows", _none_by_rows)
+            patched.setattr(conversion, "by_rows_of", _none_by_rows)
             same_parts(convert_structure([rule], (m, n), coordinates), expected)
             nonzeros = by_nonzeros.AllNonzeros((m, n), coordinates, None)
             compared += isinstance(by_nonzeros.ByNonzeros(rule, nonzeros, "int32"), by_nonzeros.ByNonzeros)

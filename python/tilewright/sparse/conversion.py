@@ -12,7 +12,7 @@ import numpy as np
 from tilewright import _core
 from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.by_nonzeros import MANY_NONZEROS, AllNonzeros, ByNonzeros, NotByNonzeros, Positions
-from tilewright.sparse.fill import ByRows, LastNonzeros, NotByRows, fill, gather_kernel
+from tilewright.sparse.fill import ByRows, LastNonzeros, NotByRows, by_rows_of, count, fill, gather_kernel
 from tilewright.sparse.format_rule import (
     FormatAxis,
     FormatRewriteRule,
@@ -348,7 +348,7 @@ def _by_rows(
 ) -> StoredPart | None:
     """The part of a rule in one pass over the rows; None where the rule needs more."""
     try:
-        return _filled(ByRows(rule, shape), shape, rows, coordinates)
+        return _filled(rule, by_rows_of(rule, shape), shape, rows, coordinates)
     except NotByRows:
         return None
 
@@ -368,40 +368,76 @@ def _taken_by_rows(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequen
 
 
 def _filled(
-    by_rows: ByRows, shape: Sequence[int], rows: tuple[Array, Array, Array], coordinates: Sequence[Array]
+    rule: FormatRewriteRule,
+    by_rows: ByRows,
+    shape: Sequence[int],
+    rows: tuple[Array, Array, Array],
+    coordinates: Sequence[Array],
 ) -> StoredPart | None:
     """The part, made of offsets of rows, columns, and how many nonzeros of each row the rule takes; None where several
     nonzeros have one position, which passes that take longer name."""
-    rule, (indptr, columns, taken) = by_rows.rule, rows
+    indptr, columns, taken = rows
     last = LastNonzeros(shape, indptr, columns, taken)
-    before: tuple[Array, int] = (np.zeros(len(last.row), "int64"), 1)
-    axes: dict[str, StoredAxis] = {}
-    positions_of_rows: Array | None = None
-    for axis, entry in zip(rule.axes, rule.entries(last), strict=True):
-        key = np.broadcast_to(np.asarray(entry[0] if isinstance(entry, tuple) else entry, "int64"), last.row.shape)
-        positions, stored = _axis(rule, axis, key, before)
-        _check_count(stored.count, columns.dtype)
-        indptr_of = None if stored.indptr is None else read_only(stored.indptr.astype(columns.dtype))
-        indices = None
-        if axis.kind == "compressed":
-            indices = np.zeros(stored.count, columns.dtype)
-            indices[positions] = key
-            positions_of_rows = np.zeros(shape[0], "int64")
-            positions_of_rows[last.row] = positions
-            indices = read_only(indices)
-        axes[axis.name] = StoredAxis(axis, stored.count, indptr_of, indices)
-        before = positions, stored.count
     ranks = [last._ranks(*asked) for asked in by_rows.asked]
-    if positions_of_rows is not None:
-        ranks.append(positions_of_rows)
+    total = int(taken.sum())
+    order = _rows_in_order(by_rows, ranks, taken, total == len(columns), columns.dtype)
+    longest = last.longest if by_rows.uses_longest else 0
+    bounds = count(by_rows, indptr, columns, ranks, order, longest)
+    if bounds is None and by_rows.is_cut:
+        return None
+    if bounds is None:
+        axes = _axes_of_rows(rule, last, columns.dtype)
+    else:
+        axes = {}
+        for axis, (size, offsets) in zip(rule.axes, bounds, strict=True):
+            _check_count(size, columns.dtype)
+            if axis.kind == "compressed":
+                rows_of = np.arange(shape[0], dtype=columns.dtype) if order is None else order
+                if offsets is not None:
+                    rows_of = np.repeat(rows_of, np.diff(offsets))
+                axes[axis.name] = StoredAxis(
+                    axis, size, read_only(np.array([0, size], columns.dtype)), read_only(rows_of)
+                )
+            else:
+                axes[axis.name] = StoredAxis(axis, size, None if offsets is None else read_only(offsets), None)
     starts = [stored.indptr for stored in axes.values() if stored.axis.kind == "varied" and stored.indptr is not None]
-    source, stored_columns = fill(by_rows, indptr, columns, (ranks, starts), taken, before[1])
-    if np.count_nonzero(source >= 0) != taken.sum():
+    if by_rows.is_cut and bounds is not None and bounds[0][1] is not None:
+        starts = [bounds[0][1]]
+    size = axes[rule.axes[-1].name].count
+    source, stored_columns = fill(by_rows, indptr, columns, (ranks, starts), order, longest, size)
+    if np.count_nonzero(source >= 0) != total:
         return None
     if by_rows.stores_column:
         name = rule.axes[-1].name
         axes[name] = replace(axes[name], indices=read_only(stored_columns))
     return StoredPart(rule, axes, read_only(source), tuple(coordinates))
+
+
+def _rows_in_order(by_rows: ByRows, ranks: list[Array], taken: Array, is_all: bool, dtype: Any) -> Array | None:
+    """The rows of which a rule takes nonzeros, neighbors in the result one after another; None for all rows as they
+    are."""
+    if by_rows.asked:
+        order = np.empty(len(taken), dtype)
+        order[ranks[0]] = np.arange(len(taken), dtype=dtype)
+        return order if is_all else order[taken[order] > 0]
+    if is_all and (not by_rows.has_positions or np.all(taken)):
+        return None
+    return np.flatnonzero(taken).astype(dtype)
+
+
+def _axes_of_rows(rule: FormatRewriteRule, last: LastNonzeros, dtype: Any) -> dict[str, StoredAxis]:
+    """The axes, by the keys of the last nonzero of each row; the first one still without coordinates."""
+    before: tuple[Array, int] = (np.zeros(len(last.row), "int64"), 1)
+    axes: dict[str, StoredAxis] = {}
+    for axis, entry in zip(rule.axes, rule.entries(last), strict=True):
+        key = np.broadcast_to(np.asarray(entry[0] if isinstance(entry, tuple) else entry, "int64"), last.row.shape)
+        positions, stored = _axis(rule, axis, key, before)
+        _check_count(stored.count, dtype)
+        indptr_of = None if stored.indptr is None else read_only(stored.indptr.astype(dtype))
+        indices = read_only(key.astype(dtype)) if axis.kind == "compressed" else None
+        axes[axis.name] = StoredAxis(axis, stored.count, indptr_of, indices)
+        before = positions, stored.count
+    return axes
 
 
 def _by_nonzeros(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence[Array]) -> StoredPart | None:

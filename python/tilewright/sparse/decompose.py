@@ -642,9 +642,8 @@ class _AnyNonzero(RowNonzero):
         row = coordinates[0] if len(coordinates) == 2 else ir.Var("row", "int64")
         #: what the ranks of rows that the map asks for are called
         self.ranks: list[ir.Var] = []
-        super().__init__(row, coordinates[-1], place, length, position, self._new_rank)
+        super().__init__((row, coordinates[-1], place, length, position, ir.Var("longest", "int64")), self._new_rank)
         self.coordinates = tuple(coordinates)
-        self.longest = ir.Var("longest", "int64")
 
     def _new_rank(self, number: int) -> ir.Var:
         self.ranks.append(ir.Var("rank", "int64"))

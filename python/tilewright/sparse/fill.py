@@ -1,13 +1,15 @@
 """Conversions in one pass over the rows, by a kernel that is generated from the index map of a rule.
 
 A rule allows it whose axes are dense or varied, and whose keys are known for a whole row by those of its last nonzero:
-CSR, ELL, padded CSR, SELL. The first axis may also be compressed, with a key that is that of the row: DCSR, and buckets
-of hyb. The position of a nonzero is then a formula of its row, its place and tables of rows.
+CSR, ELL, padded CSR, SELL. The first axis may also be compressed, with a key that is that of the row, or that ascends
+by at most 1 from one nonzero of a row to the next: DCSR, COO, and buckets of hyb, whose long rows are cut. The position
+of a nonzero is then a formula of its row, its place and tables of rows.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -30,7 +32,7 @@ MOST_VARIED = 2
 
 
 #: what an index map may use of a nonzero
-FACTS = ("row", "column", "place", "length", "position")
+FACTS = ("row", "column", "place", "length", "position", "longest")
 
 
 class NotByRows(Exception):
@@ -40,9 +42,9 @@ class NotByRows(Exception):
 class RowNonzero:
     """A nonzero as expressions, for index maps: what :class:`Nonzeros` is for arrays."""
 
-    def __init__(self, row: Any, column: Any, place: Any, length: Any, position: Any, ranks: Callable[[int], Any]):
-        self.row, self.column, self.place, self.length, self.position = row, column, place, length, position
-        self.coordinates = (row, column)
+    def __init__(self, facts: Sequence[Any], ranks: Callable[[int], Any]):
+        self.row, self.column, self.place, self.length, self.position, self.longest = facts
+        self.coordinates = (self.row, self.column)
         self._ranks = ranks
         self.asked: list[tuple[Callable[[Rows], Any], int | None]] = []
 
@@ -61,14 +63,40 @@ class LastNonzeros(Nonzeros):
     def __init__(self, shape: Sequence[int], indptr: Array, columns: Array, lengths: Array) -> None:
         self.shape = tuple(shape)
         self._rows = len(indptr) - 1
-        self._lengths = lengths
-        self.row = np.flatnonzero(self._lengths)
-        self.position = indptr[self.row + 1].astype("int64") - 1
-        self.column = columns[self.position].astype("int64")
-        self.coordinates = (self.row, self.column)
-        self.length = self._lengths[self.row]
-        self.place = self.length - 1
-        self.longest = max(1, int(self._lengths.max(initial=0)))
+        self._indptr, self._columns, self._lengths = indptr, columns, lengths
+
+    # Computed when a rule asks: each is a pass over all rows.
+
+    @functools.cached_property
+    def row(self) -> Array:  # type: ignore[override]
+        """Return the row of each."""
+        return np.flatnonzero(self._lengths)
+
+    @functools.cached_property
+    def position(self) -> Array:  # type: ignore[override]
+        """Return the number of each among all nonzeros."""
+        position: Array = self._indptr[self.row + 1].astype("int64") - 1
+        return position
+
+    @functools.cached_property
+    def column(self) -> Array:  # type: ignore[override]
+        """Return the column of each."""
+        return self._columns[self.position].astype("int64")
+
+    @property
+    def coordinates(self) -> tuple[Array, Array]:  # type: ignore[override]
+        """Return row and column."""
+        return self.row, self.column
+
+    @functools.cached_property
+    def length(self) -> Array:
+        """Return how many nonzeros its row has."""
+        return self._lengths[self.row].astype("int64")
+
+    @functools.cached_property
+    def place(self) -> Array:
+        """Return which one in its row it is."""
+        return self.length - 1
 
 
 class ByRows:
@@ -82,12 +110,9 @@ class ByRows:
         if len(shape) != 2:
             raise NotByRows("dimensions")
         self.rule = rule
-        row, column, place, length, position = (ir.Var(name, "int64") for name in FACTS)
-        self._variables = {"row": row, "column": column, "place": place, "length": length, "position": position}
+        self._variables = {name: ir.Var(name, "int64") for name in FACTS}
         ranks: dict[int, ir.Var] = {}
-        seen = RowNonzero(
-            row, column, place, length, position, lambda number: ranks.setdefault(number, ir.Var("rank", "int64"))
-        )
+        seen = RowNonzero([*self._variables.values()], lambda number: ranks.setdefault(number, ir.Var("rank", "int64")))
         try:
             entries = rule.entries(seen)
         except Exception as error:  # a map of arrays alone
@@ -95,21 +120,30 @@ class ByRows:
         self._ranks = [*ranks.values()]
         self.asked = seen.asked
         self.keys = [entry[0] if isinstance(entry, tuple) else entry for entry in entries]
-        #: whether a table has the position of each row along the first axis, behind those of ranks
+        #: whether rows have positions along the first axis: each row of which the rule takes nonzeros one, or several
         self.has_positions = rule.axes[0].kind == "compressed" if rule.axes else False
-        stored = [entry[1] for entry in entries if isinstance(entry, tuple)]
+        self.is_cut = self.has_positions and not self._is("row", self.keys[0])
+        self.uses_longest = any(_uses(key, self._variables["longest"]) for key in self.keys if not isinstance(key, int))
+        stored = [entry[1] for entry in entries[self.is_cut :] if isinstance(entry, tuple)]
+        if self.is_cut and not (isinstance(entries[0], tuple) and self._is("row", entries[0][1])):
+            raise NotByRows("coordinates")
         last = entries[-1] if entries else None
         self.stores_column = isinstance(last, tuple) and last[1] is self._variables["column"]
         if len(stored) > self.stores_column:
             raise NotByRows("coordinates")
         if not all(isinstance(key, int) or (hasattr(key, "dtype") and isinstance(key, ir.Expr)) for key in self.keys):
             raise NotByRows("keys")
+        if self.has_positions and self.asked:
+            raise NotByRows("ranks")
         self._check()
+
+    def _is(self, name: str, key: Any) -> bool:
+        return isinstance(key, ir.Var) and key.same_as(self._variables[name])
 
     def _check(self) -> None:
         """That the key of the last nonzero bounds those of its row, or is in range by itself. Nothing is stored outside
         of the arrays then."""
-        place, column = self._variables["place"], self._variables["column"]
+        place, column, position = (self._variables[name] for name in ("place", "column", "position"))
         analyzer = _core.Analyzer()
         for variable in [*self._variables.values(), *self._ranks]:
             analyzer.bind(variable, _core.Range(_core.IntImm("int64", 0), _core.IntImm("int64", 1 << 40)))
@@ -119,8 +153,10 @@ class ByRows:
             if axis.parent is not None or (axis.kind == "compressed" and number > 0):
                 raise NotByRows(axis.name)
             if axis.kind == "compressed":
-                # Of one row after another, so that rows are the positions, and none is shared.
-                if not isinstance(key, ir.Var) or not key.same_as(self._variables["row"]):
+                # Of one row after another, so that none shares a position with another one: count() looks at that.
+                step = _core.substitute(key, {place: place + 1, position: position + 1}) - key
+                ascends = not isinstance(key, int) and not _uses(key, column)
+                if not ascends or not analyzer.can_prove(_core.And(step >= 0, step <= 1)):
                     raise NotByRows(axis.name)
                 continue
             if isinstance(key, int):
@@ -132,7 +168,7 @@ class ByRows:
             in_range = axis.kind == "dense" and analyzer.can_prove(_core.And(key >= 0, key < axis.extent))
             if axis.kind == "varied":
                 varied += 1
-                if not above_is_of_row or not ascends or varied > MOST_VARIED:
+                if self.is_cut or not above_is_of_row or not ascends or varied > MOST_VARIED:
                     raise NotByRows(axis.name)
             elif not ascends and not in_range:
                 raise NotByRows(axis.name)
@@ -142,22 +178,53 @@ class ByRows:
         """Return what positions depend on beside keys: extents of dense axes but that of the first."""
         return tuple(axis.extent for axis in self.rule.axes[1:])
 
-    def slot(self, nonzero: RowNonzero, starts: Callable[[int, Any], Any]) -> Any:
-        """Return the position of a nonzero; `starts` is an element of the offsets of a varied axis."""
+    def slot(self, nonzero: RowNonzero, row_at: Callable[[Any], Any], starts: Callable[[int, Any], Any]) -> Any:
+        """Return the position of a nonzero.
+
+        Args:
+            nonzero: the nonzero.
+            row_at: its position along a compressed first axis, by its key there.
+            starts: an element of the offsets of a varied axis.
+        """
         at: Any = 0
         varied = 0
-        if self.has_positions:
-            at = nonzero._ranks(len(self.asked))
         for axis, entry in zip(self.rule.axes, self.rule.index_map(nonzero), strict=True):  # type: ignore[arg-type]
             key = entry[0] if isinstance(entry, tuple) else entry
             if axis.kind == "compressed":
-                continue
-            if axis.kind == "dense":
+                at = row_at(key)
+            elif axis.kind == "dense":
                 at = at * axis.extent + key
             else:
                 at = starts(varied, at) + key
                 varied += 1
         return at
+
+
+#: by what rules are made of: how they are filled, or why they are not; as many as formats in use
+_known: dict[Any, ByRows | NotByRows] = {}
+MOST_KNOWN = 256
+
+
+def by_rows_of(rule: FormatRewriteRule, shape: Sequence[int]) -> ByRows:
+    """Return how a rule is filled row by row; the proofs are made once for rules that are equal.
+
+    Raises:
+        NotByRows: It cannot be.
+    """
+    made_of = _made_of(rule.index_map)
+    if made_of is rule.index_map:
+        return ByRows(rule, shape)
+    key = (made_of, rule.axes, tuple(shape))
+    if key not in _known:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        try:
+            _known[key] = ByRows(rule, shape)
+        except NotByRows as error:
+            _known[key] = error.with_traceback(None)
+    if isinstance(found := _known[key], NotByRows):
+        raise found
+    return found
 
 
 def _uses(key: Any, var: ir.Var) -> bool:
@@ -172,7 +239,13 @@ def _uses(key: Any, var: ir.Var) -> bool:
 
 
 def fill(
-    by_rows: ByRows, indptr: Array, columns: Array, tables: tuple[list[Array], list[Array]], taken: Array, count: int
+    by_rows: ByRows,
+    indptr: Array,
+    columns: Array,
+    tables: tuple[list[Array], list[Array]],
+    rows: Array | None,
+    longest: int,
+    count: int,
 ) -> tuple[Array, Array]:
     """Return where each stored element comes from, -1 for padding, and its column, 0 for padding.
 
@@ -180,34 +253,77 @@ def fill(
         by_rows: of the rule.
         indptr: of the rows.
         columns: of the nonzeros, of the type of `indptr`.
-        tables: ranks of rows, and their positions where there are some, and offsets of varied axes.
-        taken: how many nonzeros of each row: all, or none.
+        tables: ranks of rows, and offsets: of the rows along an axis that cuts them, or of varied axes.
+        rows: from which nonzeros are taken, in the order in which they are stored; None for all.
+        longest: the largest length of a row, where the index map asks.
         count: of the stored elements.
     """
     ranks, starts = tables
-    dtype = str(columns.dtype)
-    m = len(indptr) - 1
-    order = np.arange(m, dtype=dtype)
-    if by_rows.asked:  # neighbors in the result one after another
-        order[ranks[0]] = np.arange(m, dtype=dtype)
-    rows = np.stack(ranks).astype(dtype) if ranks else order.reshape(1, m)
-    if np.count_nonzero(taken) < m:
-        order = order[taken[order] > 0]
+    dtype = columns.dtype
     offsets = [np.asarray(each, dtype) for each in starts] + [np.zeros(1, dtype)] * (MOST_VARIED - len(starts))
     source, stored = np.full(count, -1, dtype), np.zeros(count if by_rows.stores_column else 0, dtype)
-    _kernel_of(by_rows, len(ranks), dtype)(indptr, columns, order, rows, *offsets, source, stored)
+    kernel = _kernel_of(_filling, by_rows, len(ranks), str(dtype), rows is not None)
+    kernel(indptr, columns, *_of_rows(ranks, rows, dtype), longest, *offsets, source, stored)
     return source, stored
+
+
+def count(
+    by_rows: ByRows, indptr: Array, columns: Array, ranks: list[Array], rows: Array | None, longest: int
+) -> list[tuple[int, Array | None]] | None:
+    """Return for each axis how many positions it has, and offsets: of the positions of each row along a compressed
+    axis, of those below each of the parent's along a varied one.
+
+    Args: as those of :func:`fill`.
+
+    Returns:
+        None where a key is out of range or does not ascend, which passes that take longer name, or where several axes
+        are varied.
+    """
+    dtype, axes = columns.dtype, by_rows.rule.axes
+    kinds = [axis.kind for axis in axes]
+    if kinds.count("varied") > 1:
+        return None
+    taken = len(indptr) - 1 if rows is None else len(rows)
+    parents = taken if by_rows.is_cut else 0
+    if "varied" in kinds:
+        above = axes[: kinds.index("varied")]
+        parents = math.prod(taken if axis.kind == "compressed" else axis.extent for axis in above)
+    lengths, found = np.zeros(parents, dtype), np.array([0, -1])
+    first = axes[0].extent if kinds[0] == "dense" else 0
+    kernel = _kernel_of(_counting, by_rows, len(ranks), str(dtype), rows is not None)
+    kernel(indptr, columns, *_of_rows(ranks, rows, dtype), longest, first, lengths, found)
+    if found[0]:
+        return None
+    offsets = np.zeros(parents + 1, dtype)
+    total = int(lengths.sum(dtype="int64"))
+    if total <= np.iinfo(dtype).max:
+        np.cumsum(lengths, out=offsets[1:])
+    bounds: list[tuple[int, Array | None]] = []
+    size = 1
+    for axis in axes:
+        if axis.kind == "dense":
+            size *= axis.extent
+        else:
+            size = total if axis.kind == "varied" or by_rows.is_cut else taken
+        bounds.append((size, offsets if axis.kind == "varied" or (not bounds and by_rows.is_cut) else None))
+    return bounds
+
+
+def _of_rows(ranks: list[Array], rows: Array | None, dtype: Any) -> list[Array]:
+    """The arguments of kernels that say where rows are."""
+    table = np.zeros((1, 0), dtype) if not ranks else ranks[0].reshape(1, -1) if len(ranks) == 1 else np.stack(ranks)
+    return [np.zeros(0, dtype) if rows is None else rows, table.astype(dtype, copy=False)]
 
 
 #: kernels by what their index maps are made of; maps that hold other things than numbers are compiled each time
 _kernels: dict[Any, Kernel] = {}
 
 
-def _kernel_of(by_rows: ByRows, num_ranks: int, dtype: str) -> Kernel:
+def _kernel_of(program: Any, by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> Kernel:
     kinds = tuple(axis.kind for axis in by_rows.rule.axes)
-    key = (_made_of(by_rows.rule.index_map), kinds, by_rows.inner_extents(), num_ranks, dtype)
+    key = (program, _made_of(by_rows.rule.index_map), kinds, by_rows.inner_extents(), num_ranks, dtype, is_ordered)
     if key not in _kernels:
-        _kernels[key] = _compiled(_program(by_rows, max(1, num_ranks), dtype))
+        _kernels[key] = _compiled(program(by_rows, max(1, num_ranks), dtype, is_ordered))
     return _kernels[key]
 
 
@@ -242,13 +358,30 @@ def _names_in(code: CodeType) -> set[str]:
     return {*code.co_names}.union(*(_names_in(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
 
 
-def _program(by_rows: ByRows, num_ranks: int, dtype: str) -> ir.PrimFunc:
-    stores_column = by_rows.stores_column
+def _row_of(is_ordered: bool) -> Callable[[Any, Any], Any]:
+    """The row that is number r of those from which nonzeros are taken."""
+    return (lambda order, r: order[r]) if is_ordered else (lambda order, r: r)
 
-    def slot(row: Any, column: Any, place: Any, length: Any, position: Any, ranks: Any, starts: Any) -> Any:
-        i, j, p, n, at = (_core.cast("int64", each) for each in (row, column, place, length, position))
-        nonzero = RowNonzero(i, j, p, n, at, lambda number: _core.cast("int64", ranks[number, row]))
-        return by_rows.slot(nonzero, lambda number, at: _core.cast("int64", starts[number][_core.cast("int32", at)]))
+
+def _nonzero(facts: Sequence[Any], row: Any, ranks: Any) -> RowNonzero:
+    """A nonzero of a row, all of it in int64: the index map must not overflow."""
+    wide = [_core.cast("int64", each) for each in facts]
+    return RowNonzero(wide, lambda number: _core.cast("int64", ranks[number, row]))
+
+
+def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
+    """The program that stores where each element comes from."""
+    stores_column, row_of = by_rows.stores_column, _row_of(is_ordered)
+
+    def first_key(facts: Sequence[Any], row: Any, ranks: Any) -> Any:
+        """The key of the first nonzero of a row along an axis that cuts rows."""
+        entry = by_rows.rule.index_map(_nonzero(facts, row, ranks))[0]  # type: ignore[arg-type]
+        return entry[0] if by_rows.is_cut else _core.const(0, "int64")
+
+    def slot(facts: Sequence[Any], row: Any, r: Any, first: Any, ranks: Any, starts: Any) -> Any:
+        of_axis = lambda number, at: _core.cast("int64", starts[number][_core.cast("int32", at)])  # noqa: E731
+        row_at = lambda key: of_axis(0, r) + key - first if by_rows.is_cut else _core.cast("int64", r)  # noqa: E731
+        return by_rows.slot(_nonzero(facts, row, ranks), row_at, of_axis)
 
     @T.prim_func
     def fill_rows(
@@ -256,27 +389,102 @@ def _program(by_rows: ByRows, num_ranks: int, dtype: str) -> ir.PrimFunc:
         indices: T.handle,
         order: T.handle,
         ranks: T.handle,
+        longest: T.int64,
         starts: T.handle,
         more_starts: T.handle,
         source: T.handle,
         columns: T.handle,
     ) -> None:
-        m, nnz, slots = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        ends, nnz, slots = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
         parents, more_parents, stored = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
-        taken = T.int32(is_size_var=True)
-        P = T.match_buffer(indptr, (m + 1,), dtype)
+        taken, ranked = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        P = T.match_buffer(indptr, (ends,), dtype)
         J = T.match_buffer(indices, (nnz,), dtype)
         Q = T.match_buffer(order, (taken,), dtype)
-        R = T.match_buffer(ranks, (num_ranks, m), dtype)
+        R = T.match_buffer(ranks, (num_ranks, ranked), dtype)
         S0 = T.match_buffer(starts, (parents,), dtype)
         S1 = T.match_buffer(more_starts, (more_parents,), dtype)
         source_of = T.match_buffer(source, (slots,), dtype)
         column_of = T.match_buffer(columns, (stored,), dtype)
-        for r in T.parallel(taken):
-            for p in range(P[Q[r] + 1] - P[Q[r]]):
-                at = slot(Q[r], J[P[Q[r]] + p], p, P[Q[r] + 1] - P[Q[r]], P[Q[r]] + p, R, (S0, S1))
-                source_of[at] = P[Q[r]] + p
+        for r in T.parallel(taken if is_ordered else ends - 1):
+            row = row_of(Q, r)
+            # In int64, so that loops do not upcast their counters.
+            begin = T.Cast("int64", P[row])
+            length = T.Cast("int64", P[row + 1]) - begin
+            for p in T.serial(length):
+                first = first_key((row, J[begin], 0, length, begin, longest), row, R)
+                at = slot((row, J[begin + p], p, length, begin + p, longest), row, r, first, R, (S0, S1))
+                source_of[at] = T.Cast(dtype, begin + p)
                 if stores_column:
-                    column_of[at] = J[P[Q[r]] + p]
+                    column_of[at] = J[begin + p]
 
     return fill_rows
+
+
+def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
+    """The program that computes the extent below each parent of the varied axis, by the last nonzero of each row, and
+    how many positions each row has along an axis that cuts rows. It notes whether a key is out of range."""
+    row_of, axes = _row_of(is_ordered), by_rows.rule.axes
+    is_varied = any(axis.kind == "varied" for axis in axes)
+
+    def keys(facts: Sequence[Any], row: Any, ranks: Any) -> list[Any]:
+        entries = by_rows.rule.index_map(_nonzero(facts, row, ranks))  # type: ignore[arg-type]
+        return [_core.cast("int64", entry[0] if isinstance(entry, tuple) else entry) for entry in entries]
+
+    def look(facts: Sequence[Any], row: Any, r: Any, end_of_first: Any, ranks: Any) -> tuple[Any, Any, Any]:
+        """The parent along the varied axis, how many positions the row needs there, whether all keys are in range."""
+        at = parent = extent = _core.const(0, "int64")
+        fits = _core.const(True, "bool")
+        for number, (axis, key) in enumerate(zip(axes, keys(facts, row, ranks), strict=True)):
+            fits = _core.And(fits, key >= 0)
+            if axis.kind == "compressed":
+                at = _core.cast("int64", r)
+            elif axis.kind == "varied":
+                parent, extent = at, key + 1
+            else:
+                end = axis.extent if number else end_of_first
+                fits = _core.And(fits, key < end)
+                at = at * end + key
+        return parent, extent, fits
+
+    @T.prim_func
+    def count_rows(
+        indptr: T.handle,
+        indices: T.handle,
+        order: T.handle,
+        ranks: T.handle,
+        longest: T.int64,
+        end_of_first: T.int64,
+        lengths: T.handle,
+        found: T.handle,
+    ) -> None:
+        ends, nnz, parents = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
+        taken, ranked = T.int32(is_size_var=True), T.int32(is_size_var=True)
+        P = T.match_buffer(indptr, (ends,), dtype)
+        J = T.match_buffer(indices, (nnz,), dtype)
+        Q = T.match_buffer(order, (taken,), dtype)
+        R = T.match_buffer(ranks, (num_ranks, ranked), dtype)
+        N = T.match_buffer(lengths, (parents,), dtype)
+        # Whether a key is out of range; the last key along an axis that cuts rows.
+        W = T.match_buffer(found, (2,), "int64")
+        for r in range(taken if is_ordered else ends - 1):
+            row = row_of(Q, r)
+            begin = P[row]
+            length = P[row + 1] - begin
+            if length > 0:
+                last = begin + length - 1
+                of_last = (row, J[last], length - 1, length, last, longest)
+                parent, extent, fits = look(of_last, row, r, end_of_first, R)
+                if not fits:
+                    W[0] = T.int64(1)
+                elif is_varied:
+                    N[parent] = T.max(N[parent], T.Cast(dtype, extent))
+                elif by_rows.is_cut:
+                    key = keys((row, J[begin], 0, length, begin, longest), row, R)[0]
+                    last_key = keys(of_last, row, R)[0]
+                    if key <= W[1]:
+                        W[0] = T.int64(1)
+                    N[r] = T.Cast(dtype, last_key - key + 1)
+                    W[1] = last_key
+
+    return count_rows

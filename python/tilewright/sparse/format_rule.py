@@ -78,8 +78,13 @@ class Rows:
     """What the key of a rank may be made of: for each fiber of the last dimension (row of a matrix) its number, and how
     many nonzeros it has."""
 
-    def __init__(self, row: Array, length: Array) -> None:
-        self.row, self.length = row, length
+    def __init__(self, count: int, length: Array) -> None:
+        self._count, self.length = count, length
+
+    @functools.cached_property
+    def row(self) -> Array:
+        """Return the number of each row."""
+        return np.arange(self._count)
 
     def __getattr__(self, name: str) -> Any:
         raise unknown_fact(name, "rows", FACTS_OF_ROWS)
@@ -139,16 +144,15 @@ class Nonzeros:
 
         The first rank of a window is the number of its first row.
         """
-        return self._ranks(key, window)[self.row]
+        return self._ranks(key, window)[self.row].astype("int64")
 
     def _ranks(self, key: Callable[[Rows], Any], window: int | None) -> Array:
-        rows = np.arange(self._rows)
-        keys = np.asarray(key(Rows(rows, self._lengths)), "int64")
-        order = _sorted(keys - keys.min(initial=0))
+        keys = np.asarray(key(Rows(self._rows, self._lengths)), "int64")
+        order = _sorted(keys)
         if window is not None:
-            order = order[_sorted((order // window).astype("int64"))]
-        ranks = np.empty_like(rows)
-        ranks[order] = rows
+            order = order[_sorted(order // window)]
+        ranks = np.empty_like(order)
+        ranks[order] = np.arange(self._rows, dtype=order.dtype)
         return ranks
 
     def strip_rank(self, height: int) -> Array:
@@ -169,8 +173,12 @@ class Nonzeros:
 
 
 def _sorted(keys: Array) -> Array:
-    """Positions in the order of keys that are not negative, stably."""
-    return offsets_of(np.ascontiguousarray(keys, "int64"), int(keys.max(initial=-1)) + 1)[1]
+    """Positions in the order of keys, stably."""
+    least = int(keys.min(initial=0))
+    end = int(keys.max(initial=-1)) - least + 1
+    dtype = "int32" if max(end, len(keys)) < np.iinfo("int32").max else "int64"
+    from_zero = np.subtract(keys, least, out=np.empty(len(keys), dtype), casting="unsafe")
+    return offsets_of(from_zero, end)[1]
 
 
 @dataclass(frozen=True)

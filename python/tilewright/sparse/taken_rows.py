@@ -5,13 +5,14 @@ The rows that a rule selects are then converted without visiting other nonzeros.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.sparse.by_nonzeros import AllNonzeros, always_holds
-from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, unknown_fact
+from tilewright.sparse.format_rule import FACTS_OF_NONZEROS, FormatRewriteRule, Nonzeros, unknown_fact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,8 +29,16 @@ class _RowFacts:
 
     def __init__(self, shape: Sequence[int], lengths: Array) -> None:
         self.shape, self.length = tuple(shape), lengths
-        self.row = np.arange(len(lengths))
-        self.longest = max(1, int(lengths.max(initial=0)))
+
+    @functools.cached_property
+    def row(self) -> Array:
+        """Return the number of each row."""
+        return np.arange(len(self.length))
+
+    @functools.cached_property
+    def longest(self) -> int:
+        """Return the largest length, at least 1."""
+        return max(1, int(self.length.max(initial=0)))
 
     def __getattr__(self, name: str) -> Any:
         raise _NotOfRows(name) if name in FACTS_OF_NONZEROS else unknown_fact(name, "nonzeros", FACTS_OF_NONZEROS)
@@ -42,21 +51,45 @@ def rows_of_rules(rules: Sequence[FormatRewriteRule], nonzeros: AllNonzeros) -> 
         None if a condition distinguishes nonzeros of one row, or if the rules do not partition the rows.
     """
     lengths = nonzeros._lengths
+    if len(rules) == 1 and not rules[0].conditions:
+        return [lengths]
+    always: dict[int, bool] = {}
     taken: list[Array] = []
+    times = np.zeros(len(lengths), np.uint8)
+    if len(rules) > np.iinfo(times.dtype).max:
+        return None
     for rule in rules:
         own = lengths
         for condition in rule.conditions:
-            if always_holds(condition, nonzeros):
-                continue
-            try:
-                holds = condition(_RowFacts(nonzeros.shape, own))  # type: ignore[arg-type]
-            except Exception:  # a condition about nonzeros, or one that fails for these, too
-                return None
-            if np.shape(holds) != np.shape(own) or np.asarray(holds).dtype != bool:
+            holds = _holds(condition, nonzeros, own, always)
+            if holds is None:
                 return None
             own = np.where(holds, own, 0)
+        times += own > 0
         taken.append(own)
-    return taken if np.array_equal(np.sum(taken, axis=0), lengths) else None
+    return taken if np.array_equal(times, lengths > 0) else None
+
+
+def _holds(
+    condition: Callable[[Nonzeros], Any], nonzeros: AllNonzeros, lengths: Array, always: dict[int, bool]
+) -> Any | None:
+    """For which rows a condition holds; None where it is about nonzeros.
+
+    Args:
+        condition: of a rule.
+        nonzeros: all of them.
+        lengths: of the rows, as far as earlier conditions have left them.
+        always: conditions that are proved to hold for all nonzeros, or not, by their identity.
+    """
+    try:
+        holds = condition(_RowFacts(nonzeros.shape, lengths))  # type: ignore[arg-type]
+    except Exception:  # a condition about nonzeros, or one that fails for these, too
+        if id(condition) not in always:
+            always[id(condition)] = always_holds(condition, nonzeros)
+        return True if always[id(condition)] else None
+    if holds is True:
+        return True
+    return holds if np.shape(holds) == np.shape(lengths) and np.asarray(holds).dtype == bool else None
 
 
 class TakenNonzeros(AllNonzeros):
