@@ -1,5 +1,5 @@
 """Programs over formats without a schedule: rows run in parallel where each occurs once, on a CPU and on devices. Of
-other formats, threads share the columns of the result; a result without columns is computed by one thread, with a note.
+other formats, threads share the columns of the result; without columns, each adds to a copy of the result.
 """
 
 from typing import Any
@@ -120,16 +120,21 @@ def test_threads_of_a_device_have_columns_of_their_own(name: str, columns: int) 
 
 
 @pytest.mark.parametrize("name", SCATTERED)
-def test_sums_of_one_column_are_computed_by_one_thread(name: str) -> None:
+@pytest.mark.parametrize("cores", [1, 2, 3])
+@pytest.mark.parametrize("what", ["random", "empty", "dense rows"])
+def test_threads_add_to_copies_of_a_result_without_columns(name: str, cores: int, what: str) -> None:
     rules = SCATTERED[name]
     program = decompose_format(spmv, "A", rules)
-    kernel = tw.compile(program.function, "native -num-cores=2")
-    (note, *_) = [note for note in kernel.notes if note.code == "compile/one-thread"]
-    assert "add to one row of 'Y'" in note.message and "cut=False" in note.message
-    matrix = matrix_of().astype("float64")
+    kernel = tw.compile(program.function, f"native -num-cores={cores}")
+    assert ("sch.rfactor(" in str(kernel.inspect("schedule"))) == (cores > 1)
+    assert "compile/one-thread" not in [note.code for note in kernel.notes]
+    matrix = matrix_of(what).astype("float64")
     more = arguments(program, rules, matrix)
-    x, y = np.random.default_rng(0).integers(-4, 5, N).astype("float64"), np.full(M, np.nan)
+    x = np.random.default_rng(0).integers(-4, 5, N).astype("float64")
     want = matrix @ x
     x[0] = np.nan
-    kernel(x, y, matrix.indptr, matrix.indices, M, N, matrix.nnz, *more)
-    np.testing.assert_array_equal(y, want)
+    for threads in (1, 2):
+        y = np.full(M, np.nan)
+        kernel.threads = threads
+        kernel(x, y, matrix.indptr, matrix.indices, M, N, matrix.nnz, *more)
+        np.testing.assert_array_equal(y, want)

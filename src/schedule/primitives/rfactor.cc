@@ -41,6 +41,8 @@
 //
 // Each of its steps is one of the new block, on the same condition. An element without steps gets what is neutral.
 //
+// A block whose steps add to elements that data select is factored by rfactor_scattered.cc.
+//
 // Requires  P1 one block is below the loop, a reduction block, or one that accumulates
 //           P2 the loop is serial
 //           P3 it drives reduction axes only, and no loop drives axes of both kinds; constant bounds of those that
@@ -70,6 +72,7 @@
 #include "schedule/inits.h"
 #include "schedule/kept_shape.h"
 #include "schedule/primitives/rfactor.h"
+#include "schedule/primitives/rfactor_scattered.h"
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
@@ -77,90 +80,7 @@
 namespace tilewright::schedule {
 namespace {
 
-/// The loops around the block, outermost first, and what they drive.
-struct Chain {
-  Place block, loop;
-  std::vector<int> loops;
-  std::vector<bool> reduces;  ///< per loop
-  bool accumulates = false;   ///< the block has no init, and adds to what its elements hold
-  size_t top = 0;             ///< the outermost of those that reduce and the factored one
-
-  const For& at(size_t i) const { return block.tree->for_at(loops[i]); }
-  bool is_factored_out(size_t i) const { return reduces[i] && loops[i] != loop.at; }
-};
-
-Status check_roles(Chain& chain) {
-  const BlockRealize& realize = *chain.block.tree->realize_at(chain.block.at);
-  chain.top = chain.loops.size();
-  for (size_t i = 0; i < chain.loops.size(); ++i) {
-    bool spatial = false, reduction = false;
-    for (size_t a = 0; a < realize.iter_values.size(); ++a) {
-      if (!uses_var(realize.iter_values[a], chain.at(i).loop_var)) continue;
-      (analysis::is_reduction_axis(realize.block->iter_vars[a]) ? reduction : spatial) = true;
-    }
-    bool factored = chain.loops[i] == chain.loop.at;
-    NodeRef node = chain.block.tree->stmt(chain.loops[i]);
-    if (spatial && (reduction || factored)) {
-      return refuse(
-          "rfactor/P3",
-          describe_loop(chain.at(i)) + " drives spatial axes" + (reduction ? " as well as reduction axes" : ""),
-          {node, chain.block.node()}, "take a loop that drives the reduction alone");
-    }
-    if (factored && !reduction && !is_const_int(chain.at(i).extent, 1)) {
-      return refuse("rfactor/P3", describe_loop(chain.at(i)) + " drives no reduction axis", {node, chain.block.node()},
-                    "name loops of the reduction; split() one of them first for a part of it");
-    }
-    chain.reduces.push_back(reduction);
-    if (reduction || factored) {
-      chain.top = std::min(chain.top, i);
-      for (const Expr& bound : {chain.at(i).min, chain.at(i).extent}) {
-        bool varies = uses_any_var(bound, [&](const Ref<Var>& v) { return chain.block.tree->loop(v) != Tree::kNone; });
-        if (!varies) continue;
-        return refuse("rfactor/P3", "the range of " + describe_loop(chain.at(i)) + " depends on another loop", {node},
-                      "factor loops of constant or symbolic lengths that depend on no other loop");
-      }
-    }
-  }
-  return Ok{};
-}
-
-Status check_place(const Chain& chain) {
-  const Tree& tree = *chain.block.tree;
-  const auto& writes = chain.block.block().writes;
-  for (int at : chain.loops) {
-    const For& loop = tree.for_at(at);
-    for (const Expr& bound : {loop.min, loop.extent}) {
-      bool reads = false;
-      // A sum without an init needs no proof that the loop runs; there it is enough that the bounds stay what they are.
-      const bool may_read = chain.accumulates && at != chain.loop.at;
-      visit(bound, [&](const Ref<BufferLoad>& load) { reads |= !may_read || tree.touches(writes, load->buffer); });
-      if (reads) {
-        return refuse("rfactor/P4", "the range of " + describe_loop(loop) + " depends on data", {tree.stmt(at)},
-                      "factor a loop of a constant or symbolic length");
-      }
-    }
-  }
-  int outermost = chain.loops.front();
-  const std::vector<int> below_outermost = tree.child_blocks(outermost);
-  if (below_outermost.front() != chain.block.at || (chain.accumulates && below_outermost.size() > 1) ||
-      !analysis::loops_between(tree, outermost, chain.block.at)) {
-    return refuse("rfactor/P4",
-                  describe(chain.block) + " is not the first block below " + describe_loop(tree.for_at(outermost)),
-                  {tree.stmt(outermost), chain.block.node()},
-                  "the new block goes before that loop, so nothing may come before it there");
-  }
-  int at = chain.loops[chain.top];
-  for (size_t i = chain.top; i < chain.loops.size(); ++i) {
-    NodeRef below = i + 1 < chain.loops.size() ? NodeRef(tree.stmt(chain.loops[i + 1])) : chain.block.node();
-    if (tree.for_at(chain.loops[i]).body == below) continue;
-    return refuse("rfactor/P4",
-                  "below " + describe_loop(tree.for_at(at)) + " stands more than " + describe(chain.block),
-                  {tree.stmt(at), chain.block.node()}, "factor before other blocks are moved into these loops");
-  }
-  return Ok{};
-}
-
-Result<Chain> find_chain(const Place& loop) {
+Result<ReductionChain> find_chain(const Place& loop) {
   const Tree& tree = *loop.tree;
   std::vector<int> blocks = tree.child_blocks(loop.at);
   if (blocks.size() != 1) {
@@ -168,10 +88,10 @@ Result<Chain> find_chain(const Place& loop) {
                   "below " + describe(loop) + " stand " + std::to_string(blocks.size()) + " blocks instead of one",
                   {loop.node()}, "compute the others elsewhere first");
   }
-  Chain chain{{loop.func, loop.tree, blocks[0]}, loop, tree.loops_above(blocks[0]), {}};
+  ReductionChain chain{{loop.func, loop.tree, blocks[0]}, loop, tree.loops_above(blocks[0]), {}};
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(blocks[0]));
-  chain.accumulates =
-      facts.role == analysis::BlockRole::kUpdate && facts.why.empty() && !tree.block_at(blocks[0]).init.defined();
+  chain.accumulates = !tree.block_at(blocks[0]).init.defined() &&
+                      ((facts.role == analysis::BlockRole::kUpdate && facts.why.empty()) || facts.scatters);
   if (facts.role != analysis::BlockRole::kReduction && !chain.accumulates) {
     return refuse("rfactor/P1",
                   describe(chain.block) + " is not a reduction block" +
@@ -183,22 +103,18 @@ Result<Chain> find_chain(const Place& loop) {
     return refuse("rfactor/P2", describe(loop) + " is not serial", {loop.node()},
                   "factor the loop first, then say who runs the iterations");
   }
-  TW_RETURN_IF_ERROR(check_roles(chain));
+  TW_RETURN_IF_ERROR(find_roles(chain));
   TW_RETURN_IF_ERROR(check_place(chain));
   return chain;
-}
-
-Ref<IterVar> axis(const Ref<Var>& v, const Ref<Range>& dom, IterType type) {
-  return make<IterVar>({.dom = dom, .var = v, .iter_type = type, .thread_tag = ""});
 }
 
 /// The two blocks and the buffers between them.
 class Factoring {
  public:
-  Factoring(const Chain& chain, const analysis::Reducer& reducer, size_t position)
+  Factoring(const ReductionChain& chain, const analysis::Reducer& reducer, size_t position)
       : chain_(chain), reducer_(reducer), position_(position), realize_(*chain.block.tree->realize_at(chain.block.at)) {
     const For& loop = chain.loop.loop();
-    for (const Ref<Buffer>& buffer : reducer.buffers) partial_.push_back(with_dimension(buffer, loop.extent));
+    for (const Ref<Buffer>& buffer : reducer.buffers) partial_.push_back(partial_buffer(buffer, position, loop.extent));
   }
 
   const std::vector<Ref<Buffer>>& partial() const { return partial_; }
@@ -219,7 +135,7 @@ class Factoring {
     const Ref<Var>& factored = chain_.loop.loop().loop_var;
     Ref<Var> lane = lane_axis(as_axes, factored, IterType::kDataPar, add);
     bool reduces = false;
-    std::vector<bool> opened = opened_axes(factored);
+    std::vector<bool> opened = opened_axes(chain_);
     for (size_t i = 0; i < realize_.iter_values.size(); ++i) {
       const Ref<IterVar>& old = realize_.block->iter_vars[i];
       const Expr& value = realize_.iter_values[i];
@@ -378,22 +294,6 @@ class Factoring {
   }
   Expr lane_index(const Ref<Var>& lane) const { return lane - chain_.loop.loop().min; }
 
-  Ref<Buffer> with_dimension(const Ref<Buffer>& old, const Expr& extent) const {
-    Buffer buffer = *old;
-    buffer.name = old->name + ".rf";
-    Var data = *old->data;
-    data.name_hint = buffer.name;
-    buffer.data = make<Var>(std::move(data));
-    buffer.shape.insert(buffer.shape.begin() + static_cast<std::ptrdiff_t>(position_), extent);
-    buffer.strides.clear();
-    // Without dimensions there is no type of an index to take over.
-    if (old->shape.empty() && is_const_int(old->elem_offset, 0)) buffer.elem_offset = zero(DataType::int_(64));
-    // A view begins somewhere in what it is a view of; this is memory of its own.
-    if (!const_int(buffer.elem_offset)) buffer.elem_offset = zero(extent.dtype());
-    buffer.axis_separators.clear();
-    return make<Buffer>(std::move(buffer));
-  }
-
   /// A declared region in terms of the new axes; one of a result is of its partial ones.
   Ref<BufferRegion> moved(const Ref<BufferRegion>& old, const VarMap& axes, const Ref<Var>& lane) const {
     BufferRegion region = *substitute(old, axes);
@@ -405,25 +305,6 @@ class Factoring {
                            range(index, one(index.dtype())));
     }
     return make<BufferRegion>(std::move(region));
-  }
-
-  /// The axes whose loops become axes of their own: those that the factored loop drives, and those that share a loop
-  /// with one of them.
-  std::vector<bool> opened_axes(const Ref<Var>& factored) const {
-    std::vector<bool> opened(realize_.iter_values.size(), false);
-    std::vector<Ref<Var>> loops = {factored};
-    for (size_t done = 0; done < loops.size(); ++done) {
-      for (size_t i = 0; i < opened.size(); ++i) {
-        const Expr& value = realize_.iter_values[i];
-        if (opened[i] || analysis::is_data_parallel(realize_.block->iter_vars[i]) || !uses_var(value, loops[done]))
-          continue;
-        opened[i] = true;
-        for (size_t l = 0; l < chain_.loops.size(); ++l) {
-          if (uses_var(value, chain_.at(l).loop_var)) loops.push_back(chain_.at(l).loop_var);
-        }
-      }
-    }
-    return opened;
   }
 
   /// A term of the condition about loops that became axes, which keeps the last of split steps inside, or compares them
@@ -453,7 +334,7 @@ class Factoring {
     if (!asked.defined()) return {};
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, tree, tree[chain_.block.at].parent);
-    const std::vector<bool> opened = opened_axes(chain_.loop.loop().loop_var);
+    const std::vector<bool> opened = opened_axes(chain_);
     bool compares = false, keeps = false;
     for (size_t i = 0; i < opened.size(); ++i) {
       const Ref<IterVar>& axis = realize_.block->iter_vars[i];
@@ -505,7 +386,7 @@ class Factoring {
     return reduces ? left : predicate;
   }
 
-  const Chain& chain_;
+  const ReductionChain& chain_;
   const analysis::Reducer& reducer_;
   size_t position_;
   const BlockRealize& realize_;
@@ -513,7 +394,7 @@ class Factoring {
   Ref<Block> partial_block_;
 };
 
-Status check_after(const Chain& chain, const analysis::Scope& scope, int self, const Tree& after, int partial) {
+Status check_after(const ReductionChain& chain, const analysis::Scope& scope, int self, const Tree& after, int partial) {
   int block = after.block(chain.block.block().id.value);
   if (auto obstacle = analysis::why_bounds_change(after, partial, block))
     return refuse("rfactor/P8", *obstacle, "copy the bound to a buffer of its own before the loops");
@@ -550,7 +431,7 @@ Status check_after(const Chain& chain, const analysis::Scope& scope, int self, c
 
 /// The init runs with the first step, and only with it: that step has to run for each element, as it will when the
 /// partial results are combined on no condition about the loops that are gone.
-Status check_first_step(const Chain& chain) {
+Status check_first_step(const ReductionChain& chain) {
   const Tree& tree = *chain.block.tree;
   const Expr& predicate = tree.realize_at(chain.block.at)->predicate;
   arith::Analyzer analyzer;
@@ -576,7 +457,7 @@ Status check_first_step(const Chain& chain) {
 }
 
 /// The loops that are left come to each element of the block once: there the partial results are set, and added.
-Status check_elements(const Chain& chain, const analysis::Reducer& reducer) {
+Status check_elements(const ReductionChain& chain, const analysis::Reducer& reducer) {
   const Tree& tree = *chain.block.tree;
   const BlockRealize& realize = *tree.realize_at(chain.block.at);
   std::vector<int> left;
@@ -608,7 +489,7 @@ Status check_elements(const Chain& chain, const analysis::Reducer& reducer) {
 
 /// Where the last of equal pairs stays, groups follow one another as their steps did, and have no steps that start
 /// again at their ends: such a step would take the place of an equal pair.
-Status check_order_of_groups(const Chain& chain, const analysis::Reducer& reducer) {
+Status check_order_of_groups(const ReductionChain& chain, const analysis::Reducer& reducer) {
   if (!reducer.takes_last()) return Ok{};
   const Expr& predicate = chain.block.tree->realize_at(chain.block.at)->predicate;
   bool is_limited = false;
@@ -631,6 +512,7 @@ Status check_order_of_groups(const Chain& chain, const analysis::Reducer& reduce
 Result<Plan> plan(const State& state, const RFactor& rfactor) {
   TW_TRY(loop, state.find(rfactor.loop));
   TW_TRY(chain, find_chain(loop));
+  if (is_scattered(chain)) return factor_scattered(chain, rfactor.factor_axis);
   const Tree& tree = *loop.tree;
   analysis::FoundReducer found = chain.accumulates ? analysis::find_accumulation(chain.block.block())
                                                    : analysis::find_reducer(chain.block.block());

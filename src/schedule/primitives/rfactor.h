@@ -16,6 +16,9 @@ struct RFactor {
 A new block BLOCK_rf keeps one partial result for each iteration of the loop, in a buffer with one dimension more; the
 block itself combines them. Floating-point sums are added up in another order than before.
 
+Where data select the elements to which the block adds, as in ``Y[R[vp]] = Y[R[vp]] + A[vp]``, each iteration of the loop
+adds to a copy of the whole result, and the block itself adds the copies.
+
 An argmax or argmin that keeps the first of equal values (>=, <=) finds the first one in the new order. That is the same
 one where the loop is the outermost one of the reduction; verify() reports others. Let the smaller index decide between
 equal values to factor any loop: `best > value or (best == value and index < k)`. Where values are NaN, any may be found.

@@ -1,4 +1,4 @@
-"""Heuristic schedules of sums that are added to rows which data select: threads share the columns."""
+"""Heuristic schedules of sums that are added to rows which data select: threads share columns, or sum into copies."""
 
 from __future__ import annotations
 
@@ -30,13 +30,37 @@ def test_threads_have_cache_lines_of_their_own(columns: int, panels: int) -> Non
     assert not cpu.serial_updates(sch.mod["main"])
 
 
-@pytest.mark.parametrize(("columns", "target"), [(16, TARGET), (100, "llvm -mcpu=skylake-avx512 -num-cores=1")])
-def test_one_thread_where_there_is_one_line_or_core(columns: int, target: str) -> None:
-    program = scattered_product(columns)
+@pytest.mark.parametrize(
+    ("columns", "elements", "target"),
+    [(16, 60, TARGET), (100, 90, "llvm -mcpu=skylake-avx512 -num-cores=1")],
+)
+def test_one_thread_where_there_is_one_core_or_little_to_add(columns: int, elements: int, target: str) -> None:
+    program = scattered_product(columns, elements)
     sch = scheduled(program, target)
     assert all(sch.get(loop).kind.name != "PARALLEL" for loop in sch.get_loops("sum"))
     assert len(cpu.serial_updates(sch.mod["main"])) == 1
     check_schedule(sch, program)
+
+
+def test_a_note_says_what_runs_in_one_thread() -> None:
+    kernel = tw.compile(scattered_product(16, 60), "native -num-cores=4")
+    (note,) = [note for note in kernel.notes if note.code == "compile/one-thread"]
+    assert "add to one row of 'C'" in note.message and "cut=False" in note.message
+
+
+@pytest.mark.parametrize(("columns", "cores"), [(1, 2), (16, 4), (3, 64)])
+def test_threads_add_to_copies_of_a_result_of_few_columns(columns: int, cores: int) -> None:
+    program = scattered_product(columns)
+    sch = scheduled(program, f"llvm -mcpu=skylake-avx512 -num-cores={cores}")
+    assert [int(extent) for extent in sch.get(sch.get_block("sum_rf")).writes[0].buffer.shape] == [
+        min(cores, 8),
+        37,
+        columns,
+    ]
+    for block in ("sum_rf_init", "sum_rf", "sum"):
+        assert sch.get(sch.get_loops(block)[0]).kind.name == "PARALLEL"
+    check_schedule(sch, program)
+    assert not cpu.serial_updates(sch.mod["main"])
 
 
 @pytest.mark.parametrize("change", ["", "C[J[vp] + 1, vj]"])

@@ -21,7 +21,12 @@ from tilewright.heuristics.cpu.patterns import schedule_contraction, schedule_si
 from tilewright.heuristics.cpu.ragged_rows import schedule_ragged_rows
 from tilewright.heuristics.cpu.row_blocking import block_rows
 from tilewright.heuristics.cpu.row_fusion import fuse_rows
-from tilewright.heuristics.cpu.scattered_rows import run_updates_in_parallel, serial_updates, share_columns
+from tilewright.heuristics.cpu.scattered_rows import (
+    run_updates_in_parallel,
+    serial_updates,
+    share_columns,
+    sum_in_copies,
+)
 from tilewright.heuristics.cpu.strided_subproblems import split_strided_subproblems
 from tilewright.heuristics.inlining import inline_blocks
 from tilewright.heuristics.loops import order_loops
@@ -109,14 +114,15 @@ def schedule_for_cpu(
         if row_blocks is None:
             try_step(fuse_rows, schedule, blocks, output, target, typical)
     for block in blocks:
-        if target.num_cores > 1:
-            try_step(share_columns, schedule, block, target)
+        adds_copies = False
+        if target.num_cores > 1 and not try_step(share_columns, schedule, block, target):
+            adds_copies = bool(try_step(sum_in_copies, schedule, block, target))
         info = try_step(block_info, nested, block, typical, multiple_stores=True)
         if info is not None:
             try_step(schedule_single_block, match(info))
         else:
             try_step(schedule_ragged_rows, schedule, block, target, typical)
         if target.num_cores > 1:
-            try_step(run_updates_in_parallel, schedule, block)
+            try_step(run_updates_in_parallel, schedule, block, adds_copies)
     if row_blocks is not None:
         try_step(row_blocks.parallelize)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,23 +15,33 @@ from tilewright.support.numpy_dtype import numpy_dtype
 
 #: bytes of a cache line: threads that share columns write lines of their own
 LINE = 64
+#: copies of a result at most, into which threads sum
+MOST_COPIES = 8
+#: steps for each element of a result from which on copies of it pay
+STEPS_OF_COPIES = 2
 
 
-def run_updates_in_parallel(schedule: Schedule, block: BlockRV) -> None:
+def run_updates_in_parallel(schedule: Schedule, block: BlockRV, adds_copies: bool) -> None:
     """Run the outermost loop around a block in parallel, where the block adds to what another one has initialized and
-    what it reads is selected by indices: products over formats with rows of fixed lengths."""
-    if not _adds_to_selected(schedule.get(block)):  # asked before the loops: other programs' traces stay as they are
+    what it reads is selected by indices: products over formats with rows of fixed lengths. So does a block that adds
+    copies (:func:`sum_in_copies`)."""
+    # Asked before the loops: other programs' traces stay as they are.
+    if not adds_copies and not _adds_to_selected(schedule.get(block)):
         return
     loops = schedule.get_loops(block)
     if loops and all(schedule.get(loop).kind != ir.ForKind.PARALLEL for loop in loops):
         try_step(schedule.parallel, loops[0])
 
 
-def share_columns(schedule: Schedule, block: BlockRV, target: _core.Target) -> None:
+def share_columns(schedule: Schedule, block: BlockRV, target: _core.Target) -> bool:
     """Give threads panels of the columns of a result to whose rows several steps add, as those of CSC and COO do: each
-    thread runs through all nonzeros, for columns of its own. A result without columns stays as it is."""
+    thread runs through all nonzeros, for columns of its own.
+
+    Returns:
+        Whether there are panels: a result of few columns stays as it is.
+    """
     if (found := columns_of(schedule, block)) is None:
-        return
+        return False
     levels, columns = found
     written = schedule.get(levels[-1]).writes[0].buffer
     line = LINE // numpy_dtype(written.dtype).itemsize
@@ -38,10 +49,44 @@ def share_columns(schedule: Schedule, block: BlockRV, target: _core.Target) -> N
     if count is not None:
         width = -(-count // (target.num_cores * line)) * line
         if count <= width:
-            return
+            return False
     panel, _ = schedule.split(columns, [None, width])
     move_outermost(schedule, levels, panel)
     schedule.parallel(panel)
+    return True
+
+
+def sum_in_copies(schedule: Schedule, block: BlockRV, target: _core.Target) -> bool:
+    """Let each thread add its part of the steps to a copy of the result, where data select the elements and no columns
+    keep threads apart, as in SpMV over COO and CSC; then all add up the copies.
+
+    Copies take time in proportion to the result, which formats of sparse matrices have less of than of nonzeros.
+
+    Returns:
+        Whether there are copies. The block itself is what adds them up then.
+    """
+    if not _selects_what_it_adds_to(schedule.get(block)):
+        return False
+    loops = schedule.get_loops(block)
+    if not loops or any(schedule.get(loop).kind != ir.ForKind.SERIAL for loop in loops):
+        return False
+    count = min(target.num_cores, MOST_COPIES)
+    written = schedule.get(block).writes[0].buffer
+    steps = math.prod(constant(schedule.get(loop).extent) or math.inf for loop in loops)
+    if steps < STEPS_OF_COPIES * math.prod(constant(extent) or 1 for extent in written.shape):
+        return False
+    if try_step(_factored, schedule.copy(), block, count) is None:
+        return False
+    partial = _factored(schedule, block, count)
+    for each in (*schedule.get_producers(partial)[:1], partial):
+        schedule.parallel(schedule.get_loops(each)[0])
+    return True
+
+
+def _factored(schedule: Schedule, block: BlockRV, count: int) -> BlockRV:
+    """Divide the steps of a block into `count` parts, each with a copy of the result."""
+    part, _ = schedule.split(schedule.get_loops(block)[0], [count, None])
+    return schedule.rfactor(part, 0)
 
 
 def columns_of(schedule: Schedule, block: BlockRV) -> tuple[list[BlockRV], LoopRV] | None:
