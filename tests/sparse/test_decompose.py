@@ -260,6 +260,19 @@ def test_what_is_read_as_text() -> None:
     tw.ir.assert_structural_equal(script.from_source(text), program)
 
 
+def test_programs_of_64_bit_coordinates_are_read_as_they_are_printed() -> None:
+    text = (
+        spmm.script()
+        .replace("dense_fixed(m)", 'dense_fixed(m, "int64")')
+        .replace("(indptr, indices))", '(indptr, indices), "int64")')
+    )
+    func = script.from_source(text)
+    assert text.count("int64") == 2 and func.axes[1].idtype == "int64"
+    for rules in FORMATS.values():
+        program = decompose_format(func, "A", rules).function
+        tw.ir.assert_structural_equal(script.from_source(program.script()), program)
+
+
 def test_programs_that_cannot_be_decomposed() -> None:
     def refused(text: str, func: Any, name: str = "A") -> None:
         with pytest.raises(tw.ArgumentError, match=text) as caught:

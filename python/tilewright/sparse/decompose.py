@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
-#: where the elements of parameters begin
-START = _core.IntImm("int32", 0)
+def _array(name: str, dtype: str, shape: Sequence[Any], axes: Sequence[Any] = ()) -> ir.Buffer:
+    """Return a buffer behind a parameter, as the parser makes it: its offset has the type of its extents."""
+    data = ir.Var(f"{name}_data", ir.PointerType(ir.PrimType(dtype), "global"))
+    return ir.Buffer(data, dtype, shape, elem_offset=_core.IntImm(shape[0].dtype, 0), name=name, axes=axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,9 +303,7 @@ class _Format:
         parent = self.axes[-1]
         count = ir.Var(f"{name}_nnz", dtype)
         self._counts.append(count)
-        data = ir.Var(f"{name}_indptr", ir.PointerType(ir.PrimType(dtype), "global"))
-        indptr = ir.Buffer(data, dtype, [parent.nnz + 1], elem_offset=START, name=f"{name}_indptr")
-        self._take(indptr)
+        indptr = self._take(_array(f"{name}_indptr", dtype, [parent.nnz + 1]))
         self._numbers[axis.name] = len(self.axes)
         longest = _core.max_value(dtype)
         self.axes.append(ir.Axis(name, parent, longest, count, None, indptr, idtype=dtype))
@@ -339,9 +339,7 @@ class _Format:
     def _list_of_rows(self, coordinate: _Coordinate) -> ir.Buffer:
         """The rows in the order of their ranks: an array without axes, of one dimension."""
         name = f"{self.rule.axes[coordinate.keys[0]].name}_rows_{self.rule.name}"
-        data = ir.Var(f"{name}_data", ir.PointerType(ir.PrimType(self.idtype), "global"))
-        shape = [_core.IntImm(self.idtype, self._ranks_of(coordinate))]
-        return self._take(ir.Buffer(data, self.idtype, shape, elem_offset=START, name=name))
+        return self._take(_array(name, self.idtype, [_core.IntImm(self.idtype, self._ranks_of(coordinate))]))
 
     def _ranks_of(self, coordinate: _Coordinate) -> int:
         """Return how many ranks the keys can be."""
@@ -357,10 +355,8 @@ class _Format:
         return [0, *numbers] if numbers and self.has_root else numbers
 
     def _buffer(self, name: str, dtype: str, along: Sequence[int]) -> ir.Buffer:
-        name = f"{name}_{self.rule.name}"
-        data = ir.Var(f"{name}_data", ir.PointerType(ir.PrimType(dtype), "global"))
         axes = [self.axes[number] for number in self._of_axes(along)]
-        return self._take(ir.Buffer(data, dtype, self._shape(along), elem_offset=START, name=name, axes=axes))
+        return self._take(_array(f"{name}_{self.rule.name}", dtype, self._shape(along), axes))
 
     def _load(self, buffer: ir.Buffer, along: Sequence[int]) -> Any:
         return ir.BufferLoad(buffer, [self.variables[number] for number in self._of_axes(along)])
