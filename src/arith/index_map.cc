@@ -410,7 +410,7 @@ Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, 
 }
 
 Expr not_negative(const Expr& extent, const std::vector<Expr>& shape) {
-  if (const_int(extent)) return extent;
+  if (const auto number = const_int(extent)) return *number < 0 ? zero(extent.dtype()) : extent;
   Analyzer analyzer;
   for (const Expr& old : shape) analyzer.assume(ge(old, zero(old.dtype())));
   return analyzer.can_prove_greater_equal(extent, 0) ? extent : max(extent, zero(extent.dtype()));

@@ -563,3 +563,27 @@ def main(I: T.Buffer((8,), "int32"), X: T.Buffer((9,), "int32"), B: T.Buffer((8,
         found = np.zeros(8, "int32")
         tw.compile(sch, target=target)(data, values, found)
         assert found.tolist() == values[places].tolist(), sch.mod.script()
+
+
+def test_a_buffer_without_elements_stays_one():
+    """Every second element of none: the shape is 0, and not 2 * 0 - 1."""
+
+    @T.prim_func
+    def before(A: T.Buffer((0, 4)), C: T.Buffer((0, 4))):
+        B = T.alloc_buffer((0, 4))
+        for i, j in T.grid(0, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+        for i, j in T.grid(0, 4):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj]
+
+    sch = tw.Schedule(before)
+    sch.transform_layout("B", ("write", 0), lambda i, j: (i * 2, j), assume_injective_transform=True)
+    (buffer,) = sch.mod["main"].body.block.alloc_buffers
+    assert [int(extent.value) for extent in buffer.shape] == [0, 4]
+    empty = np.zeros((0, 4), "float32")
+    for target in ("interpreter", "native"):
+        tw.compile(sch, target=target)(empty, empty.copy())
