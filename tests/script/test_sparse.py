@@ -262,6 +262,10 @@ def test_names_of_axes_take_no_part_in_equality_and_their_structure_does() -> No
         (("(indptr, indices)", "(indptr, m)"), "builder/not-a-handle"),
         (('(I, J), "float32"', '(J, I), "float32"'), "verify/axis-order"),
         (("T.sp.match_buffer(c, (I, K)", "T.sp.match_buffer(c, ()"), "builder/axis"),
+        (("T.sp.match_buffer(c, (I, K)", "T.sp.match_buffer(c, I"), "builder/axis"),
+        (("T.sp.match_buffer(c, (I, K)", "T.sp.match_buffer(c, (I, 3)"), "builder/axis"),
+        (('(I, K), "float32")', '(I, K), "float32", extra_storage=-1)'), "builder/axis"),
+        (('(I, K), "float32")', '(I, K), "int8", default_value=300)'), "script/constant"),
     ],
 )
 def test_mistakes_are_refused(change: tuple[str, str], code: str) -> None:

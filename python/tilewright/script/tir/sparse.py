@@ -20,8 +20,27 @@ from typing import Any
 from tilewright import _core
 from tilewright.script.core import script as _script
 from tilewright.script.report import fail
+from tilewright.script.tir.dtypes import DTYPES
 
 Axis = _core.Axis
+
+
+def _axes(what: str, axes: Any) -> list[Any]:
+    """Return the axes of a buffer as a list.
+
+    Raises:
+        tilewright.ScriptError: They are no list of axes ("builder/axis").
+    """
+    if isinstance(axes, tuple | list) and all(isinstance(axis, Axis) for axis in axes):
+        return list(axes)
+    given = type(axes).__name__ if not isinstance(axes, tuple | list) else "a list with what is no axis"
+    raise fail("builder/axis", f"T.sp.{what} takes a list of axes, and not {given}", "write (I, J); one axis is (I,)")
+
+
+def _default(dtype: Any, value: Any) -> Any:
+    """Return the default value, a number in the type of the elements, which has to hold it."""
+    known = DTYPES.get(str(dtype))
+    return known(value) if known is not None and value.__class__ is int and "int" in str(dtype) else value
 
 
 def _sizes(what: str, sizes: Any) -> tuple[Any, Any]:
@@ -152,7 +171,10 @@ def match_buffer(
         extra_storage: elements of the first dimension behind the last one.
         default_value: of coordinates that the buffer does not hold; by default 0.
     """
-    return _script.match_sparse_buffer(param, list(axes), dtype, extra_storage, default_value)
+    if isinstance(extra_storage, int) and extra_storage < 0:
+        raise fail("builder/axis", f"extra_storage is {extra_storage}", "it is a number of elements, 0 or more")
+    default = _default(dtype, default_value)
+    return _script.match_sparse_buffer(param, _axes("match_buffer", axes), dtype, extra_storage, default)
 
 
 def alloc_buffer(
@@ -173,7 +195,8 @@ def alloc_buffer(
     """
     if extra_storage:
         raise fail("builder/axis", "an allocated buffer with extra storage", "leave extra_storage out")
-    return _script.alloc_sparse_buffer(list(axes), dtype, scope, default_value)
+    default = _default(dtype, default_value)
+    return _script.alloc_sparse_buffer(_axes("alloc_buffer", axes), dtype, scope, default)
 
 
 def iteration(axes: Sequence[Any], kinds: str, name: str) -> Any:
