@@ -128,9 +128,16 @@ std::vector<Ref<SpIterVar>> with_shared_points(const SparseIteration& iteration)
   return result;
 }
 
+bool init_sets_all(const SparseIteration& iteration) {
+  const std::unordered_set<const NodeBase*> set = written_in(iteration.init), written = written_in(iteration.body);
+  return std::all_of(written.begin(), written.end(), [&](const NodeBase* data) { return set.contains(data); });
+}
+
 /// Whether the init can be that of the innermost block: all reduction variables are axes of this block, and none of
-/// their loops is empty. `innermost`: index of the first variable of the block; `without_steps`: loops may be empty.
+/// their loops is empty. `innermost`: index of the first variable of the block; `without_steps`: loops may be empty,
+/// and the reduction will be decomposed, which needs an init of all that the block writes.
 bool has_init_of_block(const SparseIteration& iteration, size_t innermost, bool without_steps) {
+  if (without_steps && !init_sets_all(iteration)) return false;
   const std::vector<Ref<SpIterVar>>& iters = iteration.iter_vars;
   const std::vector<Ref<SpIterVar>> initialized = variables_of_init(iteration);
   size_t spatial = 0;

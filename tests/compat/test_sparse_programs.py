@@ -329,6 +329,84 @@ def test_flattened_axes(target: str) -> None:
     np.testing.assert_array_equal(b, np.maximum(a, 0))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_coordinates_of_64_bits(target: str) -> None:
+    @T.prim_func
+    def scaled(a: T.handle, x: T.handle, indptr: T.handle, indices: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
+        T.func_attr({"global_symbol": "main", "tir.noalias": True, "sparse_tir_level": 2})
+        I = T.dense_fixed(m, "int64")
+        J = T.sparse_variable(I, (n, nnz), (indptr, indices), "int64")
+        K = T.dense_fixed(2, "int64")
+        A = T.match_sparse_buffer(a, (I, J, K), "float32")
+        X = T.match_sparse_buffer(x, (I, K), "float32")
+        with T.sp_iter([I, J, K], "SSS", "scaled") as [i, j, k]:
+            A[i, j, k] = A[i, j, k] * X[i, k]
+
+    csr = random_csr()
+    a, x = whole((csr.nnz, 2)), whole((M, 2), 2)
+    want = a * np.repeat(x, np.diff(csr.indptr), 0)
+    run(lowered(scaled), target, a, x, csr.indptr.astype("int64"), csr.indices.astype("int64"), M, N, csr.nnz)
+    np.testing.assert_array_equal(a, want)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_loaded_coordinates_of_an_axis_of_one_position(target: str) -> None:
+    """The region is one element, whatever its index is loaded from."""
+
+    @T.prim_func
+    def selected(e: T.handle, x: T.handle, y: T.handle, n: T.int32):
+        T.func_attr({"global_symbol": "main", "tir.noalias": True, "sparse_tir_level": 2})
+        I = T.dense_fixed(n)
+        One = T.dense_fixed(1)
+        E = T.match_sparse_buffer(e, (I,), "int32")
+        X = T.match_sparse_buffer(x, (I, One), "float32")
+        Y = T.match_sparse_buffer(y, (I,), "float32")
+        with T.sp_iter([I], "S", "selected") as [i]:
+            Y[i] = X[i, E[i]]
+
+    x, y = whole((N, 1)), np.zeros(N, "float32")
+    run(lowered(selected), target, np.zeros(N, "int32"), x, y, N)
+    np.testing.assert_array_equal(y, x[:, 0])
+
+
+@T.prim_func
+def sums_and_counts(a: T.handle, y: T.handle, z: T.handle, indptr: T.handle, m: T.int32, nnz: T.int32):
+    T.func_attr({"global_symbol": "main", "tir.noalias": True, "sparse_tir_level": 2})
+    I = T.dense_fixed(m)
+    J = T.dense_variable(I, (100, nnz), indptr, "int32")
+    A = T.match_sparse_buffer(a, (I, J), "float32")
+    Y = T.match_sparse_buffer(y, (I,), "float32")
+    Z = T.match_sparse_buffer(z, (I,), "float32")
+    with T.sp_iter([I, J], "SR", "sums") as [i, j]:
+        with T.init():
+            Y[i] = T.float32(0)
+        Y[i] = Y[i] + A[i, j]
+        Z[i] = Z[i] + T.float32(1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("is_flattened", [True, False])
+def test_empty_rows_are_initialized_where_the_init_is_that_of_one_of_two_results(
+    target: str, is_flattened: bool
+) -> None:
+    """Also where a script builds what lower_sparse_iter has made, without lower_sparse_buffer."""
+    indptr = np.array([0, 3, 3, 5], "int32")
+    a, y, z = whole(5), np.full(3, np.nan, "float32"), np.full(3, 7, "float32")
+    mod = lower_sparse_iter(tvm.IRModule.from_expr(sums_and_counts))
+    mod = lower_sparse_buffer(mod) if is_flattened else mod
+    tvm.build(mod, target=target)(a, y, z, indptr, 3, 5)
+    np.testing.assert_array_equal(y, [a[:3].sum(), 0, a[3:].sum()])
+    np.testing.assert_array_equal(z, [10, 7, 9])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_empty_rows_of_what_is_built_without_lower_sparse_buffer(target: str) -> None:
+    indptr = np.array([0, 3, 3, 5], "int32")
+    a, b = whole(5), np.full(3, np.nan, "float32")
+    tvm.build(lower_sparse_iter(tvm.IRModule.from_expr(scripts.segment_reduce)), target=target)(a, b, indptr, 3, 5)
+    np.testing.assert_array_equal(b, [a[:3].sum(), 0, a[3:].sum()])
+
+
 def test_fields_of_nodes() -> None:
     func = scripts.csrmm
     i, j, *_ = func.sp_axes

@@ -7,7 +7,9 @@ from typing import Any
 
 import tilewright as tw
 from tilewright.compat.tvm.runtime.module import seen
+from tilewright.compat.tvm.sparse.lower import completed
 from tilewright.compat.tvm.target import current
+from tilewright.compat.tvm.tir.transform.horizontal_fusion import fused
 from tilewright.compat.tvm.transform import PassContext
 from tilewright.ir import IRModule, PrimFunc
 
@@ -18,6 +20,7 @@ def build(mod: PrimFunc | IRModule, target: Any = None, *, name: str | None = No
         if not isinstance(mod, PrimFunc):
             raise TypeError("Tilewright has a name for one function only: a module names its own")
         mod = mod.with_attr("global_symbol", name)
+    mod = _finished(mod)
     chosen = target if target is not None else current()
     checked = bool(PassContext.current().config.get("tir.instrument_bound_checkers"))
     return seen(
@@ -26,6 +29,17 @@ def build(mod: PrimFunc | IRModule, target: Any = None, *, name: str | None = No
 
 
 compile = build
+
+
+def _finished(mod: Any) -> Any:
+    """Return the program after what the driver of SparseTIR's implementation does by itself: kernels of a function
+    that is annotated `horizontal_fuse` are fused, and lowered iterations are completed where the script has not called
+    lower_sparse_buffer."""
+    if not isinstance(mod, IRModule):
+        return fused(completed(mod)) if isinstance(mod, PrimFunc) else mod
+    made = {str(name): _finished(func) for name, func in mod.functions.items()}
+    same = all(func.same_as(made[str(name)]) for name, func in mod.functions.items())
+    return mod if same else IRModule(made, mod.attrs)
 
 
 def lower(

@@ -77,10 +77,16 @@ def number(node: Any) -> Any:
     return _core.Analyzer().simplify(node) if all(isinstance(leaf, ir.IntImm) for leaf in leaves) else None
 
 
+def completed(func: ir.PrimFunc) -> Any:
+    """Return a function of lowered iterations with all elements initialized, and its atomic blocks accumulating; others
+    as they are."""
+    return with_inits(with_sums(func)) if ARRAYS in func.attrs else func
+
+
 def _flattened(func: ir.PrimFunc) -> Any:
     if ARRAYS not in func.attrs:
         return func
-    func = with_inits(with_sums(func))
+    func = completed(func)
     positions = [int(at) for at in func.attrs[ARRAYS]]
     flat: dict[ir.Buffer, ir.Buffer] = {}
     for at in positions:
@@ -100,8 +106,9 @@ def _flattened(func: ir.PrimFunc) -> Any:
             return ir.BufferStore(flat[buffer], node.value, [_offset(buffer, node.indices)])
         if all(isinstance(dim.extent, ir.IntImm) and int(dim.extent.value) == 1 for dim in node.region):
             point = _offset(buffer, [dim.min for dim in node.region])
-            return ir.BufferRegion(flat[buffer], [ir.Range(point, 1)])
-        return ir.BufferRegion(flat[buffer], [ir.Range(0, flat[buffer].shape[0])])
+            return ir.BufferRegion(flat[buffer], [ir.Range(point, _core.const(1, point.dtype))])
+        extent = flat[buffer].shape[0]
+        return ir.BufferRegion(flat[buffer], [ir.Range(_core.const(0, extent.dtype), extent)])
 
     body: Any = _core.rewrite(func.body, changed)
     buffers = {param: flat.get(buffer, buffer) for param, buffer in func.buffer_map.items()}
@@ -114,7 +121,8 @@ def _product(extents: Any) -> Any:
 
 
 def _offset(buffer: ir.Buffer, indices: Any) -> Any:
-    at, *rest = indices
-    for extent, index in zip(buffer.shape[1:], rest, strict=True):
-        at = at * extent + index
+    at = _core.const(0, buffer.shape[0].dtype)
+    for extent, index in zip(buffer.shape, indices, strict=True):
+        is_one = isinstance(extent, ir.IntImm) and int(extent.value) == 1  # regions name its only element
+        at = at * extent + (0 if is_one else index)
     return _core.Analyzer().simplify(at)
