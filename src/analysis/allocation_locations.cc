@@ -12,6 +12,7 @@
 #include "analysis/threads.h"
 #include "ir/build.h"
 #include "ir/pointer_uses.h"
+#include "ir/regions.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "target/memory_scope.h"
@@ -331,6 +332,7 @@ using Locations = std::unordered_map<NodeRef, std::vector<Def<Buffer>>>;
 
 /// `locations`: what each loop and block shall allocate, and nothing else. Blocks that are not inside of a buffer's new
 /// place no longer name it in their regions: they do not access it, or it is none of those that they share with others.
+/// A region whose bounds it says becomes the whole buffer.
 Stmt move_allocations(const Stmt& body, Locations locations) {
   std::unordered_set<NodeRef> hidden;  // that no place around allocates
   visit(body,
@@ -348,6 +350,13 @@ Stmt move_allocations(const Stmt& body, Locations locations) {
         Block outer = *block;
         std::erase_if(outer.reads, is_hidden);
         std::erase_if(outer.writes, is_hidden);
+        for (auto* regions : {&outer.reads, &outer.writes}) {
+          for (Ref<BufferRegion>& region : *regions) {
+            bool bounded_by_hidden = false;
+            visit(region, [&](const Ref<BufferLoad>& load) { bounded_by_hidden |= hidden.contains(load->buffer); });
+            if (bounded_by_hidden) region = whole_region(region->buffer);
+          }
+        }
         std::vector<Def<Buffer>> own = locations[block];
         Block copy = *inside(own, [&] { return r.descend(make<Block>(std::move(outer), block.span())); });
         copy.alloc_buffers = std::move(own);

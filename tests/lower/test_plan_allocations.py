@@ -167,3 +167,33 @@ def test_domains_of_axes_are_accesses() -> None:
     B = np.zeros(4, "float32")
     tw.compile(program)(A, B)
     np.testing.assert_array_equal(B, A.reshape(4, 3).sum(1))
+
+
+def test_regions_whose_bounds_are_said_by_a_buffer_that_moves() -> None:
+    """The body of "add" reads neither P nor B: the region P[B[vk]] does not keep B where it was."""
+
+    @T.prim_func
+    def program(P: T.Buffer((8,), "int32"), C: T.Buffer((8,), "float32")):
+        with T.block("root"):
+            B = T.alloc_buffer((8,), "int32")
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = 7 - vi
+            for i in range(8):
+                with T.block("row"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(C[vi], P[0:8], B[0:8])
+                    T.writes(C[vi])
+                    for k in range(8):
+                        with T.block("add"):
+                            vk = T.axis.spatial(8, k)
+                            T.reads(C[vi], P[B[vk]], B[vk])
+                            T.writes(C[vi])
+                            C[vi] = C[vi] + T.float32(1)
+
+    assert "B" in allocations(program, "plan_allocations")
+    for target in ("interpreter", "native"):
+        C = np.zeros(8, "float32")
+        tw.compile(program, target=target)(np.zeros(8, "int32"), C)
+        np.testing.assert_array_equal(C, np.full(8, 8, "float32"))
