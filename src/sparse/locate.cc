@@ -20,6 +20,14 @@ bool same(const Expr& a, const Expr& b) {
   return a.defined() == b.defined() && (!a.defined() || structural_equal(a, b));
 }
 
+/// Whether two positions are equal, apart from their types: axes of one chain may have coordinates of int32 and int64.
+bool same_position(Expr a, Expr b) {
+  for (Expr* e : {&a, &b}) {
+    for (const Cast* cast = e->as<Cast>(); cast; cast = e->as<Cast>()) *e = Expr(cast->value);
+  }
+  return same(a, b);
+}
+
 /// Binary search in [low, high) for the first coordinate that is not less; linear search for an equal one if the axis
 /// is not sorted.
 Stmt search_loop(const Axis& axis, const Ref<Buffer>& low, const Ref<Buffer>& high, const Expr& coordinate) {
@@ -56,7 +64,7 @@ Lowering::Element Lowering::locate(const Ref<Buffer>& buffer, const std::vector<
     }
     const Frame* frame = coordinates[i].is<Var>() ? nest_.find(coordinates[i].cast<Var>()) : nullptr;
     if (frame && axis.parent.defined() && structure_of(frame->iter->axis) == structure_of(axes[i]) &&
-        same(frame->parent, parent)) {
+        same_position(frame->parent, parent)) {
       positions.push_back(frame->position);
       relatives.push_back(frame->relative);
       conditions.push_back(present);

@@ -105,6 +105,27 @@ def test_a_store_beyond_the_length_of_an_axis_is_reported() -> None:
     assert caught.value.code == "interpret/absent"
 
 
+@pytest.mark.parametrize("kind", ["fixed", "varied"])
+@pytest.mark.parametrize("types", [("int32", "int64"), ("int64", "int32")])
+def test_fused_axes_of_different_types(kind: str, types: tuple[str, str]) -> None:
+    """The element at the variables of the iteration is stored, though one of them counts in another type."""
+    structure = "(n, 2), q" if kind == "fixed" else "(n, 6), (p, q)"
+    func = function(f"""
+def f(a: T.handle, q: T.handle, {"" if kind == "fixed" else "p: T.handle, "}m: T.int32, n: T.int32):
+    I = T.sp.dense_fixed(m, "{types[0]}")
+    J = T.sp.compressed_{kind}(I, {structure}, "{types[1]}")
+    A = T.sp.match_buffer(a, (I, J), "float64")
+    with T.sp.iteration([T.sp.fuse(I, J)], "SS", "store") as [i, j]:
+        A[i, j] = T.Cast("float64", i * 10 + j)
+""")
+    want = [[1, 3], [10, 12], [20, 21]]
+    for target in ("interpreter", "native"):
+        a = np.zeros((3, 2)) if kind == "fixed" else np.zeros(6)
+        arrays = [np.array([1, 3, 0, 2, 0, 1], types[1]), np.arange(0, 7, 2, types[1])]
+        tw.compile(func, target)(a, *arrays[: 1 if kind == "fixed" else 2], 3, 4)
+        np.testing.assert_array_equal(a.reshape(3, 2), want)
+
+
 FREE_STORE = """
 def f(a: T.handle, y: T.Buffer((4, 5), "float64"), p: T.handle, q: T.handle, nnz: T.int32):
     I = T.sp.dense_fixed(4)
