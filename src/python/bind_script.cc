@@ -298,6 +298,8 @@ void bind_buffers(nb::module_& m) {
       TW_SPEC_ARGS, "name"_a = "buffer");
   m.def("alloc_existing", &script::alloc_existing);
   m.def("match_existing", &script::match_existing);
+  m.def("buffer_at", &script::buffer_at, "data"_a);
+  m.def("replace_parameter", &script::replace_parameter, "buffer"_a, "by"_a);
   m.def(
       "alloc_buffer", [](TW_SPEC_PARAMS) { return script::alloc_buffer(TW_SPEC); }, "shape"_a, TW_SPEC_ARGS,
       "Memory of the innermost block, or of the function." TW_SPEC_DOC);

@@ -224,6 +224,10 @@ void match_existing(const std::string& name_hint, const Ref<Buffer>& buffer);
 Ref<Buffer> alloc_buffer(const BufferSpec& spec);
 /// Allocates a buffer that exists already.
 void alloc_existing(const Ref<Buffer>& buffer);
+/// A buffer of one dimension over all elements behind a pointer that a buffer or an allocation around has.
+Ref<Buffer> buffer_at(const Ref<Var>& data);
+/// Gives the parameter that has this buffer another one.
+void replace_parameter(const Ref<Buffer>& buffer, const Ref<Buffer>& by);
 FramePtr decl_buffer(const BufferSpec& spec);
 FramePtr allocate(std::vector<Expr> extents, DataType dtype, const std::string& scope = "global", Expr condition = {},
                   Annotations annotations = {});

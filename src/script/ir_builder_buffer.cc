@@ -220,6 +220,53 @@ void match_existing(const std::string& name_hint, const Ref<Buffer>& buffer) {
   IRBuilder::require("T.arg").find<PrimFuncFrame>()->buffer_map.emplace_back(param, buffer);
 }
 
+Ref<Buffer> buffer_at(const Ref<Var>& data) {
+  IRBuilder& builder = IRBuilder::require("a pointer");
+  auto flat = [&](const std::vector<Expr>& shape, DataType dtype) {
+    Expr elements = shape.empty() ? i32(1) : shape[0];
+    for (size_t d = 1; d < shape.size(); ++d) elements = elements * shape[d];
+    BufferSpec spec;
+    spec.shape = {elements};
+    spec.dtype = dtype;
+    spec.data = data;
+    return make_buffer(spec, data->name_hint);
+  };
+  auto of = [&](const std::vector<Def<Buffer>>& buffers) -> Ref<Buffer> {
+    for (const Def<Buffer>& buffer : buffers) {
+      if (buffer->data == data && buffer->strides.empty()) return flat(buffer->shape, buffer->dtype);
+    }
+    return {};
+  };
+  for (auto it = builder.frames().rbegin(); it != builder.frames().rend(); ++it) {
+    Ref<Buffer> found;
+    if (const auto* allocate = dynamic_cast<const AllocateFrame*>(it->get())) {
+      if (allocate->values[0].get() == data.get()) found = flat(allocate->extents, allocate->dtype);
+    } else if (const auto* block = dynamic_cast<const BlockFrame*>(it->get())) {
+      found = of(block->alloc_buffers);
+    } else if (const auto* function = dynamic_cast<const PrimFuncFrame*>(it->get())) {
+      found = of(function->root_alloc_buffers);
+      for (const auto& [param, buffer] : function->buffer_map) {
+        if (!found.defined()) found = of({buffer});
+      }
+    }
+    if (found.defined()) return found;
+  }
+  refuse("builder/pointer", "nothing says how many elements are behind pointer '" + data->name_hint + "'",
+         "declare a buffer: A = T.Buffer((n,), \"float32\", data=" + data->name_hint + "), and write A[i]");
+}
+
+void replace_parameter(const Ref<Buffer>& buffer, const Ref<Buffer>& by) {
+  auto* function = IRBuilder::require("T.preflattened_buffer").find<PrimFuncFrame>();
+  for (auto& [param, known] : function->buffer_map) {
+    if (known == buffer) {
+      known = by;
+      return;
+    }
+  }
+  refuse("builder/pointer", "'" + buffer->name + "' is not the buffer of a parameter",
+         "name a buffer that a parameter of the function has");
+}
+
 FramePtr decl_buffer(const BufferSpec& spec) {
   auto frame = std::make_shared<DeclBufferFrame>();
   frame->allocates = !spec.data.defined();

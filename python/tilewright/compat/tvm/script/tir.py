@@ -9,13 +9,14 @@ from collections.abc import Callable
 from types import FrameType, FunctionType
 from typing import Any
 
+from tilewright.compat.tvm.script.earlier import buffer_decl, load, preflattened_buffer, range, store, var
 from tilewright.errors import ScriptError
 from tilewright.script import tir
 from tilewright.script.core import script as _script
 from tilewright.script.tir.functions import decorate
 
 globals().update({name: getattr(tir, name) for name in vars(tir)["__all__"]})
-__all__ = vars(tir)["__all__"]
+__all__ = [*vars(tir)["__all__"], "buffer_decl", "load", "preflattened_buffer", "range", "store", "var"]
 
 
 def alloc_buffer(shape: Any, dtype: str = "float32", data: Any = None, strides: Any = None, **layout: Any) -> Any:
