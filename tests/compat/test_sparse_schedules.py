@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import tvm
 from tests.compat import sparse_scripts as scripts
 from tests.compat.test_sparse_programs import TARGETS, random_csr, run, whole
@@ -227,10 +228,47 @@ def test_axes_that_are_made_without_a_script() -> None:
     mod = lower_sparse_buffer(lower_sparse_iter(tvm.IRModule({"main": func})))
     run(mod, "llvm", given, result, ends, np.array([0, 1, 0, 1, 2, 4], "int32"))
     np.testing.assert_array_equal(result, [given[:2].sum(), 0, given[2:].sum()])
-    with pytest.raises(AttributeError, match=r"T\.attach"):
-        _ = sparse.AttachedAxis
     with pytest.raises(TypeError, match="extra_storage"):
         sparse.SparseBuffer(values.data, [rows], "float32", "A", 1)
+
+
+def test_fused_attached_and_flattened_axes_without_a_script() -> None:
+    """They are those of T.fuse, T.attach and T.flatten."""
+    from tvm.tir import sparse
+
+    m = 3
+    indptr, indices, x, y, z = (tir.Var(name, "handle") for name in ("indptr", "indices", "x", "y", "z"))
+    rows = sparse.dense_fixed_axis("I", m, "int32")
+    columns = sparse.sparse_variable_axis("J", rows, m, 4, indptr, indices, "int32")
+    fused = [sparse.FusedAxis([rows, columns], at) for at in range(2)]
+    assert [each.name for each in fused] == ["fused_IJ_I", "fused_IJ_J"]
+    assert [int(each.length.value) for each in fused] == [1, 4] and fused[0].nnz_cols.value == 1
+    with pytest.raises(ValueError, match="axis 2 of a group of 2"):
+        sparse.FusedAxis([rows, columns], 2)
+    attached = sparse.AttachedAxis(columns, columns)
+    assert attached.name == "J_attach_J" and attached.parent.same_as(columns)
+    numbers = sparse.FlattenedAxis("F", [rows, columns], 4, [], "int32")
+    pointer = tvm.ir.PointerType(tvm.ir.PrimType("float32"))
+    given, sums, halves = (
+        sparse.SparseBuffer(tir.Var(name, pointer), [axis], "float32", name)
+        for name, axis in (("X", rows), ("Y", rows), ("Z", numbers))
+    )
+    i, j, k, f = (tir.Var(name, "int32") for name in "ijkf")
+    iters = [sparse.SpIterVar(i, False, fused[0]), sparse.SpIterVar(j, True, fused[1])]
+    iters.append(sparse.SpIterVar(k, True, attached))
+    step = tir.BufferStore(sums, tir.BufferLoad(sums, [i]) + tir.BufferLoad(given, [k]), [i])
+    hops = tir.SparseIteration(iters, "hops", {}, None, step)
+    half = tir.BufferStore(halves, tir.BufferLoad(halves, [f]) / tir.const(2, "float32"), [f])
+    flat = tir.SparseIteration([sparse.SpIterVar(f, False, numbers)], "halves", {}, None, half)
+    buffers = {indptr: columns.indptr, indices: columns.indices, x: given, y: sums, z: halves}
+    axes = [rows, columns, numbers]
+    func = _function([x, y, z, indptr, indices], buffers, tir.SeqStmt([hops, flat]), axes)
+    a = scipy.sparse.csr_matrix(np.array([[0, 1, 1], [0, 0, 1], [1, 0, 0]], "float32"))
+    result, vector, elements = np.zeros(m, "float32"), whole(m), np.arange(4, dtype="float32")
+    mod = lower_sparse_buffer(lower_sparse_iter(tvm.IRModule({"main": func})))
+    run(mod, "llvm", vector, result, elements, a.indptr, a.indices)
+    np.testing.assert_array_equal(result, a @ (a @ vector))
+    np.testing.assert_array_equal(elements, np.arange(4) / 2)
 
 
 def _function(params: Any, buffers: Any, body: Any, axes: Any) -> Any:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from tilewright import _core, ir
 from tilewright.compat.tvm.alias import Renamed, missing, no_span
+from tilewright.support.changed_nodes import with_fields
 
 __all__ = [
+    "AttachedAxis",
     "Axis",
     "AxisKind",
+    "FlattenedAxis",
+    "FusedAxis",
     "SpIterVar",
     "SparseBuffer",
     "dense_fixed_axis",
@@ -85,7 +91,56 @@ class SpIterVar(metaclass=Renamed):
     def make(var: Any, is_reduction: bool, axis: Any) -> Any:
         """The variable, which runs over the coordinates of an axis."""
         kind = ir.IterType.COMM_REDUCE if is_reduction else ir.IterType.DATA_PAR
+        if isinstance(axis, FusedAxis):
+            return _core.SpIterVar(var, kind, axis.group[axis.index], axis.index > 0)
         return _core.SpIterVar(var, kind, axis)
+
+
+@dataclass(frozen=True, eq=False)
+class FusedAxis:
+    """One of several axes that an iteration runs through in one loop. Variables of an iteration know that themselves:
+    this is what :class:`SpIterVar` is made from.
+
+    Attributes:
+        group: the axes.
+        index: which one of them.
+    """
+
+    group: Sequence[Any]
+    index: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < len(self.group):
+            raise ValueError(f"axis {self.index} of a group of {len(self.group)}")
+
+    @property
+    def name(self) -> str:
+        """As published."""
+        return f"fused_{''.join(axis.name for axis in self.group)}_{self.group[self.index].name}"
+
+    @property
+    def length(self) -> Any:
+        """The number of iterations: all positions for the last axis of the group, one for the others."""
+        last = self.group[-1]
+        return last.nnz if self.index + 1 == len(self.group) else _core.const(1, last.idtype)
+
+    @property
+    def idtype(self) -> str:
+        """The type of coordinates."""
+        return str(self.group[0].idtype)
+
+    nnz = nnz_cols = length
+
+
+def AttachedAxis(base: Any, new_parent: Any) -> Any:
+    """The positions of an axis below the coordinates of another one, as by T.attach."""
+    return with_fields(base, name=f"{base.name}_attach_{new_parent.name}", parent=new_parent, attached=base)
+
+
+def FlattenedAxis(name: str, axes: Any, nnz: Any, offsets: Any, idtype: str) -> Any:
+    """The elements of a buffer over axes, by their numbers, as by T.flatten. Offsets are those of the axes."""
+    length = _core.cast(idtype, nnz)
+    return _core.Axis(name, None, length, length, length, idtype=idtype, flattened=list(axes))
 
 
 def dense_fixed_axis(name: str, length: Any, idtype: str) -> Any:
@@ -131,14 +186,4 @@ def _array(given: Any, extent: Any, dtype: str) -> Any:
     return _core.decl_buffer([extent], dtype, name=given.name)
 
 
-_INSTEAD = {
-    "FusedAxis": "sch.sparse_fuse, or T.fuse in the axes of an iteration",
-    "AttachedAxis": "T.attach in the axes of an iteration",
-    "FlattenedAxis": "T.flatten",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _INSTEAD:
-        raise AttributeError(f"Tilewright has no tvm.tir.sparse.{name}: write {_INSTEAD[name]}")
-    return missing("tvm.tir.sparse")(name)
+__getattr__ = missing("tvm.tir.sparse")
