@@ -17,7 +17,7 @@ from soak.gpu_kernels import FAMILIES
 from soak.soak import ROOT, Soak
 
 #: candidates of a round
-DRAWS = 4
+DRAWS = 8
 #: what the simulated device says about kernels that are not right
 COMPLAINTS = ("race", "Invalid", "divergen", "Oclgrind")
 CHILD_SECONDS = 1200.0
