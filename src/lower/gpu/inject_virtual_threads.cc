@@ -9,13 +9,17 @@
 //                                                  C[v] = acc[v * 4]
 //
 // A statement that is the same for all virtual threads runs once: what it writes is shared, or memory of the thread
-// that they then have in common. Memory that they do not have in common gets an element for each of them, where it
+// that they then have in common. One that changes memory by what is in there, as an atomic operation or a step of a
+// reduction does, runs as often as there are virtual threads. Memory that they do not have in common gets an element for each of them, where it
 // outlives a barrier.
 //
 // Needs      flat buffers, barriers
 // Ensures    no loop is bound to a virtual thread
 // Placement  before unify_threads, which knows axes of blocks and threads only
+#include <algorithm>
+
 #include "analysis/threads.h"
+#include "ir/atomic_operation.h"
 #include "ir/build.h"
 #include "ir/refuse_at.h"
 #include "ir/substitute.h"
@@ -43,11 +47,39 @@ class VirtualThreads {
     return uses_any_var(node, [&](const Ref<Var>& v) { return v == loop_->loop_var || grown_.contains(v); });
   }
 
+  /// Whether it matters how often the statement runs: it reads memory from outside that it changes.
+  static bool counts_runs(const Stmt& s) {
+    std::unordered_set<NodeRef> read, written, inside;
+    bool found = false;
+    visit(
+        s,
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          read.insert(load->buffer->data);
+          v.descend(load);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          written.insert(store->buffer->data);
+          v.descend(store);
+        },
+        [&](const Ref<Allocate>& allocate, Visitor& v) {
+          inside.insert(allocate->buffer_var);
+          v.descend(allocate);
+        },
+        [&](const Ref<Call>& call, Visitor& v) {
+          found |= AtomicOperation::of(call).has_value();
+          v.descend(call);
+        });
+    return found || std::any_of(written.begin(), written.end(), [&](const NodeRef& memory) {
+             return read.contains(memory) && !inside.contains(memory);
+           });
+  }
+  bool repeats(const Stmt& s) const { return varies(s) || counts_runs(s); }
+
   /// Statements without barriers in between: once for each virtual thread, or once for all.
   Stmt apart(std::vector<Stmt>& run) {
     if (run.empty()) return nop();
     Stmt body = seq(std::exchange(run, {}));
-    if (!varies(body)) return body;
+    if (!repeats(body)) return body;
     Ref<Var> v = var(loop_->loop_var->name_hint, loop_->loop_var.dtype());
     body = renew_defs(substitute(with_elements(body), {{loop_->loop_var, v}}));
     return make<For>({v, loop_->min, loop_->extent, ForKind::kUnrolled, {}, {}, body}, loop_.span());
@@ -114,8 +146,8 @@ class VirtualThreads {
         std::vector<Stmt> items;
         for (const Stmt& item : s.as<SeqStmt>()->seq) {
           if (!has_barrier(item)) {
-            // Statements that do not depend on the virtual thread run once, so they are kept out of the loop.
-            if (!run.empty() && varies(run.back()) != varies(item)) items.push_back(apart(run));
+            // Statements that are the same for all virtual threads run once, so they are kept out of the loop.
+            if (!run.empty() && repeats(run.back()) != repeats(item)) items.push_back(apart(run));
             run.push_back(item);
             continue;
           }
