@@ -7,7 +7,8 @@
 //                                                     with T.block("B"): ... = S[31 - tx]
 //
 // Blocks say what depends on what, plain statements exchange data through shared memory, and threads wait in between
-// (analysis/team.h). These barriers keep the program what it means until place_barriers, which knows the
+// (analysis/team.h). Loops over threads run one after another: in the kernel, threads do not end with them, so they wait
+// there too, also in programs with barriers of their own. These barriers keep the program what it means until place_barriers, which knows the
 // address of each byte, puts others in their place; and passes see by them which loops all threads have to run
 // together. Asynchronous copies are there for other threads behind a wait for them and one more barrier.
 //
@@ -39,6 +40,9 @@ class Waits {
   }
 
  public:
+  /// `by_order`: threads wait where the order of statements matters; otherwise only between loops over threads.
+  explicit Waits(bool by_order) : by_order_(by_order) {}
+
   Stmt run(const Stmt& body) {
     visit(body, [&](const Ref<AttrStmt>& attr) {
       if (attr->attr_key == "async_scope") copied_.add(analysis::Touched::by(attr->body, kTeamMemory));
@@ -49,7 +53,7 @@ class Waits {
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
           const bool uniform = is_uniform(branch->condition);
           Ref<IfThenElse> inner = under(uniform, [&] { return r.descend(branch); });
-          if (!uniform || !waits() || !analysis::waits_behind(branch->condition, branch)) return inner;
+          if (!uniform || !by_order_ || !waits() || !analysis::waits_behind(branch->condition, branch)) return inner;
           IfThenElse copy = *inner;
           Ref<Var> holds = var("holds", copy.condition.dtype());
           const Expr condition = std::exchange(copy.condition, holds);
@@ -74,6 +78,24 @@ class Waits {
   /// All threads come here, inside of bound loops.
   bool waits() const { return bound_ > 0 && together_; }
 
+  static bool has_team_loops(const Stmt& s) {
+    bool found = false;
+    visit(s, [&](const Ref<For>& loop, Visitor& v) {
+      auto axis = is_bound(*loop) ? analysis::thread_axis(*loop) : std::nullopt;
+      found |= axis && axis->in_team();
+      if (!found) v.descend(loop);
+    });
+    return found;
+  }
+
+  /// An iteration uses memory as the one before it left it.
+  bool waits_for_next(const Stmt& body) const {
+    if (by_order_ && analysis::waits_for_next(body)) return true;
+    if (analysis::has_blocks(body) || !has_team_loops(body)) return false;
+    const analysis::Touched touched = analysis::Touched::by(body, kTeamMemory);
+    return touched.depends_on(touched);
+  }
+
   bool is_uniform(const Expr& e) const {
     return !e.defined() || analysis::is_uniform(e, [&](const Ref<Var>& v) { return varying_.contains(v); });
   }
@@ -92,7 +114,7 @@ class Waits {
     if (!uniform) varying_.insert(loop->loop_var);
     int before = waits_;
     bool serial = loop->kind == ForKind::kSerial || loop->kind == ForKind::kUnrolled;
-    waits_ += uniform && serial && waits() && analysis::waits_for_next(loop->body);
+    waits_ += uniform && serial && waits() && waits_for_next(loop->body);
     Ref<For> inner = under(uniform && serial, [&] { return r.descend(loop); });
     if (waits_ == before) return inner;
     // The next iteration may write what other threads still read.
@@ -102,8 +124,8 @@ class Waits {
   }
 
   Stmt sequence(const Ref<SeqStmt>& all, Rewriter& r) {
-    const bool in_order = waits();
-    const Exchange exchange = in_order ? analysis::exchange_of(all) : kTeamMemory;
+    const bool joins = has_team_loops(all), in_order = waits() && (by_order_ || joins);
+    const Exchange exchange = in_order && !joins ? analysis::exchange_of(all) : kTeamMemory;
     std::vector<Stmt> items;
     analysis::Touched before;
     for (const Stmt& item : all->seq) {
@@ -128,6 +150,7 @@ class Waits {
     return seq(std::move(items));
   }
 
+  bool by_order_;
   analysis::Touched copied_;             ///< by asynchronous copies
   std::unordered_set<NodeRef> varying_;  ///< variables that differ between the threads of a team
   int bound_ = 0;                        ///< bound loops around: one after another, they run on the same threads
@@ -138,8 +161,7 @@ class Waits {
 }  // namespace
 
 PassResult wait_between_blocks(const Ref<PrimFunc>& func, PassContext&) {
-  if (!analysis::waits_by_order(*func)) return func;
-  return with_body(func, Waits().run(func->body));
+  return with_body(func, Waits(analysis::waits_by_order(*func)).run(func->body));
 }
 
 }  // namespace tilewright::lower
