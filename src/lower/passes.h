@@ -5,6 +5,7 @@
 
 namespace tilewright::lower {
 
+PassResult bind_launches(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_prefetches(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_atomics(const Ref<PrimFunc>& func, PassContext& context);
 PassResult plan_allocations(const Ref<PrimFunc>& func, PassContext& context);

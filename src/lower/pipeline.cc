@@ -25,6 +25,7 @@ using enum TargetSet;
 
 /// The one list.
 constexpr Row kRows[] = {
+    {"bind_launches", bind_launches, kMachines, kScheduled, "the passes behind look for threads in loops"},
     {"plan_allocations", plan_allocations, kAll, kScheduled,
      "while blocks are whole: axes show which loops carry values in a buffer"},
     {"check_races", check_races, kMachines, kScheduled, "what each iteration has for itself is not a race"},
