@@ -205,3 +205,31 @@ def test_pipelines_of_tiles_and_of_fragments(k, by_registers):
         check_barriers_are_needed(module, [a, b, np.zeros((32, 32), "float32")], text.count("tvm_storage_sync"))
         for use in compiled(sch).report["kernels"]:
             assert use["spill_stores"] == use["spill_loads"] == 0, use
+
+
+def test_tiles_of_fragments_begin_at_multiples_of_32_bytes() -> None:
+    """A buffer of 520 elements of float32 is placed first, and ends at a multiple of 16 bytes that is none of 32."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((16, 16), "float16"), B: T.Buffer((516,), "float32"), C: T.Buffer((516,), "float32")):
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            first = T.decl_buffer((516,), scope="shared")
+            tile = T.decl_buffer((16, 16), "float16", scope="shared")
+            F = T.decl_buffer((16, 16), "float16", scope="wmma.matrix_a")
+            for k in range(17):
+                if k * 32 + t < 516:
+                    first[k * 32 + t] = B[k * 32 + t]
+            for k in range(8):
+                tile[k * 2 + t // 16, t % 16] = A[k * 2 + t // 16, t % 16]
+            T.tvm_load_matrix_sync(
+                F.data, 16, 16, 16, 0,
+                T.tvm_access_ptr(T.type_annotation("float16"), tile.data, 0, 256, 1), 16, "row_major"
+            )
+            for k in range(17):
+                if k * 32 + t < 516:
+                    C[k * 32 + t] = first[515 - k * 32 - t]
+""")
+    memory = compiled(program).inspect("memory")
+    rows = {line.split()[0]: line for line in memory.splitlines() if line.strip()}
+    assert " 2080" in rows["tile"], memory

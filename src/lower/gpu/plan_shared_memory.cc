@@ -15,11 +15,13 @@
 //
 // Needs      kernels as functions
 // Ensures    at most one allocation of shared memory in a kernel, within what the target has. Each buffer begins at a
-//            multiple of 16 bytes, the widest vector access
+//            multiple of 16 bytes, the widest vector access; of 32 bytes, if fragments are loaded from it or stored to
+//            it (CUDA C++ Programming Guide, warp matrix functions)
 // Placement  after every pass that copies or moves accesses
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/fragments.h"
 #include "ir/refuse_at.h"
 #include "ir/traverse.h"
 #include "lower/gpu/kernel.h"
@@ -29,7 +31,7 @@
 namespace tilewright::lower {
 namespace {
 
-constexpr int64_t kAlignment = 16;
+constexpr int64_t kAlignment = 16, kAlignmentOfFragments = 32;
 
 struct Tile {
   Ref<Allocate> allocate;
@@ -37,6 +39,7 @@ struct Tile {
   int declared = 0;           ///< position of the allocation
   int first = -1, last = -1;  ///< positions of accesses
   int64_t offset = 0;
+  int64_t alignment = kAlignment;
 };
 
 class Lifetimes {
@@ -65,6 +68,7 @@ class Lifetimes {
         },
         [&](const Ref<Evaluate>& evaluate, Visitor& v) {
           v.descend(evaluate);
+          if (is_fragment_step(evaluate->value)) align_for_fragments(*evaluate->value.as<Call>());
           ++position_;
         },
         [&](const Ref<Var>& v, Visitor& walk) {
@@ -95,6 +99,12 @@ class Lifetimes {
     tile.bytes = std::max<int64_t>(*count, 1) * allocate->dtype.bytes() * allocate->dtype.lanes;
     index_[allocate->buffer_var] = tiles_.size();
     tiles_.push_back(tile);
+  }
+
+  void align_for_fragments(const Call& step) {
+    auto memory = step.args.size() == 8 ? Fragments::memory_of(step.args[5]) : std::nullopt;
+    auto found = memory ? index_.find(memory->data) : index_.end();
+    if (found != index_.end()) tiles_[found->second].alignment = kAlignmentOfFragments;
   }
 
   void touch(const Ref<Var>& pointer) {
@@ -138,7 +148,7 @@ int64_t place(std::vector<Tile>& tiles) {
     for (const Tile* other : others) {
       if (tile.offset + tile.bytes <= other->offset) break;
       int64_t behind = other->offset + other->bytes;
-      tile.offset = std::max(tile.offset, (behind + kAlignment - 1) / kAlignment * kAlignment);
+      tile.offset = std::max(tile.offset, (behind + tile.alignment - 1) / tile.alignment * tile.alignment);
     }
     size = std::max(size, tile.offset + tile.bytes);
   }
