@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
-from tilewright import _core
+from tilewright import _core, te
 from tilewright.kernel import device_roofs as probes
+from tilewright.kernel.roofline import roofline_bound
 from tilewright.support import machine
+from tilewright.support.machine import Level, Roof, Roofs
+from tilewright.task.task import task_of
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +55,25 @@ def test_a_device_without_memory_has_no_limits(monkeypatch: pytest.MonkeyPatch) 
     assert probes.device_roofs("opencl") is None
     unknown = machine.UNKNOWN_ROOFS.binding(1e12, 1e12)
     assert unknown.name == "" and unknown.seconds == 0
+
+
+def test_units_that_are_not_measured_are_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tensor cores multiply float16 faster than float32 is multiplied, so that the peak of float32 bounds nothing."""
+    levels = (Level("memory", 0, 1e9),)
+    device, processor = Roofs(0, {"float32": 1e9}, levels, "arithmetic"), Roofs(1, {"float32": 1e9}, levels)
+    assert device.binding(1e12, 1e9, "float16") == Roof("memory", 1.0)
+    assert device.binding(1e12, 1e9, "float32") == Roof("arithmetic", 1000.0)
+    assert processor.binding(1e12, 1e9, "float16") == Roof("vector ports", 1000.0)
+
+
+def test_searches_on_a_device_know_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = te.placeholder((64, 32), name="A"), te.placeholder((32, 16), name="B")
+    k = te.reduce_axis((0, 32), name="k")
+    c = te.compute((64, 16), lambda i, j: te.sum(a[i, k] * b[k, j], axis=[k]), name="C")
+    task = task_of(te.create_prim_func([a, b, c]))
+    limits = probes.device_roofs("opencl")
+    assert limits is not None
+    bound = roofline_bound(task, _core.Target("opencl"))
+    assert bound == limits.binding(2 * 64 * 16 * 32, 4 * (64 * 32 + 32 * 16 + 64 * 16)).seconds > 0
+    monkeypatch.setattr("tilewright.kernel.roofline.device_roofs", lambda target: None)
+    assert roofline_bound(task, _core.Target("opencl")) == 0

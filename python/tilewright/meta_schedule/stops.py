@@ -8,9 +8,9 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, Error
+from tilewright.kernel.roofline import roofline_bound
 from tilewright.meta_schedule.runner.dask_runner import DaskRunner
 from tilewright.support import limits
-from tilewright.task.roofline import roofline_bound
 from tilewright.task.task import task_of
 
 __all__ = ["Stops", "stops_of"]

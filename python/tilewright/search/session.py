@@ -31,6 +31,7 @@ from tilewright.database.records import (
 )
 from tilewright.database.session_notes import keep_finals, keep_refusals, keep_times, reference_seconds
 from tilewright.errors import ArgumentError, ResourceError, ScriptError
+from tilewright.kernel.roofline import roofline_bound
 from tilewright.report.spending import BESIDE, PartTimes, Profiler
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import formats, modules
@@ -51,7 +52,6 @@ from tilewright.support.machine import is_for_device
 from tilewright.support.user_lines import users_level
 from tilewright.support.wrong_arguments import no_program, suggests_keywords
 from tilewright.task.arguments import digest_of_integers
-from tilewright.task.roofline import roofline_bound
 from tilewright.task.task import Task, by_buffer, check_inputs, sizes_of, task_of
 
 if TYPE_CHECKING:

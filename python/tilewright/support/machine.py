@@ -62,10 +62,13 @@ class Roofs:
         """The limit that binds a call of that many operations and bytes of compulsory traffic.
 
         The traffic runs at the speed of the smallest level that holds all of it; of memory when `cold`. (The roofline
-        of Williams, Waterman and Patterson, CACM 2009, with one ceiling for each cache level.)
+        of Williams, Waterman and Patterson, CACM 2009, with one ceiling for each cache level.) Of a type whose peak is
+        not known, a processor computes as many as of float32; a device may have units for products of it, so that its
+        memory alone is a limit.
         """
         level = next((x for x in self.levels if not cold and x.capacity >= traffic), self.levels[-1])
-        arithmetic = flops / self.peaks.get(dtype, self.peaks["float32"])
+        otherwise = self.peaks["float32"] if self.threads else math.inf
+        arithmetic = flops / self.peaks.get(dtype, otherwise)
         movement = traffic / level.bandwidth
         if arithmetic >= movement:
             return Roof(self.arithmetic, arithmetic)
