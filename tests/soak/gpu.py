@@ -20,7 +20,7 @@ from soak.soak import ROOT, Soak
 DRAWS = 8
 #: what the simulated device says about kernels that are not right
 COMPLAINTS = ("race", "Invalid", "divergen", "Oclgrind")
-CHILD_SECONDS = 1200.0
+CHILD_SECONDS = 3600.0
 
 
 def run_python(*arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
