@@ -20,7 +20,8 @@ struct ReductionChain {
   bool is_factored_out(size_t i) const { return reduces[i] && loops[i] != loop.at; }
 };
 
-/// Says which loops reduce. Refused (rfactor/P3): loops that drive axes of both kinds, or whose ranges depend on others.
+/// Says which loops reduce. Refused (rfactor/P3): loops that drive axes of both kinds, or whose ranges depend on
+/// others.
 Status find_roles(ReductionChain& chain);
 /// Refused (rfactor/P4): other blocks in these loops, and ranges that are data where they might change.
 Status check_place(const ReductionChain& chain);

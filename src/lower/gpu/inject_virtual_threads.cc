@@ -10,8 +10,8 @@
 //
 // A statement that is the same for all virtual threads runs once: what it writes is shared, or memory of the thread
 // that they then have in common. One that changes memory by what is in there, as an atomic operation or a step of a
-// reduction does, runs as often as there are virtual threads. Memory that they do not have in common gets an element for each of them, where it
-// outlives a barrier.
+// reduction does, runs as often as there are virtual threads. Memory that they do not have in common gets an element
+// for each of them, where it outlives a barrier.
 //
 // Needs      flat buffers, barriers
 // Ensures    no loop is bound to a virtual thread

@@ -7,10 +7,11 @@
 //                                                     with T.block("B"): ... = S[31 - tx]
 //
 // Blocks say what depends on what, plain statements exchange data through shared memory, and threads wait in between
-// (analysis/team.h). Loops over threads run one after another: in the kernel, threads do not end with them, so they wait
-// there too, also in programs with barriers of their own. These barriers keep the program what it means until place_barriers, which knows the
-// address of each byte, puts others in their place; and passes see by them which loops all threads have to run
-// together. Asynchronous copies are there for other threads behind a wait for them and one more barrier.
+// (analysis/team.h). Loops over threads run one after another: in the kernel, threads do not end with them, so they
+// wait there too, also in programs with barriers of their own. These barriers keep the program what it means until
+// place_barriers, which knows the address of each byte, puts others in their place; and passes see by them which loops
+// all threads have to run together. Asynchronous copies are there for other threads behind a wait for them and one more
+// barrier.
 //
 // Needs      blocks
 // Ensures    the interpreter finds no race once blocks are gone

@@ -394,7 +394,8 @@ class Factoring {
   Ref<Block> partial_block_;
 };
 
-Status check_after(const ReductionChain& chain, const analysis::Scope& scope, int self, const Tree& after, int partial) {
+Status check_after(const ReductionChain& chain, const analysis::Scope& scope, int self, const Tree& after,
+                   int partial) {
   int block = after.block(chain.block.block().id.value);
   if (auto obstacle = analysis::why_bounds_change(after, partial, block))
     return refuse("rfactor/P8", *obstacle, "copy the bound to a buffer of its own before the loops");

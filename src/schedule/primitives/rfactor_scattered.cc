@@ -18,8 +18,8 @@
 //                                             Y[v0] = Y[v0] + Y_rf[vp_0, v0]
 //
 // The block may hold others, of which one adds, as the columns of a matrix in CSC do: all of it becomes the new block,
-// in terms of the copy. The copies start from what is neutral, so that an element to which no step adds keeps its value,
-// the sign of a zero included.
+// in terms of the copy. The copies start from what is neutral, so that an element to which no step adds keeps its
+// value, the sign of a zero included.
 //
 // Requires, beside P2, P3, P4, P6 and P9 of rfactor.cc:
 //           P5 all that the block does with the result is one operation, step by step
@@ -212,9 +212,8 @@ class Copies {
       return indices;
     }
     Stmt finish() {
-      Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
-                                      .predicate = bool_imm(true),
-                                      .block = make<Block>(std::move(block))});
+      Stmt nest = make<BlockRealize>(
+          {.iter_values = std::move(values), .predicate = bool_imm(true), .block = make<Block>(std::move(block))});
       for (size_t i = loops.size(); i-- > 0;) {
         loops[i].body = std::move(nest);
         nest = make<For>(std::move(loops[i]));
