@@ -54,6 +54,15 @@ def test_short_rows_are_loaded_as_fast_as_they_are_asked_for() -> None:
         assert ("T.prefetch" in text) == is_long, text
 
 
+@pytest.mark.parametrize(
+    ("columns", "dtype", "ahead"),
+    [(64, "float32", 16), (128, "float32", 16), (128, "float64", 8), (1024, "float64", 1), (4096, "float64", 1)],
+)
+def test_what_is_prefetched_stays_in_l1(columns: int, dtype: str, ahead: int) -> None:
+    text = scheduled(sparse_product(columns, dtype), L2).mod.script()
+    assert f"P[vi] + p + {ahead} < z" in text, text
+
+
 def test_sizes_of_typical_calls_say_what_is_large() -> None:
     for n, is_large in ((25_000, True), (2000, False)):
         sch = tw.Schedule(tw.sparse.programs.spmm(128))

@@ -7,7 +7,11 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.heuristics.block_info import Sizes, constant, loops_of_axes
-from tilewright.heuristics.cpu.parameters import PREFETCHED_POSITIONS, PREFETCHED_ROW_BYTES
+from tilewright.heuristics.cpu.parameters import (
+    PREFETCHED_AHEAD_BYTES,
+    PREFETCHED_POSITIONS,
+    PREFETCHED_ROW_BYTES,
+)
 from tilewright.heuristics.sampling import try_step
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.numpy_dtype import numpy_dtype
@@ -120,12 +124,14 @@ def _prefetch(schedule: Schedule, block: BlockRV, loop: LoopRV, target: _core.Ta
         selected = [bool(buffers_in(side.min)) for side in region.region]
         item = numpy_dtype(region.buffer.dtype).itemsize
         rest = (extent for extent, by_data in zip(extents, selected, strict=True) if not by_data)
-        if not any(selected) or math.prod(extent or 0 for extent in rest) * item < PREFETCHED_ROW_BYTES:
+        row = math.prod(extent or 0 for extent in rest) * item
+        if not any(selected) or row < PREFETCHED_ROW_BYTES:
             continue
         is_open = any(extent is None for extent in extents)
         if is_open or math.prod(extent or 0 for extent in extents) * item > target.l2_bytes:
             most = (target.l2_bytes + 1,) if is_open else ()
-            try_step(schedule.prefetch_indirect, loop, block, position, PREFETCHED_POSITIONS, *most)
+            positions = max(1, min(PREFETCHED_POSITIONS, PREFETCHED_AHEAD_BYTES // row))
+            try_step(schedule.prefetch_indirect, loop, block, position, positions, *most)
 
 
 def _run_in_parallel(schedule: Schedule, loop: LoopRV) -> bool:
