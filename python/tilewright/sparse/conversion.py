@@ -378,9 +378,8 @@ def _filled(
     nonzeros have one position, which passes that take longer name."""
     indptr, columns, taken = rows
     last = LastNonzeros(shape, indptr, columns, taken)
-    ranks = [last._ranks(*asked) for asked in by_rows.asked]
     total = int(taken.sum())
-    order = _rows_in_order(by_rows, ranks, taken, total == len(columns), columns.dtype)
+    ranks, order = _rows_in_order(by_rows, last, total == len(columns), columns.dtype)
     longest = last.longest if by_rows.uses_longest else 0
     bounds = count(by_rows, indptr, columns, ranks, order, longest)
     if bounds is None and by_rows.is_cut:
@@ -413,16 +412,22 @@ def _filled(
     return StoredPart(rule, axes, read_only(source), tuple(coordinates))
 
 
-def _rows_in_order(by_rows: ByRows, ranks: list[Array], taken: Array, is_all: bool, dtype: Any) -> Array | None:
-    """The rows of which a rule takes nonzeros, neighbors in the result one after another; None for all rows as they
-    are."""
+def _rows_in_order(by_rows: ByRows, last: LastNonzeros, is_all: bool, dtype: Any) -> tuple[list[Array], Array | None]:
+    """Ranks of rows, and the rows of which a rule takes nonzeros, neighbors in the result one after another.
+
+    Returns:
+        No ranks where the only one is the place in the order of rows; None for all rows as they are.
+    """
+    taken = last._lengths
     if by_rows.asked:
-        order = np.empty(len(taken), dtype)
-        order[ranks[0]] = np.arange(len(taken), dtype=dtype)
-        return order if is_all else order[taken[order] > 0]
+        order = last._order(*by_rows.asked[0]).astype(dtype, copy=False)
+        if is_all and len(by_rows.asked) == 1:
+            return [], order
+        ranks = [last._ranks(*asked) for asked in by_rows.asked]
+        return ranks, order if is_all else order[taken[order] > 0]
     if is_all and (not by_rows.has_positions or np.all(taken)):
-        return None
-    return np.flatnonzero(taken).astype(dtype)
+        return [], None
+    return [], np.flatnonzero(taken > 0).astype(dtype)
 
 
 def _axes_of_rows(rule: FormatRewriteRule, last: LastNonzeros, dtype: Any) -> dict[str, StoredAxis]:

@@ -323,7 +323,7 @@ def _kernel_of(program: Any, by_rows: ByRows, num_ranks: int, dtype: str, is_ord
     kinds = tuple(axis.kind for axis in by_rows.rule.axes)
     key = (program, _made_of(by_rows.rule.index_map), kinds, by_rows.inner_extents(), num_ranks, dtype, is_ordered)
     if key not in _kernels:
-        _kernels[key] = _compiled(program(by_rows, max(1, num_ranks), dtype, is_ordered))
+        _kernels[key] = _compiled(program(by_rows, num_ranks, dtype, is_ordered))
     return _kernels[key]
 
 
@@ -363,25 +363,30 @@ def _row_of(is_ordered: bool) -> Callable[[Any, Any], Any]:
     return (lambda order, r: order[r]) if is_ordered else (lambda order, r: r)
 
 
-def _nonzero(facts: Sequence[Any], row: Any, ranks: Any) -> RowNonzero:
-    """A nonzero of a row, all of it in int64: the index map must not overflow."""
+def _nonzero(facts: Sequence[Any], row: Any, r: Any, ranks: Any, num_ranks: int) -> RowNonzero:
+    """A nonzero of a row, number `r` of those that are visited, all of it in int64: the index map must not overflow.
+    Without a table of ranks, the only rank is that number."""
     wide = [_core.cast("int64", each) for each in facts]
-    return RowNonzero(wide, lambda number: _core.cast("int64", ranks[number, row]))
+    return RowNonzero(wide, lambda number: _core.cast("int64", ranks[number, row] if num_ranks else r))
 
 
 def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> ir.PrimFunc:
     """The program that stores where each element comes from."""
     stores_column, row_of = by_rows.stores_column, _row_of(is_ordered)
 
-    def first_key(facts: Sequence[Any], row: Any, ranks: Any) -> Any:
+    def first_key(facts: Sequence[Any], row: Any, r: Any, ranks: Any) -> Any:
         """The key of the first nonzero of a row along an axis that cuts rows."""
-        entry = by_rows.rule.index_map(_nonzero(facts, row, ranks))[0]  # type: ignore[arg-type]
+        entry = by_rows.rule.index_map(_nonzero(facts, row, r, ranks, num_ranks))[0]  # type: ignore[arg-type]
         return entry[0] if by_rows.is_cut else _core.const(0, "int64")
 
     def slot(facts: Sequence[Any], row: Any, r: Any, first: Any, ranks: Any, starts: Any) -> Any:
-        of_axis = lambda number, at: _core.cast("int64", starts[number][_core.cast("int32", at)])  # noqa: E731
-        row_at = lambda key: of_axis(0, r) + key - first if by_rows.is_cut else _core.cast("int64", r)  # noqa: E731
-        return by_rows.slot(_nonzero(facts, row, ranks), row_at, of_axis)
+        def of_axis(number: int, at: Any) -> Any:
+            return _core.cast("int64", starts[number][_core.cast("int32", at)])
+
+        def row_at(key: Any) -> Any:
+            return of_axis(0, r) + key - first if by_rows.is_cut else _core.cast("int64", r)
+
+        return by_rows.slot(_nonzero(facts, row, r, ranks, num_ranks), row_at, of_axis)
 
     @T.prim_func
     def fill_rows(
@@ -401,7 +406,7 @@ def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> i
         P = T.match_buffer(indptr, (ends,), dtype)
         J = T.match_buffer(indices, (nnz,), dtype)
         Q = T.match_buffer(order, (taken,), dtype)
-        R = T.match_buffer(ranks, (num_ranks, ranked), dtype)
+        R = T.match_buffer(ranks, (max(1, num_ranks), ranked), dtype)
         S0 = T.match_buffer(starts, (parents,), dtype)
         S1 = T.match_buffer(more_starts, (more_parents,), dtype)
         source_of = T.match_buffer(source, (slots,), dtype)
@@ -412,8 +417,15 @@ def _filling(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> i
             begin = T.Cast("int64", P[row])
             length = T.Cast("int64", P[row + 1]) - begin
             for p in T.serial(length):
-                first = first_key((row, J[begin], 0, length, begin, longest), row, R)
-                at = slot((row, J[begin + p], p, length, begin + p, longest), row, r, first, R, (S0, S1))
+                first = first_key((row, J[begin], 0, length, begin, longest), row, r, R)
+                at = slot(
+                    (row, J[begin + p], p, length, begin + p, longest),
+                    row,
+                    r,
+                    first,
+                    R if num_ranks else None,
+                    (S0, S1),
+                )
                 source_of[at] = T.Cast(dtype, begin + p)
                 if stores_column:
                     column_of[at] = J[begin + p]
@@ -427,15 +439,15 @@ def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> 
     row_of, axes = _row_of(is_ordered), by_rows.rule.axes
     is_varied = any(axis.kind == "varied" for axis in axes)
 
-    def keys(facts: Sequence[Any], row: Any, ranks: Any) -> list[Any]:
-        entries = by_rows.rule.index_map(_nonzero(facts, row, ranks))  # type: ignore[arg-type]
+    def keys(facts: Sequence[Any], row: Any, r: Any, ranks: Any) -> list[Any]:
+        entries = by_rows.rule.index_map(_nonzero(facts, row, r, ranks, num_ranks))  # type: ignore[arg-type]
         return [_core.cast("int64", entry[0] if isinstance(entry, tuple) else entry) for entry in entries]
 
     def look(facts: Sequence[Any], row: Any, r: Any, end_of_first: Any, ranks: Any) -> tuple[Any, Any, Any]:
         """The parent along the varied axis, how many positions the row needs there, whether all keys are in range."""
         at = parent = extent = _core.const(0, "int64")
         fits = _core.const(True, "bool")
-        for number, (axis, key) in enumerate(zip(axes, keys(facts, row, ranks), strict=True)):
+        for number, (axis, key) in enumerate(zip(axes, keys(facts, row, r, ranks), strict=True)):
             fits = _core.And(fits, key >= 0)
             if axis.kind == "compressed":
                 at = _core.cast("int64", r)
@@ -463,7 +475,7 @@ def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> 
         P = T.match_buffer(indptr, (ends,), dtype)
         J = T.match_buffer(indices, (nnz,), dtype)
         Q = T.match_buffer(order, (taken,), dtype)
-        R = T.match_buffer(ranks, (num_ranks, ranked), dtype)
+        R = T.match_buffer(ranks, (max(1, num_ranks), ranked), dtype)
         N = T.match_buffer(lengths, (parents,), dtype)
         # Whether a key is out of range; the last key along an axis that cuts rows.
         W = T.match_buffer(found, (2,), "int64")
@@ -480,8 +492,8 @@ def _counting(by_rows: ByRows, num_ranks: int, dtype: str, is_ordered: bool) -> 
                 elif is_varied:
                     N[parent] = T.max(N[parent], T.Cast(dtype, extent))
                 elif by_rows.is_cut:
-                    key = keys((row, J[begin], 0, length, begin, longest), row, R)[0]
-                    last_key = keys(of_last, row, R)[0]
+                    key = keys((row, J[begin], 0, length, begin, longest), row, r, R)[0]
+                    last_key = keys(of_last, row, r, R)[0]
                     if key <= W[1]:
                         W[0] = T.int64(1)
                     N[r] = T.Cast(dtype, last_key - key + 1)

@@ -147,13 +147,15 @@ class Nonzeros:
         return self._ranks(key, window)[self.row].astype("int64")
 
     def _ranks(self, key: Callable[[Rows], Any], window: int | None) -> Array:
-        keys = np.asarray(key(Rows(self._rows, self._lengths)), "int64")
-        order = _sorted(keys)
-        if window is not None:
-            order = order[_sorted(order // window)]
+        order = self._order(key, window)
         ranks = np.empty_like(order)
         ranks[order] = np.arange(self._rows, dtype=order.dtype)
         return ranks
+
+    def _order(self, key: Callable[[Rows], Any], window: int | None) -> Array:
+        """The rows in the order of their ranks."""
+        order = _sorted(np.asarray(key(Rows(self._rows, self._lengths)), "int64"))
+        return order if window is None else order[_sorted(order // window)]
 
     def strip_rank(self, height: int) -> Array:
         """Return the rank of each nonzero's column among the distinct columns of its strip of `height` rows."""
