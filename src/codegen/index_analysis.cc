@@ -234,6 +234,44 @@ LaneLayout lane_layout(const Buffer& buffer, const Expr& index) {
   return {LaneLayout::kStrided, ramp->base, *stride};
 }
 
+namespace {
+
+/// One lane of a vector; null where that is more than a load, and arithmetic of the same lane.
+Expr lane_of(const Expr& e, int lane, bool& is_loaded) {
+  if (e.dtype().is_scalar()) return e;
+  if (const Broadcast* same = e.as<Broadcast>(); same && same->value.dtype().is_scalar()) return same->value;
+  if (const Ramp* ramp = e.as<Ramp>(); ramp && ramp->base.dtype().is_scalar()) {
+    return ramp->base + ramp->stride * constant(ramp->stride.dtype(), lane);
+  }
+  if (const Cast* converted = e.as<Cast>()) {
+    Expr value = lane_of(converted->value, lane, is_loaded);
+    return value.defined() ? cast(e.dtype().element(), value) : value;
+  }
+  if (const BufferLoad* load = e.as<BufferLoad>()) {
+    if (load->predicate.defined() || load->indices.size() != 1 || load->buffer->dtype.is_vector()) return {};
+    const LaneLayout layout = lane_layout(*load->buffer, load->indices[0]);
+    if (layout.form != LaneLayout::kContiguous) return {};
+    is_loaded = true;
+    return tilewright::load(load->buffer, {layout.first + constant(layout.first.dtype(), lane)});
+  }
+  if (!e.is<Add>() && !e.is<Sub>() && !e.is<Mul>()) return {};
+  const BinaryOperands operands = binary_operands(e);
+  Expr a = lane_of(*operands.a, lane, is_loaded), b = lane_of(*operands.b, lane, is_loaded);
+  return a.defined() && b.defined() ? binary(e.kind(), a, b) : Expr();
+}
+
+}  // namespace
+
+std::vector<Expr> loaded_indices(const Expr& index) {
+  std::vector<Expr> lanes;
+  bool is_loaded = false;
+  for (int lane = 0; lane < index.dtype().lanes; ++lane) {
+    lanes.push_back(lane_of(index, lane, is_loaded));
+    if (!lanes.back().defined() || !is_loaded) return {};
+  }
+  return lanes;
+}
+
 bool loads_between(const Target& target, DataType element, int lanes, int64_t stride) {
   const int64_t part = std::min<int64_t>(lanes, vector_lanes(target, 8 * element.bytes()));
   return stride > 1 && stride <= std::min(kMostStride, part) && std::has_single_bit(static_cast<unsigned>(lanes)) &&

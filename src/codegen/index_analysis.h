@@ -94,6 +94,10 @@ struct LaneLayout {
 };
 LaneLayout lane_layout(const Buffer& buffer, const Expr& index);
 
+/// The index of each lane as an expression of its own, where contiguous loads distinguish the lanes, as in
+/// X[J[p * 16:p * 16 + 16]]: loading an index takes less than getting it out of a vector. Empty otherwise.
+std::vector<Expr> loaded_indices(const Expr& index);
+
 /// Whether loads of whole registers, of which some elements are dropped, are the way to load so many lanes.
 bool loads_between(const Target& target, DataType element, int lanes, int64_t stride);
 

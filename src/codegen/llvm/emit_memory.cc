@@ -235,7 +235,9 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
   llvm::Type* vector = llvm::FixedVectorType::get(element, type.lanes);
   llvm::Align align(buffer->dtype.bytes());
   const LaneLayout layout = lane_layout(*buffer, index);
-  Value* pointers = mask || layout.form != LaneLayout::kStrided ? lane_addresses(buffer, index) : nullptr;
+  const std::vector<Expr> indices = mask ? std::vector<Expr>() : loaded_indices(index);
+  const bool are_computed = mask || (layout.form != LaneLayout::kStrided && indices.empty());
+  Value* pointers = are_computed ? lane_addresses(buffer, index) : nullptr;
   if (mask) {
     return from_storage(
         builder_.CreateMaskedGather(vector, pointers, align, mask, llvm::Constant::getNullValue(vector)), type);
@@ -251,7 +253,8 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
   }
   Value* result = llvm::PoisonValue::get(vector);
   for (int lane = 0; lane < type.lanes; ++lane) {
-    Value* value = builder_.CreateAlignedLoad(element, lane_address(buffer, layout, pointers, lane), align);
+    Value* from = indices.empty() ? lane_address(buffer, layout, pointers, lane) : address(buffer, indices[static_cast<size_t>(lane)]);
+    Value* value = builder_.CreateAlignedLoad(element, from, align);
     result = builder_.CreateInsertElement(result, value, static_cast<uint64_t>(lane));
   }
   return from_storage(result, type);
