@@ -24,6 +24,7 @@ struct CompileOptions {
   bool keep_llvm = false;       ///< fill ObjectCode::llvm_ir
   bool keep_assembly = false;   ///< fill ObjectCode::assembly
   bool compile_kernels = true;  ///< else kernels of a device stay text, where it does not run text
+  bool quick = false;           ///< code that is made faster and runs slower: for kernels that are only compared
 };
 
 /// Something the user may want to know about, though the code is correct: of all places in a function.
@@ -44,7 +45,7 @@ struct ObjectCode {
 
 /// The one way to machine code: what a search measures, what tw.compile delivers and what an export contains are the
 /// same code. `lowered` is what lower::lower returns. Every function with a "global_symbol" gets an entry of that name;
-/// the rest is private to the object.
+/// the rest is private to the object. `quick` is for tests that compare results.
 Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, const CompileOptions& options);
 
 /// "19.1.7"

@@ -126,9 +126,10 @@ nb::list lower_stages(const Ref<Module>& module, const std::string& target_text)
 }
 
 codegen::ObjectCode compile_object(const Ref<Module>& lowered, const std::string& target_text, bool keep_llvm,
-                                   bool keep_assembly, bool compile_kernels) {
+                                   bool keep_assembly, bool compile_kernels, bool quick) {
   Target target = unwrap(Target::parse(target_text));
-  return interruptible([&] { return codegen::compile(lowered, target, {keep_llvm, keep_assembly, compile_kernels}); });
+  return interruptible(
+      [&] { return codegen::compile(lowered, target, {keep_llvm, keep_assembly, compile_kernels, quick}); });
 }
 
 const tw_export& find_export(const codegen::LoadedKernel& kernel, const std::string& name) {
@@ -240,7 +241,7 @@ void bind_compile(nb::module_& m) {
   });
   bind_object_code(m);
   m.def("compile_object", &compile_object, "lowered"_a, "target"_a = "native", "keep_llvm"_a = false,
-        "keep_assembly"_a = false, "compile_kernels"_a = true);
+        "keep_assembly"_a = false, "compile_kernels"_a = true, "quick"_a = false);
   nb::class_<codegen::LoadedKernel>(m, "LoadedKernel")
       .def_prop_ro("names",
                    [](const codegen::LoadedKernel& k) {

@@ -37,6 +37,8 @@ os.environ.setdefault("TILEWRIGHT_RAISE_HEURISTIC_FAILURES", "1")
 
 #: Seconds after which the interpreter gives up: children that hang are noticed before, others may have to wait.
 PATIENCE = 300.0
+#: How many of the kernels of schedules are compiled without LLVM's optimization, which takes most of the time.
+QUICK = 0.7
 
 
 class Finding(Exception):
@@ -159,15 +161,22 @@ class Judge:
             if difference := arguments.difference(result.arrays, expected):
                 raise Finding(what, f"{sizes or ''} {difference}")
 
-    def kernel(self, module: ir.Module, what: str, **how: str) -> None:
+    def kernel(self, module: ir.Module, what: str, quick: bool = False, **how: str) -> tw.Kernel | None:
         """The kernel as it is delivered computes the same, and stays inside of its arguments.
 
-        Loops of threads are refused.
+        Loops of threads are refused: None.
+
+        Args:
+            module: the program.
+            what: the kind of a finding.
+            quick: lowered as it is delivered, and then compiled without LLVM's optimization, in a third of the time.
+            how: how it is scheduled, as written by default.
         """
         how = how or {"schedule": "as written"}
-        kernel = guarded(f"{what}, build", lambda: tw.compile(module, **how), self.counts)
+        build = (lambda: quick_kernel(module)) if quick else (lambda: tw.compile(module, **how))
+        kernel: tw.Kernel | None = guarded(f"{what}, build", build, self.counts)
         if kernel is None:
-            return
+            return None
         self.counts["kernels"] += 1
         for given, expected, sizes in zip(self.arguments, self.expected, self.sizes, strict=True):
             result = given.copy()
@@ -177,13 +186,11 @@ class Judge:
             if difference := arguments.difference(result.arrays, expected):
                 raise Finding(what, f"{sizes or ''} {difference}")
         self.in_place(kernel, self.arguments[0])
+        return kernel
 
-    def calls(self) -> None:
+    def calls(self, kernel: tw.Kernel) -> None:
         """Calls by name, such that leave out what is only written, and what a search checks the kernel with."""
         outputs, called = names.outputs_of(self.func), names.names_of(self.func)
-        kernel = guarded("calls, build", lambda: tw.compile(self.module, schedule="as written"), self.counts)
-        if kernel is None:
-            return
         for given, expected in zip(self.arguments, self.expected, strict=True):
             result = given.copy()
             if wrong := guarded("call by name", lambda result=result: names.by_keywords(kernel, called, result.arrays)):
@@ -260,8 +267,9 @@ class Judge:
         self.evaluated()
         self.texts(self.module)
         if self.case.with_kernel and not has_threads(self.module):
-            self.kernel(self.module, "original kernel")
-            self.calls()
+            kernel = self.kernel(self.module, "original kernel")
+            if kernel is not None:
+                self.calls(kernel)
             self.by_rules()
 
     def by_rules(self) -> None:
@@ -286,7 +294,14 @@ class Judge:
             raise Finding("sch.verify", finding.detail) from finding
 
     def scheduled(
-        self, done: steps.Scheduling, *, texts: bool, kernel: bool, after: str | None, verified: bool = False
+        self,
+        done: steps.Scheduling,
+        *,
+        texts: bool,
+        kernel: bool,
+        after: str | None,
+        verified: bool = False,
+        quick: bool = False,
     ) -> None:
         """All of it for a schedule."""
         module = done.sch.mod
@@ -298,7 +313,7 @@ class Judge:
             self.texts(module)
             guarded("trace", lambda: check_trace(done.sch, self.func))
         if kernel:
-            self.kernel(module, "kernel")
+            self.kernel(module, "kernel", quick)
         if after is not None and not has_threads(module):
             self.passes(module, after)
 
@@ -325,9 +340,12 @@ class Judge:
                 if code != IMPOSSIBLE:
                     self.counts[f"{name} {'refused' if code else 'accepted'}"] += 1
                     self.counts[f"refused by {code}"] += bool(code)
+            if not done.done:
+                return done  # nothing but refusals: original() has judged this program
             texts, kernel, lower = rng.random() < 0.3, rng.random() < 0.25, rng.random() < 0.06
             after = rng.choice(PASSES) if lower else None
-            self.scheduled(done, texts=texts, kernel=kernel, after=after, verified=rng.random() < 0.1)
+            verified, quick = rng.random() < 0.1, rng.random() < QUICK
+            self.scheduled(done, texts=texts, kernel=kernel, after=after, verified=verified, quick=quick)
         except Finding as finding:
             # The step that ended it is not among those that were done.
             last = [done.dice.step] if finding.kind.startswith("step") else []
@@ -341,10 +359,19 @@ class Judge:
         for step in self.case.steps:
             guarded("step", lambda step=step: done.again(step))
         self.scheduled(done, texts=True, kernel=self.case.with_kernel, after=None)
+        if self.case.with_kernel:
+            self.kernel(done.sch.mod, "kernel", quick=True)
         if self.case.with_kernel and not has_threads(done.sch.mod):
             for name in PASSES:
                 self.passes(done.sch.mod, name)
         return done
+
+
+def quick_kernel(module: ir.Module) -> Any:
+    """The only function of a module, as code that LLVM has not optimized."""
+    lowered, _ = _core.lower(module, "native")
+    loaded = _core.load_object(_core.compile_object(lowered, quick=True).bytes)
+    return loaded.callable(loaded.names[0])
 
 
 def has_threads(module: ir.Module) -> bool:

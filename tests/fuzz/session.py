@@ -18,14 +18,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from fuzz import devices, minimize, programs, sparse
 from fuzz.judge import Case, Finding, Judge, NoCase
 from fuzz.steps import Scheduling, Step
 
 #: Sequences for each program.
-SEQUENCES = 8
+SEQUENCES = 32
 #: One sparse program for so many others.
 SPARSE = 8
 #: One kernel for devices for so many others.
@@ -36,7 +36,7 @@ PATIENCE = 120.0
 #: Findings of one sort (the same is wrong after the same steps) that are made smaller; others are only counted.
 EACH = 2
 #: Programs for each child: what compiled kernels leave in its memory goes with it.
-PROGRAMS_PER_CHILD = 400
+PROGRAMS_PER_CHILD = 100
 
 
 # ---- in the child
@@ -118,9 +118,14 @@ def case_from(fields: dict[str, Any]) -> Case:
     return Case(**{**fields, "steps": [Step(**step) for step in fields["steps"]]})
 
 
+#: Where a child answers; None: on its standard output.
+_answers: TextIO | None = None
+
+
 def report(message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
+    stream = _answers or sys.stdout
+    stream.write(json.dumps(message) + "\n")
+    stream.flush()
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +140,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def child() -> None:
-    """Answers requests until there are none."""
+    """Answers requests until there are none. What libraries print goes where errors go: answers stay JSON."""
+    global _answers
+    _answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     for line in sys.stdin:
         report({"done": answer(json.loads(line))})
 

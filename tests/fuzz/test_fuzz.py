@@ -337,6 +337,13 @@ def test_crashes_and_hangs_of_children_are_findings(monkeypatch: pytest.MonkeyPa
     assert hanging.process is None
 
 
+def test_what_libraries_print_is_no_answer() -> None:
+    noise = "session.answer = lambda request: (os.write(1, b'noise'), print('more'), request)[-1]"
+    child = session.Child([sys.executable, "-c", f"import os; from fuzz import session; {noise}; session.child()"])
+    assert child.ask({"program": 3}) == {"program": 3}
+    child.stop()
+
+
 def test_the_steps_before_a_crash_are_known() -> None:
     child = session.Child()
     child.ask({"tell": [5, 1]})

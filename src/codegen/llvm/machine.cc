@@ -58,25 +58,25 @@ void initialize_llvm() {
   });
 }
 
-std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target, bool quick) {
   std::string error, triple = target.runs_here() ? llvm::sys::getProcessTriple() : std::string(target.triple());
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
   TW_CHECK(found, error);
   llvm::TargetOptions options;
   options.LoopAlignment = 64;  // inner loops of kernels: one line of the instruction cache less to fetch
-  return std::unique_ptr<llvm::TargetMachine>(
-      found->createTargetMachine(triple, target.cpu, target.llvm_features(), options, llvm::Reloc::PIC_,
-                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
+      triple, target.cpu, target.llvm_features(), options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Aggressive));
 }
 
 }  // namespace
 
-llvm::TargetMachine& machine_for(const Target& target) {
+llvm::TargetMachine& machine_for(const Target& target, bool quick) {
   initialize_llvm();
   thread_local std::map<std::string, std::unique_ptr<llvm::TargetMachine>> machines;
-  auto& machine = machines[target.cpu + " " + target.llvm_features()];
+  auto& machine = machines[target.cpu + " " + target.llvm_features() + (quick ? " quick" : "")];
   if (!machine) {
-    machine = make_machine(target);
+    machine = make_machine(target, quick);
     TW_CHECK(machine, "no machine for " + target.str());
   }
   return *machine;
@@ -121,7 +121,7 @@ bool is_too_long(llvm::StringRef pass, const llvm::Any& what) {
 
 /// Only what the form of our code needs. The SIMD is in the IR already, so none of LLVM's vectorizers runs: the one of
 /// loops (19.1.7) turns interleaved accesses that wrap, A[i * 3 % 64], into loads beyond the buffer.
-bool optimize(llvm::Module& module, llvm::TargetMachine& machine, const DeepFunctions& deep) {
+bool optimize(llvm::Module& module, llvm::TargetMachine& machine, const DeepFunctions& deep, bool quick) {
   llvm::PassInstrumentationCallbacks callbacks;
   callbacks.registerShouldRunOptionalPassCallback([&](llvm::StringRef pass, const llvm::Any& what) {
     return !interrupted() && !is_too_deep(pass, what, deep) && !is_too_long(pass, what);
@@ -136,6 +136,12 @@ bool optimize(llvm::Module& module, llvm::TargetMachine& machine, const DeepFunc
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graph, modules);
+  llvm::ModulePassManager all;
+  all.addPass(llvm::AlwaysInlinerPass());  // elementary functions
+  if (quick) {
+    all.run(module, modules);
+    return !interrupted();
+  }
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));  // slots of local buffers become values
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));     // addresses are emitted once an access
@@ -160,8 +166,6 @@ bool optimize(llvm::Module& module, llvm::TargetMachine& machine, const DeepFunc
   passes.addPass(llvm::DSEPass());                                   // what an unrolled sum stores between its steps
   passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(3)));  // scalar loops, and where hints ask for it
   passes.addPass(llvm::InstCombinePass());
-  llvm::ModulePassManager all;
-  all.addPass(llvm::AlwaysInlinerPass());  // elementary functions
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   all.run(module, modules);
   return !interrupted();

@@ -269,7 +269,7 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& compiled_fo
       device_program = std::move(program);
     }
   }
-  llvm::TargetMachine& machine = machine_for(target);
+  llvm::TargetMachine& machine = machine_for(target, options.quick);
   llvm::LLVMContext context;
   llvm::Module module("tilewright", context);
   module.setTargetTriple(machine.getTargetTriple().str());
@@ -287,7 +287,7 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& compiled_fo
   llvm::raw_string_ostream problems(problem);
   bool broken = llvm::verifyModule(module, &problems);
   TW_CHECK(!broken, problems.str());
-  bool complete = optimize(module, machine, state.deep);
+  bool complete = optimize(module, machine, state.deep, options.quick);
   if (!complete) return interruption_error();
   ObjectCode code;
   code.device_source = std::move(device_source);
