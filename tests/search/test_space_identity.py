@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 import sqlite3
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -68,6 +70,53 @@ def from_text(factors: list[int]) -> Callable[[tw.Schedule], None]:
     return space
 
 
+class Slots:
+    """A callable object without a dictionary; its class has a space, too."""
+
+    __slots__ = ("factors",)
+    shared: list[int] = []  # noqa: RUF012 (what the space reads changes)
+
+    def __init__(self, factors: list[int]) -> None:
+        self.factors = factors
+
+    def __call__(self, sch: tw.Schedule) -> None:
+        pick(sch, self.factors)
+
+    @classmethod
+    def of_class(cls, sch: tw.Schedule) -> None:
+        pick(sch, cls.shared)
+
+
+def of_class(factors: list[int]) -> Callable[[tw.Schedule], None]:
+    Slots.shared = factors
+    return Slots.of_class
+
+
+def from_environment(factors: list[int]) -> Callable[[tw.Schedule], None]:
+    os.environ["TEST_FACTORS"] = repr(factors)
+    return lambda sch: pick(sch, eval(os.environ["TEST_FACTORS"]))
+
+
+def from_array(factors: list[int]) -> Callable[[tw.Schedule], None]:
+    array = np.array(factors)
+    return lambda sch: pick(sch, array.tolist())
+
+
+def edited(factors: list[int]) -> Callable[[tw.Schedule], None]:
+    """The same function with another constant, as after an edit of a notebook's cell."""
+
+    def space(sch: tw.Schedule) -> None:
+        pick(sch, [2, 99])
+
+    space.__code__ = space.__code__.replace(
+        co_consts=tuple(
+            {2: factors[0], 99: factors[1]}.get(constant, constant) if isinstance(constant, int) else constant
+            for constant in space.__code__.co_consts
+        )
+    )
+    return space
+
+
 MAKERS: dict[str, Callable[[list[int]], Callable[[tw.Schedule], object]]] = {
     "closure": lambda factors: lambda sch: pick(sch, factors),
     "partial": lambda factors: functools.partial(pick, factors=factors),
@@ -76,11 +125,19 @@ MAKERS: dict[str, Callable[[list[int]], Callable[[tw.Schedule], object]]] = {
     "global": with_global,
     "default": with_default,
     "exec": from_text,
+    "slots": Slots,
+    "class method": of_class,
+    "environment": from_environment,
+    "array": from_array,
+    "edited": edited,
+    "cached": lambda factors: functools.lru_cache(None)(lambda sch: pick(sch, factors)),
 }
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_other_decisions_are_another_stream(kind: str, tmp_path: Path) -> None:
+def test_other_decisions_are_another_stream(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_FACTORS", "")  # a space sets it
+
     def search(factors: list[int]) -> tw.TuneResult:
         return tw.tune(scale, space=MAKERS[kind](factors), trials=2, database=tmp_path / "t.db", progress=None)
 
