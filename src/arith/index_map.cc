@@ -10,6 +10,7 @@
 
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
+#include "arith/linear.h"
 #include "ir/build.h"
 #include "ir/ceildiv.h"
 #include "ir/structural.h"
@@ -230,6 +231,11 @@ class Inverter {
       }
       // Sizes that it divides by are positive.
       Expr extent = analyzer_.simplify(cast(type_, length(sum)));
+      if (leaves_type(extent)) {
+        return argument_error("index-map/size",
+                              "new index " + std::to_string(i) + " takes more values than " + type_.str() + " holds",
+                              "keep it in several indices, or let the extents be T.int64");
+      }
       const bool is_known = analyzer_.can_prove_greater_equal(extent, 0);
       result.shape.push_back(is_known ? extent : not_negative(extent, shape_));
       after = after * cast(DataType::int_(64), result.shape.back());
@@ -416,6 +422,19 @@ Expr not_negative(const Expr& extent, const std::vector<Expr>& shape) {
   return analyzer.can_prove_greater_equal(extent, 0) ? extent : max(extent, zero(extent.dtype()));
 }
 
+bool leaves_type(const Expr& extent) {
+  bool found = is_unfoldable(extent);
+  auto look = [&](const auto& node, Visitor& walk) {
+    found |= is_unfoldable(node);
+    walk.descend(node);
+  };
+  visit(
+      extent, [&](const Ref<Add>& node, Visitor& walk) { look(node, walk); },
+      [&](const Ref<Sub>& node, Visitor& walk) { look(node, walk); },
+      [&](const Ref<Mul>& node, Visitor& walk) { look(node, walk); });
+  return found;
+}
+
 std::vector<Expr> map_shape(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer) {
   if (auto inverted = invert(map, shape, analyzer); inverted.ok()) return inverted->shape;
   Ref<IndexMap> typed = with_index_type(map, wide_type(shape));
@@ -427,7 +446,9 @@ std::vector<Expr> map_shape(const IndexMap& map, const std::vector<Expr>& shape,
   for (const Expr& e : typed->final_indices) {
     IntSet set = eval_set(e, domains, analyzer);
     if (!set.is_bounded()) return {};
-    result.push_back(not_negative(analyzer.simplify(set.max - set.min + 1), shape));
+    const Expr extent = analyzer.simplify(set.max - set.min + 1);
+    if (leaves_type(extent)) return {};
+    result.push_back(not_negative(extent, shape));
   }
   return result;
 }

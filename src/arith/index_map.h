@@ -38,7 +38,10 @@ Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, 
 /// -1.
 Expr not_negative(const Expr& extent, const std::vector<Expr>& shape);
 
-/// The extents of the images.
+/// Whether numbers in the extent make a number that its type does not hold: the extents of 46341 * 46341 elements.
+bool leaves_type(const Expr& extent);
+
+/// The extents of the images; none where they have no known ends, or leave their type.
 std::vector<Expr> map_shape(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer);
 
 /// Whether both are proved to map all indices in the same way.

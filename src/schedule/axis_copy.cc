@@ -244,7 +244,13 @@ Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, cons
     if (!set.is_bounded() || !analyzer.can_prove(ge(set.min, zero(set.min.dtype())))) {
       return unfit(block, codes.map, "the new index " + analysis::brief(index) + " may be negative");
     }
-    shape.push_back(arith::not_negative(analyzer.simplify(set.max + 1), extents));
+    const Expr extent = analyzer.simplify(set.max + 1);
+    if (arith::leaves_type(extent)) {
+      return unfit(
+          block, codes.map,
+          "the new index " + analysis::brief(index) + " takes more values than " + extent.dtype().str() + " holds");
+    }
+    shape.push_back(arith::not_negative(extent, extents));
   }
   TW_RETURN_IF_ERROR(check_inside(block, old_indices, buffer, codes.inside));
   result.cache = decl_buffer(std::move(shape), buffer->dtype, buffer->name + "_" + storage_scope,

@@ -106,6 +106,7 @@ def test_divisors_may_be_symbolic():
         (lambda i: (i // 4, (i + 1) % 4), (16,), "index-map/injective"),
         (lambda i: i + 1, (4,), "index-map/start"),
         (lambda i: i * 2, (4,), "index-map/holes"),
+        (lambda i, j: i * 65536 + j, (65536, 65536), "index-map/size"),
     ],
 )
 def test_what_has_no_inverse(function, shape, code):
@@ -116,6 +117,14 @@ def test_what_has_no_inverse(function, shape, code):
 def test_shapes_without_ends():
     with pytest.raises(tw.ArgumentError, match="index-map/shape"):
         T.index_map(lambda i: T.abs(i)).map_shape([4])
+
+
+def test_shapes_that_no_type_holds():
+    with pytest.raises(tw.ArgumentError, match="index-map/shape"):
+        T.index_map(lambda i: i * 65536).map_shape([65536])
+    assert [int(n) for n in T.index_map(lambda i, j: i * 65536 + j).map_shape([T.int64(65536), T.int64(65536)])] == [
+        2**32
+    ]
 
 
 def test_equivalence():

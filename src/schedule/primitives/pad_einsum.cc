@@ -89,6 +89,20 @@ Status check_form(const Place& place, const ExtentOfVar& extents) {
                 {place.node()}, "each buffer is to be accessed at one element, by axes: C[vi, vj], A[vi, vk]");
 }
 
+/// The smallest type of the axis and of the dimensions that it indexes.
+DataType least_type(const Block& block, const IterVar& axis) {
+  DataType type = axis.dom->extent.dtype();
+  for (const auto* regions : {&block.reads, &block.writes}) {
+    for (const Ref<BufferRegion>& region : *regions) {
+      for (size_t d = 0; d < region->region.size(); ++d) {
+        const DataType of_dimension = region->buffer->shape[d].dtype();
+        if (region->region[d]->min == axis.var && of_dimension.bits < type.bits) type = of_dimension;
+      }
+    }
+  }
+  return type;
+}
+
 /// The extents of enlarged axes, and of the loops that they are.
 Result<ExtentOfVar> find_extents(const Place& place, const std::vector<int64_t>& padding) {
   const Tree& tree = *place.tree;
@@ -100,12 +114,15 @@ Result<ExtentOfVar> find_extents(const Place& place, const std::vector<int64_t>&
     const IterVar& axis = *realize.block->iter_vars[i];
     const DataType dtype = axis.dom->extent.dtype();
     const int64_t size = const_int(axis.dom->extent).value_or(0);
-    if (const __int128 by = padding[i]; by > int_max(dtype) || (size + by - 1) / by * by > int_max(dtype)) {
+    const __int128 by = padding[i], padded = (size + by - 1) / by * by;
+    // Copies have the extent of the axis as one of theirs.
+    const DataType type = padded == size ? dtype : least_type(*realize.block, axis);
+    if (by > int_max(dtype) || padded > int_max(type)) {
       return refuse("pad_einsum/P1",
                     "the axis '" + axis.var->name_hint + "' of " + describe(place) + " (extent " +
                         brief(axis.dom->extent) + "), rounded up to a multiple of " + std::to_string(padding[i]) +
-                        ", does not fit " + dtype.str(),
-                    {place.node()}, "pad to a smaller multiple, or let the axes be T.int64");
+                        ", does not fit " + type.str(),
+                    {place.node()}, "pad to a smaller multiple, or let the axes and the shapes be T.int64");
     }
     Expr extent = analyzer.simplify(size_ceildiv(axis.dom->extent, constant(dtype, padding[i])) * padding[i]);
     if (analyzer.can_prove_equal(extent, axis.dom->extent)) continue;
