@@ -253,7 +253,8 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
   }
   Value* result = llvm::PoisonValue::get(vector);
   for (int lane = 0; lane < type.lanes; ++lane) {
-    Value* from = indices.empty() ? lane_address(buffer, layout, pointers, lane) : address(buffer, indices[static_cast<size_t>(lane)]);
+    Value* from = indices.empty() ? lane_address(buffer, layout, pointers, lane)
+                                  : address(buffer, indices[static_cast<size_t>(lane)]);
     Value* value = builder_.CreateAlignedLoad(element, from, align);
     result = builder_.CreateInsertElement(result, value, static_cast<uint64_t>(lane));
   }
