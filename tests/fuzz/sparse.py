@@ -19,6 +19,7 @@ import tilewright as tw
 from fuzz import format_rules, steps
 from fuzz.judge import Finding, has_threads
 from tilewright import ir, script
+from tilewright.compat.tvm.sparse import lower_sparse_buffer, lower_sparse_iter
 
 
 @dataclass
@@ -32,6 +33,7 @@ class Axis:
     coordinates: list[list[int]]  # below each position of the parent
     is_variable: bool = False
     is_sparse: bool = False
+    idtype: str = "int32"
     width: int = 0  # of a fixed axis: how many positions it has below each of its parent's
 
     @property
@@ -72,6 +74,7 @@ class Drawing:
     def __post_init__(self) -> None:
         self.rng = random.Random(self.number)
         self.values = np.random.default_rng(self.number)
+        self.types = self.rng.choice([["int32"], ["int32"], ["int64"], ["int32", "int64"]])
 
     def chance(self, share: float) -> bool:
         return self.rng.random() < share
@@ -85,18 +88,19 @@ class Drawing:
         """The number itself, or a scalar parameter."""
         return str(number) if self.chance(0.6) else self.parameter(f"n{len(self.params)}", "int32", number)
 
-    def structure(self, numbers: list[int]) -> str:
-        return self.parameter(f"s{len(self.params)}", "handle", np.array(numbers, "int32"))
+    def structure(self, numbers: list[int], idtype: str) -> str:
+        return self.parameter(f"s{len(self.params)}", "handle", np.array(numbers, idtype))
 
     def root(self) -> Axis:
         length = self.rng.choice([0, 1, 1, 2, 3, 3, 4, 5])
-        name = f"A{len(self.axes)}"
-        line = f"{name} = T.sp.dense_fixed({self.size(length)})"
-        return self.add(Axis(name, line, None, length, [list(range(length))], width=length))
+        name, idtype = f"A{len(self.axes)}", self.rng.choice(self.types)
+        line = f'{name} = T.sp.dense_fixed({self.size(length)}, "{idtype}")'
+        return self.add(Axis(name, line, None, length, [list(range(length))], idtype=idtype, width=length))
 
     def child(self, parent: Axis) -> Axis:
         name, length = f"A{len(self.axes)}", self.rng.choice([1, 2, 3, 4, 6])
         kind = self.rng.choice(["dense_varied", "compressed_fixed", "compressed_varied", "compressed_varied"])
+        idtype = self.rng.choice(self.types)
         ascends, most = self.chance(0.8), length
         same = self.rng.randint(0, min(most, 3))
         rows: list[list[int]] = []
@@ -109,14 +113,17 @@ class Drawing:
         indices = [coordinate for row in rows for coordinate in row]
         parts = f"{parent.name}, ({self.size(length)}, {self.size(same if kind == 'compressed_fixed' else total)})"
         if kind == "dense_varied":
-            line = f"{parts}, {self.structure(indptr)}"
+            line = f"{parts}, {self.structure(indptr, idtype)}"
         elif kind == "compressed_fixed":
-            line = f"{parts}, {self.structure(indices)}"
+            line = f"{parts}, {self.structure(indices, idtype)}"
         else:
-            line = f"{parts}, ({self.structure(indptr)}, {self.structure(indices)})"
+            line = f"{parts}, ({self.structure(indptr, idtype)}, {self.structure(indices, idtype)})"
+        line += f', "{idtype}"'
         line += "" if ascends or kind == "dense_varied" else ", sorted=False"
         variable, sparse = kind.endswith("varied"), kind != "dense_varied"
-        return self.add(Axis(name, f"{name} = T.sp.{kind}({line})", parent, length, rows, variable, sparse, same))
+        return self.add(
+            Axis(name, f"{name} = T.sp.{kind}({line})", parent, length, rows, variable, sparse, idtype, same)
+        )
 
     def add(self, axis: Axis) -> Axis:
         self.axes.append(axis)
@@ -200,6 +207,9 @@ class Drawing:
             lines.append("    " * depth + f"if {variables[order[-1].name]} != 1:")
             depth += 1
         lines.append("    " * depth + f"{target} = {f'{target} + ' if update else ''}{value}")
+        if self.chance(0.2):  # a second result, which has no init
+            count = target.replace(output.name, self.tensor(spatial, f"D{number}").name, 1)
+            lines.append("    " * depth + f"{count} = {count} + T.float64(1)")
         return lines
 
     def listed(self, axes: list[Axis]) -> str:
@@ -243,13 +253,19 @@ def draw(number: int) -> Drawn:
     return Drawing(number).program()
 
 
-def outputs(program: Any, drawn: Drawn, target: str, threads: int = 0) -> list[Any]:
-    """All arguments after a call."""
-    arguments = copy.deepcopy(drawn.arguments)
+def outputs(program: Any, drawn: Drawn, target: str, threads: int = 0, flat: bool = False) -> list[Any]:
+    """All arguments after a call; `flat`: they are given as arrays of one dimension."""
+    whole = copy.deepcopy(drawn.arguments)
+    arguments = [each.reshape(-1) if flat and isinstance(each, np.ndarray) else each for each in whole]
     kernel = tw.compile(program, target=target)
     kernel.threads = threads
     kernel(*arguments)
-    return arguments
+    return whole
+
+
+def published(module: Any) -> Any:
+    """The program as SparseTIR's implementation is called: arrays have one dimension."""
+    return lower_sparse_buffer(lower_sparse_iter(module))
 
 
 def judge(number: int, counts: Counter[str] | None = None) -> None:
@@ -266,9 +282,9 @@ def judge(number: int, counts: Counter[str] | None = None) -> None:
     except tw.Error as error:
         raise Finding("sparse: interpreter", f"{error}\n{drawn.text}") from error
 
-    def compare(what: str, program: Any, target: str, threads: int = 0) -> None:
+    def compare(what: str, program: Any, target: str, threads: int = 0, flat: bool = False) -> None:
         try:
-            got = outputs(program, drawn, target, threads)
+            got = outputs(program, drawn, target, threads, flat)
         except Exception as error:
             raise Finding(f"sparse: {what}", f"{error}\n{drawn.text}") from error
         for have, wanted in zip(got, want, strict=True):
@@ -318,4 +334,6 @@ def judge(number: int, counts: Counter[str] | None = None) -> None:
             compare(f"{what}, compiled", done.sch.mod, "native", 2)
     for threads in (1, 2):
         compare("compiled", func, "native", threads)
+    for target in ("interpreter", "native"):
+        compare("as published", published(sch.mod), target, flat=True)
     format_rules.judge(number, counts)
