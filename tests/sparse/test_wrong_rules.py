@@ -42,6 +42,37 @@ def test_rules_that_are_none() -> None:
     refused("sparse/rules", r"for the shape \(12, 18\), and rule 'ell'", lambda: decompose_format(spmm, "A", both))
 
 
+def test_programs_and_lists_that_are_none() -> None:
+    module = tw.Schedule(spmm).mod
+    sparse = tw.sparse
+    calls: list[tuple[str, Any]] = [
+        ("sparse/decompose", lambda: decompose_format(module, "A", formats.csr(M, N))),
+        ("sparse/specialize", lambda: sparse.specialize_buffer(module, "q", lambda i: (i,))),
+        ("sparse/preprocess", lambda: sparse.extract_preprocess(module)),
+        ("sparse/preprocess", lambda: sparse.remove_unused_arguments(module)),
+    ]
+    for code, call in calls:
+        refused(code, "the program is of type Module", call, ArgumentTypeError)
+    refused("sparse/decompose", "there is no rule", lambda: decompose_format(spmm, "A", []))
+    number: Any = 3
+    for convert in (sparse.prepare_spmv, sparse.conversions):
+        refused("sparse/matrix", "a is of type int", lambda: convert(number), ArgumentTypeError)  # noqa: B023
+    refused("sparse/shape", "the shape is 3", lambda: formats.relational(number, 1))
+    refused("arguments/number", r"csf of \(\)", lambda: formats.csf(), ArgumentTypeError)
+    refused("arguments/number", r"csf of \(\(3, 4\),\)", lambda: formats.csf((3, 4)), ArgumentTypeError)  # type: ignore[arg-type]
+
+
+def test_parts_of_rules_that_are_none() -> None:
+    number: Any = 3
+    keys = lambda z: (z.row, z.column)  # noqa: E731
+    refused("sparse/rules", r"axes of rule 'x' are \(\)", lambda: FormatRewriteRule("x", (), keys), ArgumentTypeError)
+    refused("sparse/rules", "has 3 where", lambda: FormatRewriteRule("x", AXES, number), ArgumentTypeError)
+    refused("sparse/rules", "has 3 where", lambda: FormatRewriteRule("x", AXES, keys, (number,)), ArgumentTypeError)
+    refused("sparse/rules", "the name of an axis is 3", lambda: dense(number, 3), ArgumentTypeError)
+    below = (dense("i", M), dense("j", N, parent="k"))
+    refused("sparse/rules", "stands below 'k', which is no axis", lambda: FormatRewriteRule("x", below, keys))
+
+
 def test_axes_that_are_none() -> None:
     keys = lambda z: (z.row, z.column)  # noqa: E731
     strings: Any = ("i", "j")

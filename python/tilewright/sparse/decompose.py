@@ -20,6 +20,7 @@ from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.sparse.conversion import ConvertedStructure, StoredPart
 from tilewright.sparse.fill import RowNonzero
 from tilewright.sparse.format_rule import FormatRewriteRule, checked_rules, shape_of
+from tilewright.sparse.specialize import require_function
 from tilewright.support.changed_nodes import with_fields
 from tilewright.task.declared_values import DISJOINT, DOMAINS, SIZES
 
@@ -119,7 +120,10 @@ def decompose_format(func: ir.PrimFunc, name: str, rules: Sequence[FormatRewrite
         tilewright.ArgumentError: The program has no such tensor, or accesses it in another way; or an axis of a rule
             stands below several others; or the rules are for another shape.
     """
+    require_function(func, "sparse/decompose")
     rules = checked_rules(rules)
+    if not rules:
+        raise _refusal("there is no rule", "give at least one: tw.sparse.formats.csr(m, n)")
     found = [
         (param, buffer)
         for param, buffer in func.buffer_map.items()

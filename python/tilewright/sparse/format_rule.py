@@ -58,6 +58,11 @@ class FormatAxis:
     extent: int = 0
     parent: str | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            message, hint = f"the name of an axis is {self.name!r:.80}", 'name it by a string: dense("I", m)'
+            raise ArgumentTypeError.of("sparse/rules", message, hint)
+
 
 def dense(name: str, extent: int, parent: str | None = None) -> FormatAxis:
     """Return an axis of `extent` positions below each of the parent's."""
@@ -216,15 +221,23 @@ class FormatRewriteRule:
     _origin: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.axes, tuple | list) or not all(isinstance(axis, FormatAxis) for axis in self.axes):
-            message = f"axes of rule {self.name!r} are {self.axes!r:.80}"
+        axes = self.axes
+        if not isinstance(axes, tuple | list) or not axes or not all(isinstance(axis, FormatAxis) for axis in axes):
+            message = f"axes of rule {self.name!r} are {axes!r:.80}"
             hint = 'give a tuple of axes: (dense("I", m), compressed("J"))'
             raise ArgumentTypeError.of("sparse/rules", message, hint)
+        for function in (self.index_map, *self.conditions):
+            if not callable(function):
+                message = f"rule {self.name!r} has {function!r:.80} where a function of nonzeros is meant"
+                raise ArgumentTypeError.of("sparse/rules", message, "write lambda z: (z.row, z.column)")
         names = [axis.name for axis in self.axes]
         for at, name in enumerate(names):
             if name in names[:at]:
                 message = f"two axes of rule {self.name!r} are called {name!r}"
                 raise ArgumentError.of("sparse/rules", message, "axes are known by their names: rename one")
+            if (parent := self.axes[at].parent) is not None and parent not in names[:at]:
+                message = f"axis {name!r} of rule {self.name!r} stands below {parent!r}, which is no axis before it"
+                raise ArgumentError.of("sparse/rules", message, f"axes before it are {names[:at]}")
         object.__setattr__(self, "axes", tuple(self.axes))
         if self.shape is not None:
             object.__setattr__(self, "shape", checked_shape(self.shape))

@@ -63,6 +63,9 @@ def coo(m: int, n: int) -> Rules:
 @picklable
 def csf(*shape: int) -> Rules:
     """Return compressed sparse fibers of a tensor of any number of dimensions (Smith and Karypis, IA3 2015)."""
+    if not shape or isinstance(shape[0], tuple | list):
+        message, hint = f"csf of {shape}", "give an extent for each dimension: csf(relations, rows, columns)"
+        raise ArgumentTypeError.of("arguments/number", message, hint)
     _check(0, **{f"shape[{d}]": extent for d, extent in enumerate(shape)})
     axes = tuple(compressed(f"I{d}") for d in range(len(shape)))
     return [FormatRewriteRule("csf", axes, lambda z: z.coordinates, shape=shape)]
@@ -215,8 +218,8 @@ def sr_bcrs(m: int, n: int, height: int, group: int) -> Rules:
 @picklable
 def relational(shape: Sequence[int], widest: int) -> Rules:
     """Return for each relation of a tensor (relations, rows, columns) rows in buckets, as :func:`hyb` does."""
-    if len(shape) != 3:
-        raise ArgumentError.of("sparse/shape", f"a shape of {len(shape)} numbers", "it is (relations, rows, columns)")
+    if not isinstance(shape, tuple | list) or len(shape) != 3:
+        raise ArgumentError.of("sparse/shape", f"the shape is {shape!r:.80}", "it is (relations, rows, columns)")
     relations, m, n = shape
     _check(0, relations=relations, m=m, n=n)
     rules = []

@@ -93,6 +93,7 @@ def prepare_spmv(a: Matrix) -> Conversion:
     Args:
         a: the matrix. From now on its values are a copy: changes of the array that it was made of have no effect.
     """
+    _check_matrix(a)
     detach(a)
     to_sell(to_csr(a))
     return conversions(a)[-1]
@@ -106,6 +107,7 @@ def conversions(a: Matrix) -> list[Conversion]:
     Args:
         a: the matrix.
     """
+    _check_matrix(a)
     csr = to_csr(a)
     costs = a._costs | csr._costs
     if not csr._spmv_seconds and costs:
@@ -158,10 +160,14 @@ def sddmm(a: Matrix, x: Dense, y: Dense) -> Matrix:
     return result
 
 
-def _check(a: Any, name: str, dense: Any, shape: tuple[int | None, ...]) -> None:
+def _check_matrix(a: Any) -> None:
     if not isinstance(a, Matrix):
         hint = "make a matrix once, and keep it: tw.sparse.from_scipy(a), or from_torch"
         raise ArgumentTypeError.of("sparse/matrix", f"a is of type {type(a).__name__}", hint)
+
+
+def _check(a: Any, name: str, dense: Any, shape: tuple[int | None, ...]) -> None:
+    _check_matrix(a)
     _check_array(name, dense)
     given = dense.shape
     if len(given) != len(shape) or any(s not in (None, g) for s, g in zip(shape, given, strict=True)):

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
-from tilewright.sparse.specialize import without
+from tilewright.sparse.specialize import require_function, without
 from tilewright.support.changed_nodes import with_fields
 from tilewright.task.declared_values import DISJOINT, DOMAINS
 
@@ -48,6 +48,7 @@ def remove_unused_arguments(func: ir.PrimFunc) -> ir.PrimFunc:
     A buffer that is not accessed is kept where it defines a size that is used, by its shape. What is declared of others
     is dropped with them.
     """
+    require_function(func, "sparse/preprocess")
     func = _without_declarations_of_unused(func)
     used = {*_core.undefined_vars(func.body)}
     bodies: list[Any] = [func.body]
@@ -104,6 +105,7 @@ def _defined(buffer: ir.Buffer) -> set[Any]:
 
 
 def _part(func: ir.PrimFunc, *, is_preprocess: bool) -> ir.PrimFunc:
+    require_function(func, "sparse/preprocess")
     realize: Any = func.body if isinstance(func.body, ir.BlockRealize) and not func.body.block.iter_vars else None
     root = None if realize is None else realize.block
     body = func.body if root is None else root.body

@@ -6,10 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright import _core, ir
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.script.tir.index_maps import index_map
 from tilewright.support.changed_nodes import with_fields
 from tilewright.task.declared_values import DISJOINT, DOMAINS
+
+
+def require_function(func: Any, code: str) -> None:
+    """Check that a program is a function.
+
+    Raises:
+        tilewright.ArgumentTypeError: It is a module, or something else (`code`).
+    """
+    if not isinstance(func, ir.PrimFunc):
+        message = f"the program is of type {type(func).__name__}"
+        raise ArgumentTypeError.of(code, message, 'give a function; of a module, name it: module["main"]')
 
 
 def specialize_buffer(
@@ -32,6 +43,7 @@ def specialize_buffer(
         tilewright.ArgumentError: The program has axes, no such parameter, or writes it; the formula takes another
             number of indices ("sparse/specialize").
     """
+    require_function(func, "sparse/specialize")
     if func.axes:
         raise _refusal("the program has axes, which refer to their indices", "lower it first: sch.lower_sparse_iter()")
     found = [(param, buffer) for param, buffer in func.buffer_map.items() if buffer.name == name]
