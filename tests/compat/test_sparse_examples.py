@@ -15,6 +15,7 @@ from tests.compat import sparse_scripts as scripts
 from tests.compat.test_sparse_formats import ell_rule
 from tests.compat.test_sparse_programs import random_csr, run, whole
 from tvm import tir
+from tvm.script import tir as T
 from tvm.sparse import (
     FormatRewriteRule,
     column_part_hyb,
@@ -201,6 +202,51 @@ def test_spmm_over_blocks(bind: Threads) -> None:
     x, y = whole((5 * size, feat), 3), np.full((6 * size, feat), np.nan, "float32")
     run(lower_sparse_buffer(sch.mod), bind.target, blocks, x, y, a.indptr, a.indices)
     want = scipy.sparse.bsr_matrix((blocks, a.indices, a.indptr), shape=(6 * size, 5 * size)) @ x
+    np.testing.assert_array_equal(y, want)
+
+
+@T.prim_func
+def dbsrmm(
+    a: T.handle, b: T.handle, c: T.handle, ends: T.handle, rows: T.handle, indptr: T.handle, indices: T.handle,
+    mb: T.int32, nb: T.int32, some: T.int32, nnzb: T.int32,
+) -> None:  # fmt: skip
+    T.func_attr({"global_symbol": "main", "tir.noalias": True, "sparse_tir_level": 2})
+    O = T.dense_fixed(1)
+    I = T.sparse_variable(O, (mb, some), (ends, rows), "int32")
+    J = T.sparse_variable(I, (nb, nnzb), (indptr, indices), "int32")
+    ID = T.dense_fixed(mb)
+    JD = T.dense_fixed(nb)
+    BI = T.dense_fixed(4)
+    BJ = T.dense_fixed(4)
+    F = T.dense_fixed(16)
+    A = T.match_sparse_buffer(a, (O, I, J, BI, BJ), "float32")
+    B = T.match_sparse_buffer(b, (JD, BJ, F), "float32")
+    C = T.match_sparse_buffer(c, (ID, BI, F), "float32")
+    with T.sp_iter([O, I, J, BI, BJ, F], "SSRSRS", "dbsrmm") as [o, i, j, bi, bj, f]:
+        with T.init():
+            C[i, bi, f] = 0.0
+        C[i, bi, f] = C[i, bi, f] + A[o, i, j, bi, bj] * B[j, bj, f]
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm"])
+def test_spmm_over_blocks_of_rows_that_are_not_empty(target: str) -> None:
+    """The root axis of one value keeps its block and its loop. How many rows there are is data, so that they are the
+    loop of a grid only where the two axes are fused."""
+    a = graph(6, 5)
+    some = np.flatnonzero(np.diff(a.indptr)).astype("int32")
+    blocks = whole((a.nnz, 4, 4))
+    sch = tir.Schedule(lower_sparse_iter(tvm.IRModule.from_expr(dbsrmm)))
+    outer, rows, inner = (sch.get_block(f"dbsrmm{level}") for level in range(3))
+    assert len(sch.get_loops(outer)) == len(sch.get_loops(rows)) == 1
+    j, bi, bj, f = sch.get_loops(inner)
+    sch.reorder(bi, f, j, bj)
+    written = sch.cache_write(inner, 0, "local")
+    sch.reverse_compute_at(written, f, True)
+    x, y = whole((20, 16), 3), np.zeros((24, 16), "float32")
+    ends, indptr = np.array([0, len(some)], "int32"), np.append(a.indptr[some], a.nnz).astype("int32")
+    sizes = [6, 5, len(some), a.nnz]
+    run(lower_sparse_buffer(sch.mod), target, blocks, x, y, ends, some, indptr, a.indices, *sizes)
+    want = scipy.sparse.bsr_matrix((blocks, a.indices, a.indptr), shape=(24, 20)) @ x
     np.testing.assert_array_equal(y, want)
 
 

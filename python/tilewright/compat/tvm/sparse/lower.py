@@ -57,8 +57,32 @@ def _lowered(func: ir.PrimFunc) -> Any:
     arrays = [*lowered.buffer_map.values(), *lowered.body.block.alloc_buffers]
     buffers = {old: _named(old, names.get(old, old.name)) for old in arrays}
     made: Any = _core.rewrite(lowered, lambda node: buffers.get(node) if isinstance(node, ir.Buffer) else None)
-    made = _core.rewrite(made, number)
+    made = _core.rewrite(_core.rewrite(made, _without_axes_of_one), number)
     return made.with_attr({LEVEL: 1, ARRAYS: sparse})
+
+
+def _without_axes_of_one(node: Any) -> Any:
+    """Return a block that uses 0 for its axes of one value, as of the root of DCSR; None of other nodes.
+
+    The axes stay, so that blocks and loops are those that are published. With their variables, one position would have
+    two names, `I_indptr[vo]` and `I_indptr[0]`, of which analyses make one only where they know the range of `vo`.
+    """
+    if not isinstance(node, ir.Block):
+        return None
+    zeros: dict[Any, Any] = {
+        each.var: _core.const(0, each.var.dtype)
+        for each in node.iter_vars
+        if isinstance(each.dom.extent, ir.IntImm) and int(each.dom.extent.value) == 1
+    }
+    if not zeros:
+        return None
+    return with_fields(
+        node,
+        reads=[_core.substitute(region, zeros) for region in node.reads],
+        writes=[_core.substitute(region, zeros) for region in node.writes],
+        init=None if node.init is None else _core.substitute(node.init, zeros),
+        body=_core.rewrite(_core.substitute(node.body, zeros), _without_axes_of_one),
+    )
 
 
 def _named(buffer: ir.Buffer, name: str) -> ir.Buffer:
