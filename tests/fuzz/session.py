@@ -56,9 +56,11 @@ def run_program(number: int, without: Collection[str] = ()) -> dict[str, Any]:
             report({"sequence": sequence})
             judge.sequence(number * 1000 + sequence, without=without)
         if number % SPARSE == 0:
+            report({"part": "sparse"})
             case = Case(sparse.draw(number).text, seed=number)
             sparse.judge(number, counts)
         if number % DEVICES == DEVICES // 2:
+            report({"part": "devices"})
             case = Case(devices.text_of(number), seed=number)
             devices.judge(number, counts)
     except NoCase as no_case:
@@ -245,6 +247,16 @@ class Report:
     seconds: float = 0.0
 
 
+def case_of_part(number: int, part: str) -> Case:
+    """What was judged when a child reported this part of the program of a number."""
+    if part == "sparse":
+        return Case(sparse.draw(number).text, seed=number)
+    if part == "devices":
+        return Case(devices.text_of(number), seed=number)
+    drawn = programs.draw(number)
+    return Case(drawn.text, drawn.special, drawn.sizes, number)
+
+
 class Session:
     """A run: programs from a number on, for some time."""
 
@@ -302,9 +314,8 @@ class Session:
         try:
             judged = self.child.ask({"program": number, "without": self.without})
         except Crash as crash:
-            drawn = programs.draw(number)
             counts["programs"] += 1
-            case = Case(drawn.text, drawn.special, drawn.sizes, number)
+            case = case_of_part(number, self.child.last.get("part", ""))
             return str(crash), f"after {self.child.last}", self.crashed(case, number)
         counts.update(judged["counts"])
         found = judged["finding"]

@@ -8,13 +8,14 @@ import re
 import sys
 from collections import Counter
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from tests.samples import samples
 
 import tilewright as tw
-from fuzz import arguments, expressions, intrinsics, judge, minimize, programs, session, steps
+from fuzz import arguments, devices, expressions, intrinsics, judge, minimize, programs, session, sparse, steps
 from fuzz.judge import Case, Finding, Judge, NoCase
 from tilewright import ir, script, te
 
@@ -335,6 +336,19 @@ def test_crashes_and_hangs_of_children_are_findings(monkeypatch: pytest.MonkeyPa
     with pytest.raises(session.Crash, match="hang"):
         hanging.ask({}, patience=0.2)
     assert hanging.process is None
+
+
+@pytest.mark.parametrize(("number", "part"), [(4, "devices"), (8, "sparse")])
+def test_a_crash_shows_the_part_that_crashed(number: int, part: str) -> None:
+    class Crashing:
+        last: ClassVar = {"part": part}
+
+        def ask(self, request: dict, patience: float = 0.0) -> dict:
+            raise session.Crash("crash with status -6")
+
+    found = session.Session(child=Crashing()).program(number, Counter())
+    want = devices.text_of(number) if part == "devices" else sparse.draw(number).text
+    assert found is not None and (found[0], found[2].text) == ("crash with status -6", want)
 
 
 def test_what_libraries_print_is_no_answer() -> None:
