@@ -26,6 +26,7 @@
 enum {
   kSlots = 8,
   kChunksPerThread = 4, /* enough to even out threads that are interrupted or chunks that differ */
+  kRoundedChunk = 16,   /* iterations of a chunk from which on rounding its size up makes no difference */
   kRegions = 64,        /* more threads share them */
   /* What a sleeping thread takes until it works is several times a short loop. */
   kDefaultSpinMicroseconds = 50,
@@ -323,6 +324,12 @@ int32_t tw_parallel_for(tw_ctx* ctx, tw_parallel_body body, void* closure, int64
   int64_t chunk = extent / (threads * kChunksPerThread);
   if (chunk < grain) chunk = grain;
   int64_t chunks = (extent + chunk - 1) / chunk;
+  if (chunks > threads && chunks % threads != 0 && chunk >= kRoundedChunk) {
+    /* As many for each thread, all of one size: of three chunks for two threads, one would get two. */
+    chunks -= chunks % threads;
+    chunk = (extent + chunks - 1) / chunks;
+    chunks = (extent + chunk - 1) / chunk;
+  }
   int64_t helpers = chunks - 1;
   if (helpers > threads - 1) helpers = threads - 1;
   s->body = body;

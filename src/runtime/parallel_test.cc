@@ -9,6 +9,7 @@
 #include <functional>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "runtime/runtime.h"
@@ -72,6 +73,21 @@ TEST_F(Parallel, RangesAreAtLeastTheGrain) {
 }
 
 // What a thread used in a loop is in its caches in the next one.
+TEST_F(Parallel, ThreadsGetEqualParts) {
+  // Of five chunks of the grain for four threads, one would get two.
+  for (auto [extent, grain, most] : {std::tuple{1000, 200, 250}, {1001, 200, 251}, {3000, 200, 250}, {400, 100, 100}}) {
+    std::atomic<int64_t> largest = 0, calls = 0;
+    parallel(ctx, extent, grain, [&](tw_ctx*, int64_t begin, int64_t end) {
+      for (int64_t seen = largest; seen < end - begin && !largest.compare_exchange_weak(seen, end - begin);) {
+      }
+      ++calls;
+      return TW_OK;
+    });
+    EXPECT_EQ(largest, most) << extent;
+    EXPECT_EQ(calls % 4, 0) << extent;
+  }
+}
+
 TEST_F(Parallel, ThreadsBeginWhereTheyBeganBefore) {
   tw_set_num_threads(2);
   constexpr int kExtent = 16;
