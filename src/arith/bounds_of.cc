@@ -75,6 +75,11 @@ ConstIntBound Engine::bound(const Expr& e) {
     result = intersect(result, minus < plus ? -range : range);
   }
   (data ? value_bounds_of_ : bounds_of_).insert(e, result);
+  if (const FloorDiv* div = e.as<FloorDiv>(); div && !data) {
+    // Facts may mention the quotient itself, whose interval is known as far as it goes.
+    ConstIntBound tighter = intersect(result, quotient_bound(*div));
+    if (!tighter.is_empty()) *bounds_of_.find(e) = result = tighter;
+  }
   return result;
 }
 

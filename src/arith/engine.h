@@ -2,6 +2,7 @@
 //
 // engine.cc            variables, facts, scopes, what is remembered
 // bounds_of.cc         intervals and residue classes of expressions
+// quotient_bound.cc    intervals of quotients by what is no constant
 // simplify.cc          dispatch over kinds; everything that is not one of the following
 // simplify_index.cc    sums and products of index expressions
 // divide_constant.cc   their division by a positive constant
@@ -115,6 +116,10 @@ class Engine {
   ModularSet compute_residues(const Expr& e);
   ModularSet call_residues(const Call& call, const Expr& e);
   ModularSet known_residues(Fingerprint value) const;
+
+  // quotient_bound.cc
+  class QuotientBound;
+  ConstIntBound quotient_bound(const FloorDiv& div);
 
   // simplify.cc
   Expr compute(const Expr& e);
@@ -251,6 +256,7 @@ class Engine {
   NodeTable<VarInfo> vars_;
   NodeTable<Elements> elements_;  ///< by the data variable of the buffer
   std::vector<Linear> facts_;     ///< each is >= 0
+  size_t cases_ = 0;              ///< so many of the last facts hold in one case of a proof: no bound may use them
   std::vector<KnownBound> bounds_;
   std::vector<KnownTruth> truths_;
   std::vector<KnownResidues> residues_;

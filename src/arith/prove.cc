@@ -98,7 +98,9 @@ bool Engine::search(const Linear& goal, int depth, int& budget) {
       Linear order = is_min ? flat(other) - flat(chosen) : flat(chosen) - flat(other);
       if (order.bad) return false;
       facts_.push_back(std::move(order));
+      ++cases_;
       bool result = holds(with(chosen));
+      --cases_;
       facts_.pop_back();
       return result;
     };
