@@ -103,7 +103,10 @@ void Engine::collect(const Expr& e, int64_t scale, Linear& out) {
     case Kind::kMod:
       break;
     case Kind::kCast:
-      if (is_widening_index_cast(*e.as<Cast>())) return collect(e.as<Cast>()->value, scale, out);
+      // int64(int32(x)) is x where that fits.
+      if (is_widening_index_cast(*e.as<Cast>()) && !e.as<Cast>()->value.is<Cast>()) {
+        return collect(e.as<Cast>()->value, scale, out);
+      }
       return collect_flat(simplify(e), scale, out);
     default:
       return collect_flat(simplify(e), scale, out);
