@@ -271,3 +271,30 @@ def test_opencl_keeps_trees():
     c = np.zeros(4, "int32")
     tw.compile(sch, target="opencl")(a, c)
     np.testing.assert_array_equal(c, a.sum(axis=1))
+
+
+def test_a_kernel_with_an_axis_that_the_reduction_does_not_have() -> None:
+    """All threads along y come to the shuffles of the warp, and the first of them stores the result."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((2, 64), "int32"), B: T.Buffer((2, 3, 32), "int32")):
+    for b in T.thread_binding(2, thread="blockIdx.x"):
+        S = T.decl_buffer((1,), "int32", scope="shared")
+        for k in range(2):
+            for t in T.thread_binding(32, thread="threadIdx.x"):
+                with T.block("S"):
+                    vi, vk = T.axis.spatial(1, 0), T.axis.reduce(64, k * 32 + t)
+                    with T.init():
+                        S[vi] = 0
+                    S[vi] = S[vi] + A[b, vk]
+        for y in T.thread_binding(3, thread="threadIdx.y"):
+            for t in T.thread_binding(32, thread="threadIdx.x"):
+                B[b, y, t] = S[0] * y + t
+""")
+    a = np.random.default_rng(3).integers(-9, 10, (2, 64)).astype("int32")
+    expected = a.sum(1)[:, None, None] * np.arange(3)[:, None] + np.arange(32)
+    _, found = interpreted(tw.Schedule(program), a, np.zeros((2, 3, 32), "int32"))
+    np.testing.assert_array_equal(found, expected)
+    text = text_of(tw.Schedule(program))
+    assert text.count("shuffle") == 5
+    assert not compiled(tw.Schedule(program)).notes

@@ -23,6 +23,7 @@
 #include "analysis/threads.h"
 #include "arith/analyzer.h"
 #include "ir/async_copy.h"
+#include "ir/atomic_operation.h"
 #include "ir/build.h"
 #include "ir/fragments.h"
 #include "ir/refuse_at.h"
@@ -182,7 +183,13 @@ class Kernel {
 
   /// Refuses a result of an atomic operation, which happens once, that other threads would have to have.
   void check_result(const Stmt& s, const Expr& value, bool is_had_once) {
-    if (is_had_once || effect_of(value) != Effect::kUpdateState) return;
+    if (is_had_once) return;
+    bool is_atomic = false;  // and not a shuffle, which all threads of a warp execute
+    visit(value, [&](const Ref<Call>& call, Visitor& v) {
+      is_atomic |= AtomicOperation::of(call).has_value();
+      v.descend(call);
+    });
+    if (!is_atomic) return;
     fail(s, "lower/atomic-result",
          "an atomic operation outside of the loops over threads happens once, and its result is used by all threads",
          "move the statement into a loop that is bound to threads, or store the result to shared or global memory");
