@@ -17,8 +17,10 @@ import numpy as np
 from fuzz.teams import Barrier, Both, Grid, If, Node, Program, Reduce, Repeat, Store, Team
 
 Names = dict[str, Any]
-#: how an element of main memory was used: kernel, block, thread; epoch; written; kind of atomic operation
-Use = tuple[tuple[Any, ...], int, bool, str]
+#: how an element of main memory was used: kernel, block, epoch, whether it was written, kind of atomic operation
+Use = tuple[int, tuple[int, ...], int, bool, str]
+#: in place of the thread that used it
+SEVERAL = (("several threads", 0),)
 
 
 class Meets(Exception):
@@ -53,7 +55,8 @@ class Machine:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.memory: dict[str, Any] = {name: array.copy() for name, array in program.given.items()}
-        self.uses: dict[tuple[str, int], list[Use]] = {}
+        self.uses: dict[tuple[str, int], dict[Use, tuple[tuple[str, int], ...]]] = {}
+        self.written = {each.name for each in program.outputs}
         self.codes: dict[str, CodeType] = {}
         self.kernel = self.epoch = 0
         self.block: tuple[int, ...] = ()
@@ -164,16 +167,17 @@ class Machine:
 
     def use(self, name: str, index: int, point: Names, atomic: str, *, writes: bool) -> None:
         """Note an access of main memory, and refuse it if it has no order with an earlier one."""
-        if name not in self.program.given:
+        if name not in self.written:
             return
-        who = (self.kernel, self.block, tuple(sorted(point.items())))
-        earlier = self.uses.setdefault((name, index), [])
-        for other, epoch, has_written, kind in earlier:
-            if other[0] != self.kernel or not (writes or has_written) or (atomic and kind == atomic) or other == who:
+        who = tuple(sorted(point.items()))
+        earlier = self.uses.setdefault((name, index), {})
+        for (kernel, block, epoch, has_written, kind), thread in earlier.items():
+            if kernel != self.kernel or not (writes or has_written) or (atomic and kind == atomic):
                 continue
-            if other[1] != self.block or epoch == self.epoch:
+            if block != self.block or (epoch == self.epoch and thread != who):
                 raise Meets(self.node)
-        earlier.append((who, self.epoch, writes, atomic))
+        use = (self.kernel, self.block, self.epoch, writes, atomic)
+        earlier[use] = who if earlier.get(use, who) == who else SEVERAL
 
     def reduce(self, node: Node, names: Names) -> None:
         assert isinstance(node, Reduce)
