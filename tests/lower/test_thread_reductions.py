@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import _core
 from tilewright.script import from_source
 
 UNTOUCHED = -77
@@ -208,3 +209,40 @@ def main(A: T.Buffer((2, 12), "int32"), C: T.Buffer((2,), "int32")):
         c = np.zeros(2, "int32")
         kernel(a, c)
         np.testing.assert_array_equal(c, expected, err_msg=f"{operation} from {start}")
+
+
+@pytest.mark.parametrize("target", ["opencl", "cuda"])
+def test_the_place_of_a_maximum_beside_loops_over_more_axes(target: str) -> None:
+    """Threads along y that have no part in the reduction do not read the tree that the others write."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((3, 40), "int32"), B: T.Buffer((3, 2, 8), "int32")):
+    for b in T.thread_binding(3, thread="blockIdx.x"):
+        V = T.decl_buffer((1,), "int32", scope="shared")
+        P = T.decl_buffer((1,), "int32", scope="shared")
+        for t in T.thread_binding(8, thread="threadIdx.x"):
+            for k in range(5):
+                with T.block("V"):
+                    vi, vk = T.axis.spatial(1, 0), T.axis.reduce(40, k * 8 + t)
+                    with T.init():
+                        V[vi] = T.min_value("int32")
+                        P[vi] = 99
+                    stays: T.bool = T.Or(V[vi] > A[b, vk], T.And(V[vi] == A[b, vk], P[vi] < vk))
+                    v: T.int32 = T.Select(stays, V[vi], A[b, vk])
+                    p: T.int32 = T.Select(stays, P[vi], vk)
+                    V[vi] = v
+                    P[vi] = p
+        for y in T.thread_binding(2, thread="threadIdx.y"):
+            for t in T.thread_binding(8, thread="threadIdx.x"):
+                B[b, y, t] = P[0] * 100 + y * 10 + t
+""")
+    a = np.random.default_rng(1).integers(0, 9, (3, 40)).astype("int32")
+    expected = (a.argmax(1) * 100)[:, None, None] + np.arange(2)[:, None] * 10 + np.arange(8)
+    for name, module in _core.lower_stages(tw.Schedule(program).mod, target):
+        found = np.zeros((3, 2, 8), "int32")
+        _core.interpret(module, "main", a.copy(), found)
+        np.testing.assert_array_equal(found, expected, err_msg=f"{name}\n{module.script()}")
+    if target == "opencl":
+        found = np.zeros((3, 2, 8), "int32")
+        tw.compile(program, target=target, schedule="as written")(a, found)
+        np.testing.assert_array_equal(found, expected)

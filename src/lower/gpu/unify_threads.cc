@@ -157,7 +157,15 @@ class Kernel {
         },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
           check_result(let, let->value, is_true(one_thread("global")));
-          return r.descend(let);
+          const std::string scope = effect_of(let->value) == Effect::kPure ? "" : scope_of_all_stores(let->body);
+          if (scope.empty() || is_true(one_thread(scope))) return r.descend(let);
+          // Threads that store nothing do not read either: what they would read, the one that stores overwrites.
+          const Expr first = one_thread(scope);
+          const size_t around = covered_.size();
+          cover_all_of(scope);
+          Stmt inner = r.descend(let);
+          covered_.resize(around);
+          return make<IfThenElse>({first, inner, {}}, let.span());
         },
         [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
           const Expr once_for_all = one_thread("global"), stores = one_thread(scope_of(store->buffer->data));
@@ -199,6 +207,36 @@ class Kernel {
   Stmt once(const Stmt& s, const std::string& scope) {
     const Expr first = one_thread(scope);
     return is_true(first) ? s : Stmt(make<IfThenElse>({first, s, {}}, s.span()));
+  }
+
+  /// The scope that all stores in the statement have in common; "" if there are others, or other effects.
+  static std::string scope_of_all_stores(const Stmt& s) {
+    std::string scope;
+    bool is_one = true;
+    visit(
+        s,
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          const std::string stored = scope_of(store->buffer->data);
+          is_one &= scope.empty() || scope == stored;
+          scope = stored;
+          v.descend(store);
+        },
+        [&](const Ref<For>& loop, Visitor& v) {
+          is_one &= !is_bound(*loop);
+          v.descend(loop);
+        },
+        [&](const Ref<Call>& call, Visitor& v) {
+          is_one &= effect_of(call) != Effect::kUpdateState;
+          v.descend(call);
+        });
+    return is_one ? scope : "";
+  }
+
+  /// All axes whose threads share memory of the scope: what is inside runs on the first of them.
+  void cover_all_of(const std::string& scope) {
+    for (const Axis& a : axes_) {
+      if (memory_scope(scope).is_shared_by(a.axis)) covered_.push_back(a.axis);
+    }
   }
 
   /// That a thread is the first one of those that share memory of the scope, here.
