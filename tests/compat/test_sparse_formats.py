@@ -217,3 +217,37 @@ def test_indices_of_ragged_rows_by_a_formula(target: str) -> None:
     want = [sum((a[p] * x[i + 2 * (p - indptr[i])] for p in range(indptr[i], indptr[i + 1])), np.zeros(K))
             for i in range(3)]  # fmt: skip
     np.testing.assert_array_equal(y, want)
+
+
+def test_rules_that_do_not_fit_together() -> None:
+    desc = ell_rule("e", M, N, 3, 2).new_format_desc
+    fields: dict[str, Any] = {
+        "name": "e",
+        "new_format_desc": desc,
+        "buffers_to_rewrite": ["A"],
+        "axes_before_rewrite": ["I", "J"],
+        "axes_after_rewrite": ["O", "I", "J"],
+        "axis_map": {"I": ["O", "I"], "J": ["J"]},
+        "idx_map": lambda i, j: (0, i, j),
+        "inv_idx_map": lambda o, i, j: (i, j),
+    }
+    mod = tvm.IRModule.from_expr(scripts.csrmm)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"axes_after_rewrite": ["O", "I", "Q"]}, "axes_after_rewrite"),
+        ({"axis_map": {"I": ["O", "Z"], "J": ["J"]}}, "axis_map leads to axes of the format"),
+        ({"idx_map": lambda i: (0, i, i)}, r"idx_map takes \['I', 'J'\] and returns \['O', 'I', 'J'\]"),
+        ({"inv_idx_map": lambda o, i, j: (i,)}, "inv_idx_map takes"),
+        ({"buffers_to_rewrite": ["A", "B"]}, r"\['A_e'\] stand for \['A', 'B'\]"),
+        ({"buffers_to_rewrite": ["Z"]}, "no buffer 'Z'"),
+    ]
+    for change, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            format_decompose(mod, [FormatRewriteRule(**{**fields, **change})])
+    with pytest.raises(TypeError, match="new_format_desc is a function"):
+        FormatRewriteRule(**{**fields, "new_format_desc": None})
+    with pytest.raises(ValueError, match="at least one rule"):
+        format_decompose(mod, [])
+    indptr, indices = tvm.nd.array(np.array([0, 2, 3], "int32")), tvm.nd.array(np.array([0, 1, 1], "int32"))
+    for rows, parts, buckets in ((3, 1, [1]), (2, 0, [1]), (2, 1, []), (2, 1, [4, 2])):
+        with pytest.raises(ValueError, match=r"offsets|parts and buckets"):
+            column_part_hyb(rows, 2, indptr, indices, parts, buckets)

@@ -83,6 +83,9 @@ class _Format:
         for name in rule.buffers_to_rewrite:
             if name not in named:
                 raise ValueError(f"the function has no buffer {name!r} that rule {rule.name!r} is for")
+        if len(stored) != len(rule.buffers_to_rewrite):
+            names = [buffer.name for buffer in stored]
+            raise ValueError(f"rule {rule.name!r}: {names} stand for {list(rule.buffers_to_rewrite)}, one for each")
         self.new: dict[Any, Any] = {
             named[name]: buffer for name, buffer in zip(rule.buffers_to_rewrite, stored, strict=True)
         }

@@ -52,6 +52,23 @@ class FormatRewriteRule:
             self.idx_map = index_map(self.idx_map)
         if not isinstance(self.inv_idx_map, ir.IndexMap):
             self.inv_idx_map = index_map(self.inv_idx_map)
+        if not isinstance(self.new_format_desc, ir.PrimFunc):
+            raise TypeError(f"rule {self.name!r}: new_format_desc is a function that declares axes and buffers")
+        before, after = list(self.axes_before_rewrite), list(self.axes_after_rewrite)
+        declared = [axis.name for axis in self.new_format_desc.axes]
+        self._require(not {*after} - {*declared}, f"axes_after_rewrite {after} are axes of the format: {declared}")
+        mapped = {name for names in self.axis_map.values() for name in names}
+        self._require(mapped <= {*declared}, f"axis_map leads to axes of the format: {declared}")
+        for what, given, taken, made in (
+            ("idx_map", self.idx_map, before, after),
+            ("inv_idx_map", self.inv_idx_map, after, before),
+        ):
+            sizes = len(given.initial_indices), len(given.final_indices)
+            self._require(sizes == (len(taken), len(made)), f"{what} takes {taken} and returns {made}")
+
+    def _require(self, holds: bool, rule: str) -> None:
+        if not holds:
+            raise ValueError(f"rule {self.name!r}: {rule}")
 
 
 def format_decompose(
@@ -63,6 +80,8 @@ def format_decompose(
     programs that are initialized once.
     """
     require_module(mod)
+    if not composable_formats:
+        raise ValueError("format_decompose takes a list of at least one rule")
     return SparseFormatDecompose(composable_formats, include_format_rewrite_blks)(mod)
 
 
@@ -96,6 +115,10 @@ def column_part_hyb(
         Row indices (r,), column indices (r, width) and mask (r, width) of each part and bucket. Padding is 0.
     """
     indptr, indices = _numpy(indptr_nd), _numpy(indices_nd)
+    if indptr.shape != (num_rows + 1,):
+        raise ValueError(f"indptr of shape {indptr.shape}, and {num_rows} rows have {num_rows + 1} offsets")
+    if num_col_parts < 1 or not buckets or [*buckets] != sorted({*buckets}):
+        raise ValueError(f"{num_col_parts} parts and buckets {[*buckets]}: at least one of each, buckets ascending")
     rows = np.repeat(np.arange(num_rows, dtype=indices.dtype), np.diff(indptr))
     order = np.lexsort((indices, rows))
     size = -(-num_cols // num_col_parts)

@@ -72,7 +72,7 @@ def _without_axes_of_one(node: Any) -> Any:
     zeros: dict[Any, Any] = {
         each.var: _core.const(0, each.var.dtype)
         for each in node.iter_vars
-        if isinstance(each.dom.extent, ir.IntImm) and int(each.dom.extent.value) == 1
+        if each.dom is not None and isinstance(each.dom.extent, ir.IntImm) and int(each.dom.extent.value) == 1
     }
     if not zeros:
         return None
