@@ -359,8 +359,9 @@ def positions_of(indptr: Any) -> np.ndarray:
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)).astype("int32")
 
 
-def test_rgcn() -> None:
-    """A weight in registers for each relation, and sums that rows of several relations are added to."""
+def test_rgcn(bind: Threads) -> None:
+    """A weight in registers for each relation, and sums that rows of several relations are added to. Each thread copies
+    all of the weight: decision 0084."""
     dense, indptr, rows, ends, columns = relations()
     some = np.flatnonzero(np.diff(ends))  # rows without edges are not stored
     structure = [np.searchsorted(some, indptr).astype("int32"), rows[some], np.append(ends[some], ends[-1]), columns]
@@ -374,16 +375,20 @@ def test_rgcn() -> None:
     assert sch.get(weights).reads[0].buffer.name == "W"
     sch.annotate(sch.cache_write(inner, 0, "local"), "atomic", True)
     fo, r = sch.get_loops(outer)
-    sch.split(fo, [4, None])
+    foo, foi = sch.split(fo, [4, None])
     (i,) = sch.get_loops(rows_of)
-    sch.split(i, [8, None])
+    io, _ = sch.split(i, [8, None])
     j, f_in = sch.get_loops(inner)
     sch.reorder(f_in, j)
+    for loop, axis in ((r, "blockIdx.y"), (io, "blockIdx.x"), (foo, "blockIdx.z")):
+        bind(sch, loop, axis)
+    bind(sch, f_in, "threadIdx.x")
+    bind(sch, foi, "threadIdx.y")
     _, _, ax2 = sch.get_loops(weights)
     sch.vectorize(ax2)
     w, x, y = whole((count, feat, feat)), whole((n, feat), 2), np.zeros((m, feat), "float32")
     values = np.ones(len(columns), "float32")
-    run(lower_sparse_buffer(sch.mod), "llvm", values, w, x, y, *[each.astype("int32") for each in structure])
+    run(lower_sparse_buffer(sch.mod), bind.target, values, w, x, y, *[each.astype("int32") for each in structure])
     np.testing.assert_array_equal(y, np.einsum("rij,jf,rof->io", dense, x, w))
 
 
