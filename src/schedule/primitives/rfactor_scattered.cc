@@ -44,14 +44,14 @@ namespace tilewright::schedule {
 namespace {
 
 /// The operation by which a block changes its result.
-struct Steps {
+struct ScatteredSteps {
   Ref<Buffer> result;
   std::optional<ReductionStep> step;
   std::string why_not;
 };
 
-Steps find_steps(const Ref<Block>& block) {
-  Steps steps;
+ScatteredSteps find_steps(const Ref<Block>& block) {
+  ScatteredSteps steps;
   if (block->writes.size() != 1) return {{}, {}, "it writes several buffers"};
   steps.result = block->writes[0]->buffer;
   const Ref<Var>& data = steps.result->data;
@@ -94,7 +94,7 @@ Steps find_steps(const Ref<Block>& block) {
 /// The three nests, and the buffer between them.
 class Copies {
  public:
-  Copies(const ReductionChain& chain, const Steps& steps, size_t position)
+  Copies(const ReductionChain& chain, const ScatteredSteps& steps, size_t position)
       : chain_(chain),
         steps_(steps),
         position_(position),
@@ -266,7 +266,7 @@ class Copies {
   }
 
   const ReductionChain& chain_;
-  const Steps& steps_;
+  const ScatteredSteps& steps_;
   size_t position_;
   const BlockRealize& realize_;
   Ref<Buffer> copies_;
@@ -307,7 +307,7 @@ bool is_scattered(const ReductionChain& chain) {
 
 Result<Plan> factor_scattered(const ReductionChain& chain, int64_t factor_axis) {
   const Tree& tree = *chain.block.tree;
-  const Steps steps = find_steps(tree.block_ref(chain.block.at));
+  const ScatteredSteps steps = find_steps(tree.block_ref(chain.block.at));
   if (!steps.why_not.empty()) {
     return refuse("rfactor/P5", describe(chain.block) + " cannot be factored: " + steps.why_not, {chain.block.node()},
                   "let it only add to elements that exist, by one operation");

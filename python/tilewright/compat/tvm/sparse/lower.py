@@ -69,10 +69,11 @@ def _without_axes_of_one(node: Any) -> Any:
     """
     if not isinstance(node, ir.Block):
         return None
+    ranges = {each.var: each.dom for each in node.iter_vars if each.dom is not None}
     zeros: dict[Any, Any] = {
-        each.var: _core.const(0, each.var.dtype)
-        for each in node.iter_vars
-        if each.dom is not None and isinstance(each.dom.extent, ir.IntImm) and int(each.dom.extent.value) == 1
+        var: _core.const(0, var.dtype)
+        for var, values in ranges.items()
+        if isinstance(values.extent, ir.IntImm) and int(values.extent.value) == 1
     }
     if not zeros:
         return None
