@@ -48,7 +48,8 @@ class Pattern:
 
     Attributes:
         name: of the pattern.
-        requires: conditions on the block, its position in the program, and the target.
+        requires: conditions on the block, its position in the program, and the target. They record nothing in the
+            trace: `get_loops()` does, and would change the traces of all programs that the row does not schedule.
         build: applies primitives and returns whether the block is scheduled. If not, the next row is tried.
     """
 

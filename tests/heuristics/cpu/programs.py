@@ -161,6 +161,18 @@ def turned_copy(m, n):
     return te.create_prim_func([a, te.compute((n, m), lambda i, j: a[j, i], name="B")])
 
 
+def recurrence(sequences, steps):
+    """A linear recurrence in each column."""
+    return from_source(f"""@T.prim_func
+def recurrence(A: T.Buffer(({steps}, {sequences})), X: T.Buffer(({steps}, {sequences})),
+               S: T.Buffer(({steps}, {sequences}))):
+    for j, t in T.grid({sequences}, {steps}):
+        with T.block("S"):
+            vj, vt = T.axis.remap("SS", [j, t])
+            S[vt, vj] = T.if_then_else(vt == 0, T.float32(0), S[vt - 1, vj]) * A[vt, vj] + X[vt, vj]
+""")
+
+
 SPARSE_PRODUCT = """@T.prim_func
 def spmm(ptr: T.handle, ind: T.handle, val: T.handle, b: T.handle, c: T.handle):
     m, n, z = T.int32(is_size_var=True), T.int32(is_size_var=True), T.int32(is_size_var=True)
@@ -280,6 +292,7 @@ PROGRAMS = {
     "long": elementwise(1000),
     "copy": turned_copy(35, 41),
     "scalar": elementwise(1),
+    "recurrence": recurrence(150, 9),
     "next numbers, read twice": read_twice(te.nextafter, 9, 40),
     "sparse rows": sparse_product_of(37, 20, 200, 32),
     "sparse rows in panels": sparse_product_of(9, 50, 300, 640),

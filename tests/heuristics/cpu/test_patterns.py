@@ -7,14 +7,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tests.heuristics.cpu.programs import bytes_product, convolution, depthwise, elementwise, product, turned_copy
+from tests.heuristics.cpu.programs import (
+    PROGRAMS,
+    bytes_product,
+    convolution,
+    depthwise,
+    elementwise,
+    product,
+    recurrence,
+    turned_copy,
+)
 
 import tilewright as tw
 from tilewright import te
 from tilewright.heuristics import cpu
 from tilewright.heuristics.block_info import block_info
 from tilewright.heuristics.cpu import patterns
-from tilewright.heuristics.pattern import Match, Pattern, Rewrite, apply_patterns
+from tilewright.heuristics.pattern import Match, Pattern, Requirement, Rewrite, apply_patterns
 from tilewright.heuristics.sampling import Sampler
 from tilewright.testing import formulas
 
@@ -41,6 +50,7 @@ EXPECTED: dict[str, tuple[Callable[[], Any], str, list[list[str]]]] = {
         [["channel groups", "register tile"], ["rows"]],
     ),
     "elementwise": (lambda: elementwise(1000, 1000), AVX512, [["contiguous"]]),
+    "recurrence": (lambda: recurrence(1000, 64), AVX512, [["recurrence"]]),
     "transposed copy": (lambda: turned_copy(512, 512), AVX512, [["transposed copy"]]),
 }
 
@@ -79,6 +89,31 @@ def test_a_row_excludes_those_below(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_are_unique() -> None:
     for table in (patterns.CONTRACTIONS, patterns.REDUCTIONS, patterns.ELEMENTWISE):
         assert len({row.name for row in table}) == len(table)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_requirements_record_no_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a row would change the traces of all programs that it does not schedule."""
+
+    def checked(row: Pattern | Rewrite, requirement: Requirement) -> Requirement:
+        def holds(match: Match) -> bool:
+            before = len(match.schedule.trace.insts)
+            found = requirement(match)
+            assert len(match.schedule.trace.insts) == before, (
+                f"the requirement {requirement.__name__} of '{row.name}' records a step in the trace, as get_loops() "
+                "does: ask match.info and schedule.get() instead, or leave the question to the function that builds"
+            )
+            return found
+
+        return holds
+
+    for table in ("CONTRACTIONS", "REDUCTIONS", "ELEMENTWISE"):
+        rows = getattr(patterns, table)
+        changed = (
+            dataclasses.replace(row, requires=tuple(checked(row, each) for each in row.requires)) for row in rows
+        )
+        monkeypatch.setattr(patterns, table, tuple(changed))
+    cpu.schedule_for_cpu(tw.Schedule(PROGRAMS[name]), tw.Target(AVX512), best=True)
 
 
 def test_order_of_a_table() -> None:

@@ -29,6 +29,7 @@ from tilewright.heuristics.cpu.matrix_tiles import has_matrix_tiles, schedule_ma
 from tilewright.heuristics.cpu.operand_layout import transpose_along_reduction, transpose_for_vectors
 from tilewright.heuristics.cpu.operand_upcast import upcast_operands
 from tilewright.heuristics.cpu.parameters import ACCUMULATORS_BETTER, ESTIMATES_CLOSE
+from tilewright.heuristics.cpu.recurrence import is_recurrence, schedule_recurrence
 from tilewright.heuristics.cpu.reduction import (
     accumulate_rows,
     is_matrix_vector,
@@ -125,6 +126,8 @@ REDUCTIONS: tuple[Pattern | Rewrite, ...] = (
 )
 
 ELEMENTWISE: tuple[Pattern | Rewrite, ...] = (
+    # First, because those below split and vectorize loops whose order a recurrence fixes.
+    Pattern("recurrence", (is_recurrence,), schedule_recurrence),
     Pattern("contiguous", (is_contiguous,), schedule_contiguous),
     Pattern("transposed copy", (is_transposed,), schedule_transposed),
     Pattern("boundary", (turns_back,), schedule_boundary),
