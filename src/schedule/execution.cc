@@ -41,7 +41,7 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
           codes.other_block, problem.obstacle,
           "what stands below has to be blocks whose instances are independent: decompose_reduction() takes a "
           "start apart, T.reads and T.writes say what a call touches; steps that have an order (T.axis.opaque) "
-          "stand in a loop inside of a block over the other axes");
+          "stand in a loop inside of a block over the other axes, which blockize() makes");
     case analysis::Conflict::kReduction:
       return refuse(codes.reduction, problem.obstacle, reduction_hint(problem.lacks));
     case analysis::Conflict::kWrite:

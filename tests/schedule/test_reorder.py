@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 import tilewright as tw
 from tilewright.script import tir as T
@@ -101,6 +102,28 @@ def test_instances_that_depend_on_their_order():
                 B[(vi + vj) // 2] = A[vi, vj]
 
     check_refused(overwrite, lambda sch: sch.reorder(*reversed(loops_of(sch, "B"))), "reorder/P4")
+
+
+def test_what_is_around_the_steps_of_a_recurrence():
+    """Each step reads the one before: no order is proved for the block, but one for blocks of all steps."""
+
+    @T.prim_func
+    def scans(A: T.Buffer((4, 6, 5)), S: T.Buffer((4, 6, 5))):
+        for n, c, t in T.grid(4, 5, 6):
+            with T.block("S"):
+                vn, vt, vc = T.axis.remap("SSS", [n, t, c])
+                S[vn, vt, vc] = T.if_then_else(vt == 0, T.float32(0), S[vn, vt - 1, vc]) + A[vn, vt, vc]
+
+    def swap(sch):
+        n, c, t = loops_of(sch, "S")
+        with pytest.raises(tw.ScheduleError, match=r"blockize\(\) at the loop whose steps have an order") as error:
+            sch.reorder(c, n)
+        assert error.value.code == "reorder/P4"
+        n, c = sch.get_loops(sch.blockize(t))
+        sch.reorder(c, n)
+
+    sch = check(scans, swap)
+    assert order(sch, "S_o") == ["c", "n"]
 
 
 def test_two_blocks_in_one_nest():

@@ -112,7 +112,8 @@ Status check_blocks(const Tree& tree, const std::vector<int>& chain, const std::
   if (auto problem = analysis::why_order_matters(tree, chain))
     return refuse(
         "reorder/P4", problem->obstacle,
-        "reorder before blocks that depend on one another share these loops, or before a reduction is decomposed");
+        "reorder before blocks that depend on one another share these loops, or before a reduction is decomposed; "
+        "blockize() at the loop whose steps have an order makes a block of them, and leaves the loops around it free");
   for (int block : tree.child_blocks(chain.back())) {
     const auto& facts = analysis::BlockFacts::of(tree.block_ref(block));
     if (!facts.commutative && reduction_loops(tree, chain, block) != reduction_loops(tree, order, block)) {
