@@ -57,3 +57,5 @@ def test_elements_that_data_select(dtype: str, lanes: int, integer: str, index: 
     if integer == "int32" and dtype != "int8":
         text = tw.compile(program, "llvm -mcpu=skylake-avx512", schedule="as written").inspect("asm")
         assert is_loaded == ("vpextr" not in text)
+        # Two indices are one load.
+        assert ("sarq\t$32" in text) == (index in ("J[v]", "J[v + 3]", "J[K[v]]"))

@@ -229,14 +229,35 @@ llvm::Value* FunctionEmitter::concatenate(std::vector<Value*> parts) {
   return parts[0];
 }
 
+/// Offsets of all lanes, each a value of its own, where contiguous loads say which elements are meant; empty elsewhere.
+/// Two indices of 32 bits are one load: the more elements can be on their way, the fewer entries of the queue of loads
+/// the indices take.
+std::vector<llvm::Value*> FunctionEmitter::loaded_offsets(const Expr& index) {
+  std::vector<Value*> offsets;
+  const std::vector<Expr> indices = loaded_indices(index);
+  const BufferLoad* load = index.as<BufferLoad>();
+  const bool in_pairs = load && index.dtype().is_int() && index.dtype().bits == 32 && index.dtype().lanes % 2 == 0;
+  for (size_t lane = 0; lane < indices.size(); ++lane) {
+    if (!in_pairs) {
+      offsets.push_back(emit_index(indices[lane]));
+    } else if (lane % 2 == 0) {
+      Value* pointer = address(load->buffer, indices[lane].as<BufferLoad>()->indices[0]);
+      Value* pair = builder_.CreateAlignedLoad(builder_.getInt64Ty(), pointer, llvm::Align(4));
+      offsets.push_back(builder_.CreateSExt(builder_.CreateTrunc(pair, builder_.getInt32Ty()), builder_.getInt64Ty()));
+      offsets.push_back(builder_.CreateAShr(pair, 32));
+    }
+  }
+  return offsets;
+}
+
 llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* mask) {
   DataType type = buffer->dtype.with_lanes(index.dtype().lanes);
   llvm::Type* element = storage_type(buffer->dtype);
   llvm::Type* vector = llvm::FixedVectorType::get(element, type.lanes);
   llvm::Align align(buffer->dtype.bytes());
   const LaneLayout layout = lane_layout(*buffer, index);
-  const std::vector<Expr> indices = mask ? std::vector<Expr>() : loaded_indices(index);
-  const bool are_computed = mask || (layout.form != LaneLayout::kStrided && indices.empty());
+  const std::vector<Value*> offsets = mask ? std::vector<Value*>() : loaded_offsets(index);
+  const bool are_computed = mask || (layout.form != LaneLayout::kStrided && offsets.empty());
   Value* pointers = are_computed ? lane_addresses(buffer, index) : nullptr;
   if (mask) {
     return from_storage(
@@ -253,8 +274,9 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
   }
   Value* result = llvm::PoisonValue::get(vector);
   for (int lane = 0; lane < type.lanes; ++lane) {
-    Value* from = indices.empty() ? lane_address(buffer, layout, pointers, lane)
-                                  : address(buffer, indices[static_cast<size_t>(lane)]);
+    Value* from = offsets.empty()
+                      ? lane_address(buffer, layout, pointers, lane)
+                      : builder_.CreateGEP(element, emit_var(buffer->data), offsets[static_cast<size_t>(lane)]);
     Value* value = builder_.CreateAlignedLoad(element, from, align);
     result = builder_.CreateInsertElement(result, value, static_cast<uint64_t>(lane));
   }

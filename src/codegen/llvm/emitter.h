@@ -112,6 +112,7 @@ class FunctionEmitter {
   void store_contiguous(const Ref<Buffer>& buffer, const Expr& base, Value* value, Value* mask);
   Value* load_strided(const Ref<Buffer>& buffer, const Expr& base, int64_t stride, int lanes);
   Value* concatenate(std::vector<Value*> parts);
+  std::vector<Value*> loaded_offsets(const Expr& index);
   Value* load_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* mask);
   void store_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* value, Value* mask);
   Value* lane_addresses(const Ref<Buffer>& buffer, const Expr& index);
