@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,18 @@ def test_a_simulated_device_finds_nothing_wrong(tmp_path: Path) -> None:
 
 
 # ---- faults are noticed
+
+
+@pytest.mark.parametrize(("without_optimizations", "finding"), [("ran", ""), ("ran\na data race", "ran\na data race")])
+def test_a_race_that_an_optimizer_makes_is_none(
+    monkeypatch: pytest.MonkeyPatch, without_optimizations: str, finding: str
+) -> None:
+    def outcome(*_: str, prefix: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+        found = without_optimizations if "-cl-opt-disable" in prefix else "ran\na data race"
+        return subprocess.CompletedProcess(prefix, 0, found, "")
+
+    monkeypatch.setattr(gpu, "run_python", outcome)
+    assert gpu.complaints_of_device([]) == finding
 
 
 def candidate() -> Any:
