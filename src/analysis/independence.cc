@@ -370,7 +370,8 @@ bool each_moves_an_axis(const Tree& tree, const std::vector<int>& loops, const s
   });
 }
 
-/// Whether the axes are an injective function of those of these loops that they use, for all values of other loops.
+}  // namespace
+
 bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
   PlainStore seen;
@@ -400,6 +401,8 @@ bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block) {
          parts_one_to_one(realize.iter_values, inputs, analyzer) ||
          each_moves_an_axis(tree, loops, realize.iter_values);
 }
+
+namespace {
 
 /// Different iterations of the loop make the block write disjoint elements.
 bool writes_disjoint(const Tree& tree, int loop, int block) {

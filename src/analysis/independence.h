@@ -49,6 +49,10 @@ struct Execution {
 /// by way of a buffer that this block accesses: what is asked where nothing else has changed.
 std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution, int about = Tree::kNone);
 
+/// Whether the axes of the block are an injective function of those of these loops (a chain around it, outermost first)
+/// that they use, for all values of other loops.
+bool axes_are_injective(const Tree& tree, std::vector<int> loops, int block);
+
 /// Why the blocks below the last of `loops` (a chain, outermost first) might see another result when the iterations of
 /// these loops run in another order, each block being regular in the new order as well.
 std::optional<Dependent> why_order_matters(const Tree& tree, const std::vector<int>& loops);

@@ -257,3 +257,32 @@ def test_p7_bare_statements() -> None:
     check_refused(from_source(reads + bare), read, "reverse_cache_read/P7")
     writes = SCATTER.replace("BODY", "C[I[vi], vk] = C[I[vi], vk] + A[vi, vj, vk]").replace("LEAST", "0")
     check_refused(from_source(writes + bare), write, "reverse_cache_write/P7")
+
+
+@pytest.mark.parametrize("size", ["3", "open"])
+def test_p7_a_fused_loop_would_copy_back_several_times(size: str) -> None:
+    """The loop over steps of the sum and elements is one: the copy back would add an element once for each step."""
+    source = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (2, n), "float32")
+    C = T.match_buffer(c, (2, n), "float32")
+    for i, j in T.grid(2, n):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[1, vj] = C[1, vj] + A[vi, vj]
+"""
+    program = from_source(source if size == "open" else source.replace("    n = T.int32()\n", "").replace("n)", "3)"))
+    check(program, write)
+
+    def fused(sch: tw.Schedule) -> None:
+        sch.fuse(*sch.get_loops("C"))
+        write(sch)
+
+    def split(sch: tw.Schedule) -> None:
+        sch.split(sch.get_loops("C")[1], [None, 2])
+        write(sch)
+
+    check_refused(program, fused, "reverse_cache_write/P7")
+    check(program, split)

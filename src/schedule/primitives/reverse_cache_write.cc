@@ -26,8 +26,9 @@
 //           P4 each instance writes one element, that its axes and data select
 //           P5 dim_order names the axes that select it; their extents are bounded outside of the loops
 //           P6 the element is in bounds for all values of the axes, where it is not known when the block writes it
-//           P7 loops, and nothing else, say which instances of the block run; what stands in the scope touches the
-//              buffer in blocks only; parallel loops around stay independent
+//           P7 loops, and nothing else, say which instances of the block run; those that move the axes of the copy
+//              take each of their values once; what stands in the scope touches the buffer in blocks only; parallel
+//              loops around stay independent
 #include "schedule/primitives/reverse_cache_write.h"
 
 #include <algorithm>
@@ -35,6 +36,7 @@
 
 #include "analysis/binding_reads.h"
 #include "analysis/block_access_region.h"
+#include "analysis/independence.h"
 #include "ir/buffer_domain.h"
 #include "ir/build.h"
 #include "ir/reduction_step.h"
@@ -115,6 +117,22 @@ Ref<Block> accumulating(const Ref<Block>& block, const AxisCache& cache) {
     changed.iter_vars[i] = make<IterVar>(std::move(axis));
   }
   return with_found_reads(std::move(changed), block.span());
+}
+
+/// The copy back adds each element once in the loops that it has. A loop that moves axes of both kinds, as a fused one
+/// does, would have it added for each step of the reduction.
+Status check_added_once(const Place& block, const Tree& after, int copy, const Stmt& nest) {
+  std::vector<int> loops = after.loops_above(copy);
+  size_t own = 0;
+  for (const For* loop = nest.as<For>(); loop; loop = loop->body.as<For>()) ++own;
+  loops.erase(loops.begin(), loops.end() - static_cast<std::ptrdiff_t>(own));
+  if (loops.empty()) return Ok{};
+  if (analysis::axes_are_injective(after, std::move(loops), copy)) return Ok{};
+  return refuse("reverse_cache_write/P7",
+                "the loops that move the axes of " + describe(block) +
+                    " which select elements move other axes, too, or may repeat a value: what is copied back would be "
+                    "added several times",
+                {block.node()}, "take this step before the loops around the block are fused");
 }
 
 /// The nest whose block, `made`, declares what the original one does of the buffers that it reads.
@@ -215,6 +233,7 @@ Result<Plan> plan(const State& state, const ReverseCacheWrite& cache) {
   for (uint64_t id : {made->id.value, block.block().id.value}) {
     TW_RETURN_IF_ERROR(recheck_execution(after, after.block(id), "reverse_cache_write/P7"));
   }
+  TW_RETURN_IF_ERROR(check_added_once(block, after, after.block(made->id.value), scatter));
   plan.outputs.push_back(Handle::block(block.func, *made));
   ReverseCacheWrite recorded = cache;
   recorded.write_buffer_index = position;
