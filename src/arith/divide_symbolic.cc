@@ -114,11 +114,12 @@ Linear Engine::take_multiples(Linear& dividend, const Linear& divisor, const Fac
     }
   }
   dividend = std::move(rest);
-  if (parts.factors.size() == 1 && divisor.terms.size() > 1) take_sums(dividend, divisor, whole);
+  const bool is_sum = divisor.terms.size() > 1 || divisor.constant != 0;
+  if (parts.factors.size() == 1 && is_sum) take_sums(dividend, divisor, whole);
   return whole;
 }
 
-/// A divisor that is a sum, taken apart in the dividend: (x n + x) // (n + 1).
+/// A divisor that is a sum, taken apart in the dividend: (x n + x) // (n + 1), (3 n + 6) // (n + 2).
 void Engine::take_sums(Linear& dividend, const Linear& divisor, Linear& whole) {
   const Term& lead = divisor.terms[0];
   for (int round = 0; round < 4; ++round) {
@@ -130,6 +131,9 @@ void Engine::take_sums(Linear& dividend, const Linear& divisor, Linear& whole) {
       Linear multiple = factor.is<IntImm>() ? divisor : multiplied(divisor, factor);
       next.add(multiple, -(term.coeff / lead.coeff));
       if (next.bad || next.terms.size() >= dividend.terms.size()) continue;
+      // 64 n // (n + 1) is no simpler as 64 + -64 // (n + 1).
+      const int64_t before = dividend.constant, after = next.constant;
+      if (divisor.terms.size() == 1 && (after < 0 ? -after : after) > (before < 0 ? -before : before)) continue;
       whole.add(factor.is<IntImm>() ? Linear::of_int(1) : flat(factor), term.coeff / lead.coeff);
       dividend = std::move(next);
       taken = true;

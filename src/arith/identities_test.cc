@@ -123,9 +123,14 @@ TEST_F(Identities, DivisorsKnownPositive) {
     if (d.pick(4) == 0) n = y + d.c(1, 3);
     std::vector<Expr> known{gt(y, i32(0)), gt(z, i32(0))};
     Expr up = floordiv(a + n - 1, n) * n;
-    switch (d.pick(12)) {
+    const Expr times = d.c(1, 5), less = n * times - 1;
+    switch (d.pick(14)) {
       case 0:
         return {eq(floordiv(a * n, n), a), known};
+      case 11:
+        return {eq(floormod(n * times, n), i32(0)), known};
+      case 12:
+        return {eq(floordiv(less, n) + 1, times), known};
       case 1:
         return {eq(floordiv(a + n * w, n), floordiv(a, n) + w), known};
       case 2:

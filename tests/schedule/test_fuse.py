@@ -236,7 +236,7 @@ def main(N: T.Buffer((2,), "int32"), A: T.Buffer((4, 9), "int32"), R: T.Buffer((
 
 
 def test_a_parallel_loop_around_stays_independent():
-    """Digits by an extent that grows with a parallel loop hide which elements its iterations need for themselves."""
+    """Digits by an extent that changes with a parallel loop may hide which elements its iterations need."""
 
     @T.prim_func
     def ahead(A: T.Buffer((3, 3), "int32"), C: T.Buffer((3,), "int32")):
@@ -256,5 +256,19 @@ def test_a_parallel_loop_around_stays_independent():
         sch.parallel(sch.get_loops("B")[0])
         sch.fuse(*sch.get_loops("B")[1:])
 
-    check_refused(ahead, parallel_before, "fuse/P7")
+    @T.prim_func
+    def shrinking(A: T.Buffer((3, 3), "int32"), C: T.Buffer((3,), "int32")):
+        B = T.alloc_buffer((3, 3), "int32")
+        for i in T.parallel(3):
+            for j in range(3):
+                for k in range(3 - i):
+                    with T.block("B"):
+                        vj, vk = T.axis.remap("SS", [j, k])
+                        B[vj, vk] = A[vj, vk]
+            with T.block("C"):
+                vi = T.axis.spatial(3, i)
+                C[vi] = B[vi, 0] + B[1, 0]
+
+    check_refused(shrinking, lambda sch: sch.fuse(*sch.get_loops("B")[1:]), "fuse/P7")
+    check(ahead, parallel_before)
     check(ahead, lambda sch: (sch.compute_at("B", sch.get_loops("C")[0]), sch.fuse(*sch.get_loops("B")[1:])))
