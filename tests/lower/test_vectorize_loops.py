@@ -88,3 +88,29 @@ def test_loops_of_other_kinds_stay() -> None:
                 A[i * 8 + j] = T.nextafter(A[i * 8 + j], T.float32(0))
 
     check_unchanged(serial, "vectorize_loops")
+
+
+def test_an_element_that_no_lane_asks_for_is_not_read() -> None:
+    """All lanes ask for the same element, whose index divides by what may be zero: then there is no such element."""
+
+    @T.prim_func
+    def before(pA: T.handle, C: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), k: T.int32):
+        m = T.int32()
+        A = T.match_buffer(pA, (m,), "int32")
+        for i in T.vectorized(8):
+            B[i] = T.if_then_else(C[i] != 0, 7, A[k % m])
+
+    for m in (0, 3):
+        a = np.arange(m, dtype="int32")
+        for asks in (False, True):
+            c = np.array([1, 1, 1, 1, 1, 1, 1, 0 if asks and m else 1], "int32")
+            want = np.where(c != 0, 7, a[4 % m] if m else 0)
+            for kernel in (tw.compile(before, "interpreter"), tw.compile(before, "native"), lowered(before)):
+                b = np.zeros(8, "int32")
+                kernel(a, c, b, 4)
+                np.testing.assert_array_equal(b, want)
+
+
+def lowered(func: object) -> tw.Kernel:
+    """The program after the pass, interpreted."""
+    return tw.compile(tw.lower(func, after="vectorize_loops", target=TARGET), "interpreter")

@@ -398,3 +398,29 @@ def test_axes_that_stay_may_be_in_any_index(padding):
 @pytest.mark.parametrize("padding", [[8, 1, 1, 1], [1, 1, 4, 1]])
 def test_p2_axes_that_become_longer_may_not(padding):
     check_refused(CONVOLUTION, pad("C", padding), "pad_einsum/P2")
+
+
+def test_rows_that_a_block_around_selects_are_copied_alone():
+    """The block around reads one row, and nothing has written the other."""
+    program = tw.script.from_source("""
+@T.prim_func
+def main(A: T.Buffer((2, 3)), C: T.Buffer((2, 3))):
+    B = T.alloc_buffer((2, 3))
+    for i, j in T.grid(1, 3):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+    for i in range(1):
+        with T.block("outer"):
+            vi = T.axis.spatial(2, i)
+            T.reads(B[vi, 0:3])
+            T.writes(C[vi, 0:3])
+            for j in range(3):
+                with T.block("C"):
+                    vj = T.axis.spatial(3, j)
+                    C[vi, vj] = B[vi, vj]
+""")
+    sch = check(program, lambda sch: (sch.cache_write("C", 0, "global"), sch.pad_einsum("C", [4])))
+    a, c = np.arange(6, dtype="float32").reshape(2, 3), np.zeros((2, 3), "float32")
+    tw.compile(sch, "interpreter")(a, c)
+    np.testing.assert_array_equal(c, [[1, 2, 3], [0, 0, 0]])

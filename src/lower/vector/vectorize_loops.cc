@@ -364,7 +364,7 @@ class LaneSpreader {
     if (!reason.empty()) return l;
     if (index.dtype().is_scalar()) {
       // The same element in every lane. Under a mask it may not exist where no lane asks for it.
-      if (mask_.defined() && !first_lane_is_active() && index == l->indices[0] && !l->predicate.defined()) {
+      if (mask_.defined() && !first_lane_is_active() && !l->predicate.defined()) {
         Expr spread_index = broadcast(index, lanes_);
         return make<BufferLoad>({l->buffer, {spread_index}, mask_}, l.span());
       }

@@ -222,9 +222,21 @@ void keep_inside(Span& span, const Expr& size) {
   span.extent = span.padded = analyzer.simplify(end - span.begin);
 }
 
+/// Whether a block around the block has this axis.
+bool is_axis_around(const Place& place, const Ref<Var>& v) {
+  const Tree& tree = *place.tree;
+  for (int at = tree[place.at].scope; at != Tree::kNone; at = tree[at].scope) {
+    const auto& axes = tree.block_at(at).iter_vars;
+    if (std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& axis) { return axis->var == v; })) return true;
+  }
+  return false;
+}
+
 Padded pad_buffer(const BufferRegion& region, const Place& place, const ExtentOfVar& extents) {
   const Block& block = place.block();
   auto moves = [&](const Ref<Var>& v) { return place.tree->loop(v) != Tree::kNone; };
+  // Axes of the blocks around keep their values from the copy to the block.
+  auto changes = [&](const Ref<Var>& v) { return !is_axis_around(place, v); };
   Padded result{region.buffer, {}, {}};
   std::vector<Expr> shape;
   for (size_t d = 0; d < region.region.size(); ++d) {
@@ -232,7 +244,7 @@ Padded pad_buffer(const BufferRegion& region, const Place& place, const ExtentOf
     const DataType dtype = old.dtype();
     Span span{zero(dtype), old, old};
     shape.push_back(old);
-    if (const_int(index)) {
+    if (effect_of(index) == Effect::kPure && !uses_any_var(index, changes)) {
       span = {cast(dtype, index), one(dtype), one(dtype)};
       if (is_const_int(index, 0)) shape.back() = one(dtype);
     }
