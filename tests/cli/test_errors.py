@@ -66,7 +66,7 @@ CASES = {
     "unknown pass": (
         ["show", "--after", "nothing"],
         script(),
-        ["there is no pass 'nothing'", "hint: passes: plan_allocations, "],
+        ["there is no pass 'nothing'", "hint: passes: bind_launches, plan_allocations, "],
     ),
     "too much at once": (["show", "--asm", "--llvm"], script(), ["exclude one another", "hint:"]),
     "unknown record": (["show", "--record", "worst"], script(), ["--record worst", "--record best"]),

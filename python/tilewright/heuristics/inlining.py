@@ -83,6 +83,8 @@ def _is_padding_of_windows(schedule: Schedule, node: ir.Block, reductions: list[
         info = block_info(schedule, consumer)
         if info is None or len(info.reads) != 1 or info.is_contraction():
             return False
+        if not info.reads[0].buffer.same_as(body.buffer):  # only an init reads what the block makes
+            return False
         lanes = next((i for i in info.spatial if info.store.strides[i] == 1), None)
         if lanes is None or not _is_unconditional_along(node, info.reads[0], info.axes[lanes].var):
             return False

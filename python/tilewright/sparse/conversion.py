@@ -469,7 +469,9 @@ def _by_nonzeros(rule: FormatRewriteRule, taken: Nonzeros, coordinates: Sequence
         stored = key if coordinate is None and axis.kind == "compressed" else coordinate
         if stored is not None:
             indices = np.zeros(here.count, dtype)
-            numbers, may_differ = formulas.values(stored), coordinate is not None and here.count != size
+            numbers = formulas.values(stored)
+            # As many positions as nonzeros are one for each, unless the axis has positions without a nonzero.
+            may_differ = coordinate is not None and not (axis.kind == "compressed" and here.count == size)
             if not here.store(np.zeros(size, dtype) if numbers is None else numbers, indices, may_differ):
                 return None
         arrays = (None if array is None else read_only(array) for array in (indptr, indices))

@@ -72,9 +72,9 @@
 #include "schedule/inits.h"
 #include "schedule/kept_shape.h"
 #include "schedule/primitives/rfactor.h"
-#include "schedule/primitives/rfactor_scattered.h"
 #include "schedule/redeclare.h"
 #include "schedule/relocate.h"
+#include "schedule/rfactor_scattered.h"
 #include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {

@@ -24,7 +24,7 @@
 // Requires, beside P2, P3, P4, P6 and P9 of rfactor.cc:
 //           P5 all that the block does with the result is one operation, step by step
 //           P8 the result is a parameter, or a block before writes all of it: the last block reads each element
-#include "schedule/primitives/rfactor_scattered.h"
+#include "schedule/rfactor_scattered.h"
 
 #include <algorithm>
 
