@@ -237,3 +237,25 @@ def main(A: T.Buffer({shape(a_axes)}), B: T.Buffer({shape(b_axes)}), C: T.Buffer
     expected = np.einsum(f"{a_axes},{b_axes}->{kept}", a, b) + c
     tw.compile(program, target, schedule="by rules")(a, b, c)
     np.testing.assert_array_equal(c, expected)
+
+
+def test_an_init_that_reads_a_padded_operand() -> None:
+    """What the sum adds has fewer dimensions than what its init reads, which is made under a condition."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((2, 4), "float32"), D: T.Buffer((4,), "float32"), C: T.Buffer((2, 4), "float32")):
+    B = T.alloc_buffer((2, 4), "float32")
+    for i, j in T.grid(2, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.if_then_else(vi == 1, A[vi, vj], T.float32(1))
+    for i, k, j in T.grid(2, 3, 4):
+        with T.block("C"):
+            vi, vk, vj = T.axis.remap("SRS", [i, k, j])
+            with T.init():
+                C[vi, vj] = B[vi, vj]
+            C[vi, vj] = C[vi, vj] + D[vj]
+""")
+    a, d, c = np.arange(8, dtype="float32").reshape(2, 4), np.arange(4, dtype="float32"), np.empty((2, 4), "float32")
+    tw.compile(program)(a, d, c)
+    np.testing.assert_array_equal(c, np.stack([np.ones(4), a[1]]) + 3 * d)

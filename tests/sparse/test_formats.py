@@ -232,6 +232,16 @@ def test_random_rules_keep_values_bit_by_bit() -> None:
     assert 0 < refused_rules < 50
 
 
+@pytest.mark.parametrize("many", [0, 1 << 20])
+def test_positions_without_a_nonzero_hide_no_second_coordinate(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both nonzeros are in row 1, whose position stores one column, and row 0 has a position, too."""
+    monkeypatch.setattr(conversion, "MANY_NONZEROS", many)
+    axes = (varied("I"), compressed("J"))
+    rule = FormatRewriteRule("two", axes, lambda z: [(z.row, z.column), z.column])
+    with pytest.raises(tw.ArgumentError, match="that stores another coordinate"):
+        convert_structure([rule], (2, 3), (np.array([1, 1], "int32"), np.array([1, 2], "int32")))
+
+
 def test_hyb_with_whole_rows() -> None:
     """Rows longer than the widest bucket stay as they are, so that no row is stored twice."""
     mask = structure("random")
