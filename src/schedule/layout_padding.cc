@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/accesses.h"
 #include "ir/build.h"
 #include "ir/regions.h"
 #include "ir/substitute.h"
@@ -51,12 +52,6 @@ Ref<IterVar> spatial_axis(const Ref<Var>& loop_var, const Expr& extent) {
   return make<IterVar>({range_of(cast(axis.dtype(), extent)), axis, IterType::kDataPar, ""});
 }
 
-Ref<BufferRegion> point(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
-  BufferRegion region{buffer, {}};
-  for (const Expr& index : indices) region.region.push_back(range(index, one(index.dtype())));
-  return make<BufferRegion>(std::move(region));
-}
-
 /// A nest over the elements of the new buffer with one block in it; `where` gets the loops' variables.
 template <class Where, class Body>
 Stmt element_block(const PaddedLayout& layout, const std::string& name, Where&& where, Body&& body) {
@@ -78,7 +73,7 @@ Stmt assumption(const PaddedLayout& layout) {
       layout, "buffer_" + layout.before->name + "_assumptions", [](const std::vector<Expr>&) { return bool_imm(true); },
       [&](Block& block, const std::vector<Expr>& at) {
         Expr holds = eq(load(layout.after, at), layout.value_at(at));
-        block.reads = {point(layout.after, at)};
+        block.reads = {analysis::region_of_element(layout.after, at)};
         if (loads(layout.pad_value, layout.before)) {
           block.reads.push_back(whole_region(layout.before));
         }
@@ -92,9 +87,11 @@ Stmt filling(const PaddedLayout& layout) {
       layout, "buffer_" + layout.before->name + "_padding",
       [&](const std::vector<Expr>& at) { return layout.padding_at(at); },
       [&](Block& block, const std::vector<Expr>& at) {
-        block.writes = {point(layout.after, at)};
+        block.writes = {analysis::region_of_element(layout.after, at)};
         Expr value = layout.value_at(at);
-        visit(value, [&](const Ref<BufferLoad>& read) { block.reads.push_back(point(read->buffer, read->indices)); });
+        visit(value, [&](const Ref<BufferLoad>& read) {
+          block.reads.push_back(analysis::region_of_element(read->buffer, read->indices));
+        });
         block.body = store(layout.after, value, at);
       });
 }
@@ -269,7 +266,7 @@ class RowMajorNest {
   }
 
   Ref<BufferRegion> moved(const Ref<BufferRegion>& region, const VarMap& values, const std::vector<Expr>& here) const {
-    if (region->buffer == layout_.before) return point(layout_.after, here);
+    if (region->buffer == layout_.before) return analysis::region_of_element(layout_.after, here);
     BufferRegion result = *substitute(region, values);
     for (Ref<Range>& dim : result.region) {
       dim = range(analyzer_.simplify(dim->min), analyzer_.simplify(dim->extent));

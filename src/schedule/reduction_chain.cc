@@ -99,6 +99,28 @@ std::vector<bool> opened_axes(const ReductionChain& chain) {
   return opened;
 }
 
+VarMap copied_loop_vars(const ReductionChain& chain) {
+  VarMap copies;
+  for (size_t i = 0; i < chain.loops.size(); ++i) {
+    const Ref<Var>& v = chain.at(i).loop_var;
+    copies.emplace(v, make<Var>(*v, v.span()));
+  }
+  return copies;
+}
+
+Stmt in_copied_loops(const ReductionChain& chain, const VarMap& loop_vars, Stmt body, bool only_kept) {
+  for (size_t i = chain.loops.size(); i-- > 0;) {
+    if (only_kept && chain.is_factored_out(i)) continue;
+    For copy = chain.at(i);
+    copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
+    copy.min = substitute(copy.min, loop_vars);
+    copy.extent = substitute(copy.extent, loop_vars);
+    copy.body = std::move(body);
+    body = make<For>(std::move(copy), chain.block.tree->stmt(chain.loops[i]).span());
+  }
+  return body;
+}
+
 Ref<Buffer> partial_buffer(const Ref<Buffer>& result, size_t position, const Expr& extent) {
   Buffer buffer = *result;
   buffer.name = result->name + ".rf";

@@ -29,6 +29,10 @@ Status check_place(const ReductionChain& chain);
 /// Per axis of the block: whether its loops become axes of their own. Those of axes that the factored loop drives do,
 /// and of axes that share a loop with one of them.
 std::vector<bool> opened_axes(const ReductionChain& chain);
+/// New variables for copies of the loops.
+VarMap copied_loop_vars(const ReductionChain& chain);
+/// Copies of the loops around a statement, with these variables; of `only_kept`, those that are not factored out.
+Stmt in_copied_loops(const ReductionChain& chain, const VarMap& loop_vars, Stmt body, bool only_kept = false);
 /// Where partial results of a buffer go: with one dimension more.
 Ref<Buffer> partial_buffer(const Ref<Buffer>& result, size_t position, const Expr& extent);
 inline Ref<IterVar> axis(const Ref<Var>& v, const Ref<Range>& dom, IterType type) {

@@ -28,6 +28,7 @@
 
 #include <algorithm>
 
+#include "analysis/accesses.h"
 #include "analysis/block_facts.h"
 #include "analysis/scope.h"
 #include "ir/buffer_domain.h"
@@ -110,17 +111,15 @@ class Copies {
     std::vector<Expr> indices = nest.add_dimensions(steps_.result->shape);
     indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane - chain_.loop.loop().min);
     nest.block.name_hint = realize_.block->name_hint + "_rf_init";
-    nest.block.writes = {point(copies_, indices)};
+    nest.block.writes = {analysis::region_of_element(copies_, indices)};
     nest.block.body = store(copies_, steps_.step->identity(), indices);
     return nest.finish();
   }
 
   /// Copies of all loops around the block.
   Stmt partial_nest() {
-    VarMap loop_vars, axes, as_axes;
-    for (size_t i = 0; i < chain_.loops.size(); ++i) {
-      loop_vars.emplace(chain_.at(i).loop_var, make<Var>(*chain_.at(i).loop_var, chain_.at(i).loop_var.span()));
-    }
+    const VarMap loop_vars = copied_loop_vars(chain_);
+    VarMap axes, as_axes;
     Block block = *realize_.block;
     block.iter_vars.clear();
     std::vector<Expr> values;
@@ -157,15 +156,7 @@ class Copies {
     Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
                                     .predicate = substitute(realize_.predicate, loop_vars),
                                     .block = partial_block_});
-    for (size_t i = chain_.loops.size(); i-- > 0;) {
-      For copy = chain_.at(i);
-      copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
-      copy.min = substitute(copy.min, loop_vars);
-      copy.extent = substitute(copy.extent, loop_vars);
-      copy.body = std::move(nest);
-      nest = make<For>(std::move(copy), chain_.block.tree->stmt(chain_.loops[i]).span());
-    }
-    return nest;
+    return in_copied_loops(chain_, loop_vars, std::move(nest));
   }
 
   /// The block itself, which adds the copies to each element.
@@ -179,8 +170,9 @@ class Copies {
     indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane - chain_.loop.loop().min);
     nest.block.name_hint = realize_.block->name_hint;
     nest.block.id = realize_.block->id;
-    nest.block.reads = {point(steps_.result, element), point(copies_, indices)};
-    nest.block.writes = {point(steps_.result, element)};
+    nest.block.reads = {analysis::region_of_element(steps_.result, element),
+                        analysis::region_of_element(copies_, indices)};
+    nest.block.writes = {analysis::region_of_element(steps_.result, element)};
     nest.block.body =
         store(steps_.result, steps_.step->combine(load(steps_.result, element), load(copies_, indices)), element);
     return nest.finish();
@@ -228,12 +220,6 @@ class Copies {
     For copy = loop;
     copy.loop_var = make<Var>(*loop.loop_var, loop.loop_var.span());
     return copy;
-  }
-
-  static Ref<BufferRegion> point(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
-    BufferRegion region{buffer, {}};
-    for (const Expr& index : indices) region.region.push_back(range(index, one(index.dtype())));
-    return make<BufferRegion>(std::move(region));
   }
 
   /// The block with a copy in place of the result.

@@ -166,7 +166,7 @@ class Machine:
             self.memory[name][index] = np.array(combine(before, value)).astype(node.array.dtype)[()]
 
     def use(self, name: str, index: int, point: Names, atomic: str, *, writes: bool) -> None:
-        """Note an access of main memory, and refuse it if it has no order with an earlier one."""
+        """Record an access to global memory, and reject it if it races with an earlier one."""
         if name not in self.written:
             return
         who = tuple(sorted(point.items()))

@@ -10,7 +10,7 @@ __all__ = ["blocks_of"]
 
 
 def blocks_of(node: Any) -> list[_core.Block]:
-    """Return the blocks in a node, itself included; each before those inside of it."""
+    """Return all blocks in a node, itself included, in pre-order."""
     found: list[_core.Block] = []
     _core.visit(node, lambda each: found.append(each) if isinstance(each, _core.Block) else None)
     return found

@@ -122,10 +122,8 @@ class Factoring {
 
   /// Copies of all loops around BLOCK_rf.
   Stmt partial_nest() {
-    VarMap loop_vars, axes, as_axes;
-    for (size_t i = 0; i < chain_.loops.size(); ++i) {
-      loop_vars.emplace(chain_.at(i).loop_var, make<Var>(*chain_.at(i).loop_var, chain_.at(i).loop_var.span()));
-    }
+    const VarMap loop_vars = copied_loop_vars(chain_);
+    VarMap axes, as_axes;
     Block block;
     std::vector<Expr> values;
     auto add = [&](const Ref<IterVar>& made, const Expr& value) {
@@ -183,23 +181,13 @@ class Factoring {
     partial_block_ = make<Block>(std::move(block), realize_.block.span());
     Stmt nest = make<BlockRealize>(
         {.iter_values = std::move(values), .predicate = substitute(condition, loop_vars), .block = partial_block_});
-    for (size_t i = chain_.loops.size(); i-- > 0;) {
-      For copy = chain_.at(i);
-      copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
-      copy.min = substitute(copy.min, loop_vars);
-      copy.extent = substitute(copy.extent, loop_vars);
-      copy.body = std::move(nest);
-      nest = make<For>(std::move(copy), chain_.block.tree->stmt(chain_.loops[i]).span());
-    }
-    return nest;
+    return in_copied_loops(chain_, loop_vars, std::move(nest));
   }
 
   /// For a block that accumulates: sets the partial results to what is neutral, in copies of the remaining loops.
   Stmt neutral_nest() {
-    VarMap loop_vars, axes, none;
-    for (size_t i = 0; i < chain_.loops.size(); ++i) {
-      loop_vars.emplace(chain_.at(i).loop_var, make<Var>(*chain_.at(i).loop_var, chain_.at(i).loop_var.span()));
-    }
+    const VarMap loop_vars = copied_loop_vars(chain_);
+    VarMap axes, none;
     Block block;
     std::vector<Expr> values;
     auto add = [&](const Ref<IterVar>& made, const Expr& value) {
@@ -223,16 +211,7 @@ class Factoring {
     Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
                                     .predicate = substitute(of_elements(), loop_vars),
                                     .block = make<Block>(std::move(block), realize_.block.span())});
-    for (size_t i = chain_.loops.size(); i-- > 0;) {
-      if (chain_.is_factored_out(i)) continue;
-      For copy = chain_.at(i);
-      copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
-      copy.min = substitute(copy.min, loop_vars);
-      copy.extent = substitute(copy.extent, loop_vars);
-      copy.body = std::move(nest);
-      nest = make<For>(std::move(copy), chain_.block.tree->stmt(chain_.loops[i]).span());
-    }
-    return nest;
+    return in_copied_loops(chain_, loop_vars, std::move(nest), true);
   }
 
   /// The block itself, which combines the partial results, under the loops that are left of the outermost one that

@@ -93,7 +93,7 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_requirements_record_no_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a row would change the traces of all programs that it does not schedule."""
+    """A requirement that recorded a step would change the traces of programs that its pattern does not match."""
 
     def checked(row: Pattern | Rewrite, requirement: Requirement) -> Requirement:
         def holds(match: Match) -> bool:

@@ -51,7 +51,10 @@ def store(var: Any, index: Any, value: Any, predicate: Any = True) -> None:
 
 
 def range(begin: Any, end: Any) -> Any:
-    """The numbers from `begin` to before `end`: ``T.iter_var(v, T.range(0, 8), "ThreadIndex", "threadIdx.x")``."""
+    """Return the range from `begin` (inclusive) to `end` (exclusive).
+
+    Scripts use it in ``T.iter_var(v, T.range(0, 8), "ThreadIndex", "threadIdx.x")``.
+    """
     return ir.Range(begin, end - begin)
 
 
