@@ -24,7 +24,7 @@ struct CompileOptions {
   bool keep_llvm = false;       ///< fill ObjectCode::llvm_ir
   bool keep_assembly = false;   ///< fill ObjectCode::assembly
   bool compile_kernels = true;  ///< else kernels of a device stay text, where it does not run text
-  bool quick = false;           ///< code that is made faster and runs slower: for kernels that are only compared
+  bool quick = false;           ///< compile faster, into slower code: for kernels that are only compared
 };
 
 /// Something the user may want to know about, though the code is correct: of all places in a function.

@@ -31,7 +31,7 @@ Status check_place(const ReductionChain& chain);
 std::vector<bool> opened_axes(const ReductionChain& chain);
 /// New variables for copies of the loops.
 VarMap copied_loop_vars(const ReductionChain& chain);
-/// Copies of the loops around a statement, with these variables; of `only_kept`, those that are not factored out.
+/// Copies of the loops around a statement, with these variables. `only_kept`: without the loops that are factored out.
 Stmt in_copied_loops(const ReductionChain& chain, const VarMap& loop_vars, Stmt body, bool only_kept = false);
 /// Where partial results of a buffer go: with one dimension more.
 Ref<Buffer> partial_buffer(const Ref<Buffer>& result, size_t position, const Expr& extent);

@@ -78,7 +78,7 @@ class BlockInfo:
     Attributes:
         axes: in the order of the block's axes, in which the loops stand too, unless the schedule refuses that order.
         store: what it writes.
-        reads: what it reads of other buffers; not of the one that it stores to, be it the element that it adds to.
+        reads: loads from other buffers than the one that it stores to: the element that it adds to is none of them.
         periods: by axis: the greatest number of steps after which an index moves all at once (`j // 32`); 0: any.
         residue_axes: axes that decide, modulo a stride, which terms are zero.
         adds_products: whether it adds products of two elements, and does nothing else with them.

@@ -8,9 +8,9 @@
 //
 // Blocks say what depends on what, plain statements exchange data through shared memory, and threads wait in between
 // (analysis/team.h). Loops over threads run one after another: in the kernel, threads do not end with them, so they
-// wait there too, also in programs with barriers of their own. These barriers keep the program what it means until
-// place_barriers, which knows the address of each byte, puts others in their place; and passes see by them which loops
-// all threads have to run together. Asynchronous copies are there for other threads behind a wait for them and one more
+// wait there too, also in programs with barriers of their own. These barriers preserve the meaning of the program
+// until place_barriers, which knows byte addresses, replaces them. They also mark the loops that all threads of a
+// block have to execute together. Asynchronous copies are there for other threads behind a wait for them and one more
 // barrier.
 //
 // Needs      blocks

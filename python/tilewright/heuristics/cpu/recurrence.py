@@ -47,7 +47,7 @@ def is_recurrence(match: Match) -> bool:
 
 
 def _independent_axes(match: Match) -> list[int]:
-    """Return the axes, from the outermost, of the loops around all along which elements depend on others."""
+    """Return the axes of the loops outside the outermost one that carries a dependence, outermost first."""
     schedule, info = match.schedule, match.info
     carried = _carried_axes(schedule, info)
     loops = [schedule.get(loop) for loop in schedule.get_loops(info.block)]

@@ -14,7 +14,7 @@ from tilewright.script.tir.functions import parse_function
 
 
 def from_source(source: Any, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True) -> Any:
-    """Return the program of a text, in which T has TVM's spellings, of a function, or of a class."""
+    """Parse a program: a text, in which T has TVM's spellings, a function, or a class."""
     if isinstance(source, FunctionType) and source.__name__ != "<lambda>":
         return parse_function(source, sys._getframe(1), False, check_well_formed)
     names = {"T": tir, "tvm": sys.modules[__name__.rpartition(".")[0]]} if isinstance(source, str) else {}
