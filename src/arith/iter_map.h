@@ -55,7 +55,8 @@ struct IterMapResult {
   bool ok() const { return errors.empty(); }
 };
 
-/// `predicate` (null: true) restricts the inputs: a conjunction of comparisons. Other variables count as constants.
+/// `predicate` (null: true) restricts the inputs: a conjunction of comparisons, which some iteration has to fulfill.
+/// Other variables count as constants.
 /// Input variables of extent 1 are replaced by their only value, unless `keep_trivial`.
 IterMapResult detect_iter_map(const std::vector<Expr>& indices, const IterDomains& inputs, const Expr& predicate,
                               IterMapLevel level, Analyzer& analyzer, bool keep_trivial = false);
@@ -86,15 +87,14 @@ struct Division {
 };
 struct SubspaceDivision {
   std::vector<Division> indices;
-  Expr outer_predicate;  ///< what is left of the predicate outside
-  Expr inner_predicate;  ///< what is left of it inside; parts that compare inner with outer variables are among it
+  Expr outer_predicate;  ///< part of the predicate over outer variables alone
+  Expr inner_predicate;  ///< the other parts, such as comparisons of inner with outer variables
 };
 enum class SubspaceForm : uint8_t {
   kExact,  ///< bases are 0, extents those of the loops, and no part of the predicate compares inner with outer
            ///< variables
-  /// Where the predicate is no part of a map, the extents are those without it. Variables that are divided by what does
-  /// not divide their extent run on to a multiple of it, with the extents of the longer loops and predicates that say
-  /// where to stop.
+  /// A predicate that does not fit the map leaves the extents as they are without it. A variable that is divided by c
+  /// is padded to a multiple of c: the extents are those of the padded loops, and predicates mask the padding.
   kGeneral,
 };
 /// Nothing when the indices are no map of the level or do not divide; `errors` (may be null) gets the reason.

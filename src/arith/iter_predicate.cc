@@ -9,9 +9,9 @@ namespace tilewright::arith {
 
 void IterReader::read_predicate(const Expr& predicate) {
   std::vector<Expr> parts = conjuncts(predicate);
-  // What mentions no input decides about all iterations alike.
+  // Drop conjuncts without loop variables: they hold for all iterations or for none.
   std::erase_if(parts, [&](const Expr& part) { return !has_input(part); });
-  // Constraints on few loops first: those on more contain them.
+  // Fewest loops first: the iterator of a bound on i + j may occur in a bound on i + j + k.
   auto loops = [&](const Expr& part) {
     size_t count = 0;
     for (const auto& input : inputs_) count += uses_var(part, input.first);
@@ -32,53 +32,63 @@ bool IterReader::read_comparison(const Expr& e) {
   return false;
 }
 
-/// b - a >= slack
 bool IterReader::read_order(const Expr& a, const Expr& b, int64_t slack) {
-  if (!a.dtype().is_int()) return false;
-  size_t errors = errors_.size();
+  std::optional<IterSumExpr> sum = difference(a, b, slack);
+  if (!sum) return false;
+  // The loops cancel. A symbolic difference holds for all iterations or for none, and the domain is not empty.
+  if (sum->args.empty()) return const_int(sum->base).value_or(0) >= 0;
+  const std::optional<Bound> bound = as_bound(std::move(*sum));
+  return bound && add_constraint(*bound);
+}
+
+/// Returns b - a - slack as a sum of splits; nothing if a or b is none.
+std::optional<IterSumExpr> IterReader::difference(const Expr& a, const Expr& b, int64_t slack) {
+  if (!a.dtype().is_int()) return std::nullopt;
+  const size_t num_errors = errors_.size();
   auto left = read(a), right = read(b);
-  if (!left || !right || errors_.size() > errors) {
-    errors_.resize(errors);
-    return false;
+  if (!left || !right || errors_.size() > num_errors) {
+    errors_.resize(num_errors);
+    return std::nullopt;
   }
   IterSumExpr sum = sums_.add(std::move(*right), *left, true);
   sum.base = factors_.sub(sum.base, constant(sum.base.dtype(), slack));
-  if (sum.args.empty()) return const_int(sum.base).value_or(0) >= 0;  // the loops have no part in it
-  bool upper = !factors_.positive(sum.args[0].scale);                 // -(...) + base >= 0
-  if (upper) {
-    Expr base = sum.base;
-    sum = sums_.scaled(std::move(sum), constant(sum.base.dtype(), int64_t{-1}));
-    sum.base = base;
-  }
-  Expr base = sum.base;
-  sum.base = zero(base.dtype());
-  use_constraints(sum);
-  // What the constraints took out of the sum: its value where all iterators are 0.
-  Expr start = sum.base;
-  sum.base = zero(base.dtype());
-  sums_.join_digits(sum);
-  if (!sums_.make_compact(sum)) return false;
-  Expr scale = sum.args.back().scale;
-  for (IterSplitExpr& split : sum.args) {
-    if (!factors_.divides(scale, split.scale)) return false;
-    split.scale = factors_.div(split.scale, scale);
-  }
-  // upper: start + scale * pattern <= base; lower: start + scale * pattern >= -base
-  Expr limit = upper ? factors_.div(factors_.sub(base, start), scale)
-                     : factors_.ceil_div(factors_.sub(zero(base.dtype()), factors_.add(base, start)), scale);
-  return constrain(sum, upper, limit);
+  return sum;
 }
 
-bool IterReader::constrain(const IterSumExpr& pattern, bool upper, const Expr& limit) {
+/// Writes sum >= 0 as a bound of a pattern. With the base of the sum, and the value `start` of the other terms where
+/// all iterators are 0:
+///   upper: start + scale * pattern <= base      lower: start + scale * pattern >= -base
+std::optional<IterReader::Bound> IterReader::as_bound(IterSumExpr sum) {
+  const Expr base = sum.base;
+  const bool is_upper = !factors_.positive(sum.args[0].scale);
+  if (is_upper) sum = sums_.scaled(std::move(sum), constant(base.dtype(), int64_t{-1}));
+  sum.base = zero(base.dtype());
+  use_constraints(sum);
+  const Expr start = sum.base;  // added by use_constraints()
+  sum.base = zero(base.dtype());
+  sums_.join_digits(sum);
+  if (!sums_.make_compact(sum)) return std::nullopt;
+  const Expr scale = sum.args.back().scale;
+  for (IterSplitExpr& split : sum.args) {
+    if (!factors_.divides(scale, split.scale)) return std::nullopt;
+    split.scale = factors_.div(split.scale, scale);
+  }
+  Expr limit = is_upper ? factors_.div(factors_.sub(base, start), scale)
+                        : factors_.ceil_div(factors_.sub(zero(base.dtype()), factors_.add(base, start)), scale);
+  return Bound{std::move(sum), is_upper, std::move(limit)};
+}
+
+bool IterReader::add_constraint(const Bound& bound) {
+  const auto& [pattern, is_upper, limit] = bound;
   Expr last = factors_.sub(sums_.extent_of(pattern), one(pattern.base.dtype()));
   Analyzer& analyzer = factors_.analyzer();
-  if (upper && analyzer.can_prove_less_equal(last, limit)) return true;
-  if (!upper && analyzer.can_prove_less_equal(limit, zero(limit.dtype()))) return true;
-  Expr low = upper ? zero(limit.dtype()) : limit, high = upper ? limit : last;
-  // The pattern is cut, not stretched, and something is left of it.
+  if (is_upper && analyzer.can_prove_less_equal(last, limit)) return true;
+  if (!is_upper && analyzer.can_prove_less_equal(limit, zero(limit.dtype()))) return true;
+  Expr low = is_upper ? zero(limit.dtype()) : limit, high = is_upper ? limit : last;
+  // Require 0 <= low <= high <= last: the bound shrinks the range and does not empty it.
   bool inside = analyzer.can_prove_less_equal(zero(low.dtype()), low) && analyzer.can_prove_less_equal(high, last) &&
                 analyzer.can_prove_less_equal(low, high);
-  if (!inside && !cuts_symbolically(low, high, last)) return false;
+  if (!inside && !is_symbolic_upper_bound(low, high, last)) return false;
   IterMark mark;
   mark.sum = pattern;
   mark.sum->base = factors_.sub(zero(low.dtype()), low);
@@ -88,10 +98,10 @@ bool IterReader::constrain(const IterSumExpr& pattern, bool upper, const Expr& l
   return true;
 }
 
-/// i0 * 32 + i1 < n where i0 runs over ceildiv(n, 32): the limit n - 1 is below what the sum reaches.
-bool IterReader::cuts_symbolically(const Expr& low, const Expr& high, const Expr& last) {
+/// Returns whether a symbolic upper bound shrinks the range: i0 * 32 + i1 < n with i0 < ceildiv(n, 32).
+bool IterReader::is_symbolic_upper_bound(const Expr& low, const Expr& high, const Expr& last) {
   Analyzer& analyzer = factors_.analyzer();
-  // A range that is not empty is part of the contract: the loops run, so the limit is not below 0 for their sake.
+  // low <= high cannot be proved for a symbolic n: detect_iter_map() assumes that the domain is not empty.
   return factors_.is_zero(low) && analyzer.can_prove_less_equal(high, last) && !const_int(high);
 }
 

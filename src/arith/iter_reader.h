@@ -19,16 +19,17 @@ class IterReader {
     Expr low;  ///< value of the pattern where the mark is 0
   };
 
-  /// `keep_trivial`: inputs of extent 1 stay iterators. `fuse_first`: what is divided becomes one iterator wherever it
-  /// can, also where a theorem would take a part of it alone. (98 x 128 loops fused: the quotient by 896 is that of the
-  /// outer loop by 7, but digits of 112 are of both loops together, and go with the quotient by 896 of both.)
+  /// `keep_trivial`: inputs of extent 1 stay iterators. `fuse_first`: a dividend becomes one iterator wherever it can,
+  /// also where a theorem divides only some of its terms. For i < 98 and j < 128, dividing (i * 128 + j) by 896 gives
+  ///   i // 7                  by the theorem, which does not combine with (i * 128 + j) // 112 % 8
+  ///   (i * 128 + j) // 896    with `fuse_first`: both are digits of the same iterator
   IterReader(const IterDomains& inputs, bool checked, bool keep_trivial, bool fuse_first, Analyzer& analyzer);
 
-  /// Nothing when the expression is no sum of splits; errors() may say why.
+  /// Reads an expression as a sum of splits. Nothing if it is none; errors() may have the reason.
   std::optional<IterSumExpr> read(const Expr& e);
-  /// Notes what the conjunction says of the inputs; parts that it cannot use are errors where the map is checked.
+  /// Adds a constraint for each comparison of the conjunction. Other parts are errors if the map is checked.
   void read_predicate(const Expr& predicate);
-  /// Splits of the sum that are a multiple of a constraint's pattern become its iterator.
+  /// Replaces splits of the sum that are a multiple of a constraint's pattern by the iterator of the constraint.
   void use_constraints(IterSumExpr& sum);
 
   IterSums& sums() { return sums_; }
@@ -53,9 +54,18 @@ class IterReader {
   IterMarkPtr fused(const IterSumExpr& sum);
 
   bool read_comparison(const Expr& e);
+  /// Adds the constraint b - a >= slack.
   bool read_order(const Expr& a, const Expr& b, int64_t slack);
-  bool constrain(const IterSumExpr& pattern, bool upper, const Expr& limit);
-  bool cuts_symbolically(const Expr& low, const Expr& high, const Expr& last);
+  std::optional<IterSumExpr> difference(const Expr& a, const Expr& b, int64_t slack);
+  /// pattern <= limit, or pattern >= limit
+  struct Bound {
+    IterSumExpr pattern;  ///< compact, the least scale 1, base 0
+    bool is_upper;
+    Expr limit;
+  };
+  std::optional<Bound> as_bound(IterSumExpr sum);
+  bool add_constraint(const Bound& bound);
+  bool is_symbolic_upper_bound(const Expr& low, const Expr& high, const Expr& last);
 
   IterSums sums_;
   Factors& factors_;
@@ -69,8 +79,8 @@ class IterReader {
   std::vector<std::string> errors_;
 };
 
-/// Why the sums are no map of the level: rests on mixed-radix digits. Splits of one iterator whose lower factors are
-/// the running products of the extents below them are independent, and reach every combination. (iter_check.cc)
+/// Returns why the sums are no map of the level, by mixed-radix digits (iter_check.cc): splits of one iterator whose
+/// lower factors are the running products of the extents below them are independent, and reach every combination.
 std::optional<std::string> problem_of(const std::vector<IterSumExpr>& indices, IterReader& reader, IterMapLevel level);
 
 }  // namespace tilewright::arith

@@ -17,7 +17,7 @@ int32_t report(tw_ctx* ctx, const Diagnostic& diagnostic) {
   return tw_report(ctx, code, text.c_str());
 }
 
-/// The bytes of a contiguous tensor.
+/// Copies the bytes of a contiguous tensor.
 std::vector<char> bytes_of(const DLTensor& tensor, const void* data) {
   int64_t size = tw_element_bytes(tensor.dtype);
   for (int32_t d = 0; d < tensor.ndim; ++d) size *= tensor.shape[d];
@@ -25,8 +25,8 @@ std::vector<char> bytes_of(const DLTensor& tensor, const void* data) {
   return {begin, begin + size};
 }
 
-/// Where the function can be called in place, the flags of compiled code. The interpreter needs no proof of its own: it
-/// reads a copy of such an input.
+/// Sets the in-place flags of the compiled kernel, so that both accept the same calls. run() copies such inputs, so the
+/// interpreter itself needs no proof.
 void allow_in_place(Signature& signature, const InterpretedKernel::Lowered& lowered) {
   const auto is_written = [](const Signature::Param& param) { return param.written; };
   const auto output = std::find_if(signature.params.begin(), signature.params.end(), is_written);
@@ -48,7 +48,7 @@ void allow_in_place(Signature& signature, const InterpretedKernel::Lowered& lowe
 InterpretedKernel::InterpretedKernel(Ref<Module> module, std::string name, Signature signature)
     : module_(std::move(module)), name_(std::move(name)), description_(std::move(signature)) {
   auto entry_of = [](const Signature::Dim& dim) { return tw_dim{dim.value, dim.kind, 0}; };
-  dims_.reserve(2 * description_.params.size());
+  dims_.reserve(2 * description_.params.size());  // shape and strides of each parameter
   auto list = [&](const std::vector<Signature::Dim>& source) -> const tw_dim* {
     if (source.empty()) return nullptr;
     std::vector<tw_dim>& dims = dims_.emplace_back();
@@ -115,7 +115,7 @@ int32_t InterpretedKernel::run(tw_ctx* ctx, const DLTensor* const* tensors, cons
   int32_t code = tw_check_args(ctx, &table_, tensors, scalars, slots.data(), data.data());
   if (code) return code;
   std::vector<InterpretArg> args;
-  std::vector<std::vector<char>> copies;  // of inputs whose memory is the output's
+  std::vector<std::vector<char>> copies;  // inputs that share memory with the output
   for (const Signature::Param& param : description_.params) {
     size_t position = static_cast<size_t>(param.position);
     if (!param.buffer.defined()) {
@@ -134,7 +134,7 @@ int32_t InterpretedKernel::run(tw_ctx* ctx, const DLTensor* const* tensors, cons
     arg.writable = param.written;
     args.push_back(std::move(arg));
   }
-  // The interpreter compares sizes that are expressions itself.
+  // interpret() checks extents that are expressions of sizes.
   try {
     InterpretOptions options;
     options.keep_going = [ctx] { return tw_interrupted(ctx) == TW_OK; };

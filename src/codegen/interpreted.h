@@ -19,17 +19,17 @@ namespace tilewright::codegen {
 
 class InterpretedKernel {
  public:
-  /// The function as this machine's compiled code has it; null where it cannot be lowered.
+  /// Returns the function lowered for this machine, or null if lowering fails.
   using Lowered = std::function<Ref<PrimFunc>()>;
 
-  /// Which parameters may be one tensor in a call follows from `lowered`, so that calls are refused as those of
-  /// compiled code are; it is called only where parameters have the same type and shape. Where `platform` is not empty,
-  /// the kernel is code for it: calls of it here are refused ("call/platform").
+  /// `lowered` is called only if an input has the type and shape of an output: its result decides whether a call may
+  /// pass one tensor for both, as for compiled code. `platform`, if not empty, is the machine that the kernel was
+  /// compiled for: calls on this machine fail with "call/platform".
   static Result<std::shared_ptr<const InterpretedKernel>> make(const Ref<Module>& module, const std::string& name,
                                                                const Lowered& lowered,
                                                                const std::string& platform = {});
 
-  /// A tw_kernel; needs the kernel in ctx->user.
+  /// The tw_kernel function pointer. Requires the InterpretedKernel in ctx->user.
   static int32_t entry(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars);
   const tw_signature& signature() const { return table_; }
 

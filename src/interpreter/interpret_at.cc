@@ -25,12 +25,12 @@ int64_t offset_of(const TensorArg& tensor, const std::vector<int64_t>& index) {
   return offset * tensor.dtype.bytes() * tensor.dtype.lanes;
 }
 
-/// The arguments, with memory of their own for those that a program may write to.
+/// The arguments, with separate memory for those that a program may write to.
 class Scratch {
  public:
   explicit Scratch(std::vector<InterpretArg> args) : original_(args), args_(std::move(args)), memory_(args_.size()) {}
 
-  /// The contents before the call; false when there is no memory.
+  /// Copies the original contents of these arguments to scratch memory. Returns false if allocation fails.
   bool refresh(const std::vector<size_t>& written) {
     for (size_t at : written) {
       const TensorArg* tensor = std::get_if<TensorArg>(&original_[at]);
@@ -72,7 +72,7 @@ class Scratch {
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
-/// What the arguments say about the sizes of the function, as constants in it.
+/// Substitutes the sizes and integer scalars that the arguments determine.
 Ref<PrimFunc> with_sizes(const Ref<PrimFunc>& func, const std::vector<InterpretArg>& args) {
   VarMap sizes;
   auto note = [&](const Expr& e, int64_t value) {
@@ -94,9 +94,10 @@ Ref<PrimFunc> with_sizes(const Ref<PrimFunc>& func, const std::vector<InterpretA
   return sizes.empty() ? func : substitute(func, sizes);
 }
 
+/// Returns the positions of the parameters whose buffers the function stores to.
 std::vector<size_t> stored_params(const Ref<PrimFunc>& func) {
   std::unordered_set<NodeRef> stored;
-  // What is stored through a view is stored in what it shows.
+  // A store through a view (match_buffer) writes the viewed buffer.
   visit(
       func->body, [&](const Ref<BufferStore>& store) { stored.insert(store->buffer); },
       [&](const Ref<MatchBufferRegion>& view, Visitor&) { stored.insert(view->source->buffer); });
@@ -132,12 +133,12 @@ Result<std::vector<std::optional<ScalarArg>>> interpret_at(const Ref<Module>& mo
                                                            const std::vector<InterpretArg>& args,
                                                            const std::vector<ElementOfArgument>& elements,
                                                            const InterpretOptions& options) {
-  // What stands for a tensor intrinsic means what its description says.
+  // Replace tensor intrinsics by their descriptions.
   const Ref<Module> meaning = described(module);
   const Func found = meaning->get(name);
   const Ref<PrimFunc> written = found.is<PrimFunc>() ? found.cast<PrimFunc>() : Ref<PrimFunc>();
   if (!written || written->params.size() != args.size()) {
-    // What is wrong with them is said by who runs programs.
+    // interpret() reports the mismatch.
     TW_RETURN_IF_ERROR(interpret(module, name, args, options));
     TW_CHECK(false, std::string(name) + " runs with arguments that it does not have");
   }

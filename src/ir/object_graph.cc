@@ -13,7 +13,7 @@ namespace tilewright {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kMaxDepth = 500;
+constexpr int kMaxDepth = 500;  // readers and writers recurse
 
 constexpr std::pair<std::string_view, Kind> kBinary[] = {
 #define TW_ROW(Name) {"tir." #Name, Kind::k##Name},
@@ -40,10 +40,10 @@ class GraphReader {
   }
 
   NodeRef node(size_t index) {
-    if (index >= nodes_.size()) throw BadGraph{"there is no node " + std::to_string(index)};
+    const Json& object = at(index);
     if (nodes_[index].defined()) return nodes_[index];
     if (++depth_ > kMaxDepth) throw BadGraph{"nodes nest deeper than " + std::to_string(kMaxDepth) + " levels"};
-    nodes_[index] = make_node(objects_[index]);
+    nodes_[index] = make_node(object);
     --depth_;
     return nodes_[index];
   }
@@ -67,7 +67,7 @@ class GraphReader {
     if (index >= objects_.size()) throw BadGraph{"there is no node " + std::to_string(index)};
     return objects_[index];
   }
-  /// The text of a node that is one; in older records names stand in the attributes themselves.
+  /// Returns a name: an attribute has the index of a runtime.String node, in records of older versions the name itself.
   std::string name(const std::string& given) {
     if (given.empty() || given.find_first_not_of("0123456789") != std::string::npos) return given;
     return at(number<size_t>(given)).value("repr_str", std::string());
@@ -124,16 +124,16 @@ class GraphReader {
   int depth_ = 0;
 };
 
-/// Numbers nodes as it meets them.
+/// Numbers nodes in the order of its walk.
 class GraphWriter {
  public:
-  /// Number 0 stands for none. BadGraph for a node of another kind.
+  /// Returns the number of the node, 0 for null. Throws BadGraph for nodes that index maps do not use.
   size_t add(const NodeRef& node) {
     if (!node.defined()) return 0;
     if (auto it = numbers_.find(node); it != numbers_.end()) return it->second;
     if (++depth_ > kMaxDepth) throw BadGraph{"too deep"};
     const size_t number = numbers_[node] = nodes_.size();
-    nodes_.emplace_back();
+    nodes_.emplace_back();  // a node precedes its children
     Json written = write(node);
     nodes_[number] = std::move(written);
     --depth_;
@@ -167,7 +167,7 @@ class GraphWriter {
     return std::to_string(number);
   }
   static Json object(std::string_view key, Attrs attrs) { return {{"type_key", key}, {"attrs", std::move(attrs)}}; }
-  /// The attributes that all expressions have.
+  /// Adds the attributes that all expressions have.
   static Json typed(std::string_view key, const NodeRef& node, Attrs attrs) {
     attrs["dtype"] = node.get()->dtype.str();
     attrs["span"] = "0";

@@ -4,7 +4,7 @@
 //                         {"type_key": "tir.IndexMap", "attrs": {"initial_indices": "2", "final_indices": "4", ...}},
 //                         {"type_key": "Array", "data": [3]}, {"type_key": "tir.Var", "attrs": {...}}, ...], ...}
 //
-// Attributes are texts; that of a node is its number, 0 for none. A node comes before those that it holds.
+// Attribute values are strings. A reference is an index into `nodes`; "0" is null. A node precedes its children.
 #pragma once
 
 #include <optional>
@@ -16,9 +16,10 @@
 
 namespace tilewright {
 
-/// ScriptError "json/content" or "json/syntax" for anything else, and for nodes of other kinds.
+/// Reads an index map or an expression. Errors: "json/syntax" for invalid JSON and missing fields, "json/content" for
+/// node types that index maps do not use, and the errors of make().
 Result<NodeRef> from_object_graph(std::string_view text);
-/// Nothing for what holds nodes of other kinds: calls, loads, vectors.
+/// Returns nothing if the expression contains a call, a load or a vector.
 std::optional<std::string> to_object_graph(const NodeRef& node);
 
 }  // namespace tilewright

@@ -20,15 +20,15 @@ PrimFuncFrame& sparse_function(std::string_view caller) {
 
 Ref<Axis> declare(std::string_view caller, Axis axis) {
   PrimFuncFrame& function = sparse_function(caller);
-  axis.name = "axis";
+  axis.name = "axis";  // until the script assigns it to a variable
   Ref<Axis> result = make<Axis>(std::move(axis));
   function.axes.push_back(result);
   IRBuilder::current()->adopt(result);
   return result;
 }
 
-/// The buffer behind a parameter that holds structure: several axes may stand on one.
-Ref<Buffer> structure(std::string_view caller, const NodeRef& source, Expr extent, DataType idtype) {
+/// Returns the buffer of a parameter with indptr or indices. It is matched at its first use: axes may share it.
+Ref<Buffer> structure_buffer(std::string_view caller, const NodeRef& source, Expr extent, DataType idtype) {
   if (!source.defined()) return {};
   if (source.is<Buffer>()) return source.borrow<Buffer>();
   if (!source.is<Var>()) {
@@ -44,6 +44,7 @@ Ref<Buffer> structure(std::string_view caller, const NodeRef& source, Expr exten
   return buffer;
 }
 
+/// Returns the value in the type of the buffer. Null for 0, the default of sparse buffers.
 Expr default_of(DataType dtype, const Operand& value) {
   if (!value.node.defined()) return {};
   Expr number = cast(dtype, value);
@@ -51,17 +52,23 @@ Expr default_of(DataType dtype, const Operand& value) {
   return zero ? Expr() : number;
 }
 
-Buffer over(Buffer buffer, std::vector<Ref<Axis>> axes, Expr default_value) {
+Buffer with_axes(Buffer buffer, std::vector<Ref<Axis>> axes, Expr default_value) {
   buffer.axes = std::move(axes);
   buffer.default_value = std::move(default_value);
   return buffer;
 }
 
-BufferSpec stored(const std::vector<Ref<Axis>>& axes, DataType dtype, std::string scope, const Expr& extra) {
+/// Returns the array that holds the elements of a sparse buffer. `extra`: elements behind those over the axes.
+BufferSpec array_spec(const std::vector<Ref<Axis>>& axes, DataType dtype, std::string scope, const Expr& extra) {
   if (axes.empty()) refuse("builder/axis", "a sparse buffer without axes", "T.alloc_buffer makes dense ones");
   std::vector<Expr> shape = stored_shape(axes);
   if (extra.defined()) shape[0] = shape[0] + cast(shape[0].dtype(), extra);
   return {.shape = std::move(shape), .dtype = dtype, .scope = std::move(scope)};
+}
+
+const char* axis_constructor_name(const NodeRef& indptr, const NodeRef& indices) {
+  if (!indices.defined()) return "T.sp.dense_varied";
+  return indptr.defined() ? "T.sp.compressed_varied" : "T.sp.compressed_fixed";
 }
 
 }  // namespace
@@ -75,18 +82,16 @@ Ref<Axis> dense_fixed_axis(Expr length, DataType idtype) {
 
 Ref<Axis> axis_below(const Ref<Axis>& parent, Expr length, Expr nnz, Expr nnz_cols, const NodeRef& indptr,
                      const NodeRef& indices, DataType idtype, bool sorted) {
-  const char* caller =
-      indices.defined() ? indptr.defined() ? "T.sp.compressed_varied" : "T.sp.compressed_fixed" : "T.sp.dense_varied";
+  const char* caller = axis_constructor_name(indptr, indices);
   Axis axis;
   axis.parent = parent;
   axis.length = std::move(length);
   axis.idtype = idtype;
   axis.sorted = sorted;
-  axis.nnz = nnz;
-  if (nnz_cols.defined()) axis.nnz = parent->nnz * nnz_cols;
+  axis.nnz = nnz_cols.defined() ? parent->nnz * nnz_cols : nnz;
   axis.nnz_cols = std::move(nnz_cols);
-  axis.indptr = structure(caller, indptr, parent->nnz + 1, idtype);
-  axis.indices = structure(caller, indices, axis.nnz, idtype);
+  axis.indptr = structure_buffer(caller, indptr, parent->nnz + 1, idtype);
+  axis.indices = structure_buffer(caller, indices, axis.nnz, idtype);
   return declare(caller, std::move(axis));
 }
 
@@ -101,17 +106,17 @@ Ref<Axis> attached_axis(const Ref<Axis>& axis, const Ref<Axis>& parent) {
 Ref<Axis> flattened_axis(const std::vector<Ref<Axis>>& axes, const Expr& nnz, const std::vector<NodeRef>& offsets,
                          DataType idtype) {
   if (axes.empty()) refuse("builder/axis", "T.sp.flatten of no axes", "list them: T.sp.flatten([I, J])");
-  std::vector<Ref<Buffer>> known;
+  std::vector<Ref<Buffer>> structure;
   for (const Ref<Axis>& axis : axes) {
-    known.push_back(axis->indptr);
-    known.push_back(axis->indices);
+    structure.push_back(axis->indptr);
+    structure.push_back(axis->indices);
   }
   for (const NodeRef& offset : offsets) {
     Ref<Buffer> named = offset.as<Buffer>() ? offset.borrow<Buffer>() : Ref<Buffer>();
     for (const auto& [param, buffer] : sparse_function("T.sp.flatten").buffer_map) {
       if (param == offset) named = buffer;
     }
-    if (named.defined() && std::find(known.begin(), known.end(), named) != known.end()) continue;
+    if (named.defined() && std::find(structure.begin(), structure.end(), named) != structure.end()) continue;
     refuse("builder/axis", "T.sp.flatten with offsets that none of its axes has",
            "axes have their offsets already: leave them out");
   }
@@ -129,10 +134,10 @@ Ref<Axis> flattened_axis(const std::vector<Ref<Axis>>& axes, const Expr& nnz, co
 
 Ref<Buffer> match_sparse_buffer(const Ref<Var>& param, std::vector<Ref<Axis>> axes, DataType dtype, Expr extra_storage,
                                 const Operand& default_value) {
-  BufferSpec spec = stored(axes, dtype, "global", extra_storage);
+  BufferSpec spec = array_spec(axes, dtype, "global", extra_storage);
   Ref<Buffer> dense = match_buffer(param, spec);
-  Ref<Buffer> buffer = make<Buffer>(over(*dense, std::move(axes), default_of(dtype, default_value)));
-  auto& entries = sparse_function("T.sp.match_buffer").buffer_map;
+  Ref<Buffer> buffer = make<Buffer>(with_axes(*dense, std::move(axes), default_of(dtype, default_value)));
+  auto& entries = sparse_function("T.sp.match_buffer").buffer_map;  // match_buffer() has appended the array
   entries.back().second = Def<Buffer>(buffer);
   IRBuilder::current()->adopt(buffer);
   return buffer;
@@ -141,8 +146,8 @@ Ref<Buffer> match_sparse_buffer(const Ref<Var>& param, std::vector<Ref<Axis>> ax
 Ref<Buffer> alloc_sparse_buffer(std::vector<Ref<Axis>> axes, DataType dtype, const std::string& scope,
                                 const Operand& default_value) {
   PrimFuncFrame& function = sparse_function("T.sp.alloc_buffer");
-  Ref<Buffer> dense = make_buffer(stored(axes, dtype, scope, {}));
-  Ref<Buffer> buffer = make<Buffer>(over(*dense, std::move(axes), default_of(dtype, default_value)));
+  Ref<Buffer> dense = make_buffer(array_spec(axes, dtype, scope, {}));
+  Ref<Buffer> buffer = make<Buffer>(with_axes(*dense, std::move(axes), default_of(dtype, default_value)));
   function.root_alloc_buffers.emplace_back(buffer);
   IRBuilder::current()->adopt(buffer);
   return buffer;

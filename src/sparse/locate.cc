@@ -1,10 +1,11 @@
 // From the coordinates of an access to the position of the element.
 //
-// The position is that of a loop where the coordinate is the variable of an iteration over the same axis, below the
-// same position of the parent. Elsewhere a dense axis has its coordinates in order, so that a comparison says which
-// exist, and those of a sparse axis are searched for. The search runs ahead of the outermost iteration around, in a
-// nest over those variables alone that it depends on, and leaves an array of positions: searches that are alike share
-// one, and loops that it does not depend on do not repeat it. Conditions around an access are those of its search, too.
+// The position along an axis is found in one of three ways:
+//   1. The coordinate is the loop variable of the same axis below the same parent: the position is that of the loop.
+//   2. A dense axis: the position is begin + coordinate, and the element is stored if it is in range.
+//   3. A sparse axis: the coordinate is searched for in the array of coordinates.
+// A search runs before the outermost iteration, in a loop nest over the variables that it uses, and stores the
+// positions to an array. Equal searches share one array. The conditions around an access guard its search as well.
 #include <algorithm>
 
 #include "ir/build.h"
@@ -40,6 +41,12 @@ Stmt search_loop(const Axis& axis, const Ref<Buffer>& low, const Ref<Buffer>& hi
   Stmt step = make<IfThenElse>({lt(load(axis.indices, {middle}), coordinate), store(low, Expr(middle) + 1, {index}),
                                 store(high, middle, {index})});
   return make<While>({lt(begin, end), make<LetStmt>({middle, begin + floordiv(end - begin, 2), step})});
+}
+
+std::vector<const Frame*> pointers_to(const std::vector<Frame>& frames) {
+  std::vector<const Frame*> result;
+  for (const Frame& frame : frames) result.push_back(&frame);
+  return result;
 }
 
 }  // namespace
@@ -96,7 +103,7 @@ Lowering::Element Lowering::locate(const Ref<Buffer>& buffer, const std::vector<
     const bool is_flat = axes[dimension.axis]->is_variable();
     element.indices.push_back(is_flat ? positions[dimension.axis] : relatives[dimension.axis]);
   }
-  // An axis is looked for only where its parent was found.
+  // The condition of an axis includes that of its parent, so conditions of the last axes suffice.
   for (size_t i = 0; i < axes.size(); ++i) {
     const bool has_child =
         std::any_of(axes.begin(), axes.end(), [&](const Ref<Axis>& a) { return a->parent == axes[i]; });
@@ -158,8 +165,8 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
   return search.position;
 }
 
-/// The frames of the outermost iteration that the search depends on. `changed`: set to the name of a buffer that the
-/// search reads and the iteration writes.
+/// Returns the frames of the outermost iteration that the search depends on. Sets `changed` to the name of a buffer
+/// that the search reads and the iteration writes.
 std::vector<size_t> Lowering::frames_for(const Search& search, std::string& changed) const {
   std::unordered_set<const NodeBase*> used;
   auto look = [&](const Expr& e) {
@@ -172,7 +179,7 @@ std::vector<size_t> Lowering::frames_for(const Search& search, std::string& chan
         });
   };
   const std::vector<Frame>& frames = nest_.frames;
-  look(positions_below(*search.axis, search.parent).second);
+  look(positions_below(*search.axis, search.parent).second);  // uses all variables that the begin uses
   look(search.coordinate);
   look(search.guard);
   std::vector<bool> needed(frames.size(), false);
@@ -189,7 +196,7 @@ std::vector<size_t> Lowering::frames_for(const Search& search, std::string& chan
       continue;
     }
     if (frame.axis.defined()) look(frame.axis->dom->extent);
-    // With its ancestors, positions of the axis are one dimension.
+    // The array of positions has one dimension for a chain of axes, so the frame of the parent is needed.
     for (size_t k = outermost_; k < i; ++k) {
       if (frames[k].is_axis() && frames[k].iter->axis == frame.iter->axis->parent) needed[k] = true;
     }
@@ -201,65 +208,76 @@ std::vector<size_t> Lowering::frames_for(const Search& search, std::string& chan
   return result;
 }
 
-/// Emits a loop nest over the frames that stores the positions found to an array.
-void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed) {
-  const std::vector<Frame> around = nest_.frames;
+/// Opens a loop nest before the outermost iteration, with copies of these frames of it.
+Lowering::SearchNest Lowering::clone_frames(const std::vector<Frame>& sources) {
   std::vector<Ref<SpIterVar>> iters;
-  std::vector<const Frame*> here, there;
-  for (size_t i : needed) {
-    here.push_back(&around[i]);
-    if (around[i].is_axis()) iters.push_back(around[i].iter);
+  for (const Frame& source : sources) {
+    if (source.is_axis()) iters.push_back(source.iter);
   }
+  const std::vector<Frame> enclosing = nest_.frames;
   nest_.frames.resize(outermost_);
-  std::vector<Level> levels = nest_.open(iters, true);
-  std::vector<Frame> copies(nest_.frames.begin() + static_cast<std::ptrdiff_t>(outermost_), nest_.frames.end());
-  nest_.frames = around;
-  std::vector<Frame> loops;
-  loops.reserve(here.size());
-  VarMap map;
-  size_t next = 0;
-  for (const Frame* frame : here) {
-    if (frame->is_axis()) {
-      if (frame->axis.defined()) map[frame->axis->var] = copies[next].axis->var;
-      there.push_back(&copies[next++]);
+  SearchNest nest;
+  nest.levels = nest_.open(iters, true);
+  const std::vector<Frame> axes(nest_.frames.begin() + static_cast<std::ptrdiff_t>(outermost_), nest_.frames.end());
+  nest_.frames = enclosing;
+  size_t next_axis = 0;
+  for (const Frame& source : sources) {
+    if (source.is_axis()) {
+      const Frame& copy = nest.frames.emplace_back(axes[next_axis++]);
+      if (source.axis.defined()) nest.values[source.axis->var] = copy.axis->var;
       continue;
     }
-    For loop = *frame->loop;
+    For loop = *source.loop;
     const Ref<Var> counter = loop.loop_var, variable = var("v" + counter->name_hint, counter.dtype());
-    levels.back().axes.push_back(make<IterVar>({range_of(loop.extent), variable, IterType::kDataPar, ""}));
-    levels.back().loops.push_back(var(counter->name_hint, counter.dtype()));
-    map[counter] = loop.min + Expr(variable);
+    nest.levels.back().axes.push_back(make<IterVar>({range_of(loop.extent), variable, IterType::kDataPar, ""}));
+    nest.levels.back().loops.push_back(var(counter->name_hint, counter.dtype()));
+    nest.values[counter] = loop.min + Expr(variable);
     loop.loop_var = variable;
     loop.min = zero(counter.dtype());
-    loops.push_back({.kind = Frame::Kind::kLoop, .loop = make<For>(std::move(loop))});
-    there.push_back(&loops.back());
+    nest.frames.push_back({.kind = Frame::Kind::kLoop, .loop = make<For>(std::move(loop))});
   }
-  auto in_nest = [&](const Expr& e) { return e.defined() ? substitute(e, map) : e; };
+  return nest;
+}
+
+/// Emits a loop nest over the frames `needed` that stores the positions found to an array; sets `search.position`.
+void Lowering::add_search_nest(Search& search, const std::vector<size_t>& needed) {
+  std::vector<Frame> sources;
+  for (size_t i : needed) sources.push_back(nest_.frames[i]);
+  const SearchNest nest = clone_frames(sources);
   const Axis& axis = *search.axis;
-  Placement use = place(here), definition = place(there);
+  Placement use = place(pointers_to(sources)), definition = place(pointers_to(nest.frames));
   if (use.shape.empty()) use = definition = {{i32(1)}, {i32(0)}};
   const std::string number = std::to_string(num_searches_++);
-  const Ref<Buffer> found =
+  const Ref<Buffer> positions =
       decl_buffer(definition.shape, axis.idtype, is_published_ ? "mid_" + number : axis.name + "_position");
   const Ref<Buffer> low = decl_buffer({i32(1)}, axis.idtype, "low"), high = decl_buffer({i32(1)}, axis.idtype, "high");
-  auto [begin, end] = positions_below(axis, in_nest(search.parent));
-  const Expr first = load(low, {i32(0)}), key = in_nest(search.coordinate), absent = constant(axis.idtype, -1);
-  const Expr same_key = eq(load(axis.indices, {first}), key);
-  const Expr result = if_then_else(lt(first, end), if_then_else(same_key, first, absent), absent);
-  Stmt body = seq({store(low, begin, {i32(0)}), store(high, end, {i32(0)}), search_loop(axis, low, high, key),
-                   store(found, result, definition.indices)});
-  if (search.guard.defined()) {
-    body = make<IfThenElse>({in_nest(search.guard), body, store(found, absent, definition.indices)});
-  }
+  Stmt body = search_body(search, nest.values, {low, high, positions}, definition.indices);
   const std::string name = "binary_search_block_" + number + "_";
-  for (size_t i = levels.size(); i-- > 0;) {
-    std::vector<Def<Buffer>> own;
-    if (i + 1 == levels.size()) own = {low, high};
-    body = close(levels[i], name + std::to_string(i), preprocess(), {}, body, std::move(own));
+  for (size_t i = nest.levels.size(); i-- > 0;) {
+    std::vector<Def<Buffer>> allocated;
+    if (i + 1 == nest.levels.size()) allocated = {low, high};
+    body = close(nest.levels[i], name + std::to_string(i), preprocess(), {}, body, std::move(allocated));
   }
-  ahead_.push_back(std::move(body));
-  allocated_.emplace_back(found);
-  search.position = load(found, use.indices);
+  hoisted_.push_back(std::move(body));
+  allocated_.emplace_back(positions);
+  search.position = load(positions, use.indices);
+}
+
+/// Searches for one coordinate and stores its position, or -1. `values`: variables of the search in terms of the nest.
+Stmt Lowering::search_body(const Search& search, const VarMap& values, const SearchBuffers& buffers,
+                           const std::vector<Expr>& indices) {
+  const auto in_nest = [&](const Expr& e) { return e.defined() ? substitute(e, values) : e; };
+  const Axis& axis = *search.axis;
+  auto [begin, end] = positions_below(axis, in_nest(search.parent));
+  const Expr first = load(buffers.low, {i32(0)}), coordinate = in_nest(search.coordinate);
+  const Expr absent = constant(axis.idtype, -1);
+  const Expr is_equal = eq(load(axis.indices, {first}), coordinate);
+  const Expr result = if_then_else(lt(first, end), if_then_else(is_equal, first, absent), absent);
+  const Stmt body =
+      seq({store(buffers.low, begin, {i32(0)}), store(buffers.high, end, {i32(0)}),
+           search_loop(axis, buffers.low, buffers.high, coordinate), store(buffers.positions, result, indices)});
+  if (!search.guard.defined()) return body;
+  return make<IfThenElse>({in_nest(search.guard), body, store(buffers.positions, absent, indices)});
 }
 
 }  // namespace tilewright::sparse

@@ -294,7 +294,7 @@ Stmt Lowering::iteration(const Ref<SparseIteration>& node) {
   searches_.clear();
   Stmt result = nest_of(node, outermost_);
   in_iteration_ = false;
-  std::vector<Stmt> all = std::exchange(ahead_, {});
+  std::vector<Stmt> all = std::exchange(hoisted_, {});
   all.push_back(std::move(result));
   return seq(std::move(all));
 }

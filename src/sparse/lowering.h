@@ -14,7 +14,7 @@ class Lowering {
  public:
   explicit Lowering(Form form) : is_published_(form == Form::kPublished), nest_(num_searches_, is_published_) {}
   Ref<PrimFunc> run(const Ref<PrimFunc>& func);
-  /// The error of run(), if there is one.
+  /// Error of run(), if there is one.
   std::optional<Diagnostic> failure;
 
  private:
@@ -23,14 +23,15 @@ class Lowering {
   Expr lower(const Expr& e);
   Stmt iteration(const Ref<SparseIteration>& node);
   Stmt nest_of(const Ref<SparseIteration>& node, size_t around);
-  /// Lowered statements refer to variables of the frames from `first` on by their coordinates.
+  /// Makes lowered statements refer to variables of the frames from `first` on by their coordinates.
   void bind_variables(size_t first);
-  /// A loop nest of its own for the init, over these variables.
+  /// Returns a separate loop nest for the init, over these variables.
   Stmt init_nest(const SparseIteration& iteration, const std::vector<Ref<SpIterVar>>& iters);
   Stmt guarded(const Ref<IfThenElse>& node);
   Expr guarded(const Ref<Call>& call);
+  /// Returns a loop nest that stores the parent of each position.
   Stmt parent_indices_nest(const Nest::ParentIndices& indices);
-  /// The same by a search for each position.
+  /// Returns a loop nest that searches for the parent of each position.
   Stmt parent_indices_search(const Nest::ParentIndices& indices);
   const Ref<Buffer>& array_of(const Ref<Buffer>& buffer);
   /// Replaces a sparse buffer by its array.
@@ -53,6 +54,18 @@ class Lowering {
     Expr parent, coordinate, guard, position;
   };
   std::vector<size_t> frames_for(const Search& search, std::string& changed) const;
+  /// A loop nest that computes the positions of a search for all values of the variables that it uses.
+  struct SearchNest {
+    std::vector<Level> levels;
+    std::vector<Frame> frames;  ///< copies of the frames of those variables, in order
+    VarMap values;              ///< those variables, in terms of the variables of the nest
+  };
+  SearchNest clone_frames(const std::vector<Frame>& sources);
+  struct SearchBuffers {
+    Ref<Buffer> low, high, positions;
+  };
+  static Stmt search_body(const Search& search, const VarMap& values, const SearchBuffers& buffers,
+                          const std::vector<Expr>& indices);
   void add_search_nest(Search& search, const std::vector<size_t>& needed);
 
   const bool is_published_;
@@ -64,7 +77,7 @@ class Lowering {
   std::unordered_map<NodeRef, Ref<Buffer>> arrays_;  ///< arrays that replace sparse buffers
   VarMap values_;                                    ///< coordinates of variables of enclosing iterations
   std::vector<Search> searches_;                     ///< the searches that the outermost iteration needs
-  std::vector<Stmt> ahead_;                          ///< their loop nests, which run before it
+  std::vector<Stmt> hoisted_;                        ///< loop nests of searches, which run before the iteration
   std::vector<Def<Buffer>> allocated_;
 };
 

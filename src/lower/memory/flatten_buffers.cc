@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kMostInt32 = INT32_MAX;
 
-/// Product of the extents, as int64 where it does not fit the type of the extents.
+/// Returns the product of the extents, as int64 if it is a constant beyond int32.
 Expr flat_extent(const std::vector<Expr>& shape) {
   Expr in_32_bits = i32(1), in_64_bits = element_count(shape);
   auto known = const_int(in_64_bits);
@@ -27,7 +27,8 @@ Expr flat_extent(const std::vector<Expr>& shape) {
   return in_32_bits;
 }
 
-/// The elements from the first to the last of a buffer with strides.
+/// Returns the number of elements from the lowest to the highest offset of a buffer with strides, as int64 if it is a
+/// constant beyond int32.
 Expr span_of(const Buffer& buffer) {
   Expr in_32_bits = i32(1), in_64_bits = i64(1);
   for (size_t d = 0; d < buffer.shape.size(); ++d) {
@@ -40,7 +41,7 @@ Expr span_of(const Buffer& buffer) {
   return known && *known > kMostInt32 ? in_64_bits : in_32_bits;
 }
 
-/// The one-dimensional view of a buffer.
+/// Returns the one-dimensional view of a buffer.
 Ref<Buffer> flat_view(const Ref<Buffer>& buffer) {
   Buffer flat = *buffer;
   flat.shape = {buffer->strides.empty() ? flat_extent(buffer->shape) : span_of(*buffer)};
@@ -50,16 +51,17 @@ Ref<Buffer> flat_view(const Ref<Buffer>& buffer) {
   return make<Buffer>(std::move(flat), buffer.span());
 }
 
-/// Numbers without signs wrap where others are known not to, which hides that neighbors are neighbors; what is within a
-/// buffer is the same number with a sign.
+/// Casts an unsigned index to the signed type of the same width. Unsigned arithmetic wraps, so the simplifier cannot
+/// prove that i + 1 is adjacent to i; an index within a buffer has the same value in both types.
 Expr with_sign(const Expr& index) {
   const DataType type = index.dtype();
   return type.is_uint() && !type.is_bool() && type.bits >= 32 ? cast(DataType::int_(type.bits, type.lanes), index)
                                                               : index;
 }
 
+/// Returns elem_offset + sum of index[d] * stride[d]; strides of a buffer without any are those of row-major order.
 Expr scalar_offset(const Buffer& buffer, const std::vector<Expr>& indices) {
-  // Products of constants must not wrap when the buffer is larger than its index type can count.
+  // Products of constants must not wrap if the buffer has more elements than its index type can count.
   bool huge = flat_extent(buffer.shape).dtype() == DataType::int_(64);
   auto as_index = [&](const Expr& e) { return huge ? cast(DataType::int_(64), e) : with_sign(e); };
   Expr sum;
@@ -76,6 +78,7 @@ Expr scalar_offset(const Buffer& buffer, const std::vector<Expr>& indices) {
   return buffer.elem_offset.defined() ? sum + buffer.elem_offset : sum;
 }
 
+/// Returns the offset of an access whose last index is a scalar, a ramp or another vector.
 Expr flat_index(const Buffer& buffer, std::vector<Expr> indices) {
   DataType last = indices.empty() ? DataType::int_(32) : with_sign(indices.back()).dtype();
   if (last.is_scalar()) return scalar_offset(buffer, indices);
@@ -120,6 +123,7 @@ PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext&) {
         copy.body = r(allocate->body);
         return make<Allocate>(std::move(copy), allocate.span());
       },
+      // Buffers that other nodes declare keep their shapes.
       [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; });
   // Views of parameters are declared where the function starts.
   for (auto it = func->buffer_map.rbegin(); it != func->buffer_map.rend(); ++it) {

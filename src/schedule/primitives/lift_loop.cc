@@ -11,9 +11,11 @@
 //
 // Requires  P1 the loop is the whole body of a block other than the root, which has no init
 //           P2 it is serial, without annotation or binding
-//           P3 its iterations are independent, and stay so, as those of parallel loops around do: its axis is spatial
-//           P4 each iteration has those buffers of its own that the block allocates
-//           P5 its bounds are known where the block stands: they read no buffer where a condition says whether it runs
+//           P3 the loop carries no dependence, and with a spatial axis for it the block keeps its role, and the
+//           parallel
+//              loops around stay valid
+//           P4 no buffer that the block allocates is shared by iterations
+//           P5 if the block has a predicate, the loop's bounds read no buffer
 #include "schedule/primitives/lift_loop.h"
 
 #include "analysis/allocation_locations.h"
@@ -61,6 +63,47 @@ Status check_iterations(const Place& loop, const Place& block) {
   return Ok{};
 }
 
+/// The loop outside of the block, where its bounds use values of the block's axes.
+struct Lifted {
+  Expr min, extent;
+  bool from_zero;  ///< the new loop starts at 0; otherwise at `min`
+};
+
+Lifted lifted_bounds(const For& loop, const BlockRealize& realize) {
+  VarMap axis_values;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    axis_values.emplace(realize.block->iter_vars[i]->var, realize.iter_values[i]);
+  }
+  Expr min = substitute(loop.min, axis_values);
+  // A symbolic start becomes 0: interval analysis of [A[i], A[i + 1]) does not know the extent A[i + 1] - A[i].
+  const bool from_zero = !const_int(min);
+  return {std::move(min), substitute(loop.extent, axis_values), from_zero};
+}
+
+/// The block with an axis for the loop, and with the loop's body.
+Block inner_block(const Block& block, const For& loop, const Lifted& lifted) {
+  const Ref<Var> axis = var("v" + loop.loop_var->name_hint, loop.loop_var.dtype());
+  Block inner = block;
+  inner.iter_vars.push_back(
+      make<IterVar>({.dom = lifted.from_zero ? range_of(lifted.extent) : range(lifted.min, lifted.extent),
+                     .var = axis,
+                     .iter_type = IterType::kDataPar,
+                     .thread_tag = ""}));
+  inner.body = substitute(loop.body, {{loop.loop_var, lifted.from_zero ? axis + loop.min : Expr(axis)}});
+  analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(inner)));
+  inner.reads = std::move(access.reads);
+  inner.writes = std::move(access.writes);
+  return inner;
+}
+
+For outer_loop(const For& loop, const Lifted& lifted, Stmt body) {
+  For outer = loop;
+  outer.min = lifted.from_zero ? zero(lifted.min.dtype()) : lifted.min;
+  outer.extent = lifted.extent;
+  outer.body = std::move(body);
+  return outer;
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const LiftLoop& lift) {
@@ -69,42 +112,26 @@ Result<Plan> plan(const State& state, const LiftLoop& lift) {
   const Place block{loop.func, loop.tree, tree[loop.at].scope};
   TW_RETURN_IF_ERROR(check_place(loop, block));
   TW_RETURN_IF_ERROR(check_iterations(loop, block));
-  const For& lifted = tree.for_at(loop.at);
+  const For& source = tree.for_at(loop.at);
   const BlockRealize& realize = *tree.realize_at(block.at);
-  VarMap bound;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
-    bound.emplace(realize.block->iter_vars[i]->var, realize.iter_values[i]);
-  }
-  const Expr min = substitute(lifted.min, bound), extent = substitute(lifted.extent, bound);
-  const bool reads = effect_of(min) != Effect::kPure || effect_of(extent) != Effect::kPure;
+
+  const Lifted lifted = lifted_bounds(source, realize);
+  const bool reads = effect_of(lifted.min) != Effect::kPure || effect_of(lifted.extent) != Effect::kPure;
   if (reads && !is_true(realize.predicate)) {
     return refuse("lift_loop/P5",
                   "the bounds of " + describe_in_nest(loop) + " are data, and a condition says whether " +
                       describe_block(*realize.block) + " runs",
                   {loop.node(), block.node()}, "lift the loop before the loops around the block are split");
   }
-  const Ref<Var> axis = var("v" + lifted.loop_var->name_hint, lifted.loop_var.dtype());
-  // A loop that begins where axes of the block say counts from 0 then: bounds that depend on one another say little.
-  const bool counts = !const_int(min);
-  Block inner = *realize.block;
-  inner.iter_vars.push_back(make<IterVar>({.dom = counts ? range_of(extent) : range(min, extent),
-                                           .var = axis,
-                                           .iter_type = IterType::kDataPar,
-                                           .thread_tag = ""}));
-  inner.body = substitute(lifted.body, {{lifted.loop_var, counts ? axis + lifted.min : Expr(axis)}});
-  analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(inner)));
-  inner.reads = std::move(access.reads);
-  inner.writes = std::move(access.writes);
-  BlockRealize around = realize;
-  around.iter_values.push_back(lifted.loop_var);
-  around.block = make<Block>(std::move(inner), realize.block.span());
-  For outer = lifted;
-  outer.min = counts ? zero(min.dtype()) : min;
-  outer.extent = extent;
-  outer.body = make<BlockRealize>(std::move(around), tree.stmt(block.at).span());
+
+  BlockRealize inner = realize;
+  inner.iter_values.push_back(source.loop_var);
+  inner.block = make<Block>(inner_block(*realize.block, source, lifted), realize.block.span());
+  For outer = outer_loop(source, lifted, make<BlockRealize>(std::move(inner), tree.stmt(block.at).span()));
   TreeEdit edit(tree);
   edit.replace(block.at, make<For>(std::move(outer), loop.node().span()));
   Plan plan = give_loops(loop.func, edit.finish(), {});
+
   const Tree& after = Tree::of(plan.root);
   const int moved = after.block(realize.block->id.value);
   const auto& facts = analysis::BlockFacts::of(after.block_ref(moved));

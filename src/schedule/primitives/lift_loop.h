@@ -12,8 +12,8 @@ struct LiftLoop {
   static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Move a loop out of the block whose body it is.
 
-The loop stands around the block then, which gets a spatial axis for it. So loops inside of the blocks of a sparse
-iteration are split, reordered and bound together with those around.
+Afterwards the loop encloses the block, which has a new spatial axis. Use it to split, reorder or bind inner loops of a
+sparse iteration together with outer ones.
 
 Args:
     loop: a loop with independent iterations that is the whole body of a block.)";

@@ -24,7 +24,7 @@ struct Shifted {
   bool shifted = false;
 };
 
-/// v, v + 3, 3 + v, v - 3
+/// Matches v, v + 3, 3 + v, v - 3.
 Shifted variable_with_shift(const Expr& e) {
   if (e.is<Var>()) return {e, false};
   if (const auto* add = e.as<Add>()) {
@@ -47,7 +47,7 @@ const analysis::Scope& scope_of(const Place& block) {
   return analysis::Scope::of(block.tree->block_at((*block.tree)[block.at].scope));
 }
 
-/// Each loop is the only content of the one before, the block that of the last.
+/// Whether each loop contains nothing but the next one, and the last loop nothing but the block.
 bool is_directly_inside(const Tree& tree, const std::vector<int>& loops, int block) {
   for (size_t i = 0; i < loops.size(); ++i) {
     int inner = i + 1 < loops.size() ? loops[i + 1] : block;
@@ -176,7 +176,7 @@ std::optional<LoopLengths> loop_lengths(const Place& block) {
   return result;
 }
 
-bool needs_split_reduction(const Place& place, int64_t enough) {
+bool needs_split_reduction(const Place& place, int64_t max_parallel_extent) {
   if (!place.tree->realize_at(place.at) || !is_reduction_block(place) || !has_trivial_binding(place) ||
       is_tiled(place.block())) {
     return false;
@@ -188,7 +188,7 @@ bool needs_split_reduction(const Place& place, int64_t enough) {
   std::optional<LoopLengths> lengths = loop_lengths(place);
   if (!lengths) return false;
   if (!needs_multi_level_tiling(place)) return lengths->reduction > 1;
-  return lengths->spatial < lengths->reduction && lengths->spatial <= enough;
+  return lengths->spatial < lengths->reduction && lengths->spatial <= max_parallel_extent;
 }
 
 Result<FusedReduction> fuse_reduction_loops(Schedule& schedule, BlockRV block) {

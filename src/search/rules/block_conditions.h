@@ -1,4 +1,4 @@
-// What rules want to know of a block before they touch it.
+// Conditions that rules check before they change a block.
 #pragma once
 
 #include <optional>
@@ -17,56 +17,58 @@ using schedule::Place;
 struct ReadWritePattern {
   bool exists = false;
   bool surjective = false;     ///< each index of the write occurs in the read
-  bool injective = false;      ///< none occurs twice
-  bool ordered = false;        ///< they occur in the order of the write
-  bool no_const_read = false;  ///< no index is a constant
-  bool no_shift_read = false;  ///< none is shifted
+  bool injective = false;      ///< no index of the write occurs twice in the read
+  bool ordered = false;        ///< the indices occur in the order of the write
+  bool no_const_read = false;  ///< no index of the read is a constant
+  bool no_shift_read = false;  ///< no index of the read is an axis plus a constant
 };
 ReadWritePattern read_write_pattern(const BufferRegion& read, const BufferRegion& write);
 
-/// All axes are data-parallel.
+/// Whether all axes of the block are data-parallel.
 bool is_spatial_block(const Block& block);
-/// All axes of all blocks are.
+/// Whether all axes of all blocks are data-parallel.
 bool is_spatial_function(const analysis::Tree& tree);
-/// Each axis is one of the loops around, in their order, and all of them.
+/// Whether axis i is bound to the i-th loop around the block, and there are as many loops as axes.
 bool has_trivial_binding(const Place& block);
-/// A rule has tiled it.
+/// Whether a rule has tiled the block.
 bool is_tiled(const Block& block);
-/// It copies a buffer element by element, in order.
+/// Whether every read has the indices of the only write, in the same order: elementwise, like copies of cache_write().
 bool is_write_cache(const Block& block);
-/// It reads and writes different buffers, each instance elements of its own.
+/// Whether the block reads no buffer that it writes, and instances write disjoint elements (analysis/block_facts.h).
 bool is_complete_block(const Place& block);
+/// Whether the block has an init, and instances with different spatial axes write disjoint elements.
 bool is_reduction_block(const Place& block);
 
-/// Blocks of the same scope, in program order.
+/// Consumers or producers of the block in its scope, in program order.
 std::vector<Place> consumers_of(const Place& block);
 std::vector<Place> producers_of(const Place& block);
-/// Whether what it writes is seen outside of its scope.
+/// Whether the block writes a buffer that its scope does not allocate.
 bool is_output_block(const Place& block);
 
-/// Tiling pays: a reduction that reads some elements again, along a spatial axis that does not move in one of the
-/// buffers.
+/// Whether tiling pays: the block is a reduction, and some read does not depend on a spatial axis, so that its elements
+/// are reused along this axis.
 bool needs_multi_level_tiling(const Place& block);
 
-/// The iterations of the loops around a block: of those that are spatial, and of those that reduce.
+/// Number of iterations of the spatial loops around a block, and of the reduction loops.
 struct LoopLengths {
   int64_t spatial = 1, reduction = 1;
 };
-/// None where an extent is not constant.
+/// Nothing if an extent is not constant, or a loop is neither spatial nor a reduction loop.
 std::optional<LoopLengths> loop_lengths(const Place& block);
 
-/// Splitting the reduction pays: there are not `enough` spatial iterations to keep all workers busy.
-bool needs_split_reduction(const Place& block, int64_t enough);
+/// Whether splitting the reduction pays: at most `max_parallel_extent` spatial iterations do not keep all workers busy.
+bool needs_split_reduction(const Place& block, int64_t max_parallel_extent);
 
 struct FusedReduction {
   LoopRV loop;
   size_t num_spatial_loops = 0;
 };
-/// Moves the reduction loops around a block inside, and makes one of them.
+/// Reorders the reduction loops around a block to the inside, and fuses them. Requires at least one reduction loop, as
+/// needs_split_reduction() checks.
 Result<FusedReduction> fuse_reduction_loops(Schedule& schedule, BlockRV block);
 
-/// The factors of sample_perfect_tile() as split() takes them.
+/// Converts the result of sample_perfect_tile() to factors of split().
 std::vector<schedule::Factor> as_factors(const std::vector<std::optional<schedule::ExprRV>>& sampled);
-/// n equal weights that add up to 1.
+/// Returns n equal weights that add up to 1.
 std::vector<double> equal_weights(size_t n);
 }  // namespace tilewright::search
