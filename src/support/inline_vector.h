@@ -75,7 +75,7 @@ class InlineVector {
 
  private:
   T* in_place() { return reinterpret_cast<T*>(place_); }
-  /// What is held is gone; the object is as if new, but for its fields.
+  /// Frees the items. Afterwards the object is as if new, but for its fields.
   void release() {
     std::destroy(begin(), end());
     if (items_ != in_place()) std::allocator<T>().deallocate(items_, capacity_);

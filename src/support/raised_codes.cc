@@ -22,7 +22,7 @@ void note_raised(std::string_view code) {
   int file = open((std::string(folder) + "/" + line).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return;
   line = std::string(code) + "\n";
-  // What cannot be written shows in the check, as a code that no test raises.
+  // If the write fails, the check reports the code as one that no test raises.
   [[maybe_unused]] ssize_t written = write(file, line.data(), line.size());
   close(file);
 }

@@ -79,7 +79,7 @@ std::string render_one(const Span& span) {
   int width = end > span.column ? end - span.column : 1;
   int column = std::max(span.column, 1);
   if (line.size() > kLongestLine) {
-    // Of a very long line the part around the place; a cut never splits a character of UTF-8.
+    // Shorten a very long line to the part around the column. Never cut within a UTF-8 character.
     size_t first = std::min<size_t>(column > kContext ? column - kContext : 0, line.size());
     while (first < line.size() && (line[first] & 0xC0) == 0x80) ++first;
     size_t last = std::min(first + kLongestLine, line.size());
