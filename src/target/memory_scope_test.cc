@@ -60,7 +60,7 @@ TEST(MemoryScope, RowsAreInOrderOfRankAndNoPrefixHidesAnother) {
 TEST(MemoryScope, WhoSharesACopy) {
   struct Case {
     const char *scope, *tag;
-    bool shared, joined;  // of 32 threads
+    bool shared, joined;  // bool shared, joined;  // for the 32 threads of a warp
   };
   for (const Case& c : {Case{"global", "blockIdx.x", true, false},
                         {"global", "threadIdx.x", true, false},

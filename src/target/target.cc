@@ -120,7 +120,7 @@ constexpr Field kHexagonFields[] = {
     {"vtcm-capacity", &Target::vtcm_bytes, 0, kMostBytes},
 };
 
-/// What there is to say of a kind; in the order of TargetKind.
+/// Properties of a kind of target; in the order of TargetKind.
 struct KindRow {
   std::string_view name;
   std::span<const Field> fields;  ///< its options
@@ -275,7 +275,7 @@ Status check_triple(const std::string& triple, const Target& target) {
                         "there is for x86_64-linux-gnu and aarch64-linux-gnu");
 }
 
-/// What follows from the processor and its instruction sets.
+/// Derives the options that follow from the processor and its instruction sets.
 Result<Target> resolve_cpu(const Options& options) {
   bool native = options.native || options.cpu == "native";
   Target target = native ? Target::host() : Target{};

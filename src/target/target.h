@@ -1,4 +1,4 @@
-// What a program is compiled for.
+// The machine that a program is compiled for.
 //
 // A target is written as TVM writes it, "llvm -mcpu=znver3 -num-cores=2", or "native" (this machine), or "interpreter",
 // or by a tag, "nvidia/nvidia-a100". It has a kind, the parts that kinds have in common, and perhaps a host: the target
@@ -83,8 +83,8 @@ struct Target : CpuPart, GpuPart {
 
   std::string_view kind_name() const;
   bool is_in(TargetSet set) const;
-  /// What families the target belongs to, the nearest first: "cuda", "gpu". Those that "-keys=" and "-device=" name
-  /// come before those of its kind.
+  /// Returns the families of the target, the nearest first: "cuda", "gpu". Families of "-keys=" and "-device=" come
+  /// before those of its kind.
   std::vector<std::string> keys() const;
   /// The processor that runs the code around kernels: the one that is named, else this machine.
   Target host_target() const;

@@ -15,7 +15,7 @@ struct ThreadAxis {
   Level level;
   int dimension;  ///< 0 to 2 for x to z; -1: "vthread" alone, which stands for any number of axes
 
-  /// What `tag` names, if it names an axis.
+  /// Returns the axis with this tag, if there is one.
   static std::optional<ThreadAxis> parse(std::string_view tag);
 
   /// One of those who can wait for one another.
