@@ -1,8 +1,8 @@
-// What a kind of node did not have when the format of stored programs was made (version 2 of hash and JSON).
+// Fields and kinds of nodes that were added after the format of stored programs was fixed (version 2 of hash and JSON).
 //
-// A field that is added later stands in `is_added_field`: where it is null, empty or zero it is neither hashed nor
-// written, and readers do not ask for it, so programs that are stored keep their hashes and stay readable. A kind that
-// is added later stands at the end of kinds.def and is hashed by its name.
+// A later field is listed in `is_added_field`. If it is null, empty or zero, it is neither hashed nor written, and
+// readers do not require it: stored programs keep their hashes and stay readable. A later kind is appended to kinds.def
+// and is hashed by its name.
 #pragma once
 
 #include <cstdint>

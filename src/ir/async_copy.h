@@ -15,7 +15,7 @@ namespace tilewright {
 
 struct AsyncCopy {
   Ref<Var> to, from;
-  DataType dtype;  ///< of the elements
+  DataType dtype;  ///< data type of the elements
   Expr to_place, from_place;
   int64_t bytes = 0;
   Expr condition;  ///< null: always
@@ -24,7 +24,7 @@ struct AsyncCopy {
   static std::optional<AsyncCopy> of(const Expr& value);
   int64_t elements() const { return bytes / dtype.bytes(); }
   Stmt call() const;
-  /// The same as a loop over the elements, which has arrived when it is over.
+  /// Returns a loop that copies the elements synchronously.
   Stmt as_loop() const;
 };
 

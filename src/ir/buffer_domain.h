@@ -1,4 +1,4 @@
-// What a block declares of the values of a buffer that it reads, and does not write.
+// Declarations of a block about the values of a buffer that it reads and does not write.
 //
 //   with T.block("spmm"):
 //     T.assume_buffer_domain(indptr, [0, nnz + 1], order="nondecreasing")
@@ -52,7 +52,7 @@ bool declares_disjoint(const Annotations& annotations);
 /// Adds a group to the annotations of a block.
 void declare(Annotations& annotations, const DisjointBuffers& buffers);
 
-/// What is wrong with the declarations of a block, which may be malformed, or about a buffer that the block writes.
+/// A fault in the declarations of a block: a malformed one, or one about a buffer that the block writes.
 struct DomainFault {
   std::string message, hint;
   NodeRef where;

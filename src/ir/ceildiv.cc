@@ -19,7 +19,7 @@
 namespace tilewright {
 namespace {
 
-/// What values an expression has by its form alone.
+/// Range of values of an expression that follows from its form alone.
 struct Reach {
   __int128 low, high;
 };
@@ -109,7 +109,7 @@ Expr ceildiv(Expr a, Expr b) {
   if (effect_of(a) <= Effect::kReadState && effect_of(b) <= Effect::kReadState) {
     return floordiv(a, b) + cast(a.dtype(), ne(floormod(a, b), zero(a.dtype())));
   }
-  // What has an effect happens once.
+  // Evaluate operands with effects once.
   Ref<Var> x = var("dividend", a.dtype()), y = var("divisor", b.dtype());
   Expr rounded = floordiv(x, y) + cast(a.dtype(), ne(floormod(x, y), zero(a.dtype())));
   return make<Let>({x, a, make<Let>({y, b, rounded})});

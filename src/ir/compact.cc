@@ -228,7 +228,7 @@ class CompactReader {
 
   std::string_view rest_;
   std::vector<NodeRef> nodes_;
-  std::vector<DataType> types_;  ///< that were seen to be ones
+  std::vector<DataType> types_;  ///< types that were already validated
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a condition is made of.
+// Conjuncts of a condition.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What readers of stored nodes check of each field, whatever the form is that they read.
+// Checks of the fields of stored nodes that the readers of all formats share.
 #pragma once
 
 #include <string>

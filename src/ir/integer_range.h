@@ -16,8 +16,8 @@ struct IntegerRange {
 
 /// Whether each of them is a value of the integer type.
 bool holds(DataType type, const IntegerRange& range);
-/// What Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, or (Kind::kCall) the `intrinsic` of bits may give of operands in
-/// these ranges. Nothing where a result may have more than 126 bits, or where there is no result.
+/// Returns the range of Add, Sub, Mul, FloorDiv, FloorMod, Min, Max, or (Kind::kCall) of the bit operation `intrinsic`,
+/// for operands in these ranges. Nothing if a result may need more than 126 bits, or if there is no result.
 std::optional<IntegerRange> range_of_operation(Kind kind, Intrinsic intrinsic, const IntegerRange& a,
                                                const IntegerRange& b);
 

@@ -145,10 +145,10 @@ bool is_integer_tree(const NodeRef& node) {
   return type.is_integral() && !type.is_bool() && is_tree_of(node, is_untyped_integer);
 }
 
-/// What a tree of integers may be. Two choices with one condition count as independent.
+/// Ranges of a tree of integers. Two selects with the same condition count as independent.
 struct IntegerRanges {
-  IntegerRange values;  ///< of the tree itself
-  IntegerRange all;     ///< of whatever is computed on the way, too
+  IntegerRange values;  ///< values of the tree itself
+  IntegerRange all;     ///< values of the tree and of all intermediate results
 };
 
 IntegerRange range_of_constant(const IntImm& number) {
@@ -371,7 +371,7 @@ std::optional<std::pair<Expr, Expr>> meet_integers(Kind kind, Intrinsic intrinsi
     }
   }
   if (!type && are_plain) {
-    // What has no result, as a division by zero, is refused by whoever makes the node.
+    // An operation without a result, such as a division by zero, is refused by the function that makes the node.
     const auto left = ranges_of(a.node), right = ranges_of(b.node);
     const bool has_result = left && right &&
                             (range_of_operation(kind, intrinsic, left->values, right->values) ||
@@ -385,7 +385,7 @@ std::optional<std::pair<Expr, Expr>> meet_integers(Kind kind, Intrinsic intrinsi
   }
   Expr left = integers_as(*type, Expr(a.node), untyped_integer),
        right = integers_as(*type, Expr(b.node), untyped_integer);
-  promote(left, right);  // of a vector and a scalar
+  promote(left, right);  // a vector and a scalar
   return std::pair(std::move(left), std::move(right));
 }
 
@@ -536,7 +536,7 @@ std::optional<std::pair<Expr, Expr>> meet_numbers(Kind kind, const Operand& a, c
     left = as_float(kFloat64, left);
     right = as_float(kFloat64, right);
   }
-  promote(left, right);  // of a vector and a scalar
+  promote(left, right);  // a vector and a scalar
   return std::pair(std::move(left), std::move(right));
 }
 

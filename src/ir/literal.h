@@ -27,7 +27,8 @@ struct Operand {
   NodeRef node;
   bool is_number = false;  ///< a number of Python, or a tree of numbers
   bool is_huge = false;    ///< an integer of more than 64 bits; `node` is the nearest number of double precision
-  double odd = 0;          ///< of integers: the value in double precision, rounded to odd: no later rounding is wrong
+  /// for integers: the value in double precision, rounded to odd, so that rounding it once more is exact
+  double odd = 0;
 
   Operand() = default;
   Operand(NodeRef argument);  // NOLINT: implicit on purpose
@@ -40,7 +41,7 @@ Operand number_of_python(double value);
 Operand integer_of_python(int value);
 /// Whether it is an integer of Python, or a tree of such integers.
 bool is_integers(const Operand& operand);
-/// What an integer of Python or a tree of them may be; nothing where the operand is none.
+/// Returns the range of a Python integer or of a tree of them; nothing for other operands.
 std::optional<IntegerRange> integers_of(const Operand& operand);
 /// Integers of Python as a tree of floats: what `/` divides.
 Operand float_of(const Operand& integers);

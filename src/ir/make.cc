@@ -62,7 +62,7 @@ void need_bool(const Expr& e, std::string_view what) {
   refuse("ir/not-bool", std::string(what) + " must be bool, not " + e.dtype().str(), "compare it: x != 0");
 }
 
-/// What decides whether something runs is one answer for all of it.
+/// A condition of a statement is one bool, not a vector of them.
 void need_one_bool(const Expr& e, std::string_view what) {
   need_bool(e, what);
   if (e.dtype().is_vector()) {

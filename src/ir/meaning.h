@@ -1,5 +1,5 @@
-// What operations compute, in one place: the interpreter and constant folding call these functions, and compiled code
-// is tested against them.
+// Arithmetic of the operations, in one place: the interpreter and constant folding call these functions, and compiled
+// code is tested against them.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace tilewright {
 /// NaN where one of them is NaN, so that the order of a reduction does not matter; which of two zeros is left open.
 inline double min_of(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 inline double max_of(double a, double b) { return std::isnan(a) || a > b ? a : b; }
-/// Of a quotient that is rounded to float32, or to float64.
+/// Floor of the quotient rounded to float32, or to float64 for operands of that type.
 inline double floor_div_of(DataType type, double a, double b) {
   double quotient = a / b;
   return std::floor(type.bits == 64 ? quotient : static_cast<float>(quotient));

@@ -133,7 +133,7 @@ struct Current {
   Chunk* chunk;
   char *next, *end;    ///< a run of free memory
   uint32_t allocated;  ///< bytes, since the chunk was opened
-  size_t window;       ///< of the chunk: free memory from there on was not looked at
+  size_t window;       ///< start of the part of the chunk that was not searched for free memory
 };
 thread_local Current current;
 /// The state of this thread. Each mention of the variable is a call, which the compiler would rather repeat than keep
@@ -152,7 +152,7 @@ void note_free(Chunk* chunk, const char* at, size_t bytes) noexcept {
   const auto place = reinterpret_cast<uintptr_t>(at) % kWindow / kUnit;
   free_at(chunk, at).store(static_cast<uint8_t>(place << 6 | bytes / kUnit), std::memory_order_release);
 }
-/// What is free there, which is so no more; 0 if nothing is.
+/// Takes the free bytes recorded at `at`, and returns their number; 0 if there are none.
 size_t take_free(Chunk* chunk, const char* at) {
   std::atomic<uint8_t>& slot = free_at(chunk, at);
   const uint8_t known = slot.load(std::memory_order_acquire);

@@ -11,7 +11,7 @@ namespace tilewright {
 
 /// At most a few hundred bytes, aligned as for a pointer. Throws std::bad_alloc.
 void* allocate_node(size_t bytes);
-/// Of allocate_node() with the same size, from any thread.
+/// Frees memory of allocate_node() with the same size, from any thread.
 void free_node(void* node, size_t bytes) noexcept;
 
 }  // namespace tilewright

@@ -1,4 +1,4 @@
-// What instructions do to fragments and registers that they are given pointers to.
+// How instructions access fragments and registers behind their pointer operands.
 #pragma once
 
 #include <vector>

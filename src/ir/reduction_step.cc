@@ -66,7 +66,7 @@ Expr ReductionStep::step(const Expr& element, const Expr& operand) const {
 
 Expr ReductionStep::combine(const Expr& a, const Expr& b) const {
   if (kind_ == Kind::kCall) return call(bits_, {a, b});
-  // What was subtracted from several parts is subtracted in all.
+  // Steps that subtract from partial results are combined by addition.
   return binary(kind_ == Kind::kSub ? Kind::kAdd : kind_, a, b);
 }
 

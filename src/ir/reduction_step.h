@@ -10,12 +10,13 @@ namespace tilewright {
 
 class ReductionStep {
  public:
-  /// What the store does; nothing where it is no such step, or its value depends on the element in another way too.
+  /// Returns the reduction step of a store. Nothing if it is none, or if its value also depends on the element in
+  /// another way.
   static std::optional<ReductionStep> of(const BufferStore& store);
 
   /// The element before, as the store loads it.
   const Expr& element() const { return element_; }
-  /// What a step adds, multiplies, ...
+  /// The operand that a step adds, multiplies, ...
   const Expr& operand() const { return operand_; }
   /// Steps of one operation on one element may change places: numbers from 1 on. Subtracting is adding the opposite.
   int operation() const;

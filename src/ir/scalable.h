@@ -1,5 +1,5 @@
-// What T.vscale() may be: how many times 128 bits the registers of a processor with scalable vectors have. Arm's
-// manuals leave these; the interpreter takes no other, and what is proved for each of them is proved.
+// Values that T.vscale() may have: the multiples of 128 bits that Arm's manuals allow as length of scalable vectors.
+// The interpreter accepts no other, and proofs have to hold for each of them.
 #pragma once
 
 #include "ir/expr.h"

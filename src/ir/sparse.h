@@ -33,7 +33,7 @@ Expr stored_elements(const std::vector<Ref<Axis>>& axes);
 /// reduction only.
 std::vector<Ref<SpIterVar>> variables_of_init(const SparseIteration& iteration);
 
-/// What the axes of a function say of the buffers that hold their structure: each buffer once.
+/// Returns the declared domains of the structure buffers (indptr, indices) of a function's axes, one for each buffer.
 std::vector<BufferDomain> structure_domains(const PrimFunc& func);
 
 /// A rule that is broken (ir/verify.h).
@@ -45,7 +45,7 @@ struct SparseFault {
 };
 std::optional<SparseFault> fault_of(const Ref<Buffer>& buffer);
 std::optional<SparseFault> fault_of(const Ref<Axis>& axis);
-/// Of a node whose kind does not occur at the stage.
+/// Returns the fault for a node whose kind does not occur at the stage.
 SparseFault misplaced(const NodeRef& node, Stage stage);
 /// `around`: the axes that iterations around it run over.
 std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std::vector<Ref<Axis>>& around,

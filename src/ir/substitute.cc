@@ -64,7 +64,7 @@ H substitute_in(const H& root, const VarMap& map) {
   });
 }
 
-/// What `root` defines: variables, and buffers (whose data pointer counts only where the buffer brings its own).
+/// Variables and buffers that `root` defines. The data pointer of a buffer counts only if the buffer defines it.
 struct Definitions {
   std::unordered_set<NodeRef> vars, buffers;
 };
@@ -180,7 +180,7 @@ void for_each_free_var(const NodeRef& root, const std::function<void(const Ref<V
 
 namespace {
 
-/// What index arithmetic is deep at most where it is walked by plain recursion.
+/// Largest depth of index arithmetic that is walked by plain recursion.
 constexpr uint32_t kShallow = 64;
 
 /// Shallow index arithmetic is looked through without a visitor: most questions are about that.

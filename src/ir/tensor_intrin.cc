@@ -33,8 +33,8 @@ Table& table() {
   return *the_table;
 }
 
-/// What a block computes, as a function of its views, whatever memory they refer to. Equal for blocks that compute the
-/// same.
+/// Returns the computation of a block as a function of its views, independent of the memory that they refer to. Blocks
+/// with equal computations have equal functions.
 Ref<PrimFunc> as_function(const Block& block, const std::vector<Ref<Buffer>>& views) {
   PrimFunc func;
   for (const Ref<Buffer>& view : views) {

@@ -97,19 +97,19 @@ class Verifier {
   /// False: a statement without rules of its own.
   bool stmt(const NodeRef& n);
 
-  std::vector<Ref<Var>> sizes_;  ///< that matched buffers define, now
+  std::vector<Ref<Var>> sizes_;  ///< sizes that enclosing matched buffers define
   Stage stage_;
   Rules rules_;
   bool closed_ = false;  // inside a function: nothing is free
-  Type result_;          // of the function
+  Type result_;          // result type of the function
   const Module* module_ = nullptr;
   std::unordered_set<const NodeBase*> defined_, ever_;
-  std::unordered_map<const NodeBase*, Ref<Buffer>> memory_;  ///< of pointers that came with a buffer
+  std::unordered_map<const NodeBase*, Ref<Buffer>> memory_;  ///< buffers that pointers were declared with
   std::unordered_set<uint64_t> blocks_;
   NodeRef scope_;                    // the innermost block with axes around
   std::vector<Thread> nest_;         // thread loops around
   std::vector<Thread> kernel_;       // and all within the outermost of them
-  std::vector<Ref<Axis>> iterated_;  // of the sparse iterations around
+  std::vector<Ref<Axis>> iterated_;  // axes of the enclosing sparse iterations
 };
 
 std::string quoted(const std::string& name) { return "'" + name + "'"; }
@@ -517,7 +517,7 @@ void Verifier::pass_memory(const NodeRef& argument, const Buffer& wanted, const 
   }
 }
 
-/// What a caller reads has the type that the function says.
+/// A returned value has the result type of the function.
 void Verifier::check_returned(const Call& call, const NodeRef& where) {
   if (call.args.size() != 1 || call.args[0].sort() != Sort::kExpr || !closed_) return;
   const std::string type = call.args[0].get()->dtype.str();

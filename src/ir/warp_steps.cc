@@ -63,7 +63,7 @@ std::optional<WarpProduct> WarpProduct::of(const Expr& value) {
   const std::string k = shape->value.substr(6);
   product.k = k == "4" ? 4 : k == "8" ? 8 : k == "16" ? 16 : k == "32" ? 32 : 0;
   product.is_tf32 = a->is_float() && a->bits == 32;
-  const int64_t units = product.k * a->bits / 128;  // of 16 bytes a row
+  const int64_t units = product.k * a->bits / 128;  // 16-byte units of a row
   const bool of_floats = a->is_float();
   const bool is_known =
       (units == 1 || units == 2) && product.k * a->bits % 128 == 0 && of_floats == c->is_float() &&

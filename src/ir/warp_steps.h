@@ -51,7 +51,7 @@ struct WarpLoad {
   Registers to;
   FragmentMemory from;
   Expr place;  ///< of the lane's row, in elements from there; by_elements: the stride of rows
-  /// Of bytes, there is no transposed load: each lane loads its elements of b[32, 16] one by one.
+  /// ldmatrix cannot transpose bytes: each lane loads its elements of b[32, 16] one by one.
   bool by_elements = false;
 
   static std::optional<WarpLoad> of(const Expr& value);
@@ -88,9 +88,9 @@ bool is_warp_step(const Expr& value);
 /// Positions of the arguments that are pointers to registers, each followed by the place of the first one.
 std::vector<size_t> register_arguments(const Call& call);
 
-/// What one lane does: for steps that lanes execute by themselves. Nothing for those that exchange values.
+/// Returns the work of one lane, for steps without exchange between lanes; otherwise nothing.
 std::optional<Stmt> as_statement(const Expr& value, const Expr& lane);
-/// What one lane accesses in shared or global memory, as loops; null if nothing.
+/// Returns the accesses of one lane to shared or global memory as loops; null if there are none.
 Stmt memory_accesses(const Expr& value, const Expr& lane);
 
 }  // namespace tilewright
