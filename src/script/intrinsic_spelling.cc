@@ -61,7 +61,7 @@ DataType plain_call_type(Intrinsic intrinsic, const std::vector<NodeRef>& args) 
     case Typing::kBool:
       return DataType::bool_(first.lanes);
     case Typing::kSecond:
-      // Of two alternatives, or of the value of an atomic operation.
+      // Type of both alternatives of a select, or of the value of an atomic operation.
       return row.arity < 3 || type_of(args, 1) == type_of(args, 2) ? type_of(args, 1) : DataType::void_();
     case Typing::kExplicit:
       return fixed_type(row.script, args);

@@ -72,9 +72,9 @@ class Frame {
   Frame& operator=(const Frame&) = delete;
 
   const FrameKind kind;
-  const SpanId span;        ///< of the text that made the frame: its node gets it
+  const SpanId span;        ///< text that made the frame; becomes the span of its node
   std::vector<Stmt> stmts;  ///< finished statements inside
-  /// What the frame defines: loop variables, the buffer, the variable; empty for most kinds.
+  /// Values that `with ... as` binds: loop variables, the buffer, the variable. Empty for most kinds.
   std::vector<NodeRef> values;
   /// Whether `with ... as x` binds x to the only value instead of a tuple.
   bool single_value = false;
@@ -123,7 +123,7 @@ class IRBuilder {
   /// Appends to the innermost frame; without a frame the statement is the result.
   void add(Stmt stmt);
   void set_result(NodeRef result);
-  /// What was built, or the first failure.
+  /// Returns the finished node, or the first failure.
   Result<NodeRef> get() const;
   void fail(const Diagnostic& diagnostic);
 
@@ -200,7 +200,7 @@ Ref<Buffer> arg(const std::string& name, const Ref<Buffer>& buffer);
 
 // ---- buffers ---------------------------------------------------------------------------------------------------
 
-/// What T.Buffer, T.match_buffer, T.alloc_buffer and T.decl_buffer say about a buffer.
+/// Arguments of T.Buffer, T.match_buffer, T.alloc_buffer and T.decl_buffer.
 struct BufferSpec {
   std::vector<Expr> shape;
   DataType dtype = DataType::float_(32);
@@ -314,7 +314,7 @@ void prefetch(const Ref<BufferRegion>& region);
 Ref<Var> fresh_var(Type type, bool is_size = false);
 /// T.NAME(args): operands of two-sided ones are brought to one type, the result's type follows from the arguments.
 Expr intrinsic(std::string_view name, std::vector<Operand> args);
-/// What a number is where it decides something: whether it is not 0. Anything else comes back as it is.
+/// Converts a number to the condition that it is not 0. Other values are returned unchanged.
 Expr as_condition(Expr value);
 /// The operator's node as it is, without folding; operands of different types are cast.
 Expr operator_node(Kind kind, const Operand& left, const Operand& right);

@@ -331,7 +331,7 @@ bool fits(const Expr& constant, DataType type) {
   int bits = type.is_bool() ? 1 : type.is_uint() ? type.bits : type.bits - 1;
   bool is_signed = !type.is_bool() && !type.is_uint();
   if (auto number = const_int(constant)) {
-    bool huge = constant.dtype().is_uint() && *number < 0;  // of 64 bits
+    bool huge = constant.dtype().is_uint() && *number < 0;  // an unsigned constant beyond int64
     if (huge || *number < 0) return huge ? bits == 64 : is_signed && (bits == 63 || *number >= -(int64_t{1} << bits));
     return bits >= 63 || *number < int64_t{1} << bits;
   }

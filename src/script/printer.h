@@ -20,13 +20,14 @@
 
 namespace tilewright::script {
 
-/// What marks a place in a program: ".body.seq[1].extent", as ir/structural.h reports it ("<root>" in front optional).
+/// Path to a location in a program: ".body.seq[1].extent", as ir/structural.h reports it (a leading "<root>" is
+/// optional).
 using NodePath = std::string;
 
 struct PrintOptions {
-  std::string name = "";     ///< of the printed function; "": its global symbol, or "main"
+  std::string name = "";     ///< name of the printed function; "": its global symbol, or "main"
   bool show_meta = false;    ///< print large constants, as JSON in front of the program
-  std::string package = "";  ///< whose import the first lines show; "": tilewright
+  std::string package = "";  ///< package that the first lines import; "": tilewright
   std::string ir_prefix = "I";
   std::string tir_prefix = "T";
   std::string module_alias = "cls";      ///< how functions of the module are called; "": by the name of the class

@@ -9,7 +9,7 @@
 namespace tilewright::script {
 namespace {
 
-/// What I.module_global_infos says is an attribute of the module.
+/// Attribute of the module that I.module_global_infos sets.
 constexpr std::string_view kGlobalInfos = "global_infos";
 
 std::string_view global_symbol(const PrimFunc& func) {

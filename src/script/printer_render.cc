@@ -29,8 +29,8 @@ bool is_counterpart(const NodeRef& a, const NodeRef& b) {
   return mine && other && mine->block->id.value == other->block->id.value;
 }
 
-/// What the program has for the node: itself, or the same loop or block where a step was refused for what it would have
-/// made of it. Null where there is neither.
+/// Returns the node of the program that corresponds to `wanted`: the node itself, or the same loop or block if a
+/// diagnostic refers to the result of a refused step. Null if there is none.
 NodeRef find_in(const NodeRef& program, const NodeRef& wanted) {
   NodeRef found;
   std::unordered_set<const NodeBase*> seen;

@@ -24,7 +24,7 @@ void Printer::find_structures(const Ref<PrimFunc>& func) {
       if (expected) candidates.emplace(buffer->get(), &*axis);
     }
   }
-  // What is named elsewhere needs a name of its own.
+  // A buffer or axis that is used elsewhere needs a declared name.
   visit(
       func->body, [&](const Ref<Buffer>& buffer, Visitor&) { candidates.erase(buffer.get()); },
       [&](const Ref<Axis>&, Visitor&) {});

@@ -77,7 +77,7 @@ class Printer {
     Printer& printer_;
     size_t begin_ = 0, ended_ = 0;
     std::vector<std::pair<bool, std::string>> requests_;  // underline, note
-    std::vector<size_t> progress_;                        // of each path, to restore
+    std::vector<size_t> progress_;                        // progress in each path, to restore
   };
   struct Target {
     std::vector<const NodeBase*> chain;  // from the root to the node; of an object: itself alone
@@ -123,7 +123,7 @@ class Printer {
   void insert_line(size_t at, int indent, const std::string& line);
   /// The innermost frame that the free variables of the node live in.
   int frame_of(const NodeRef& node);
-  /// What `print` writes, as a string of its own.
+  /// Returns the output of `print` as a separate string.
   template <class F>
   std::string captured(F&& print) {
     std::string outer = std::exchange(out_, {});
@@ -150,7 +150,7 @@ class Printer {
   void binary_call(std::string_view name, const Expr& a, const Expr& b);
   void logic(const Expr& e, int min_precedence);
   void access_indices(const std::vector<Expr>& indices);
-  /// What `print` writes inside a list: there A[0:4] would be a region, and vector loads spell their ramp.
+  /// Runs `print` for the items of a list: there A[0:4] would be a region, so vector loads print their ramp.
   template <class F>
   void without_slices(F&& print) {
     bool outer = std::exchange(slices_, false);
@@ -284,7 +284,7 @@ class Printer {
   NameTable names_;
   std::unordered_map<const NodeBase*, Entry> entries_;
   std::vector<Frame> frames_;
-  int base_frame_ = 0;  ///< of the function being printed: where free variables are declared
+  int base_frame_ = 0;  ///< depth of frames where the printed function starts; free variables are declared there
   /// Loops around, by their variable: what T.axis.remap may refer to.
   std::unordered_map<const NodeBase*, const For*> loops_;
   const Module* module_ = nullptr;

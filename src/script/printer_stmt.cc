@@ -85,7 +85,7 @@ std::string_view loop_function(const For& loop) {
   return "serial";
 }
 
-/// What `return` makes.
+/// Returns the call that `return` makes.
 const Call* as_return(const Expr& value) {
   const Call* call = value.as<Call>();
   const Op* op = call ? call->op.as<Op>() : nullptr;
@@ -243,7 +243,7 @@ bool Printer::launch_thread(const AttrStmt& attr, bool concise) {
     return false;
   if (!attr.value.defined() || attr.value.sort() != Sort::kExpr) return false;
   const auto& extent = static_cast<const Expr&>(attr.value);
-  // What T.launch_thread makes; an axis with another domain, or none, is written out.
+  // T.launch_thread makes an axis with exactly this domain. Other axes are printed as attributes.
   if (!thread->dom.defined() || !is_zero_literal(thread->dom->min) || !same_expr(thread->dom->extent, extent))
     return false;
   push_frame();

@@ -574,7 +574,7 @@ TEST(Printer, WhatAStepWouldHaveMadeIsShownWhereItIsNow) {
   std::string shown = located(d, func).render();
   EXPECT_NE(shown.find("with T.block(\"C\"):\n             ^^"), std::string::npos) << shown;
   EXPECT_EQ(shown.find("about:"), std::string::npos);
-  // What is new is shown by its first lines.
+  // A new node is shown by its first lines.
   d.nodes = {keep(renew_defs(func->body.as<BlockRealize>()->block->body))};
   shown = located(d, func).render();
   EXPECT_NE(shown.find("about:"), std::string::npos);

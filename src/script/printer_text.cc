@@ -46,7 +46,7 @@ size_t count_characters(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
-/// What stands below and behind one line.
+/// Carets below one line, and notes behind it.
 struct Decoration {
   std::string carets;
   std::vector<std::string> notes;
