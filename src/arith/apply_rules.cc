@@ -8,7 +8,7 @@ namespace {
 
 struct Match {
   Engine& engine;
-  DataType type;  ///< of x, y, ...: the first operand seen decides
+  DataType type;  ///< type of x, y, ...; set by the first operand
   bool typed = false;
   std::array<Expr, RuleVars::kCount> slots;
 

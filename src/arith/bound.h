@@ -1,4 +1,4 @@
-// What is known of an integer without its context: an interval with constant ends, and a residue class.
+// Bounds of an integer without its context: an interval with constant ends, and a residue class.
 #pragma once
 
 #include <algorithm>

@@ -96,7 +96,7 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
   DataType type = e.dtype();
   ConstIntBound whole = ConstIntBound::of_type(type.element());
   if (!type.is_integral()) return ConstIntBound::everything();
-  // What leaves the type has wrapped, unless the type does not wrap: then it has not left.
+  // A result beyond the range of its type has wrapped. Types without wrap-around never leave their range.
   auto result_of = [&](ConstIntBound range) {
     bool may_wrap = !type.is_int() || type.bits < 32 || wraps(e);
     // An open end says nothing of how far the sum or product may have gone.

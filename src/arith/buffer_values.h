@@ -1,4 +1,4 @@
-// What blocks declare of the values of buffers (ir/buffer_domain.h), as facts of an analyzer.
+// Turns the declarations of blocks about buffer values (ir/buffer_domain.h) into facts of an analyzer.
 //
 //   for (const BufferDomain& domain : buffer_domains(block)) assume(analyzer, domain);
 //   analyzer.can_prove(lt(indices[p], n));                                              // [0, n) was declared

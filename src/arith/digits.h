@@ -51,7 +51,7 @@ bool add_counter(Counters& counters, const Ref<Var>& var, const Expr& min, const
 std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>& exprs, const Counters& inputs);
 std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>& exprs, const IterDomains& inputs);
 
-/// What IterMapLevel::kBijective asks, with only positive scales.
+/// Whether the map is bijective onto its box with positive scales only (IterMapLevel::kBijective).
 bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs);
 bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inputs);
 /// Whether a map is injective. kNo: it is proved not to be.

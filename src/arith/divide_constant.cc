@@ -230,8 +230,8 @@ bool Engine::exposes_data(const Linear& rest, const Linear& dividend) {
   return may_leave(rest) && !may_leave(dividend);
 }
 
-/// What is equal to the dividend modulo the divisor, by T1; and by T4, where `merge` says so. A coefficient keeps its
-/// sign, which bounds like better than its residue, and so does the constant without `merge`.
+/// Returns a sum that is congruent to the dividend modulo the divisor: by T1, and with `merge` also by T4. Without
+/// `merge`, coefficients and the constant keep their signs, which gives tighter bounds than the residues.
 Linear Engine::residue(const Linear& dividend, int64_t divisor, bool merge) {
   Linear rest;
   rest.constant = dividend.constant % divisor;

@@ -96,7 +96,7 @@ std::optional<Engine::Factored> Engine::factored(const Linear& sum, DataType typ
 /// The part of the dividend that is a multiple of the divisor, divided by it; the rest stays.
 Linear Engine::take_multiples(Linear& dividend, const Linear& divisor, const Factored& parts) {
   Linear whole;
-  if (dividend.fingerprint() == divisor.fingerprint()) {  // of a divisor that is a sum
+  if (dividend.fingerprint() == divisor.fingerprint()) {  // for a divisor that is a sum
     dividend = Linear();
     return Linear::of_int(1);
   }

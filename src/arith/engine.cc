@@ -107,7 +107,7 @@ void Engine::put(const Ref<Var>& var, VarInfo info) {
 }
 
 void Engine::bind(const Ref<Var>& var, const Expr& value) {
-  // What takes its place is of its type: 0 of a range of int32, too, for a variable of int64.
+  // The value gets the type of the variable, such as for the 0 of an int32 range and an int64 variable.
   const bool is_other = var.dtype() != value.dtype() && var.dtype().is_integral() && value.dtype().is_integral();
   Expr simple = simplify(is_other ? cast(var.dtype(), value) : value);
   forget();
@@ -345,7 +345,7 @@ void Engine::learn_residue(const Expr& a, const Expr& b) {
   if (!mod) return;
   auto divisor = const_int(mod->b), rest = const_int(b);
   if (!divisor || *divisor <= 1 || !rest) return;
-  // Of a sum, the terms alone are what a later query meets.
+  // Record the residue of the terms without the constant: later queries look it up for any constant.
   Linear value = flat(mod->a);
   if (value.bad) return;
   int64_t base = floor_mod(floor_mod(*rest, *divisor) - floor_mod(value.constant, *divisor), *divisor);

@@ -52,10 +52,10 @@ class Engine {
   Linear linear(const Expr& e);
   /// The normal form of an expression that simplify() returned.
   Linear flat(const Expr& e);
-  /// What is declared of the elements of a buffer.
+  /// Declared properties of the elements of a buffer.
   struct Elements {
     bool known = false;
-    Expr min, max;                           ///< of each element
+    Expr min, max;                           ///< bounds of each element
     bool ascends = false, strictly = false;  ///< each element is not less than the one before it, or greater
   };
   /// Null for a load from a buffer of which nothing is declared.

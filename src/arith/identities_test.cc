@@ -348,7 +348,7 @@ TEST(IndexTypes, CastsOfWhatFitsChangeNothing) {
     if (d.coin()) analyzer.bind(far, range(int_imm(i64_type, 7), int_imm(i64_type, int64_t{1} << 40)));
     InBothTypes both = sample_in_both(d, near, 3);
     proved += analyzer.can_prove_equal(cast_of(i64_type, both.small), both.large);
-    // What wraps in a cast stays as it is.
+    // Arithmetic that wraps in a cast stays unchanged.
     Expr sampled = sample_in_both(d, all, 3).large, simple = analyzer.simplify(sampled);
     for (int trial = 0; trial < 50; ++trial) {
       Env env{{i, d.number(0, 39)}, {j, d.number(-5, 24)}, {far, d.number(7, int64_t{1} << 40)}};

@@ -306,7 +306,7 @@ Ref<IndexMap> with_index_type(const IndexMap& map, DataType type) {
     renamed[v] = result.initial_indices.back();
     narrowed[v] = cast(v.dtype(), result.initial_indices.back());
   }
-  // What is loaded or called for keeps its type, and so does what it is asked with.
+  // Loads and calls keep their types, and so do their arguments.
   auto as_given = [&](const Expr& e) {
     Expr inner = substitute(e, narrowed);
     return e.dtype().is_int() ? cast(type, inner) : inner;

@@ -23,10 +23,10 @@ std::vector<Expr> map_indices(const IndexMap& map, const std::vector<Expr>& indi
 std::vector<Ref<Range>> map_region(const IndexMap& map, const std::vector<Ref<Range>>& region, Analyzer& analyzer);
 
 struct InvertedMap {
-  std::vector<Expr> shape;  ///< of the images, which start at 0
+  std::vector<Expr> shape;  ///< shape of the image, which starts at 0
   Ref<IndexMap> inverse;    ///< new indices to old ones; for padding they are outside the old shape
-  Expr padding;             ///< of the inverse's initial indices: they are the image of nothing; false: there is none
-  bool holes = false;       ///< other elements have no preimage either, as with i * 2; `padding` omits them
+  Expr padding;        ///< condition on the inverse's initial indices that they are no image; false: every point is one
+  bool holes = false;  ///< other elements have no preimage either, as with i * 2; `padding` omits them
 };
 
 /// Inverts a map of indices from 0 to `shape`. It consists of +, -, *, // and %, and takes different indices to

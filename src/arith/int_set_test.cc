@@ -144,7 +144,7 @@ TEST_F(IntSetTest, HoldsEveryValue) {
   }
 }
 
-/// What clamped reads around tiles of 32 need, and what is there: 5 reads of 517 elements.
+/// Size needed by clamped reads around tiles of 32, against the size available: 5 reads of 517 elements.
 TEST_F(IntSetTest, ClampedTiles) {
   auto last = [&](int64_t reach) { return min(i * 32 + (31 + reach), i32(516)); };
   Expr need = min(i * 32 - max(i * 32, i32(485)), i32(-2)) + 518;  // last(2), where it is simplified

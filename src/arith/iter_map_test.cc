@@ -44,7 +44,7 @@ void for_each_point(const std::vector<Input>& inputs, const Expr& predicate, F&&
   step(step, 0);
 }
 
-/// What the map does, by enumeration.
+/// The image of a map, by enumeration.
 struct Image {
   size_t points = 0;
   std::set<std::vector<int64_t>> values;

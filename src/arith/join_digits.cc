@@ -9,7 +9,7 @@
 namespace tilewright::arith {
 namespace {
 
-/// What e // c and e % c are of: e, if `rest` is the latter. e % 12 % 4 may stand as e % 4.
+/// Returns e, if the arguments are e // c and e % c. The remainder of e = x % 12 by 4 may have become x % 4.
 std::optional<Expr> joined(const Expr& quotient, const Expr& rest) {
   const FloorDiv* div = quotient.as<FloorDiv>();
   const FloorMod* mod = rest.as<FloorMod>();

@@ -18,7 +18,7 @@ namespace tilewright::arith {
 struct Term {
   Expr atom;  ///< simplified; its type may have fewer bits than that of the sum
   int64_t coeff = 0;
-  Fingerprint fp;  ///< of the atom
+  Fingerprint fp;  ///< fingerprint of the atom
 };
 
 struct Linear {
@@ -70,9 +70,9 @@ Linear operator-(const Linear& a, const Linear& b);
 
 /// Whether the variable runs over all of [0, n) for an n above the divisor, and nothing more is known of it.
 using RunsBeyond = std::function<bool(const Expr& variable, int64_t divisor)>;
-/// What any analyzer makes of a sum of variables with constant factors of which none has a known value; null for every
-/// other expression. Quotients and remainders of variables that run beyond the divisor stand for themselves, where the
-/// sum holds one thing only of each variable.
+/// Returns the simplified form of a sum of variables with constant factors, which is the same for every analyzer that
+/// knows no value of these variables. Null for other expressions. A quotient or remainder of a variable that runs
+/// beyond the divisor is kept as an atom if the sum has one term per variable.
 Expr simplified_sum(const Expr& e, const RunsBeyond& runs_beyond = {});
 
 /// Whether the integer type holds the value.

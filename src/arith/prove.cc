@@ -59,7 +59,7 @@ bool Engine::search(const Linear& goal, int depth, int& budget) {
     next.add_constant(f - 1);
     return next;
   };
-  // Of products more can be derived than there is budget for: what is stated comes first.
+  // A goal with products has more derivations than the budget allows: try stated facts first.
   if (std::any_of(goal.terms.begin(), goal.terms.end(), [](const Term& t) { return t.atom.is<Mul>(); })) {
     for (const Term& term : goal.terms) {
       auto settles_at_once = [&](const Linear& fact) {

@@ -196,7 +196,7 @@ bool Engine::join_general(Linear& sum) {
 /// x - x % b -> b (x // b), for both roundings and any divisor                                  (T6)
 bool Engine::exchange_general(Linear& sum) {
   for (const Term& term : sum.terms) {
-    auto exchange = [&](const DivisionForm& division, int64_t count) {  // of `count` dividends
+    auto exchange = [&](const DivisionForm& division, int64_t count) {  // `count`: number of dividends
       Linear dividend = flat(*division.a);
       if (dividend.bad || count == 0 || dividend.terms.empty()) return false;
       std::optional<Linear> next = subtract_dividend(sum, dividend, count);
@@ -385,7 +385,7 @@ bool Engine::exchange_quotient_and_remainder(Linear& sum) {
     auto divisor = const_int(div ? div->b : mod->b);
     if (!divisor || *divisor <= 0 || (div && term.coeff % *divisor != 0)) continue;
     Linear dividend = flat(div ? div->a : mod->a);
-    int64_t count = div ? -(term.coeff / *divisor) : -term.coeff;  // of dividends
+    int64_t count = div ? -(term.coeff / *divisor) : -term.coeff;  // number of dividends
     if (dividend.bad || count == 0) continue;
     std::optional<Linear> next = subtract_dividend(sum, dividend, count);
     if (!next) continue;

@@ -52,14 +52,14 @@ const std::vector<Rule>& rewrite_rules();
 struct RuleNode {
   Kind kind;
   bool is_bool = false;
-  int slot = -1;      ///< of a variable
-  int64_t value = 0;  ///< of a literal
+  int slot = -1;      ///< for a variable
+  int64_t value = 0;  ///< for a literal
   int child[3] = {-1, -1, -1};
 };
 struct CompiledRule {
   const Rule* rule;
   uint8_t domain;
-  /// What the operands of the root must be for a match to be worth trying: a kind, kAnyKind or kConstantKind.
+  /// Kinds that the operands of the root need for a match: a kind, kAnyKind or kConstantKind.
   static constexpr int kAnyKind = -1, kConstantKind = -2;
   std::array<int, 3> operands{kAnyKind, kAnyKind, kAnyKind};
   std::vector<RuleNode> pattern, replacement, guard;  ///< the root is the last node

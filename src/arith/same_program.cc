@@ -23,7 +23,7 @@ bool is_index(const Expr& e) {
   return plain;
 }
 
-/// What is known where an expression stands: the ranges of variables, and conditions under which it is reached.
+/// Context of an expression: ranges of variables, and conditions under which it is evaluated.
 class Surroundings {
  public:
   explicit Surroundings(std::span<const NodeRef> around) {

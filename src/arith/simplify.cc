@@ -99,7 +99,7 @@ Expr Engine::compute(const Expr& e) {
     case Kind::kLE:
     case Kind::kGT:
     case Kind::kGE: {
-      // What is asked of data is a value too, and not a place in memory.
+      // Operands of a comparison with data are values, not addresses.
       bool outer = std::exchange(value_mode_, value_mode_ || reads_data(e));
       Expr result = simplify_compare(e);
       value_mode_ = outer;

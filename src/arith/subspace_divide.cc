@@ -30,7 +30,8 @@ class Divider {
     Division result{nothing, nothing, unit, unit};
     bool outer_begun = false, cut = false;
     for (auto it = sum.args.rbegin(); it != sum.args.rend(); ++it) {
-      // What a predicate cut across both sides spans less than the product of its extents: nothing stands on it.
+      // A pattern cut by a predicate across both sides spans less than the product of its extents, so no split of it
+      // divides.
       if (cut) return std::nullopt;
       std::optional<Division> part = divide(*it);
       if (!part) return std::nullopt;
