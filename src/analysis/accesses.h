@@ -90,8 +90,8 @@ Surroundings inside_block(Surroundings around);
 const Block* innermost_block(Surroundings around);
 /// Loops, lets and axes as variables that run.
 arith::Domains domains_of(Surroundings around);
-/// What surely holds: the terms of conditions and assertions that no store can change. `is_constant`: of a buffer, that
-/// nothing writes it meanwhile; by default nothing is known of any.
+/// Returns the terms of conditions and assertions that hold and that no store can change. `is_constant`: whether
+/// nothing writes the buffer meanwhile; by default, no buffer counts as constant.
 using IsConstant = std::function<bool(const Ref<Buffer>&)>;
 Expr known_conditions(Surroundings around, const IsConstant& is_constant = {});
 /// The terms of a conjunction that read no memory, or constant buffers alone.

@@ -52,7 +52,7 @@ TEST(Accesses, ConditionsOfBranchesMasksAndLoopsWithoutEnd) {
   Stmt one = store(B, float_imm(kFloat, 1), {i});
   Stmt two = store(B, float_imm(kFloat, 2), {i + 1});
   EXPECT_EQ(walk(make<IfThenElse>({lt(i, i32(3)), one, two})), (Lines{"w B[i]? | i < 3", "w B[i + 1]? | 3 <= i"}));
-  // What a store could change is a condition, and yet not known.
+  // A term that a store could change is a condition of the access, but not a known one.
   Expr data = lt(load(A, {i}), float_imm(kFloat, 0));
   EXPECT_EQ(walk(make<IfThenElse>({logical_and(lt(i, i32(3)), data), one, {}})),
             (Lines{"r A[i]? | i < 3", "w B[i]? | i < 3"}));
@@ -94,7 +94,7 @@ TEST(Accesses, AxesPredicatesInitsAndClosedBlocks) {
   Stmt body = loop(i, i32(20), realize(block, {i}, lt(i, i32(16))));
   EXPECT_EQ(walk(body), (Lines{"w B[v] init | i < 16", "r B[v] | i < 16", "r A[v] | i < 16", "w B[v] | i < 16"}));
   EXPECT_EQ(walk(body, Nested::kDeclared), (Lines{"r A[v]? | i < 16", "w B[v]? | i < 16"}));
-  // Of the block itself, its axes stay what they are.
+  // A walk from the block itself keeps its axes.
   EXPECT_EQ(walk(make<Block>(block)), (Lines{"w B[v] init", "r B[v]", "r A[v]", "w B[v]"}));
 }
 

@@ -220,7 +220,7 @@ class LocationFinder {
     return all;
   }
 
-  /// What the block reads of its own results, its init has set before.
+  /// A reduction reads its own results only after its init has set them.
   bool starts_its_reduction(int at) const {
     return BlockFacts::of(tree_->block_ref(at)).role == BlockRole::kReduction &&
            !limits_reduction(*tree_->realize_at(at));
@@ -238,7 +238,7 @@ class LocationFinder {
     return {writer, reader};
   }
 
-  /// What `reader` reads, `writer` has written by then: itself, or the block that contains it as a whole.
+  /// Whether `writer`, or the block that contains it, has written all that `reader` reads of the buffer.
   bool covers(int writer, int reader, const Ref<Buffer>& buffer) const {
     if (sets_all(writer, buffer) && !why_not_covered(*tree_, writer, reader, buffer)) return true;
     auto [outer_writer, outer_reader] = in_common_scope(writer, reader);

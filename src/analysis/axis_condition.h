@@ -1,4 +1,5 @@
-// What the condition of a block asks of its axes: which of their values run at all, wherever the block stands.
+// The condition of a block in terms of its axes alone: which axis values are executed, independent of the loops around
+// the block.
 #pragma once
 
 #include "analysis/tree.h"

@@ -1,13 +1,12 @@
-// What a block reads before it runs: where its axes are bound to data, where data say how far they go, and where its
-// condition asks for them.
+// Reads of a block before its body: data in the bindings of its axes, in their domains, and in its predicate.
 //
 //   with T.block("B"):
 //     vi = T.axis.spatial(16, I[i])     reads I[i]
 //     vp = T.axis.reduce(P[i], p)       reads P[i]
 //     T.where(J[i] < 4)                 reads J[i]
-//     T.reads(A[vi])                    (that is read by the block itself, and declared)
+//     T.reads(A[vi])                    (a declared read of the body)
 //
-// All analyses take these reads from here, beside the regions that blocks declare; accesses.h visits the same
+// All analyses take these reads from here, in addition to the regions that blocks declare; accesses.h visits the same
 // expressions.
 #pragma once
 

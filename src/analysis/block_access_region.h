@@ -1,12 +1,11 @@
-// What a block reads and writes, as regions of the buffers it does not own.
+// Computes the regions of buffers that a block reads and writes, for the buffers that it does not allocate.
 //
 //   for ax in range(4): B[vi, vj * 4 + ax] = A[vi + 1]   =>   reads A[vi + 1], writes B[vi, vj * 4 : vj * 4 + 4]
 //
 // The region of a buffer covers all accesses to it: loop variables inside the block range over their whole domain, the
-// block's own axes and everything defined outside stay symbolic. Of a block inside, its declared regions count, not its
-// body; accesses through a match_buffer count for its source. A dimension about which nothing can be said is covered
-// whole. Buffers that the block allocates do not appear, and a block with an init does not read
-// what it writes: only elements of that buffer which it leaves alone.
+// block's own axes and everything defined outside stay symbolic. A nested block counts by its declared regions, not by
+// its body; accesses through a match_buffer count for its source. A dimension with unknown bounds is covered whole.
+// Buffers that the block allocates do not appear. A block with an init does not read the elements that it writes.
 #pragma once
 
 #include <vector>
@@ -31,8 +30,9 @@ Ref<BufferRegion> known_at_start(const Ref<BufferRegion>& region, const std::vec
 /// The block, or one inside, uses a pointer to the buffer, or makes a view of it.
 bool reaches_by_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer);
 
-/// What the init of a block writes: the regions that the block declares, but where these speak of more than spatial
-/// axes (of reduction axes, or of loops around them, which the init leaves), those of its own accesses.
+/// Returns the regions that the init of a block writes. These are the declared ones, unless they mention variables
+/// other than spatial axes (reduction axes, or loops around them, which the init is not in); then those of its own
+/// accesses.
 std::vector<Ref<BufferRegion>> init_writes(const Block& block);
 
 }  // namespace tilewright::analysis

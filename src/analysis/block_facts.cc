@@ -265,7 +265,7 @@ class Examine {
     return !reads && surely_writes(first, *block_, region, analyzer_);
   }
 
-  /// What the body touches is what the block declares.
+  /// Returns which access of the body is not declared by the block; empty if all are.
   std::string why_undeclared() {
     std::string why;
     for_each_access(block_, Nested::kDeclared, [&](const Access& access) {
@@ -284,13 +284,12 @@ class Examine {
       const Ref<BufferRegion> raw = region;
       region = over_all_iterations(region, access.around);
       const bool init = block_->init.defined();  // with an init, the signature omits the accumulator
-      // The same by the domains of the axes of blocks inside: where these are shorter than the loops, a condition that
-      // reads data may say so.
+      // Use the domains of axes of blocks inside: a condition that reads data may make them shorter than the loops.
       const Ref<BufferRegion> also = over_domains(raw, access.around);
       auto declares = [&](const Regions& regions) {
         return within(region, regions) || (also.defined() && within(region, regions, &*also));
       };
-      // What an atomic operation reads, it writes.
+      // An atomic operation writes the element that it reads.
       const bool writes_too = init || access.is_atomic;
       bool reads = !access.reads || declares(block_->reads) || (writes_too && declares(block_->writes)) ||
                    is_vouched_for(raw, region) || is_made_before(region);
@@ -335,7 +334,7 @@ class Examine {
            (access.writes && !is_behind_one_of(block_->writes, access.pointer));
   }
 
-  /// What is behind a pointer to a view is read, replaced as a whole, or both.
+  /// A pointer to a view reads the view, replaces all of it, or both.
   void note_pointer(const Access& access, const Ref<BufferRegion>& region) {
     bool always =
         !access.is_conditional() && std::none_of(access.around.begin(), access.around.end(),
@@ -345,8 +344,8 @@ class Examine {
     if (!access.reads && access.writes && always && !access.in_init) replaced_.push_back(region);
   }
 
-  /// What the region covers while axes run over their domains, which they never leave, instead of what they are bound
-  /// to; null where no axis has a domain that depends on data.
+  /// Returns the region covered while axes run over their domains, which they never leave, instead of over the values
+  /// they are bound to. Null if no axis has a domain that depends on data.
   Ref<BufferRegion> over_domains(const Ref<BufferRegion>& region, Surroundings around) {
     arith::Domains domains = domains_of(around);
     bool any = false;
@@ -365,7 +364,7 @@ class Examine {
   }
 
   Ref<BufferRegion> over(const Ref<BufferRegion>& region, const arith::Domains& domains, Surroundings around) {
-    // What the block does not write, and nothing does while it runs, its conditions may ask for.
+    // Conditions may read buffers that neither the block nor anything else writes while the block runs.
     auto is_constant = [&](const Ref<Buffer>& buffer) { return !written(buffer) && !is_allocated(buffer); };
     const Expr conditions = known_conditions(around, is_constant);
     arith::Box box = arith::relax_region(region->region, domains, analyzer_, conditions);
@@ -416,8 +415,8 @@ class Examine {
                        [&](const Ref<BufferRegion>& write) { return write->buffer->data == buffer->data; });
   }
 
-  /// What the block reads of its own results, blocks inside have written before, in the same instance: it takes no
-  /// value from before.
+  /// Whether blocks inside have written, in the same instance, all that the block reads of its own results. Then it
+  /// uses no earlier value.
   bool made_inside(const Ref<Buffer>& buffer) {
     if (!written(buffer) || block_->init.defined()) return false;
     const Scope& scope = Scope::of(*block_);
@@ -463,7 +462,7 @@ class Examine {
     return true;
   }
 
-  /// What the body reads of the buffer, where it declares more than that.
+  /// Whether the reads of the body are within these regions, which are smaller than the declared ones.
   bool reads_within(const Ref<Buffer>& buffer, const Regions& own) {
     if (!by_pointer_.empty()) return false;
     const Regions reads = block_access_region(block_).reads;

@@ -1,4 +1,4 @@
-// What a block is, by itself: whether its instances may run in another order, several times, or at the same time.
+// Classifies a block by itself: whether its instances may run in another order, several times, or at the same time.
 //
 // The reasoning behind schedules is single assignment. Let every block of a scope be one of
 //

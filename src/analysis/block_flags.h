@@ -1,5 +1,5 @@
-// What TVM keeps of each block of a schedule, for those who look at its state: coarser than what primitives ask here
-// (block_facts.h, cover.h), and worked out only when asked for.
+// The block flags of TVM's ScheduleState, for scripts that inspect the state. They are coarser than the conditions of
+// our primitives (block_facts.h, cover.h), and computed on request only.
 #pragma once
 
 #include "analysis/tree.h"

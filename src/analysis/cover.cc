@@ -161,7 +161,7 @@ std::optional<arith::Box> reachable(const BlockRealize& realize, const Ref<Buffe
   return box;
 }
 
-/// What a block writes, with those of its axes as further dimensions that `joins` takes: a box of them holds every
+/// The region that a block writes, with the axes that `joins` selects as further dimensions: a box of them holds every
 /// combination.
 struct Instances {
   arith::Region region;
@@ -190,7 +190,7 @@ struct Instances {
   }
 };
 
-/// What instances write whose axes run over all of their domains where `joins` says so.
+/// Returns the box written by the instances whose axes run over their whole domains if `joins` says so.
 template <class Joins>
 std::optional<arith::Box> box_of_instances(const BlockRealize& realize, const Ref<BufferRegion>& write,
                                            const Tree& tree, const std::vector<int>& loops, arith::Analyzer& analyzer,

@@ -11,7 +11,7 @@
 namespace tilewright::analysis {
 namespace {
 
-/// What holds where an access happens in a block, in terms of the loops around the block and inside of it.
+/// Conditions under which an access happens, in terms of the loops around the block and inside of it.
 class Happening {
  public:
   Happening(const Tree& tree, int block, Surroundings around) {

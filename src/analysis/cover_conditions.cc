@@ -1,4 +1,4 @@
-// What of a region is surely reached where a block runs on a condition (cover.h).
+// Which part of a region is surely reached by a block that runs on a condition (cover.h).
 #include <algorithm>
 
 #include "analysis/cover.h"

@@ -11,7 +11,7 @@
 
 namespace tilewright::analysis {
 
-/// What is touched in iterations of loops, under a condition.
+/// A region touched by iterations of loops, under a condition.
 struct Touching {
   arith::Region region;
   arith::IterDomains loops;

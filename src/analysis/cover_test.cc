@@ -1,4 +1,4 @@
-// What is said to be covered is written before it is read: against all iterations of random pairs of blocks.
+// Every element reported as covered is written before it is read: checked on all iterations of random pairs of blocks.
 #include "analysis/cover.h"
 
 #include <gtest/gtest.h>

@@ -37,7 +37,7 @@ class Below {
 
   const std::vector<int>& blocks() const { return blocks_; }
 
-  /// What the block does is done by atomic operations, whatever elements the iterations meet in.
+  /// Treats all accesses of the block as atomic operations, whatever elements the iterations share.
   void take_as_atomic(int at) { atomic_.insert(at); }
   bool is_atomic(int at) const { return atomic_.contains(at); }
 
@@ -154,7 +154,7 @@ class Below {
           Conflict::kRead,
           {quoted(second) + " reads '" + buffer->name + "' before " + quoted(first) + " writes it", both()}};
     }
-    // What it reads of a block that stored over another one's elements, that one covers.
+    // A later block has overwritten the elements that are read here: the overwriting block covers the read.
     for (int first : blocks_) {
       if (overwriting && first < writer && overwrites(first, writer, buffer)) return std::nullopt;
     }
@@ -309,8 +309,8 @@ bool parts_one_to_one(const std::vector<Expr>& values, arith::IterDomains loops,
   return true;
 }
 
-/// What digits say of a block's axes, kept from one version of the program to the next: most steps change neither the
-/// axes of a block nor the loops around it.
+/// Injectivity of a block's axes in terms of digits, kept from one version of the program to the next: most steps
+/// change neither the axes of a block nor the loops around it.
 class AxesByLoops : public Memo::Fact {
  public:
   static arith::Injectivity find_or_compute(const BlockRealize& realize, arith::Counters counters) {
@@ -410,8 +410,8 @@ bool writes_disjoint(const Tree& tree, int loop, int block) {
   bool drives = std::any_of(realize.iter_values.begin(), realize.iter_values.end(),
                             [&](const Expr& value) { return uses_var(value, tree.for_at(loop).loop_var); });
   if (!drives) return false;
-  // What is one to one in all loops is so where the outer ones stand still: (a * 32 + b) // 40 and (a * 32 + b) % 40
-  // are digits of one number, not of b alone.
+  // A map that is injective in all loops is so for fixed outer loops: (a * 32 + b) // 40 and (a * 32 + b) % 40 are
+  // digits of one number, but not of b alone.
   const bool around = tree.contains(loop, block) && tree[loop].scope == tree[block].scope;
   const bool is_injective =
       around && Findings::of(tree).answer({Findings::Question::kInjective, block, 0, nullptr},

@@ -16,24 +16,24 @@ enum class Conflict {
   kWrite,          ///< two iterations may write the same element
   kRead,           ///< an iteration may read what another one writes
 };
-/// What iterations lack to put together what they reduce.
+/// Missing condition for combining the partial results of iterations.
 enum class Lacks {
   kNothing,
   kSpatialLoop,  ///< nobody puts parts together: the iterations of a parallel loop, and blocks of threads
   kOperation,    ///< an operation whose order does not matter
   kSingleSteps,  ///< steps that can be taken apart: a block inside or an intrinsic combines values
-  kAllSteps,     ///< that the loop drives reduction axes alone, and takes each step once
+  kAllSteps,     ///< proof that the loop drives reduction axes alone, and executes each step once
 };
 struct Dependent {
   Conflict conflict;
   Obstacle obstacle;
-  Lacks lacks = Lacks::kNothing;  ///< of kReduction
+  Lacks lacks = Lacks::kNothing;  ///< for Conflict::kReduction
 };
 
 /// Who runs the iterations of a loop.
 struct Execution {
   ForKind kind = ForKind::kSerial;
-  std::optional<ThreadAxis> axis = {};  ///< that the loop is bound to
+  std::optional<ThreadAxis> axis = {};  ///< thread axis that the loop is bound to
 
   static Execution of(const For& loop);
   /// A copy of the buffer can be one per iteration, if lowering allocates it below the loop (allocation_locations).

@@ -1,4 +1,4 @@
-// What is said to be independent computes the same in other orders: against running random programs.
+// Iterations reported as independent compute the same in other orders: random programs are executed.
 #include "analysis/independence.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using Element = std::tuple<const NodeBase*, int64_t, int64_t>;
 class IndependenceTest : public testing::Test {
  protected:
   struct Step {
-    std::vector<Expr> values;  ///< of the axes
+    std::vector<Expr> values;  ///< values of the axes
     Expr predicate;
     Ref<Buffer> from, to;
     int shift;
@@ -71,7 +71,7 @@ class IndependenceTest : public testing::Test {
     return schedule::test::function(buffers, loop(x, i32(kX), loop(y, i32(kY), seq(body))));
   }
 
-  /// What a step reads and writes in one iteration, if it runs.
+  /// Returns the element read and the element written by a step in one iteration; nothing if it does not run.
   std::optional<std::pair<Element, Element>> accesses(const Step& s, int64_t at_x, int64_t at_y) const {
     arith::Env env{{x, at_x}, {y, at_y}};
     if (!*arith::evaluate(s.predicate, env)) return std::nullopt;

@@ -8,7 +8,8 @@
 namespace tilewright::analysis {
 namespace {
 
-/// What is read on the way from a statement down to a block, and by the block before it runs.
+/// Returns the loop bounds and conditions that read data, from a statement down to a block, and those of the block's
+/// own axes and predicate.
 std::vector<Expr> reading_bounds(const Tree& tree, int from, int block) {
   std::vector<Expr> found;
   auto add = [&](const Expr& bound) {

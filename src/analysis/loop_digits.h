@@ -29,7 +29,7 @@ struct NestLoop {
 struct LoopNest {
   std::vector<NestLoop> loops;
   std::vector<Expr> terms;  ///< conditions around
-  VarMap values;            ///< of axes, names and replaced loops, in terms of loops
+  VarMap values;            ///< values of axes, names and replaced loops in terms of loops
 };
 
 /// Replaces the loops of which `values` (of a nest) take digits, unless `is_kept` says that a loop is used in other

@@ -105,13 +105,13 @@ class Reader {
   LoopSums& sums_;
   std::unordered_map<const Buffer*, int> buffer_ids_;
   std::unordered_map<const NodeBase*, int> pointers_;      ///< data variables of buffers
-  std::unordered_map<const NodeBase*, int> allocated_in_;  ///< of data variables that statements allocate
+  std::unordered_map<const NodeBase*, int> allocated_in_;  ///< depth at which a statement allocates a data variable
   std::unordered_map<const Buffer*, View> views_;
   std::vector<Touches> touches_;
   std::vector<AccessFact> loose_;  ///< in conditions and calls
   std::vector<AccessFact>* accesses_ = &loose_;
   int loop_ = -1;         ///< the innermost around what is read
-  Levels reduction_ = 0;  ///< of the innermost block
+  Levels reduction_ = 0;  ///< reduction loops of the innermost block
   bool init_ = false, in_select_ = false;
 };
 
@@ -408,7 +408,7 @@ void Reader::block(const BlockRealize& realize) {
     const IterVar& axis = *block.iter_vars[i];
     LoopSum bound = sums_.read(realize.iter_values[i]);
     sums_.bind(axis.var, bound);
-    // What it is bound to may reach further, where a predicate cuts that off.
+    // The binding may exceed the axis's domain; a predicate then cuts it off.
     if (auto extent = const_int(axis.dom->extent); extent && is_const_int(axis.dom->min, 0)) {
       sums_.limit(axis.var, *extent);
     }
@@ -502,7 +502,7 @@ void Reader::place(int buffer, const std::vector<AccessFact*>& accesses) {
   if (!touches.is_allocated) return;
   fact.location = touches.meeting.value_or(touches.allocated_in);
   if (touches.is_whole || accesses.empty()) return;
-  // What a team of threads shares holds what all of them touch.
+  // A buffer shared by a team of threads holds what all of its threads touch.
   Levels inside = levels_from(depth_after(fact.location));
   const MemoryScope& scope = memory_scope(fact.buffer->scope());
   for (int l = fact.location; l >= 0; l = program_.loops[l].parent) {

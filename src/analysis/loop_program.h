@@ -1,5 +1,5 @@
-// What a scheduled program does, as flat tables of loops, buffers and stores: the one walk for all who judge it by
-// numbers, features of candidates and the analytical model alike.
+// Describes a scheduled program by flat tables of loops, buffers and stores: the one walk for features of candidates
+// and for the analytical model.
 //
 //   for i in T.parallel(8):                 loops    i: extent 8, parallel; j: 4; k: 64, parent of j's body
 //     for j, k in T.grid(4, 64):            stores   C at [i, j, k], with reads of C [4 i + j] and A [4 i + j, k], one
@@ -22,12 +22,12 @@
 
 namespace tilewright::analysis {
 
-/// What a value is computed with, by the type of the result.
+/// Number of operations for computing a value, by the type of the result.
 struct Operations {
   enum Op : uint8_t { kMad, kAddSub, kMul, kDivMod, kCompare, kMath, kOther, kNumOps };
   std::array<double, kNumOps> floats{}, ints{};
   double logic = 0, selects = 0;
-  double elementary = 0;  ///< of the calls: functions like exp, which take tens of operations
+  double elementary = 0;  ///< operations of calls to functions like exp, which take tens of them
 
   void add(const Operations& other);
   double all_floats() const;
@@ -39,8 +39,8 @@ struct LoopFact {
   uint32_t atom = 0;    ///< its variable in `sums`
   int64_t extent = -1;  ///< not negative; -1: no constant
   ForKind kind = ForKind::kSerial;
-  std::string thread_tag;        ///< of a bound loop
-  int64_t auto_unroll_step = 0;  ///< that the loop asks for, for all inside of it
+  std::string thread_tag;        ///< thread axis of a bound loop
+  int64_t auto_unroll_step = 0;  ///< pragma of the loop, for all loops inside
   /// For products of extents: one that is not known counts once.
   int64_t count() const { return extent < 0 ? 1 : extent; }
 };
@@ -48,7 +48,7 @@ struct LoopFact {
 struct BufferFact {
   const Buffer* buffer = nullptr;
   std::vector<int64_t> full_shape;  ///< -1: no constant
-  std::vector<int64_t> shape;       ///< of what is allocated; -1: no constant
+  std::vector<int64_t> shape;       ///< extents of the allocation; -1: not constant
   bool is_parameter = false;
   int location = -1;  ///< the innermost loop around its allocation
 
@@ -65,7 +65,7 @@ struct StoreFact {
   const BufferStore* store = nullptr;
   int loop = -1;                     ///< the innermost around it
   std::vector<AccessFact> accesses;  ///< the store itself, then the loads of its value
-  Operations work;                   ///< of one execution
+  Operations work;                   ///< operations of one execution
   bool is_constant = false;          ///< writes a number
   bool is_init = false;              ///< runs only where a reduction begins
   Levels reduction = 0;              ///< loops that drive reductions of the block around it

@@ -132,8 +132,8 @@ LoopSum LoopSums::add(const LoopSum& a, const LoopSum& b, int64_t scale) {
   return result;
 }
 
-/// What (a // c) * c + b % c is, where that is a sum: b for b % c, with a // c as it is, as x // (b * c) where b is x
-/// // d, or with b % m for a.
+/// Returns the sum that (a // c') * c + b % c equals, or null: b for a = b and c' = c; a for a = b % m, c' = c and m a
+/// multiple of c; b for b = a // d and c' = c * d.
 const LoopSum* LoopSums::joined(const Atom& div, const Atom& mod) const {
   const LoopSum &of_div = sums_[div.a], &of_mod = sums_[mod.a];
   auto single = [&](const LoopSum& sum, Form form) -> const Atom* {

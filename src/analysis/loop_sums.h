@@ -61,9 +61,9 @@ class LoopSums {
  public:
   /// A loop around all that is read until another of this depth is added; an extent of -1 is not known.
   uint32_t add_loop(int depth, const LoopSum& min, int64_t extent);
-  /// What a variable stands for from now on.
+  /// Sets the value of a variable from now on.
   void bind(const NodeRef& var, const LoopSum& value) { bound_[var.get()] = value; }
-  /// That a variable is at least 0 and less than `extent`, even where what it stands for reaches further.
+  /// Declares 0 <= var < extent, even if the range of the variable's value is larger.
   void limit(const NodeRef& var, int64_t extent) { limits_[var.get()] = extent; }
 
   static LoopSum constant(int64_t value);

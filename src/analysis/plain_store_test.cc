@@ -1,4 +1,4 @@
-// What is seen at a glance is what the general analyses find.
+// The quick reading of a plain store agrees with the general analyses.
 #include "analysis/plain_store.h"
 
 #include <gtest/gtest.h>
@@ -177,7 +177,7 @@ TEST_F(PlainStoreTest, TheValueOfAnotherStoreIsNotLookedThroughAgain) {
     ASSERT_TRUE(found.has_value() && with_part.has_value());
     EXPECT_EQ(with_part->body.loads, found->body.loads);
     EXPECT_EQ(with_part->body.vars, found->body.vars);
-    // What is known of it serves as a part in its turn.
+    // A known store serves as part of another one.
     Stmt outer_store = store(c, value + load(a, {vk, vk}), {vj, vi});
     EXPECT_EQ(PlainStore::of(outer_store, &with_part->body)->vars, PlainStore::of(outer_store)->vars);
     EXPECT_EQ(PlainStore::of(outer_store, &with_part->body)->loads, PlainStore::of(outer_store)->loads);

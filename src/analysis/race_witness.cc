@@ -220,7 +220,7 @@ std::optional<int64_t> step_of_lanes(const Expr& index) {
   return stride && *stride != 0 ? std::optional(std::abs(*stride)) : std::nullopt;
 }
 
-/// What an access touches: a vector one element for each lane.
+/// Returns the elements of an access: one for each lane of a vector.
 std::optional<Elements> elements_of(const Access& access) {
   constexpr int64_t kMostLanes = 64;
   const bool is_element = access.form == Access::Form::kElement || access.is_atomic;
@@ -434,7 +434,7 @@ class OwnElements {
   void look(const Access& access) {
     bool below = std::any_of(access.around.begin(), access.around.end(),
                              [&](const Surrounding& s) { return s.node.as<For>() == loop_.operator->(); });
-    // What is touched through a view is an access of its own.
+    // Accesses through a view are reported separately.
     if (!below || !why.empty() || access.form == Access::Form::kView) return;
     Ref<Buffer> buffer = access.named.defined() ? access.region()->buffer : Ref<Buffer>();
     if (!buffer.defined()) {
@@ -554,7 +554,7 @@ class OwnElements {
 
 std::optional<RaceWitness> find_race(const Ref<PrimFunc>& func, const std::string& name) {
   Loops loops(func);
-  // What stands behind a return need not run.
+  // Statements behind a return may not run.
   if (loops.empty() || returns_early(func)) return std::nullopt;
   Finder finder(func, loops, name);
   for_each_access(func->body, Nested::kEnter, [&](const Access& access) { finder.look(access); });

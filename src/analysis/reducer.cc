@@ -18,8 +18,8 @@ bool same_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_expr);
 }
 
-/// What decides between two pairs is read as comparisons of their parts, and then asked for each order in which these
-/// parts can stand.
+/// Reads the condition that selects one of two pairs as comparisons of their parts, and evaluates it for each order of
+/// these parts.
 class ReadChoice {
  public:
   ReadChoice(const std::vector<Expr>& elements, const std::vector<Expr>& operands) {
@@ -105,7 +105,8 @@ class ReadChoice {
     return 0;
   }
 
-  /// What becomes of equal deciding parts if otherwise that which is larger (`better` 1) or smaller (-1) is kept.
+  /// Returns how ties are resolved, if otherwise the pair with the larger (`better` 1) or smaller (-1) deciding part is
+  /// kept.
   std::optional<Tie> tie_where(size_t deciding, int better) const {
     const size_t other = 1 - deciding;
     auto order = [&](int of_deciding, int of_other) {
@@ -160,7 +161,7 @@ bool reads_earlier_stores(const std::vector<const BufferStore*>& stores) {
   return reads;
 }
 
-/// What the body stores, each value worked out before the first store; without variables.
+/// Stores of the body, if all values are computed before the first store; without let variables.
 struct Update {
   std::vector<Ref<Buffer>> buffers;
   std::vector<Expr> values, indices;

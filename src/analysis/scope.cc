@@ -17,7 +17,7 @@ void unite(std::vector<int>& sorted, int item) {
   if (it == sorted.end() || *it != item) sorted.insert(it, item);
 }
 
-/// What the block declares to read, and what its axes are bound to.
+/// Returns the declared reads of the block, and the reads in the bindings of its axes.
 std::vector<Ref<BufferRegion>> taken_by(const BlockRealize& realize) {
   std::vector<Ref<BufferRegion>> regions = realize.block->reads;
   for (Ref<BufferRegion>& read : binding_reads(realize)) regions.push_back(std::move(read));

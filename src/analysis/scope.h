@@ -50,8 +50,8 @@ class Scope : public Memo::Fact {
   /// A child that writes a buffer which the block itself does not allocate.
   bool is_output(int child) const;
 
-  /// What else than loops and blocks stands in the block's body: its first stores, calls, reads of buffers in loop
-  /// bounds and conditions. Null if there is nothing. Borrowed.
+  /// Returns the first statement of the block's body other than loops and blocks: a store, a call, or a read of a
+  /// buffer in loop bounds and conditions. Null if there is none. Borrowed.
   const NodeBase* bare_statement() const { return bare_; }
   /// Whether these write memory that the block, its conditions and its axes read, or use memory that it writes: then
   /// neither it nor its neighbors may pass them. `also_reads`: or read memory that these read.
@@ -78,12 +78,11 @@ class Scope : public Memo::Fact {
 
   const Block* block_ = nullptr;
   std::vector<const BlockRealize*> children_;
-  /// What memory a child touches, in the order of the children, and beside it who does: the number of the child times
-  /// two, and one more where it writes. A step asks about few of them: they are looked through, which takes less than
-  /// to sort them by memory.
+  /// Memory that the children touch, in the order of the children, and beside it the user: twice the number of the
+  /// child, plus 1 for a write. A step looks up few buffers, so a linear search is cheaper than sorting by memory.
   std::vector<const NodeBase*> used_;
   std::vector<int> users_;
-  /// Of each statement of the body where the children and uses of those up to it end.
+  /// For each statement of the body, the end of the children and uses of the statements up to it.
   struct Ends {
     uint32_t children, uses;
   };

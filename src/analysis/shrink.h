@@ -1,4 +1,4 @@
-// The same program on small shapes, so that the reference interpreter can run all of it in no time.
+// Makes the same program on small shapes, so that the reference interpreter can execute all of it quickly.
 #pragma once
 
 #include "ir/stmt.h"

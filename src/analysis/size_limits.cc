@@ -56,7 +56,7 @@ class Limits {
   std::vector<SizeLimit> take() { return std::move(limits_); }
 
  private:
-  /// What the root block requires; annotations of another form require nothing.
+  /// Adds the requirements of the root block. Annotations of another form are ignored.
   void add_declared(const Stmt& body) {
     const BlockRealize* root = body.as<BlockRealize>();
     if (!root || !root->block->iter_vars.empty()) return;

@@ -1,4 +1,4 @@
-// What the sizes of a call have to keep, so that no extent of the program leaves its type.
+// Conditions on the sizes of a call under which no extent of the program overflows its type.
 //
 //   for i_0, i_1 in T.grid((n + 999999) // 1000000, 1000000):     needs (n + 999999) // 1000000 * 1000000 - 1 <=
 //   2147483647
@@ -22,7 +22,7 @@
 
 namespace tilewright::analysis {
 
-/// What the message of an assertion begins with that stands for a limit.
+/// Prefix of the message of an assertion that checks a limit.
 inline constexpr std::string_view kExtentMark = "[call/extent] ";
 
 struct SizeLimit {

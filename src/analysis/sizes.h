@@ -1,4 +1,4 @@
-// What is known of sizes that a program leaves open.
+// Facts about symbolic sizes of a program.
 //
 //   A: T.Buffer((m, n))
 //   for f in range(n * m):              inside of the loop m and n are at least 1: f // n and f % n have values there,

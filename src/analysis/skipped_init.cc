@@ -1,8 +1,8 @@
-// What is proved: for an iteration p, let s(p) be the iteration in which every loop that drives only reduction axes is
-// at its first iteration, and all other loops are as in p. s(p) computes the same element as p, and is not executed
-// after p, because the outermost loop in which they differ is at its beginning in s(p). Suppose that whenever p is
-// executed, s(p) is inside the bounds of all loops, fulfills all conditions, and has all reduction axes at the minima
-// of their domains. Then the init of each element is executed before its other steps.
+// The theorem. For an iteration p, let s(p) be the iteration in which every loop that drives only reduction axes is at
+// its first iteration, and all other loops are as in p. s(p) computes the same element as p, and is not executed after
+// p, because the outermost loop in which they differ is at its beginning in s(p). Suppose that whenever p is executed,
+// s(p) is inside the bounds of all loops, fulfills all conditions, and has all reduction axes at the minima of their
+// domains. Then the init of each element is executed before its other steps.
 //
 // Where all bounds are constant and iterations are few, these are enumerated instead. Other loops that drive reduction
 // axes and other axes, such as those of fuse(), are split into digits: into those of an iteration map (has_all_steps),
@@ -37,7 +37,7 @@ constexpr size_t kMostTerms = 6;
 
 using Loop = NestLoop;
 
-/// What an axis is bound to, and its domain, in terms of loops.
+/// Binding and domain of an axis, in terms of loops.
 struct Axis {
   Expr value, min, extent;
 };

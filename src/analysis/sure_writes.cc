@@ -17,7 +17,7 @@ namespace {
 using MaybeBox = std::optional<arith::Box>;
 constexpr int kMostBranches = 8;
 
-/// What a mask leaves: all lanes, or perhaps not.
+/// Whether the mask surely selects all lanes.
 bool is_whole(const Expr& mask) {
   const Broadcast* all = mask.as<Broadcast>();
   return !mask.defined() || (all && is_true(all->value));

@@ -1,4 +1,5 @@
-// What a statement surely stores whenever it runs: the counterpart of block_access_region.h, which says what it may.
+// Computes what a statement surely stores whenever it runs: the counterpart of block_access_region.h, which computes
+// what it may store.
 //
 //   for ax in range(4): C[v * 4 + ax] = ...            surely C[v * 4:v * 4 + 4]
 //   if A[v] > 5: C[v] = A[v]                           nothing: an element may keep its value

@@ -18,7 +18,8 @@ enum class Exchange {
   kTeamMemory,    ///< all that threads share
   kSharedMemory,  ///< of scope "shared"
 };
-/// That of a statement: blocks say what depends on what, wherever it is.
+/// Returns which memory to look at. A statement with blocks may name team memory of any scope; lowered code exchanges
+/// values through "shared".
 Exchange exchange_of(const Stmt& s);
 
 /// Pointers to memory that threads share, by what a statement or expression does to it. Those of views count as what

@@ -83,7 +83,8 @@ bool reads(const Tree& tree, int block, const Ref<Buffer>& buffer) {
          tree.touches(binding_reads(tree, block), buffer);
 }
 
-/// What the threads write in their parts of the loop, every reader finds.
+/// Returns why a reader may miss elements that threads write in their parts of the loop; nothing if every reader finds
+/// them.
 std::optional<Obstacle> why_results_are_lost(const Tree& tree, int loop) {
   const std::vector<int>& blocks = tree.blocks();
   for (int writer : tree.child_blocks(loop)) {

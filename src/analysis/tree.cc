@@ -109,7 +109,7 @@ class TreeBuilder {
     add(block.body, at, at, in_init, old_child(before, false));
   }
 
-  /// What a change left as it was is found again where it stood, or behind it.
+  /// Reuse nodes of the previous tree: an unchanged statement is found at its old location or behind it.
   void add_sequence(const std::vector<Stmt>& stmts, int at, int scope, bool in_init, int before) {
     const bool known = before != kNone && old(before).in_init == in_init;
     const int end = known ? old(before).end : 0;

@@ -15,7 +15,7 @@
 
 namespace tilewright::analysis {
 
-/// What the name of such a function ends in.
+/// Suffix of the names of such functions.
 inline constexpr const char* kValidateSuffix = "_validate";
 
 /// The annotation of the root block: a List of Lists of a condition over the variables of the parameters, the message

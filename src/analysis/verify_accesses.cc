@@ -23,7 +23,7 @@ class AccessVerifier {
     visit(
         root, [&](const Ref<Call>& call) { returns |= intrinsic_of(*call) == Intrinsic::k_ret; },
         [&](const Ref<BlockRealize>& realize) { check_init(realize); });
-    // What stands behind a return need not run.
+    // Statements behind a return may not run.
     proves_runs_ = !returns;
     for_each_access(root, Nested::kEnter, [&](const Access& access) {
       if (failure) return;

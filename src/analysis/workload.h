@@ -1,5 +1,5 @@
-// What a program computes and moves: the numerators of GFLOP/s and GB/s, and what a tuner must know to make arguments
-// for it.
+// Counts the operations and bytes of a program, the numerators of GFLOP/s and GB/s, and describes the arguments that a
+// tuner has to make for it.
 //
 // The work is that of the program as the user wrote it, also where it was scheduled since: a block counts once for each
 // point of the domain of its axes, not for each iteration of the loops around it, which may go beyond (masks of tiles

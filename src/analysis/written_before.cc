@@ -16,7 +16,8 @@ namespace {
 /// Writes that are remembered of a program; more are those of unrolled loops.
 constexpr size_t kWrites = 64;
 
-/// What is nested inside of what write and read have in common.
+/// The entries of `around` from index `from` on: loops, blocks and conditions inside of those that write and read
+/// share.
 template <class Around>
 class Inside {
  public:
@@ -168,7 +169,7 @@ bool WrittenBefore::has(const Part& part) const {
 }
 
 bool WrittenBefore::has(const Write& write, const Part& part) const {
-  // What both are in is the same iteration.
+  // Loops around both are in the same iteration.
   size_t shared = 0;
   while (shared < around_.size() && shared < write.around.size() && around_[shared].var == write.around[shared].var) {
     ++shared;

@@ -1,5 +1,5 @@
-// What a program has surely written at a point of it, in the order of its statements: the question whether a load needs
-// what a buffer held before the program ran.
+// Collects what a program has surely written before each of its statements, in program order, to decide whether a load
+// needs the contents of a buffer from before the program ran.
 //
 //   for i in range(8):
 //     with T.block("B"): vi = S(8, i); B[vi] = A[vi]
@@ -28,8 +28,8 @@ class WrittenBefore {
     arith::Region region;
   };
 
-  /// What surrounds the next statements; leave() ends all that was entered since a depth(). What is not sure may not
-  /// run at all.
+  /// Surroundings of the next statements; leave() ends all that was entered since a depth(). Statements under a loop or
+  /// condition that is not sure may not run at all.
   size_t depth() const { return around_.size(); }
   void enter_loop(const For& loop, bool is_sure);
   void enter_block(const BlockRealize& realize, bool is_sure);
