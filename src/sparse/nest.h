@@ -1,4 +1,4 @@
-// What stands around a statement of a sparse iteration, and the loops and blocks that are made of it.
+// Frames around a statement of a sparse iteration, and the loops and blocks made from them.
 #pragma once
 
 #include <string>
