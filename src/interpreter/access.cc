@@ -142,7 +142,7 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
         if (!defer_unwritten(*allocation, byte, access, r, lane)) return false;
       }
       const bool is_watched = !current_->levels.empty() && options_.check_races;
-      // What an atomic operation reads, it writes.
+      // An atomic operation writes the element that it reads.
       const bool is_atomic = is_watched && program_.sites[access.site].is_atomic;
       if (is_watched && !is_atomic && !note_read(*allocation, byte, access, r, lane)) return false;
       for (int k = 0; k < access.element_lanes; ++k)

@@ -130,7 +130,7 @@ struct Access {
   int site = 0;
 };
 
-/// What messages say about a place in the program.
+/// Location in the program that messages refer to.
 struct Site {
   NodeRef node;
   Ref<Block> block;  // null outside of blocks

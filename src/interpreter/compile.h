@@ -130,7 +130,7 @@ class Compiler {
   void wait(const NodeRef& node);
   /// All threads of the team find the same value.
   bool is_uniform(const Expr& e) const;
-  /// What `work` compiles runs where the conditions hold, or as often as they say.
+  /// Code that `work` emits is executed if the conditions hold, or as often as they say.
   template <class F>
   void under(std::initializer_list<Expr> conditions, F&& work) {
     bool outer = together_;
@@ -175,7 +175,7 @@ class Compiler {
     }
   }
   void block(const BlockRealize& realize, const NodeRef& node);
-  /// What a block declares of a buffer holds (compile_domain.cc).
+  /// Checks that the declaration of a block about a buffer holds (compile_domain.cc).
   void declare_domain(const BufferDomain& domain, const NodeRef& node);
   void check_domain(const BufferDomain& domain, const NodeRef& node);
   void check_order(const BufferDomain& domain, const NodeRef& node);

@@ -8,7 +8,7 @@
 
 namespace tilewright::interpreter {
 
-/// What is declared of a sparse buffer is about the array that holds its elements.
+/// A declaration about a sparse buffer refers to the array of its elements.
 Ref<Buffer> Compiler::array_of(const Ref<Buffer>& buffer) {
   if (!buffer.defined() || buffer->axes.empty()) return buffer;
   Buffer array = *buffer;
@@ -19,7 +19,7 @@ Ref<Buffer> Compiler::array_of(const Ref<Buffer>& buffer) {
   return made;
 }
 
-/// What a block around declares was checked there, and no block may write the buffer below.
+/// A block around has checked the same declaration, and no block inside may write the buffer.
 void Compiler::declare_domain(const BufferDomain& domain, const NodeRef& node) {
   const bool is_checked = std::any_of(declared_.begin(), declared_.end(), [&](const BufferDomain& known) {
     return known.buffer == domain.buffer && known.order == domain.order && known.segments == domain.segments &&

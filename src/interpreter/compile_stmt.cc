@@ -107,7 +107,7 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
   auto same = [&](const Bound& outer) { return axis && axis->is_unique() && outer.tag == tag; };
   auto around = std::find_if(bound_.begin(), bound_.end(), same);
   if (around != bound_.end()) {
-    // The same threads: each runs its own iteration.
+    // A second loop over the same threads: each thread runs its own iteration.
     int differs = message("interpret/thread", "another loop around is bound to " + tag + " with another range", node);
     emit({.op = Op::kCheckEqual, .a = start, .b = around->start, .extra = differs});
     emit({.op = Op::kCheckEqual, .a = count, .b = around->count, .extra = differs});
@@ -368,7 +368,7 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
   declared_.resize(declared_around);
   for (auto& [pointer, site] : allocated) release(pointer, site);
   if (guarded) jump_here(skip);
-  // What the block defines ends with it.
+  // Variables that the block defines end with it.
   for (const Ref<IterVar>& axis : block.iter_vars) {
     slots_.erase(axis->var.get());
     domains_.erase(axis->var.get());

@@ -19,8 +19,8 @@ struct ElementOfArgument {
   std::vector<int64_t> index;
 };
 
-/// What each element holds after a call; the arguments themselves stay as they are. The time limit of the options holds
-/// for all elements together: those that it does not suffice for are nothing.
+/// Returns the values of elements after a call; the arguments are not changed. The time limit of the options is for all
+/// elements together: elements that it does not suffice for have no value.
 Result<std::vector<std::optional<ScalarArg>>> interpret_at(const Ref<Module>& module, std::string_view name,
                                                            const std::vector<InterpretArg>& args,
                                                            const std::vector<ElementOfArgument>& elements,

@@ -193,7 +193,7 @@ Status Machine::run(int number, const std::vector<InterpretArg>& args) {
 
 Status interpret(const Ref<Module>& module, std::string_view name, const std::vector<InterpretArg>& args,
                  const InterpretOptions& options) {
-  // What stands for a tensor intrinsic means what its description says.
+  // Replace tensor intrinsics by their descriptions.
   Ref<Module> meaning = with_all_strides(described(module));
   interpreter::Program program;
   interpreter::Compiler compiler(*meaning, program, options);

@@ -1,4 +1,4 @@
-// What goes wrong while a program runs, in words.
+// Messages for errors of a running program.
 #include "interpreter/machine.h"
 
 namespace tilewright::interpreter {

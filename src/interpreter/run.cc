@@ -314,7 +314,7 @@ bool Machine::check_axis(const Insn& in, const Slot* r) {
               in.extra, "guard the block with T.where, or correct the binding");
 }
 
-/// What may fail, allocates or knows of loops; false after a failure.
+/// Executes an instruction that may fail, allocates or concerns loops. Returns false after a failure.
 bool Machine::effect(Thread& thread, const Insn& in, Slot* r) {
   switch (in.op) {
     case Op::kDivInt:

@@ -94,7 +94,7 @@ class Inventory {
         },
         [&](const Ref<BufferStore>& store, Visitor&) { enter_store(store); },
         [&](const Ref<Evaluate>& evaluate, Visitor&) { reads_of({evaluate->value}); },
-        // What names memory in other ways than by buffers of blocks and parameters.
+        // Nodes that name memory other than by buffers of blocks and parameters.
         [&](const Ref<DeclBuffer>&, Visitor&) { complete_ = false; },
         [&](const Ref<Allocate>&, Visitor&) { complete_ = false; },
         [&](const Ref<AllocateConst>&, Visitor&) { complete_ = false; },
@@ -387,7 +387,7 @@ Ref<PrimFunc> rebuild(const Ref<PrimFunc>& func, const Inventory& inventory) {
     Interval& range = ranges[loop.node.get()];
     range = hull(range, loop.range);
   }
-  // What surrounds nothing goes: its condition may read what the slice does not compute.
+  // Remove loops and conditions around nothing: a condition may read elements that the slice does not compute.
   return rewrite(
       func,
       [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt {
