@@ -5,7 +5,7 @@
 
 namespace tilewright::schedule {
 
-/// What carries annotations.
+/// A loop, a block or a sparse iteration, which carries annotations.
 class Annotated {
  public:
   explicit Annotated(Place place) : where_(place) {}

@@ -18,7 +18,7 @@ Status check_inside(const Place& block, const std::vector<Expr>& indices, const 
 /// A loop around the block, or something that the block defines inside.
 bool is_foreign(const Place& block, const Ref<Var>& v);
 
-/// What such a copy touches of the buffer, at most.
+/// Returns a box that contains all elements of the buffer that such a copy touches.
 arith::Box box_of_axes(const Block& block, const std::vector<Expr>& indices);
 
 /// The block with `indices` of the cache in place of its element of the original.

@@ -1,4 +1,4 @@
-// What primitives about buffers have in common: which one is meant, and giving the program another one in its place.
+// Shared by primitives about buffers: finding the buffer that is meant, and replacing it in the program.
 #pragma once
 
 #include "ir/traverse.h"

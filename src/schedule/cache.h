@@ -78,9 +78,9 @@ Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer);
 Status require_one_name(const Place& block, int scope, const Ref<Buffer>& buffer, const char* code,
                         const char* hint = "cache the buffer outside of the block that makes the view");
 
-/// What the block at `writer` has written to `write` once `loops` have run, and the condition on loops around them
-/// under which it has written anything: whoever finds the box assumes it in the analyzer, so that the box and all that
-/// is worked out from it hold under it alone. Nothing if that cannot be proved.
+/// The box that the block at `writer` has written to `write` once `loops` have run, and the condition on loops around
+/// them under which it has written anything. Functions that return it assume the condition in the analyzer, so the box
+/// and all that follows from it hold under the condition only. Nothing if the box cannot be proved.
 struct Written {
   arith::Box box;
   Expr condition;
@@ -88,7 +88,7 @@ struct Written {
 };
 std::optional<Written> written_by(const Tree& tree, int writer, const Ref<BufferRegion>& write,
                                   const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// What is written, or the elements that a condition selects, where nothing else can be proved.
+/// Returns the box that is written; if it cannot be proved, the elements that a condition selects.
 std::optional<Written> written_or_chosen(const Tree& tree, int writer, const Ref<BufferRegion>& write,
                                          const std::vector<int>& loops, arith::Analyzer& analyzer);
 /// The copy is of what was written only.

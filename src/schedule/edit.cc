@@ -97,7 +97,7 @@ Stmt TreeEdit::rebuild(int at) {
     }
     return make<IfThenElse>(std::move(copy), old.span());
   }
-  // Of the remaining statements each has one body.
+  // Every other kind of statement has one body, and is removed if its body is.
   bool emptied = false;
   struct Context {
     TreeEdit* self;
@@ -123,7 +123,7 @@ Ref<Block> TreeEdit::finish() {
   Ref<Block> result;
   with_stack_for(root.depth(), [&] { result = rebuild_block(root, 0); });
   Tree::of(result, tree_);  // whatever comes next asks for it
-  // Of a long body only a few statements have changed.
+  // Derive the scope of a long body from the old one, since only a few statements have changed.
   if (const SeqStmt* body = result->body.as<SeqStmt>(); body && body->seq.size() >= kLongBody) {
     analysis::Scope::of(*result, *root);
   }

@@ -47,7 +47,7 @@ class TreeEdit {
     std::vector<std::function<void(BlockRealize&)>> on_realize;
   };
   bool touched(int at) const;
-  /// What stands where `at` stood: null if nothing is left.
+  /// Returns the statement that replaces the one at `at`: null if it was removed.
   Stmt place(int at);
   Stmt rebuild(int at);
   Ref<Block> rebuild_block(const Ref<Block>& block, int at);

@@ -18,7 +18,7 @@ class State;
 struct Plan;
 
 using BlockOrLoop = std::variant<BlockRV, LoopRV>;
-/// What a loop runs, or blocks next to one another.
+/// The blocks under a loop, or blocks next to one another.
 struct LoopOrBlocks {
   std::variant<LoopRV, std::vector<BlockRV>> either;
 };
@@ -50,7 +50,7 @@ struct TouchedBuffer {
 struct IndexFunction {
   NodeRef map;
 };
-/// What elements hold that stand for nothing: a number, an expression, or a function of their indices.
+/// Value of padding elements: a number, an expression, or a function of their indices.
 struct PadValue {
   std::variant<None, int64_t, double, NodeRef> value;
 };

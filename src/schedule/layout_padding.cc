@@ -217,7 +217,7 @@ class RowMajorNest {
     return true;
   }
 
-  /// What the nest's loops are at these new indices.
+  /// Returns the values of the nest's loops at these new indices.
   VarMap old_indices(const std::vector<Expr>& at) const {
     VarMap values;
     for (size_t d = 0; d < loops_.size(); ++d) {

@@ -1,4 +1,4 @@
-// What a layout with padding writes to the elements that stand for none of the old ones.
+// Values that a layout with padding stores to elements that correspond to no old element.
 #pragma once
 
 #include "arith/index_map.h"

@@ -19,7 +19,7 @@ class Matcher {
 
   std::variant<Parts, Difference> run(const Stmt& body, const Stmt& desc) {
     if (!match(body, desc)) return *difference_;
-    // What stands around the block knows nothing of the loops inside.
+    // Loops inside are unknown around the block, so replace their variables.
     for (auto& [said, part] : parts_) {
       for (Expr& start : part.start) start = analyzer_.simplify(substitute(start, units_));
     }

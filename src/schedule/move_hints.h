@@ -1,9 +1,9 @@
-// What compute_at and reverse_compute_at say where a block cannot stand.
+// Hints of compute_at and reverse_compute_at for locations where a block cannot be.
 #pragma once
 
 namespace tilewright::schedule {
 
-/// What helps where the block would not find its inputs, or its readers not its results.
+/// Hints for a location where the block would miss inputs, or its readers would miss its results.
 constexpr const char* kInputsIncomplete =
     "what it reads has to be all there: move its producers first, or take a loop further out";
 constexpr const char* kResultsMissing =

@@ -61,7 +61,7 @@ Status check_owned_buffers(const State& state, const Plan& plan) {
     if (!old.shared.defined()) continue;
     const analysis::AllocationLocation* now = find_location(locations, old.buffer);
     int loop = after.loop(old.shared->loop_var);
-    // Of a loop that copies have taken the place of, one of them.
+    // If copies have replaced a loop, one of them owns the buffer.
     bool owned = !now || (loop == Tree::kNone ? now->shared.defined() : is_allocated_below(after, loop, now->location));
     if (owned) continue;
     return refuse("schedule/shared-buffer",

@@ -1,4 +1,5 @@
-// What every step must keep: buffers of which each iteration of a parallel or thread-bound loop has one of its own.
+// An invariant of every step: a buffer that each iteration of a parallel or thread-bound loop owns is still owned
+// afterwards.
 //
 //   for s in range(4):
 //     for p in T.parallel(8):

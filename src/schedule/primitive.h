@@ -1,6 +1,6 @@
-// What the files of primitives/ have in common: how they make their plans, and the words of their refusals. Each
-// defines plan(), which primitives/METHOD.h declares: what the instruction would do, or why it must not be done. It
-// never changes anything.
+// Functions that the files of primitives/ use to make plans, and the words of their refusals. Each file defines plan(),
+// which primitives/METHOD.h declares. plan() returns the changes of the instruction, or why it is refused, and never
+// changes anything.
 #pragma once
 
 #include <initializer_list>
@@ -32,7 +32,8 @@ using analysis::brief;
 Status require_plain_loop(const Place& place, const char* code);
 /// The loop starts at 0.
 Status require_zero_start(const Place& place, const char* code);
-/// What runs in `outer`, the loop itself or one around it, changes nothing that the bounds of the loop read.
+/// Requires that nothing that runs in `outer` (the loop, or one around it) changes memory that the bounds of the loop
+/// read.
 Status require_kept_bounds(const Place& outer, const Place& place, const char* code);
 /// The text names a scope of memory, which a copy of a buffer of the block is to be in.
 Status require_memory_scope(const std::string& scope, const Place& block, const char* code);

@@ -115,7 +115,7 @@ Stmt Rebind::operator()(const Stmt& body, const Expr& condition) {
         BlockRealize copy = *realize;
         copy.predicate = substitute(copy.predicate, map_);
         if (condition.defined()) {
-          // What reads data may do so only where the instance runs.
+          // A predicate that reads data is evaluated only if the instance runs.
           const bool reads = effect_of(copy.predicate) != Effect::kPure;
           copy.predicate = reads ? logical_and(condition, copy.predicate) : logical_and(copy.predicate, condition);
         }

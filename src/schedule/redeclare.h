@@ -1,7 +1,8 @@
-// What blocks declare around a change.
+// Updates declared regions of blocks around a change.
 //
 //   with T.block("row"):                          the loop over p has become one over p_0 and p_1 whose condition is
-//     T.reads(A[P[vi]:P[vi + 1]])                 data: what the blocks below touch of A can no longer be bounded by
+//     T.reads(A[P[vi]:P[vi + 1]])                 data: the region of A that the blocks below read is no longer bounded
+// by
 //     for p_0, p_1 in T.grid(...): ...            P[vi + 1], so the block declares A as a whole
 #pragma once
 

@@ -124,7 +124,7 @@ Ref<Var> source_of_digit(const Expr& e) {
   return {};
 }
 
-/// What a region says of a loop around it: that variable, or some digits of it.
+/// A loop variable, or some digits of it, that a region depends on.
 struct LoopInRegion {
   const For* loop;
   std::vector<Expr> digits;

@@ -17,8 +17,8 @@ Result<AtLoop> at_loop(const State& state, LoopRV loop, BlockRV block, const cha
 /// The number of the statement that holds the block.
 int statement_of(const AtLoop& at, int block);
 
-/// What these blocks read, or write, of the buffer in one iteration of the loop, and of those loops around it whose
-/// iterations share memory of this storage scope.
+/// Returns the region of the buffer that these blocks read or write in one iteration of the loop, and of those loops
+/// around it whose iterations share memory of this storage scope.
 arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, const Ref<Buffer>& buffer, bool reads,
                            const std::string& storage_scope);
 

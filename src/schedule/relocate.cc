@@ -407,8 +407,8 @@ Status recheck_moved(const Tree& tree, int at, const char* code) {
 
 namespace {
 
-/// What a block asks before it runs, and what loops ask that say nothing of its axes, and may have no iteration:
-/// `steady` is the same for all of its instances, wherever they stand in the scope.
+/// Conditions of a block, and of loops without influence on its axes that may have no iteration. `steady` is the same
+/// for all instances, wherever the block is in the scope.
 struct Conditions {
   Expr steady = bool_imm(true), varying = bool_imm(true);
 };
@@ -531,7 +531,7 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
   }
   analysis::assume_runs(where_it_ran, before, before.loops_above(old_at));
   if (new_loops) analysis::assume_runs(where_it_runs_now, after, *new_loops);
-  // What surely reads its producers ran nowhere but where they did.
+  // A block that surely reads its producers ran only where they ran; other blocks need a proof.
   analysis::assume_all(steady_condition(before, old_at), where_it_ran);
   if (may_not_read(was.block->body) && !where_it_ran.can_prove(steady_condition(after, new_at))) {
     return refuse(code,

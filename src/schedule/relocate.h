@@ -64,7 +64,7 @@ Status check_bare_statements(const Place& block, const analysis::Scope& scope, c
 /// scope.
 Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code,
                          bool also_reads = true);
-/// What a block asks before it runs that is the same for all of its instances, wherever they stand in the scope.
+/// Returns the part of the block's condition that is the same for all instances, wherever the block is in the scope.
 Expr steady_condition(const Tree& tree, int block);
 /// The instances that run of a block where it stands, if any: all are within the box, and it holds no others. CODE
 /// where that is not known.

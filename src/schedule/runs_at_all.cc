@@ -152,7 +152,7 @@ bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers,
 
 namespace {
 
-/// What of has_value() a scope says; nothing where it does not write the buffer before `end`.
+/// Returns has_value() as far as one scope determines it; nothing if the scope does not write the buffer before `end`.
 std::optional<Expr> written_in(const analysis::Tree& tree, int scope, int outside, int end, const Ref<Buffer>& buffer) {
   const analysis::Scope& blocks = analysis::Scope::of(tree.block_at(scope));
   std::optional<Expr> condition;

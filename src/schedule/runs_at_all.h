@@ -13,7 +13,7 @@
 
 namespace tilewright::schedule {
 
-/// What is not proved of "all of these are greater than 0".
+/// Returns the terms of "all of these are greater than 0" that cannot be proved.
 Expr all_positive(const std::vector<Expr>& extents, arith::Analyzer& analyzer);
 /// Extents of those of the loops around the block that may have no iteration without that `values`, over all of them,
 /// are none: of loops that do not move them, and of such as `f` of n * m iterations for `f // m`.

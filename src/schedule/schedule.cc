@@ -58,7 +58,7 @@ Instruction in_only_function(const State& state, Instruction instruction) {
 
 using Steps = std::span<const Step* const>;
 
-/// What the handles of a trace are in the schedule that follows it.
+/// Map from the handles of a trace to those of the schedule that follows it.
 struct Renumbering {
   uint32_t kept = 0;  ///< numbers below this one mean the same in both
   std::unordered_map<uint32_t, uint32_t> others;

@@ -17,7 +17,7 @@
 
 namespace tilewright::schedule {
 
-/// What the instruction gives, one number per output; LoopRV::kNone for None.
+/// Outputs of an instruction, one number for each; LoopRV::kNone for None.
 using Outputs = std::vector<uint32_t>;
 
 struct ReplayOptions {
@@ -53,14 +53,14 @@ class Schedule {
   void forget(uint32_t handle) { forgotten_.insert(handle); }
   const std::set<uint32_t>& forgotten() const { return forgotten_; }
 
-  /// What this schedule was after its first `steps` steps, from a state kept nearby. steps <= trace().size().
+  /// Returns this schedule after its first `steps` steps, from a state kept nearby. steps <= trace().size().
   Schedule rewound(size_t steps) const;
   /// This schedule with the steps from `step` on done again, some of them as the edits say (their steps >= `step`). All
   /// before is shared, not done again. Errors as of Trace::edited and replay.
   Result<Schedule> replay_from(size_t step, const std::vector<TraceEdit>& edits,
                                const ReplayOptions& options = {}) const;
-  /// What another trace makes of the same original program: done again from the first step that differs. The numbers of
-  /// that trace's handles are its own.
+  /// Applies another trace to the same original program, from the first step that differs. The trace's handles have
+  /// their own numbering.
   Result<Schedule> with_trace(const Trace& other, const ReplayOptions& options = {}) const;
   /// With other decisions at some sampling steps (numbers among the sampling steps); later ones keep theirs.
   Result<Schedule> with_decisions(const std::vector<std::pair<size_t, Value>>& changes) const;

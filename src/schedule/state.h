@@ -1,5 +1,5 @@
-// What a schedule knows: the program, where its handles point, and where its random numbers come from. Copying a state
-// costs O(1); nothing that copies share is ever changed.
+// State of a schedule: the program, the positions of handles, and the random number generator. Copying a state costs
+// O(1); nothing that copies share is ever changed.
 #pragma once
 
 #include <memory>
@@ -57,7 +57,7 @@ struct Place {
   NodeRef node() const { return tree->stmt(at); }
 };
 
-/// What an instruction is going to do. Nothing in it can fail any more.
+/// The result of an instruction, ready to be applied without failure.
 struct Plan {
   uint32_t func = 0;
   Ref<Block> root;  ///< the function's new root block; null: its body stays
@@ -67,7 +67,7 @@ struct Plan {
   std::optional<Random> random{};                ///< the generator after sampling
   /// The instruction as it is to be recorded: with its decision, and names resolved. Empty: as it was given.
   std::optional<Instruction> recorded{};
-  /// What the user says and nothing proves, where the meaning of the program rests on it.
+  /// Claims of the user that are not proved, and that the meaning of the program depends on.
   std::string stated{};
 };
 
@@ -99,8 +99,8 @@ class State {
   Result<uint32_t> function(std::string_view name) const;
   /// Its key in the module, which traces name it by.
   const std::string& function_name(uint32_t func) const { return module_->functions[(*places_)[func]].first; }
-  /// What messages call it: as its definition does (a function of its own is "main" in the module), where function()
-  /// finds it by that name.
+  /// Returns the function's name for messages, as in its definition (a function without a module is "main" in the
+  /// module). function() finds it by that name.
   const std::string& shown_name(uint32_t func) const;
   const Func& function_at(uint32_t func) const { return module_->functions[(*places_)[func]].second; }
   /// ScheduleError "schedule/no-root" for a function that has no blocks (already lowered, or of another dialect),

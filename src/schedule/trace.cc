@@ -79,7 +79,7 @@ std::string python_value(const Value& value, const HandleNames& names) {
 
 bool is_empty_list(const Value& value) { return value.as<Value::List>() && value.as<Value::List>()->empty(); }
 
-/// What get_block finds by default, in a module whose function to work on is called so.
+/// Whether the argument names the function "main", which get_block() searches by default.
 bool is_usual_function(const Param& param, const Value& value) {
   const std::string* name = param.name == "func_name" ? value.as<std::string>() : nullptr;
   return name && *name == "main";

@@ -28,7 +28,7 @@ struct Step {
   bool is_sampling() const { return kind_info(instruction).family == Family::kSample; }
 };
 
-/// What shall stand at a step instead of what does.
+/// Replacement of one step.
 struct TraceEdit {
   size_t step;
   std::optional<Instruction> instead;  ///< gives as many handles as that step; none: the step is removed
@@ -48,7 +48,7 @@ class Trace {
   }
 
   void pop() { steps_ = steps_.prefix(steps_.size() - 1); }
-  /// What comes before the first EnterPostproc.
+  /// Returns the trace before the first EnterPostproc.
   Trace without_postproc() const;
   /// With other numbers for all handles; without the states that sampling steps keep.
   Trace shifted(uint32_t by) const;
@@ -79,8 +79,8 @@ class Trace {
   PersistentStack<Step> steps_;
 };
 
-/// What a trace calls its handles, "b0", "l1", "v2", counted in the order in which steps give them; or what they stand
-/// for, where that is known.
+/// Names of handles in a trace, "b0", "l1", "v2", numbered in the order in which steps return them; or the names of
+/// their targets, if known.
 class HandleNames {
  public:
   HandleNames() = default;

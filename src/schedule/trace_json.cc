@@ -27,7 +27,7 @@ Json to_json(const Value& value, bool is_input, const HandleNames& names) {
     Json operator()(const NodeRef& node) const {
       bool written = node.is<IndexMap>() || (node.defined() && node.sort() == Sort::kExpr);
       if (!written) return Json(nullptr);
-      // What TVM's layout has no place for, a load in a padding value for instance, is written as nodes of ours.
+      // A node that TVM's layout cannot hold, such as a load in a padding value, is written in our own JSON.
       auto graph = to_object_graph(node);
       return Json(graph ? *graph : tilewright::to_json(node));
     }

@@ -89,7 +89,7 @@ class Division {
     return check_domains(realize);
   }
 
-  /// What stays of the block: over the inner axes, without its init if that goes elsewhere.
+  /// Returns the inner block, over the inner axes. It keeps the init only if `keeps_init`.
   Stmt inner_nest(bool keeps_init) {
     const Ref<Block>& old = tree_.realize_at(block_)->block;
     Block inner = *substituted(old);
@@ -305,7 +305,7 @@ class Division {
     }
     arith::Division& part = divided->indices[0];
     if (!units_.empty() && !is_const_int(part.inner_extent, 0)) {
-      // The same values with the names of unit loops in them.
+      // The same outer value, with the variables of unit loops in it.
       part.outer = with_units(floordiv(substitute(rest, inner_starts), part.inner_extent), part.outer);
     }
     Ref<Var> out = outer_axis(axis, position, range(nothing, index(part.outer_extent)), index(part.outer), shared);
@@ -339,7 +339,8 @@ class Division {
     const VarMap units = analysis::units_of(inner_);
     const bool runs = inner_loops_run();
     for (const Expr& term : conjuncts(predicate)) {
-      // What reads data, or divides, is not asked where no loop or earlier term inside has let the block run.
+      // A term that reads data or divides is evaluated late, if the block may not run before a loop or an earlier term
+      // inside allows it.
       bool is_late = (!runs || !is_true(inner_condition_)) &&
                      (effect_of(term) != Effect::kPure || analysis::may_divide_by_zero(term, analyzer_));
       if (!uses_loop(term, inner_) && !is_late) {
@@ -537,7 +538,7 @@ std::vector<int> loops_inside(const Tree& tree, int top, int block) {
   return loops;
 }
 
-/// What is asked outside, once, must be what each instance has asked: data that none of the blocks writes.
+/// A condition that moves outside is evaluated once, so it must not read buffers that one of the blocks writes.
 Status check_data(const Tree& tree, const std::vector<int>& blocks, const Expr& condition, const OuterAxes& outer) {
   std::vector<Expr> asked = outer.values;
   asked.push_back(condition);

@@ -59,7 +59,7 @@ class Candidates {
       Counted rare = counted_[i];
       for_each_operand(rare.e, [&](const Expr& operand) { count_largest(operand, rare.times); });
     }
-    // What only an index of the store computes stays there.
+    // Choose only subexpressions of the value: one that only an index computes stays there.
     visit_operands(store.value, [&](const Expr& e) {
       for (const Counted& counted : counted_) {
         if (counted.times >= threshold && same(e, counted.e) && !find(chosen_, e)) chosen_.push_back(counted.e);

@@ -114,7 +114,7 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   return std::pair(place, std::move(copy));
 }
 
-/// What there is to copy, and where.
+/// Returns the elements to copy, and the location of the copy.
 Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRead& cache,
                                                const CacheReadRequest& request) {
   if (request.writer == Tree::kNone) return copy_from_outside(state, cache, request);

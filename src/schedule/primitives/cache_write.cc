@@ -74,7 +74,7 @@ Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {
   }
   for (int child : scope.readers(buffer)) {
     int reader = tree.block(scope.children()[child]->block->id.value);
-    // What runs before has read what the buffer held, and never sees what the block writes.
+    // An earlier reader has read the old values, and never sees what the block writes, unless they share a loop.
     bool never = reader < block.at && !share_a_loop(tree, request.scope, reader, block.at);
     if (child != self && !never) request.readers.push_back(reader);
   }

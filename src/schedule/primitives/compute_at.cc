@@ -132,7 +132,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
         if (auto obstacle = why_region_unknown(tree, consumer, read->buffer, true)) {
           return refuse(kComputeAtCodes.inputs, *obstacle, kInputsIncomplete);
         }
-        // What threads share, they compute for all of them.
+        // The region covers all threads that share the buffer: they compute elements for one another.
         std::vector<int> varying = analysis::joined_loops(tree, loop.at, read->buffer);
         varying.insert(varying.end(), below.begin(), below.end());
         arith::Analyzer around;

@@ -112,7 +112,7 @@ Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, con
   return good ? with_found_reads(*after, consumer.span(), taken.empty() ? nullptr : store) : Ref<Block>();
 }
 
-/// What the consumer's axes are bound to, or its condition, with loads replaced; `plain`: whether they could be.
+/// Replaces the loads in a binding or the predicate of the consumer. Clears `plain` if a load cannot be replaced.
 Expr in_binding(const Expr& e, const Assignment& assignment, const AxesOfElement& axes, bool& plain) {
   return rewrite(e, [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
     Ref<BufferLoad> load = walk.descend(old);

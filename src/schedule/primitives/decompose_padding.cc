@@ -34,7 +34,7 @@
 namespace tilewright::schedule {
 namespace {
 
-/// What the block stores, and where.
+/// The padding store of a block.
 struct Padding {
   const BufferStore* store;
   Expr condition, value, constant;

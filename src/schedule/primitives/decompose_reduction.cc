@@ -186,7 +186,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   return nest;
 }
 
-/// What is asked before the loop in place of inside of it: of buffers that nothing in the scope writes.
+/// Requires that conditions which move before the loop read no buffer that the scope writes.
 Status check_settled(const Place& block, const Stmt& nest) {
   const Tree& tree = *block.tree;
   const Stmt& body = tree.block_at(tree[block.at].scope).body;
@@ -234,7 +234,7 @@ Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
     update.name_hint = name + "_update";
     update.init = {};
     update.annotations.erase(kInitWithoutSteps);
-    // What is accumulated into is read now, unless the block has said so before.
+    // The update block reads the accumulator, so add its region to the reads unless the block has declared it.
     std::vector<Ref<BufferRegion>> reads;
     for (const Ref<BufferRegion>& write : update.writes) {
       bool known = std::any_of(update.reads.begin(), update.reads.end(),

@@ -133,7 +133,7 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
   bool asks =
       std::any_of(loops.begin() + 1, loops.end(), [](const Place& place) { return !const_int(place.loop().extent); });
   if (asks) {
-    // What memory of threads is theirs, its scope says.
+    // Only a parallel loop around needs the check: the scope of a buffer separates bound threads.
     const Tree& tree = *loops[0].tree;
     int at = tree[loops[0].at].parent;
     while (at != Tree::kNone && !(tree[at].is_loop && tree.for_at(at).kind == ForKind::kParallel)) at = tree[at].parent;

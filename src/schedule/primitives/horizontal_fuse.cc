@@ -148,7 +148,7 @@ Stmt body_of_part(const For& loop, const Expr& own, const Expr& condition) {
   });
 }
 
-/// That of the widest loop; int64 where extents are data, whose sum may leave a smaller type.
+/// Returns the widest type of the loops; int64 if extents are data, since their sum may not fit a smaller type.
 DataType type_of_sum(const FusedLoops& parts) {
   const Tree& tree = *parts.loops[0].tree;
   DataType type = tree.for_at(parts.loops[0].at).loop_var.dtype();

@@ -107,8 +107,8 @@ Status check_passed(const Tree& tree, const analysis::Scope& scope, int passed, 
   return Ok{};
 }
 
-/// What a nest passes on its way to the place of the last one named: statements beside them, and nests that come to run
-/// after it though they ran before, or the other way round.
+/// Checks what a nest moves across on its way to the last one named: statements between them, and nests whose order
+/// changes.
 Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nests, int around) {
   const auto& scope = analysis::Scope::of(tree.block_at(tree[nests.front().front()].scope));
   std::vector<int> tops;

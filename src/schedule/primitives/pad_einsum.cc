@@ -202,7 +202,7 @@ Status check_values(const Place& place, const ExtentOfVar& extents) {
                 "a reduction can be padded where it sums up products of elements that its axis indexes");
 }
 
-/// What the block touches of a buffer in one dimension, and how far its copy goes.
+/// The elements of a buffer that the block touches in one dimension, and the padded extent of its copy.
 struct Span {
   Expr begin, extent;  ///< of the axis, before it is enlarged, or one element; inside of the buffer
   Expr padded;         ///< at least `extent`
@@ -348,7 +348,7 @@ Stmt enlarged(const Stmt& top, const ExtentOfVar& extents, const std::vector<Pad
       });
 }
 
-/// What of the buffer is copied.
+/// Returns the box of the buffer that is copied.
 arith::Box copied(const Padded& padded) {
   arith::Region region;
   for (const Span& span : padded.spans) region.push_back(range(span.begin, span.extent));

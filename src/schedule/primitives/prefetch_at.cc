@@ -92,7 +92,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   TreeEdit edit =
       insert_prefetch(at, frame, buffer, logical_and(lt(later, loop.min + loop.extent), not_empty(frame)), &made);
   Plan plan = give_loops(at.block.func, edit.finish(), {});
-  // What selects the elements may be computed in the iterations that read them, and not ahead.
+  // Data that select the elements may be computed in the iterations that read them, too late for a prefetch.
   auto obstacle = analysis::why_inputs_incomplete(Tree::of(plan.root), Tree::of(plan.root).block(made->id.value));
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(at.scope));
   for (const Ref<BufferRegion>& read : made->reads) {

@@ -49,7 +49,8 @@ Expr without_data(const Expr& condition) {
   return effect_of(condition) == Effect::kPure ? condition : Expr(bool_imm(true));
 }
 
-/// What of the condition of a block neither a loop around it nor data change: whether it runs at all.
+/// Returns the part of the block's condition that depends neither on a loop around it nor on data: whether the block
+/// runs at all.
 Expr condition_of_no_loop(const Tree& tree, int block) {
   return without_data(
       analysis::outer_condition(tree.realize_at(block)->predicate, analysis::inputs_of(tree, tree.loops_above(block))));
@@ -73,7 +74,7 @@ Status check_declared(const ReindexRequest& request) {
   return Ok{};
 }
 
-/// What may be copied at once: the values there are before the loops, or all that is there after them.
+/// Requires that one copy suffices: of the values before the loops, or of the final values after them.
 Status check_values(const State& state, const ReindexRequest& request) {
   const Place& block = request.block;
   const Tree& tree = *block.tree;

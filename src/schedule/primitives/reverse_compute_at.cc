@@ -44,8 +44,8 @@ constexpr MoveCodes kReverseComputeAtCodes = {.role = "reverse_compute_at/P1",
                                               .results = "reverse_compute_at/P6",
                                               .execution = "reverse_compute_at/P9"};
 
-/// What of a condition speaks of these loops alone, as that of a split whose factors do not divide. What speaks of
-/// outer loops, too, cuts off a last tile, which the block that is moved does by itself.
+/// Returns the terms of a condition that depend on these loops alone, such as the one of a split with a remainder.
+/// Terms with outer loops cut off the last tile, which the moved block handles itself.
 Expr condition_on(const Tree& tree, const std::vector<int>& loops, const Expr& predicate) {
   Expr condition = bool_imm(true);
   for (const Expr& term : conjuncts(predicate)) {

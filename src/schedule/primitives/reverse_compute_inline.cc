@@ -94,7 +94,7 @@ struct Axes {
   std::vector<Expr> conditions;
 };
 
-/// What is not true of all instances of the producer.
+/// Conditions that do not hold for all instances of the producer.
 class Condition {
  public:
   Condition(const Block& producer, const std::vector<const For*>& loops) {
@@ -115,7 +115,8 @@ class Condition {
   std::vector<Expr> facts_;
 };
 
-/// What is loaded at v + 1 and stored at w is loaded at v where it is stored at w - 1; at 7 - v, where at 7 - w.
+/// Moves an offset from the load to the store: a load at v + 1 for a store at w becomes a load at v for a store at w -
+/// 1; a load at 7 - v for a store at w becomes a load at v for a store at 7 - w.
 void take_offset(Expr& loaded, Expr& stored) {
   const Add* sum = loaded.as<Add>();
   const Sub* difference = loaded.as<Sub>();

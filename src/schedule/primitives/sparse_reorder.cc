@@ -98,7 +98,7 @@ Result<Plan> plan(const State& state, const SparseReorder& reorder) {
                     {nest.iteration}, "keep fused variables beside one another, in their order");
     }
   }
-  // What stands around is not known here: parents that are not in the iteration stay outside.
+  // Axes around the iteration are not needed here: a parent outside of the iteration stays outside.
   std::vector<Ref<Axis>> around;
   for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
     const Ref<Axis>& parent = iter->axis->parent;
