@@ -1,4 +1,4 @@
-// What rules and postprocessors ask about the loops around a block before they touch them.
+// Kinds of the loops around a block, for rules and postprocessors.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What strategies hand out and get back.
+// Candidates that strategies propose, and the results that they get back.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct MeasureCandidate {
 };
 using MeasureCandidates = std::vector<MeasureCandidate>;
 
-/// What a measurement gave: seconds per call, one for each repeat, or why there are none.
+/// Result of a measurement: seconds per call, one for each repeat, or an error message.
 struct RunnerResult {
   std::vector<double> run_secs;
   std::optional<std::string> error_msg;

@@ -1,4 +1,4 @@
-// What the parts of a search share that are made from options: rules, postprocessors, mutators.
+// Base of the parts of a search that are made from options: rules, postprocessors, mutators.
 //
 //   struct AddRFactorOptions { int64_t max_jobs_per_core = 16; ...; using Members = Fields<...>; };
 //   class AddRFactor final : public PartOf<AddRFactor, ScheduleRule, AddRFactorOptions> { ... };

@@ -38,7 +38,7 @@ void match(const std::vector<std::string>& was, const std::vector<std::string>& 
   }
 }
 
-/// What primitives append to the name of a block; whatever else follows a "_" was appended to that of a buffer.
+/// Suffixes that primitives append to names of blocks; any other suffix belongs to the name of a buffer.
 constexpr std::string_view kOfBlocks[] = {"init", "update", "rf", "o", "pad_const", "partition", "common"};
 
 /// None for names that follow no other.

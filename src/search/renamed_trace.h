@@ -1,4 +1,4 @@
-// What was found for a program, for one that is equal but calls its blocks, buffers or itself otherwise.
+// Adapts a trace to an equal program whose blocks, buffers or function have other names.
 //
 //   recorded on a function main with the block C     get_block("C", "main")     get_block("C_local", "main")
 //   for matmul, whose block is called prod           get_block("prod", "matmul")     get_block("prod_local", "matmul")

@@ -126,7 +126,7 @@ void StoreModel::read_streams() {
       stream.even.push_back(even);
       stream.moves.push_back(moves);
     }
-    // What is read and written at one place is loaded once.
+    // An element that is read and written is loaded once.
     bool known = std::any_of(streams_.begin(), streams_.end(), [&](const Stream& other) {
       return other.access->buffer == access.buffer && other.access->writes == access.writes &&
              other.access->index == access.index;
@@ -246,7 +246,7 @@ double StoreModel::compute_cycles() {
   for (const Stream& stream : streams_) {
     double vectors = this->vectors(stream);
     bool stays = repeated >= 0 && !stream.moves[repeated];
-    // What is read and written at one place is one register.
+    // An element that is read and written takes one register.
     bool twice = stream.access->writes && std::any_of(streams_.begin(), streams_.end(), [&](const Stream& other) {
                    return !other.access->writes && other.access->buffer == stream.access->buffer &&
                           other.access->index == stream.access->index;
@@ -271,7 +271,7 @@ double StoreModel::compute_cycles() {
   double operations = fused + (ports - fused / machine_.fma_ports) * machine_.fma_ports + loads + stores + 2;
   double step = std::max({ports, loads / machine_.load_ports, stores / machine_.store_ports, chain,
                           operations / machine_.issued_operations});
-  // What is spilled has to arrive in memory before it comes back.
+  // A spilled value has to be in memory before it is loaded again.
   return steps * (step + spilled + 0.5);
 }
 

@@ -1,4 +1,5 @@
-// What a program will take, from what limits a processor: vector ports, loads and stores, registers, caches, threads.
+// Estimates the time of a program from the limits of a processor: vector ports, loads and stores, registers, caches,
+// threads.
 //
 // The model reads the table of loops and accesses of analysis/loop_program.h and judges each store by itself:
 //   - which loop the back end makes vectors of (one that asks for it, else the innermost that runs through memory), and

@@ -62,7 +62,7 @@ class StoreOnDevice {
   std::optional<double> lane_step(const AccessFact& access) {
     if (lane_ < 0) return {};
     const BufferFact& buffer = program_.buffers[access.buffer];
-    // Of the flat offset: indices such as (f // 4, f % 4) are contiguous.
+    // Take the step of the flat offset: indices such as (f // 4, f % 4) are contiguous.
     LoopSum place = LoopSums::constant(0);
     int64_t size = 1;
     for (size_t d = access.index.size(); d-- > 0;) {

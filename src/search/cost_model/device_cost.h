@@ -1,5 +1,6 @@
-// What a program with loops bound to blocks and threads takes on a GPU, from what limits one: bytes that warps fetch
-// from main memory, accesses of shared memory, arithmetic, and whether there are threads enough to hide latencies.
+// Estimates the time of a program with loops bound to blocks and threads on a GPU, from its limits: bytes that warps
+// fetch from main memory, accesses of shared memory, arithmetic, and whether there are enough threads to hide
+// latencies.
 //
 // The rates are typical ones: the model ranks schedules of one program, so only ratios between them matter.
 // Nothing of a processor enters, such as vector registers, caches or strides of pages.

@@ -51,7 +51,7 @@ void mark_damage(Record& record, std::string_view unread) {
     text.clear();
   };
   must_be_json("trace", record.trace);
-  // Of candidates with wrong results, older versions wrote numbers as JSON does not have them.
+  // Older versions wrote NaN and infinity, which JSON does not have, for candidates with wrong results.
   for (const std::string number : {": nan", ": -nan", ": inf"}) {
     const size_t at = record.verification.find(number);
     if (at != std::string::npos) record.verification.replace(at, number.size(), ": null");

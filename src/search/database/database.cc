@@ -19,7 +19,7 @@
 namespace tilewright::search {
 namespace {
 
-/// What the fields of a record are called in `record`, joined with its program, target, host and libraries.
+/// Returns the column of a field in `record`, joined with its program, target, host and libraries.
 std::string column_of(std::string_view field) {
   constexpr std::pair<std::string_view, const char*> kElsewhere[] = {{"workload", "w.hash"},
                                                                      {"target", "t.text"},
@@ -196,8 +196,8 @@ Result<std::vector<Record>> Database::records(const Hash128& workload, const std
   return select("ORDER BY r.id", {sql::to_value(workload), target});
 }
 
-/// What came after the finals and beats their winner, the winner, then all others by time: what is kept when records
-/// are pruned is what stands first in a list.
+/// Order of the result: records after the finals that beat their winner, the winner, then all others by time. Pruning
+/// keeps the first records of this order.
 Result<std::vector<Record>> Database::top_k(const Hash128& workload, const std::string& target, size_t count) {
   const std::lock_guard lock(mutex_);
   std::vector<Record> best;

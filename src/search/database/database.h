@@ -73,7 +73,7 @@ struct Record {
   /// The median of `seconds`; infinity if empty. With an incumbent: by the ratio to it, so that times of different
   /// hosts compare.
   double median() const;
-  /// What `seconds` are multiplied with to that end.
+  /// Factor that converts `seconds` to that time scale.
   double host_factor() const {
     return incumbent_seconds > 0 && incumbent_reference > 0 ? incumbent_reference / incumbent_seconds : 1;
   }
@@ -95,7 +95,7 @@ struct Finals {
   using Members = Fields<&Finals::winner, &Finals::seconds, &Finals::last_record>;
 };
 
-/// What identifies a search: another space or seed is another session.
+/// Identity of a search: another space or seed is another session.
 struct SessionKey {
   Hash128 workload;
   std::string target;
@@ -125,7 +125,7 @@ class Database {
   /// The tables behind a connection, made or brought up to date.
   static Result<std::unique_ptr<Database>> over(std::unique_ptr<sql::Connection> connection);
 
-  /// What messages call it; ":memory:" when it comes from no file.
+  /// Path in messages; ":memory:" for a database without a file.
   const std::string& path() const { return path_; }
 
   /// Does nothing when the workload is known already. `sizes`: see Workload.

@@ -1,4 +1,4 @@
-// What may be done to a path before SQLite sees it: recognizing our files, and creating a new one.
+// Operations on a path before SQLite opens it: recognizing our files, and creating a new one.
 //
 // SQLite takes an empty file for a new database and may write beside a file that it only reads, so foreign files are
 // recognized by their first bytes, before any statement.

@@ -58,7 +58,7 @@ bool read(const Value& value, std::optional<T>& into) {
 }
 
 struct Dialect {
-  /// What stands in statements, and what it is called here; in this order.
+  /// Words in statements and their replacements in this dialect; applied in order.
   std::vector<std::pair<std::string, std::string>> words;
   const char* begin;        ///< a transaction that writes
   const char* lock_schema;  ///< in such a transaction: nobody else changes the tables

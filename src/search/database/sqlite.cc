@@ -71,7 +71,7 @@ Diagnostic not_opened(sqlite3* db, int code, const std::string& path) {
   return diagnostic;
 }
 
-/// What is done with SQLite's own objects; the mutex is the caller's, since the connection is opened without.
+/// A connection to SQLite. The caller holds a mutex, since the connection is opened without one.
 class SqliteFile final : public sql::Connection {
  public:
   SqliteFile(sqlite3* opened, std::string path) : Connection(sql::kSqlite, std::move(path)), db(opened) {}

@@ -1,4 +1,4 @@
-// What strategies ask of a database of measurements.
+// Interface of a database of measurements to strategies.
 #pragma once
 
 #include <memory>

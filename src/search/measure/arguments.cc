@@ -21,7 +21,7 @@ size_t page_size() {
   return size;
 }
 
-/// What Linux thinks can be had without swapping (/proc/meminfo); a huge number where it does not say.
+/// Returns the memory that Linux can provide without swapping (/proc/meminfo); a huge number if it is not reported.
 size_t available_memory() {
   std::ifstream stream("/proc/meminfo");
   for (std::string key, rest; stream >> key && std::getline(stream, rest);) {

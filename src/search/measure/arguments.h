@@ -1,4 +1,4 @@
-// What candidates of one workload are called with, and what they have to compute.
+// Arguments that candidates of one workload are called with, and their expected results.
 //
 //   TW_TRY(arguments, Arguments::create({{"A", f32, {512, 512}}, {"C", f32, {512, 512}, ArgumentRole::kOutput}}));
 //   arguments->set_initial(0, bytes_of_a);
@@ -87,7 +87,7 @@ class Arguments {
   const std::vector<int64_t>& scalars() const { return scalars_; }
   const Tolerance& tolerance(size_t index) const { return slots_[index].tolerance; }
 
-  // What follows is for the pipeline.
+  // Functions for the pipeline.
 
   int shared_fd() const { return fd_; }
   ControlBlock& control();
@@ -95,13 +95,14 @@ class Arguments {
   void prepare_outputs();
   /// Outputs wait for the reference.
   bool expects_reference() const;
-  /// What the call of the reference left behind is right from now on; the error says what it wrote around its outputs.
+  /// Takes the outputs of a reference call as the expected values. Returns an error if the reference wrote around its
+  /// outputs.
   Status adopt_outputs();
-  /// What an output or in-out argument has to hold after a call; null until that is known.
+  /// Returns the expected contents of an output or in-out argument after a call; null until they are known.
   const std::vector<std::byte>* expected(size_t index) const {
     return slots_[index].expected ? &*slots_[index].expected : nullptr;
   }
-  /// What a call left behind. The message is that of the first output that is wrong.
+  /// Checks the outputs of a call. The message is that of the first wrong output.
   CheckReport check_outputs(const std::atomic<bool>* cancel = nullptr) const;
 
  private:

@@ -89,7 +89,7 @@ TEST_F(CandidateTest, SubtlyWrongKernelsAreRefused) {
   EXPECT_EQ(last_step.outcome, Outcome::kWrongResult);
   EXPECT_TRUE(last_step.error.message.starts_with("C[0, 0]: expected ")) << last_step.error.message;
 
-  // What provably leaves its buffers does not get as far as that.
+  // An access that provably leaves its buffer fails earlier.
   EXPECT_EQ(lower::lower(as_module(matmul({.shift = 1})), Target::host()).error().code, "verify/bounds");
   EXPECT_TRUE(measure(matmul()).is_ok());
 }

@@ -15,7 +15,7 @@ constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
 constexpr uint64_t kStackReach = uint64_t{1} << 16;
 constexpr size_t kStackSize = size_t{1} << 16;
 
-// What the handler may use: set once, before any kernel runs.
+// Data for the signal handler: set once, before any kernel runs.
 MappedArguments* g_arguments = nullptr;
 
 uint64_t stack_pointer(const ucontext_t& context) {

@@ -45,8 +45,8 @@ int move_up(int fd) {
   return high;
 }
 
-/// What forbids a process, by the number of the error; where a file would get a number beyond the limit on open files,
-/// that is EINVAL or EBADF.
+/// Returns the error for a process that could not be started. A file number beyond the limit on open files gives EINVAL
+/// or EBADF.
 Diagnostic cannot_start(const std::string& path, int error) {
   const char* hint = "check the installation";
   if (error == EMFILE || error == ENFILE || error == EINVAL || error == EBADF) {

@@ -48,7 +48,7 @@ class HelperProcess {
   void kill();
   /// Goes on if a signal has stopped it; nothing otherwise.
   void resume();
-  /// What became of the time of a thread so far, in seconds.
+  /// Time of a thread so far by state, in seconds.
   struct ThreadTime {
     double ran = 0;
     double waited = 0;         ///< ready to run, and without a processor

@@ -1,5 +1,5 @@
-// What the pipeline and its helpers say to one another. A helper starts with Hello, takes HelperSetup, answers Ready,
-// then serves requests one at a time until its connection is closed.
+// Messages between the pipeline and its helpers. A helper starts with Hello, takes HelperSetup, answers Ready, then
+// serves requests one at a time until its connection is closed.
 //
 //   building     Build -> Built
 //   measuring    Measure -> Checked (the first call is done) -> Proceed -> Measured (so is the last)

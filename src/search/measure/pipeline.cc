@@ -34,7 +34,7 @@ double Measured::median() const { return median_of(seconds); }
 
 int64_t Counters::done() const { return std::accumulate(count.begin(), count.end(), int64_t{0}); }
 
-// What callers and the thread share.
+// State shared by callers and the thread.
 
 void MeasurePipeline::Loop::wake() {
   const uint64_t one = 1;

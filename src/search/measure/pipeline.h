@@ -99,7 +99,7 @@ struct Measured {
   std::string host;
   /// Seconds of a call of the incumbent, interleaved with this candidate's calls on the same host; 0: there was none.
   double incumbent_seconds = 0;
-  /// What that incumbent counts as in the session: its time on the host where the first candidate was measured.
+  /// Reference time of that incumbent in the session: its time on the host where the first candidate was measured.
   double incumbent_reference = 0;
   std::string note;  ///< what disturbed the host meanwhile; empty: nothing
 
@@ -125,7 +125,7 @@ struct Counters {
   int64_t done() const;
 };
 
-/// What the helpers do at a time: of several things at once, the one that stands last here.
+/// Activity of the helpers. If there are several at once, the last one in this list counts.
 enum class Activity { kNothing, kStarting, kBuilding, kReference, kChecking, kMeasuring, kFinals };
 inline constexpr size_t kNumActivities = 7;
 
@@ -134,7 +134,7 @@ struct Activities {
   std::array<double, kNumActivities> seconds{};  ///< these add up to all of it
   double building = 0;                           ///< of all building processes together: some build beside others
 
-  /// What helper processes did, whether anybody waited for it or not: "building", "checking", "measuring".
+  /// Seconds that helper processes spent on "building", "checking" and "measuring", whether or not anybody waited.
   std::map<std::string, double> beside() const;
 };
 
@@ -161,7 +161,7 @@ struct FinalsResult {
   std::string host{};  ///< as Measured has it
 };
 
-/// What a session has its candidates built and measured with: helper processes of this machine, or other machines.
+/// Builds and measures the candidates of a session, with helper processes of this machine or on other machines.
 class Measurer {
  public:
   virtual ~Measurer() = default;
@@ -169,12 +169,12 @@ class Measurer {
   virtual void submit(Candidate candidate) = 0;
   /// Candidates that were submitted and have not been returned by poll().
   virtual size_t outstanding() const = 0;
-  /// What is done. Waits for the first result at most `timeout`, and not at all when nothing is outstanding.
+  /// Returns finished results. Waits for the first one at most `timeout`, and not at all if nothing is outstanding.
   virtual std::vector<Measured> poll(std::chrono::milliseconds timeout) = 0;
   /// Runs when what is being built and measured is done; nothing else starts before. One request at a time.
   virtual void begin_finals(FinalsRequest request) = 0;
   virtual std::optional<FinalsResult> poll_finals(std::chrono::milliseconds timeout) = 0;
-  /// What has not come to its end comes back from poll() as kCanceled; the helpers that work on it are replaced.
+  /// Cancels unfinished work: poll() returns it as kCanceled, and its helpers are replaced.
   virtual void drop() = 0;
   /// Ends all that is under way. What was outstanding comes back from poll() as kCanceled.
   virtual void cancel() = 0;

@@ -1,4 +1,4 @@
-// What helpers say, and what becomes of a candidate when its helper does not answer or dies.
+// Handles the messages of helpers, and candidates whose helper does not answer or dies.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -361,7 +361,7 @@ void MeasurePipeline::Loop::on_dead(Worker& worker, int wait_status) {
   }
   if (job && from_outside && job->retries < kMaxRetries) {
     ++job->retries;
-    // What was built is measured again, what was not is built again.
+    // A built candidate is measured again, another one is built again.
     (job->result.object ? to_measure_ : to_build_).push_front(std::move(*job));
   } else if (job) {
     finish(std::move(*job), death.outcome, death.error);

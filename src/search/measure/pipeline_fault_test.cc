@@ -275,7 +275,7 @@ TEST_F(FaultTest, CancelIsQuickWhateverRuns) {
     for (const auto& [id, result] : results) {
       EXPECT_TRUE(result.outcome != Outcome::kCanceled || result.error.code == "measure/canceled");
     }
-    // What comes too late is answered as well.
+    // A request that comes too late is answered as well.
     EXPECT_EQ(run("build:add").outcome, Outcome::kCanceled);
     pipeline->begin_finals({});
     EXPECT_EQ(pipeline->poll_finals(std::chrono::seconds(1))->error->code, "measure/canceled");

@@ -23,7 +23,7 @@ constexpr double kStartSeconds = 30;
 constexpr auto kReapInterval = std::chrono::milliseconds(1);
 /// More builders than this would wait for the one that measures.
 constexpr int kMaxDefaultBuilders = 4;
-/// What builds as fast as that does not keep a measurement waiting.
+/// A build that is this short does not delay measurements much.
 constexpr double kShortBuildSeconds = 0.1;
 /// Where building and measuring take turns: how many are built before the first is measured, for each builder.
 constexpr size_t kBatchPerBuilder = 4;

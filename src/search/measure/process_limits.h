@@ -1,5 +1,5 @@
-// What a helper does to itself before it serves: it dies with its parent, keeps no foreign files open, leaves no core
-// dump, stays on its processors and within its memory.
+// Limits that a helper sets for itself before it serves: it dies with its parent, keeps no foreign files open, leaves
+// no core dump, and stays on its processors and within its memory.
 #pragma once
 
 #include <sys/types.h>

@@ -32,8 +32,9 @@ struct RaceRules {
   int32_t full_slices = 20;
   double slice_seconds = 1e-3;
   double warm_up_seconds = 1e-3;
-  /// What runs beside us slows everything down for some milliseconds at a time (a neighbor on the same core of a
-  /// virtual machine: 1.9 times for 3 to 10 ms). A short kernel is not called slow before that may be over.
+  /// Duration of a disturbance: other work on the machine slows down everything for some milliseconds at a time (a
+  /// neighbor on the same core of a virtual machine: 1.9 times for 3 to 10 ms). A short kernel is not rejected as slow
+  /// before that.
   double doubt_seconds = 5e-3;
   double budget_seconds = 0.1;  ///< of calls, after which whatever is known has to do
 
@@ -61,7 +62,7 @@ struct RaceRules {
   }
 };
 
-/// What one uninterrupted run of `calls` calls took.
+/// Time of one uninterrupted run of `calls` calls.
 struct Slice {
   int64_t calls = 1;
   double wall = 0;                   ///< seconds of all calls together

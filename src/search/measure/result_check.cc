@@ -76,7 +76,7 @@ uint64_t nan_pattern(DataType dtype) {
 /// float4_e2m1fn has no NaN; it is filled like the integers.
 bool has_nan(DataType dtype) { return dtype.is_float() && dtype.bits >= 8; }
 
-/// What fill_with_wrong_values writes for one element.
+/// Returns the value that fill_with_wrong_values() writes for one element.
 void wrong_value(DataType dtype, const std::byte* expected, std::byte* to) {
   const int size = dtype.bytes();
   if (!has_nan(dtype)) {

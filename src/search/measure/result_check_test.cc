@@ -148,7 +148,7 @@ TEST(ResultCheck, TheFillIsWrongForEveryType) {
   }
 }
 
-/// What the program that is right had left alone has to be left alone by others, and by nothing else.
+/// Candidates have to leave alone exactly the elements that the reference program leaves alone.
 TEST(ResultCheck, WhatWasLeftAloneIsToBeLeftAlone) {
   for (const char* name : {"float16", "bfloat16", "float32", "float64"}) {
     const DataType dtype = *DataType::parse(name);

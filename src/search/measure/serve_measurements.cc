@@ -198,7 +198,8 @@ class Server {
   /// False when there is no memory for the arguments of timed calls; those on a device are used for all calls.
   bool prepare_timing(const CallableKernel& kernel) { return is_on_device(kernel) || arguments_->prepare_own(); }
 
-  /// What the last of the timed calls has written, for the parent to compare; red zones on a device are looked at here.
+  /// Sends the results of the last timed call to the parent, which compares them. Red zones on a device are checked
+  /// here.
   void show_last_outputs(const CallableKernel& kernel, MeasureReply& reply) {
     if (!is_on_device(kernel)) {
       reply.has_last_outputs = arguments_->show_own_outputs();
@@ -228,7 +229,7 @@ class Server {
   /// Times slices of the incumbent while they are due: at most `tries`, until one is undisturbed. Returns the seconds
   /// of a call; 0: it cannot be called.
   double time_incumbent(bool cold, int tries) {
-    // What is called for the first time finds nothing in the caches, and is not known to fill a slice.
+    // The first calls find cold caches, and their number may not fill a slice.
     for (int more = 2; !incumbent_.is_warm && more > 0 && incumbent_.calls > 0; --more) call_incumbent(cold);
     incumbent_.is_warm = true;
     IncumbentTimes& times = incumbent_.times;

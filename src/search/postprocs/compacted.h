@@ -11,7 +11,7 @@ namespace tilewright::search {
 /// Its functions with blocks without axes, and each buffer allocated where it is needed, as large as what is accessed.
 Result<std::vector<Ref<PrimFunc>>> compacted_functions(const Ref<Module>& module);
 
-/// What a buffer of constant shape occupies; none for others, or where it does not fit 64 bits.
+/// Returns the size in bytes of a buffer of constant shape; nothing for others, or if it does not fit 64 bits.
 std::optional<int64_t> bytes_of(const Buffer& buffer);
 
 }  // namespace tilewright::search

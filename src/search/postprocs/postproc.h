@@ -1,4 +1,4 @@
-// What has to be done to a schedule once all of its decisions are taken, before it is built.
+// Changes to a schedule after all of its decisions are made, before it is built.
 #pragma once
 
 #include <memory>

@@ -65,7 +65,7 @@ struct Digit {
   int64_t lower, scale, extent;
 };
 
-/// What the offset is made of; none where it is no sum of digits of loops.
+/// Returns the digits of loops that the offset is a sum of; nothing if it is no such sum.
 std::optional<std::vector<Digit>> digits_of(const std::vector<Expr>& indices, const Buffer& buffer,
                                             const LayoutContext& around) {
   arith::Analyzer analyzer;

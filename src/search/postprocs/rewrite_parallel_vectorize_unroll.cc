@@ -167,7 +167,7 @@ Result<LoopRV> fused(Schedule& schedule, const std::vector<LoopRV>& loops, size_
   return schedule.apply(Fuse{{{loops.begin() + from, loops.begin() + from + count}}});
 }
 
-/// What is the outermost loop afterwards.
+/// Returns the outermost loop afterwards.
 LoopRV carry_out(Schedule& schedule, const std::vector<LoopRV>& loops, Shares shares, int64_t lanes) {
   LoopRV outermost = loops[0];
   size_t all = loops.size();

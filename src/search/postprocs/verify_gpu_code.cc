@@ -77,7 +77,7 @@ std::optional<Launch> launch_of(const AttrStmt& attr) {
   return Launch{*axis, iter->thread_tag, extent ? std::optional(extent->value) : std::nullopt};
 }
 
-/// What one kernel takes.
+/// Checks the resources of one kernel.
 class KernelCheck {
  public:
   KernelCheck(const Target& target, bool open_grids) : target_(target), open_grids_(open_grids) {}

@@ -76,7 +76,8 @@ Result<Schedules> AutoInline::apply(Schedule schedule, BlockRV rv) const {
   TW_TRY(place, schedule.state().find(rv));
   switch (choose(schedule, rv, place, options_)) {
     case Inline::kIntoConsumer: {
-      // Of a tensor of constants nothing was asked before.
+      // A block without reads makes a tensor of constants: whether it can be inlined was not checked before, so a
+      // refusal is no error.
       auto done = schedule.apply(ComputeInline{rv});
       if (!done.ok() && !place.block().reads.empty()) return std::move(done.error());
       break;

@@ -20,7 +20,7 @@ namespace {
 using Rules = std::vector<std::shared_ptr<ScheduleRule>>;
 using Requirement = ReuseType::Requirement;
 
-/// What the rules of processors differ in.
+/// Parameters in which the default rules of processors differ.
 struct CpuNumbers {
   int64_t jobs_per_core, rfactor_innermost, tile_innermost, vector_extent;
   std::vector<int64_t> unroll_steps;

@@ -8,7 +8,7 @@
 
 namespace tilewright::search {
 
-/// What the defaults of a target are called: "llvm", "avx512", "vnni", "avxvnni", "asimd", "dotprod", "cuda",
+/// Returns the name of a target's default rules: "llvm", "avx512", "vnni", "avxvnni", "asimd", "dotprod", "cuda",
 /// "cuda-tensorcore"; "c" has none.
 std::string rule_kind(const Target& target);
 /// The kinds that rule_kind() gives, and "neon", another name of "asimd". ArgumentError "space/no-defaults" for any

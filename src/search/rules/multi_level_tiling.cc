@@ -325,7 +325,7 @@ Result<TilingStates> MultiLevelTiling::add_read_reuse(TilingState state) const {
     }
     for (size_t i = 0; i < ranks.size(); ++i) {
       if (!ranks[i]) continue;
-      // What cannot be proved to be copied in time is read from where it is.
+      // An operand whose copy cannot be proved to be complete in time is read from its original location.
       Schedule trial = schedule;
       auto copy = copy_read(trial, other.block, i, *ranks[i], loop);
       if (!copy.ok()) continue;

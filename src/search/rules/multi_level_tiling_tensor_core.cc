@@ -210,7 +210,7 @@ Result<Schedules> MultiLevelTilingTensorCore::apply(Schedule schedule, BlockRV b
     TW_RETURN_IF_ERROR(MultiLevelTilingWithIntrin::check_intrin(group.compute));
     TW_TRY(place, schedule.state().find(block));
     if (!layout_mapping(place, *find_tensor_intrin(group.compute)->desc)) continue;
-    // What a primitive refuses, such as a copy that cannot be proved to be complete, does not fit.
+    // Skip a variant that a primitive refuses, such as a copy that cannot be proved to be complete.
     auto states = apply_group(schedule.fork(), block, group);
     if (!states.ok()) continue;
     for (TilingState& state : *states) result.push_back(std::move(state.schedule));
@@ -477,8 +477,8 @@ Status MultiLevelTilingTensorCore::annotate_pipeline(TilingState& state, const A
 /// While the product of one step is computed, the next is loaded: from global memory by way of registers, in two
 /// buffers of shared memory, and from there to fragments.
 Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) const {
-  // Of the outer loop: for each operand, the load to registers and the store from there to shared memory; then what the
-  // inner loop has, unrolled by its stages.
+  // Stages of the outer loop: for each operand, the load to registers and the store to shared memory; then the stages
+  // of the inner loop, unrolled.
   return annotate_pipeline(
       state, {{"tir.manifest_shared_memory_local_stage", {int64_t{1}}}, {"double_buffer_scope", {int64_t{0}}}},
       {{"software_pipeline_stage", numbers({0, 0, 0, 0, 0, 1, 1})},
@@ -487,7 +487,7 @@ Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) con
 
 /// A pipeline in which copies to shared memory run asynchronously, two steps ahead.
 Status MultiLevelTilingTensorCore::add_copying_pipeline(TilingState& state) const {
-  // Of the outer loop: the copies of both operands; then what the inner loop has, unrolled by its stages.
+  // Stages of the outer loop: the copies of both operands; then the stages of the inner loop, unrolled.
   return annotate_pipeline(state, {{"vector_bytes", {kAsyncBytes}}},
                            {{"software_pipeline_async_stages", numbers({0})},
                             {"software_pipeline_stage", numbers({0, 0, 1, 2, 2})},

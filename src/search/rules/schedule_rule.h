@@ -1,4 +1,4 @@
-// What to do with one block: a rule turns a schedule into one or several others.
+// A schedule rule handles one block: it turns a schedule into one or several others.
 #pragma once
 
 #include <memory>

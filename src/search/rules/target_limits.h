@@ -1,4 +1,4 @@
-// What targets of GPUs say about teams of threads. A size of 0 says nothing.
+// Limits of GPU targets on thread blocks. A size of 0 is no limit.
 #pragma once
 
 #include <optional>

@@ -15,7 +15,7 @@ namespace {
 constexpr double kFirstCallFactor = 4, kShortFirstCall = 2e-3;
 /// How many times as long as the program as it was written the best candidate has to take for that to be delivered.
 constexpr double kClearlySlower = 1.02;
-/// That factor for the first candidate, where only times of the search are known.
+/// The same factor for the first candidate, if only times of the search are known.
 constexpr double kFarSlower = 1.25;
 /// The share of the time of the finals that one call of the unscheduled program may take to be timed in them.
 constexpr double kBaselineCallShare = 0.1;
@@ -31,7 +31,7 @@ void FinalRound::add(Finalist added) {
   if (std::ranges::none_of(finalists_, is_it)) finalists_.push_back(std::move(added));
 }
 
-/// What this session has not built and checked is built, as it is delivered, and checked now: a record may come from
+/// Builds the finalists that this session has not built and checked, as they would be delivered: a record may come from
 /// another version.
 Result<bool> FinalRound::begin(std::vector<Finalist> fastest, const Finalist* first) {
   finalists_ = std::move(fastest);
@@ -59,7 +59,7 @@ Result<bool> FinalRound::begin(std::vector<Finalist> fastest, const Finalist* fi
   return is_building() ? Result<bool>(true) : begin_turns();
 }
 
-/// What cannot be built takes no part.
+/// A finalist that cannot be built takes no part.
 void FinalRound::build(uint64_t id, const Ref<Module>& module) {
   lower::LowerOptions lowering;
   lowering.check_races = false;
@@ -155,7 +155,7 @@ Status FinalRound::end(const FinalsResult& result) {
   return database_->commit_finals(task_.written.workload, task_.written.target, finals);
 }
 
-/// What the finals measured: of the winner, of the others in the order of the search, and of the baselines.
+/// Records the times of the finals: of the winner, of the others in the order of the search, and of the baselines.
 void FinalRound::keep_times(const FinalsResult& result, size_t winner, int64_t winner_record) {
   const auto keep = [&](const char* kind, int64_t record, size_t kernel) {
     times_.push_back(time_in_finals(result, kind, record, kernel, winner));

@@ -27,7 +27,7 @@ struct Finalist {
   std::shared_ptr<const std::string> object;
 };
 
-/// What the finals of a session are held with.
+/// Inputs of the finals of a session.
 struct FinalRoundTask {
   Ref<Module> module;
   std::string function;

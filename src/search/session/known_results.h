@@ -1,6 +1,6 @@
-// What is known when a session begins: its own earlier parts, which it goes on from; what other sessions of the program
-// measured, which need not be measured again on this machine; and, for strategies and models, the best of all these and
-// schedules of programs like it.
+// Results that are known when a session begins. Its own earlier parts are continued. Measurements by other sessions of
+// the program on this machine are not repeated. Strategies and models also get the best of all these, and schedules of
+// similar programs.
 #pragma once
 
 #include <map>
@@ -34,10 +34,11 @@ class KnownResults final : public TuningDatabase {
 
   /// Goes on with the session, or begins it; `fresh` measures all of it again. Gives the records of its earlier parts.
   Result<std::vector<Record>> open(bool fresh);
-  /// What a session keeps beside its records, so that its later parts begin with the same: JSON.
+  /// Returns state that a session stores beside its records, so that its later parts begin with the same: JSON.
   std::string state() const;
 
-  /// What strategies begin with: the best that there was, then relatives, without times.
+  /// Returns records for strategies to begin with: the best of earlier ones, then those of similar programs, without
+  /// times.
   Result<std::vector<TuningRecord>> top_k(const Ref<Module>& module, size_t count) override;
   ModuleEquality module_equality() const override { return ModuleEquality::kStructural; }
   /// All that other sessions had measured when this one began.
@@ -45,8 +46,8 @@ class KnownResults final : public TuningDatabase {
 
   /// The record of an earlier part with this trace; each is found once.
   std::optional<Record> take(const std::string& trace);
-  /// What another session measured on this machine of a program, whatever space it came from. Null where there is
-  /// nothing; it lives as long as this object.
+  /// Returns the measurement of a program by another session on this machine, from any space. Null if there is none;
+  /// valid as long as this object.
   Result<const Record*> of_others(const Ref<Module>& program);
   /// The number of a new candidate: this one, unless a record of an earlier part has it, as of versions that sampled in
   /// another order.

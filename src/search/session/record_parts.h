@@ -9,7 +9,7 @@
 
 namespace tilewright::search {
 
-/// What a record says to a strategy. The times of candidates that were stopped as slow count, too.
+/// Converts a record to a result for a strategy. The times of candidates that were stopped as slow count, too.
 RunnerResult result_of(const Record& record);
 
 /// The sampling decisions of a trace (JSON), as JSON; "[]" where it has none.

@@ -110,7 +110,7 @@ Status TuningSession::start_measuring() {
   return Ok{};
 }
 
-/// What cannot be made again is none; then the first candidate is compared with.
+/// If the incumbent cannot be rebuilt, there is none, and times are compared with the first candidate.
 Status TuningSession::submit_incumbent() {
   const auto best = finalists_.find(status_.best_index);
   if (best == finalists_.end()) return Ok{};
@@ -181,7 +181,7 @@ Status TuningSession::check_time_limit() {
       "does it end? If so, give the search more seconds, or tune it for smaller shapes");
 }
 
-/// What it gives, for which this thread waits.
+/// Returns the result of `poll`, and records how long this thread waited for it.
 template <class Poll>
 auto TuningSession::while_waiting(Poll poll) {
   const Activities before = pipeline_->activities();
@@ -203,7 +203,7 @@ Status TuningSession::begin_strategy() {
   const int64_t trials = options_.trials + 2 * options_.batch;
   TuningPlan plan{trials, options_.batch, std::move(spaces), nullptr, task_.cost_model};
   plan.database = known_;
-  // What was meant for registers and does not fit is never the fastest: no time is spent on building it.
+  // A candidate whose tile does not fit into registers is never the fastest: do not spend time on building it.
   plan.refuse = [this](const MeasureCandidate& candidate) -> Status {
     const Result<Ref<Module>>& made = lower_once(candidate.schedule.module());
     if (made.ok() || made.error().code != "lower/not-in-registers") return Ok{};
@@ -435,7 +435,7 @@ Status TuningSession::end_finals(const FinalsResult& result) {
   outcome_.finals = finals_->times();
   if (!outcome_.finals.empty()) outcome_.last_record = finals_->last_record();
   TW_RETURN_IF_ERROR(settle(reason));
-  // What failed as it would be delivered is not delivered.
+  // If no candidate passes the finals as delivered, there is no best one.
   if (!finals_->has_winner()) outcome_.best.reset();
   return Ok{};
 }

@@ -56,8 +56,8 @@ struct TuneTask {
   /// Compares what the program as it was written has computed with what it should; says how much of it was compared
   /// ("full", "sampled", "unchecked"), for the records. An error ends the search: that program is wrong.
   std::function<Result<std::string>(Arguments&)> judge_reference;
-  /// What builds and measures, instead of the helper processes of this machine: other machines. Their times are
-  /// compared by way of an incumbent.
+  /// Makes the measurer of other machines, instead of the helper processes of this one. Their times are compared by way
+  /// of an incumbent.
   std::function<Result<std::unique_ptr<Measurer>>(std::shared_ptr<Arguments>)> measurer{};
   /// The trace (JSON) of the heuristic schedule, which the finals time as a baseline; empty: there is none.
   std::string heuristic{};
@@ -86,7 +86,7 @@ struct SessionOptions {
   static constexpr size_t kRequired = 2;
 };
 
-/// Of a session that may take `limit` seconds, those that are left for the finals.
+/// Returns the seconds to reserve for the finals in a session that may take `limit` seconds.
 double seconds_for_finals(double limit);
 
 struct TuneProgress {

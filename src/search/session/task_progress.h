@@ -55,7 +55,7 @@ class TaskProgress {
   bool measured(double seconds);
   /// Counts a trial of an earlier part of the session, without checking whether the task ends.
   bool known(double seconds);
-  /// What is no trial, but counts as the fastest so far if it is; whether it is.
+  /// Records a time that is no trial, and returns whether it is the fastest so far.
   bool beats(double seconds);
   /// Ends the task if a rule says so.
   void look_whether_to_stop();

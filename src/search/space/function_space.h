@@ -14,7 +14,7 @@ class FunctionSpace final : public SpaceGenerator {
     Schedule schedule;                  ///< as far as the function came
     std::optional<Diagnostic> error{};  ///< why it came no further
   };
-  /// What a run of the function is for.
+  /// Purpose of a run of the function.
   struct Wanted {
     const std::vector<schedule::Value>& decisions;  ///< of its first sampling steps; none: sampled
     bool first = false;                             ///< whether the point that is to be tried first is meant

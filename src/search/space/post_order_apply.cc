@@ -81,7 +81,7 @@ void PostOrderApply::note(const ScheduleRule& rule, const std::vector<Failure>& 
   }
 }
 
-/// What the rule makes of the schedules, from the last block to the first.
+/// Applies the rule to the schedules, from the last block to the first.
 Result<Schedules> PostOrderApply::apply_everywhere(const ScheduleRule& rule, Schedules schedules,
                                                    const std::vector<BlockRV>& blocks) {
   struct Pending {
@@ -122,7 +122,7 @@ Result<Schedules> PostOrderApply::apply_everywhere(const ScheduleRule& rule, Sch
       for (Schedule& schedule : *made) stack.push_back({std::move(schedule), top.blocks_left});
       continue;
     }
-    // What runs out of time, or of memory, does not get better with the next block.
+    // Running out of time or memory would repeat with the next block.
     if (made.error().blame == Blame::kResource) return std::move(made.error());
     failures.push_back({name, std::move(made.error())});
     stack.push_back(std::move(top));

@@ -25,7 +25,7 @@ class SpaceGenerator {
  public:
   virtual ~SpaceGenerator() = default;
 
-  // What is not given is filled by initialize() with what the kind of target takes.
+  // Omitted parts are filled by initialize() with the defaults of the kind of target.
   std::optional<ScheduleRules> schedule_rules;
   std::optional<Postprocs> postprocs;
   std::optional<Mutators> mutators;

@@ -25,7 +25,7 @@ std::optional<Schedule> resampled(const Schedule& schedule, const ThreadBounds& 
 /// A mutator by its probability; null, with probability 1 - `mutate_prob` or where there is none: no mutation.
 const Mutator* sample_mutator(const Mutators& mutators, double mutate_prob, Random& random);
 
-/// What a kernel of the program is called with; empty where that cannot be said without sizes or numbers from the user.
+/// Returns the arguments of a kernel of the program; empty if they need sizes or numbers from the user.
 std::vector<ArgInfo> args_of(const Ref<Module>& module);
 MeasureCandidates as_candidates(Schedules schedules, const std::vector<ArgInfo>& args);
 

@@ -15,7 +15,7 @@
 
 namespace tilewright::search {
 
-/// What happened at one sampling step.
+/// Outcome of one sampling step.
 struct Branch {
   std::vector<double> weights;  ///< of the ways, by number; empty where they are not listed
   schedule::Value decision;     ///< none where it is not known: the space refused on the way

@@ -44,13 +44,13 @@ void Descent::measured(const Point& point, double seconds) {
   if (!std::isfinite(seconds)) return;
   auto [place, is_new] = centers_.try_emplace(point.hash, Center{point, seconds});
   if (!is_new) return;
-  // Of equally fast ones the hash decides, whichever came first.
+  // The hash decides between equally fast ones, so that the order of arrival does not matter.
   auto behind = [&](const Center* center) {
     return center->seconds > seconds || (center->seconds == seconds && point.hash < center->point.hash);
   };
   best_.insert(std::find_if(best_.begin(), best_.end(), behind), &place->second);
   if (best_.size() <= kCenters) return;
-  // What is not among the best is never gone around any more: of its program nothing needs to be kept.
+  // A point that left the list of the best is never a center again, so its program can be dropped.
   best_.back()->point.schedule = best_.back()->point.schedule.rewound(0);
   best_.pop_back();
 }

@@ -166,7 +166,7 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::pick_best_from_databa
       refusals_.add(again.error());
     }
   });
-  // What this search measured may be in the database, too.
+  // The database may contain measurements of this search, too.
   std::vector<std::pair<Schedule, double>> known = best_measured_;
   for (size_t i = 0; i < records.size(); ++i) {
     if (replayed[i]) known.emplace_back(std::move(*replayed[i]), mean(records[i].run_secs));

@@ -59,7 +59,7 @@ class GuidedSearch final : public SearchStrategy {
     double seconds;
   };
 
-  /// What one search has come to.
+  /// Drops the state of a search.
   void forget();
   Points::Stream stream();
   Status begin();

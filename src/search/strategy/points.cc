@@ -18,7 +18,7 @@ using schedule::Value;
 /// After this many fruitless tries in a row the space counts as exhausted: a point with probability 1/400 is missed
 /// with a probability of 0.7 %.
 constexpr int64_t kFruitlessTries = 2000;
-/// That limit if a try runs a function of the user, which may take long.
+/// The same limit if a try runs a function of the user, which may take long.
 constexpr int64_t kFruitlessRuns = 200;
 
 /// All ways to move a prime factor from one place to another, the innermost staying within its limit.
@@ -202,7 +202,8 @@ std::vector<Point> Points::as_they_are() {
 
 Result<std::vector<Point>> Points::sample(size_t count, const Stream& stream) {
   std::vector<Point> points;
-  // What one of a group comes to is not known to the others of it, so groups of what runs alone are of one.
+  // Points of a group are sampled without the results of the others. Functions of the user run one at a time anyway, so
+  // they get groups of one.
   const size_t group = reruns() ? 1 : count;
   for (size_t i = 0; i < count;) {
     std::vector<size_t> open;

@@ -62,7 +62,7 @@ class Points {
   Refusals& refusals() { return refusals_; }
   const Refusals& refusals() const { return refusals_; }
 
-  /// What two points are the same by.
+  /// Equality by which points are the same.
   ModuleEquality equality() const { return equality_; }
 
  private:

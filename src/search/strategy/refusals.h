@@ -50,7 +50,7 @@ class Refusals {
   Reasons reasons_;
 };
 
-/// What became of the points that a strategy sampled.
+/// Outcomes of the points that a strategy sampled.
 struct SampleCounts {
   int64_t tries = 0, duplicates = 0;
   Reasons refused{};

@@ -23,7 +23,7 @@ using analysis::Tree;
 
 namespace {
 
-/// What an index spreads over at least: the sum of these multiples of what axes spread over.
+/// Lower bound on the range of an index: the sum of these multiples of the ranges of axes.
 using Spread = std::map<const NodeBase*, int64_t>;
 
 /// Nothing where an index is no sum of multiples of axes.
@@ -100,7 +100,7 @@ class SharedCopies {
     return copy;
   }
 
-  /// What tensor cores have computed, on its way to main memory: one of the rows of tiles that a warp computes at a
+  /// The copy of results of tensor cores on its way to main memory: one row of the tiles that a warp computes at a
   /// time.
   ///
   ///   sch.transform_layout(C, ("write", 0), lambda i, j: (..., i // 16 % (f0 * f1), j // 16 % (f2 * f3), i % 16, j %

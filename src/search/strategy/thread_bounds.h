@@ -29,7 +29,7 @@ class ThreadBounds {
   ThreadBounds(const schedule::Schedule& space, const Target& target);
 
   enum class Excess : uint8_t { kNone, kThreads, kSharedMemory };
-  /// What the decisions of all sampling steps break.
+  /// Returns the limit that the decisions of all sampling steps exceed.
   Excess excess(const std::vector<schedule::Value>& decisions) const;
   static const char* name_of(Excess excess);
   static void add(Refusals& refusals, Excess excess);
