@@ -1,4 +1,4 @@
-// What all lowering passes share. A pass is a free function from function to function.
+// Types of all lowering passes. A pass is a free function from function to function.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace tilewright::lower {
 
-/// What became of a buffer of scope "local": the search refuses candidates whose tiles do not live in registers.
+/// Whether a buffer of scope "local" is in registers: the search refuses candidates whose tiles are not.
 struct Promotion {
   std::string function, buffer;
   bool promoted = false;

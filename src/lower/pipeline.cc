@@ -117,7 +117,7 @@ void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer) {
       if (extent.is<Var>()) analyzer.assume(ge(extent, zero(extent.dtype())));
     }
   }
-  // What the root block declares holds as long as it is there.
+  // Declarations of the root block hold for the whole function.
   const BlockRealize* root = func.body.as<BlockRealize>();
   if (!root || !is_true(root->predicate)) return;
   for (const BufferDomain& domain : buffer_domains(*root->block)) arith::assume(analyzer, domain);

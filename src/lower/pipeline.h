@@ -37,8 +37,8 @@ struct LowerOptions {
   bool check_bounds = false;
   /// Refuse parallel and vectorized loops whose iterations provably depend on one another.
   bool check_races = true;
-  /// That each block keeps to its regions, and all accesses inside of their buffers. Not for candidates of a search:
-  /// primitives have proved it step by step, and what is delivered is lowered once more.
+  /// Check that each block keeps to its regions, and that all accesses are within their buffers. Off for candidates of
+  /// a search: primitives have proved it step by step, and the result is lowered once more with the check.
   bool check_accesses = true;
 };
 
@@ -64,7 +64,7 @@ struct PassTime {
   double seconds;
 };
 
-/// What else there is to know about a lowering.
+/// Optional output of a lowering.
 struct LowerReport {
   std::vector<PassTime> times;
   std::vector<Promotion> promotions;
@@ -81,8 +81,8 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
 /// One pass alone, on a program that has all that it needs; ScriptError "verify/..." for one of another stage.
 Result<Ref<Module>> run_pass(std::string_view name, const Ref<Module>& module, const Target& target);
 
-/// What a pass made is a program of its stage; if not, that is a defect of ours, and the message names the pass.
-/// `accesses`: as LowerOptions::check_accesses.
+/// Checks that the result of a pass is a program of its stage. A failure is a bug of Tilewright; the message names the
+/// pass. `accesses`: as LowerOptions::check_accesses.
 Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage, bool accesses = true);
 
 }  // namespace tilewright::lower

@@ -107,7 +107,7 @@ class Memory {
     // A traversal enters a buffer once; each of its uses counts here all the same, since they share its pointer.
     return all;
   }
-  /// What is written in `stmt`; not what only `except` writes.
+  /// Returns the buffers that `stmt` writes, without those that only `except` writes.
   Set written(const NodeRef& stmt, const Block* except = nullptr) const {
     Set all;
     visit(
@@ -328,8 +328,8 @@ class InitHoister {
     return settled;
   }
 
-  /// What the block writes holds nothing but what it writes, so that where a sum is empty its elements hold nothing:
-  /// they may begin all the same, unless they begin with what may not be there either.
+  /// Whether nothing but the block writes its buffers. Their elements then hold nothing where a reduction is empty, so
+  /// the init may run there, unless it reads elements that may not exist.
   bool is_only_writer(const Block& block) const {
     bool reads = false;
     visit(block.init, [&](const Ref<BufferLoad>&) { reads = true; });

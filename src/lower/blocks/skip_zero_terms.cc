@@ -59,7 +59,7 @@ std::optional<Term> conditional_term(const Expr& e) {
   return Term{condition, (left ? left->value : product->a) * (right ? right->value : product->b)};
 }
 
-/// What a store adds to its element; null if it does something else.
+/// Returns the addition of a store of the form e = e + x; null for other stores.
 const Add* sum_of(const BufferStore& store) {
   const Add* sum = store.value.as<Add>();
   const BufferLoad* before = sum ? sum->a.as<BufferLoad>() : nullptr;
@@ -85,7 +85,8 @@ struct Padding {
 };
 using Paddings = std::unordered_map<NodeRef, Padding>;
 
-/// What a block makes so; nothing where it may be read with other values of what the condition depends on.
+/// Returns the padding that a block stores; nothing if it may be read with other values of the variables in its
+/// condition.
 std::optional<Padding> padding_of(const Block& block) {
   const BufferStore* store = block.body.as<BufferStore>();
   if (!store || block.init.defined() || store->predicate.defined()) return std::nullopt;

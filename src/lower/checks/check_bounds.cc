@@ -108,7 +108,8 @@ class Guard {
   }
 
  private:
-  /// What a condition says of the code that it guards; nothing where that code may change what it reads.
+  /// Assumes a condition while the code that it guards is checked. Assumes nothing if that code may change what the
+  /// condition reads.
   arith::Analyzer::Scope known(const Expr& condition) {
     const bool says = condition.defined() && condition.dtype().is_scalar() && effect_of(condition) == Effect::kPure;
     return analyzer_.constraint(says ? condition : bool_imm(true));

@@ -1,4 +1,4 @@
-// What the passes for GPUs share: barriers, kernels, and the axes that their loops are bound to.
+// Barriers, kernels, and the thread axes that loops are bound to: shared by the passes for GPUs.
 //
 // A kernel is the outermost loop that is bound to a thread axis, with everything inside it. Its loops over blocks run
 // on the grid, its loops over threads on the team of each block.

@@ -29,7 +29,7 @@ struct Matrix {
     auto mod = [](const Expr& e, int64_t by) { return floormod(e, i32(by)); };
     const int64_t held = tile_rows() * tile_columns() / kWarpLanes;
     const Expr tile = div(row, tile_rows()) * (columns / tile_columns()) + div(column, tile_columns());
-    // Of a matrix of 8 x 8, a lane has two neighbors: of a row, or of a column where it is transposed.
+    // In an 8 x 8 matrix, each lane has two adjacent elements: of a row, or of a column if the matrix is transposed.
     const bool is_transposed = operand == 'B';
     const Expr &along = is_transposed ? row : column, &across = is_transposed ? column : row;
     const Expr lane = mod(across, 8) * 4 + div(mod(along, 8), 2);

@@ -169,7 +169,7 @@ class Barriers {
         collect(loop.extent, into, conditions);
         const size_t known = into.size();
         const bool met = collect(loop.body, into, conditions, stops) && const_int(loop.extent).value_or(0) > 0;
-        // What comes before the barrier is of the first iteration.
+        // Accesses before the barrier belong to the first iteration.
         for (size_t i = known; met && i < into.size(); ++i) move_to(into[i], loop.loop_var, loop.min);
         return met;
       }
@@ -478,7 +478,7 @@ class Barriers {
         }
         std::vector<Expr> conditions = conditions_;
         collect(s, pending, conditions, false);
-        // What this thread waits for, others see behind one more barrier.
+        // Other threads see the elements that this thread has waited for behind one more barrier.
         const Evaluate* step = s.as<Evaluate>();
         if (!step) return s;
         const auto running = running_behind(step->value);

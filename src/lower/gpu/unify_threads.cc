@@ -239,7 +239,7 @@ class Kernel {
     }
   }
 
-  /// That a thread is the first one of those that share memory of the scope, here.
+  /// Returns the condition that this thread is the first of those that share memory of the scope.
   Expr one_thread(const std::string& scope) const {
     const MemoryScope& memory = memory_scope(scope);
     Expr first = bool_imm(true);

@@ -9,7 +9,7 @@
 namespace tilewright::lower {
 namespace {
 
-/// What is at least 0 exactly when the comparison holds; null for anything else.
+/// Returns an expression that is at least 0 exactly if the comparison holds; null for other conditions.
 Expr slack_of(const Expr& atom) {
   if (const LT* c = atom.as<LT>()) return c->a.dtype().is_int() ? c->b - c->a - 1 : Expr();
   if (const LE* c = atom.as<LE>()) return c->a.dtype().is_int() ? c->b - c->a : Expr();

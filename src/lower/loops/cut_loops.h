@@ -29,7 +29,7 @@ Ref<For> part_of(const Ref<For>& loop, const Expr& begin, const Expr& extent);
 /// The first iteration alone.
 Stmt first_iteration(const For& loop);
 
-/// What the annotation "pragma_loop_partition_hint" of a loop says.
+/// Returns the annotation "pragma_loop_partition_hint" of a loop.
 std::optional<bool> partition_hint(const For& loop);
 
 /// For passes that cut loops where conditions change.
@@ -53,7 +53,7 @@ class LoopCutter : protected LoopContext {
             inside(*nested, [&] { return v(nested->body), true; });
           },
           [&](const Ref<LetStmt>& let, Visitor& v) {
-            // What it reads may be another number where a condition of the loop is asked.
+            // A value that reads memory is no index: it may differ where a condition of the loop is evaluated.
             bool is_index = let->value.dtype().is_integral() && variables_.note(let->var, let->value);
             if (is_index) around.ranges[let->var] = arith::IntSet::point(let->value);
             around.defined.insert(let->var);

@@ -81,7 +81,8 @@ bool IndexVariables::leaves_type(const Expr& e) {
     return false;
   });
   if (sized && !foreign) return false;
-  // What the analyzer says of the whole takes for granted that it stays inside.
+  // The analyzer assumes that index arithmetic does not overflow, so its bound of the whole expression proves nothing
+  // here.
   const arith::ConstIntBound type = arith::ConstIntBound::of_type(e.dtype());
   auto leaves = [&](__int128 value) { return value < type.min_value || value > type.max_value; };
   if (const Call* call = e.as<Call>()) {

@@ -41,7 +41,7 @@ class IndexVariables {
   std::unordered_multiset<NodeRef> bounds_;  ///< data that bounds the loops around
 };
 
-/// What a pass knows of the variables around, as it walks through a function.
+/// Facts about the variables around, collected while a pass walks through a function.
 class LoopContext {
  public:
   explicit LoopContext(const PrimFunc& func);

@@ -293,7 +293,7 @@ class Injector {
     return result;
   }
 
-  /// What happens at each time, in order: steps, and ends of groups of copies (step -1).
+  /// Events in order of time: steps, and ends of groups of copies (step -1).
   struct Event {
     int64_t step;
     bool is_async = false;

@@ -182,7 +182,7 @@ class Peeler : private LoopCutter {
           look(store.value, around);
           for (const Expr& index : store.indices) look(index, around);
         });
-    // Of edges that cross, one is left for the parts to find.
+    // If edges overlap, one is kept here, and the remaining parts find the other.
     return inner.from < inner.to ? inner : Part{all.from, inner.to};
   }
 
@@ -242,14 +242,14 @@ class Peeler : private LoopCutter {
     return r.descend(e);
   }
 
-  /// What is left of a condition.
+  /// Returns the terms of a condition that are not decided.
   Expr undecided(const Expr& condition) {
     Expr rest = bool_imm(true);
     bool never = false;
     for_each_atom(condition, [&](const Expr& atom) {
       const bool is_known = variables_.decides(atom);
       if (is_known && analyzer_.can_prove(atom)) return;
-      // What is asked before may be what makes this one safe to ask.
+      // An earlier term may be what makes this one safe to evaluate.
       never |= is_known && is_true(rest) && analyzer_.can_prove(logical_not(atom));
       rest = logical_and(rest, atom);
     });

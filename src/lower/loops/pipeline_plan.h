@@ -21,8 +21,8 @@ inline constexpr const char* kPipelineOrder = "software_pipeline_order";
 inline constexpr const char* kPipelineAsync = "software_pipeline_async_stages";
 inline constexpr const char* kDoubleBuffer = "double_buffer_scope";
 
-/// What a statement reads and writes. A block without axes that declares nothing, as around a buffer of its own, counts
-/// by what is inside. `own`: buffers that do not count.
+/// Returns the regions that a statement reads and writes. A block without axes that declares nothing, as around its own
+/// buffer, counts by its content. `own`: buffers that do not count.
 analysis::BlockAccess accesses_of(const Stmt& s, const std::vector<Def<Buffer>>& own = {});
 
 /// The buffer of which the block asks for two versions; null if it asks for none.

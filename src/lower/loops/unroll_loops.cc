@@ -72,7 +72,7 @@ class Unroller {
         });
   }
 
-  /// What the code generator will have to deal with, copies that hints ask for included.
+  /// Returns the number of accesses that the code generator gets, including copies by unroll hints.
   static int64_t count_accesses(const Stmt& s) {
     int64_t count = 1;
     visit(
@@ -92,7 +92,7 @@ class Unroller {
     return count;
   }
 
-  /// What the annotations of the loops around ask for.
+  /// Requests of the annotations of the loops around.
   struct Asked {
     int64_t most_steps = 0;
     bool explicitly = true;

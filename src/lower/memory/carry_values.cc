@@ -38,7 +38,7 @@ constexpr int64_t kMostPast = 8, kMostCarried = 12;
 /// Stores of a loop: more are not looked at.
 constexpr size_t kMostStores = 32;
 
-/// What every iteration stores to one place that moves along with it.
+/// Stores of every iteration to a location that moves with the iteration.
 struct Stream {
   Ref<Buffer> buffer;
   Expr index;
@@ -50,7 +50,7 @@ struct Stream {
 
 Expr first_lane(const Expr& index) { return index.is<Ramp>() ? Expr(index.as<Ramp>()->base) : index; }
 
-/// What is known of the memory of a function.
+/// Memory of a function that is fully visible to the pass.
 struct KnownMemory {
   std::unordered_set<NodeRef> own;  ///< data variables that nothing else points into
   /// The buffer that begins where the pointer points to: elements there, and their type.
@@ -311,8 +311,8 @@ class Carrier {
     return rewrite(
         body,
         [&](const Ref<Add>& sum, Rewriter& r) -> Expr {
-          // Of two products, the code generator joins the second with the sum: the other one is computed before what
-          // the iteration waits for is there.
+          // The code generator fuses the second product with the addition. Put the product that waits for this
+          // iteration's values second: the other one is computed before they arrive.
           Ref<Add> after = r.descend(sum);
           const bool waits_first = after->a.is<Mul>() && after->b.is<Mul>() && newest(after->a) < newest(after->b);
           return waits_first ? Expr(make<Add>({after->b, after->a}, sum.span())) : Expr(after);

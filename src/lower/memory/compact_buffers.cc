@@ -101,7 +101,7 @@ class RegionCollector {
     return it == candidates_.end() ? nullptr : &it->second;
   }
 
-  /// What stands between the allocation and the access.
+  /// Returns the loops and conditions between the allocation and the access.
   static analysis::Surroundings since(const Candidate& candidate, analysis::Surroundings around) {
     size_t location = 0;
     while (location < around.size() && around[location].node != candidate.location) ++location;

@@ -36,7 +36,7 @@ struct Span {
   int64_t stride = 1;
 };
 
-/// What a load sees: the lanes for which its predicate holds.
+/// A load, and the lanes that it reads: those for which its predicate holds.
 struct Look {
   Span span;
   Expr predicate;  ///< may be absent: all lanes
@@ -215,7 +215,7 @@ class Promoter {
         },
         [&](const Ref<BufferStore>& store, Visitor& v) {
           note(store->buffer, store->indices[0], store->value.dtype().lanes);
-          // What a schedule has made is declared nowhere: its first store is a line of the script.
+          // A buffer that a schedule made has no declaration in the script: report the line of its first store.
           LocalBuffer* local = find(store->buffer->data);
           if (local && local->where == 0) local->where = store.span();
           v(store->value);

@@ -33,7 +33,7 @@ class LaneAccesses {
   LaneAccesses(const Ref<For>& loop, const std::unordered_set<NodeRef>& private_memory, arith::Analyzer& analyzer);
 
   const std::vector<LaneAccess>& all() const { return accesses_; }
-  /// What speaks against lanes; empty when nothing does.
+  /// Returns why iterations cannot be lanes; empty if they can.
   std::string obstacle();
 
  private:

@@ -47,7 +47,7 @@ std::vector<Expr> transposed(std::vector<Expr> rows, int element_bytes, Bindings
     bound.emplace_back(var("turned", value.dtype()), value);
     return Expr(bound.back().first);
   };
-  // Of each group of rows, piece by piece: one half of the vectors interleaved with the other, as often as it takes.
+  // For each group of rows: interleave the first half of the vectors with the second, log2(piece) times.
   for (int group = 0; group < side; group += piece) {
     for (int stage = 1; stage < piece; stage *= 2) {
       std::vector<Expr> next;
@@ -74,7 +74,7 @@ std::vector<Expr> transposed(std::vector<Expr> rows, int element_bytes, Bindings
   return rows;
 }
 
-/// What takes a lane from each of several rows, one of them a step of the loop further in each row.
+/// A node that takes one lane from each of several rows, one step of the loop further in each row.
 struct Crossed {
   Expr node;
   Ref<Buffer> buffer;

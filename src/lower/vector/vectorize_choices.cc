@@ -175,7 +175,7 @@ class Match {
   /// The condition under which the old number is kept: strictly better than the new one, or not worse.
   bool compares(const Condition& condition, bool strictly) const {
     const Expr old = choice_.old_number();
-    // What keeps the old one where it holds replaces it where it does not.
+    // A condition that keeps the old value if it holds replaces it if the negation holds.
     bool strict = condition.keeps ? strictly : !strictly;
     bool old_is_better = condition.keeps;
     const Expr &first = old_is_better ? old : choice_.number, &second = old_is_better ? choice_.number : old;

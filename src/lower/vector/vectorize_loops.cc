@@ -53,8 +53,8 @@ class LaneSpreader {
   }
 
  private:
-  /// What every lane loads or stores that takes part, whatever conditions within values say: to load it for a lane that
-  /// does not ask for it there does no harm, and needs no mask.
+  /// Records the elements that every active lane loads or stores, ignoring conditions within values. Loading such an
+  /// element for a lane whose condition is false does no harm, so the load needs no mask.
   void note_touched(const Stmt& s) {
     switch (s.kind()) {
       case Kind::kSeqStmt:
@@ -278,7 +278,7 @@ class LaneSpreader {
       return make<IfThenElse>({condition, then_case, b.else_case.defined() ? spread(b.else_case) : Stmt()}, s.span());
     }
     if (Stmt both = merged(b, condition); both.defined()) return both;
-    // What the condition reads may change under it: it is evaluated once.
+    // The statement may change what the condition reads, so the condition is evaluated once.
     Ref<Var> test;
     if (effect_of(condition) != Effect::kPure) test = var("mask", condition.dtype());
     Expr known = test.defined() ? Expr(test) : condition;
@@ -299,7 +299,7 @@ class LaneSpreader {
     return put(b.then_case.borrow<BufferStore>(), value);
   }
 
-  /// What lanes do or have where a condition holds.
+  /// Vectorizes `what` for the lanes where the condition holds.
   Expr under(const Expr& condition, const Expr& what) {
     Expr outer = mask_;
     mask_ = under(condition);
@@ -322,7 +322,7 @@ class LaneSpreader {
 
   Stmt store(const Ref<BufferStore>& s) { return put(s, spread(s->value)); }
 
-  /// What helps where memory of the program's own has one element for all lanes.
+  /// Returns a hint for buffers of the program that have one element for all lanes.
   static std::string shared_by_lanes(const Buffer& buffer) {
     if (buffer.scope() != "local") return {};
     return ", a local buffer that all iterations share: give it a dimension of the loop";
@@ -363,7 +363,7 @@ class LaneSpreader {
     Expr index = spread(l->indices[0]);
     if (!reason.empty()) return l;
     if (index.dtype().is_scalar()) {
-      // The same element in every lane. Under a mask it may not exist where no lane asks for it.
+      // All lanes load the same element. Under a mask it may not exist if no lane is active.
       if (mask_.defined() && !first_lane_is_active() && !l->predicate.defined()) {
         Expr spread_index = broadcast(index, lanes_);
         return make<BufferLoad>({l->buffer, {spread_index}, mask_}, l.span());

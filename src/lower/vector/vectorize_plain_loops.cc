@@ -71,7 +71,7 @@ struct Cost {
   double scalar = 0, vector = 0;
 };
 
-/// What is in the body that has no vector form, and what the rest costs.
+/// Checks whether all of the body has a vector form, and estimates its cost.
 class Body {
  public:
   Body(const Ref<For>& loop, const LaneAccesses& accesses, const Target& target)

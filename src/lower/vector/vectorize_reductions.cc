@@ -172,7 +172,7 @@ class LanesOfReductions : private LoopContext {
   bool lives_at(size_t level, Reduction& reduction) {
     const BufferStore& step = *reduction.store;
     const Expr& index = step.indices[0];
-    // That lanes do not meet otherwise is the word of who vectorized the loop.
+    // For the vectorized loop itself, the user's annotation vouches that lanes do not conflict otherwise.
     bool trusted = level + 1 == path_.size();
     if (!is_alone(path_[level].stmt, step, private_, trusted)) return false;
     std::vector<Stmt> chain;

@@ -31,7 +31,7 @@ constexpr double kLoadsPerByte = 8;
 /// Bytes that one vector of the copy holds, and those that one iteration of its parallel loop copies.
 constexpr int64_t kVector = 64, kChunk = 4096;
 
-/// What the program does with a buffer of bytes.
+/// Uses of a buffer of bytes.
 struct ByteBuffer {
   Ref<Buffer> view;          ///< the one through which it is accessed
   bool only_flipped = true;  ///< each load is combined with `mask`

@@ -37,7 +37,7 @@ namespace {
 constexpr int kGroup = 4;
 constexpr int64_t kSigns = -0x7f7f7f80;  // 0x80808080
 
-/// What becomes of a buffer of partial sums.
+/// Uses of a buffer of partial sums.
 struct Sums {
   int lanes = 0;     ///< of one result
   bool fits = true;  ///< it is begun with zeros, products of bytes are added to it, and it is read
@@ -222,7 +222,7 @@ class Groups {
           Expr place = *place_of(*sums, s->indices);
           auto step = step_of(*s);
           if (!step) return store(sums->after, broadcast(i32(0), sums->lanes / kGroup), {place});
-          // What is taken away again is the same for all that is flipped: few corrections are many flipped vectors.
+          // All vectors of the flipped operand share corrections, so flip the operand with more vectors.
           if (step->flipped && vectors_of(step->unsigned_bytes) < vectors_of(step->signed_bytes)) {
             std::swap(step->unsigned_bytes, step->signed_bytes);
           }
