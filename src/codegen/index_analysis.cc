@@ -172,7 +172,7 @@ int IndexAnalysis::depth_of(const Expr& e) const {
         auto it = facts_.find(v);
         if (it != facts_.end()) depth = std::max(depth, it->second.depth);
       },
-      // What is in memory may change with every iteration.
+      // Memory may change with every iteration.
       [&](const Ref<BufferLoad>&, Visitor&) { depth = depth_; });
   return depth;
 }

@@ -1,5 +1,5 @@
-// What code generators ask about indices: the parts that change in each loop, intervals, alignment, and how the lanes
-// of an access are in memory.
+// Properties of indices for code generators: the parts that change in each loop, intervals, alignment, and how the
+// lanes of an access are arranged in memory.
 //
 // An index is taken apart into c0 + c1 * x1 + c2 * x2 + ..., the terms of outer loops first. With the address built in
 // this order, ((data + outer) + inner) + c0, loop-invariant parts leave their loops, rows of a register tile share one
@@ -16,7 +16,7 @@
 
 namespace tilewright::codegen {
 
-/// What an integer is known to be, ends included.
+/// Range of an integer, ends included.
 struct Interval {
   int64_t low, high;
 };

@@ -1,4 +1,4 @@
-// What a block of threads of each kernel needs, read off a lowered module.
+// Resources that a block of threads of each kernel needs, from a lowered module.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a function expects of its arguments, read off its parameters: the contents of the tw_signature table.
+// Requirements of a function on its arguments, derived from its parameters: the contents of the tw_signature table.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What generated objects may refer to outside of themselves. Anything else fails to load, loudly, and so it does when
-// linking ahead of time.
+// External symbols that generated objects may refer to. Any other symbol is an error when the object is loaded, and
+// also when it is linked ahead of time.
 #pragma once
 
 #include <span>

@@ -106,7 +106,7 @@ class Dialect {
   virtual std::string_view by_words() const { return ""; }
   /// Behind the declaration of an array of a thread that is written under conditions: a value to begin with.
   virtual std::string_view private_start() const { return ""; }
-  /// What the text begins with; `is_double`: it computes with doubles.
+  /// Returns the beginning of the source. `is_double`: the source computes with doubles.
   virtual std::string prelude(bool is_double) const = 0;
 };
 

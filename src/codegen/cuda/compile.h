@@ -15,7 +15,7 @@ struct DeviceBinary {
   std::string bytes;
 };
 
-/// What a kernel takes of a multiprocessor, as the assembler says.
+/// Resources of a multiprocessor that a kernel uses, as the assembler reports them.
 struct KernelUse {
   std::string kernel, arch;
   int64_t registers = 0;                      ///< of a thread

@@ -117,7 +117,7 @@ class Cuda final : public Dialect {
     }
     if (step != Intrinsic::k_ptx_cp_async || (number != 4 && number != 8 && number != 16)) return {};
     const std::string name = fmt::format("tw_cp_async_{}", number);
-    // Of 16 bytes, past the first-level cache, which nobody asks for them. Bytes that are not read become zeros.
+    // Copies of 16 bytes bypass L1, where nothing reads them. Bytes that are not read become zeros.
     return {name,
             fmt::format("void {0}(void* to, const void* from, bool holds) {{\n"
                         "  asm volatile(\"{{ .reg .u64 s; .reg .u64 g; cvta.to.shared.u64 s, %0; \"\n"

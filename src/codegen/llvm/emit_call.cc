@@ -329,7 +329,7 @@ bool matches(std::string_view prototype, const Call& call) {
     const DataType type = arg.as<StringImm>() ? DataType::handle() : Expr(arg).dtype();
     if (i <= count ? !passes_as(prototype[i], type) : !passes_open(type)) return false;
   }
-  // What comes back in the same register as an integer may be taken for one, or left alone.
+  // A result in the same register as an integer may be read as one, or ignored.
   const bool is_float = prototype[0] == 'f' || prototype[0] == 'd';
   if (prototype[0] == 'v') return call.dtype.is_void();
   return call.dtype.is_void() || (is_float ? passes_as(prototype[0], call.dtype) : !call.dtype.is_float());

@@ -139,7 +139,7 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
   for (const Ref<Var>& v : captured) values.push_back(values_.at(v));
   std::vector<llvm::Type*> types;
   for (Value* value : values) types.push_back(value->getType());
-  // What only the wrapper needs comes last.
+  // Fields that only the wrapper needs come last.
   std::vector<llvm::Type*> stored = types;
   int64_t grain = parallel_grain(*loop);
   std::optional<Offsets> offsets = offsets_of(*loop);

@@ -173,7 +173,7 @@ void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, boo
   builder_.SetInsertPoint(ask);
   emit_poll();
   start->addIncoming(stop, builder_.GetInsertBlock());
-  // What is polled for takes long: LLVM need not weigh up all that is inside.
+  // Polling takes long anyway: keep LLVM from analyzing whether to unroll the loop.
   add_loop_hint(builder_.CreateBr(part), kStaysRolled);
   builder_.SetInsertPoint(after);
 }
@@ -311,7 +311,7 @@ void FunctionEmitter::emit_assert(const AssertStmt& assertion) {
   llvm::Type *pointer = builder_.getPtrTy(), *i32 = builder_.getInt32Ty();
   Value* error = builder_.getInt32(TW_ERROR_ASSERTION);
   if (const Call* parts = assertion.message.as<Call>()) {
-    // Of check_bounds: a text, a number, a text.
+    // Arguments of check_bounds: a text, a number, a text.
     Value *before = emit(Expr(parts->args[0])), *number = emit(Expr(parts->args[1])),
           *behind = emit(Expr(parts->args[2]));
     auto* type = llvm::FunctionType::get(i32, {pointer, i32, pointer, builder_.getInt64Ty(), pointer}, false);

@@ -27,7 +27,7 @@
 
 namespace tilewright::codegen {
 
-/// What the functions of one module share.
+/// State that the functions of one module share.
 class Dialect;
 struct DeviceBinary;
 

@@ -51,7 +51,7 @@ Sum sum_of(llvm::PHINode& phi, const llvm::Loop& loop) {
   return sum;
 }
 
-/// What comes out of the loop is `whole` less `taken`.
+/// The result of the loop is `whole` - `taken`.
 void correct_behind(llvm::Value* whole, llvm::Value* taken, const llvm::Loop& loop) {
   llvm::BasicBlock* exit = loop.getExitBlock();
   std::vector<llvm::Use*> outside;

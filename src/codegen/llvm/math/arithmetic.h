@@ -1,13 +1,13 @@
-// What all elementary functions are made of: polynomials, rounding to whole numbers, numbers as sums of two.
+// Parts of all elementary functions: polynomials, rounding to integers, and numbers as sums of two.
 //
 // The functions of this folder are templates over the type of a vector of float64, `D`. LLVM's values are one such type
-// (lanes.h): what is written here with operators becomes the code that computes it. There is no reassociation and no
-// contraction but where mad() asks for it, so sums that look redundant are exact, as their comments say.
+// (lanes.h): operators on them emit code. There is no reassociation, and contraction only by mad(), so sums that look
+// redundant are exact, as their comments say.
 //
-// single.h has the ones that are worth writing for float32 in float32. Else a function has two grades. Grade::kDouble
-// is the float64 one: at most 2 units in the last place. Grade::kSingle computes a float32 result in float64, with
-// shorter polynomials (errors around 2^-34) and without the steps that only a float64 result needs; rounding it to
-// float32 is then nearly the only error, and float32 can neither overflow nor lose bits on the way.
+// single.h has the functions that are worth computing in float32. The others have two grades. Grade::kDouble is for
+// float64: at most 2 units in the last place. Grade::kSingle computes a float32 result in float64, with shorter
+// polynomials (errors around 2^-34) and without the steps that only a float64 result needs. Rounding to float32 is then
+// nearly the only error, and no intermediate result overflows or loses bits.
 #pragma once
 
 #include <array>

@@ -77,7 +77,7 @@ D atan2(const D& y, const D& x) {
     small = small * scale;
     large = large * scale;
   }
-  // Of two infinities or zeros the quotient is taken to be 1 and 0.
+  // The quotient of two infinities is taken to be 1, and that of two zeros 0.
   D none = x.constant(0.0), one = x.constant(1.0);
   auto infinite = equal(large, x.constant(kInfinity));
   small = select(infinite, select(equal(small, large), one, none), small);
@@ -103,8 +103,8 @@ D asin_series(const D& z) {
   }
 }
 
-/// What asin and acos share: asin(x) = x + x series for |x| <= 1/2, else pi/2 - 2 asin(root), root = sqrt((1 - |x|) /
-/// 2) as a sum of two.
+/// Shared parts of asin and acos: asin(x) = x + x series for |x| <= 1/2, else pi/2 - 2 asin(root), root = sqrt((1 -
+/// |x|) / 2) as a sum of two.
 template <class D>
 struct ArcParts {
   decltype(std::declval<D>() < 0.0) outer;

@@ -125,9 +125,8 @@ Real truncated(const Real& a);
 /// libm's fmod, for one lane.
 Real exact_remainder(const Real& a, const Real& b);
 
-/// What `usual` holds, in the lanes of `mask` replaced by what `compute` gives for the arguments' lane, one lane at a
-/// time: for arguments so rare that computing them always would cost more. Nothing is executed if there is no such
-/// lane.
+/// Returns `usual`, with the lanes of `mask` replaced by `compute` of the arguments' lane, one lane at a time: for
+/// arguments so rare that always computing them would cost more. Executes nothing if the mask is empty.
 class LaneReplacement {
  public:
   LaneReplacement(const Mask& mask, llvm::ArrayRef<Real> usual, llvm::ArrayRef<Real> args);

@@ -127,7 +127,7 @@ struct Exponential {
   S k, f;
 };
 
-/// What remains to be done where x is no positive finite number: nothing, where `tables`.
+/// Splits x into exponent and mantissa. Without `tables`, x that is not positive and finite is left to the caller.
 template <class S>
 Exponential<S> decompose(const S& x) {
   if (x.tables()) {
@@ -255,7 +255,7 @@ S cos_of_quarter(const S& r) {
   return mad(z, mad(z, p, r.constant(-0.5)), r.constant(1.0));
 }
 
-/// What is beyond the reduction, and no number, is computed in float64.
+/// Arguments beyond the range of the reduction, and NaN, are computed in float64.
 template <class S, class F>
 S with_huge_arguments(const S& usual, const S& x, F in_float64) {
   return replace_lanes(!(abs(x) < 0x1p17), std::array<S, 1>{usual}, x,
