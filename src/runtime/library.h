@@ -25,9 +25,9 @@ class Library {
   Library& operator=(const Library&) = delete;
 
   std::span<const tw_export> exports() const { return {module_->exports, static_cast<size_t>(module_->num_exports)}; }
-  /// What exported it, as "tilewright 0.1.0".
+  /// Returns the exporter, such as "tilewright 0.1.0".
   std::string producer() const;
-  /// What kernel.export() noted of how each kernel is called; empty where nothing was.
+  /// Returns the calling conventions that kernel.export() recorded for each kernel; empty if it recorded none.
   std::string calls() const;
 
  private:

@@ -72,9 +72,9 @@ TEST_F(Parallel, RangesAreAtLeastTheGrain) {
   EXPECT_EQ(ranges, 4);
 }
 
-// What a thread used in a loop is in its caches in the next one.
+// Threads get the same part in each loop, so that data of one loop are in their caches in the next one.
 TEST_F(Parallel, ThreadsGetEqualParts) {
-  // Of five chunks of the grain for four threads, one would get two.
+  // With five chunks of the grain for four threads, one would get two.
   for (auto [extent, grain, most] : {std::tuple{1000, 200, 250}, {1001, 200, 251}, {3000, 200, 250}, {400, 100, 100}}) {
     std::atomic<int64_t> largest = 0, calls = 0;
     parallel(ctx, extent, grain, [&](tw_ctx*, int64_t begin, int64_t end) {
