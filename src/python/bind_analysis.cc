@@ -16,7 +16,7 @@
 namespace tilewright::python {
 namespace {
 
-/// What is known of work and accesses is known of blocks: sparse iterations are lowered first.
+/// Analyses of work and accesses need blocks, so sparse iterations are lowered first.
 Ref<PrimFunc> over_arrays(const Ref<PrimFunc>& func) {
   return sparse::is_sparse(func) ? unwrap(sparse::lower_iterations(func)) : func;
 }

@@ -249,7 +249,7 @@ class WorkerPipeline {
     return nb::make_tuple(done->seconds, done->disturbed, error);
   }
 
-  /// What outputs and in-out arguments have to hold, in their order, once a reference was called.
+  /// Returns the expected contents of outputs and in-out arguments, in order, after a call of the reference.
   nb::list expected() const {
     nb::list outputs;
     for (size_t i = 0; i < arguments_->specs().size(); ++i) {

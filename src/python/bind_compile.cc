@@ -73,7 +73,7 @@ nb::dict report_dict(const lower::LowerReport& report) {
   return result;
 }
 
-/// What the compiler answers to a caller that Ctrl-C can interrupt, without the GIL.
+/// Returns the result of the compiler; runs it without the GIL, so that Ctrl-C can interrupt it.
 template <class F>
 auto interruptible(F&& work) {
   Interrupts interrupts;

@@ -71,7 +71,7 @@ Result<std::vector<FeatureMatrix>> matrices_of(nb::handle answer, size_t count) 
   return result;
 }
 
-/// What is to be judged, of objects with the attribute `sch`.
+/// Converts objects with the attribute `sch` to candidates.
 MeasureCandidates candidates_of(nb::handle list) {
   MeasureCandidates result;
   for (nb::handle item : items_of("candidates", list, "candidates")) {

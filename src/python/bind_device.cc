@@ -53,7 +53,7 @@ namespace {
 
 nb::handle array_type;
 
-/// What `work(context)` returns, without the GIL; raises for the code of an error. Ctrl-C ends waiting.
+/// Returns `work(context)`, run without the GIL; raises if its result is an error code. Ctrl-C ends waiting.
 template <class Work>
 void on_device(Work&& work) {
   tw_ctx* const context = tw_default_ctx();
@@ -266,7 +266,7 @@ void copy_on_device(const DeviceArray& to, const DeviceArray& from) {
 
 // ---- DLPack
 
-/// What an exported tensor keeps alive: its shape, and the memory, which array.free() leaves to it.
+/// Shape and memory that an exported tensor keeps alive; array.free() leaves the memory to it.
 struct Exported {
   DeviceArray array;
   std::shared_ptr<void> allocation;

@@ -1,4 +1,4 @@
-// What judges programs: interpret(), the reference interpreter on NumPy arrays and Python numbers, and verify().
+// Binds interpret(), the reference interpreter on NumPy arrays and Python numbers, and verify().
 #include <chrono>
 
 #include "analysis/allocation_locations.h"
@@ -95,7 +95,7 @@ InterpretOptions options_in_python(double timeout) {
   return options;
 }
 
-/// What no run shows: memory that an init has not set looks like any other where it is an argument's.
+/// Checks inits statically: a run cannot show that memory of an argument was not initialized.
 void require_inits(const Ref<Module>& module) {
   if (Status status = analysis::verify_inits(module); !status.ok()) {
     throw Exception(script::located(std::move(status.error()), module));

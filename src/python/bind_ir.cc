@@ -31,7 +31,7 @@ struct Crossing<&Cast::value> {
 
 namespace {
 
-/// What a node of two values is made of: numbers as they meet, anything else as it is.
+/// Returns the operands of a binary node: numbers are converted to a common type, others are unchanged.
 std::pair<Expr, Expr> values_of_node(Kind kind, const Operand& a, const Operand& b) {
   if (!a.node.defined() || !b.node.defined()) return {Expr(a.node), Expr(b.node)};
   if (auto numbers = meet_numbers(kind, a, b)) return *std::move(numbers);
@@ -140,8 +140,8 @@ Expr bit_or(Expr a, Expr b) {
   return integer_call<Intrinsic::k_bitwise_or>(std::move(a), std::move(b));
 }
 
-/// What `if expr:` means: constants have a truth value, `a == b` and `a != b` compare identity (so that `v in list`
-/// works), anything else is a mistake.
+/// Returns the meaning of `if expr:`: constants have a truth value, `a == b` and `a != b` compare identity (so that `v
+/// in list` works), anything else is an error.
 bool truth(const Expr& e) {
   if (auto v = const_int(e)) return *v != 0;
   if (auto v = const_float(e)) return *v != 0;

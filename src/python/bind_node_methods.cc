@@ -1,4 +1,4 @@
-// What functions and modules offer beside their fields: copies with one thing changed, and lookup by name.
+// Methods of functions and modules beside their fields: copies with one change, and lookup by name.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

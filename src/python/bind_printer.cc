@@ -79,7 +79,7 @@ std::string listed(const std::vector<std::string>& names) {
   return text + (names.size() > kNamesShown ? ", ..." : "");
 }
 
-/// What Python shows for the value of a line: functions and modules in one line, smaller nodes as their script.
+/// Returns the repr of a node: one line for functions and modules, the script for smaller nodes.
 std::string brief(const NodeRef& node) {
   std::vector<std::string> names;
   if (const Module* module = node.as<Module>()) {

@@ -69,7 +69,7 @@ search::ReuseType reuse_of(nb::handle object) {
   return reuse;
 }
 
-/// What a function of a schedule and a block says about whether to tile it.
+/// Wraps a Python function of a schedule and a block that decides whether to tile the block.
 search::MultiLevelTilingOptions::Filter tiling_filter(const nb::object& function) {
   auto held = std::make_shared<HeldCallable>(nb::cast<nb::callable>(function));
   return [held](const schedule::Schedule& schedule, schedule::BlockRV block) {

@@ -179,7 +179,7 @@ class ScheduleArguments {
     return node(object, param);
   }
 
-  /// What Python prints; of lists in lists that Python cannot print, their class.
+  /// Returns repr(item), or the name of its class if repr() fails.
   static std::string text_of(nb::handle item) {
     try {
       return nb::cast<std::string>(nb::repr(item));
@@ -219,7 +219,8 @@ class ScheduleArguments {
     return number;
   }
 
-  /// What functions of indices may name without defining it, as printed traces do: lambda i, j: (i * n + j,).
+  /// Returns the sizes that functions of indices may name without defining them, as in printed traces: lambda i, j: (i
+  /// * n + j,).
   nb::dict sizes_by_name(const std::vector<std::optional<Value>>& values) const {
     nb::dict sizes;
     const Value* block = find(values, "block");
@@ -271,7 +272,7 @@ class ScheduleArguments {
   std::vector<int64_t> separators_;
 };
 
-/// What every primitive has to leave behind: a program that is well formed, whose declared regions hold.
+/// Checks the result of a primitive: the program is well formed and its declared regions hold.
 void check_state(const PySchedule& self, const KindInfo& info) {
   Status status = verify(self.schedule.module(), Stage::kScheduled);
   if (status.ok()) status = analysis::verify_accesses(self.schedule.module());
@@ -282,7 +283,7 @@ void check_state(const PySchedule& self, const KindInfo& info) {
   fail_in(self, std::move(found));
 }
 
-/// What AXIS_SEPARATOR in a layout asks for; the schedule stays as it was where that is refused.
+/// Applies the AXIS_SEPARATOR markers of a layout. Restores the schedule if they are refused.
 void separate_axes(const SchedulePtr& self, const schedule::Schedule& before, const std::vector<int64_t>& separators) {
   const auto& done = *self->schedule.trace().steps().back()->instruction.as<TransformLayout>();
   auto outputs = self->schedule.apply(

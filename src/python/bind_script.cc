@@ -35,7 +35,7 @@ using script::Frame;
 using script::FramePtr;
 using script::IRBuilder;
 
-/// What `with ... as x` and a concise assignment bind.
+/// Returns the value that `with ... as x` or a concise assignment binds.
 nb::object frame_value(const Frame& frame) {
   if (frame.values.empty()) return nb::none();
   if (frame.single_value) return node_to_python(frame.values[0]);

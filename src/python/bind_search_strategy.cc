@@ -38,7 +38,7 @@ class PythonTuningDatabase final : public TuningDatabase {
   Result<std::vector<TuningRecord>> top_k(const Ref<Module>& module, size_t count) override {
     return in_python("database/exception", [&]() -> Result<std::vector<TuningRecord>> {
       nb::object workload = object_.attr("commit_workload")(module);
-      // What else a database of somebody's own knows programs as is its own matter.
+      // How a user's database identifies programs is up to that database.
       if (workload.is_none()) return wrong("commit_workload", workload, "it gives the Workload");
       std::vector<TuningRecord> records;
       nb::object given = object_.attr("get_top_k")(workload, count);
@@ -171,7 +171,7 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_strategy_base(nb::module_&
       .def(
           "runs_ahead",
           [](const SearchStrategy& self) {
-            // Of a subclass in Python this is what it has where it does not define it.
+            // Subclasses in Python that do not define it have this value.
             return !is_of_python(self) && self.runs_ahead();
           },
           "Whether the next batch may be requested while the last one is being measured. Results are then reported in "

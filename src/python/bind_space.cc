@@ -114,7 +114,7 @@ nb::object mutator_probs(const SpaceGenerator& space) {
   return probs;
 }
 
-/// What a function makes of a schedule; what it did to it where it returns nothing.
+/// Wraps a Python function of a schedule. If it returns nothing, the result is the schedule that it changed.
 search::ScheduleFn::Function schedule_function(nb::callable function) {
   auto held = std::make_shared<HeldCallable>(std::move(function));
   return [held](schedule::Schedule schedule) {
@@ -131,7 +131,7 @@ search::ScheduleFn::Function schedule_function(nb::callable function) {
   };
 }
 
-/// What a function did to a schedule with these decisions, as far as it came.
+/// Wraps a Python function that is rerun with these decisions, up to the step where it fails.
 search::FunctionSpace::Function rerun_function(nb::callable function, bool with_target) {
   using Point = search::FunctionSpace::Point;
   auto held = std::make_shared<HeldCallable>(std::move(function));

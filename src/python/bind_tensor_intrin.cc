@@ -31,7 +31,7 @@ nb::object find_python(const std::string& name) {
   return nb::make_tuple(found->desc, found->impl, found->features);
 }
 
-/// What the package knows is registered where it is first named: reading the scripts takes a moment.
+/// Registers the package's intrinsics at the first lookup of a name: parsing their scripts takes time.
 void ask_python(std::string_view name) {
   nb::gil_scoped_acquire gil;
   try {

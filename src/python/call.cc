@@ -70,7 +70,7 @@ void raise_kernel_error(int32_t code, std::string message) {
   if (end != std::string::npos) {
     diagnostic.code = message.substr(1, end - 1);
     diagnostic.message = message.substr(end + 2);
-    // What a program asserts is about its arguments; the rest is what the program itself does.
+    // Failed assertions of a program concern its arguments; other errors are bugs of the program.
     bool program = code == TW_ERROR_ASSERTION && diagnostic.code.starts_with("interpret/") &&
                    diagnostic.code != "interpret/assertion" && diagnostic.code != "interpret/extent";
     if (program) diagnostic.blame = Blame::kScript;

@@ -331,7 +331,7 @@ bool read_dlpack(PyObject* object, PyObject* method, const tw_signature* signatu
 
 // ---- DLPack without Python calls
 
-/// What the capsule `__dlpack_c_exchange_api__` of a type holds, as DLPack 1.3 lays it out.
+/// Contents of the capsule `__dlpack_c_exchange_api__` of a type, in the layout of DLPack 1.3.
 struct ExchangeApi {
   DLPackVersion version;
   const ExchangeApi* older;
@@ -366,7 +366,8 @@ const ExchangeApi* exchange_api(PyTypeObject* type) {
   return api;
 }
 
-/// What memory alone does not show: PyTorch gives out such tensors unasked. Null if there is nothing of the kind.
+/// Returns a property of a PyTorch tensor that its memory does not show, and that PyTorch exports anyway. Null if there
+/// is none.
 const char* hidden_meaning(PyObject* object) {
   static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
   static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");

@@ -26,7 +26,7 @@ constexpr int64_t kLookAfterNanoseconds = 50'000'000;
 std::atomic<bool> stop{false};  ///< set by the handler, read by every thread of the kernel
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// Of the main thread's call, and touched by no other thread.
+// State of the main thread's call; no other thread uses it.
 bool in_call = false;  ///< there are Interrupts
 bool installed = false, looked = false;
 int64_t started = 0;

@@ -7,8 +7,8 @@
 
 namespace tilewright::python {
 
-/// What json.dumps makes of it; what it cannot write, or holds itself, is an ArgumentError of that code. `what` is what
-/// the value stands for: "a trace".
+/// Returns json.dumps(value). Raises an ArgumentError with this code for values that it cannot write, or that contain
+/// themselves. `what`: the noun for messages, such as "a trace".
 std::string json_text(nanobind::handle value, const char* code, const std::string& what);
 
 }  // namespace tilewright::python

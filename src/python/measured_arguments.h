@@ -1,4 +1,4 @@
-// What kernels are measured with, and who judges the first results: from Python to the measuring pipeline.
+// Arguments of measured kernels and the check of the first results: from Python to the measuring pipeline.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -73,7 +73,7 @@ std::string class_of(const Diagnostic& diagnostic) {
 
 void set_python_error(const Diagnostic& diagnostic) {
   try {
-    // What the user's own parts raise goes on as it is.
+    // Exceptions from the user's Python code are raised unchanged.
     if (nb::object exception = exception_behind(diagnostic); exception.is_valid()) {
       PyErr_SetObject(exception.type().ptr(), exception.ptr());
       return;

@@ -45,7 +45,7 @@ handle put_node(const tilewright::NodeBase* node, cleanup_list* cleanup) noexcep
 /// The node behind a Python object, borrowed; null if it is none.
 const tilewright::NodeBase* get_node(handle source, uint32_t flags, cleanup_list* cleanup) noexcept;
 
-/// What stands for the node where an expression is expected: an iteration variable for its variable.
+/// Converts a node where an expression is expected: an iteration variable becomes its variable.
 inline tilewright::NodeRef as_expression(tilewright::NodeRef node) {
   if (const auto* axis = node.as<tilewright::IterVar>()) return axis->var;
   return node;

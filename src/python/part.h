@@ -116,14 +116,14 @@ struct OfPython {
   virtual ~OfPython() = default;
 };
 
-/// What subclasses in Python are seen as; their errors that are none of ours have the code.
+/// The C++ side of subclasses in Python. Their exceptions that are not Tilewright's get the code.
 template <class Base, const char* kCode>
 struct PythonClass : Base, OfPython {
   NB_TRAMPOLINE(Base);
 
   const Base* self() const { return this; }
   std::string class_of_self() const { return class_name(nb::find(self())); }
-  /// What `use` makes of the method of that name, with the lock of Python held.
+  /// Returns use(method) for the Python method of that name, holding the GIL.
   template <class Use>
   auto call(const char* method, const Use& use) const {
     if constexpr (std::is_void_v<decltype(use(nb::object()))>) {

@@ -18,7 +18,8 @@ namespace tilewright::python {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-/// What does not look whether it is still wanted, such as one pass of LLVM over a large function, is not waited for.
+/// Work that does not check for cancellation, such as one LLVM pass over a large function, is not waited for any
+/// longer.
 constexpr auto kLongestWait = std::chrono::seconds(10);
 constexpr auto kPollInterval = std::chrono::milliseconds(1);
 

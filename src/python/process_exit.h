@@ -27,7 +27,7 @@ class GilReleased {
   PyThreadState* state_;
 };
 
-/// What the function gives, which runs without the GIL.
+/// Returns function(), run without the GIL.
 template <class Function>
 auto gil_released(const Function& function) {
   raise_if_thread_ends();

@@ -1,4 +1,4 @@
-// What the files that bind schedules share: the C++ side of their Python objects.
+// The C++ side of Python's schedule objects, for the files that bind schedules.
 #pragma once
 
 #include <nanobind/stl/shared_ptr.h>

@@ -41,8 +41,8 @@ std::string as_utf8(nb::handle text) {
   return std::string(PyBytes_AsString(bytes.ptr()), static_cast<size_t>(PyBytes_Size(bytes.ptr())));
 }
 
-/// What error.what() says, which ends the process where that is no UTF-8; the name of the exception where there is no
-/// room for asking, as in a recursion without end.
+/// Returns the traceback as UTF-8, unlike error.what(), which ends the process for other bytes. Returns the name of the
+/// exception if Python cannot run any code, as after infinite recursion.
 std::string traceback_of(nb::python_error& error) {
   try {
     nb::object trace = error.traceback().is_valid() ? nb::borrow(error.traceback()) : nb::none();
@@ -54,7 +54,8 @@ std::string traceback_of(nb::python_error& error) {
   }
 }
 
-/// What was raised, and the user's line; the last line of Python's text where there is no room for asking.
+/// Returns the message of the exception with the user's line; the last line of Python's text if Python cannot run any
+/// code.
 std::string said_of(nb::python_error& error) {
   try {
     return as_utf8(nb::module_::import_("tilewright.support.user_lines").attr("said_of")(error.value()));

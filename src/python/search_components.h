@@ -1,4 +1,4 @@
-// What the files that bind components of the search share: schedules in and out, and methods that Python overrides.
+// Conversions of schedules, and methods that Python overrides, for the files that bind components of the search.
 //
 // A component is an abstract class of src/search/; its binding has a trampoline, so that Python may subclass it:
 //
@@ -107,7 +107,7 @@ nb::object overridden(const Base* self, const char* name) {
   return nb::find(self).attr(name);
 }
 
-/// What clone() of the Python object behind a trampoline gives; the object itself where its class has none.
+/// Returns clone() of the Python object behind a trampoline, or the object itself if its class has none.
 template <class Base>
 std::shared_ptr<Base> cloned(const Base* self) {
   nb::gil_scoped_acquire gil;
@@ -132,7 +132,7 @@ void bind_reasons(Class& cls, Reasons reasons, const char* counts_doc, const cha
       messages_doc);
 }
 
-/// What components warn of goes to the logger of the search.
+/// Sends warnings of components to the logger of the search.
 void listen_to_warnings();
 
 void bind_auto_tensorize(nb::module_& m);
