@@ -18,7 +18,7 @@ namespace tilewright {
 enum class Blame {
   kScript,    ///< the text the user wrote
   kSchedule,  ///< a precondition of a schedule primitive
-  kArgument,  ///< what a function or a kernel was called with
+  kArgument,  ///< arguments of a function or a kernel
   kResource,  ///< a file, a database, memory, a helper process, a deadline
   kInternal,  ///< a defect of Tilewright
 };
@@ -30,8 +30,8 @@ using ObjectPtr = std::shared_ptr<const void>;
 struct Diagnostic {
   Blame blame = Blame::kInternal;
   std::string code;     ///< "split/P1"; empty only for plain argument errors of the Python layer
-  std::string message;  ///< what was observed and the rule it breaks, one or two sentences
-  std::string hint;     ///< what to do about it; may be empty
+  std::string message;  ///< observation and the rule it breaks, one or two sentences
+  std::string hint;     ///< advice; may be empty
   SpanId span = 0;      ///< the user's own text, when known
   /// IR nodes the message is about, kept alive; `script` underlines them when it renders the program. The pointers are
   /// `const NodeBase*` of ir/node.h.
