@@ -76,7 +76,7 @@ std::vector<std::string> feature_changes(const Target& t) {
 struct Field {
   std::string_view name;
   std::variant<int Target::*, int64_t Target::*, std::string Target::*> member;
-  int64_t least = 0, most = 0;  ///< of a number
+  int64_t least = 0, most = 0;  ///< range of a number
   bool always_printed = false;  ///< else only where it is not what follows from the rest
 
   bool is_text() const { return std::holds_alternative<std::string Target::*>(member); }
@@ -290,7 +290,7 @@ Result<Target> resolve_cpu(const Options& options) {
   for (const std::string& attribute : options.attributes) {
     bool remove = attribute[0] == '-';
     std::string name = attribute[0] == '+' || remove ? attribute.substr(1) : attribute;
-    if (name == "v8.2a" && target.is_arm() && !remove) {  // what it has of what is known
+    if (name == "v8.2a" && target.is_arm() && !remove) {  // known features that it includes
       for (const char* part : {"crc", "lse", "rdm"}) target::enable_feature(features, part);
       continue;
     }

@@ -44,23 +44,23 @@ struct CpuPart {
   std::string cpu;                ///< LLVM's name of the processor
   tw_cpu_features features = {};  ///< instruction sets that generated code may use
   int vector_bits = 128;          ///< width of the registers that vector code should use
-  int vector_registers = 16;      ///< how many of them there are
+  int vector_registers = 16;      ///< number of vector registers
   int num_cores = 1;              ///< threads of a parallel loop
   int64_t l1_bytes = 0;           ///< data cache of one core
-  int64_t l2_bytes = 0;           ///< of one core
-  int64_t l3_bytes = 0;           ///< as far as one core can use it; 0: there is none
+  int64_t l2_bytes = 0;           ///< bytes of one core
+  int64_t l3_bytes = 0;           ///< bytes that one core can use; 0: there is no L3
   int64_t vtcm_bytes = 0;         ///< tightly coupled memory for vectors; 0: there is none
 };
 
 /// The part of targets that run on a GPU. Of a block: what its threads share.
 struct GpuPart {
   std::string arch;                             ///< "sm_80"; empty: whatever the device is
-  int max_threads_per_block = 1024;             ///< that a launch may have
-  int max_num_threads = 1024;                   ///< that a schedule should use of them
+  int max_threads_per_block = 1024;             ///< limit of a launch
+  int max_num_threads = 1024;                   ///< number that schedules should use
   int thread_warp_size = 32;                    ///< threads in lockstep
   int64_t max_shared_memory_per_block = 49152;  ///< bytes
-  int64_t registers_per_block = 65536;          ///< of 32 bits
-  int64_t l2_cache_size_bytes = 0;              ///< of the device; 0: not known
+  int64_t registers_per_block = 65536;          ///< number of 32-bit registers
+  int64_t l2_cache_size_bytes = 0;              ///< bytes of the device; 0: unknown
 };
 
 struct Target : CpuPart, GpuPart {
