@@ -20,7 +20,7 @@ struct Infix {
     kAtom = 20,
   };
 
-  std::string_view symbol;  ///< with blanks around it: " + "; empty where no operator of Python means this
+  std::string_view symbol;  ///< operator with blanks around it: " + "; empty if Python has none
   int precedence = kAtom;
 };
 

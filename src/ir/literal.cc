@@ -271,7 +271,7 @@ Expr as_huge_part(const Operand& number) {
 }
 
 bool fits(DataType type, const IntImm& number) {
-  bool big = number.dtype.is_uint() && number.value < 0;  // from 2^63 on
+  bool big = number.dtype.is_uint() && number.value < 0;  // 2^63 or more
   if (type.bits >= 64) return type.is_uint() ? number.dtype.is_uint() || number.value >= 0 : !big;
   return !big && wrap_int(type, number.value) == number.value;
 }

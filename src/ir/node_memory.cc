@@ -291,7 +291,7 @@ void free_node(void* node, size_t bytes) noexcept {
   }
   auto* chunk = reinterpret_cast<Chunk*>(reinterpret_cast<uintptr_t>(at) & ~(kChunkBytes - 1));
   note_free(chunk, at, bytes);
-  if (chunk == here.chunk) {  // what counts is the sum of both
+  if (chunk == here.chunk) {  // the sum of both counters is what counts
     here.allocated -= static_cast<uint32_t>(bytes);
     return;
   }

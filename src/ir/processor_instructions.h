@@ -13,7 +13,7 @@ namespace tilewright {
 /// A row of ir/processor_instructions.def.
 struct ProcessorInstruction {
   enum Form : uint8_t { kOther, kDot, kTileDot, kTileLoad };
-  std::string_view name;  ///< as LLVM calls its intrinsic
+  std::string_view name;  ///< name of LLVM's intrinsic
   Form form;
   std::string_view features;
   DataType left, right, sums;  ///< element types, of kDot and kTileDot

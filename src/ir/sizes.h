@@ -21,7 +21,7 @@ inline constexpr bool kMatchesBuffers = std::is_same_v<T, PrimFunc> || std::is_s
 struct Size {
   enum class Of : uint8_t { kExtent, kStride, kOffset };
   Of what;
-  size_t dimension;  ///< of an extent or a stride
+  size_t dimension;  ///< dimension of an extent or a stride
   Ref<Var> var;
 };
 

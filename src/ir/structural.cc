@@ -168,12 +168,12 @@ class Comparer {
   bool map_free_;
   DifferenceProver* prover_;                   // null: nothing is proved, and the two lists below stay empty
   std::vector<DifferenceProver::Pair> pairs_;  // all that is bound
-  std::vector<NodeRef> around_;                // of the left side, where the comparison is
+  std::vector<NodeRef> around_;                // nodes of the left side around the comparison
   bool define_sizes_ = false;                  // inside a buffer that defines the free variables of its shape
   bool in_buffer_ = false;
   int renamed_ = 0;  // bindings that map a node to another: while 0, identical pointers are equal
   uint32_t bound_ = 0;
-  NodeNumbering left_, right_;  // of what is bound: equal numbers belong to each other
+  NodeNumbering left_, right_;  // bound variables: equal numbers correspond
 };
 
 bool Comparer::equal_nodes(const NodeRef& a, const NodeRef& b) {

@@ -131,7 +131,7 @@ class Sizes {
 
   const std::unordered_set<NodeRef>& vars_;
   std::unordered_set<NodeRef> open_, outside_, sizes_;
-  std::vector<NodeRef> order_;  ///< of the open ones
+  std::vector<NodeRef> order_;  ///< order of the open ones
 };
 
 template <class H>

@@ -71,7 +71,7 @@ Ref<PrimFunc> with_64_bit_indices(const Ref<PrimFunc>& func) {
   try {
     return with_wide_indices(func);
   } catch (const Exception&) {
-    return {};  // it computes with its indices in a way that both sizes do not share
+    return {};  // it uses its indices in a way that both sizes do not share
   }
 }
 

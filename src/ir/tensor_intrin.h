@@ -28,7 +28,7 @@ namespace tilewright {
 
 struct TensorIntrin {
   std::string name;
-  Ref<PrimFunc> desc, impl;           ///< of the same buffers; the body of each is one block without axes
+  Ref<PrimFunc> desc, impl;           ///< functions of the same buffers; the body of each is one block without axes
   std::vector<std::string> features;  ///< instruction sets that the implementation needs, by the names of targets
   bool compact = true;                ///< memory whose strides it does not state, and takes by pointer, is compact
 

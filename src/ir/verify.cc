@@ -108,7 +108,7 @@ class Verifier {
   std::unordered_set<uint64_t> blocks_;
   NodeRef scope_;                    // the innermost block with axes around
   std::vector<Thread> nest_;         // thread loops around
-  std::vector<Thread> kernel_;       // and all within the outermost of them
+  std::vector<Thread> kernel_;       // all thread loops within the outermost of them
   std::vector<Ref<Axis>> iterated_;  // axes of the enclosing sparse iterations
 };
 

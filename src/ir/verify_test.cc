@@ -21,7 +21,7 @@ TEST(Verify, AcceptsWellFormedPrograms) {
   EXPECT_EQ(code_of(Sample().func()), "");
   EXPECT_EQ(code_of(as_module(Sample().func())), "");
   EXPECT_EQ(code_of(renew_defs(Sample().func())), "");
-  EXPECT_EQ(code_of(Expr(var("x")) + 1), "");  // what is no function may have free variables
+  EXPECT_EQ(code_of(Expr(var("x")) + 1), "");  // an expression outside of functions may have free variables
   EXPECT_EQ(code_of({}), "");
 }
 

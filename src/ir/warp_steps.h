@@ -25,7 +25,7 @@ inline constexpr int kWarpLanes = 32;
 struct Registers {
   Ref<Var> data;
   DataType dtype;
-  Expr place;  ///< of the first one, in elements
+  Expr place;  ///< location of the first row, in elements
   int64_t count = 0;
 };
 
@@ -33,7 +33,7 @@ struct Registers {
 struct WarpProduct {
   int64_t k = 0;
   Registers a, b, sums;
-  bool is_tf32 = false;  ///< of float32, the upper 19 bits count
+  bool is_tf32 = false;  ///< whether only the upper 19 bits of float32 count
   bool is_saturating = false;
 
   static std::optional<WarpProduct> of(const Expr& value);
@@ -50,7 +50,7 @@ struct WarpLoad {
   bool is_transposed = false;
   Registers to;
   FragmentMemory from;
-  Expr place;  ///< of the lane's row, in elements from there; by_elements: the stride of rows
+  Expr place;  ///< location of the lane's row, in elements from there; by_elements: the stride of rows
   /// ldmatrix cannot transpose bytes: each lane loads its elements of b[32, 16] one by one.
   bool by_elements = false;
 

@@ -85,7 +85,7 @@ class IndexPromoter {
         [&](const Ref<Call>& n, Rewriter& r) -> Expr {
           Ref<Call> made = r.descend(n);
           if (!is_written_elsewhere(*n)) return made;
-          Call copy = *made;  // what is called takes the types that it always took
+          Call copy = *made;  // callees keep the types of their parameters
           for (size_t i = 0; i < copy.args.size(); ++i) {
             if (!n->args[i].defined() || n->args[i].sort() != Sort::kExpr) continue;
             const DataType type = Expr(n->args[i]).dtype();
