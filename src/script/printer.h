@@ -30,10 +30,10 @@ struct PrintOptions {
   std::string package = "";  ///< package that the first lines import; "": tilewright
   std::string ir_prefix = "I";
   std::string tir_prefix = "T";
-  std::string module_alias = "cls";      ///< how functions of the module are called; "": by the name of the class
+  std::string module_alias = "cls";      ///< name of the module in calls of its functions; "": the name of the class
   std::string buffer_dtype = "float32";  ///< a buffer of this type prints without dtype
   std::string int_dtype = "int32";       ///< integers of this type print as plain numbers
-  std::string float_dtype = "void";      ///< and floats of this one
+  std::string float_dtype = "void";      ///< default type of float literals
   bool verbose_expr = false;             ///< print the declarations of free variables before a lone expression
   int indent_spaces = 4;
   bool print_line_numbers = false;

@@ -80,7 +80,7 @@ class Printer {
     std::vector<size_t> progress_;                        // progress in each path, to restore
   };
   struct Target {
-    std::vector<const NodeBase*> chain;  // from the root to the node; of an object: itself alone
+    std::vector<const NodeBase*> chain;  // path from the root to the node; for an object: the object alone
     size_t reached = 0;                  // nodes of the chain that are being printed now
     bool underline;
     std::string note;
@@ -100,7 +100,7 @@ class Printer {
     std::string name;
   };
   struct Frame {
-    size_t body;  // where declarations for this scope are inserted
+    size_t body;  // position where declarations for this scope are inserted
     int indent;
     std::vector<Undo> undo;
   };
