@@ -78,7 +78,7 @@ struct Match {
                     node.kind == Kind::kFloorMod;
     if (division && is_const_int(parts[1], 0)) return {};
     Expr result = binary(node.kind, parts[0], parts[1]);
-    if (constants && !result.is<IntImm>()) return {};  // it would overflow
+    if (constants && !result.is<IntImm>()) return {};  // the result would overflow
     return result;
   }
 };

@@ -86,7 +86,7 @@ Fingerprints::Entry Fingerprints::lookup(const Expr& e) {
 void Fingerprints::set_fits_int32(const Ref<Var>& var, bool fits) {
   bool* known = fits_int32_.find(var);
   if (known ? *known == fits : !fits) return;
-  memo_.clear();  // it has casts of the variable
+  memo_.clear();  // it contains casts of the variable
   if (known) {
     *known = fits;
   } else {

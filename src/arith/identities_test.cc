@@ -13,7 +13,7 @@ namespace {
 
 struct Instance {
   Expr holds;                  ///< to be proved
-  std::vector<Expr> assuming;  ///< what is known of the variables
+  std::vector<Expr> assuming;  ///< facts about the variables
 };
 
 class Sampler {

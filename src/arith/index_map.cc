@@ -30,7 +30,7 @@ DataType wide_type(const std::vector<Expr>& shape) {
 
 /// How an index is taken apart.
 struct SplitIndex {
-  Expr offset;  ///< what is added before each division; null while it is not divided
+  Expr offset;  ///< offset added before each division; null while it is not divided
   Expr factor;  ///< null: by numbers that have no common multiple here
   bool failed = false;
   Expr left, groups;  ///< L and Q of the theorem

@@ -173,7 +173,7 @@ TEST_F(IterMapTest, RoundedUpDomains) {
   std::vector<Expr> indices = {floordiv(i, 8), floormod(i, 6), floordiv(j, 2)};
   IterDomains grown = rounded_up(indices, domains_of(inputs));
   EXPECT_TRUE(is_const_int(grown[0].second->extent, 24));
-  EXPECT_TRUE(is_const_int(grown[1].second->extent, 7));  // it does not start at 0
+  EXPECT_TRUE(is_const_int(grown[1].second->extent, 7));  // j does not start at 0
 
   inputs = {{i, 0, 20}};
   indices = {floordiv(i, 6), floormod(i, 6)};
