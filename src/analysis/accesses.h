@@ -54,8 +54,8 @@ struct Access {
   };
   Form form;
   NodeRef site;       ///< the node named above
-  Ref<Buffer> named;  ///< as the program spells it: perhaps a view. Null for a pointer without a known buffer
-  Ref<Var> pointer;   ///< of kPointer
+  Ref<Buffer> named;  ///< buffer named in the program, perhaps a view; null for a pointer without a known buffer
+  Ref<Var> pointer;   ///< for kPointer
   bool reads, writes;
   bool in_init;         ///< inside of the innermost block's init
   Surroundings around;  ///< outermost first; as long as the callback runs

@@ -291,7 +291,7 @@ class LocationFinder {
 
   AllocationLocation place(const Ref<Buffer>& buffer, const Uses& uses) const {
     Path path = uses.common;
-    size_t owner = 0;  // whose instances each have a buffer of their own: nothing outside matters
+    size_t owner = 0;  // innermost owner: each of its instances has its own buffer, so nothing outside matters
     while (owner < path.size() && !owns(path[owner], buffer)) ++owner;
     bool writes_first = starts_with_write(buffer, uses);
     bool is_main_memory = memory_scope(buffer->scope()).rank == 0;
@@ -334,7 +334,7 @@ using Locations = std::unordered_map<NodeRef, std::vector<Def<Buffer>>>;
 /// place no longer name it in their regions: they do not access it, or it is none of those that they share with others.
 /// A region whose bounds it says becomes the whole buffer.
 Stmt move_allocations(const Stmt& body, Locations locations) {
-  std::unordered_set<NodeRef> hidden;  // that no place around allocates
+  std::unordered_set<NodeRef> hidden;  // buffers that no location around allocates
   visit(body,
         [&](const Ref<Block>& block) { hidden.insert(block->alloc_buffers.begin(), block->alloc_buffers.end()); });
   auto inside = [&](const std::vector<Def<Buffer>>& own, const auto& descend) {

@@ -202,9 +202,9 @@ bool detect_plainly(const PlainBlock& plain, BlockAccess& access) {
   std::vector<const BufferLoad*> loads;
   if (plain.init) loads = plain.init->loads;
   loads.insert(loads.end(), plain.body.loads.begin(), plain.body.loads.end());
-  std::vector<const BufferLoad*> first;  // of each buffer
+  std::vector<const BufferLoad*> first;  // first load of each buffer
   for (const BufferLoad* load : loads) {
-    if (plain.init && load->buffer == store.buffer) {  // what it accumulates into does not count
+    if (plain.init && load->buffer == store.buffer) {  // the load of the accumulator does not count
       if (!same_indices(load->indices, store.indices)) return false;
       continue;
     }

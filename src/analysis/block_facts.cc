@@ -300,7 +300,7 @@ class Examine {
         return;
       }
       if ((reads || writes) && access.form == Access::Form::kPointer && !is_access_ptr(access)) {
-        by_pointer_ = region->buffer->name;  // of a view; it does not say whether it reads or writes
+        by_pointer_ = region->buffer->name;  // a pointer to a view; it may be read or written
         return;
       }
       why = std::string("it ") + (reads ? "writes" : "reads") + " more of '" + region->buffer->name +
@@ -634,7 +634,7 @@ class Examine {
   Analyzer analyzer_;
   bool reads_own_ = false;
   bool accumulates_by_pointer_ = false;
-  Regions replaced_;        ///< what a pointer that is only written to shows
+  Regions replaced_;        ///< views that are replaced through a pointer that is only written to
   std::string partial_;     ///< a buffer that is written in part only
   std::string by_pointer_;  ///< a buffer that is declared, and touched behind its pointer
 };

@@ -8,7 +8,7 @@ namespace tilewright::analysis {
 
 struct BlockFlags {
   bool affine_binding;  ///< the axes are a surjective, affine function of the loops around the block
-  bool region_cover;    ///< what it reads of other blocks of its scope is written by then, all together
+  bool region_cover;    ///< other blocks of the scope have written all that it reads, together
   bool stage_pipeline;  ///< all blocks directly inside are so covered, and none overwrites what an earlier one reads
 };
 

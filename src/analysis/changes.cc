@@ -24,7 +24,7 @@ bool may_change(const Stmt& body, const Expr& value) {
   if (!reads_memory(value)) return false;
   std::unordered_set<NodeRef> read;
   for_each_access(value, Nested::kEnter, [&](const Access& access) { read.insert(memory_of(access)); });
-  bool changes = read.empty() || read.contains(NodeRef());  // what a call reads is anywhere
+  bool changes = read.empty() || read.contains(NodeRef());  // a call may read any memory
   for_each_access(body, Nested::kEnter, [&](const Access& access) {
     if (!access.writes || changes) return;
     const NodeRef memory = memory_of(access);

@@ -111,7 +111,7 @@ arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>&
   VarMap map;
   auto bound = [&](const Expr& e) -> Expr {
     if (e.is<IntImm>()) return e;
-    if (e.is<Var>()) {  // as most indices are
+    if (e.is<Var>()) {  // most indices are variables
       for (size_t i = 0; i < axes.size(); ++i) {
         if (axes[i]->var == e) return realize.iter_values[i];
       }
@@ -165,8 +165,8 @@ std::optional<arith::Box> reachable(const BlockRealize& realize, const Ref<Buffe
 /// combination.
 struct Instances {
   arith::Region region;
-  size_t dims;                        ///< of the buffer
-  std::vector<arith::IntSet> domain;  ///< of the others
+  size_t dims;                        ///< number of dimensions of the buffer
+  std::vector<arith::IntSet> domain;  ///< domains of the other dimensions
 
   template <class Joins>
   Instances(const BlockRealize& realize, const Ref<BufferRegion>& write, Joins&& joins)
@@ -355,7 +355,7 @@ struct Side {
   }
 
   const BlockRealize* given;
-  std::optional<BlockRealize> changed;  ///< what it counts as, where that differs
+  std::optional<BlockRealize> changed;  ///< block that it counts as, if another one
   std::vector<int> loops;
   std::vector<int> threads;  ///< loops that count as constant, over the same threads on both sides
 };
@@ -426,9 +426,9 @@ struct Flow {
   const Tree& tree;
   int lca, first, second;
   const Ref<Buffer>& buffer;
-  const std::vector<Ref<BufferRegion>>& regions;  ///< of the second one
-  const char* verb;                               ///< what it does with them
-  bool in_body;                                   ///< and not where its axes are bound
+  const std::vector<Ref<BufferRegion>>& regions;  ///< regions of the second block
+  const char* verb;                               ///< how the second block uses them
+  bool in_body;                                   ///< whether the regions are those of the body, not of bindings
   const arith::Region& exists;
   Side writer, reader;
 };

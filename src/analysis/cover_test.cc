@@ -22,7 +22,7 @@ class CoverTest : public testing::Test {
   struct Nest {
     Ref<Var> outer_loop, inner_loop;
     int64_t outer, inner;
-    std::vector<Expr> values;  ///< of the block's axes
+    std::vector<Expr> values;  ///< values of the block's axes
     Expr predicate = bool_imm(true);
   };
 

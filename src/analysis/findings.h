@@ -20,7 +20,7 @@ namespace tilewright::analysis {
 class Findings : public Memo::Fact {
  public:
   enum class Question {
-    kCovered,    ///< what the second block reads of the buffer, the first one has written (cover.h)
+    kCovered,    ///< the first block has written all that the second reads of the buffer (cover.h)
     kInjective,  ///< the axes of the block are an injective function of the loops around it
   };
   /// Positions in the tree, and what else it is about.

@@ -104,7 +104,7 @@ LoopSum LoopSums::add(const LoopSum& a, const LoopSum& b, int64_t scale) {
   bool quotients = false;
   auto put = [&](uint32_t atom, int64_t coeff) {
     if (coeff == 0) return;
-    if (result.count == LoopSum::kMaxTerms) {  // of what does not fit, the loops are kept
+    if (result.count == LoopSum::kMaxTerms) {  // for further terms, only their loops are kept
       Levels all = atoms_[atom].levels;
       for (const LoopSum::Term& term : result) all |= atoms_[term.atom].levels;
       Atom rest{.form = Form::kOpaque, .depth = static_cast<int>(atoms_.size()), .levels = all};

@@ -86,7 +86,7 @@ class LoopSums {
   /// The terms that depend on none of the loops `free`, and those that depend on no others; nothing where a term
   /// depends on both.
   struct Parts {
-    LoopSum outer, inner;  ///< with the constant
+    LoopSum outer, inner;  ///< including the constant
   };
   std::optional<Parts> part(const LoopSum& sum, Levels free) const;
 
@@ -97,12 +97,12 @@ class LoopSums {
   enum class Form : uint8_t { kLoop, kFloorDiv, kFloorMod, kMin, kMax, kOpaque };
   struct Atom {
     Form form;
-    int depth = 0;          ///< of a loop
-    int64_t extent = 0;     ///< of a loop
-    int64_t divisor = 0;    ///< of a division
+    int depth = 0;          ///< depth of a loop
+    int64_t extent = 0;     ///< extent of a loop
+    int64_t divisor = 0;    ///< divisor of a division
     uint32_t a = 0, b = 0;  ///< operands, in sums_
     Levels levels = 0;
-    const NodeBase* node = nullptr;  ///< of an opaque atom: what it stands for
+    const NodeBase* node = nullptr;  ///< node that an opaque atom stands for
   };
   uint32_t intern(Atom atom, const LoopSum* a, const LoopSum* b);
   LoopSum opaque(const NodeRef& node, Levels levels);

@@ -12,8 +12,8 @@ namespace tilewright::analysis {
 
 struct PlainStore {
   const BufferStore* store = nullptr;
-  std::vector<const BufferLoad*> loads;  ///< of the value, in the order of accesses.h
-  std::vector<const NodeBase*> vars;     ///< that occur, with repetitions
+  std::vector<const BufferLoad*> loads;  ///< loads in the value, in the order of accesses.h
+  std::vector<const NodeBase*> vars;     ///< variables that occur, with repetitions
 
   /// Nothing for a statement of another form. `part`: of a store whose value may stand in that of this one, and which
   /// is not looked through again.
@@ -29,7 +29,7 @@ struct PlainStore {
  private:
   bool take_indices(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate);
   bool in_index_ = false;
-  size_t vars_of_value_ = 0;          ///< as many of `vars`, the first ones, occur in the value
+  size_t vars_of_value_ = 0;          ///< number of the first `vars` that occur in the value
   const PlainStore* part_ = nullptr;  ///< while of() runs
 };
 

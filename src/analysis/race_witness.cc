@@ -296,7 +296,7 @@ class Finder {
   struct Touch {
     int64_t iteration;
     bool writes, is_atomic;
-    int step;  ///< of a reduction: the number of its operation, else 0
+    int step;  ///< number of the operation of a reduction step, else 0
     NodeRef site;
     std::string where;
     Expr value;  ///< stored by the access, if the loop is bound to blocks or threads

@@ -40,9 +40,9 @@ struct Reducer {
   std::vector<ReductionStep> steps;  ///< each part by itself, one for each buffer; none for pairs
   std::optional<PairChoice> pairs;
   std::vector<Ref<Buffer>> buffers;  ///< two for pairs, in the order in which the pair is computed
-  std::vector<Expr> indices;         ///< of the element, the same in all of them
-  std::vector<Expr> starts;          ///< what the init stores, per buffer
-  std::vector<Expr> operands;        ///< what a step adds, per buffer; none reads the buffers
+  std::vector<Expr> indices;         ///< indices of the element, the same in all buffers
+  std::vector<Expr> starts;          ///< values that the init stores, per buffer
+  std::vector<Expr> operands;        ///< operands that a step adds, per buffer; none reads the buffers
 
   /// One sum.
   bool is_sum() const { return steps.size() == 1 && steps[0].is_sum(); }

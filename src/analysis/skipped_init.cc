@@ -435,7 +435,7 @@ class SkippedInitFinder {
     const SkippedInitFinder& finder;
     const Sum& sum;
     const std::vector<size_t>& loops;
-    std::map<std::vector<int64_t>, bool> elements;  ///< that have had a step: whether their init was executed
+    std::map<std::vector<int64_t>, bool> elements;  ///< elements that have had a step: whether their init was executed
     Trial result;                                   ///< the first init that came late
     int64_t left;
 
@@ -610,7 +610,7 @@ class SkippedInitFinder {
   }
 
   const Block* only_;
-  bool is_outside_;                     ///< of the only block
+  bool is_outside_;                     ///< whether the walk is outside of `only_`
   LoopNest nest_;                       ///< around
   std::vector<BufferDomain> declared_;  ///< by blocks around
   std::vector<std::pair<Expr, Ref<Var>>> read_;

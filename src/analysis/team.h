@@ -16,7 +16,7 @@ namespace tilewright::analysis {
 /// The memory through which statements depend on one another.
 enum class Exchange {
   kTeamMemory,    ///< all that threads share
-  kSharedMemory,  ///< of scope "shared"
+  kSharedMemory,  ///< memory of scope "shared"
 };
 /// Returns which memory to look at. A statement with blocks may name team memory of any scope; lowered code exchanges
 /// values through "shared".

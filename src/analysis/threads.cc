@@ -178,7 +178,7 @@ std::optional<Obstacle> why_threads_differ(const Tree& tree, int at) {
     bind_above(analyzer, tree, tree[kernel].parent);
     return analyzer.can_prove_equal(a, b);
   };
-  std::vector<int> first;  // that are bound to each axis
+  std::vector<int> first;  // first loop bound to each axis
   for (int loop = kernel; loop < tree[kernel].end; ++loop) {
     auto axis = tree[loop].is_loop ? thread_axis(tree.for_at(loop)) : std::nullopt;
     if (!axis || !axis->is_unique()) continue;

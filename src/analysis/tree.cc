@@ -176,7 +176,7 @@ class TreeBuilder {
 
   const Tree* before_;
   Tree& tree_;
-  std::vector<int> moved_;  ///< where the entries of the old tree are now
+  std::vector<int> moved_;  ///< new positions of the entries of the old tree
   InlineVector<std::pair<const NodeBase*, int>, 16> new_loops_;
   InlineVector<std::pair<uint64_t, int>, 8> new_blocks_;
 };

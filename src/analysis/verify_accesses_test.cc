@@ -78,7 +78,7 @@ TEST(Witness, FindsIterationsThatRun) {
   // The one iteration at the edge of a tile that sticks out.
   EXPECT_EQ(found(guarded(lt(i * 32 + j, i32(100))), i, i * 32 + j - 98), 3);
   EXPECT_EQ(found(guarded(lt(i * 32 + j, i32(100))), i, i * 32 + j - 99), std::nullopt);
-  EXPECT_EQ(found(guarded(lt(load(b, {i}), number(0))), i, i), 3);  // of the load, which is not guarded
+  EXPECT_EQ(found(guarded(lt(load(b, {i}), number(0))), i, i), 3);  // the load is not guarded
   EXPECT_EQ(found(make<While>({bool_imm(true), loop(i, i32(4), write)}), i, i), std::nullopt);
   // One iteration of few, which no goal leads to; none behind a loop that is empty there.
   Expr one = logical_and(eq(floormod(i * 7, i32(11)), i32(5)), eq(j, i32(6)));

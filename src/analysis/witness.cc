@@ -147,7 +147,7 @@ class Search {
   }
 
  private:
-  using Steps = std::vector<int64_t>;  ///< how far each loop has come: kLast and beyond, the last iteration
+  using Steps = std::vector<int64_t>;  ///< position of each loop: kLast and beyond, the last iteration
   static constexpr int64_t kLast = INT64_MAX;
   static constexpr int64_t kFew = 1024;  ///< iterations: fewer than trying here and there would look at
   static constexpr size_t kMostCorners = 6;
@@ -286,7 +286,7 @@ class Search {
   uint64_t random_ = 20;
   Point point_;
   size_t reached_ = 0;       ///< loops of the iteration that was looked for last
-  Steps extents_;            ///< of loops, in the last iteration that came to them
+  Steps extents_;            ///< extents of loops in their last visited iteration
   std::vector<Steps> some_;  ///< iterations that run
   std::optional<Point> found_;
 };

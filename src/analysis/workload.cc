@@ -171,7 +171,7 @@ class WorkCounter {
 
   struct Executions {
     double times = 1;
-    bool reaches_all = true;  ///< of the block's domain
+    bool reaches_all = true;  ///< whether all of the block's domain is reached
   };
   /// A block runs once for each point of its domain, capped by the iterations of the surrounding loops.
   Executions executions_of(const BlockRealize& realize) {
@@ -308,7 +308,7 @@ class WorkCounter {
   ParameterUses uses_;
   Surroundings around_;
   std::unordered_map<const ParameterUse*, ElementsAccessed> reads_, writes_;
-  std::unordered_map<const NodeBase*, int64_t> midpoints_;  // of the ranges of loop variables and axes
+  std::unordered_map<const NodeBase*, int64_t> midpoints_;  // midpoints of the ranges of loop variables and axes
   bool any_reduction_ = false;
   std::vector<const PrimFunc*> calls_;  // the functions around
   const Module* module_;
