@@ -87,7 +87,7 @@ bool reduces(const Ref<SpIterVar>& iter) { return iter->iter_type == IterType::k
 bool points_are_apart(const SparseIteration& iteration, const std::vector<Ref<SpIterVar>>& iters) {
   const std::unordered_set<const NodeBase*> written = written_in(iteration.init);
   for (const Ref<SpIterVar>& iter : iters) {
-    if (!iter->axis->parent.defined() && is_const_int(iter->axis->length, 1)) continue;  // it has one value
+    if (!iter->axis->parent.defined() && is_const_int(iter->axis->length, 1)) continue;  // the variable has one value
     if (iter->axis->is_sparse() && !iter->axis->sorted) return false;
     std::unordered_map<const NodeBase*, std::vector<bool>> dimensions;  // by data, that may still be the one
     auto look = [&](const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {

@@ -23,7 +23,7 @@ struct Frame {
   bool in_group = false;   ///< fused with the variable of the frame before
   // Others:
   Ref<For> loop = {};   ///< a loop of the source program
-  Expr condition = {};  ///< that holds
+  Expr condition = {};  ///< condition that holds
   Ref<Var> let = {};    ///< the variable of a let
   /// The coordinate that the variable of an iteration stands for, or the value of a let.
   Expr value = {};
@@ -35,7 +35,7 @@ struct Frame {
 struct Level {
   size_t first = 0;  ///< its first frame
   std::vector<Ref<IterVar>> axes;
-  std::vector<Ref<Var>> loops;  ///< of each axis; null if the axis has one value
+  std::vector<Ref<Var>> loops;  ///< loop of each axis; null if the axis has one value
 };
 
 /// The enclosing frames, and the arrays of parent positions that fused axes need: COO row indices, which are computed
