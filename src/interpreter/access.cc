@@ -416,7 +416,7 @@ bool Machine::allocate(Thread& thread, const Insn& in, Slot* r) {
 }
 
 void Machine::release(Thread& thread, const Insn& in, const Slot* r) {
-  if (is_shared(thread, program_.allocations[in.b])) return;  // with the team
+  if (is_shared(thread, program_.allocations[in.b])) return;  // shared by the team
   const Allocation* allocation = memory_.find(r[in.dst].i);
   if (allocation && !thread.levels.empty() && options_.check_races) remember(*allocation);
   memory_.release(r[in.dst].i);

@@ -33,7 +33,7 @@ enum class Op : uint8_t {
   kAddInt,
   kSubInt,
   kMulInt,
-  kMulSize,  // of numbers of elements: too large ones stay too large
+  kMulSize,  // products of element counts: an overflow stays an overflow
   kDivInt,
   kModInt,
   kFloorDivInt,
@@ -60,7 +60,7 @@ enum class Op : uint8_t {
   kOr,
   kNot,
   kSelect,    // a ? b : c; extra: 1 if the condition is a scalar
-  kIntToInt,  // of type `from` in extra
+  kIntToInt,  // from type `from` in extra
   kIntToFloat,
   kFloatToInt,
   kFloatToFloat,
@@ -90,7 +90,7 @@ enum class Op : uint8_t {
   kFork,  // threads over dst from a, b of them, run up to kJoin and go on behind it, at c; extra: LoopSite
   kJoin,
   kBarrier,       // extra: number of the Site
-  kCloseGroup,    // of stores on their way
+  kCloseGroup,    // closes a group of stores on their way
   kWaitGroup,     // until all groups but the last a have arrived
   kWarp,          // dst: results, a: what the thread gives; extra: number of the WarpSite
   kCall,          // a: number of the CallSite
@@ -104,7 +104,7 @@ enum class Op : uint8_t {
 
 struct Insn {
   Op op;
-  uint8_t bits = 64;         // of the type worked in
+  uint8_t bits = 64;         // bits of the type of the operation
   bool is_unsigned = false;  // integers; of floating point: not IEEE single or double
   TypeCode code = TypeCode::kInt;
   int lanes = 1;
@@ -123,10 +123,10 @@ struct Access {
   int offset = kNone;
   int mask = kNone;
   std::vector<Dimension> dimensions;
-  DataType dtype;         // of one element of the buffer
-  int bytes = 0;          // of one element, all its lanes
-  int element_lanes = 1;  // of the buffer's type
-  int lanes = 1;          // of the index
+  DataType dtype;         // type of one element of the buffer
+  int bytes = 0;          // bytes of one element, all its lanes
+  int element_lanes = 1;  // lanes of the buffer's type
+  int lanes = 1;          // lanes of the index
   int site = 0;
 };
 
@@ -137,9 +137,9 @@ struct Site {
   Ref<Buffer> buffer;
   std::string what;  // name of an axis
   static constexpr int kInit = -1;
-  int operation = 0;       // of the step of a reduction that this is part of; 0: of none, kInit: of an init
+  int operation = 0;       // operation of the reduction step that the access is part of; 0: none, kInit: an init
   int lanes = kNone;       // the loop over lanes whose body this is part of, with no loop or block between; else kNone
-  bool is_atomic = false;  // of an atomic operation
+  bool is_atomic = false;  // whether it is part of an atomic operation
 };
 /// An error that the code itself finds.
 struct Message {
@@ -151,14 +151,14 @@ struct AllocationSite {
   std::string name;
   DataType dtype;
   const MemoryScope* scope;
-  int node = 0;  ///< of `sites`
+  int node = 0;  ///< index into `sites`
 };
 struct LoopSite {
   NodeRef node;
   Ref<Var> var;
   std::string kind;  // "parallel", "vectorized", "threadIdx.x"
   std::optional<ThreadAxis> axis = {};
-  bool is_thread = false;  // of a team
+  bool is_thread = false;  // whether it is a thread of a team
   bool is_vector = false;
 };
 /// An instruction that the threads of a warp execute together: one of these, or T.tvm_warp_activemask().
@@ -184,7 +184,7 @@ struct ArgCheck {
 };
 struct PrintSite {
   std::vector<std::pair<int, DataType>> values;
-  std::vector<std::string> texts;  // of strings, by position; empty for values
+  std::vector<std::string> texts;  // values of strings, by position; empty for other values
 };
 
 struct Function {

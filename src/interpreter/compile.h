@@ -224,7 +224,7 @@ class Compiler {
   Expr named(int slot, DataType type);
   std::vector<NodeRef> kept_;           // variables that slots are known by
   std::vector<BufferDomain> declared_;  // by blocks around
-  std::vector<Position> positions_;     // of the variables of sparse iterations around
+  std::vector<Position> positions_;     // positions of the variables of sparse iterations around
 
   const Module& module_;
   Program& program_;
@@ -237,7 +237,7 @@ class Compiler {
   std::unordered_map<const NodeBase*, View> views_;
   Ref<Block> block_;
   bool in_init_ = false;
-  int lanes_ = kNone;                  // as Site::lanes
+  int lanes_ = kNone;                  // lanes of Site
   std::optional<ReductionStep> step_;  // the store being compiled
   bool is_atomic_ = false;             // the step, in an atomic block
   /// Domain of each loop variable, where it is known to hold.
@@ -250,7 +250,7 @@ class Compiler {
     int start, count;
   };
   std::vector<Bound> bound_;
-  std::optional<Fragments> fragments_;  ///< of the function
+  std::optional<Fragments> fragments_;  ///< fragments of the function
   bool in_background_ = false;          ///< stores arrive when their group is waited for
   /// Whether a thread is the one that stores for its warp; null where there is but one thread along x.
   Expr stores_of_warp() const;
@@ -259,7 +259,7 @@ class Compiler {
   bool waits_by_order_ = false;  // the function
   std::unordered_set<const NodeBase*> varying_;
   std::unordered_set<const NodeBase*> data_;  // variables that hold values of memory or scalars of the caller
-  std::unordered_map<const NodeBase*, std::set<int>> threads_of_;  // of variables that threads decide
+  std::unordered_map<const NodeBase*, std::set<int>> threads_of_;  // variables whose values depend on threads
   int waits_ = 0;
   std::vector<std::string> pending_;
   std::optional<Diagnostic> failure_;

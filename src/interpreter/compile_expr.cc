@@ -115,7 +115,7 @@ Expr in_64_bits(const Expr& e) {
   }
   BinaryOperands operands = binary_operands(e);
   Expr a = in_64_bits(*operands.a), b = in_64_bits(*operands.b);
-  switch (e.kind()) {  // what folds could be refused: the divisor of a quotient that nothing reaches may be 0
+  switch (e.kind()) {  // folding could refuse an operation that is never executed, such as a division by 0
 #define TW_WIDE(Name) \
   case Kind::k##Name: \
     return make<Name>({std::move(a), std::move(b)}, e.span());

@@ -162,7 +162,8 @@ void Compiler::for_loop(const Ref<For>& loop) {
       bool is_vector = loop->kind == ForKind::kVectorized;
       program_.loops.push_back({loop, loop->loop_var, is_vector ? "vectorized" : "parallel", {}, false, is_vector});
       int loop_site = static_cast<int>(program_.loops.size()) - 1;
-      bool outer = std::exchange(together_, together_ && team_ == 0);  // what runs at the same time cannot wait
+      // concurrent iterations cannot wait for one another
+      bool outer = std::exchange(together_, together_ && team_ == 0);
       iterate(loop->loop_var, index(loop->min, "start", loop), index(exact_extent(loop->extent), "extent", loop),
               loop_site, loop->body);
       together_ = outer;

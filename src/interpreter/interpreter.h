@@ -58,7 +58,7 @@ struct InterpretOptions {
   /// The semantics of vectorized loops in a lowered program: all lanes execute a statement before the next one, so a
   /// lane may read what a later lane writes. In a program that is not lowered, iterations are independent.
   bool lanes_in_step = false;
-  int vscale = 2;  ///< what T.vscale() is
+  int vscale = 2;  ///< value of T.vscale()
   /// Asked every few milliseconds; false stops the program.
   std::function<bool()> keep_going = {};
   /// Where T.print writes; standard output if empty.

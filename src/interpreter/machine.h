@@ -26,7 +26,7 @@ class Machine {
     const Function* function = nullptr;
     std::unique_ptr<Slot[]> memory;
     Slot* slots = nullptr;
-    size_t pc = 0;                                    // where to go on
+    size_t pc = 0;                                    // next instruction
     const std::vector<InterpretArg>* args = nullptr;  // null: called by a function of the program
     int result = kNone, result_lanes = 1;             // slots of the caller
   };
@@ -44,19 +44,19 @@ class Machine {
   struct Team;
   /// A store that is on its way.
   struct Copy {
-    int64_t pointer = 0;  ///< with the offset
+    int64_t pointer = 0;  ///< address including the offset
     int site = 0;
     std::vector<std::byte> value;
   };
   struct Thread {
     std::vector<Frame> frames;
     std::vector<Level*> levels;                  // parallel loops around, outermost first
-    std::vector<std::unique_ptr<OwnLevel>> own;  // those that this thread runs itself
+    std::vector<std::unique_ptr<OwnLevel>> own;  // levels that this thread runs itself
     size_t own_used = 0;
     std::vector<Copy> copies;               // since the last group was closed
-    std::vector<std::vector<Copy>> groups;  // that have not arrived, the first one first
-    std::shared_ptr<Shared> shared;         // with the threads inside; null outside of teams
-    size_t shared_level = kInherited;       // how many levels there were when this thread made it
+    std::vector<std::vector<Copy>> groups;  // groups that have not arrived, the oldest first
+    std::shared_ptr<Shared> shared;         // shared with the threads inside; null outside of teams
+    size_t shared_level = kInherited;       // number of levels when this thread made it
     Occurrences occurrences;
     Thread* parent = nullptr;
     Team* team = nullptr;

@@ -55,7 +55,7 @@ struct Fork {
   int site = 0;  // LoopSite
   uint32_t begin = 0;
   int64_t count = 0;             // threads of a team; 0: iterations that are no threads
-  std::vector<uint32_t> starts;  // of the iterations so far, ascending
+  std::vector<uint32_t> starts;  // starts of the iterations so far, ascending
   std::vector<int64_t> indices;
   /// The iteration that was running at `stamp`.
   int64_t index_at(uint32_t stamp) const;

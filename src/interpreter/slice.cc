@@ -46,11 +46,11 @@ struct Control {
 };
 struct Loop {
   Ref<For> node;
-  Expr first, end;  // as functions of the loops around it
+  Expr first, end;  // functions of the loops around it
   Interval domain;
   bool is_bounded = false;  // the domain is known
   bool may_shrink = true;
-  Interval range;  // of the iterations that are kept
+  Interval range;  // iterations that are kept
   std::vector<size_t> stores;
 };
 struct Store {
@@ -217,7 +217,7 @@ class Inventory {
   }
 
   bool complete_ = true;
-  VarMap values_;  // of axes and bindings, in variables of loops
+  VarMap values_;  // values of axes and bindings, in variables of loops
   std::unordered_map<NodeRef, Ref<Buffer>> by_data_;
   std::unordered_map<NodeRef, SliceAccess> views_;  // the first element that a view shows
   std::vector<size_t> open_loops_, open_controls_;
