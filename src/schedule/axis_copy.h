@@ -42,7 +42,7 @@ Ref<BufferRegion> axes_as_region(const Block& block, const std::vector<size_t>& 
 struct AxisCache {
   Ref<Buffer> original, cache;
   std::vector<Expr> old_indices, new_indices;  ///< in the axes of the block
-  std::vector<size_t> axes;                    ///< those that both speak of
+  std::vector<size_t> axes;                    ///< axes that occur in both
   Expr condition;                              ///< under which there is something to copy
   Expr guard = {};  ///< in the axes: under which the element is read, else 0 is stored; null: always
 };

@@ -57,12 +57,12 @@ bool share_a_loop(const Tree& tree, int scope, int a, int b);
 
 struct Copy {
   Ref<Buffer> original, cache;
-  arith::Region region;      ///< what is copied, of the original
-  std::vector<Expr> offset;  ///< of the cache within the original
+  arith::Region region;      ///< region of the original that is copied
+  std::vector<Expr> offset;  ///< offset of the cache within the original
   bool compact;              ///< the cache is as small as the region
-  std::string name;          ///< of the new buffer and of the block
+  std::string name;          ///< name of the new buffer and of the block
   Expr condition;            ///< under which there is something to copy
-  Expr chosen;               ///< and which elements: of `chosen_by`, one for each dimension; null: all
+  Expr chosen;               ///< selected elements: an index in terms of `chosen_by` for each dimension; null: all
   std::vector<Expr> chosen_by;
 
   /// The original in indices of the cache: what readers of the cache may want of it.
@@ -84,7 +84,7 @@ Status require_one_name(const Place& block, int scope, const Ref<Buffer>& buffer
 struct Written {
   arith::Box box;
   Expr condition;
-  Expr chosen;  ///< of the axes that `write` has for indices, where that says which elements of the box; else null
+  Expr chosen;  ///< condition on the axes in the indices of `write` that selects elements of the box; null: all
 };
 std::optional<Written> written_by(const Tree& tree, int writer, const Ref<BufferRegion>& write,
                                   const std::vector<int>& loops, arith::Analyzer& analyzer);

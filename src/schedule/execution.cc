@@ -109,7 +109,7 @@ Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const Executi
   loop.thread_binding = {};
   const Tree* tree = place.tree;
   int at = place.at;
-  Ref<Block> unbound;  // what the threads of a team give to one another does not count for others
+  Ref<Block> unbound;  // exchange between threads of a team is local to the team
   if (place.loop().thread_binding.defined()) {
     loop.kind = ForKind::kSerial;
     TreeEdit edit(*place.tree);

@@ -44,7 +44,7 @@ struct FieldTraits<bool> : PlainField<bool, FieldRole::kAttr> {
     if (const bool* b = value.as<bool>()) {
       field = *b;
     } else if (const int64_t* i = value.as<int64_t>(); i && (*i == 0 || *i == 1)) {
-      field = *i == 1;  // as other tools write flags in JSON
+      field = *i == 1;  // other tools write flags as 0 and 1 in JSON
     } else {
       return false;
     }

@@ -14,8 +14,8 @@ namespace tilewright::schedule {
 struct FormatRequest {
   Ref<PrimFunc> func;
   std::string buffer, format;
-  std::vector<int64_t> parameters;  ///< of the format
-  int64_t count;                    ///< of rules; 0: as many as the format has
+  std::vector<int64_t> parameters;  ///< parameters of the format
+  int64_t count;                    ///< number of rules; 0: as many as the format has
 };
 
 /// A program over the format, and the names of the iterations that run over its rules, in order.

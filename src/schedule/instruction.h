@@ -68,7 +68,7 @@ struct Param {
   bool touched = false;       ///< a pair of a side and a position, which traces write as the position, then 0 or 1
   bool required = false;
   Value default_value;
-  std::string type;           ///< as in the Python stub
+  std::string type;           ///< type in the Python stub
   bool takes_none = false;    ///< None is a value, not only the mark of a missing argument
   bool takes_blocks = false;  ///< a text stands for the block of that name
   bool takes_map = false;     ///< a Python function of indices stands for its IndexMap
@@ -83,8 +83,8 @@ struct KindInfo {
   bool positional = false;  ///< printed without the parameter's name
   bool believes = false;    ///< takes blocks that cannot be seen into at their word (declarations.h)
   Shape returns;
-  HandleKind gives;         ///< of its outputs, where it has any
-  std::string return_type;  ///< as in the Python stub
+  HandleKind gives;         ///< kind of its outputs, if there are any
+  std::string return_type;  ///< return type in the Python stub
   std::string_view doc;
   std::vector<Param> params;
 

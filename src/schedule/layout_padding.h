@@ -11,7 +11,7 @@ namespace tilewright::schedule {
 struct PaddedLayout {
   Ref<Buffer> before, after;
   Ref<IndexMap> inverse;    ///< indices of `after` to those of `before`
-  Expr padding;             ///< of the inverse's initial indices
+  Expr padding;             ///< condition on the inverse's initial indices
   Ref<IndexMap> pad_value;  ///< indices of `after` to what an element of padding holds
 
   Expr padding_at(const std::vector<Expr>& indices) const;

@@ -37,7 +37,7 @@ class Rebind {
     Expr min, extent;
   };
   std::vector<Input> inputs_;    ///< all loops around what is being rebound
-  std::vector<Ref<Var>> fixed_;  ///< those of them with one iteration
+  std::vector<Ref<Var>> fixed_;  ///< variables with one iteration
   VarMap map_;
   bool preserve_unit_iters_;
 };

@@ -180,7 +180,7 @@ RegionBlock region_block(const AtLoop& at, const arith::Region& region, bool by_
   std::vector<int> loops = tree.loops_above(at.loop.at);
   loops.push_back(at.loop.at);
   RegionBlock result;
-  std::vector<std::pair<Expr, Expr>> axes;  // of digits
+  std::vector<std::pair<Expr, Expr>> axes;  // digits of axes
   auto add = [&](const Expr& value, Ref<Range> domain) {
     Ref<Var> axis = var("v" + std::to_string(result.axes.size()), value.dtype());
     axes.emplace_back(value, axis);
@@ -245,8 +245,8 @@ Stmt copy_region(const RegionBlock& frame, const Ref<Buffer>& from, const Ref<Bu
 
 /// The blocks that touch the copy instead, and the statement next to which the copy stands.
 struct Choice {
-  std::vector<int> chosen;   ///< that read, or that write
-  std::vector<int> touched;  ///< that shall touch the copy
+  std::vector<int> chosen;   ///< statements that read, or that write
+  std::vector<int> touched;  ///< statements that will use the copy
   int near = -1;             ///< the first statement that reads, the last that writes
 };
 

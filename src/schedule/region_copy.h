@@ -9,7 +9,7 @@ namespace tilewright::schedule {
 struct AtLoop {
   Place loop, block;
   int scope;
-  std::vector<int> statements;  ///< of the loop's body
+  std::vector<int> statements;  ///< statements of the loop's body
   std::vector<int> blocks;      ///< below the loop, with nothing but loops between
 };
 /// CODE: the loop is not around the block, in its scope, or something else than blocks stands below it.

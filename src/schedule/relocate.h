@@ -31,7 +31,7 @@ struct MoveCodes {
 struct Move {
   Place block, loop;
   bool preserve_unit_loops;
-  int64_t index;    ///< as given by the user: -1 last, -2 first
+  int64_t index;    ///< index as the user gives it: -1 last, -2 first
   int first, last;  ///< possible places among the statements of the loop, both included
   const MoveCodes& codes;
   /// Instances that did not run before may run now, if every one of them is harmless.

@@ -10,7 +10,7 @@ namespace tilewright::schedule {
 
 /// The one element of a buffer that each instance of a block touches.
 struct SelectedElement {
-  std::vector<Expr> indices;  ///< they may read other buffers, which the block does not write
+  std::vector<Expr> indices;  ///< indices; they may read other buffers, which the block does not write
   Expr guard;                 ///< the condition under which it is touched; null where that is not known
 };
 /// CODE where the block holds other blocks, touches several elements, or selects the element by more than its axes and

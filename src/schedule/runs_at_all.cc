@@ -175,7 +175,7 @@ std::optional<Expr> written_in(const analysis::Tree& tree, int scope, int outsid
     for (const Ref<BufferRegion>& write : tree.block_at(writer).writes) {
       if (write->buffer != buffer) continue;
       Expr runs = loops ? runs_at_all(tree, writer, write, *loops, analyzer) : Expr();
-      if (runs.defined() && is_true(runs)) return runs;  // what others do then is done to values
+      if (runs.defined() && is_true(runs)) return runs;  // values exist, so later blocks change nothing
       begun = true;
       *condition = condition->defined() && runs.defined() ? logical_and(*condition, runs) : Expr();
     }

@@ -39,8 +39,8 @@ double count_lists(const std::vector<int>& exponents, int64_t n) {
 
 struct Last {
   int64_t value;
-  std::vector<int> exponents;  ///< of the last factor
-  double lists;                ///< of the factors before it
+  std::vector<int> exponents;  ///< exponents of the last factor
+  double lists;                ///< number of lists of the factors before it
 };
 
 /// Each possible last factor with the number of lists that end in it.

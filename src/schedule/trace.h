@@ -22,9 +22,10 @@ class State;
 
 struct Step {
   Instruction instruction;
-  std::vector<uint32_t> outputs;        ///< numbers of the handles it gave; LoopRV::kNone for None
-  std::shared_ptr<const State> before;  ///< of those recorded by a schedule: sampling ones, and each eighth; else null
-  std::string stated{};                 ///< what the user says and nothing proves, where the step rests on it
+  std::vector<uint32_t> outputs;  ///< numbers of the handles it gave; LoopRV::kNone for None
+  /// state before a sampling step, or before each eighth step of a schedule; else null
+  std::shared_ptr<const State> before;
+  std::string stated{};  ///< claims of the user that are not proved and that the step depends on
   bool is_sampling() const { return kind_info(instruction).family == Family::kSample; }
 };
 

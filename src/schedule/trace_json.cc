@@ -81,7 +81,7 @@ class Reader {
       return bad("an instruction is a list of its kind, inputs, attributes and outputs");
     }
     std::string kind = entry[0].get<std::string>();
-    const KindInfo* info = find_kind(kind == "Reindex" ? "ReIndex" : kind);  // as older records say
+    const KindInfo* info = find_kind(kind == "Reindex" ? "ReIndex" : kind);  // spelling of older records
     if (!info) return bad("there is no instruction '" + kind + "'");
     RecordedParts parts;
     for (const Json& input : entry[1]) {

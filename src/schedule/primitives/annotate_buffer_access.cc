@@ -72,7 +72,7 @@ Result<Plan> plan(const State& state, const AnnotateBufferAccess& step) {
     bool pairs = given == 2 * rank;
     Expr start = cast(type, substitute(map.final_indices[pairs ? 2 * d : d], values));
     Expr end = pairs ? cast(type, substitute(map.final_indices[2 * d + 1], values)) : start + 1;
-    if (analyzer.can_prove_equal(start, end)) end = start + 1;  // how records write one index
+    if (analyzer.can_prove_equal(start, end)) end = start + 1;  // records write one index as [i, i]
     region.region.push_back(range(start, analyzer.simplify(end - start)));
   }
   TreeEdit edit(tree);

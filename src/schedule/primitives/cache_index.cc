@@ -163,7 +163,7 @@ class Candidates {
 struct Table {
   Expr e;
   Ref<Buffer> buffer;
-  std::vector<Expr> axes;  ///< of the original block
+  std::vector<Expr> axes;  ///< axes of the original block
   Ref<Block> block;
   Stmt nest;
 };
@@ -179,7 +179,7 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
   std::vector<Expr> shape, indices, values;
   std::vector<Ref<IterVar>> axes;
   VarMap own;
-  Expr inside = bool_imm(true);  // where loops go further than the domains
+  Expr inside = bool_imm(true);  // loops may exceed the domains of axes
   for_each_free_var(e, [&](const Ref<Var>& v) {
     const auto& all = realize.block->iter_vars;
     auto axis = std::find_if(all.begin(), all.end(), [&](const Ref<IterVar>& a) { return a->var == v; });

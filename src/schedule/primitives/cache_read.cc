@@ -201,7 +201,7 @@ bool holds_everything(const State& state, const CacheReadRequest& request, const
   const Tree& tree = *request.block.tree;
   bool good = request.writer == Tree::kNone && copy.same_layout();
   analysis::for_each_access(tree.block_ref(reader), analysis::Nested::kEnter, [&](const analysis::Access& access) {
-    if (access.form == analysis::Access::Form::kView) return;  // what goes through it follows
+    if (access.form == analysis::Access::Form::kView) return;  // accesses through the view follow
     bool same = access.pointer == copy.original->data ||
                 (access.named.defined() && tree.same_memory(access.region()->buffer, copy.original));
     bool known = same || access.named.defined() || is_data_of_buffer(state, request, access.pointer);

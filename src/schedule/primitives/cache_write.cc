@@ -40,8 +40,8 @@ struct CacheWriteRequest {
   int scope;
   int64_t position;  ///< among the block's writes
   Ref<BufferRegion> write;
-  std::vector<int> readers;     ///< of what the block writes, in the scope, other than the block
-  std::vector<int> redirected;  ///< those that shall read the new buffer
+  std::vector<int> readers;     ///< other readers of the written buffer in the scope
+  std::vector<int> redirected;  ///< readers that will read the new buffer
 };
 
 Result<CacheWriteRequest> check(const State& state, const CacheWrite& cache) {

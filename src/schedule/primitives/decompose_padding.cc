@@ -307,7 +307,7 @@ class Decompose {
   const Place& block_;
   const Padding& padding_;
   const Inside& inside_;
-  std::vector<int> loops_;  ///< from the one that the new block stands before
+  std::vector<int> loops_;  ///< loops from the one that the new block is placed before
   arith::Analyzer& analyzer_;
   const BlockRealize& realize_;
   Ref<Block> constant_;

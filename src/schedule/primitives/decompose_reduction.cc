@@ -128,7 +128,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   }
   init.name_hint = name;
   init.annotations = realize.block->annotations;
-  init.annotations.erase(kAtomic);  // it sets elements, and updates none
+  init.annotations.erase(kAtomic);  // an init sets elements, it updates none
   init.body = substitute(realize.block->init, axes);
   for (const Ref<BufferRegion>& write : realize.block->writes) init.writes.push_back(substitute(write, axes));
   init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;

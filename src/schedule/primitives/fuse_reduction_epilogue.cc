@@ -57,7 +57,7 @@ Result<analysis::Reducer> find_sum(const Place& block, const analysis::Scope& sc
 
 struct Epilogue {
   Assignment assignment;
-  const BufferLoad* element;  ///< of the sum
+  const BufferLoad* element;  ///< load of the sum's element
   Expr addend;
 };
 

@@ -204,7 +204,7 @@ Status check_values(const Place& place, const ExtentOfVar& extents) {
 
 /// The elements of a buffer that the block touches in one dimension, and the padded extent of its copy.
 struct Span {
-  Expr begin, extent;  ///< of the axis, before it is enlarged, or one element; inside of the buffer
+  Expr begin, extent;  ///< range of the axis before padding, or one element; inside of the buffer
   Expr padded;         ///< at least `extent`
 };
 /// A buffer and its padded copy.

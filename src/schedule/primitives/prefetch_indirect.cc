@@ -37,10 +37,10 @@ namespace {
 
 /// A region that moves with a loop by loads at a position.
 struct Selected {
-  arith::Region region;  ///< with `at` in the place of the position
+  arith::Region region;  ///< region with `at` in place of the position
   Ref<Var> at;
-  Expr position;                    ///< of the iteration; null where no load moves with the loop
-  std::vector<Ref<Buffer>> tables;  ///< that are loaded from there
+  Expr position;                    ///< position of the iteration; null if no load depends on the loop
+  std::vector<Ref<Buffer>> tables;  ///< buffers loaded at the position
   bool is_one = true;               ///< there are no other positions
 };
 

@@ -39,7 +39,7 @@ struct ReindexRequest {
   Ref<Buffer> buffer;
   bool reads;
   std::vector<Expr> indices;
-  std::vector<size_t> axes;  ///< that the indices speak of
+  std::vector<size_t> axes;  ///< axes in the indices
   Expr condition;            ///< under which there is something to copy
 };
 

@@ -43,8 +43,8 @@ namespace {
 
 struct Pair {
   Place producer;
-  NestedAssignment inner;  ///< of the producer
-  Assignment outer;        ///< of the consumer
+  NestedAssignment inner;  ///< assignment of the producer
+  Assignment outer;        ///< assignment of the consumer
 };
 
 Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int self) {

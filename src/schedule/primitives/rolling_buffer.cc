@@ -61,7 +61,7 @@ constexpr int64_t kTiles = 1 << 12;
 struct Overlap {
   Ref<Var> tile;  ///< null: they do not
   int64_t extent = 0;
-  Expr kept, inner;  ///< what of the window is new: from where on, and the index compared with that
+  Expr kept, inner;  ///< first new element of the window, and the index compared with it
 };
 
 struct Roll {

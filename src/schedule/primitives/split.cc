@@ -47,8 +47,8 @@ std::string factor_list(const State& state, const Split& split) {
 }
 
 struct SplitExtents {
-  DataType dtype;             ///< of the new loops
-  std::vector<Expr> extents;  ///< of the new loops
+  DataType dtype;             ///< type of the new loops
+  std::vector<Expr> extents;  ///< extents of the new loops
   bool exact = false;         ///< their product is the old extent
 };
 
@@ -79,7 +79,7 @@ bool reads_data(const Expr& extent) { return effect_of(extent) != Effect::kPure;
 /// known of data. Sizes without a bound are small enough.
 bool leaves_type(const Expr& extent, const Expr& step, arith::Analyzer& analyzer) {
   const DataType dtype = extent.dtype();
-  if (reads_data(extent) && dtype.bits >= 64) return false;  // it would never end
+  if (reads_data(extent) && dtype.bits >= 64) return false;  // the loop would never end
   const Expr most_of_step = with_vscale(step, kMaxVscale);
   const int64_t by = const_int(analyzer.simplify(most_of_step)).value_or(int_max(dtype));
   bool open = false;

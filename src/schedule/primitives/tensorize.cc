@@ -43,7 +43,7 @@ namespace {
 /// A parameter of the implementation with what it stands for.
 struct Argument {
   Ref<Buffer> buffer;
-  Ref<BufferRegion> region;  ///< as many dimensions as the program's buffer; the last ones are the parameter's
+  Ref<BufferRegion> region;  ///< region with the dimensions of the program's buffer; the last ones are the parameter's
   bool written;
 };
 
