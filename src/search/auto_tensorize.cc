@@ -82,9 +82,9 @@ class Alike {
   }
 
   struct Found {
-    std::unordered_map<NodeRef, Ref<Buffer>> buffers;     ///< of the block, to those of the description
+    std::unordered_map<NodeRef, Ref<Buffer>> buffers;     ///< buffers of the block, to those of the description
     std::unordered_map<NodeRef, std::vector<Expr>> mine;  ///< indices of the block's buffers
-    std::unordered_map<NodeRef, std::vector<Expr>> said;  ///< of the description's
+    std::unordered_map<NodeRef, std::vector<Expr>> said;  ///< indices in the description
   };
   const Found& found() const { return found_; }
 

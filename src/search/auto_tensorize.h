@@ -38,10 +38,10 @@ bool computes_as(const schedule::Place& block, const PrimFunc& desc);
 
 /// For each axis of a description, the axes of the block that are joined for it.
 struct LayoutMapping {
-  Ref<IndexMap> map;                                 ///< from the axes of the block to batches, then the description's
-  size_t num_batches = 0;                            ///< axes that the description does not have
-  std::unordered_map<NodeRef, Ref<Buffer>> buffers;  ///< of the block, to those of the description
-  std::unordered_map<NodeRef, std::vector<Expr>> indices;  ///< of the description's buffers
+  Ref<IndexMap> map;       ///< map from the axes of the block to batches, then the description's axes
+  size_t num_batches = 0;  ///< axes that the description does not have
+  std::unordered_map<NodeRef, Ref<Buffer>> buffers;        ///< buffers of the block, to those of the description
+  std::unordered_map<NodeRef, std::vector<Expr>> indices;  ///< indices of the description's buffers
   std::vector<Ref<IterVar>> block_axes, desc_axes;
 };
 /// None where the block computes something else, or moves differently through its buffers.

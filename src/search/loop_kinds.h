@@ -11,8 +11,8 @@
 namespace tilewright::search {
 
 enum class LoopUse {
-  kSpatial,    ///< it drives no axis other than data-parallel ones
-  kReduction,  ///< it drives reduction axes only
+  kSpatial,    ///< drives data-parallel axes only
+  kReduction,  ///< drives reduction axes only
   kOther,
 };
 

@@ -35,7 +35,7 @@ double work_of(const Stmt& stmt) {
 
 struct InitCandidate {
   Ref<Block> block;
-  Stmt nest;  ///< from the outermost loop around it in its scope
+  Stmt nest;  ///< nest from the outermost loop around it in its scope
 };
 
 std::vector<InitCandidate> blocks_with_init(const Ref<Module>& module) {

@@ -31,7 +31,7 @@ class ScopedTimer {
 
   std::map<std::string, double>& all_;
   double& mine_;
-  double inside_ = 0;  ///< of nested timers
+  double inside_ = 0;  ///< seconds of nested timers
   ScopedTimer* outer_ = innermost_;
   Clock::time_point start_ = Clock::now();
 };

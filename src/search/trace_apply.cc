@@ -104,7 +104,7 @@ class AnchorReplay {
       if (known != numbers_.end()) number = known->second;
     });
     const auto* get = instruction.as<GetBlock>();
-    if (!applies || (get && !has_block(get->name))) return Ok{};  // what it gives stays unknown
+    if (!applies || (get && !has_block(get->name))) return Ok{};  // outputs of the step stay unknown
     if (auto* reverse = instruction.as<ReverseComputeInline>()) {
       return first_accepted(instruction, ComputeInline{reverse->block});
     }

@@ -29,7 +29,7 @@ struct TuneContext {
   std::shared_ptr<SearchStrategy> search_strategy;
   std::string task_name = "main";
   uint64_t seed = 0;
-  int num_threads = 1;  ///< that sample candidates
+  int num_threads = 1;  ///< threads that sample candidates
 
   /// Initializes the space generator, then the strategy.
   Status initialize();

@@ -23,7 +23,7 @@ using analysis::StoreFact;
 
 constexpr double kSmallLoop = 8;    // iterations that the back end writes out unasked
 constexpr double kFewest = 8;       // iterations that are worth making vectors of, unasked
-constexpr double kMostCopies = 16;  // of what is written out unasked
+constexpr double kMostCopies = 16;  // copies that are unrolled without a hint
 constexpr double kScattered = 1.5;  // by how much short rows are slower to fetch
 
 /// An access with what the model asks of it.
@@ -68,7 +68,7 @@ class StoreModel {
   const MachineModel& machine_;
   std::vector<int> nest_;
   std::vector<Stream> streams_;
-  int vector_ = -1;  ///< of the nest; -1: scalar code
+  int vector_ = -1;  ///< vector loop of the nest; -1: scalar code
   double lanes_ = 1;
   std::vector<bool> block_;  ///< by loop of the nest: written out
   /// Divisions in the indices of a loop over several dimensions: its code has none, where all it accesses is even.
@@ -227,7 +227,7 @@ double StoreModel::work_of_one() const {
 }
 
 double StoreModel::compute_cycles() {
-  double copies = 1;  // of the block
+  double copies = 1;  // copies of the block
   int repeated = -1;  // the innermost loop around it
   for (size_t at = 0; at < nest_.size(); ++at) {
     if (block_[at]) copies *= static_cast<int>(at) == vector_ ? std::ceil(extent(at) / lanes_) : extent(at);

@@ -16,15 +16,15 @@ using analysis::LoopSum;
 using analysis::LoopSums;
 using analysis::StoreFact;
 
-constexpr double kBytesPerSecond = 1e12;  // of main memory
+constexpr double kBytesPerSecond = 1e12;  // bandwidth of main memory
 constexpr double kSharedBytesPerSecond = 1.5e13;
 constexpr double kOperationsPerSecond = 2e13;
-constexpr double kElementaryOperations = 16;  // what exp and its like cost more than an addition
-constexpr double kProcessors = 64;            // that blocks are distributed to
-constexpr double kThreadsOfProcessor = 512;   // that hide the latency of memory
+constexpr double kElementaryOperations = 16;  // cost of exp and the like, in additions
+constexpr double kProcessors = 64;            // multiprocessors that blocks are distributed to
+constexpr double kThreadsOfProcessor = 512;   // threads that hide the latency of memory
 constexpr double kWarp = 32;
 constexpr double kSector = 32;                 // bytes that memory transfers at least
-constexpr double kBanks = 32, kBankBytes = 4;  // of shared memory
+constexpr double kBanks = 32, kBankBytes = 4;  // banks of shared memory
 
 /// One store with the loops around it.
 class StoreOnDevice {

@@ -15,7 +15,7 @@ struct DeviceCost {
   double memory = 0;       ///< main memory
   double shared = 0;       ///< shared memory
   double compute = 0;      ///< arithmetic
-  double utilization = 1;  ///< of the device, by the blocks and threads that there are
+  double utilization = 1;  ///< utilization of the device by the blocks and threads of the launch
   double seconds = 0;
 };
 

@@ -105,7 +105,7 @@ struct SessionKey {
 
 struct Session {
   int64_t trials = 0;            ///< records it has, failures included
-  std::vector<int64_t> indices;  ///< of those records, ascending
+  std::vector<int64_t> indices;  ///< indices of those records, ascending
   std::string state;             ///< JSON of the strategy, as last committed
 };
 
@@ -194,7 +194,7 @@ class Database {
 
   std::unique_ptr<sql::Connection> connection_;
   std::string path_;
-  std::mutex mutex_;  ///< of the connection and of what follows; whoever takes it does not hold the lock of Python
+  std::mutex mutex_;  ///< guards the connection and the members below; whoever takes it does not hold the GIL
   std::vector<std::string> remarks_;
   std::set<int64_t> damaged_;
 };

@@ -356,7 +356,7 @@ TEST(Database, HostsAndVersionsAreRowsThatRecordsShare) {
     int64_t unknown = 0;
     const std::vector<Record> stored = *one->records(kMatmul, "");
     for (const Record& record : stored) unknown += record.versions.empty();
-    EXPECT_EQ(unknown, 2 * 5);  // what is no JSON harms no record
+    EXPECT_EQ(unknown, 2 * 5);  // invalid JSON harms no record
   }
   auto connection = sqlite::open(folder / "t.db").value_or_throw();
   EXPECT_EQ(integer(*connection, "SELECT count(*) FROM host"), 2);

@@ -62,8 +62,8 @@ struct Dialect {
   std::vector<std::pair<std::string, std::string>> words;
   const char* begin;        ///< a transaction that writes
   const char* lock_schema;  ///< in such a transaction: nobody else changes the tables
-  const char* version;      ///< of the schema, 0 without tables
-  const char* set_version;  ///< with {} for the number
+  const char* version;      ///< statement for the version of the schema, 0 without tables
+  const char* set_version;  ///< statement to set it, with {} for the number
   const char* flush;
 };
 extern const Dialect kSqlite, kPostgres;
@@ -92,7 +92,7 @@ class Connection {
   virtual void close() {}
 
   const Dialect& dialect;
-  const std::string path;  ///< what messages name
+  const std::string path;  ///< path for messages
 
  private:
   /// `text` is written in the dialect.

@@ -51,7 +51,7 @@ struct ArgumentSpec {
 
 /// The layout of one argument in the shared memory: whole pages that hold [lead | data | rest].
 struct Placement {
-  size_t offset = 0;  ///< of the pages
+  size_t offset = 0;  ///< offset of the pages
   size_t pages = 0;   ///< bytes, a multiple of the page size
   size_t lead = 0;    ///< bytes in front of the data
 };
@@ -108,7 +108,7 @@ class Arguments {
  private:
   struct Slot {
     Placement place;
-    std::vector<std::byte> before;  // what a call finds: initial values of in-out arguments, wrong ones of outputs
+    std::vector<std::byte> before;  // contents before a call: initial values of in-out arguments, wrong ones of outputs
     std::optional<std::vector<std::byte>> expected;
     bool waits = false;   // for the reference
     bool is_set = false;  // the initial contents; those of inputs are in the shared memory

@@ -17,7 +17,7 @@ constexpr int64_t kM = 33, kN = 40, kK = 100;
 
 struct Mistake {
   int64_t rows = 0, steps = 0;  ///< missing at the end
-  int64_t shift = 0;            ///< of the column that is written
+  int64_t shift = 0;            ///< offset of the column that is written
 };
 
 /// C = A B by plain loops, with room for a mistake.

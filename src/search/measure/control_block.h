@@ -22,8 +22,8 @@ struct ControlBlock {
   int32_t signal;
   int32_t is_write;  ///< 1: a store, 0: a load, -1: unknown
   uint64_t address;
-  int32_t argument;  ///< whose guard pages, or read-only pages, hold the address; -1: nobody's
-  int64_t distance;  ///< of the address from that argument's first byte
+  int32_t argument;  ///< argument whose guard pages, or read-only pages, hold the address; -1: none
+  int64_t distance;  ///< distance of the address from that argument's first byte
   int32_t is_stack_overflow;
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(ControlBlock) <= 4096);

@@ -8,7 +8,7 @@
 namespace tilewright::search {
 
 struct CpuPlan {
-  std::vector<int32_t> measure;  ///< as many as the kernel has threads, or all there are
+  std::vector<int32_t> measure;  ///< one for each thread of the kernel, or all there are
   std::vector<int32_t> build;
   /// Nothing is left for building: the two take turns.
   bool exclusive = false;

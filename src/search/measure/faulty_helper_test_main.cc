@@ -125,7 +125,7 @@ void add(const Call& call, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) call.data(2)[i] = call.data(0)[i] + call.data(1)[i];
 }
 
-int g_calls = 0;  // of the loaded kernel
+int g_calls = 0;  // calls of the loaded kernel
 
 /// Ends only when the stack does; the compiler cannot know.
 volatile int g_depth = 1 << 30;

@@ -228,7 +228,7 @@ std::map<int, HelperProcess::ThreadTime> HelperProcess::thread_times() const {
     uint64_t ran = 0, waited = 0;
     std::string line;
     if (!(shares >> ran >> waited) || !std::getline(status, line)) continue;
-    const size_t name_end = line.rfind(')');  // what follows is the state
+    const size_t name_end = line.rfind(')');  // the state follows the name
     const std::string state = name_end == std::string::npos ? "" : line.substr(name_end + 1, 2);
     // Who was stopped would run, too, if others let it.
     times[std::atoi(task->path().filename().c_str())] = {

@@ -40,7 +40,7 @@ class IncumbentTimes {
   std::vector<double> recent(double now) const;
 
   std::deque<Timed> slices_;    ///< in order of time
-  double begin_ = 0, end_ = 0;  ///< of the latest slice, even if it was not kept
+  double begin_ = 0, end_ = 0;  ///< times of the latest slice, even if it was not kept
 };
 
 }  // namespace tilewright::search

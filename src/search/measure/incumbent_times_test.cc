@@ -9,7 +9,7 @@ TEST(IncumbentTimes, SlicesAreABoundedShareOfTheTime) {
   for (const double slice : {1e-3, 1e-2}) {
     IncumbentTimes times;
     double now = 5, spent = 0;
-    for (const double begin = now; now < begin + 1000 * slice; now += slice / 2) {  // of a candidate
+    for (const double begin = now; now < begin + 1000 * slice; now += slice / 2) {  // slices of a candidate
       if (!times.is_due(now)) continue;
       times.add(now, now + slice, 2 * slice, true);
       now += slice;

@@ -46,9 +46,9 @@ struct Hello {
 
 struct HelperSetup {
   static constexpr auto kKind = MessageKind::kSetup;
-  std::vector<int32_t> cpus;  ///< where the process may run; empty: anywhere
+  std::vector<int32_t> cpus;  ///< processors of the helper; empty: all
   uint64_t memory_limit = 0;  ///< bytes beyond what the process needs itself; 0: unlimited
-  int32_t threads = 1;        ///< of the kernel
+  int32_t threads = 1;        ///< threads of the kernel
   std::vector<ArgumentSpec> arguments;
   std::vector<int64_t> scalars;
   std::string driver_cache;  ///< folder in which drivers of devices keep what they compile; empty: no device is used
@@ -91,7 +91,7 @@ struct BuildReply {
   uint64_t id = 0;
   Outcome outcome = Outcome::kOk;
   std::string object;
-  std::string code, message, hint;  ///< of the failure
+  std::string code, message, hint;  ///< fields of the failure
   double seconds = 0;
 
   template <class A>
@@ -148,7 +148,7 @@ struct MeasureReply {
   uint64_t id = 0;
   Outcome outcome = Outcome::kOk;  ///< kOk, kSlowStopped, or kRunError when a later call failed
   std::string message;
-  bool ends = false;  ///< as in CheckedReply
+  bool ends = false;  ///< see CheckedReply
   std::vector<double> seconds;
   bool contender = false, noisy = false;
   bool has_last_outputs = false;  ///< the shared memory holds what the last of the timed calls has written
@@ -167,7 +167,8 @@ struct TurnsRequest {
   static constexpr auto kKind = MessageKind::kTurns;
   uint64_t id = 0;
   std::vector<std::string> objects, entries;
-  int32_t baselines = 0;  ///< of them, the last ones: they take part in as many rounds as their time allows
+  /// number of baselines, which come last: they take part in as many rounds as their time allows
+  int32_t baselines = 0;
   int32_t rounds = 0;
   double slice_seconds = 1e-3;
   double budget_seconds = 5;

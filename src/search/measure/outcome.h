@@ -13,7 +13,7 @@ enum class Outcome : uint8_t {
   kBuildCrash,    ///< the compiling process died
   kRunError,      ///< the kernel returned an error code
   kRunCrash,      ///< a signal: memory it must not touch, stack overflow, illegal instruction, ...
-  kRunTimeout,    ///< it did not come back in time and was killed
+  kRunTimeout,    ///< the call did not return in time and was killed
   kOutOfMemory,   ///< while building or running, beyond the limit of the process
   kWrongResult,   ///< an output differs from the expected one, or bytes around an output changed
   kSlowStopped,   ///< correct as far as it got, but clearly slower than the best so far

@@ -41,7 +41,7 @@ namespace tilewright::search {
 
 struct PipelineOptions {
   int builders = 0;           ///< building processes; 0: for each processor, that of the kernel while it does not run
-  int threads = 1;            ///< of the kernel; its processors are reserved for measuring
+  int threads = 1;            ///< threads of the kernel; its processors are reserved for measuring
   bool cold = false;          ///< the caches hold other data before each call
   double build_timeout = 10;  ///< seconds
   /// Seconds for one call. With a reference: at least twice its time, at most ten times (but not below a second).
@@ -52,10 +52,10 @@ struct PipelineOptions {
   double kill_grace = 0.02;
   uint64_t build_memory = uint64_t{4} << 30;  ///< bytes for one build
   uint64_t run_memory = uint64_t{4} << 30;    ///< bytes for a kernel's workspaces
-  RaceRules race;                             ///< with the incumbent of an earlier session, if there is one
-  bool builds_only = false;                   ///< nothing is ever measured
-  bool device = false;                        ///< kernels run on a device
-  std::string helper;                         ///< path of the executable; empty: find_helper()
+  RaceRules race;            ///< rules of the race with the incumbent of an earlier session, if there is one
+  bool builds_only = false;  ///< nothing is ever measured
+  bool device = false;       ///< kernels run on a device
+  std::string helper;        ///< path of the executable; empty: find_helper()
   using Members = Fields<&PipelineOptions::threads, &PipelineOptions::cold, &PipelineOptions::reference_timeout,
                          &PipelineOptions::builders, &PipelineOptions::build_timeout, &PipelineOptions::run_timeout,
                          &PipelineOptions::race, &PipelineOptions::builds_only, &PipelineOptions::device>;
@@ -90,8 +90,8 @@ struct Measured {
   bool contender = false;  ///< timed with all slices, not only screened
   bool noisy = false;      ///< no slice was undisturbed; `seconds` holds the fastest of all
   int rejected = 0;        ///< slices that did not count
-  CheckReport check;       ///< of the first call
-  Diagnostic error;        ///< of a failure: what, why, what to do
+  CheckReport check;       ///< check of the first call
+  Diagnostic error;        ///< message of a failure: what, why, what to do
   double build_seconds = 0;
   std::shared_ptr<const std::string> object;  ///< the object code, when it was built
   std::string entry;
@@ -101,7 +101,7 @@ struct Measured {
   double incumbent_seconds = 0;
   /// Reference time of that incumbent in the session: its time on the host where the first candidate was measured.
   double incumbent_reference = 0;
-  std::string note;  ///< what disturbed the host meanwhile; empty: nothing
+  std::string note;  ///< disturbance of the host meanwhile; empty: none
 
   /// How it travels between processes of one version, without the object; see Encoder.
   template <class A>
@@ -116,7 +116,7 @@ struct Measured {
 
 struct Counters {
   std::array<int64_t, kNumOutcomes> count{};
-  std::array<std::string, kNumOutcomes> first_message;  ///< of each kind of failure
+  std::array<std::string, kNumOutcomes> first_message;  ///< first message of each kind of failure
   int64_t submitted = 0;
   int64_t helpers_started = 0;
   int64_t helpers_lost = 0;  ///< died or were killed, cancelation aside
@@ -132,7 +132,7 @@ inline constexpr size_t kNumActivities = 7;
 /// Where the time went since the pipeline was started.
 struct Activities {
   std::array<double, kNumActivities> seconds{};  ///< these add up to all of it
-  double building = 0;                           ///< of all building processes together: some build beside others
+  double building = 0;                           ///< sum over all building processes, which may run beside others
 
   /// Seconds that helper processes spent on "building", "checking" and "measuring", whether or not anybody waited.
   std::map<std::string, double> beside() const;
@@ -158,7 +158,7 @@ struct FinalsResult {
   std::vector<std::vector<double>> seconds{};
   std::vector<std::vector<bool>> disturbed{};  ///< by kernel and round
   std::optional<Diagnostic> error{};
-  std::string host{};  ///< as Measured has it
+  std::string host{};  ///< see Measured::host
 };
 
 /// Builds and measures the candidates of a session, with helper processes of this machine or on other machines.

@@ -78,7 +78,7 @@ class MeasurePipeline::Loop {
     Clock::time_point since;                         // when the helper was asked
     Clock::time_point deadline;                      // when somebody has to look again
     double limit = 0;                                // seconds from `since` on, or of the call in kChecking
-    std::map<int, HelperProcess::ThreadTime> times;  // of the helper, when it was asked
+    std::map<int, HelperProcess::ThreadTime> times;  // times of the helper's threads when the request was sent
     bool was_ready = false;                          // this process got as far as kIdle
     std::optional<Measured> verdict;                 // why it was killed: outcome and error
 
@@ -174,7 +174,7 @@ class MeasurePipeline::Loop {
   int finals_retries_ = 0;
   uint64_t next_request_ = 1;
   double best_probe_ = 0;
-  double run_timeout_;  // of options_, fitted to the reference's time
+  double run_timeout_;  // timeout of options_, adapted to the reference's time
   double last_build_seconds_ = 0;
   int failed_starts_ = 0;
   bool building_phase_ = true;

@@ -36,9 +36,9 @@ struct RaceRules {
   /// neighbor on the same core of a virtual machine: 1.9 times for 3 to 10 ms). A short kernel is not rejected as slow
   /// before that.
   double doubt_seconds = 5e-3;
-  double budget_seconds = 0.1;  ///< of calls, after which whatever is known has to do
+  double budget_seconds = 0.1;  ///< time for calls, after which the results so far have to do
 
-  int64_t least_calls = 1;  ///< of a slice
+  int64_t least_calls = 1;  ///< least number of calls of a slice
   bool keeps_all = false;   ///< slices count whatever disturbed them
 
   /// Times every candidate alike: so many slices, each of so many calls and so many seconds at least.
@@ -67,7 +67,7 @@ struct Slice {
   int64_t calls = 1;
   double wall = 0;                   ///< seconds of all calls together
   double cpu = 0;                    ///< processor seconds of the calling thread
-  int64_t involuntary_switches = 0;  ///< of the calling thread
+  int64_t involuntary_switches = 0;  ///< involuntary context switches of the calling thread
 };
 
 /// Whether a slice measures the kernel's speed. With more than one thread the caller may sleep while others finish, so

@@ -21,7 +21,7 @@ using CompileFunction = std::function<Result<std::string>(std::string_view modul
 struct CallableKernel {
   std::shared_ptr<const void> keep_alive;
   tw_kernel function = nullptr;
-  int32_t device_type = kDLCPU;  ///< where it runs
+  int32_t device_type = kDLCPU;  ///< device of the kernel
 };
 using LoadFunction = std::function<Result<CallableKernel>(std::string_view object, const std::string& entry)>;
 

@@ -285,7 +285,7 @@ class Server {
     tw_warm_up(2e-3);
     std::vector<CallableKernel> kernels;
     std::vector<int64_t> calls;
-    std::vector<int64_t> rounds_of;  // that a kernel takes part in
+    std::vector<int64_t> rounds_of;  // rounds that a kernel takes part in
     const size_t contestants = request.objects.size() - std::min<size_t>(request.baselines, request.objects.size());
     double round_seconds = 0;
     for (size_t i = 0; i < request.objects.size() && i < request.entries.size(); ++i) {
@@ -326,7 +326,8 @@ class Server {
     const auto begin = std::chrono::steady_clock::now();
     const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
     const double enough = std::min(request.budget_seconds, std::max(kBusySeconds, 3 * request.rounds * round_seconds));
-    std::vector<int32_t> undisturbed(contestants, 0);  // of each, in the same rounds as the first
+    // undisturbed slices of each kernel, in the same rounds as the first
+    std::vector<int32_t> undisturbed(contestants, 0);
     int64_t round = 0;
     do {
       bool is_first = true;
@@ -396,7 +397,7 @@ class Server {
   struct Incumbent {
     std::string object, entry;
     CallableKernel kernel;
-    int64_t calls = 0;  ///< of a slice; 0: it cannot be called
+    int64_t calls = 0;  ///< calls of a slice; 0: it cannot be called
     bool is_warm = false;
     IncumbentTimes times;
   };

@@ -18,7 +18,7 @@ namespace {
 using analysis::Tree;
 using schedule::Annotate;
 
-using Products = std::vector<int64_t>;  ///< of the extents of the first, of the first two, ... loops
+using Products = std::vector<int64_t>;  ///< products of the extents of the first, of the first two, ... loops
 
 /// For each block directly below the root.
 std::vector<Products> products_below(const Tree& tree, int root, int64_t limit) {

@@ -25,7 +25,7 @@ using schedule::Value;
 using Tiles = std::vector<int64_t>;
 
 struct Limits {
-  int64_t innermost = -1;            ///< of the last tile; -1: none
+  int64_t innermost = -1;            ///< extent of the last tile; -1: none
   size_t inner_from = 0;             ///< tiles from here on together are ...
   int64_t inner_is_multiple_of = 1;  ///< ... a multiple of this
 };

@@ -22,7 +22,7 @@ class RewriteReductionBlock final : public PartOf<RewriteReductionBlock, Postpro
 };
 
 struct RewriteTensorizeOptions {
-  bool vectorize_init_loop = false;  ///< of inits for which there is no intrinsic
+  bool vectorize_init_loop = false;  ///< for inits for which there is no intrinsic
   using Members = Fields<&RewriteTensorizeOptions::vectorize_init_loop>;
 };
 
@@ -51,7 +51,7 @@ class RewriteCooperativeFetch final : public PartOf<RewriteCooperativeFetch, Pos
 };
 
 struct RewriteUnboundBlockOptions {
-  int64_t max_threadblocks = 256;  ///< that a loop becomes
+  int64_t max_threadblocks = 256;  ///< largest number of thread blocks of a loop
   using Members = Fields<&RewriteUnboundBlockOptions::max_threadblocks>;
 };
 

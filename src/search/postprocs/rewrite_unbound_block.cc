@@ -30,7 +30,7 @@ Status RewriteUnboundBlock::initialize(const TuneContext& context) {
     return argument_error("search/no-threads", "RewriteUnboundBlock needs a target with blocks of threads",
                           "pass a target like \"nvidia/geforce-rtx-3070\"");
   }
-  constexpr int64_t kUsual = 1024;  // where the target does not say
+  constexpr int64_t kUsual = 1024;  // default for targets without a limit
   max_threads_per_block_ = context.target->max_threads_per_block > 0 ? context.target->max_threads_per_block : kUsual;
   return Ok{};
 }

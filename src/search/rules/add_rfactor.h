@@ -7,7 +7,7 @@ namespace tilewright::search {
 
 struct AddRFactorOptions {
   int64_t max_jobs_per_core = 16;                 ///< so many spatial iterations for each core are enough; -1: no limit
-  std::optional<int64_t> max_innermost_factor{};  ///< of the split
+  std::optional<int64_t> max_innermost_factor{};  ///< largest innermost factor of the split
   using Members = Fields<&AddRFactorOptions::max_jobs_per_core, &AddRFactorOptions::max_innermost_factor>;
 };
 

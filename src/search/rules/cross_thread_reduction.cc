@@ -25,7 +25,7 @@ namespace {
 struct FusionPlace {
   BlockRV consumer;
   LoopRV loop;            ///< around all consumers, and only spatial loops of the block replaced by it
-  LoopRV innermost_loop;  ///< of the consumer
+  LoopRV innermost_loop;  ///< innermost loop of the consumer
 };
 
 /// The number of the loop of the consumer that stands for as many spatial loops of the block as can be; -1: none.

@@ -318,7 +318,8 @@ Result<TilingStates> MultiLevelTiling::add_read_reuse(TilingState state) const {
     Schedule& schedule = other.schedule;
     LoopRV loop = other.tiles[static_cast<size_t>(level - 1)].back();
     TW_TRY(place, schedule.state().find(other.block));
-    std::vector<std::optional<size_t>> ranks;  // of buffers that are read; none where the block writes it
+    // ranks of buffers that are read; none for a buffer that the block writes
+    std::vector<std::optional<size_t>> ranks;
     for (const Ref<BufferRegion>& read : place.block().reads) {
       bool is_written = read->buffer == place.block().writes[0]->buffer;
       ranks.push_back(is_written ? std::nullopt : std::optional(read->buffer->shape.size()));

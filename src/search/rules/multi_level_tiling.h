@@ -93,7 +93,7 @@ class MultiLevelTiling : public PartOf<MultiLevelTiling, ScheduleRule, MultiLeve
   struct Nest;
 
   int64_t max_threads_per_block_ = -1, thread_warp_size_ = -1;
-  std::vector<int64_t> pipeline_stages_;  ///< that the target has instructions for
+  std::vector<int64_t> pipeline_stages_;  ///< stages that the target has instructions for
 };
 
 }  // namespace tilewright::search

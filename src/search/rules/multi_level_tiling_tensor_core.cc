@@ -115,7 +115,7 @@ class BufferLayouts {
 struct MultiLevelTilingTensorCore::Product {
   TensorCoreIntrins intrins;
   FragmentScopes scopes;
-  int64_t fragment_rows = 0, fragment_columns = 0;  ///< of the result
+  int64_t fragment_rows = 0, fragment_columns = 0;  ///< size of the result's fragment
   BlockRV block{}, reindex_a{}, reindex_b{}, reindex_result{};
 
   /// None where the block does not fit.
@@ -335,7 +335,7 @@ Status MultiLevelTilingTensorCore::write_result(Schedule& schedule, BlockRV copy
   TW_TRY(readers, schedule.apply(GetConsumers{copy}));
   const bool pads = !is_block(schedule, readers.at(0), product.reindex_result);
   TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = product.reindex_result}));
-  if (pads) {  // what cuts the padding off
+  if (pads) {  // the copy that removes the padding
     TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = readers[0]}));
   }
   return Ok{};
@@ -428,7 +428,7 @@ Result<bool> MultiLevelTilingTensorCore::load_fragments(TilingState& state, cons
     auto copy = state.read_reuse.find(i);
     if (copy == state.read_reuse.end()) return false;
     TW_TRY(writers, schedule.apply(GetProducers{copy->second}));
-    if (!is_block(schedule, writers.at(0), reindexed[i])) {  // what pads
+    if (!is_block(schedule, writers.at(0), reindexed[i])) {  // the block that pads
       TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = writers[0]}));
     }
     TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = reindexed[i]}));

@@ -11,7 +11,7 @@ namespace tilewright::search {
 struct ReuseType {
   enum class Requirement { kNo, kMay, kMust };
   Requirement requirement = Requirement::kNo;
-  std::vector<int64_t> levels;  ///< of tiles, from 1 on: the copy is made under the last loop of that level
+  std::vector<int64_t> levels;  ///< levels of tiles, from 1 on: the copy is made under the last loop of that level
   std::string scope;
 
   /// "no", "may" or "must"; ArgumentError "reuse/requirement" for anything else.

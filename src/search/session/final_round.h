@@ -33,10 +33,10 @@ struct FinalRoundTask {
   std::string function;
   Target target;
   std::string heuristic;  ///< trace (JSON) of the heuristic schedule; empty: there is none
-  Record written;         ///< of the program as it was written, without times: it has no number, as it is no trial
+  Record written;         ///< record of the unscheduled program without times; it has no number, as it is no trial
   std::shared_ptr<const std::string> written_object;
-  double written_seconds = 0;  ///< of its first call
-  double best_seconds = 0;     ///< of the fastest candidate
+  double written_seconds = 0;  ///< seconds of the first call of the unscheduled program
+  double best_seconds = 0;     ///< seconds of the fastest candidate
   double budget_seconds = 0;
   int64_t last_record = 0;  ///< the latest that could take part
 };
@@ -81,10 +81,10 @@ class FinalRound {
   std::vector<Finalist> finalists_;
   std::vector<int64_t> standing_;                          ///< records of what is known already
   std::shared_ptr<const std::string> heuristic_object_;    ///< once built and checked
-  std::optional<int64_t> heuristic_record_;                ///< of the candidate that is the heuristic schedule
+  std::optional<int64_t> heuristic_record_;                ///< record of the candidate that is the heuristic schedule
   std::optional<size_t> heuristic_place_, written_place_;  ///< among the kernels
-  size_t unbuilt_ = 0;                                     ///< that are being built and checked
-  std::shared_ptr<const std::string> object_;              ///< of the winner
+  size_t unbuilt_ = 0;                                     ///< number of finalists that are being built and checked
+  std::shared_ptr<const std::string> object_;              ///< object code of the winner
   std::vector<FinalTime> times_;
 };
 

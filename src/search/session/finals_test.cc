@@ -47,7 +47,7 @@ TEST(Finals, SlowerOnesAreNotDeliveredByChance) {
     wrong += winner_of(rounds_of({1.0, 1.1, 1.1, 1.1, 1.1}, 3, 0, 1, seed), {0}, 5) != 0;
     wrong += winner_of(rounds_of({1.0, 1.05, 1.05}, 60, 0.5, 10, seed), {0}, 3) != 0;
   }
-  EXPECT_LE(wrong, 6);  // of 600: intervals of 95 % are wrong on one side one time in 40, for equal kernels
+  EXPECT_LE(wrong, 6);  // of 600: a 95 % interval is wrong on one side one time in 40, for equal kernels
 }
 
 TEST(Finals, DisturbedRoundsStillShowLargeGains) {

@@ -94,7 +94,7 @@ Status KnownResults::read_others() {
   if (std::ssize(records) > kMostReplayed) records.erase(records.begin(), records.end() - kMostReplayed);
   for (Record& record : records) {
     auto again = replayed(program_, record.trace);
-    if (!again.ok()) continue;  // of a version that could do other things
+    if (!again.ok()) continue;  // a record of a version with other primitives
     others_->insert_or_assign(module_hash(again->module(), ModuleEquality::kStructural), std::move(record));
   }
   return Ok{};

@@ -62,9 +62,9 @@ class KnownResults final : public TuningDatabase {
   std::vector<std::string> relatives_;
   std::string host_, versions_;
   int64_t last_earlier_ = 0;                         ///< the latest record that there was when the session began
-  bool reuses_ = true;                               ///< what others measured
+  bool reuses_ = true;                               ///< whether measurements of others are used
   std::map<std::string, Record> by_trace_;           ///< another version may sample in another order
-  std::set<int64_t> numbers_;                        ///< of candidates that records of the session have
+  std::set<int64_t> numbers_;                        ///< numbers of candidates in records of the session
   std::optional<std::map<Hash128, Record>> others_;  ///< once it was asked for
 };
 

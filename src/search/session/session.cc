@@ -156,7 +156,7 @@ void TuningSession::add_finalist(int64_t index, Finalist candidate, bool is_best
 /// Those that will not be in the finals. The first one is kept: the best is compared with it.
 void TuningSession::drop_slow_finalists() {
   if (finalists_.size() % 64 != 0) return;
-  std::vector<std::pair<double, int64_t>> times;  // of equal ones, the first are in the finals
+  std::vector<std::pair<double, int64_t>> times;  // the first of equally fast ones are in the finals
   for (const auto& [index, candidate] : finalists_) times.emplace_back(candidate.seconds, index);
   std::nth_element(times.begin(), times.begin() + kFinalists, times.end());
   std::erase_if(finalists_, [&](const auto& each) {
@@ -222,7 +222,7 @@ Status TuningSession::learn_from_earlier() {
   Batch learned;
   for (const Record& record : records) {
     auto again = replayed(task_.module, record.trace);
-    if (!again.ok()) continue;  // of a version that could do other things
+    if (!again.ok()) continue;  // a record of a version with other primitives
     learned.candidates.push_back({std::move(*again), {}});
     learned.results.push_back(result_of(record));
   }
@@ -392,11 +392,11 @@ Record TuningSession::record_of(const std::string& trace, const std::string& dec
   record.seed = options_.seed;
   record.host = options_.host;
   record.versions = options_.versions;
-  record.verification = fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {}, "program": {}{}}})",
-                                    tolerances_json(*arguments_),
-                                    std::isfinite(largest) ? fmt::format("{:.6g}", largest) : "null",  // as JSON has it
-                                    nlohmann::json(program_check_).dump(),
-                                    note.empty() ? "" : fmt::format(R"(, "host": {})", nlohmann::json(note).dump()));
+  record.verification = fmt::format(
+      R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {}, "program": {}{}}})", tolerances_json(*arguments_),
+      // JSON has no infinity
+      std::isfinite(largest) ? fmt::format("{:.6g}", largest) : "null", nlohmann::json(program_check_).dump(),
+      note.empty() ? "" : fmt::format(R"(, "host": {})", nlohmann::json(note).dump()));
   return record;
 }
 

@@ -42,7 +42,7 @@ struct TuneTask {
   Ref<Module> module;  ///< the program as the user wrote it
   std::string function;
   std::string name, script;  ///< for the database
-  Hash128 workload{};        ///< of the program, with the sizes of its calls where it leaves some open
+  Hash128 workload{};        ///< hash of the program, with the sizes of its calls if it has symbolic ones
   std::string sizes{};       ///< the sizes that the program leaves open, see Workload
   Hash128 space;             ///< identifies the space
   /// With a space generator and a strategy, initialized.
@@ -91,7 +91,7 @@ double seconds_for_finals(double limit);
 
 struct TuneProgress {
   int64_t trials = 0, total = 0;  ///< measured or failed, of earlier sessions too
-  int64_t earlier = 0;            ///< of them, from the database
+  int64_t earlier = 0;            ///< trials from the database
   double best_seconds = 0;        ///< infinity when nothing is correct yet
   int64_t best_index = -1;
   double elapsed = 0;  ///< seconds since start()
@@ -121,7 +121,7 @@ struct TuneProgress {
 
 struct TuneResult {
   std::string stop_reason;     ///< "trials", "seconds", "patience", "target", "roofline", "exhausted", "canceled"
-  std::optional<Record> best;  ///< of all sessions of this program and target
+  std::optional<Record> best;  ///< best record of all sessions of this program and target
   /// The code of the best, if the finals were held in this session: it was checked and timed as it is delivered.
   std::shared_ptr<const std::string> object;
   /// If these finals timed kernels: all of them, the winner first.
@@ -148,7 +148,7 @@ class TuningSession {
   struct Trial {
     int64_t index = 0;
     std::string trace, decisions;
-    size_t batch = 0, place = 0;  ///< where its result belongs
+    size_t batch = 0, place = 0;  ///< position of its result
   };
 
   struct Lowered {
@@ -206,13 +206,13 @@ class TuningSession {
   std::chrono::steady_clock::time_point started_;
 
   int64_t next_index_ = 0;
-  std::deque<Batch> batches_;                   // that the strategy has not seen the results of
+  std::deque<Batch> batches_;                   // batches whose results the strategy has not seen
   size_t reported_ = 0;                         // batches before those
-  std::map<const NodeBase*, Lowered> lowered_;  // of the batch that is being sampled
+  std::map<const NodeBase*, Lowered> lowered_;  // modules of the batch that is being sampled
   std::map<uint64_t, Trial> in_flight_;
   bool began_ = false;                                   // the strategy, which has to be notified of the end
   std::map<int64_t, Finalist> finalists_;                // by index; slow ones are dropped
-  std::shared_ptr<const std::string> reference_object_;  // of the unscheduled program
+  std::shared_ptr<const std::string> reference_object_;  // object code of the unscheduled program
   std::string program_check_ = "unchecked";
   int64_t last_record_ = 0;  // the latest that this process knows of
   std::vector<double> build_seconds_;

@@ -76,7 +76,7 @@ class TaskProgress {
   int64_t trials_at_best_ = 0;
   double best_seconds_ = std::numeric_limits<double>::infinity();
   std::deque<int64_t> batches_;  ///< candidates of each that has results which were not reported
-  int64_t reported_ = 0;         ///< of the first of them
+  int64_t reported_ = 0;         ///< reported results of the first of these batches
   int empty_ = 0;                ///< batches without a candidate, one after the other
   bool is_exhausted_ = false;
   std::string stop_reason_;

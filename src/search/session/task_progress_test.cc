@@ -81,7 +81,7 @@ TEST(TaskProgress, PatienceCountsTrialsSinceTheBest) {
 
 TEST(TaskProgress, AnEarlierPartOfTheSessionEndsItAtOneLook) {
   TaskProgress task(100, {.patience = 2});
-  for (double seconds : {5.0, 6.0, 7.0, 4.0}) task.known(seconds);  // of a session that was more patient
+  for (double seconds : {5.0, 6.0, 7.0, 4.0}) task.known(seconds);  // trials of a session that was more patient
   task.look_whether_to_stop();
   EXPECT_EQ(task.stop_reason(), "");
   task.known(8.0);

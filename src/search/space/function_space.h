@@ -11,14 +11,14 @@ namespace tilewright::search {
 class FunctionSpace final : public SpaceGenerator {
  public:
   struct Point {
-    Schedule schedule;                  ///< as far as the function came
+    Schedule schedule;                  ///< schedule up to the last step of the function
     std::optional<Diagnostic> error{};  ///< why it came no further
   };
   /// Purpose of a run of the function.
   struct Wanted {
-    const std::vector<schedule::Value>& decisions;  ///< of its first sampling steps; none: sampled
+    const std::vector<schedule::Value>& decisions;  ///< decisions of its first sampling steps; none: sampled
     bool first = false;                             ///< whether the point that is to be tried first is meant
-    const std::optional<Target>& target;            ///< that the space was initialized for
+    const std::optional<Target>& target;            ///< target that the space was initialized for
   };
   /// Schedules a fresh schedule. An error for what ends the search.
   using Function = std::function<Result<Point>(Schedule, const Wanted&)>;

@@ -17,7 +17,7 @@ namespace tilewright::search {
 
 /// Outcome of one sampling step.
 struct Branch {
-  std::vector<double> weights;  ///< of the ways, by number; empty where they are not listed
+  std::vector<double> weights;  ///< weights of the alternatives, by number; empty if they are not listed
   schedule::Value decision;     ///< none where it is not known: the space refused on the way
 };
 

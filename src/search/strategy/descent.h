@@ -40,8 +40,8 @@ class Descent {
   static double ratio_of(const Center& center, double seconds);
 
   std::map<Hash128, Center> centers_;     ///< all that has a time
-  std::vector<Center*> best_;             ///< of them, a few, the fastest first
-  std::map<Hash128, Hash128> neighbors_;  ///< of which center
+  std::vector<Center*> best_;             ///< the fastest centers, in order of time
+  std::map<Hash128, Hash128> neighbors_;  ///< center of each neighbor
 };
 
 }  // namespace tilewright::search

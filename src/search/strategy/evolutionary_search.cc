@@ -73,7 +73,7 @@ struct EvolutionarySearch::Child {
   Random random;
   int64_t failures = 0;
   size_t parent = 0;
-  bool wants_parent = false;  ///< as it is
+  bool wants_parent = false;  ///< whether to keep the parent unchanged
   std::optional<Schedule> found{};
 };
 

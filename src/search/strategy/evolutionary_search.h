@@ -25,11 +25,11 @@ namespace tilewright::search {
 
 struct EvolutionarySearchOptions {
   int64_t population_size = 512;     ///< places of a generation
-  double init_measured_ratio = 0.2;  ///< of them that the best measured candidates take at first
+  double init_measured_ratio = 0.2;  ///< share of the initial population from the best measured candidates
   int64_t init_min_unmeasured = 50;  ///< points at random that there have to be
   int64_t max_fail_count = 5;        ///< batches of points at random that may all be refused
   int64_t genetic_num_iters = 4;
-  double genetic_mutate_prob = 0.85;       ///< that a child differs from its parent
+  double genetic_mutate_prob = 0.85;       ///< probability that a child differs from its parent
   int64_t genetic_max_fail_count = 10;     ///< children that may be refused before the parent stays
   double eps_greedy = 0.05;                ///< share of the picked that are points at random
   int64_t num_empty_iters_before_end = 5;  ///< batches without anything new after which the search is over
@@ -94,7 +94,7 @@ class EvolutionarySearch final : public SearchStrategy {
   int64_t empty_rounds_ = 0;
   ModuleEquality equality_ = ModuleEquality::kStructural;
   std::unordered_set<Hash128> measured_;
-  std::vector<std::pair<Schedule, double>> best_measured_;  ///< of this search, the best first
+  std::vector<std::pair<Schedule, double>> best_measured_;  ///< best candidates of this search, in order of time
   int64_t overdue_ = 0;                                     ///< runs of the function in a row
 };
 

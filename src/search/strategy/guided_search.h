@@ -17,11 +17,11 @@ namespace tilewright::search {
 struct GuidedSearchOptions {
   int64_t drafts = 192;                ///< points sampled for a batch by replay; an eighth where a function is run
   int64_t reservoir = 512;             ///< points that wait at most
-  int64_t ranked = 96;                 ///< of them that the learned model sees
+  int64_t ranked = 96;                 ///< number of candidates that the learned model ranks
   int64_t exploration = 16;            ///< trials before anything depends on results
-  double descent_share = 0.5;          ///< of a batch, afterwards
-  double random_share = 0.1;           ///< of the others
-  int64_t neighbors = 96;              ///< of a center at most
+  double descent_share = 0.5;          ///< share of a batch, afterwards
+  double random_share = 0.1;           ///< share of the other candidates
+  int64_t neighbors = 96;              ///< largest number of neighbors of a center
   bool ends_with_descent = false;      ///< the search is over when descent finds nothing more
   std::shared_ptr<CostModel> prior{};  ///< null: the analytical model
   using Members =
@@ -52,7 +52,7 @@ class GuidedSearch final : public SearchStrategy {
  private:
   struct Draft {
     Point point;
-    double score = 0;  ///< of the prior
+    double score = 0;  ///< score by the prior
   };
   struct Known {
     Point point;
@@ -83,14 +83,14 @@ class GuidedSearch final : public SearchStrategy {
   Progress progress_;
   Points points_;
   Descent descent_;
-  std::vector<Point> first_;  ///< that are measured before all others
+  std::vector<Point> first_;  ///< points that are measured before all others
   std::vector<Draft> reservoir_;
-  std::optional<Hash128> center_;  ///< that is gone around
+  std::optional<Hash128> center_;  ///< center whose neighbors are tried
   std::vector<Draft> around_;      ///< its neighbors, which are kept whatever the prior says
-  std::vector<Known> best_;        ///< of those that have a time, the fastest first
+  std::vector<Known> best_;        ///< points with a time, the fastest first
   std::map<Hash128, Point> under_way_;
   int64_t handed_out_ = 0;
-  uint64_t round_ = 0, step_ = 0;  ///< of the batch; of the samples for it
+  uint64_t round_ = 0, step_ = 0;  ///< number of the batch; number of the samples for it
 };
 
 }  // namespace tilewright::search

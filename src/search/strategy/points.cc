@@ -288,7 +288,7 @@ Result<std::vector<Point>> Points::remake(const std::vector<Trace>& traces, cons
     options.random = wish.random;
     if (auto again = start.with_trace(trace, options); again.ok()) {
       wish.made = postprocessed(std::move(*again), postprocs_, refusals_);
-      wish.path = {{{}, Value{}}};  // of whichever space it is
+      wish.path = {{{}, Value{}}};  // the same path in all spaces
       keep(wish, points);
       continue;
     }

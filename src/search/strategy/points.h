@@ -19,8 +19,8 @@ namespace tilewright::search {
 
 struct Point {
   Schedule schedule;  ///< postprocessed
-  Hash128 hash;       ///< of its program
-  size_t space = 0;   ///< that it is of
+  Hash128 hash;       ///< hash of its program
+  size_t space = 0;   ///< space of the point
   std::vector<std::string> decisions{};
 
   /// Whether it differs in one decision.
@@ -68,7 +68,7 @@ class Points {
  private:
   struct Wish {
     size_t space = 0;
-    const Schedule* from = nullptr;            ///< whose steps are shared; null: of the space
+    const Schedule* from = nullptr;            ///< schedule whose steps are shared; null: that of the space
     std::optional<Trace> trace{};              ///< to be done
     std::vector<schedule::Value> decisions{};  ///< otherwise: of the first sampling steps
     size_t certain = 0;                        ///< decisions that are meant; those after them may give way
@@ -83,9 +83,9 @@ class Points {
   void keep(Wish& wish, std::vector<Point>& points);
 
   Ref<Module> module_;
-  std::shared_ptr<const SpaceGenerator> generator_;  ///< that the functions are of
+  std::shared_ptr<const SpaceGenerator> generator_;  ///< generator that the functions belong to
   Schedules spaces_;
-  std::vector<const FunctionSpace*> functions_;  ///< of each space; null where its steps are done again
+  std::vector<const FunctionSpace*> functions_;  ///< function of each space; null if its steps are replayed
   std::vector<DecisionTree> trees_;
   std::vector<ThreadBounds> bounds_;  ///< by space, of GPUs
   Postprocs postprocs_;

@@ -39,11 +39,11 @@ class SharedBounds {
   struct Copy {
     int64_t bytes_of(const TileFactors::Tilings& tilings) const;
 
-    uint32_t block;   ///< that reads it: those of one block are alive together
+    uint32_t block;   ///< reading block: buffers of one block are alive together
     int64_t element;  ///< bytes
     std::vector<Extent> shape;
-    int64_t versions = 1;             ///< of a pipeline that has several iterations
-    TileFactors::Factors iterations;  ///< of that pipeline
+    int64_t versions = 1;             ///< versions in a pipeline with several iterations
+    TileFactors::Factors iterations;  ///< iterations of that pipeline
   };
   friend class SharedCopies;
 

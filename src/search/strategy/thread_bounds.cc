@@ -30,7 +30,7 @@ ThreadBounds::ThreadBounds(const Schedule& space, const Target& target)
 }
 
 void ThreadBounds::note_threads(const Trace& trace, const Target& target) {
-  std::array<TileFactors::Factors, 3> threads;  // of the loops bound since the last annotation, by dimension
+  std::array<TileFactors::Factors, 3> threads;  // factors of the loops bound since the last annotation, by dimension
   bool is_known = true;
   std::set<uint32_t> of_warps;  // blocks that warps execute
   int64_t low = 0;

@@ -15,7 +15,7 @@ struct TileFactors {
     size_t sample;  ///< number among the sampling steps
     size_t split;   ///< the step that splits a loop by its factors; 0: none
     int64_t extent, count, most_innermost;
-    std::vector<int64_t> factors;  ///< of the design space itself
+    std::vector<int64_t> factors;  ///< factors in the design space itself
   };
   struct Factor {
     size_t tile, position;
