@@ -28,7 +28,7 @@ struct Promotion {
 /// Something the user may want to know about, though the program is correct: a loop that could not be vectorized.
 struct Note {
   std::string code, function, message;
-  SpanId span = 0;  ///< of the loop, the block or the buffer
+  SpanId span = 0;  ///< span of the loop, the block or the buffer
 };
 
 /// Beside the program: what passes may look at, and what they report.
@@ -39,7 +39,8 @@ struct PassContext {
   bool check_bounds = false, check_races = true;
   std::vector<Promotion> promotions;
   std::vector<Note> notes;
-  std::map<std::string, std::vector<analysis::SizeLimit>> size_limits;  ///< of each function, before the first pass
+  /// limits of each function, before the first pass
+  std::map<std::string, std::vector<analysis::SizeLimit>> size_limits;
   /// The loops that the program marks as vectorized: the name of the variable, and the place in the user's text.
   std::set<std::pair<std::string, SpanId>> vectorized_loops = {};
 };

@@ -276,7 +276,7 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
 }
 
 Result<Ref<Module>> run_pass(std::string_view name, const Ref<Module>& module, const Target& target) {
-  Stage stage = kScheduled;  // that the pass begins at
+  Stage stage = kScheduled;  // stage that the pass begins at
   for (const Row& row : rows()) {
     if (row.name != present_name(name)) {
       stage = row.leaves;

@@ -51,8 +51,8 @@ using ModulePass = Result<Ref<Module>> (*)(const Ref<Module>&, PassContext&);
 struct Row {
   std::string_view name;
   std::variant<FunctionPass, ModulePass> run;  ///< also says what it is run on
-  TargetSet targets;                           ///< of others, programs are not changed
-  Stage leaves;                                ///< what its result is a program of
+  TargetSet targets;                           ///< programs of other targets are not changed
+  Stage leaves;                                ///< stage of the result
   std::string_view reason;                     ///< for its place in the order
 };
 /// The pipeline, in the order it runs. Functions that take the name of a pass take the one that it had in an earlier

@@ -37,7 +37,7 @@ using analysis::Surrounding;
 
 struct Check {
   Expr holds;
-  std::string access, dimension, range;  ///< of the message; the value is behind the access
+  std::string access, dimension, range;  ///< parts of the message; the value is behind the access
   Expr value;                            ///< null: of a vector
 };
 

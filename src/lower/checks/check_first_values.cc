@@ -21,7 +21,7 @@ namespace tilewright::lower {
 namespace {
 
 struct Writers {
-  Ref<BufferStore> update;  ///< of a value that the element had before
+  Ref<BufferStore> update;  ///< update of a value that the element had before
   bool others = false;
 };
 

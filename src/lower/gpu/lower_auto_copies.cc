@@ -162,7 +162,7 @@ class AutoCopies {
       return from_registers(*copy, realize);
     }
     if (copy->reads_scope([](const auto& scope) { return !is_shared_scope(scope) && !is_global_scope(scope); })) {
-      return {};  // of one thread
+      return {};  // memory of one thread
     }
     auto threads = threads_for(realize);
     if (!threads) return {};
@@ -240,7 +240,7 @@ class AutoCopies {
     return renew_defs(s);
   }
 
-  std::map<int, Ref<For>> team_;  ///< of the kernel, by dimension
+  std::map<int, Ref<For>> team_;  ///< thread loops of the kernel, by dimension
   std::vector<Ref<For>> around_;
   std::vector<Ref<Var>> lets_;
   std::vector<Expr> conditions_;

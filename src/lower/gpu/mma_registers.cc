@@ -18,7 +18,7 @@ constexpr std::string_view kPrefix = "m16n8k8.matrix";
 struct Matrix {
   Ref<Buffer> buffer, registers;
   char operand = 'C';
-  int64_t rows = 0, columns = 0, count = 0;  ///< of one matrix; registers of a lane for it
+  int64_t rows = 0, columns = 0, count = 0;  ///< sizes of one matrix; registers of a lane for it
 
   int64_t tile_rows() const { return operand == 'A' ? 32 : operand == 'B' ? 8 : 16; }
   int64_t tile_columns() const { return operand == 'B' ? 32 : 8; }
@@ -153,7 +153,7 @@ class MatrixRegisters {
   }
 
   std::unordered_map<NodeRef, Matrix> matrices_;  ///< by data pointer
-  Ref<Var> lane_;                                 ///< of the loop over lanes around; null: none
+  Ref<Var> lane_;                                 ///< variable of the loop over lanes around; null: none
   std::optional<Diagnostic> error_;
 };
 

@@ -25,7 +25,7 @@ bool is_permuted(const Block& block) {
 struct RowLayout {
   Ref<Buffer> buffer;
   int64_t chunk = 0;   ///< elements in 16 bytes
-  int64_t chunks = 0;  ///< that a row exchanges: 8, 4 or 2
+  int64_t chunks = 0;  ///< number of chunks that a row permutes: 8, 4 or 2
   int64_t columns = 0;
 
   Expr column(const Expr& row, const Expr& column) const {

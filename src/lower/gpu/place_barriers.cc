@@ -542,11 +542,11 @@ class Barriers {
   LoopRanges loops_;
   std::map<const NodeBase*, Stmt> steps_;  ///< on fragments
   std::vector<Stmt> copies_;               ///< asynchronous ones
-  GroupsInFlight groups_ = 0;              ///< of these, that may be under way
-  Accesses arriving_;                      ///< what these write, in any iteration
+  GroupsInFlight groups_ = 0;              ///< groups that may be under way
+  Accesses arriving_;                      ///< writes of these copies, in any iteration
   TeamConflicts* conflicts_ = nullptr;
   std::unordered_set<NodeRef> varying_, written_;
-  std::unordered_map<NodeRef, std::pair<Ref<Var>, Expr>> bases_;  ///< where buffers begin in the arena, in bytes
+  std::unordered_map<NodeRef, std::pair<Ref<Var>, Expr>> bases_;  ///< offsets of buffers in the arena, in bytes
   std::vector<NodeRef> around_;                                   ///< variables of loops around
   std::vector<Expr> conditions_;
   int divergent_ = 0;

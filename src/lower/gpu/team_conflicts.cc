@@ -46,7 +46,7 @@ std::optional<int64_t> largest(const Expr& e, arith::Analyzer& analyzer, int dep
   std::optional<int64_t> most = bound.has_max() ? std::optional(bound.max_value) : std::nullopt;
   const NodeBase* extremum = depth > 0 ? added_extremum(e) : nullptr;
   if (!extremum) return most;
-  int count = 0;  // of a node that is also subtracted, an operand says less
+  int count = 0;  // an operand says less about a node that is also subtracted
   visit(
       e,
       [&](const Ref<Min>& least, Visitor& v) {

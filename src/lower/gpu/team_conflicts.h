@@ -24,9 +24,9 @@ struct TeamAccess {
   Expr offset;      ///< in bytes; null: anywhere
   int64_t width = 0;
   bool is_write = false;
-  std::vector<Expr> conditions;  ///< that hold where it happens
+  std::vector<Expr> conditions;  ///< conditions that hold at the access
   NodeRef node;                  ///< the load or store
-  int lane = 0;                  ///< of a vector whose elements are not contiguous
+  int lane = 0;                  ///< lane of a vector whose elements are not contiguous
   bool is_ordered = false;       ///< the program has all threads wait behind it
   bool is_atomic = false;        ///< an atomic operation, which has no order among others
 };
@@ -44,7 +44,7 @@ class TeamConflicts {
 
  private:
   struct Moving {
-    Expr fixed;   ///< with every thread and inner variable at the start of its range
+    Expr fixed;   ///< value with every thread and inner variable at the start of its range
     Expr offset;  ///< the rest
     std::vector<Ref<For>> inner;
     std::vector<Expr> conditions;  ///< for an iteration of the inner loops to be there

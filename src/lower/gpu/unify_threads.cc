@@ -192,7 +192,7 @@ class Kernel {
   /// Refuses a result of an atomic operation, which happens once, that other threads would have to have.
   void check_result(const Stmt& s, const Expr& value, bool is_had_once) {
     if (is_had_once) return;
-    bool is_atomic = false;  // and not a shuffle, which all threads of a warp execute
+    bool is_atomic = false;  // an atomic operation, not a shuffle, which all threads of a warp execute
     visit(value, [&](const Ref<Call>& call, Visitor& v) {
       is_atomic |= AtomicOperation::of(call).has_value();
       v.descend(call);

@@ -37,7 +37,7 @@ class IndexVariables {
 
   arith::Analyzer& analyzer_;
   std::unordered_set<NodeRef> known_;        ///< indices and sizes
-  std::unordered_set<NodeRef> open_;         ///< those without a bound
+  std::unordered_set<NodeRef> open_;         ///< variables without a bound
   std::unordered_multiset<NodeRef> bounds_;  ///< data that bounds the loops around
 };
 

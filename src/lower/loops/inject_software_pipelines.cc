@@ -56,7 +56,7 @@ bool copies_in_background(const Target& target) {
 struct Versions {
   Ref<Buffer> buffer;
   int64_t count = 1;
-  Expr stride;  ///< from one version to the next, in elements
+  Expr stride;  ///< distance of two versions, in elements
   Expr size;    ///< elements of one version, without padding
 };
 

@@ -305,7 +305,7 @@ class Partitioner : private LoopCutter {
   }
 
   const Target& target_;
-  int64_t work_ = 0;  ///< of what kMostWork counts
+  int64_t work_ = 0;  ///< work done, as kMostWork counts it
 };
 
 }  // namespace

@@ -36,12 +36,12 @@ struct PipelineStep {
 };
 
 struct PipelineBuffer {
-  Ref<Buffer> buffer;  ///< that each iteration of the loop has for itself
+  Ref<Buffer> buffer;  ///< buffer that each iteration of the loop owns
   int64_t versions = 1;
 };
 
 struct PipelinePlan {
-  std::vector<PipelineStep> steps;  ///< as the program has them
+  std::vector<PipelineStep> steps;  ///< steps in program order
   std::vector<PipelineBuffer> buffers;
   int64_t last_stage = 0;
   std::vector<size_t> by_order() const;

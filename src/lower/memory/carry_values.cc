@@ -44,8 +44,8 @@ struct Stream {
   Expr index;
   Expr step;                        ///< elements between the places of two iterations
   int64_t past = 0;                 ///< iterations that a value is carried over
-  int64_t certain = 0;              ///< those of loads under no condition
-  std::vector<Ref<Buffer>> values;  ///< of this iteration, of the one before it, ...
+  int64_t certain = 0;              ///< iterations that unconditional loads carry a value over
+  std::vector<Ref<Buffer>> values;  ///< values of this iteration, of the one before it, ...
 };
 
 Expr first_lane(const Expr& index) { return index.is<Ramp>() ? Expr(index.as<Ramp>()->base) : index; }
@@ -348,7 +348,7 @@ class Carrier {
   arith::Analyzer& analyzer_;
   std::vector<Stream> streams_;
   std::vector<const BufferStore*> stores_;
-  std::unordered_set<const BufferStore*> certain_;  ///< that every iteration runs once
+  std::unordered_set<const BufferStore*> certain_;  ///< stores that every iteration executes once
   std::unordered_set<NodeRef> escaped_, loaded_;
   bool unknown_ = false;  ///< something may store anywhere
 };

@@ -30,7 +30,7 @@ bool is_register(const Allocate& allocate) {
 
 /// Memory that several allocations of one region use one after the other.
 struct WorkspaceSlot {
-  Ref<Var> data;  ///< of the first of them
+  Ref<Var> data;  ///< data variable of the first buffer
   DataType dtype;
   std::string scope;
   int64_t bytes = 0;  ///< 0: a symbolic size, shared with the same one only

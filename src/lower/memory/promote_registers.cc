@@ -53,7 +53,7 @@ struct LocalBuffer {
   std::string name;
   DataType dtype;
   int64_t size = 0;
-  int64_t stride = 1;  ///< of the vector accesses; elements are numbered so that these are consecutive
+  int64_t stride = 1;  ///< stride of the vector accesses; elements are numbered so that these are consecutive
   std::vector<Span> spans;
   std::vector<Look> looks;
   std::unordered_set<NodeRef> inside;  ///< variables that are defined where it lives

@@ -23,7 +23,7 @@ struct LaneAccess {
   int position = 0;               ///< in the order of execution within one iteration
   std::vector<Ref<For>> loops;    ///< inside of the loop and around the access, outermost first
   bool conditional = false;       ///< not all iterations do it
-  std::optional<int64_t> stride;  ///< of the index from one iteration to the next; null: not always the same
+  std::optional<int64_t> stride;  ///< stride of the index between iterations; null: not constant
 };
 
 /// The accesses of a loop, and what they allow.

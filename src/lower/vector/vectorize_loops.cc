@@ -576,7 +576,7 @@ class LaneSpreader {
   IndexVariables& variables_;
   arith::Analyzer analyzer_;
   Expr mask_;
-  Expr taking_part_;  ///< of the mask what statements say: conditions within values are no part of it
+  Expr taking_part_;  ///< part of the mask from statements, without conditions within values
   std::vector<std::pair<Ref<Buffer>, Expr>> touched_;
   VarMap values_;
 };

@@ -49,12 +49,12 @@ int64_t power_of_two_within(int64_t n) {
 struct Reduction {
   Ref<BufferStore> store;
   ReductionStep step;
-  std::vector<Stmt> inside;  ///< from the loop's body to the store
+  std::vector<Stmt> inside;  ///< statements from the loop's body to the store
   size_t level = 0;          ///< the loop around which partial results live, as a position of the path
   std::vector<Ref<For>> tile;
   std::vector<Expr> guards;  ///< the result exists where they hold
-  int64_t results = 1;       ///< of the tile
-  int64_t copies = 1;        ///< of the partial results (Jam)
+  int64_t results = 1;       ///< number of results in the tile
+  int64_t copies = 1;        ///< number of copies of partial results (Jam)
   int64_t width = 0;         ///< lanes of each
   Ref<Buffer> lanes;
 };
@@ -68,8 +68,8 @@ struct Jam {
 struct Frame {
   explicit Frame(Stmt s) : stmt(std::move(s)) {}
   Stmt stmt;
-  std::vector<Reduction> ends;  ///< of which this is the level
-  Jam jam;                      ///< of this loop
+  std::vector<Reduction> ends;  ///< reductions of which this is the level
+  Jam jam;                      ///< unroll-and-jam of this loop
 };
 
 class LanesOfReductions : private LoopContext {

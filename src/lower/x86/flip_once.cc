@@ -36,9 +36,9 @@ struct ByteBuffer {
   Ref<Buffer> view;          ///< the one through which it is accessed
   bool only_flipped = true;  ///< each load is combined with `mask`
   int64_t mask = 0;          ///< one byte
-  double loads = 0;          ///< of bytes, in all iterations
+  double loads = 0;          ///< loads of bytes, in all iterations
   bool is_stored = false, is_argument = false;
-  Ref<Buffer> flipped;  ///< of an argument: the copy
+  Ref<Buffer> flipped;  ///< flipped copy of an argument
 };
 
 /// The byte that a constant word repeats; 0 for anything else.

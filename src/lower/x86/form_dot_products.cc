@@ -39,8 +39,8 @@ constexpr int64_t kSigns = -0x7f7f7f80;  // 0x80808080
 
 /// Uses of a buffer of partial sums.
 struct Sums {
-  int lanes = 0;     ///< of one result
-  bool fits = true;  ///< it is begun with zeros, products of bytes are added to it, and it is read
+  int lanes = 0;     ///< lanes of one result
+  bool fits = true;  ///< whether it starts with zeros, products of bytes are added to it, and it is read
   bool has_step = false;
   Ref<Buffer> before, after;
 };
