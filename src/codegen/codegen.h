@@ -37,8 +37,8 @@ struct ObjectCode {
   std::vector<std::string> functions;  ///< names of the entries
   std::string llvm_ir;                 ///< after optimization
   std::string assembly;
-  std::string device_source;   ///< of the kernels, for targets that are devices
-  CudaProgram device_program;  ///< what became of it, where a device runs no source
+  std::string device_source;   ///< source of the kernels, for devices
+  CudaProgram device_program;  ///< result of compiling it, for devices that run no source
   std::vector<CodeNote> notes;
   std::string platform;  ///< "aarch64-linux-gnu" where this process cannot run it; else empty
 };

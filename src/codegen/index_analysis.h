@@ -90,7 +90,7 @@ struct LaneLayout {
     kScattered,
   } form;
   Expr first;          ///< index of the first element in memory; of kStrided, of the first lane
-  int64_t stride = 0;  ///< of kStrided
+  int64_t stride = 0;  ///< for kStrided
 };
 LaneLayout lane_layout(const Buffer& buffer, const Expr& index);
 

@@ -14,7 +14,7 @@ namespace {
 /// Data pointers of buffers that the function may write: stores, and pointers that leave our sight.
 std::unordered_set<NodeRef> written_pointers(const Stmt& body, const Ref<Module>& module) {
   std::unordered_set<NodeRef> written;
-  std::vector<std::pair<NodeRef, NodeRef>> views;  // of a view and of its source; those inside come later
+  std::vector<std::pair<NodeRef, NodeRef>> views;  // pairs of a view and its source; inner views come later
   auto note_pointers = [&](const NodeRef& node) {
     visit(node, [&](const Ref<Var>& v) {
       if (v.dtype().is_handle()) written.insert(v);

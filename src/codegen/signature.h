@@ -20,7 +20,7 @@ struct Signature {
   };
   struct Param {
     std::string name;
-    Ref<Var> var;        ///< of a tensor: its parameter; of a scalar: the scalar itself
+    Ref<Var> var;        ///< for a tensor: its parameter; for a scalar: the scalar itself
     Ref<Buffer> buffer;  ///< null for scalars
     std::vector<Dim> shape, strides;
     Dim elem_offset;

@@ -8,7 +8,7 @@ namespace tilewright::codegen {
 
 struct Outcome {
   bool found = false;  ///< whether the program exists
-  int status = 0;      ///< as waitpid() returns it
+  int status = 0;      ///< status of waitpid()
   std::string output;  ///< stdout and stderr
 };
 

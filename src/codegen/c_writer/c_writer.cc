@@ -712,7 +712,7 @@ class KernelWriter {
     const bool as_bits = element.is_float() && !is_narrow(element) && has_no_digits(constant.data->bytes, element);
     if (as_bits) element = DataType::uint(element.bits);
     const std::string t = storage(element), name = symbol_ + "_" + name_of(constant.buffer_var);
-    names_[constant.buffer_var] = name;  // of the whole text
+    names_[constant.buffer_var] = name;  // visible in the whole text
     const std::string& bytes = constant.data->bytes;
     std::vector<std::string> items;
     const size_t size = static_cast<size_t>(element.bytes());
@@ -744,7 +744,7 @@ class KernelWriter {
   bool is_in_place_;
   IndexAnalysis index_;
   std::optional<Instructions> instructions_;
-  std::unordered_map<NodeRef, std::string> names_, pointers_, spaces_;  ///< of pointers: type of elements, scope
+  std::unordered_map<NodeRef, std::string> names_, pointers_, spaces_;  ///< for pointers: element type, scope
   std::set<std::string> taken_;
   std::unordered_set<NodeRef> written_, read_, vectors_;
   std::unordered_set<NodeRef> perhaps_written_;  ///< under conditions, or in loops that may have no iteration

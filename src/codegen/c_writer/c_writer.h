@@ -25,10 +25,11 @@ namespace tilewright::codegen {
 /// A step on fragments of matrices (ir/fragments.h).
 struct FragmentStep {
   Intrinsic intrinsic = Intrinsic::kUnknown;
-  std::vector<FragmentShape> shapes;   ///< of the fragment; of a product: of the sums, both operands, the sums before
+  /// shape of the fragment; for a product: of the result, both operands, the accumulator
+  std::vector<FragmentShape> shapes;
   std::vector<std::string> registers;  ///< the address of the first register of each
   std::string pointer, stride, value;  ///< the memory of a load or store; the value of a fill
-  bool is_col_major = false;           ///< of that memory
+  bool is_col_major = false;           ///< layout of that memory
 };
 
 class Dialect {

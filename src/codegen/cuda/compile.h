@@ -18,10 +18,10 @@ struct DeviceBinary {
 /// Resources of a multiprocessor that a kernel uses, as the assembler reports them.
 struct KernelUse {
   std::string kernel, arch;
-  int64_t registers = 0;                      ///< of a thread
+  int64_t registers = 0;                      ///< registers of a thread
   int64_t spill_stores = 0, spill_loads = 0;  ///< bytes of a thread
   int64_t stack = 0;                          ///< bytes of a thread
-  int64_t shared_bytes = 0;                   ///< of a block, whose size the text says
+  int64_t shared_bytes = 0;                   ///< shared memory of a block, as declared in the source
 };
 
 struct CudaProgram {

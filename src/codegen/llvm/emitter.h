@@ -39,13 +39,13 @@ struct ModuleState {
   std::unordered_map<std::string, llvm::Function*> bodies = {};  ///< by name of the function in the module
   std::optional<Diagnostic> error = {};                          ///< the first one
   std::unordered_map<std::string, llvm::GlobalVariable*> texts = {};
-  std::set<const llvm::Function*> deep = {};                              ///< with many loops in one another
+  std::set<const llvm::Function*> deep = {};                              ///< functions with deeply nested loops
   std::string compiled = {};                                              ///< name of the function being compiled
   std::map<std::pair<std::string, std::string>, int> library_calls = {};  ///< by function of the module and of libm
-  std::map<std::string, Ref<PrimFunc>> kernels = {};                      ///< of a device, by name
+  std::map<std::string, Ref<PrimFunc>> kernels = {};                      ///< kernels of a device, by name
   llvm::GlobalVariable* image = nullptr;                                  ///< their program; null: there is no device
   const Dialect* dialect = nullptr;                                       ///< in which it is written
-  int32_t device_type = kDLCPU;                                           ///< where kernels run
+  int32_t device_type = kDLCPU;                                           ///< device of the kernels
 
   llvm::LLVMContext& context() { return module.getContext(); }
   void fail(Diagnostic diagnostic) {
@@ -67,7 +67,7 @@ class FunctionEmitter {
   void bind(const Ref<Var>& v, llvm::Value* value);
   void bind(const Ref<Var>& v, llvm::Value* value, Interval interval);
   void bind_pointer(const Ref<Var>& v, llvm::Value* value, int64_t alignment, bool unique);
-  void bind_size(const Ref<Var>& v, llvm::Value* value);  ///< of a shape: not negative
+  void bind_size(const Ref<Var>& v, llvm::Value* value);  ///< size in a shape: not negative
   void emit_entry(const Signature& signature, llvm::GlobalVariable* table, llvm::Function* body);
   void set_result(llvm::Value* pointer) { result_ = pointer; }
   void emit_body(const Stmt& body);
@@ -185,7 +185,7 @@ class FunctionEmitter {
   llvm::IRBuilder<> builder_;
   llvm::BasicBlock* entry_;  ///< allocas only
   Value* ctx_;
-  Value* result_ = nullptr;                     ///< where T.ret stores its value
+  Value* result_ = nullptr;                     ///< address for the value of T.ret
   std::unordered_map<NodeRef, Value*> values_;  ///< indices as i64, sign- or zero-extended; else in register form
   IndexAnalysis index_;
   std::vector<Value*> workspaces_;  ///< to release before a return, innermost last

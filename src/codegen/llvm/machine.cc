@@ -158,12 +158,12 @@ bool optimize(llvm::Module& module, llvm::TargetMachine& machine, const DeepFunc
   shapes.addPass(llvm::LoopFullUnrollPass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(shapes)));
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-  passes.addPass(llvm::GVNPass());  // what one iteration stores and the next one loads
+  passes.addPass(llvm::GVNPass());  // forwards a store of one iteration to the load of the next
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
   hoist();
   passes.addPass(SharedCorrections());
-  passes.addPass(llvm::DSEPass());                                   // what an unrolled sum stores between its steps
+  passes.addPass(llvm::DSEPass());  // removes stores between the steps of an unrolled sum
   passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(3)));  // scalar loops, and where hints ask for it
   passes.addPass(llvm::InstCombinePass());
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));

@@ -49,7 +49,7 @@ struct Compiled {
   std::string name;  ///< key in the module
   Ref<PrimFunc> func;
   Signature signature;
-  std::string symbol;  ///< of the entry; empty: private
+  std::string symbol;  ///< name of the entry; empty: private
   llvm::Function* body = nullptr;
 };
 
@@ -111,7 +111,7 @@ class ModuleEmitter {
     return !func.ret_type.defined() || (tuple && tuple->fields.empty());
   }
 
-  using Calls = std::map<std::string, std::set<std::string>>;  ///< what each function calls
+  using Calls = std::map<std::string, std::set<std::string>>;  ///< callees of each function
 
   Calls calls_of_functions() {
     Calls calls;
@@ -241,7 +241,7 @@ class ModuleEmitter {
 
   ModuleState& state_;
   const Ref<Module>& lowered_;
-  std::map<std::string, std::string> c_names_;  ///< of the entries
+  std::map<std::string, std::string> c_names_;  ///< names of the entries
   std::vector<Compiled> items_;
 };
 
