@@ -24,7 +24,7 @@ struct AxisKeys {
 
 /// The output arrays. All integers have as many bits as the base of `parents`.
 struct AxisPositions {
-  void* positions;  ///< of each nonzero
+  void* positions;  ///< position of each nonzero
   void* offsets;    ///< num_parents + 1: parent position p has the positions [offsets[p], offsets[p + 1])
   int32_t bits;
 };

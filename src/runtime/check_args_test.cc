@@ -79,7 +79,7 @@ TEST(CheckArgs, IgnoresStridesOfExtentOneAndOfEmptyTensors) {
   Tensor a(kA, kF32, {1, 4, 1}, {-9, 1, 555}), b(0, kF32, {0, 3}, {77, 99}), c(kC, kF32, {1, 4}, {123, 1});
   Outcome outcome = check(sig, {&a, &b, &c});
   EXPECT_EQ(outcome.code, TW_OK) << outcome.message;
-  EXPECT_EQ(outcome.symbols[0], 4);  // what a compact tensor has
+  EXPECT_EQ(outcome.symbols[0], 4);  // stride of a compact tensor
 }
 
 TEST(CheckArgs, EmptyTensorsMayLieAnywhere) {

@@ -34,7 +34,7 @@ class Library {
   Library(void* handle, std::string name, const tw_module* module)
       : handle_(handle), name_(std::move(name)), module_(module) {}
   void* handle_;
-  std::string name_;  // what the loader knows it by
+  std::string name_;  // name in the loader
   const tw_module* module_;
 };
 
