@@ -182,7 +182,7 @@ void bind_node_methods() {
                                      nb::is_method(), nb::scope(var), "The same as name_hint.");
   nb::setattr(var, "name", property(name));
   auto module = nb::borrow<nb::object>(nb::type<NodeOf<Module>>());
-  nb::delattr(module, "functions");  // that of the field list
+  nb::delattr(module, "functions");  // remove the attribute of the field list
   nb::object functions = nb::cpp_function(
       [](const Ref<Module>& self) {
         nb::dict result;

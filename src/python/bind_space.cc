@@ -149,7 +149,7 @@ search::FunctionSpace::Function rerun_function(nb::callable function, bool with_
         object->schedule.take_decisions({});
         return Point{object->schedule, std::move(why)};
       }
-      object->schedule.take_decisions({});  // of this run alone, not of steps that others add
+      object->schedule.take_decisions({});  // decisions of this run only, not of later steps
       return Point{object->schedule};
     });
   };

@@ -105,7 +105,7 @@ struct Kernel {
   PyObject* keep_alive;
   void* user;
   int max_threads;
-  bool copies_strides;  ///< of arguments whose strides it cannot take
+  bool copies_strides;  ///< whether arguments with unsupported strides are copied
 };
 
 Kernel* as_kernel(PyObject* object) { return reinterpret_cast<Kernel*>(object); }

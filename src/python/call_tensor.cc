@@ -177,7 +177,7 @@ bool read_buffer(const tw_signature* signature, const tw_param* param, TensorArg
 // ---- Element types that buffers cannot express
 
 struct NamedType {
-  const char* name;  // as NumPy's dtype.name
+  const char* name;  // name of NumPy's dtype
   DLDataType dtype;
   const char* carrier;  // integers of the same size
 };

@@ -107,7 +107,8 @@ NB_MODULE(_core, m) {
           std::rethrow_exception(pointer);
         } catch (const tilewright::Exception& e) {
           tilewright::python::set_python_error(e.diagnostic());
-        } catch (const std::bad_cast&) {  // of an item of a list or a dict, after the arguments themselves were taken
+          // a bad item of a list or a dict, after the arguments themselves were accepted
+        } catch (const std::bad_cast&) {
           tilewright::python::set_python_error(tilewright::argument_error(
               "arguments/items", "a list or dict among the arguments holds something that is not taken there",
               "help(...) of the function says what its arguments hold"));

@@ -38,7 +38,7 @@ using PyExpr = PyHandle<schedule::ExprRV>;
 
 struct PyTrace {
   schedule::Trace trace;
-  SchedulePtr owner{};       ///< of its handles
+  SchedulePtr owner{};       ///< schedule that the handles belong to
   bool of_schedule = false;  ///< the record of a schedule
   bool own_numbers = false;  ///< handles have numbers of their own, as far as they have no owner
 };
