@@ -436,15 +436,15 @@ class Examine {
   /// In a buffer that the block writes, an instance reads only the elements that it writes itself: those of no other
   /// one, where it declares more than it touches.
   bool check_own_accesses() {
-    Regions own;
+    Regions results;
     for (const Ref<BufferRegion>& write : block_->writes) {
       Ref<BufferRegion> apart = disjoint_part(write);
-      own.push_back(apart.defined() ? apart : write);
+      results.push_back(apart.defined() ? apart : write);
     }
     for (const Ref<BufferRegion>& read : block_->reads) {
       if (!written(read->buffer) || made_inside(read->buffer)) continue;
       reads_own_ = true;
-      if (!within(read, own) && !reads_within(read->buffer, own)) {
+      if (!within(read, results) && !reads_within(read->buffer, results)) {
         return say("it reads and writes '" + read->buffer->name + "' at different elements");
       }
     }
@@ -455,7 +455,7 @@ class Examine {
     for (const Ref<BufferRegion>& read : block_access_region(make<Block>(std::move(body))).reads) {
       if (!written(read->buffer)) continue;
       reads_own_ = true;
-      if (!within(read, own)) {
+      if (!within(read, results)) {
         return say("it reads and writes '" + read->buffer->name + "' at different elements");
       }
     }
@@ -670,12 +670,12 @@ bool judge_plainly(const PlainBlock& plain, BlockFacts& facts) {
   auto declared = [&](const BufferLoad& load) {
     return is_at_one_of(load, block.reads) || (plain.init && is_at_one_of(load, block.writes));
   };
-  int own = 0;
+  int num_own = 0;
   for (const BufferLoad* load : plain.body.loads) {
     if (!declared(*load) || (is_own(load->buffer) && !is_at_one_of(*load, block.writes))) return false;
-    own += is_own(load->buffer);
+    num_own += is_own(load->buffer);
   }
-  bool accumulates = own > 0;
+  bool accumulates = num_own > 0;
   for (const Ref<BufferRegion>& read : block.reads) {
     if (!is_own(read->buffer)) continue;
     if (read->buffer != store.buffer || !PlainStore::is_at(store.indices, read)) return false;
@@ -692,7 +692,7 @@ bool judge_plainly(const PlainBlock& plain, BlockFacts& facts) {
   if (reduces && !accumulates) return false;
   facts.role = plain.init ? BlockRole::kReduction : accumulates ? BlockRole::kUpdate : BlockRole::kComplete;
   if (accumulates) {
-    auto step = own == 1 ? ReductionStep::of(store) : std::nullopt;
+    auto step = num_own == 1 ? ReductionStep::of(store) : std::nullopt;
     if (step && step->may_skip_operand()) return false;
     facts.commutative = step.has_value();
   }

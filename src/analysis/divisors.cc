@@ -43,25 +43,25 @@ bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer) {
 }
 
 bool may_fail(const Expr& e, arith::Analyzer& analyzer, const SureReads& sure) {
-  bool found = may_divide_by_zero(e, analyzer);
+  bool may_fail_here = may_divide_by_zero(e, analyzer);
   visit(
       e,
       [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        if (found || sure.contains(load, analyzer)) return;
-        for (size_t i = 0; i < load->indices.size() && !found; ++i) {
+        if (may_fail_here || sure.contains(load, analyzer)) return;
+        for (size_t i = 0; i < load->indices.size() && !may_fail_here; ++i) {
           const Expr& index = load->indices[i];
-          found = !index.dtype().is_scalar() || !analyzer.can_prove(ge(index, zero(index.dtype()))) ||
-                  !analyzer.can_prove(lt(index, load->buffer->shape[i]));
+          may_fail_here = !index.dtype().is_scalar() || !analyzer.can_prove(ge(index, zero(index.dtype()))) ||
+                          !analyzer.can_prove(lt(index, load->buffer->shape[i]));
         }
         walk.descend(load);
       },
       [&](const Ref<Call>& call, Visitor& walk) {
         Intrinsic intrinsic = intrinsic_of(*call);
         bool is_value = intrinsic != Intrinsic::kUnknown && intrinsic_row(intrinsic).effect == Effect::kPure;
-        found |= !is_value && intrinsic != Intrinsic::k_if_then_else;
+        may_fail_here |= !is_value && intrinsic != Intrinsic::k_if_then_else;
         walk.descend(call);
       });
-  return found;
+  return may_fail_here;
 }
 
 namespace {

@@ -56,9 +56,9 @@ namespace {
 /// The first statement outside of blocks, without loop bounds that read buffers of which `is_written` is false.
 template <class F>
 const NodeBase* find_unsettled(const Stmt& stmt, F&& is_written) {
-  const NodeBase* found = nullptr;
+  const NodeBase* unsettled = nullptr;
   auto bare = [&](const NodeRef& node) {
-    if (!found) found = node.get();
+    if (!unsettled) unsettled = node.get();
   };
   visit(
       stmt, [](const Ref<BlockRealize>&, Visitor&) {},
@@ -77,7 +77,7 @@ const NodeBase* find_unsettled(const Stmt& stmt, F&& is_written) {
       },
       [&](const Ref<Prefetch>& prefetch, Visitor&) { bare(prefetch); },
       [&](const Ref<While>& loop, Visitor&) { bare(loop); });
-  return found;
+  return unsettled;
 }
 
 }  // namespace

@@ -123,34 +123,34 @@ bool waits_behind(const Expr& condition, const Stmt& body) {
 }
 
 bool has_waits(const Stmt& s) {
-  bool found = false;
+  bool waits = false;
   visit(
       s,
       [&](const Ref<SeqStmt>& sequence, Visitor& v) {
-        if (found) return;
+        if (waits) return;
         Touched before;
         const Exchange exchange = exchange_of(sequence);
         for (const Stmt& item : sequence->seq) {
           Touched now = Touched::by(item, exchange);
-          found |= now.depends_on(before);
+          waits |= now.depends_on(before);
           before.add(now);
-          if (!found) v(item);
+          if (!waits) v(item);
         }
       },
       [&](const Ref<For>& loop, Visitor& v) {
         const bool in_order = loop->kind == ForKind::kSerial || loop->kind == ForKind::kUnrolled;
-        found |= in_order && waits_for_next(loop->body);
-        if (!found) v.descend(loop);
+        waits |= in_order && waits_for_next(loop->body);
+        if (!waits) v.descend(loop);
       },
       [&](const Ref<While>& loop, Visitor& v) {
-        found |= waits_for_next(loop->body) || waits_behind(loop->condition, loop->body);
-        if (!found) v.descend(loop);
+        waits |= waits_for_next(loop->body) || waits_behind(loop->condition, loop->body);
+        if (!waits) v.descend(loop);
       },
       [&](const Ref<IfThenElse>& branch, Visitor& v) {
-        found |= waits_behind(branch->condition, branch);
-        if (!found) v.descend(branch);
+        waits |= waits_behind(branch->condition, branch);
+        if (!waits) v.descend(branch);
       });
-  return found;
+  return waits;
 }
 
 bool is_uniform(const Expr& e, const std::function<bool(const Ref<Var>&)>& varies) {

@@ -215,16 +215,16 @@ class Inverter {
       }
     }
     std::vector<Expr> finals = in_digits();
-    IterMapResult found = detect_iter_map(finals, inputs, {}, IterMapLevel::kBijective, analyzer_);
-    if (!found.ok()) {
+    IterMapResult iter_map = detect_iter_map(finals, inputs, {}, IterMapLevel::kBijective, analyzer_);
+    if (!iter_map.ok()) {
       return argument_error("index-map/injective",
-                            "it cannot be proved that different indices stay different: " + found.errors.front(),
+                            "it cannot be proved that different indices stay different: " + iter_map.errors.front(),
                             "every index has to be recoverable from the new ones");
     }
     InvertedMap result;
     Expr after = constant(DataType::int_(64), 1);
     for (size_t i = 0; i < finals.size(); ++i) {
-      const IterSumExpr& sum = found.indices[i];
+      const IterSumExpr& sum = iter_map.indices[i];
       if (!analyzer_.can_prove_equal(sum.base, zero(sum.base.dtype()))) {
         return argument_error("index-map/start", "new index " + std::to_string(i) + " does not start at 0",
                               "remove the constant that is added to all of its values");
@@ -241,7 +241,7 @@ class Inverter {
       after = after * cast(DataType::int_(64), result.shape.back());
     }
     result.holes = !analyzer_.can_prove_equal(before, after);
-    turn_around(found, result);
+    turn_around(iter_map, result);
     return result;
   }
 

@@ -45,23 +45,26 @@ void allow_in_place(Signature& signature, const InterpretedKernel::Lowered& lowe
 
 }  // namespace
 
-InterpretedKernel::InterpretedKernel(Ref<Module> module, std::string name, Signature signature)
-    : module_(std::move(module)), name_(std::move(name)), description_(std::move(signature)) {
-  auto entry_of = [](const Signature::Dim& dim) { return tw_dim{dim.value, dim.kind, 0}; };
-  dims_.reserve(2 * description_.params.size());  // shape and strides of each parameter
+InterpretedKernel::InterpretedKernel(Ref<Module> module, std::string name, std::string platform, Signature signature)
+    : module_(std::move(module)),
+      name_(std::move(name)),
+      platform_(std::move(platform)),
+      signature_(std::move(signature)) {
+  auto to_tw_dim = [](const Signature::Dim& dim) { return tw_dim{dim.value, dim.kind, 0}; };
+  dims_.reserve(2 * signature_.params.size());  // shape and strides of each parameter
   auto list = [&](const std::vector<Signature::Dim>& source) -> const tw_dim* {
     if (source.empty()) return nullptr;
     std::vector<tw_dim>& dims = dims_.emplace_back();
-    for (const Signature::Dim& dim : source) dims.push_back(entry_of(dim));
+    for (const Signature::Dim& dim : source) dims.push_back(to_tw_dim(dim));
     return dims.data();
   };
-  for (const Signature::Param& source : description_.params) {
+  for (const Signature::Param& source : signature_.params) {
     bool tensor = source.buffer.defined();
     tw_param param{};
     param.name = source.name.c_str();
     param.shape = list(source.shape);
     param.strides = list(source.strides);
-    param.elem_offset = entry_of(source.elem_offset);
+    param.elem_offset = to_tw_dim(source.elem_offset);
     param.kind = tensor ? TW_PARAM_TENSOR : TW_PARAM_SCALAR;
     param.dtype = dlpack_type(tensor ? source.buffer->dtype : source.var.dtype());
     param.ndim = static_cast<int32_t>(source.shape.size());
@@ -70,19 +73,19 @@ InterpretedKernel::InterpretedKernel(Ref<Module> module, std::string name, Signa
     param.symbol = source.symbol;
     params_.push_back(param);
   }
-  for (const Signature::Symbol& symbol : description_.symbols) {
+  for (const Signature::Symbol& symbol : signature_.symbols) {
     symbols_.push_back({symbol.name.c_str(), symbol.bits, 0});
   }
-  table_.abi_version = TW_ABI_VERSION;
-  table_.device_type = kDLCPU;
-  table_.name = description_.name.c_str();
-  table_.params = params_.data();
-  table_.symbols = symbols_.data();
-  table_.features = "";
-  table_.num_params = static_cast<int32_t>(params_.size());
-  table_.num_tensors = description_.num_tensors;
-  table_.num_scalars = description_.num_scalars;
-  table_.num_symbols = static_cast<int32_t>(symbols_.size());
+  abi_signature_.abi_version = TW_ABI_VERSION;
+  abi_signature_.device_type = kDLCPU;
+  abi_signature_.name = signature_.name.c_str();
+  abi_signature_.params = params_.data();
+  abi_signature_.symbols = symbols_.data();
+  abi_signature_.features = "";
+  abi_signature_.num_params = static_cast<int32_t>(params_.size());
+  abi_signature_.num_tensors = signature_.num_tensors;
+  abi_signature_.num_scalars = signature_.num_scalars;
+  abi_signature_.num_symbols = static_cast<int32_t>(symbols_.size());
 }
 
 Result<std::shared_ptr<const InterpretedKernel>> InterpretedKernel::make(const Ref<Module>& given,
@@ -94,9 +97,7 @@ Result<std::shared_ptr<const InterpretedKernel>> InterpretedKernel::make(const R
   TW_CHECK(func.defined(), name);
   TW_TRY(signature, signature_of(func, name));
   allow_in_place(signature, lowered);
-  auto kernel = std::shared_ptr<InterpretedKernel>(new InterpretedKernel(module, name, std::move(signature)));
-  kernel->platform_ = platform;
-  return std::shared_ptr<const InterpretedKernel>(kernel);
+  return std::shared_ptr<const InterpretedKernel>(new InterpretedKernel(module, name, platform, std::move(signature)));
 }
 
 int32_t InterpretedKernel::entry(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars) {
@@ -110,13 +111,13 @@ int32_t InterpretedKernel::run(tw_ctx* ctx, const DLTensor* const* tensors, cons
                   argument_error("call/platform", "this kernel is code for " + platform_ + ", not for this machine",
                                  "export it, and link the object with a program there"));
   }
-  std::vector<int64_t> slots(description_.symbols.size());
-  std::vector<void*> data(static_cast<size_t>(description_.num_tensors));
-  int32_t code = tw_check_args(ctx, &table_, tensors, scalars, slots.data(), data.data());
+  std::vector<int64_t> slots(signature_.symbols.size());
+  std::vector<void*> data(static_cast<size_t>(signature_.num_tensors));
+  int32_t code = tw_check_args(ctx, &abi_signature_, tensors, scalars, slots.data(), data.data());
   if (code) return code;
   std::vector<InterpretArg> args;
   std::vector<std::vector<char>> copies;  // inputs that share memory with the output
-  for (const Signature::Param& param : description_.params) {
+  for (const Signature::Param& param : signature_.params) {
     size_t position = static_cast<size_t>(param.position);
     if (!param.buffer.defined()) {
       DataType type = param.var.dtype();

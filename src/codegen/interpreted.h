@@ -31,19 +31,19 @@ class InterpretedKernel {
 
   /// The tw_kernel function pointer. Requires the InterpretedKernel in ctx->user.
   static int32_t entry(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars);
-  const tw_signature& signature() const { return table_; }
+  const tw_signature& signature() const { return abi_signature_; }
 
  private:
-  InterpretedKernel(Ref<Module> module, std::string name, Signature signature);
+  InterpretedKernel(Ref<Module> module, std::string name, std::string platform, Signature signature);
   int32_t run(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars) const;
 
   Ref<Module> module_;
   std::string name_, platform_;
-  Signature description_;
+  Signature signature_;
   std::vector<std::vector<tw_dim>> dims_;
   std::vector<tw_param> params_;
   std::vector<tw_symbol> symbols_;
-  tw_signature table_{};
+  tw_signature abi_signature_{};
 };
 
 }  // namespace tilewright::codegen

@@ -58,18 +58,18 @@ std::string DataType::str() const {
 
 std::optional<DataType> DataType::parse(std::string_view text) {
   DataType type;
-  bool found = false;
+  bool has_family = false;
   for (const Named& named : kFixed) {
     if (text.starts_with(named.name)) {
       type.code = named.code;
       type.bits = named.bits;
       text.remove_prefix(named.name.size());
-      found = true;
+      has_family = true;
       break;
     }
   }
   for (const Named& family : kFamilies) {
-    if (found || !text.starts_with(family.name)) continue;
+    if (has_family || !text.starts_with(family.name)) continue;
     text.remove_prefix(family.name.size());
     int bits = 32;  // "int" and "float" alone mean 32 bits
     if (!text.empty() && text[0] != 'x') {
@@ -80,9 +80,9 @@ std::optional<DataType> DataType::parse(std::string_view text) {
     if (!valid_bits(family.code, bits)) return std::nullopt;
     type.code = family.code;
     type.bits = static_cast<uint8_t>(bits);
-    found = true;
+    has_family = true;
   }
-  if (!found) return std::nullopt;
+  if (!has_family) return std::nullopt;
   if (text.empty()) return type;
   if (text.starts_with("xvscale")) {
     type.scalable = true;

@@ -118,16 +118,16 @@ std::optional<SparseFault> fault_of(const SparseIteration& iteration, const std:
                                     const NodeRef& where) {
   const std::string name = "the iteration '" + iteration.name_hint + "'";
   const std::vector<Ref<SpIterVar>> initialized = variables_of_init(iteration);
-  std::vector<Ref<Axis>> known = around;
+  std::vector<Ref<Axis>> available = around;
   for (const Ref<SpIterVar>& iter : iteration.iter_vars) {
     const Ref<Axis>& parent = iter->axis->parent;
-    if (parent.defined() && std::find(known.begin(), known.end(), parent) == known.end()) {
+    if (parent.defined() && std::find(available.begin(), available.end(), parent) == available.end()) {
       return SparseFault{"verify/axis-order",
                          "axis '" + iter->axis->name + "' of " + name + " stands below '" + parent->name +
                              "', over which nothing iterates here",
                          iter, "put '" + parent->name + "' in front of it, or iterate over it outside"};
     }
-    known.push_back(iter->axis);
+    available.push_back(iter->axis);
     bool is_known = std::find(initialized.begin(), initialized.end(), iter) != initialized.end();
     if (is_known || !iteration.init.defined() || !uses_var(iteration.init, iter->var)) continue;
     return SparseFault{

@@ -70,22 +70,22 @@ struct Definitions {
 };
 
 Definitions definitions_in(const NodeRef& root) {
-  Definitions found;
+  Definitions definitions;
   visit(
       root,
       [&](const Ref<Var>& v, Visitor& walk) {
-        if (walk.role() == Role::kDef) found.vars.insert(v);
+        if (walk.role() == Role::kDef) definitions.vars.insert(v);
       },
       [&](const Ref<DeclBuffer>& decl, Visitor& walk) {
-        found.buffers.insert(decl->buffer);  // the data pointer is somebody else's
+        definitions.buffers.insert(decl->buffer);  // the data pointer is somebody else's
         walk(decl->body);
       },
       [&](const Ref<Buffer>& buffer, Visitor& walk) {
         if (walk.role() != Role::kDef) return;
-        found.buffers.insert(buffer);
+        definitions.buffers.insert(buffer);
         walk.descend(buffer);
       });
-  return found;
+  return definitions;
 }
 
 /// The sizes that buffers define which functions and blocks in `root` match, where nothing before has defined them.

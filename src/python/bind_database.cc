@@ -126,11 +126,11 @@ Attributes:
                       Record::Members())
       .def(nb::new_([](const nb::kwargs& given) {
         Record record;
-        size_t known = 0;
+        size_t num_known = 0;
         for_each_field(record, [&]<class Field>(std::string_view name, Field& field) {
           const std::string key(name);
           if (!given.contains(key.c_str())) return;
-          ++known;
+          ++num_known;
           // A text that is no hash raises an error of its own, which try_cast() may not.
           std::conditional_t<std::is_same_v<Field, Hash128>, std::string, Field> value;
           if (!nb::try_cast(given[key.c_str()], value)) throw nb::type_error((key + " is of another type").c_str());
@@ -140,7 +140,7 @@ Attributes:
             field = std::move(value);
           }
         });
-        if (known < given.size()) throw nb::type_error("there is no such field");
+        if (num_known < given.size()) throw nb::type_error("there is no such field");
         return record;
       }))
       .def_prop_ro("median", &Record::median)

@@ -39,7 +39,7 @@ bool is_foreign(const Place& block, const Ref<Var>& v) {
 }
 
 Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& buffer, const char* code) {
-  std::vector<Expr> found;
+  std::vector<Expr> element;
   std::string why;
   auto look = [&](const analysis::Access& access) {
     bool same = access.pointer == buffer->data ||
@@ -50,9 +50,9 @@ Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& bu
     if (!plain || !indices ||
         std::any_of(indices->begin(), indices->end(), [](const Expr& e) { return e.dtype().is_vector(); })) {
       why = "touches '" + buffer->name + "' otherwise than by loads and stores of single elements";
-    } else if (found.empty()) {
-      found = *indices;
-    } else if (!same_exprs(found, *indices)) {
+    } else if (element.empty()) {
+      element = *indices;
+    } else if (!same_exprs(element, *indices)) {
       why = "touches several elements of '" + buffer->name + "'";
     }
   };
@@ -64,16 +64,16 @@ Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& bu
     why = "holds other blocks";
   } else {
     analysis::for_each_access(block.tree->block_ref(block.at), analysis::Nested::kEnter, look);
-    if (why.empty() && found.empty()) why = "touches no single element of '" + buffer->name + "'";
+    if (why.empty() && element.empty()) why = "touches no single element of '" + buffer->name + "'";
   }
-  for (const Expr& index : found) {
+  for (const Expr& index : element) {
     bool plain = true;
     visit(index, [&](const Ref<BufferLoad>&) { plain = false; }, [&](const Ref<Call>&) { plain = false; });
     for_each_free_var(index, [&](const Ref<Var>& v) { plain &= !is_foreign(block, v); });
     if (why.empty() && !plain)
       why = "touches '" + buffer->name + "' at " + analysis::brief(index) + ", which its axes do not say";
   }
-  if (why.empty()) return found;
+  if (why.empty()) return element;
   return refuse(code, describe(block) + " " + why, {block.node()},
                 "each instance has to touch one element, the same wherever the buffer occurs");
 }

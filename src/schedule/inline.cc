@@ -177,10 +177,10 @@ bool may_wrap(const Expr& value, arith::Analyzer& analyzer) {
 
 /// Whether the block loads the buffer to know where it reads, writes or how far its loops go.
 bool is_index_of(const BlockRealize& consumer, const Ref<Buffer>& buffer) {
-  bool found = false;
+  bool is_index = false;
   auto look = [&](const Expr& e) {
     visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
-      found |= load->buffer == buffer;
+      is_index |= load->buffer == buffer;
       walk.descend(load);
     });
   };
@@ -200,7 +200,7 @@ bool is_index_of(const BlockRealize& consumer, const Ref<Buffer>& buffer) {
         look(loop->extent);
         walk.descend(loop);
       });
-  return found;
+  return is_index;
 }
 
 }  // namespace

@@ -340,9 +340,9 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   if (!condition.defined()) return no_value(at.block, buffer, codes.values);
   // Instances of an axis that the region does not determine would copy the same elements.
   RegionBlock frame = region_block(at, copy.region, /*by_digits=*/true);
-  Ref<Block> made;
+  Ref<Block> copy_block;
   Stmt copying =
-      copy_region(frame, reads ? buffer : copy.cache, reads ? copy.cache : buffer, copy.name, condition, &made);
+      copy_region(frame, reads ? buffer : copy.cache, reads ? copy.cache : buffer, copy.name, condition, &copy_block);
 
   TreeEdit edit(tree);
   int near = at.statements[choice.near];
@@ -356,7 +356,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   }
   Plan plan = give_loops(at.block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
-  int copier = after.block(made->id.value);
+  int copier = after.block(copy_block->id.value);
   auto obstacle = analysis::why_inputs_incomplete(after, copier);
   if (reads && !obstacle) obstacle = why_not_all_written(state, at.block, at.scope, buffer);
   for (size_t i = 0; i < choice.touched.size() && !obstacle; ++i) {
@@ -371,7 +371,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   }
   if (obstacle) return refuse(codes.values, *obstacle, "copy at another loop, or before the loops are changed");
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, codes.execution));
-  plan.outputs.push_back(Handle::block(at.block.func, *made));
+  plan.outputs.push_back(Handle::block(at.block.func, *copy_block));
   return plan;
 }
 

@@ -51,7 +51,7 @@ Expr condition_of(const Place& block, const analysis::Access& access) {
 }  // namespace
 
 Result<SelectedElement> selected_element(const Place& block, const Ref<Buffer>& buffer, const char* code) {
-  SelectedElement found;
+  SelectedElement element;
   std::string why;
   bool leaf = true, seen = false;
   auto inner = [&](const Ref<BlockRealize>&, Visitor&) { leaf = false; };
@@ -66,16 +66,16 @@ Result<SelectedElement> selected_element(const Place& block, const Ref<Buffer>& 
         access.form == analysis::Access::Form::kElement && access.named == buffer && !access.mask().defined();
     if (!plain || !indices) {
       why = "touches '" + buffer->name + "' otherwise than by loads and stores of single elements";
-    } else if (seen && !same(found.indices, *indices)) {
+    } else if (seen && !same(element.indices, *indices)) {
       why = "touches several elements of '" + buffer->name + "'";
     } else {
       const Expr guard = condition_of(block, access);
       const bool first = !std::exchange(seen, true);
-      found.indices = *indices;
+      element.indices = *indices;
       if (first || (guard.defined() && is_true(guard))) {
-        found.guard = guard;
-      } else if (found.guard.defined() && !is_true(found.guard)) {
-        if (!guard.defined() || !structural_equal(guard, found.guard)) found.guard = {};
+        element.guard = guard;
+      } else if (element.guard.defined() && !is_true(element.guard)) {
+        if (!guard.defined() || !structural_equal(guard, element.guard)) element.guard = {};
       }
     }
   };
@@ -85,12 +85,12 @@ Result<SelectedElement> selected_element(const Place& block, const Ref<Buffer>& 
     analysis::for_each_access(block.tree->block_ref(block.at), analysis::Nested::kEnter, look);
     if (why.empty() && !seen) why = "touches no single element of '" + buffer->name + "'";
   }
-  for (const Expr& index : found.indices) {
+  for (const Expr& index : element.indices) {
     if (why.empty() && !is_said_by_axes(block, index)) {
       why = "touches '" + buffer->name + "' at " + analysis::brief(index) + ", which its axes and data do not say";
     }
   }
-  if (why.empty()) return found;
+  if (why.empty()) return element;
   return refuse(code, describe(block) + " " + why, {block.node()},
                 "each instance has to touch one element, the same wherever the buffer occurs");
 }

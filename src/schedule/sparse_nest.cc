@@ -51,20 +51,20 @@ Result<SparseNest> find_nest(const State& state, const std::vector<LoopRV>& vari
   for (const LoopRV& rv : variables) {
     const Handle& handle = state.handle(rv.index);
     const auto& variable = std::get<Ref<Var>>(handle.target);
-    const SparseNest found = find_variable(state, handle.func, variable);
-    if (!found.iteration.defined()) {
+    const SparseNest location = find_variable(state, handle.func, variable);
+    if (!location.iteration.defined()) {
       return refuse(code, "'" + variable->name_hint + "' is not a variable of an iteration over sparse axes",
                     {variable}, "pass what get_sp_iters gives, before the iteration is lowered");
     }
-    if (!nest) nest = SparseNest{found.func, found.iteration, {}};
-    if (nest->func != handle.func || nest->iteration != found.iteration) {
+    if (!nest) nest = SparseNest{location.func, location.iteration, {}};
+    if (nest->func != handle.func || nest->iteration != location.iteration) {
       return refuse(code, "'" + variable->name_hint + "' belongs to another iteration", {nest->iteration},
                     "pass variables of one iteration");
     }
-    if (std::find(nest->at.begin(), nest->at.end(), found.at[0]) != nest->at.end()) {
+    if (std::find(nest->at.begin(), nest->at.end(), location.at[0]) != nest->at.end()) {
       return refuse(code, "'" + variable->name_hint + "' is named twice", {nest->iteration}, "pass each variable once");
     }
-    nest->at.push_back(found.at[0]);
+    nest->at.push_back(location.at[0]);
   }
   return std::move(*nest);
 }

@@ -247,9 +247,9 @@ void assume_buffer_domain(const Ref<Buffer>& buffer, Expr min, Expr end, const s
     refuse("builder/place", "T.assume_buffer_domain belongs directly inside a block or a function",
            "declare it where the block begins that reads the buffer");
   }
-  for (const Ref<Buffer>& each : {buffer, segments}) {
-    if (!each.defined() || each->dtype.is_integral()) continue;
-    refuse("builder/domain", "the values of buffer '" + each->name + "' are " + each->dtype.str(),
+  for (const Ref<Buffer>& declared : {buffer, segments}) {
+    if (!declared.defined() || declared->dtype.is_integral()) continue;
+    refuse("builder/domain", "the values of buffer '" + declared->name + "' are " + declared->dtype.str(),
            "domains are those of buffers of integers");
   }
   for (const Expr& limit : {min, end}) {

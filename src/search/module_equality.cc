@@ -39,7 +39,7 @@ struct InitCandidate {
 };
 
 std::vector<InitCandidate> blocks_with_init(const Ref<Module>& module) {
-  std::vector<InitCandidate> found;
+  std::vector<InitCandidate> blocks;
   Stmt nest;
   visit(
       module,
@@ -51,7 +51,7 @@ std::vector<InitCandidate> blocks_with_init(const Ref<Module>& module) {
       },
       [&](const Ref<BlockRealize>& realize, Visitor& v) {
         Stmt before = nest;
-        if (realize->block->init.defined()) found.push_back({realize->block, nest.defined() ? nest : Stmt(realize)});
+        if (realize->block->init.defined()) blocks.push_back({realize->block, nest.defined() ? nest : Stmt(realize)});
         v.descend(realize);
         nest = before;
       },
@@ -61,7 +61,7 @@ std::vector<InitCandidate> blocks_with_init(const Ref<Module>& module) {
         v.descend(block);
         nest = before;
       });
-  return found;
+  return blocks;
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ std::optional<Padding> padding_of(const Block& block) {
 
 /// By the buffer that one store alone writes.
 Paddings paddings_of(const Stmt& body) {
-  Paddings found;
+  Paddings paddings;
   std::unordered_map<NodeRef, int> stores;
   std::unordered_set<NodeRef> elsewhere;  // memory that is reached otherwise
   visit(
@@ -114,7 +114,7 @@ Paddings paddings_of(const Stmt& body) {
       [&](const Ref<Block>& block, Visitor& v) {
         for (const Ref<MatchBufferRegion>& view : block->match_buffers) elsewhere.insert(view->source->buffer->data);
         if (auto padding = padding_of(*block)) {
-          found.emplace(block->body.as<BufferStore>()->buffer, std::move(*padding));
+          paddings.emplace(block->body.as<BufferStore>()->buffer, std::move(*padding));
         }
         v.descend(block);
       },
@@ -129,11 +129,11 @@ Paddings paddings_of(const Stmt& body) {
         }
         v.descend(call);
       });
-  std::erase_if(found, [&](const auto& each) {
+  std::erase_if(paddings, [&](const auto& each) {
     const Buffer* buffer = each.first.template as<Buffer>();
     return stores[each.first] != 1 || elsewhere.contains(buffer->data);
   });
-  return found;
+  return paddings;
 }
 
 /// Buffers that the factors of a product are loaded from.

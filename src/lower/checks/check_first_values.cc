@@ -48,19 +48,19 @@ bool updates(const BufferStore& store) {
 
 PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context) {
   if (!context.check_races) return func;
-  std::unordered_map<NodeRef, Writers> made;
+  std::unordered_map<NodeRef, Writers> allocated;
   visit(func->body, [&](const Ref<Block>& block, Visitor& walk) {
-    for (const Ref<Buffer>& buffer : block->alloc_buffers) made[buffer->data];
+    for (const Ref<Buffer>& buffer : block->alloc_buffers) allocated[buffer->data];
     walk.descend(block);
   });
-  auto known = [&](const NodeRef& data) {
-    auto it = made.find(data);
-    return it == made.end() ? nullptr : &it->second;
+  auto writers_of = [&](const NodeRef& data) {
+    auto it = allocated.find(data);
+    return it == allocated.end() ? nullptr : &it->second;
   };
   visit(
       func->body,
       [&](const Ref<BufferStore>& store, Visitor& walk) {
-        if (Writers* writers = known(store->buffer->data)) {
+        if (Writers* writers = writers_of(store->buffer->data)) {
           if (!store->predicate.defined() && updates(*store)) {
             writers->update = store;
           } else {
@@ -76,7 +76,7 @@ PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context) {
       },
       [&](const Ref<Block>& block, Visitor& walk) {
         for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
-          if (Writers* writers = known(match->source->buffer->data)) writers->others = true;
+          if (Writers* writers = writers_of(match->source->buffer->data)) writers->others = true;
         }
         if (block->init.defined()) walk(block->init);
         walk(block->body);
@@ -88,14 +88,14 @@ PassResult check_first_values(const Ref<PrimFunc>& func, PassContext& context) {
           const Intrinsic intrinsic = intrinsic_of(*call);
           bool keeps = intrinsic != Intrinsic::k_address_of && intrinsic_row(intrinsic).effect == Effect::kPure;
           if (!load || keeps) continue;
-          if (Writers* writers = known(load->buffer->data)) writers->others = true;
+          if (Writers* writers = writers_of(load->buffer->data)) writers->others = true;
         }
         walk.descend(call);
       },
       [&](const Ref<Var>& variable) {
-        if (Writers* writers = known(variable)) writers->others = true;
+        if (Writers* writers = writers_of(variable)) writers->others = true;
       });
-  for (const auto& [data, writers] : made) {
+  for (const auto& [data, writers] : allocated) {
     if (!writers.update.defined() || writers.others) continue;
     const std::string& name = writers.update->buffer->name;
     return refuse_at(writers.update, "lower/no-first-value",

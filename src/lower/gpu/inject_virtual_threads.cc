@@ -50,7 +50,7 @@ class VirtualThreads {
   /// Whether it matters how often the statement runs: it reads memory from outside that it changes.
   static bool counts_runs(const Stmt& s) {
     std::unordered_set<NodeRef> read, written, inside;
-    bool found = false;
+    bool has_atomic = false;
     visit(
         s,
         [&](const Ref<BufferLoad>& load, Visitor& v) {
@@ -66,10 +66,10 @@ class VirtualThreads {
           v.descend(allocate);
         },
         [&](const Ref<Call>& call, Visitor& v) {
-          found |= AtomicOperation::of(call).has_value();
+          has_atomic |= AtomicOperation::of(call).has_value();
           v.descend(call);
         });
-    return found || std::any_of(written.begin(), written.end(), [&](const NodeRef& memory) {
+    return has_atomic || std::any_of(written.begin(), written.end(), [&](const NodeRef& memory) {
              return read.contains(memory) && !inside.contains(memory);
            });
   }

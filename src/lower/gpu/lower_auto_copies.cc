@@ -176,10 +176,10 @@ class AutoCopies {
 
     Ref<Var> round = var("o"), lane = var("v");
     Expr chunk = round;
-    std::vector<Ref<Var>> own;
+    std::vector<Ref<Var>> thread_vars;
     for (const Ref<For>& loop : *threads) {
-      own.push_back(var(loop->loop_var->name_hint));
-      chunk = chunk * *const_int(loop->extent) + own.back();
+      thread_vars.push_back(var(loop->loop_var->name_hint));
+      chunk = chunk * *const_int(loop->extent) + thread_vars.back();
     }
     Expr place = lanes == 1 ? chunk : chunk * lanes + lane;
     VarMap indices;
@@ -194,7 +194,7 @@ class AutoCopies {
     if (rounds * team != chunks) predicate = logical_and(predicate, lt(chunk, i32(chunks)));
     Stmt s = one_store(realize, substitute(Stmt(copy->store), indices), predicate, to_shared);
     if (lanes > 1) s = loop(lane, i32(lanes), std::move(s), ForKind::kVectorized);
-    for (size_t i = own.size(); i-- > 0;) s = bound_to((*threads)[i], own[i], std::move(s));
+    for (size_t i = thread_vars.size(); i-- > 0;) s = bound_to((*threads)[i], thread_vars[i], std::move(s));
     return loop(round, i32(rounds), std::move(s));
   }
 

@@ -300,17 +300,17 @@ class LanesOfReductions : private LoopContext {
   // ---- the loop as vectors
 
   Stmt vectors(const Ref<For>& loop) {
-    std::vector<Reduction> found;
+    std::vector<Reduction> reductions;
     std::vector<Stmt> inside;
-    if (!collect(loop->body, loop, inside, found) || found.empty()) return loop;
+    if (!collect(loop->body, loop, inside, reductions) || reductions.empty()) return loop;
     if (auto extent = const_int(loop->extent); extent && *extent < 2) return loop;
     int64_t results = 0;
-    for (Reduction& reduction : found) {
+    for (Reduction& reduction : reductions) {
       if (!place(reduction)) return loop;
       results += reduction.results;
     }
     int64_t native = vector_lanes(target_, widest_element(loop->body)), group = 4;
-    for (const Reduction& reduction : found) {
+    for (const Reduction& reduction : reductions) {
       group = std::min(group, reduction.step.is_sum() ? group_of(reduction.step.operand(), target_) : 1);
     }
     native *= group;
@@ -323,11 +323,11 @@ class LanesOfReductions : private LoopContext {
       // Half as many in flight need no remainder.
       if (*extent % width != 0 && width > 2 * native && *extent % (width / 2) == 0) width /= 2;
     }
-    Jam jam = jam_around(found, extent && *extent <= width ? in_flight * native / width : 1);
+    Jam jam = jam_around(reductions, extent && *extent <= width ? in_flight * native / width : 1);
     if (jam.copies > 1) path_[path_.size() - 2].jam = jam;
     Ref<Var> lane = make<Var>(*loop->loop_var);
     std::unordered_map<NodeRef, Stmt> steps;
-    for (Reduction& reduction : found) {
+    for (Reduction& reduction : reductions) {
       const Ref<Buffer>& result = reduction.store->buffer;
       int64_t size = jam.copies * reduction.results * width;
       reduction.lanes = decl_buffer({i32(size)}, result->dtype, result->name + "_lanes", "local");

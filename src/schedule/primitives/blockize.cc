@@ -613,7 +613,7 @@ Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_ite
     TW_TRY(moved, division.init_nest());
     init = moved;
   }
-  Ref<Block> made = around(tree.block_at(block).name_hint + "_o", outer, init, division.inner_nest(inner_init));
+  Ref<Block> outer_block = around(tree.block_at(block).name_hint + "_o", outer, init, division.inner_nest(inner_init));
   for (const Ref<IterVar>& axis : outer.axes) {
     // The block's own axis may have one value only, of which a condition knows, and be no part of the indices.
     bool starts = init.defined() && !analysis::is_reduction_axis(axis) && !is_const_int(axis->dom->extent, 1);
@@ -628,9 +628,9 @@ Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_ite
                   {place.node(), tree.stmt(block)}, "decompose_reduction() before, or blockize a loop further in");
   }
   TreeEdit edit(tree);
-  edit.replace(place.at, make<BlockRealize>({outer.values, division.outer_condition(), made}));
+  edit.replace(place.at, make<BlockRealize>({outer.values, division.outer_condition(), outer_block}));
   Plan plan = give_loops(place.func, edit.finish(), {});
-  plan.outputs.push_back(Handle::block(place.func, *made));
+  plan.outputs.push_back(Handle::block(place.func, *outer_block));
   return plan;
 }
 

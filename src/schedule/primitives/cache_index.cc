@@ -178,12 +178,12 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
   arith::Domains domains = analysis::domains_of(tree, around);
   std::vector<Expr> shape, indices, values;
   std::vector<Ref<IterVar>> axes;
-  VarMap own;
+  VarMap renamed;
   Expr inside = bool_imm(true);  // loops may exceed the domains of axes
   for_each_free_var(e, [&](const Ref<Var>& v) {
     const auto& all = realize.block->iter_vars;
     auto axis = std::find_if(all.begin(), all.end(), [&](const Ref<IterVar>& a) { return a->var == v; });
-    if (axis == all.end() || own.count(v)) return;
+    if (axis == all.end() || renamed.count(v)) return;
     const Expr& value = realize.iter_values[axis - all.begin()];
     const Range& dom = *(*axis)->dom;
     Expr extent = analyzer.simplify(dom.min + dom.extent);
@@ -194,7 +194,7 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
     if (!below) inside = logical_and(inside, lt(value, extent));
     if (below && const_int(analyzer.simplify(reached.max + 1))) extent = analyzer.simplify(reached.max + 1);
     Ref<Var> mine = var("v" + std::to_string(axes.size()), v.dtype());
-    own.emplace(v, mine);
+    renamed.emplace(v, mine);
     axes.push_back(make<IterVar>(
         {.dom = range_of(cast(v.dtype(), extent)), .var = mine, .iter_type = IterType::kDataPar, .thread_tag = ""}));
     shape.push_back(extent);
@@ -214,7 +214,7 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
   for (const Expr& index : indices) written.region.push_back(range(index, one(index.dtype())));
   filler.writes = {make<BufferRegion>(std::move(written))};
   filler.name_hint = "index_" + std::to_string(number);
-  filler.body = store(table.buffer, substitute(e, own), indices);
+  filler.body = store(table.buffer, substitute(e, renamed), indices);
   table.block = make<Block>(std::move(filler));
   VarMap loops;
   std::vector<Ref<Var>> names;

@@ -231,17 +231,17 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   TW_RETURN_IF_ERROR(check_pointers(tree, request.readers, copy, "cache_read/P4"));
   TW_RETURN_IF_ERROR(require_kept_shape(tree, place.scope, copy.cache, "cache_read/P4"));
 
-  Ref<Block> made;
+  Ref<Block> copy_block;
   TreeEdit edit(tree);
-  place_copy(edit, place, copy, copy_nest(copy, true, &made));
+  place_copy(edit, place, copy, copy_nest(copy, true, &copy_block));
   for (int reader : request.readers) {
     edit.change_realize(reader, [&](BlockRealize& realize) {
       realize.block = with_axes_of(realize.block, redirect(realize.block, copy, true, false));
     });
   }
-  Plan plan = give_loops(block.func, with_regions_around(tree, edit.finish(), made->id.value), {});
+  Plan plan = give_loops(block.func, with_regions_around(tree, edit.finish(), copy_block->id.value), {});
   const Tree& after = Tree::of(plan.root);
-  int copier = after.block(made->id.value);
+  int copier = after.block(copy_block->id.value);
   std::optional<analysis::Obstacle> obstacle;
   if (request.writer != Tree::kNone) obstacle = analysis::why_inputs_incomplete(after, copier);
   for (size_t i = 0; i < request.readers.size() && !obstacle; ++i) {
@@ -252,7 +252,7 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   if (obstacle)
     return refuse("cache_read/P4", *obstacle, "cache before the loops of the writer and the readers are changed");
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_read/P9"));
-  plan.outputs.push_back(Handle::block(block.func, *made));
+  plan.outputs.push_back(Handle::block(block.func, *copy_block));
   CacheRead recorded = cache;
   recorded.read_buffer_index = request.position;
   plan.recorded = std::move(recorded);

@@ -162,9 +162,9 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   TW_RETURN_IF_ERROR(check_pointers(tree, changed, copy, "cache_write/P4"));
   TW_RETURN_IF_ERROR(require_kept_shape(tree, place.scope, copy.cache, "cache_write/P4"));
 
-  Ref<Block> made;
+  Ref<Block> copy_block;
   TreeEdit edit(tree);
-  place_copy(edit, place, copy, copy_nest(copy, false, &made));
+  place_copy(edit, place, copy, copy_nest(copy, false, &copy_block));
   edit.change_realize(request.block.at, [&](BlockRealize& realize) {
     realize.block = with_axes_of(realize.block, redirect(realize.block, copy, true, true));
   });
@@ -175,7 +175,7 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   }
   Plan plan = give_loops(request.block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
-  int copier = after.block(made->id.value), writer = after.block(request.block.block().id.value);
+  int copier = after.block(copy_block->id.value), writer = after.block(request.block.block().id.value);
   int both[] = {writer, copier};
   auto obstacle = analysis::why_init_not_first(after, after.common_ancestor(both), writer);
   if (!obstacle) obstacle = analysis::why_inputs_incomplete(after, copier);
@@ -189,7 +189,7 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   if (obstacle) return refuse("cache_write/P4", *obstacle, "cache before the loops around the block are changed");
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_write/P9"));
   TW_RETURN_IF_ERROR(recheck_execution(after, writer, "cache_write/P9"));
-  plan.outputs.push_back(Handle::block(request.block.func, *made));
+  plan.outputs.push_back(Handle::block(request.block.func, *copy_block));
   CacheWrite recorded = cache;
   recorded.write_buffer_index = request.position;
   plan.recorded = std::move(recorded);

@@ -124,25 +124,25 @@ Expr in_binding(const Expr& e, const Assignment& assignment, const AxesOfElement
 
 /// Something else in the scope than the block itself uses the buffer.
 bool uses_buffer(const Ref<Block>& scope, const Block& self, const Ref<Buffer>& buffer) {
-  bool found = analysis::reaches_by_pointer(scope, buffer);
+  bool is_used = analysis::reaches_by_pointer(scope, buffer);
   visit(
       scope,
       [&](const Ref<Block>& block, Visitor& walk) {
         if (block->id.value != self.id.value) walk.descend(block);
       },
       [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        found |= load->buffer == buffer;
+        is_used |= load->buffer == buffer;
         walk.descend(load);
       },
       [&](const Ref<BufferStore>& store, Visitor& walk) {
-        found |= store->buffer == buffer;
+        is_used |= store->buffer == buffer;
         walk.descend(store);
       },
       [&](const Ref<BufferRegion>& region, Visitor& walk) {
-        found |= region->buffer == buffer;
+        is_used |= region->buffer == buffer;
         walk.descend(region);
       });
-  return found;
+  return is_used;
 }
 
 Status check_producer(const Place& block, const analysis::Scope& scope, int self, const Assignment& assignment) {

@@ -156,27 +156,27 @@ class Decompose {
   /// The block that stores the constant, under copies of the loops.
   Stmt constant_nest() {
     VarMap axes, loop_vars;
-    Block made;
+    Block filler;
     for (const Ref<IterVar>& axis : realize_.block->iter_vars) {
       IterVar copy = *axis;
       Ref<Var> v = make<Var>(*axis->var, axis->var.span());
       axes.emplace(axis->var, v);
       copy.var = v;
-      made.iter_vars.push_back(make<IterVar>(std::move(copy)));
+      filler.iter_vars.push_back(make<IterVar>(std::move(copy)));
     }
-    made.name_hint = realize_.block->name_hint + "_pad_const";
+    filler.name_hint = realize_.block->name_hint + "_pad_const";
     BufferStore store = *padding_.store;
     for (Expr& index : store.indices) index = substitute(index, axes);
     store.value = padding_.constant;
-    made.body = make<BufferStore>(std::move(store));
-    for (const Ref<BufferRegion>& write : realize_.block->writes) made.writes.push_back(substitute(write, axes));
+    filler.body = make<BufferStore>(std::move(store));
+    for (const Ref<BufferRegion>& write : realize_.block->writes) filler.writes.push_back(substitute(write, axes));
     for (int at : loops_) {
       const Ref<Var>& old = block_.tree->for_at(at).loop_var;
       loop_vars.emplace(old, make<Var>(*old, old.span()));
     }
     std::vector<Expr> values;
     for (const Expr& value : realize_.iter_values) values.push_back(analyzer_.simplify(substitute(value, loop_vars)));
-    constant_ = make<Block>(std::move(made), realize_.block.span());
+    constant_ = make<Block>(std::move(filler), realize_.block.span());
     Stmt nest = make<BlockRealize>(
         {.iter_values = std::move(values), .predicate = substitute(realize_.predicate, loop_vars), .block = constant_});
     for (size_t i = loops_.size(); i-- > 0;) {

@@ -12,24 +12,24 @@ namespace tilewright::schedule {
 Result<Plan> plan(const State& state, const GetBlock& get) {
   TW_TRY(func, function_meant(state, get.func_name, "get_block/P1", "be working on", "get_block(name, func_name=...)"));
   TW_TRY(tree, state.tree(func));
-  std::vector<int> found;
+  std::vector<int> matches;
   for (int at : tree->blocks()) {
-    if (tree->block_at(at).name_hint == get.name) found.push_back(at);
+    if (tree->block_at(at).name_hint == get.name) matches.push_back(at);
   }
-  if (found.empty()) {
+  if (matches.empty()) {
     std::string names;
     for (int at : tree->blocks()) names += (names.empty() ? "" : ", ") + tree->block_at(at).name_hint;
     return refuse("get_block/P2", "Cannot find a block with the name: " + get.name, {},
                   "the blocks of '" + state.shown_name(func) + "' are: " + names);
   }
-  if (found.size() > 1) {
+  if (matches.size() > 1) {
     Diagnostic d =
-        refuse("get_block/P3", "Found " + std::to_string(found.size()) + " blocks with the name: " + get.name, {},
+        refuse("get_block/P3", "Found " + std::to_string(matches.size()) + " blocks with the name: " + get.name, {},
                "give the blocks different names in the script, or reach them with get_child_blocks");
-    for (int at : found) d.nodes.push_back(keep(tree->stmt(at)));
+    for (int at : matches) d.nodes.push_back(keep(tree->stmt(at)));
     return d;
   }
-  Plan plan = give_blocks(func, *tree, found);
+  Plan plan = give_blocks(func, *tree, matches);
   plan.recorded = GetBlock{get.name, state.function_name(func)};
   return plan;
 }

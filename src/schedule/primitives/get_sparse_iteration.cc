@@ -26,31 +26,31 @@ bool is_block_of_one(const Func& func, const std::string& name) {
 Result<Plan> plan(const State& state, const GetSparseIteration& get) {
   TW_TRY(func, function_meant(state, get.func_name, "get_sparse_iteration/P1", "look in",
                               "get_sparse_iteration(name, func_name=...)"));
-  std::vector<Ref<SparseIteration>> found;
+  std::vector<Ref<SparseIteration>> iterations;
   std::string names;
   visit(state.function_at(func), [&](const Ref<SparseIteration>& iteration) {
     names += (names.empty() ? "" : ", ") + iteration->name_hint;
-    if (iteration->name_hint == get.name) found.push_back(iteration);
+    if (iteration->name_hint == get.name) iterations.push_back(iteration);
   });
-  if (found.empty() && is_block_of_one(state.function_at(func), get.name)) {
+  if (iterations.empty() && is_block_of_one(state.function_at(func), get.name)) {
     return refuse("get_sparse_iteration/P2",
                   "'" + get.name + "' is a block of an iteration over sparse axes that is not lowered yet", {},
                   "make blocks and loops of the iterations first: sch.lower_sparse_iter()");
   }
-  if (found.size() != 1) {
+  if (iterations.size() != 1) {
     return refuse("get_sparse_iteration/P2",
-                  "'" + state.shown_name(func) + "' has " + std::to_string(found.size()) +
+                  "'" + state.shown_name(func) + "' has " + std::to_string(iterations.size()) +
                       " iterations over sparse axes with the name " + get.name,
                   {},
                   names.empty() ? "it has none at all, or they are lowered already" : "its iterations are: " + names);
   }
-  if (found[0]->iter_vars.empty()) {
-    return refuse("get_sparse_iteration/P2", "the iteration '" + get.name + "' has no variables", {found[0]},
+  if (iterations[0]->iter_vars.empty()) {
+    return refuse("get_sparse_iteration/P2", "the iteration '" + get.name + "' has no variables", {iterations[0]},
                   "its body runs once: no step changes it before it is lowered");
   }
   Plan plan;
   plan.func = func;
-  plan.outputs.push_back(Handle::iteration(func, *found[0]));
+  plan.outputs.push_back(Handle::iteration(func, *iterations[0]));
   plan.recorded = GetSparseIteration{get.name, state.function_name(func)};
   return plan;
 }

@@ -127,7 +127,7 @@ Result<ExtentOfVar> find_extents(const Place& place, const std::vector<int64_t>&
     Expr extent = analyzer.simplify(size_ceildiv(axis.dom->extent, constant(dtype, padding[i])) * padding[i]);
     if (analyzer.can_prove_equal(extent, axis.dom->extent)) continue;
     const Expr& value = realize.iter_values[i];
-    int own = Tree::kNone;
+    int bound_loop = Tree::kNone;
     for (size_t l = loops.size(); l-- > 0;) {
       const For& loop = tree.for_at(loops[l]);
       Stmt below = l + 1 < loops.size() ? tree.stmt(loops[l + 1]) : Stmt(place.node());
@@ -142,16 +142,16 @@ Result<ExtentOfVar> find_extents(const Place& place, const std::vector<int64_t>&
         only &= !uses_var(tree.for_at(loops[inner]).min, loop.loop_var) &&
                 !uses_var(tree.for_at(loops[inner]).extent, loop.loop_var);
       }
-      if (only) own = loops[l];
+      if (only) bound_loop = loops[l];
       break;
     }
-    if (own == Tree::kNone) {
+    if (bound_loop == Tree::kNone) {
       return refuse("pad_einsum/P3",
                     "the axis '" + axis.var->name_hint + "' of " + describe(place) + " is not one loop of its own",
                     {place.node()}, "pad before loops are split, fused or shared");
     }
     extents.emplace(axis.var, extent);
-    extents.emplace(tree.for_at(own).loop_var, extent);
+    extents.emplace(tree.for_at(bound_loop).loop_var, extent);
   }
   return extents;
 }

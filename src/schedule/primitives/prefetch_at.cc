@@ -88,14 +88,15 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   }
   Expr later = loop.loop_var + constant(loop.loop_var.dtype(), prefetch.distance);
   frame.values[axis] = later;
-  Ref<Block> made;
-  TreeEdit edit =
-      insert_prefetch(at, frame, buffer, logical_and(lt(later, loop.min + loop.extent), not_empty(frame)), &made);
+  Ref<Block> prefetch_block;
+  TreeEdit edit = insert_prefetch(at, frame, buffer, logical_and(lt(later, loop.min + loop.extent), not_empty(frame)),
+                                  &prefetch_block);
   Plan plan = give_loops(at.block.func, edit.finish(), {});
   // Data that select the elements may be computed in the iterations that read them, too late for a prefetch.
-  auto obstacle = analysis::why_inputs_incomplete(Tree::of(plan.root), Tree::of(plan.root).block(made->id.value));
+  auto obstacle =
+      analysis::why_inputs_incomplete(Tree::of(plan.root), Tree::of(plan.root).block(prefetch_block->id.value));
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(at.scope));
-  for (const Ref<BufferRegion>& read : made->reads) {
+  for (const Ref<BufferRegion>& read : prefetch_block->reads) {
     for (int child : scope.writers(read->buffer)) {
       const Ref<Block>& writer = scope.children()[child]->block;
       if (obstacle || tree.block(writer->id.value) < at.loop.at) continue;
@@ -105,7 +106,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
     }
   }
   if (obstacle) return refuse("prefetch_at/P5", *obstacle, "let the indices be computed before the loop");
-  plan.outputs.push_back(Handle::block(at.block.func, *made));
+  plan.outputs.push_back(Handle::block(at.block.func, *prefetch_block));
   PrefetchAt recorded = prefetch;
   recorded.read_buffer_index = position;
   plan.recorded = std::move(recorded);

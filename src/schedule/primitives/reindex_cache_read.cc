@@ -80,12 +80,12 @@ Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
   const int outside = tree[place.near].parent;
   axes.condition = has_value(tree, outside, block.at, buffer, {block.at}, box_of_axes(block.block(), axes.old_indices));
   if (!axes.condition.defined()) return no_value(block, buffer, "reindex_cache_read/P6");
-  Ref<Block> made;
-  TW_TRY(nest, axis_copy_nest(block, outside, axes, true, "reindex_cache_read/P7", &made));
+  Ref<Block> copy_block;
+  TW_TRY(nest, axis_copy_nest(block, outside, axes, true, "reindex_cache_read/P7", &copy_block));
 
   Plan plan = insert_axis_copy(block, place, axes, nest);
   const Tree& after = Tree::of(plan.root);
-  int copier = after.block(made->id.value);
+  int copier = after.block(copy_block->id.value);
   // The block's own condition may ask for data, which have to be there by then.
   if (choice.written || !analysis::binding_reads(*after.realize_at(copier)).empty()) {
     auto obstacle = analysis::why_inputs_incomplete(after, copier);
@@ -94,7 +94,7 @@ Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
                     "cache before the loops of the writer and the reader are changed");
   }
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "reindex_cache_read/P6"));
-  plan.outputs.push_back(Handle::block(block.func, *made));
+  plan.outputs.push_back(Handle::block(block.func, *copy_block));
   ReindexCacheRead recorded = cache;
   recorded.read_buffer_index = position;
   plan.recorded = std::move(recorded);

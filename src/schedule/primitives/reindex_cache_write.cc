@@ -94,8 +94,8 @@ Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
     return refuse("reindex_cache_write/P6", *obstacle,
                   "cache before the loops of the block and its readers are changed");
   }
-  Ref<Block> made;
-  TW_TRY(nest, axis_copy_nest(block, outside, axes, false, "reindex_cache_write/P7", &made));
+  Ref<Block> copy_block;
+  TW_TRY(nest, axis_copy_nest(block, outside, axes, false, "reindex_cache_write/P7", &copy_block));
   if (!is_complete_after(block, outside, axes.axes)) {
     return refuse(
         "reindex_cache_write/P6",
@@ -105,10 +105,10 @@ Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
 
   Plan plan = insert_axis_copy(block, place, axes, nest);
   const Tree& after = Tree::of(plan.root);
-  for (uint64_t id : {made->id.value, block.block().id.value}) {
+  for (uint64_t id : {copy_block->id.value, block.block().id.value}) {
     TW_RETURN_IF_ERROR(recheck_execution(after, after.block(id), "reindex_cache_write/P6"));
   }
-  plan.outputs.push_back(Handle::block(block.func, *made));
+  plan.outputs.push_back(Handle::block(block.func, *copy_block));
   ReindexCacheWrite recorded = cache;
   recorded.write_buffer_index = position;
   plan.recorded = std::move(recorded);

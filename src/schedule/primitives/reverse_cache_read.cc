@@ -85,8 +85,8 @@ Result<Plan> plan(const State& state, const ReverseCacheRead& cache) {
   if (!axes.condition.defined()) return no_value(block, buffer, "reverse_cache_read/P6");
   TW_TRY(runs, has_instances(block, outside, axes, "reverse_cache_read/P7"));
   axes.condition = logical_and(axes.condition, runs);
-  Ref<Block> made;
-  TW_TRY(nest, axis_copy_nest(block, outside, axes, true, "reverse_cache_read/P7", &made));
+  Ref<Block> copy_block;
+  TW_TRY(nest, axis_copy_nest(block, outside, axes, true, "reverse_cache_read/P7", &copy_block));
   TreeEdit edit(tree);
   place.after ? edit.insert_after(place.near, nest) : edit.insert_before(place.near, nest);
   edit.change_block(scope, [&](Block& outer) { outer.alloc_buffers.push_back(axes.cache); });
@@ -94,15 +94,15 @@ Result<Plan> plan(const State& state, const ReverseCacheRead& cache) {
     const Ref<Block> moved = at_element(realize.block, buffer, axes.cache, axes.new_indices);
     realize.block = with_found_reads(*moved, moved.span());
   });
-  Plan plan = give_loops(block.func, with_regions_around(*block.tree, edit.finish(), made->id.value), {});
+  Plan plan = give_loops(block.func, with_regions_around(*block.tree, edit.finish(), copy_block->id.value), {});
   const Tree& after = Tree::of(plan.root);
-  const int copier = after.block(made->id.value);
+  const int copier = after.block(copy_block->id.value);
   if (auto obstacle = analysis::why_inputs_incomplete(after, copier)) {
     return refuse("reverse_cache_read/P6", *obstacle,
                   "cache before the loops of the writer and the reader are changed");
   }
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "reverse_cache_read/P6"));
-  plan.outputs.push_back(Handle::block(block.func, *made));
+  plan.outputs.push_back(Handle::block(block.func, *copy_block));
   ReverseCacheRead recorded = cache;
   recorded.read_buffer_index = position;
   plan.recorded = std::move(recorded);

@@ -494,17 +494,17 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   TW_TRY(chain, find_chain(loop));
   if (is_scattered(chain)) return factor_scattered(chain, rfactor.factor_axis);
   const Tree& tree = *loop.tree;
-  analysis::FoundReducer found = chain.accumulates ? analysis::find_accumulation(chain.block.block())
-                                                   : analysis::find_reducer(chain.block.block());
-  if (!found.reducer) {
+  analysis::FoundReducer reduction = chain.accumulates ? analysis::find_accumulation(chain.block.block())
+                                                       : analysis::find_reducer(chain.block.block());
+  if (!reduction.reducer) {
     return refuse(
-        "rfactor/P5", describe(chain.block) + " cannot be factored: " + found.why_not, {chain.block.node()},
+        "rfactor/P5", describe(chain.block) + " cannot be factored: " + reduction.why_not, {chain.block.node()},
         "sums, products, min, max, and, or are known, tuples of several such reductions, and argmax and argmin, "
         "whose parts are bound before the first store: `i = T.Select(...)`, `v = T.Select(...)`, "
         "`I[vi] = i`, `V[vi] = v`");
   }
-  TW_RETURN_IF_ERROR(check_order_of_groups(chain, *found.reducer));
-  auto rank = static_cast<int64_t>(found.reducer->indices.size());
+  TW_RETURN_IF_ERROR(check_order_of_groups(chain, *reduction.reducer));
+  auto rank = static_cast<int64_t>(reduction.reducer->indices.size());
   if (rfactor.factor_axis < -rank - 1 || rfactor.factor_axis > rank) {
     return refuse("rfactor/P6",
                   "factor_axis " + std::to_string(rfactor.factor_axis) + " is not between " +
@@ -523,9 +523,9 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
     }
     TW_RETURN_IF_ERROR(check_first_step(chain));
   } else {
-    TW_RETURN_IF_ERROR(check_elements(chain, *found.reducer));
+    TW_RETURN_IF_ERROR(check_elements(chain, *reduction.reducer));
   }
-  Factoring factor(chain, *found.reducer, position);
+  Factoring factor(chain, *reduction.reducer, position);
   for (const Ref<Buffer>& buffer : factor.partial()) {
     TW_RETURN_IF_ERROR(require_kept_shape(tree, scope_at, buffer, "rfactor/P8"));
   }

@@ -99,26 +99,26 @@ std::optional<analysis::Obstacle> why_values_vary(const Tree& tree, const analys
 
 /// Something else than loads and stores knows the buffer.
 bool has_other_use(const Ref<Block>& scope, const Ref<Buffer>& buffer) {
-  bool found = uses_pointer(scope, buffer);
+  bool is_used = uses_pointer(scope, buffer);
   visit(
       scope,
       [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
-        found |= match->source->buffer == buffer;
+        is_used |= match->source->buffer == buffer;
         walk.descend(match);
       },
       [&](const Ref<Prefetch>& prefetch, Visitor& walk) {
-        found |= prefetch->region->buffer == buffer;
+        is_used |= prefetch->region->buffer == buffer;
         walk.descend(prefetch);
       },
       [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        found |= load->buffer == buffer && load.dtype() != buffer->dtype;
+        is_used |= load->buffer == buffer && load.dtype() != buffer->dtype;
         walk.descend(load);
       },
       [&](const Ref<BufferStore>& store, Visitor& walk) {
-        found |= store->buffer == buffer && store->value.dtype() != buffer->dtype;
+        is_used |= store->buffer == buffer && store->value.dtype() != buffer->dtype;
         walk.descend(store);
       });
-  return found;
+  return is_used;
 }
 
 Result<Roll> find_blocks(const Place& block, const BufferIndex& write) {

@@ -52,7 +52,7 @@ bool is_update(const BufferStore& store) {
 
 /// A buffer whose elements depend on the order of the points; null.
 Ref<Buffer> ordered_buffer(const SparseIteration& iteration) {
-  Ref<Buffer> found;
+  Ref<Buffer> ordered;
   visit(iteration.body, [&](const Ref<BufferStore>& store) {
     bool one_element = true;
     size_t accesses = 0;
@@ -70,9 +70,9 @@ Ref<Buffer> ordered_buffer(const SparseIteration& iteration) {
               std::find(store->indices.begin(), store->indices.end(), Expr(iter->var)) != store->indices.end();
           return is_index && (iter->axis->sorted || !iter->axis->is_sparse());
         });
-    if (!one_element || !(is_apart || (is_update(*store) && accesses == 2))) found = store->buffer;
+    if (!one_element || !(is_apart || (is_update(*store) && accesses == 2))) ordered = store->buffer;
   });
-  return found;
+  return ordered;
 }
 
 }  // namespace

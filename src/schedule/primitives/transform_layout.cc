@@ -161,36 +161,36 @@ bool is_plain(const Access& access) {
 
 /// Null when all is as P2 asks.
 NodeRef other_use(const Ref<Block>& root, const Ref<Buffer>& buffer) {
-  NodeRef found;
+  NodeRef user;
   visit(
       root,
       [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
-        if (match->source->buffer == buffer && !match->buffer->shape.empty()) found = match;
+        if (match->source->buffer == buffer && !match->buffer->shape.empty()) user = match;
         walk.descend(match);
       },
       [&](const Ref<Prefetch>& prefetch, Visitor& walk) {
-        if (prefetch->region->buffer == buffer) found = prefetch;
+        if (prefetch->region->buffer == buffer) user = prefetch;
         walk.descend(prefetch);
       },
       [&](const Ref<BufferLoad>& load, Visitor& walk) {
-        if (load->buffer == buffer && !is_plain(*load)) found = load;
+        if (load->buffer == buffer && !is_plain(*load)) user = load;
         walk.descend(load);
       },
       [&](const Ref<BufferStore>& store, Visitor& walk) {
-        if (store->buffer == buffer && !is_plain(*store)) found = store;
+        if (store->buffer == buffer && !is_plain(*store)) user = store;
         walk.descend(store);
       },
       [&](const Ref<Call>& call, Visitor& walk) {
         for (const auto& arg : call->args) {
-          if (arg == buffer->data) found = call;
+          if (arg == buffer->data) user = call;
         }
         walk.descend(call);
       },
       [&](const Ref<DeclBuffer>& decl, Visitor& walk) {
-        if (decl->buffer->data == buffer->data) found = decl;
+        if (decl->buffer->data == buffer->data) user = decl;
         walk.descend(decl);
       });
-  return found;
+  return user;
 }
 
 /// A function of new indices; null where there is no value.

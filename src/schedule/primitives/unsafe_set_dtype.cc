@@ -100,7 +100,7 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
     return refuse("unsafe_set_dtype/P3", "the pointer of '" + buffer->name + "' is used here", {other, block.node()},
                   "give what uses the pointer a copy with cache_read() or cache_write()");
   }
-  auto found = [&](const Ref<Buffer>& old) -> const Ref<Buffer>* {
+  auto replacement_of = [&](const Ref<Buffer>& old) -> const Ref<Buffer>* {
     auto it = changed.find(old);
     return it == changed.end() ? nullptr : &it->second;
   };
@@ -113,21 +113,21 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
       root,
       [&](const Ref<Cast>& old, Rewriter& walk) -> Expr {
         const BufferLoad* converted = old->value.as<BufferLoad>();
-        const Ref<Buffer>* with = converted ? found(converted->buffer) : nullptr;
+        const Ref<Buffer>* with = converted ? replacement_of(converted->buffer) : nullptr;
         if (!with || old.dtype() != lanes_as(*type, old.dtype())) return walk.descend(old);
         return load_of(*converted, *with, old->value.span(), walk);
       },
       [&](const Ref<Buffer>& old, Rewriter& walk) -> NodeRef {
-        const Ref<Buffer>* with = found(old);
+        const Ref<Buffer>* with = replacement_of(old);
         return with ? NodeRef(*with) : NodeRef(walk.descend(old));
       },
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
-        const Ref<Buffer>* with = found(old->buffer);
+        const Ref<Buffer>* with = replacement_of(old->buffer);
         if (!with) return walk.descend(old);
         return cast(old.dtype(), load_of(*old, *with, old.span(), walk));
       },
       [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
-        const Ref<Buffer>* with = found(old->buffer);
+        const Ref<Buffer>* with = replacement_of(old->buffer);
         if (!with) return walk.descend(old);
         BufferStore changed_store{
             *with, cast(lanes_as(*type, old->value.dtype()), walk(old->value)), {}, walk(old->predicate)};

@@ -28,9 +28,9 @@ bool is_json(const std::string& text) { return nlohmann::json::accept(text); }
 
 void mark_damage(Record& record, std::string_view unread) {
   if (record.outcome == kDamaged) return;
-  std::string found;
+  std::string damage;
   const auto note = [&](std::string_view name, const char* what) {
-    if (found.empty()) found = fmt::format("its {} {}", name, what);
+    if (damage.empty()) damage = fmt::format("its {} {}", name, what);
   };
   if (!unread.empty()) note(unread, "cannot be read");
   const std::pair<const char*, std::string*> texts[] = {{"target", &record.target},
@@ -62,9 +62,9 @@ void mark_damage(Record& record, std::string_view unread) {
     if (!is_json(*text)) text->clear();
   }
   record.error = readable(record.error);  // messages quote what kernels wrote
-  if (found.empty()) return;
+  if (damage.empty()) return;
   record.outcome = kDamaged;
-  record.error = std::move(found);
+  record.error = std::move(damage);
 }
 
 }  // namespace tilewright::search

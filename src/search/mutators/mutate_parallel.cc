@@ -78,8 +78,8 @@ Status MutateParallel::initialize(const TuneContext& context) {
 
 Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, Random& random) const {
   Trace trace = whole.without_postproc();
-  auto found = find_annotation(trace);
-  if (!found) return std::optional<Trace>();
+  auto annotation = find_annotation(trace);
+  if (!annotation) return std::optional<Trace>();
   if (!module_.defined()) {
     return argument_error("search/no-module", "MutateParallel replays a trace, but has no program to do it on",
                           "initialize it by a TuneContext with a module");
@@ -87,7 +87,7 @@ Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, Random& r
   TW_TRY(replayed, schedule::Schedule::make(module_));
   TW_RETURN_IF_ERROR(schedule::replay(trace, replayed));
   // Replay numbers handles anew; the block is that of the same step.
-  const auto& annotate = *replayed.trace()[found->step].instruction.as<Annotate>();
+  const auto& annotate = *replayed.trace()[annotation->step].instruction.as<Annotate>();
   TW_TRY(root, replayed.state().find(std::get<BlockRV>(annotate.block_or_loop)));
 
   int64_t most = num_cores_ * options_.max_jobs_per_core;
@@ -98,12 +98,12 @@ Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, Random& r
       if (limit <= most) plans.emplace(plan_for(blocks, limit), limit);
     }
   }
-  plans.erase(plan_for(blocks, found->limit));
+  plans.erase(plan_for(blocks, annotation->limit));
   if (plans.empty()) return std::optional<Trace>();
   int64_t limit = std::next(plans.begin(), static_cast<ptrdiff_t>(random.below(plans.size())))->second;
-  Annotate changed = *trace[found->step].instruction.as<Annotate>();
+  Annotate changed = *trace[annotation->step].instruction.as<Annotate>();
   changed.ann_val = {limit};
-  TW_TRY(mutated, trace.edited({{found->step, schedule::Instruction(std::move(changed))}}));
+  TW_TRY(mutated, trace.edited({{annotation->step, schedule::Instruction(std::move(changed))}}));
   return std::optional<Trace>(std::move(mutated));
 }
 

@@ -111,20 +111,20 @@ Result<Schedules> PostOrderApply::apply_everywhere(const ScheduleRule& rule, Sch
     const std::string name = std::get<Handle::BlockId>(top.schedule.state().handle(block.index).target).name;
     // Blocks that name no rule are nothing to custom ones.
     if (!is_custom || place->block().annotations.get("schedule_rule")) ++asked;
-    auto made = rule.apply(top.schedule, block);
-    if (made.ok() &&
-        !std::ranges::all_of(*made, [&](const Schedule& each) { return stems_from(each, handles, block, name); })) {
-      made = schedule_error("post_order_apply/P2",
-                            "a rule returned a schedule for block '" + name + "' that is not made of the one it got",
-                            "begin with the schedule that apply() is given, or with copies of it: sch.copy()");
+    auto results = rule.apply(top.schedule, block);
+    if (results.ok() &&
+        !std::ranges::all_of(*results, [&](const Schedule& each) { return stems_from(each, handles, block, name); })) {
+      results = schedule_error("post_order_apply/P2",
+                               "a rule returned a schedule for block '" + name + "' that is not made of the one it got",
+                               "begin with the schedule that apply() is given, or with copies of it: sch.copy()");
     }
-    if (made.ok()) {
-      for (Schedule& schedule : *made) stack.push_back({std::move(schedule), top.blocks_left});
+    if (results.ok()) {
+      for (Schedule& schedule : *results) stack.push_back({std::move(schedule), top.blocks_left});
       continue;
     }
     // Running out of time or memory would repeat with the next block.
-    if (made.error().blame == Blame::kResource) return std::move(made.error());
-    failures.push_back({name, std::move(made.error())});
+    if (results.error().blame == Blame::kResource) return std::move(results.error());
+    failures.push_back({name, std::move(results.error())});
     stack.push_back(std::move(top));
   }
   note(rule, failures);

@@ -192,9 +192,9 @@ Result<std::optional<Schedule>> EvolutionarySearch::sample_point(Random random) 
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::sample_init_population(size_t count) {
   const ScopedTimer timer(seconds_, "EvoSearch/SampleInitPopulation");
-  Population found;
+  Population population;
   int64_t failed_batches = 0;
-  while (count > 0 && static_cast<int64_t>(found.size()) < options_.init_min_unmeasured &&
+  while (count > 0 && static_cast<int64_t>(population.size()) < options_.init_min_unmeasured &&
          failed_batches < options_.max_fail_count) {
     uint64_t step = step_++;
     std::vector<std::optional<Schedule>> points(count);
@@ -203,13 +203,13 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::sample_init_populatio
       points[i] = std::move(point);
       return Ok{};
     }));
-    size_t before = found.size();
+    size_t before = population.size();
     for (auto& item : points) {
-      if (item) found.push_back(std::move(*item));
+      if (item) population.push_back(std::move(*item));
     }
-    failed_batches += found.size() == before;
+    failed_batches += population.size() == before;
   }
-  return found;
+  return population;
 }
 
 Result<std::vector<double>> EvolutionarySearch::scores_of(const Population& population) {

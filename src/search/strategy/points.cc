@@ -23,7 +23,7 @@ constexpr int64_t kFruitlessRuns = 200;
 
 /// All ways to move a prime factor from one place to another, the innermost staying within its limit.
 std::vector<Value> moved_factors(const std::vector<int64_t>& tiles, int64_t innermost) {
-  std::set<std::vector<int64_t>> found;
+  std::set<std::vector<int64_t>> moved;
   for (size_t from = 0; from < tiles.size(); ++from) {
     int64_t left = tiles[from];
     for (int64_t prime = 2; prime <= left; ++prime) {
@@ -34,12 +34,12 @@ std::vector<Value> moved_factors(const std::vector<int64_t>& tiles, int64_t inne
         std::vector<int64_t> changed = tiles;
         changed[from] /= prime;
         changed[to] *= prime;
-        found.insert(std::move(changed));
+        moved.insert(std::move(changed));
       }
     }
   }
   std::vector<Value> result;
-  for (const std::vector<int64_t>& changed : found) {
+  for (const std::vector<int64_t>& changed : moved) {
     Value::List list(changed.size());
     for (size_t i = 0; i < changed.size(); ++i) list[i].data = changed[i];
     result.emplace_back().data = std::move(list);

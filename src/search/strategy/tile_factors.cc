@@ -11,7 +11,7 @@ namespace tilewright::search {
 using namespace schedule;
 
 TileFactors TileFactors::of(const Trace& trace) {
-  TileFactors found;
+  TileFactors result;
   size_t sample = 0;
   const std::vector<const Step*> steps = trace.steps();
   for (size_t number = 0; number < steps.size(); ++number) {
@@ -20,30 +20,30 @@ TileFactors TileFactors::of(const Trace& trace) {
       int64_t extent = 1;
       for (int64_t factor : *tile->decision.value) extent *= factor;
       if (extent >= 1) {
-        for (size_t i = 0; i < step.outputs.size(); ++i) found.values[step.outputs[i]] = {found.tiles.size(), i};
+        for (size_t i = 0; i < step.outputs.size(); ++i) result.values[step.outputs[i]] = {result.tiles.size(), i};
         const int64_t most = tile->max_innermost_factor < 0 ? extent : tile->max_innermost_factor;
-        found.tiles.push_back({sample, 0, extent, tile->n, most, *tile->decision.value});
+        result.tiles.push_back({sample, 0, extent, tile->n, most, *tile->decision.value});
       }
     } else if (const auto* split = step.instruction.as<Split>()) {
       for (size_t i = 0; i < split->factors.items.size() && i < step.outputs.size(); ++i) {
         const auto* value = std::get_if<ExprRV>(&split->factors.items[i]);
-        const auto factor = value ? found.values.find(value->index) : found.values.end();
-        if (factor == found.values.end()) continue;
-        found.loops[step.outputs[i]] = {factor->second};
-        found.tiles[factor->second.tile].split = number;
+        const auto factor = value ? result.values.find(value->index) : result.values.end();
+        if (factor == result.values.end()) continue;
+        result.loops[step.outputs[i]] = {factor->second};
+        result.tiles[factor->second.tile].split = number;
       }
     } else if (const auto* fuse = step.instruction.as<Fuse>()) {
       Factors all;
       const bool known = std::ranges::all_of(fuse->loops.items, [&](const LoopRV& loop) {
-        const auto of_loop = found.loops.find(loop.index);
-        if (of_loop != found.loops.end()) all.insert(all.end(), of_loop->second.begin(), of_loop->second.end());
-        return of_loop != found.loops.end();
+        const auto of_loop = result.loops.find(loop.index);
+        if (of_loop != result.loops.end()) all.insert(all.end(), of_loop->second.begin(), of_loop->second.end());
+        return of_loop != result.loops.end();
       });
-      if (known && !step.outputs.empty()) found.loops[step.outputs[0]] = std::move(all);
+      if (known && !step.outputs.empty()) result.loops[step.outputs[0]] = std::move(all);
     }
     if (step.is_sampling()) ++sample;
   }
-  return found;
+  return result;
 }
 
 std::optional<int64_t> TileFactors::product(const Factors& factors, const Tilings& tilings) {
