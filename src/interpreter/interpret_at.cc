@@ -35,13 +35,12 @@ class Scratch {
     for (size_t at : written) {
       const TensorArg* tensor = std::get_if<TensorArg>(&original_[at]);
       if (!tensor || !tensor->writable) continue;
+      if (std::ranges::find(tensor->shape, 0) != tensor->shape.end()) continue;  // no element
       int64_t first = 0, last = 0;  // elements from the one that `data` points to
       for (size_t d = 0; d < tensor->shape.size(); ++d) {
         const int64_t reach = (tensor->shape[d] - 1) * tensor->stride(d);
         (reach < 0 ? first : last) += reach;
-        if (tensor->shape[d] == 0) last = first - 1;
       }
-      if (last < first) continue;
       const auto size = static_cast<int64_t>(tensor->dtype.bytes()) * tensor->dtype.lanes;
       if (!memory_[at]) memory_[at].reset(new (std::nothrow) std::byte[static_cast<size_t>((last - first + 1) * size)]);
       if (!memory_[at]) return false;

@@ -122,7 +122,7 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
   Search search{structure_of(of), parent, coordinate, present, {}};
   VarMap names;
   for (const Frame& frame : nest_.frames) {
-    if (frame.kind == Frame::Kind::kCondition) search.guard = both(frame.condition, search.guard);
+    if (frame.kind == Frame::Kind::kCondition) search.guard = both(search.guard, frame.condition);
     if (frame.kind == Frame::Kind::kLet) names[frame.let] = substitute(frame.value, names);
   }
   for (Expr* e : {&search.parent, &search.coordinate, &search.guard}) {

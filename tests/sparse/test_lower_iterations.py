@@ -68,6 +68,45 @@ def f(a: T.handle, r: T.handle, y: T.handle, z: T.handle, p: T.handle, q: T.hand
 """
 
 
+#: a search whose inner condition is within bounds only where the outer one holds
+NESTED_CONDITIONS = """
+def f(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    J_all = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float64")
+    X = T.sp.match_buffer(x, (I,), "int32")
+    Y = T.sp.match_buffer(y, (I, J_all), "float64")
+    with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
+        if i > 0:
+            if X[i - 1] < m:
+                Y[i, j] = A[X[i - 1], j]
+"""
+
+
+def test_conditions_guard_searches_from_the_outside_in() -> None:
+    generator = np.random.default_rng(0)
+    chosen = generator.random((7, 6)) < 0.4
+    rows, columns = chosen.nonzero()
+    indptr = np.concatenate([[0], np.cumsum(chosen.sum(1))]).astype("int32")
+    values, x = np.arange(len(rows)) + 1.0, generator.integers(0, 9, 7).astype("int32")
+    dense, want = np.zeros((7, 6)), np.full((7, 6), -1.0)
+    dense[chosen] = values
+    for i in range(1, 7):
+        if x[i - 1] < 7:
+            want[i] = dense[x[i - 1]]
+    func = function(NESTED_CONDITIONS)
+    for kernel in (
+        tw.compile(func, target="interpreter"),
+        tw.compile(lowered(func), target="interpreter"),
+        tw.compile(func),
+        tw.compile(func, check_bounds=True),
+    ):
+        y = np.full((7, 6), -1.0)
+        kernel(values, x, y, indptr, columns.astype("int32"), 7, 6, len(rows))
+        np.testing.assert_array_equal(y, want)
+
+
 @pytest.mark.parametrize("shift", [-2, 0, 3])
 def test_coordinates_beyond_the_length_of_an_axis_are_absent(shift: int) -> None:
     chosen = np.random.default_rng(4).random((7, 6)) < 0.4
