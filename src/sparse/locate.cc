@@ -119,12 +119,13 @@ Expr Lowering::search(const Ref<Axis>& of, const Expr& parent, const Expr& prese
     fail("sparse/search", what + "outside of all iterations", where, "access the buffer inside of T.sp.iteration");
     return {};
   }
-  Search search{structure_of(of), parent, coordinate, present, {}};
+  Search search{structure_of(of), parent, coordinate, {}, {}};
   VarMap names;
   for (const Frame& frame : nest_.frames) {
     if (frame.kind == Frame::Kind::kCondition) search.guard = both(search.guard, frame.condition);
     if (frame.kind == Frame::Kind::kLet) names[frame.let] = substitute(frame.value, names);
   }
+  search.guard = both(search.guard, present);
   for (Expr* e : {&search.parent, &search.coordinate, &search.guard}) {
     if (e->defined()) *e = substitute(*e, names);
   }

@@ -197,15 +197,18 @@ Expr Lowering::lower(const Expr& e) {
   return Expr(lower(make<Evaluate>({e})).as<Evaluate>()->value);
 }
 
+Expr Lowering::lower_where(const Expr& condition, const Expr& e) {
+  nest_.frames.push_back({.kind = Frame::Kind::kCondition, .condition = condition});
+  Expr result = lower(e);
+  nest_.frames.pop_back();
+  return result;
+}
+
 Expr Lowering::guarded(const Ref<Call>& call) {
-  std::vector<NodeRef> args{lower(Expr(call->args[0]))};
-  for (size_t i = 1; i < 3; ++i) {
-    const Expr condition(args[0]);
-    nest_.frames.push_back({.kind = Frame::Kind::kCondition, .condition = i == 1 ? condition : logical_not(condition)});
-    args.push_back(lower(Expr(call->args[i])));
-    nest_.frames.pop_back();
-  }
-  return make<Call>({call->dtype, call->op, std::move(args)}, call.span());
+  const Expr condition = lower(Expr(call->args[0]));
+  const Expr then_value = lower_where(condition, Expr(call->args[1]));
+  const Expr else_value = lower_where(logical_not(condition), Expr(call->args[2]));
+  return make<Call>({call->dtype, call->op, {condition, then_value, else_value}}, call.span());
 }
 
 Stmt Lowering::guarded(const Ref<IfThenElse>& node) {
@@ -279,6 +282,14 @@ Stmt Lowering::lower(const Stmt& stmt) {
       [&](const Ref<LetStmt>& let, Rewriter& walk) -> Stmt { return within_let(let, walk); },
       [&](const Ref<Let>& let, Rewriter& walk) -> Expr { return within_let(let, walk); },
       [&](const Ref<IfThenElse>& node, Rewriter&) -> Stmt { return guarded(node); },
+      [&](const Ref<And>& node, Rewriter& walk) -> Expr {
+        const Expr first = walk(node->a);
+        return make<And>({first, lower_where(first, node->b)}, node.span());
+      },
+      [&](const Ref<Or>& node, Rewriter& walk) -> Expr {
+        const Expr first = walk(node->a);
+        return make<Or>({first, lower_where(logical_not(first), node->b)}, node.span());
+      },
       [&](const Ref<Call>& call, Rewriter& walk) -> Expr {
         return intrinsic_of(*call) == Intrinsic::k_if_then_else ? guarded(call) : Expr(walk.descend(call));
       },

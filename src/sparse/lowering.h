@@ -29,6 +29,8 @@ class Lowering {
   Stmt init_nest(const SparseIteration& iteration, const std::vector<Ref<SpIterVar>>& iters);
   Stmt guarded(const Ref<IfThenElse>& node);
   Expr guarded(const Ref<Call>& call);
+  /// Lowers an expression that is evaluated only where the condition holds.
+  Expr lower_where(const Expr& condition, const Expr& e);
   /// Returns a loop nest that stores the parent of each position.
   Stmt parent_indices_nest(const Nest::ParentIndices& indices);
   /// Returns a loop nest that searches for the parent of each position.

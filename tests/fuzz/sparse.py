@@ -74,6 +74,7 @@ class Drawing:
     def __post_init__(self) -> None:
         self.rng = random.Random(self.number)
         self.values = np.random.default_rng(self.number)
+        self.lookups = random.Random(f"lookups of {self.number}")  # of its own, so that older numbers draw the same
         self.types = self.rng.choice([["int32"], ["int32"], ["int64"], ["int32", "int64"]])
 
     def chance(self, share: float) -> bool:
@@ -206,11 +207,46 @@ class Drawing:
         if self.chance(0.15):
             lines.append("    " * depth + f"if {variables[order[-1].name]} != 1:")
             depth += 1
-        lines.append("    " * depth + f"{target} = {f'{target} + ' if update else ''}{value}")
+        conditions, factor = self.lookup(order, variables)
+        for condition in conditions:
+            lines.append("    " * depth + f"if {condition}:")
+            depth += 1
+        lines.append("    " * depth + f"{target} = {f'{target} + ' if update else ''}{value}{factor}")
         if self.chance(0.2):  # a second result, which has no init
             count = target.replace(output.name, self.tensor(spatial, f"D{number}").name, 1)
             lines.append("    " * depth + f"{count} = {count} + T.float64(1)")
         return lines
+
+    def lookup(self, order: list[Axis], variables: dict[str, str]) -> tuple[list[str], str]:
+        """Conditions around a statement, and a factor: an element whose index is read from a table. Reading the table
+        is within bounds only where the first condition holds, and the element exists only where the second holds."""
+        roots = [a for a in order if a.parent is None and a.length > 1]
+        tensors = [t for t in self.tensors if t.name[0] == "B" and any(a.length for a in t.axes)]
+        if not roots or not tensors or self.lookups.random() < 0.8:
+            return [], ""
+        root, tensor = self.lookups.choice(roots), self.lookups.choice(tensors)
+        searched = self.lookups.choice([a for a in tensor.axes if a.length])
+        entries = [self.lookups.randrange(searched.length + 2) for _ in range(root.length - 1)]
+        table = self.parameter(f"x{len(self.params)}", "handle", np.array(entries, "int32"))
+        self.lines.append(f'{table.upper()} = T.match_buffer({table}, ({len(entries)},), "int32")')
+        variable = variables[root.name]
+        entry = f"{table.upper()}[{variable} - 1]"
+        others = [str(self.lookups.randrange(a.length)) if a.length else None for a in tensor.axes]
+        if None in others:
+            return [], ""
+        indices = [entry if a is searched else other for a, other in zip(tensor.axes, others, strict=True)]
+        first, second = f"{variable} > 0", f"{entry} < {searched.length}"
+        element = f"{tensor.name}[{', '.join(map(str, indices))}]"
+        return self.lookups.choice(
+            [
+                ([first, second], f" * {element}"),
+                ([f"{first} and {second}"], f" * {element}"),
+                ([f"{first} and {second} and {element} != T.float64(1)"], ""),
+                ([f"{variable} == 0 or {entry} >= {searched.length} or {element} != T.float64(1)"], ""),
+                ([first], f" * T.if_then_else({second}, {element}, T.float64(2))"),
+                ([], f" * T.if_then_else({first}, T.if_then_else({second}, {element}, T.float64(2)), T.float64(3))"),
+            ]
+        )
 
     def listed(self, axes: list[Axis]) -> str:
         """The axes of an iteration, some of them fused with their parents."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,8 @@ def f(a: T.handle, r: T.handle, y: T.handle, z: T.handle, p: T.handle, q: T.hand
 """
 
 
-#: a search whose inner condition is within bounds only where the outer one holds
-NESTED_CONDITIONS = """
+#: a search for coordinates that are read from a table, which is within bounds only on a condition
+LOOKUP = """
 def f(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int32, n: T.int32, nnz: T.int32):
     I = T.sp.dense_fixed(m)
     J = T.sp.compressed_varied(I, (n, nnz), (p, q))
@@ -78,24 +79,47 @@ def f(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int3
     X = T.sp.match_buffer(x, (I,), "int32")
     Y = T.sp.match_buffer(y, (I, J_all), "float64")
     with T.sp.iteration([I, J_all], "SS", "read") as [i, j]:
-        if i > 0:
-            if X[i - 1] < m:
-                Y[i, j] = A[X[i - 1], j]
+        Y[i, j] = 0.0
 """
+#: statements, and what they add to an element of row i > 0, given row X[i - 1] of A, or None where there is no such row
+CONDITIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "nested": (
+        "if i > 0:\n    if X[i - 1] < m:\n        Y[i, j] += A[X[i - 1], j]",
+        lambda row: 0 if row is None else row,
+    ),
+    "and": (
+        "if i > 0 and X[i - 1] < m and A[X[i - 1], j] > 0.0:\n    Y[i, j] = 1.0",
+        lambda row: 0 if row is None else row > 0,
+    ),
+    "or": (
+        "if not (i == 0 or X[i - 1] >= m or A[X[i - 1], j] == 0.0):\n    Y[i, j] = 1.0",
+        lambda row: 0 if row is None else row > 0,
+    ),
+    "else": (
+        "if i == 0:\n    Y[i, j] = 0.0\nelse:\n    if X[i - 1] >= m:\n        Y[i, j] = 4.0\n    else:\n"
+        "        Y[i, j] = A[X[i - 1], j]",
+        lambda row: 4 if row is None else row,
+    ),
+    "value": (
+        "Y[i, j] = T.if_then_else(i > 0, T.if_then_else(X[i - 1] < m, A[X[i - 1], j], 4.0), 0.0)",
+        lambda row: 4 if row is None else row,
+    ),
+}
 
 
-def test_conditions_guard_searches_from_the_outside_in() -> None:
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_conditions_guard_searches_from_the_outside_in(name: str) -> None:
     generator = np.random.default_rng(0)
     chosen = generator.random((7, 6)) < 0.4
     rows, columns = chosen.nonzero()
     indptr = np.concatenate([[0], np.cumsum(chosen.sum(1))]).astype("int32")
     values, x = np.arange(len(rows)) + 1.0, generator.integers(0, 9, 7).astype("int32")
-    dense, want = np.zeros((7, 6)), np.full((7, 6), -1.0)
+    statements, value_of = CONDITIONS[name]
+    dense, want = np.zeros((7, 6)), np.zeros((7, 6))
     dense[chosen] = values
     for i in range(1, 7):
-        if x[i - 1] < 7:
-            want[i] = dense[x[i - 1]]
-    func = function(NESTED_CONDITIONS)
+        want[i] = value_of(dense[x[i - 1]] if x[i - 1] < 7 else None)
+    func = function(LOOKUP + "".join(f"        {line}\n" for line in statements.splitlines()))
     for kernel in (
         tw.compile(func, target="interpreter"),
         tw.compile(lowered(func), target="interpreter"),

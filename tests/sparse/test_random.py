@@ -27,6 +27,7 @@ def test_the_generator_draws_what_it_says() -> None:
         "default_value",
         "    if ",
         "T.min(",
+        " - 1] <",
         ": T.int32",
     ):
         assert sum(mark in text for text in texts) > 3, mark
