@@ -198,6 +198,8 @@ TEST_F(IterMapTest, Predicates) {
   accept({sum}, IterMapLevel::kBijective, lt(sum, i32(1000)));
   accept({j}, IterMapLevel::kSurjective, lt(i, i32(3)));
   accept({i, j}, IterMapLevel::kBijective, lt(i, i32(3)));
+  accept({i + j}, IterMapLevel::kBijective, lt(j, i32(1)));
+  accept({floordiv(i + j, 2), floormod(j + i, 2)}, IterMapLevel::kBijective, lt(j, i32(1)));
   refuse({i, j}, IterMapLevel::kSurjective, "predicate cuts", lt(sum, i32(100)));
   refuse({floordiv(sum, 8)}, IterMapLevel::kSurjective, "predicate cuts", lt(sum, i32(100)));
   refuse({i, j}, IterMapLevel::kSurjective, "not a bound", ne(floormod(i, 2), i32(0)));
@@ -223,6 +225,11 @@ TEST_F(IterMapTest, SymbolicExtents) {
   // split(i, factors=[None, 32]) of a symbolic extent
   IterDomains split{{i, range_of(ceildiv(n, i32(32)))}, {j, range_of(i32(32))}};
   EXPECT_TRUE(detect_iter_map({i * 32 + j}, split, lt(i * 32 + j, n), IterMapLevel::kSurjective, analyzer).ok());
+  // split(fused, factors=[None, 1]), and the inner one by [None, 4]
+  IterDomains partial{{i, range_of(n * 2)}, {j, range_of(i32(4))}};
+  EXPECT_TRUE(detect_iter_map({floordiv(i + j, n), floormod(i + j, n)}, partial, lt(j, i32(1)),
+                              IterMapLevel::kBijective, analyzer)
+                  .ok());
   IterDomains of_product{{i, range_of(n * m)}};
   EXPECT_TRUE(
       detect_iter_map({floordiv(i, m), floormod(i, m)}, of_product, {}, IterMapLevel::kBijective, analyzer).ok());
@@ -456,10 +463,10 @@ TEST_F(IterMapTest, RandomMapsAgainstEnumeration) {
           loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(other));
           break;
         }
-        case 3: {  // cut, as a split that is not exact does
-          if (loop.extent < 3 || predicate.defined()) break;
-          predicate = lt(loop.value, i32(loop.extent - 1));
-          loops[at].extent -= 1;
+        case 3: {  // cut, as a split that is not exact does, down to a single iteration
+          if (loop.extent < 2 || predicate.defined()) break;
+          loops[at].extent = 1 + pick(static_cast<int>(loop.extent) - 1);
+          predicate = lt(loop.value, i32(loops[at].extent));
           ++cut;
           break;
         }

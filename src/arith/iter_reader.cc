@@ -115,7 +115,8 @@ std::optional<IterSumExpr> IterReader::divide(IterSumExpr sum, const Expr& divis
   if (auto parts = divide_by_groups(rest, divisor, quotient)) return finish(*parts);
   auto split = as_one_split(rest);
   if (!split) return std::nullopt;
-  return finish(digits(*split, divisor, quotient));
+  auto parts = digits(*split, divisor, quotient);
+  return parts ? std::optional(finish(*parts)) : std::nullopt;
 }
 
 /// T2 with g the scale of one of the splits.
@@ -143,10 +144,12 @@ std::optional<IterSumExpr> IterReader::divide_by_groups(const IterSumExpr& rest,
 }
 
 /// split // divisor or split % divisor, the scale being 1.
-IterSumExpr IterReader::digits(IterSplitExpr split, const Expr& divisor, bool quotient) {
+std::optional<IterSumExpr> IterReader::digits(IterSplitExpr split, const Expr& divisor, bool quotient) {
   if (!factors_.divides(divisor, split.extent)) {
     if (checked_) fail("a loop is divided by a number that does not divide its extent");
-    // Without a check the last block may be reached in part.
+    // Without a check the last block may be reached in part; that of a lower digit would go on in the next one.
+    const bool is_top = factors_.equal(factors_.mul(split.lower_factor, split.extent), split.source->extent);
+    if (!is_top) return std::nullopt;
     split.extent = factors_.mul(factors_.ceil_div(split.extent, divisor), divisor);
   }
   if (quotient) {
@@ -155,7 +158,7 @@ IterSumExpr IterReader::digits(IterSplitExpr split, const Expr& divisor, bool qu
   } else {
     split.extent = divisor;
   }
-  return {{split}, zero(divisor.dtype())};
+  return IterSumExpr{{split}, zero(divisor.dtype())};
 }
 
 /// The sum as one split of scale 1, fused into a new iterator if it has several; its base must be 0.

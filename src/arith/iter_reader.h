@@ -49,7 +49,7 @@ class IterReader {
   bool fits(const IterSumExpr& sum, DataType type);
   std::optional<IterSumExpr> divide(IterSumExpr sum, const Expr& divisor, bool quotient);
   std::optional<IterSumExpr> divide_by_groups(const IterSumExpr& rest, const Expr& divisor, bool quotient);
-  IterSumExpr digits(IterSplitExpr split, const Expr& divisor, bool quotient);
+  std::optional<IterSumExpr> digits(IterSplitExpr split, const Expr& divisor, bool quotient);
   std::optional<IterSplitExpr> as_one_split(IterSumExpr sum);
   IterMarkPtr fused(const IterSumExpr& sum);
 

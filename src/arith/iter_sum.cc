@@ -56,7 +56,7 @@ bool IterSums::make_compact(IterSumExpr& sum) {
   sum.args.clear();
   size_t least = open.size();
   for (size_t i = 0; i < open.size(); ++i) {
-    if (least == open.size() || smaller_scale(open[i], open[least])) least = i;
+    if (least == open.size() || comes_below(open[i], open[least])) least = i;
   }
   // The other scales are products of this one and of extents, and extents are positive: the loops run.
   if (!open.empty() && !f_.positive(open[least].scale)) {
@@ -69,10 +69,8 @@ bool IterSums::make_compact(IterSumExpr& sum) {
     Expr wanted = f_.mul(ordered.back().scale, ordered.back().extent);
     least = open.size();
     for (size_t i = 0; i < open.size(); ++i) {
-      if (f_.equal(open[i].scale, wanted)) {
-        least = i;
-        break;
-      }
+      if (!f_.equal(open[i].scale, wanted)) continue;
+      if (least == open.size() || f_.is_one(open[i].extent)) least = i;
     }
     if (least == open.size() && !open.empty()) {
       ordered.insert(ordered.end(), open.begin(), open.end());
@@ -84,9 +82,11 @@ bool IterSums::make_compact(IterSumExpr& sum) {
   return true;
 }
 
-/// Constants before expressions, smaller before larger; a constant 1 comes before all.
-bool IterSums::smaller_scale(const IterSplitExpr& a, const IterSplitExpr& b) {
+/// Constants before expressions, smaller scales before larger ones; a constant 1 comes before all. Of equal scales,
+/// that of a single iteration: a condition leaves i1 < 1 of i0 + i1.
+bool IterSums::comes_below(const IterSplitExpr& a, const IterSplitExpr& b) {
   auto x = const_int(a.scale), y = const_int(b.scale);
+  if (x && y && *x == *y) return f_.is_one(a.extent) && !f_.is_one(b.extent);
   if (x && y) return *x < *y;
   if (x || y) return x.has_value();
   return f_.divides(a.scale, b.scale) && !f_.equal(a.scale, b.scale);

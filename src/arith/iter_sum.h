@@ -27,7 +27,7 @@ class IterSums {
 
  private:
   void add_split(IterSumExpr& sum, const IterSplitExpr& split);
-  bool smaller_scale(const IterSplitExpr& a, const IterSplitExpr& b);
+  bool comes_below(const IterSplitExpr& a, const IterSplitExpr& b);
 
   Factors f_;
 };

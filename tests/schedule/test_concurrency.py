@@ -42,11 +42,11 @@ def masked(A: T.Buffer((12,)), C: T.Buffer((6,))):
             for k in range(2):
                 with T.block("B"):
                     vi = T.axis.spatial(12, i * 2 + p * 8 + q * 2 + k)
-                    T.where(p * 4 + q < 1 and p * 2 < 1)
+                    T.where(p * q + p + q < 1)
                     B[vi] = A[vi]
             with T.block("C"):
                 vi = T.axis.spatial(6, i + p * 4 + q)
-                T.where(p * 4 + q < 1 and p * 2 < 1)
+                T.where(p * q + p + q < 1)
                 C[vi] = T.max(B[vi * 2], B[vi * 2 + 1])
 
 

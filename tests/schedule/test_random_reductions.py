@@ -154,9 +154,11 @@ def step(rng: random.Random, sch: Any) -> str:
     number = rng.randrange(len(loops))
     at = min(number + 1, len(loops) - 1)
     factors = rng.choice([[None, 4], [None, 8], [2, None], [None, 3, 2], [None, 1]])
-    kind = rng.choice(["split"] * 4 + ["fuse"] * 5 + ["reorder"] * 2 + ["tile"] * 2 + list(OTHERS))
+    kind = rng.choice(["split"] * 4 + ["fuse"] * 5 + ["reorder"] * 2 + ["tile"] * 2 + ["unit"] * 2 + list(OTHERS))
     if kind == "split":
         sch.split(loops[number], factors)
+    elif kind == "unit":  # a condition leaves one iteration of the last loop
+        sch.split(sch.split(loops[number], [None, 1])[1], [None, rng.choice([2, 4])])
     elif kind == "fuse" and at > number:
         sch.fuse(loops[number], loops[at])
     elif kind == "reorder":
