@@ -4,6 +4,7 @@
 #include "analysis/cover.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/numeric.h"
 #include "ir/regions.h"
 #include "ir/substitute.h"
@@ -129,6 +130,92 @@ bool shows_condition(const Expr& condition, const arith::Region& region, const a
   return shows || proves_all(substitute(condition, first), analyzer);
 }
 
+/// Inputs that move one dimension of a region and nothing else; its start is `own`, which moves with them alone, and
+/// `rest`, which moves with others.
+struct OwnPart {
+  arith::IterDomains inputs, others;
+  Expr own, rest;
+};
+
+std::optional<OwnPart> own_part(const arith::Region& region, size_t dim, const arith::IterDomains& inputs,
+                                arith::Analyzer& analyzer) {
+  const Range& moved = *region[dim];
+  auto is_own = [&](const Ref<Var>& v) {
+    if (!uses_var(moved.min, v) || uses_var(moved.extent, v)) return false;
+    for (size_t d = 0; d < region.size(); ++d) {
+      if (d != dim && (uses_var(region[d]->min, v) || uses_var(region[d]->extent, v))) return false;
+    }
+    return std::none_of(inputs.begin(), inputs.end(), [&](const auto& other) { return uses_var(other.second, v); });
+  };
+  OwnPart part;
+  VarMap none;
+  for (const auto& input : inputs) {
+    (is_own(input.first) ? part.inputs : part.others).push_back(input);
+    if (is_own(input.first)) none.emplace(input.first, zero(input.first.dtype()));
+  }
+  if (part.inputs.empty()) return std::nullopt;
+  for (const auto& [v, domain] : part.inputs) {
+    if (arith::uses_inputs(domain->min, part.others) || arith::uses_inputs(domain->extent, part.others)) {
+      return std::nullopt;
+    }
+  }
+  part.rest = analyzer.simplify(substitute(moved.min, none));
+  part.own = analyzer.simplify(moved.min - part.rest);
+  if (!arith::uses_inputs(part.rest, part.others) || arith::uses_inputs(part.own, part.others)) return std::nullopt;
+  return part;
+}
+
+/// A region in terms of other loops, and the condition.
+struct Straightened {
+  arith::Region region;
+  arith::IterDomains inputs;
+  Expr condition;
+};
+
+/// The points [j, i - j] for i in [0, n), j in [0, m) are no box. But for each j, i - j takes all values from 0 to
+/// n - m, and a loop w over these can stand for i, which is w + j there. Nothing where no dimension is such a sum.
+std::optional<Straightened> straightened(const arith::Region& region, size_t dim, const arith::IterDomains& inputs,
+                                         const Expr& condition, arith::Analyzer& analyzer) {
+  auto part = own_part(region, dim, inputs, analyzer);
+  if (!part) return std::nullopt;
+  // That another loop has no iteration shows in what else it moves.
+  for (const auto& [v, domain] : part->others) {
+    bool shows = !uses_var(part->rest, v) || analyzer.can_prove_greater_equal(domain->extent, 1);
+    for (size_t d = 0; d < region.size(); ++d) shows |= d != dim && arith::has_multiple(region[d]->min, v);
+    if (!shows) return std::nullopt;
+  }
+  // One of the own loops is what the sum leaves for it.
+  const auto solved = std::find_if(part->inputs.begin(), part->inputs.end(), [&](const auto& input) {
+    return !uses_var(analyzer.simplify(part->own - cast(part->own.dtype(), input.first)), input.first);
+  });
+  if (solved == part->inputs.end()) return std::nullopt;
+  const Ref<Var>& loop_var = solved->first;
+  const Expr without = part->own - cast(part->own.dtype(), loop_var);
+  const Ref<Var> sum = var(loop_var->name_hint, part->own.dtype());
+  const VarMap map{{loop_var, cast(loop_var.dtype(), sum - part->rest - without)}};
+  Straightened found{region, part->others, bool_imm(true)};
+  Expr own_condition = bool_imm(true);
+  for (Expr term : conjuncts(condition)) {
+    if (arith::uses_inputs(term, part->inputs) && !arith::uses_inputs(term, part->others)) {
+      own_condition = logical_and(own_condition, term);
+      continue;
+    }
+    if (arith::uses_inputs(term, part->inputs)) term = analyzer.simplify(substitute(term, map));
+    if (arith::uses_inputs(term, part->inputs)) return std::nullopt;
+    found.condition = logical_and(found.condition, term);
+  }
+  auto own = surely_reached({range(part->own, one(part->own.dtype()))}, part->inputs, own_condition, analyzer);
+  arith::Domains domains;
+  for (const auto& [v, range] : part->others) domains.emplace(v, arith::IntSet::of_range(range));
+  const arith::IntSet shift = arith::eval_set(part->rest, domains, analyzer);
+  if (!own || !own->front().is_bounded() || !shift.is_bounded()) return std::nullopt;
+  const Expr first = analyzer.simplify(own->front().min + shift.max);
+  const Expr last = analyzer.simplify(own->front().max + shift.min);
+  found.region[dim] = range(sum, region[dim]->extent);
+  found.inputs.emplace_back(sum, range(first, analyzer.simplify(last - first + 1)));
+  return found;
+}
+
 }  // namespace
 
 void assume_all(const Expr& predicate, arith::Analyzer& analyzer) {
@@ -182,6 +269,10 @@ std::optional<arith::Box> surely_reached(const arith::Region& region, const arit
   } else if (!is_true(predicate)) {
     // Digits of one iterator, such as i // 6 and i % 6, may need the predicate to come out even.
     box = arith::region_lower_bound(reached, moving, condition, analyzer);
+  }
+  for (size_t d = 0; !box && d < reached.size(); ++d) {
+    auto straight = straightened(reached, d, moving, condition, analyzer);
+    if (straight) return surely_reached(straight->region, straight->inputs, straight->condition, analyzer);
   }
   // A bound that one loop sets to another is no box of all of them together.
   for (size_t d = 0; box && d < box->size(); ++d) {

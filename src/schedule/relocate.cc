@@ -24,186 +24,8 @@
 
 namespace tilewright::schedule {
 namespace {
-
 using arith::IntSet;
-
-/// index = axis * scale + offset, or offset - axis * scale, where offset mentions no axis but may be spread over
-/// [0, slack] by smaller terms.
-struct Solved {
-  int axis = -1;
-  int64_t scale = 1;
-  bool mirrored = false;
-  Expr offset;
-  Expr slack;  ///< null: 0
-};
-
-int axis_number(const Block& block, const Expr& e) {
-  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
-    if (e == block.iter_vars[i]->var) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-struct Term {
-  Expr value;
-  bool negative;
-};
-
-/// Splits a sum into terms.
-void collect_terms(const Expr& e, bool negative, std::vector<Term>& terms) {
-  if (const Add* sum = e.as<Add>()) {
-    collect_terms(sum->a, negative, terms);
-    collect_terms(sum->b, negative, terms);
-  } else if (const Sub* difference = e.as<Sub>()) {
-    collect_terms(difference->a, negative, terms);
-    collect_terms(difference->b, !negative, terms);
-  } else {
-    terms.push_back({e, negative});
-  }
-}
-
-struct Scaled {
-  int64_t scale;
-  int axis;
-  bool negative;
-};
-
-/// The axes of an index that is a sum of multiples of them, and the rest. Nothing where it is not.
-std::optional<std::vector<Scaled>> axes_in(const Block& block, const Expr& index, Expr& rest) {
-  std::vector<Term> terms;
-  collect_terms(index, false, terms);
-  std::vector<Scaled> scaled;
-  rest = zero(index.dtype());
-  for (const auto& [term, negative] : terms) {
-    int axis = axis_number(block, term);
-    int64_t scale = 1;
-    if (const Mul* product = term.as<Mul>(); product && const_int(product->b)) {
-      axis = axis_number(block, product->a);
-      scale = *const_int(product->b);
-    }
-    if (axis >= 0 && scale > 0) {
-      scaled.push_back({scale, axis, negative});
-    } else if (uses_any_var(term, [&](const Ref<Var>& v) { return axis_number(block, v) >= 0; })) {
-      return std::nullopt;
-    } else {
-      rest = negative ? rest - term : rest + term;
-    }
-  }
-  return scaled;
-}
-
-/// Takes an index apart around the axis with the largest factor.
-std::optional<Solved> take_apart(const Block& block, const Expr& index, arith::Analyzer& analyzer) {
-  Solved best;
-  auto found = axes_in(block, index, best.offset);
-  if (!found) return std::nullopt;
-  const std::vector<Scaled>& scaled = *found;
-  if (scaled.empty()) return std::nullopt;
-  auto largest = std::max_element(scaled.begin(), scaled.end(), [](const Scaled& a, const Scaled& b) {
-    return std::pair(a.scale, a.axis) < std::pair(b.scale, b.axis);
-  });
-  best.scale = largest->scale;
-  best.axis = largest->axis;
-  best.mirrored = largest->negative;
-  Expr slack = zero(index.dtype());
-  for (const Scaled& other : scaled) {
-    if (&other == &*largest) continue;
-    if (other.axis == best.axis) return std::nullopt;
-    const Ref<Range>& dom = block.iter_vars[other.axis]->dom;
-    Expr low = dom->min * other.scale, reach = (dom->extent - 1) * other.scale;
-    best.offset = other.negative ? best.offset - low - reach : best.offset + low;
-    slack = slack + reach;
-  }
-  if (!is_const_int(slack, 0)) best.slack = analyzer.simplify(slack);
-  return best;
-}
-
-/// Axes of which an index is built as a number of its digits, the most significant first.
-struct Digit {
-  int axis;
-  int64_t scale, extent;
-};
-
-/// Nothing where the index is no such number, or of one digit.
-std::optional<std::vector<Digit>> digits_of(const Block& block, const Expr& index, Expr& offset) {
-  auto axes = axes_in(block, index, offset);
-  if (!axes) return std::nullopt;
-  std::vector<Digit> digits;
-  for (const Scaled& one : *axes) {
-    const Ref<Range>& dom = block.iter_vars[one.axis]->dom;
-    auto extent = const_int(dom->extent);
-    if (one.negative || !is_const_int(dom->min, 0) || !extent || *extent < 1) return std::nullopt;
-    digits.push_back({one.axis, one.scale, *extent});
-  }
-  std::sort(digits.begin(), digits.end(),
-            [](const Digit& a, const Digit& b) { return std::pair(a.scale, a.extent) > std::pair(b.scale, b.extent); });
-  if (digits.size() < 2 || digits.back().scale != 1) return std::nullopt;
-  for (size_t k = 0; k + 1 < digits.size(); ++k) {
-    if (digits[k].scale != digits[k + 1].scale * digits[k + 1].extent) return std::nullopt;
-  }
-  return digits;
-}
-
-/// The digits of numbers from `first` to `last`, down to the first digit that differs; whether any is known.
-bool solve_digits(const std::vector<Digit>& digits, const Expr& first, const Expr& last, arith::Analyzer& analyzer,
-                  const std::function<void(int, IntSet)>& found) {
-  for (const Digit& digit : digits) {
-    Expr low = floordiv(first, digit.scale), high = floordiv(last, digit.scale);
-    const bool is_point = analyzer.can_prove_equal(low, high);
-    const bool is_top = &digit == &digits.front();
-    if (!is_point && (is_top || digit.scale != 1)) return !is_top;
-    if (!is_top) std::tie(low, high) = std::pair(floormod(low, digit.extent), floormod(high, digit.extent));
-    low = analyzer.simplify(low);
-    found(digit.axis, is_point ? IntSet::point(low) : IntSet::interval(low, analyzer.simplify(high)));
-    if (!is_point) break;
-  }
-  return true;
-}
-
 }  // namespace
-
-AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const arith::Box& box, Fit fit,
-                    arith::Analyzer& analyzer) {
-  AxisSets sets(block.iter_vars.size());
-  auto restrict_axis = [&](int axis, IntSet set) {
-    IntSet& old = sets[axis];
-    old = old.is_everything() ? std::move(set) : arith::intersect(old, set, analyzer);
-  };
-  for (size_t d = 0; d < box.size(); ++d) {
-    if (!box[d].is_bounded()) continue;
-    const Range& range = *region->region[d];
-    Expr index = range.min, first = box[d].min, last = box[d].max;
-    // If e is between a * c and b * c + c - 1, e // c is between a and b.
-    for (const FloorDiv* quotient = index.as<FloorDiv>(); quotient; quotient = index.as<FloorDiv>()) {
-      auto divisor = const_int(quotient->b);
-      if (!divisor || *divisor < 1 || !is_const_int(range.extent, 1)) break;
-      first = first * *divisor;
-      last = last * *divisor + (*divisor - 1);
-      index = Expr(quotient->a);
-    }
-    if (is_const_int(range.extent, 1)) {
-      Expr offset;
-      auto digits = digits_of(block, index, offset);
-      if (digits && solve_digits(*digits, first - offset, last - offset, analyzer, restrict_axis)) continue;
-    }
-    std::optional<Solved> solved = take_apart(block, index, analyzer);
-    // A region whose length the axes say ends anywhere.
-    bool varies = uses_any_var(range.extent, [&](const Ref<Var>& v) { return axis_number(block, v) >= 0; });
-    if (!solved || varies) continue;
-    // The region of an instance is [axis * scale + offset, ... + reach].
-    Expr reach = range.extent - 1;
-    if (solved->slack.defined()) reach = reach + solved->slack;
-    // Bounds of axis * scale: the region begins there at least, and at most.
-    Expr low = first - solved->offset, high = last - solved->offset;
-    (fit == Fit::kTouch ? low : high) = (fit == Fit::kTouch ? low : high) - reach;
-    if (solved->mirrored) std::tie(low, high) = std::pair(zero(high.dtype()) - high, zero(low.dtype()) - low);
-    Expr min = floordiv(low + (solved->scale - 1), solved->scale), max = floordiv(high, solved->scale);
-    IntSet set = IntSet::interval(analyzer.simplify(min), analyzer.simplify(max));
-    if (analyzer.can_prove_equal(set.min, set.max)) set = IntSet::point(set.min);
-    restrict_axis(solved->axis, std::move(set));
-  }
-  return sets;
-}
 
 std::vector<int> statements_of(const Tree& tree, int loop) {
   std::vector<int> children = tree.children(loop);
@@ -616,15 +438,43 @@ class Nest {
         analyzer_(analyzer),
         predicate_(std::move(condition)) {}
 
-  /// Requires a condition of the values that the axes have so far.
-  void require(const Expr& condition, const std::vector<Ref<IterVar>>& axes) {
-    VarMap map;
-    for (size_t i = 0; i < values_.size(); ++i) map.emplace(axes[i]->var, values_[i]);
-    Expr asked = analyzer_.simplify(substitute(condition, map));
+  /// The axes of the block: after all others those whose values depend on others. `bound`: the instances that may run
+  /// at all.
+  void add_axes(const std::vector<Ref<IterVar>>& axes, const AxisSets& wanted, const std::vector<IntSet>& bound) {
+    auto depends = [&](const IntSet& set) {
+      return set.is_bounded() && uses_any_var(set.min + set.max, [&](const Ref<Var>& v) {
+               return std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& a) { return a->var == v; });
+             });
+    };
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (!depends(wanted[i])) add_axis(axes[i], wanted[i], bound[i]);
+    }
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (!depends(wanted[i])) continue;
+      IntSet set = wanted[i];
+      const bool is_point = set.is_point();
+      set = {substitute(set.min, values_), substitute(set.max, values_)};
+      if (is_point) set.max = set.min;
+      // One that depends on another one that does is open.
+      add_axis(axes[i], depends(set) ? IntSet::everything() : set, bound[i]);
+    }
+  }
+
+  /// Requires a condition of the axes.
+  void require(const Expr& condition) {
+    Expr asked = analyzer_.simplify(substitute(condition, values_));
     if (!analyzer_.can_prove(asked)) predicate_ = logical_and(predicate_, asked);
   }
 
-  /// `bound`: the instances that may run at all.
+  Stmt finish(const Ref<Block>& block, SpanId span) {
+    std::vector<Expr> values;
+    for (const Ref<IterVar>& axis : block->iter_vars) values.push_back(values_.at(axis->var));
+    Stmt nest = make<BlockRealize>({.iter_values = values, .predicate = predicate_, .block = block}, span);
+    for (size_t i = loops_.size(); i-- > 0;) nest = loop(loops_[i].first, loops_[i].second, std::move(nest));
+    return nest;
+  }
+
+ private:
   void add_axis(const Ref<IterVar>& axis, const IntSet& wanted, const IntSet& bound) {
     IntSet set = wanted.is_bounded() ? wanted : bound;
     // Where the bound is provably the tighter one, the loop is that long; else a condition keeps to it.
@@ -646,7 +496,7 @@ class Nest {
       analyzer_.bind(loop_var, range_of(extent));
       value = min + loop_var;
     }
-    values_.push_back(value);
+    values_.emplace(axis->var, value);
     // Constants stand on one side, and unit loops nowhere: 1 <= i * 8 + ax0 and i * 8 + ax0 < 25.
     if (begins_there && ends_there) return;
     auto [moving, constant] = split_constant(analyzer_.simplify(value));
@@ -656,13 +506,6 @@ class Nest {
     if (!analyzer_.can_prove(high)) predicate_ = logical_and(predicate_, high);
   }
 
-  Stmt finish(const Ref<Block>& block, SpanId span) {
-    Stmt nest = make<BlockRealize>({.iter_values = values_, .predicate = predicate_, .block = block}, span);
-    for (size_t i = loops_.size(); i-- > 0;) nest = loop(loops_[i].first, loops_[i].second, std::move(nest));
-    return nest;
-  }
-
- private:
   bool varies(const Expr& e) const {
     return uses_any_var(analyzer_.simplify(e), [&](const Ref<Var>& v) {
       return std::any_of(around_.begin(), around_.end(), [&](const Ref<Var>& loop_var) { return loop_var == v; });
@@ -671,10 +514,8 @@ class Nest {
 
   /// e as a sum of what moves and a constant.
   std::pair<Expr, Expr> split_constant(const Expr& e) {
-    std::vector<Term> terms;
-    collect_terms(e, false, terms);
     Expr constant = zero(e.dtype());
-    for (const auto& [term, negative] : terms) {
+    for (const auto& [term, negative] : terms_of(e)) {
       if (const_int(term)) constant = negative ? constant - term : constant + term;
     }
     return {is_const_int(constant, 0) ? e : analyzer_.simplify(e - constant), constant};
@@ -684,7 +525,7 @@ class Nest {
   std::vector<Ref<Var>> around_;
   arith::Analyzer& analyzer_;
   std::vector<std::pair<Ref<Var>, Expr>> loops_;
-  std::vector<Expr> values_;
+  VarMap values_;  ///< of the axes so far
   Expr predicate_;
 };
 
@@ -726,13 +567,13 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
   std::vector<Ref<Var>> around{move.loop.loop().loop_var};
   for (int at : tree.loops_above(move.loop.at)) around.push_back(tree.for_at(at).loop_var);
   Nest nest(move.preserve_unit_loops, std::move(around), conditions_of(tree, move.block.at).steady, analyzer);
+  std::vector<IntSet> bounds;
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
-    const Ref<IterVar>& axis = block.iter_vars[i];
-    IntSet bound = before ? (*before)[i] : IntSet::of_range(axis->dom);
-    if (bound.is_point()) bound.max = bound.min;
-    nest.add_axis(axis, axes[i], bound);
+    bounds.push_back(before ? (*before)[i] : IntSet::of_range(block.iter_vars[i]->dom));
+    if (bounds.back().is_point()) bounds.back().max = bounds.back().min;
   }
-  nest.require(condition, block.iter_vars);
+  nest.add_axes(block.iter_vars, axes, bounds);
+  nest.require(condition);
   Stmt moved = nest.finish(tree.block_ref(move.block.at), move.block.node().span());
   TreeEdit edit(tree);
   edit.remove(move.block.at);

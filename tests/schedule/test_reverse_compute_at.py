@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -297,8 +298,9 @@ def test_a_region_whose_length_the_axes_say_bounds_none_of_them():
 @pytest.mark.parametrize(
     ("index", "rows"), [("v1 + v0 + 1", "n * 2 + 1"), ("v0 + v1", "n + 1"), ("v1 * 2 + v0", "n + 2")]
 )
-def test_sums_of_axes_of_open_size_have_no_loop_for_what_one_element_completes(index, rows):
-    """The loop of the longer axis would run 2 - n times, and the map of its single iteration hides that."""
+def test_sums_of_axes_of_open_size_run_along_diagonals(index, rows):
+    """Of the elements that read t[v1 + v0], an iteration of t completes those of a diagonal. A loop of the longer axis
+    would run 2 - n times."""
     program = tw.script.from_source(f"""
 @T.prim_func
 def main(a: T.handle, c: T.handle):
@@ -315,7 +317,65 @@ def main(a: T.handle, c: T.handle):
             v0, v1 = T.axis.remap("SS", [i, j])
             C[v0, v1] = T.if_then_else({index} < {rows}, t[{index}], 7)
 """)
-    check_refused(program, at("C", "t", 0), "reverse_compute_at/P6")
+    sch = check(program, at("C", "t", 0))
+    assert len(loops_of(sch, "C")) == 2
+    kernel = tw.compile(sch, "interpreter", schedule="as written")
+    for n in (1, 2, 5):
+        a, c = np.arange(n * 3 + 1, dtype="int32"), np.zeros((n, 2), "int32")
+        kernel(a, c)
+        expected = [[2 * eval(index, {"v0": v0, "v1": v1}) for v1 in range(2)] for v0 in range(n)]
+        np.testing.assert_array_equal(c, np.array(expected, "int32").reshape(n, 2))
+
+
+@pytest.mark.parametrize(
+    ("extents", "index", "rows", "tile"),
+    [
+        *(((5, 7), "v0 + v1", 11, tile) for tile in (1, 4, 11)),
+        *(((5, 7), "v0 * 2 + v1", 15, tile) for tile in (1, 2, 4)),
+        *(((6, 4), "v0 + v1 * 3 + 2", 17, tile) for tile in (1, 3, 5)),
+        *(((4, 3), "v0 - v1 + 2", 6, tile) for tile in (1, 4)),
+    ],
+)
+def test_a_tile_takes_a_band_of_diagonals(extents, index, rows, tile):
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(({rows},), "int32"), C: T.Buffer({extents}, "int32")):
+    t = T.alloc_buffer(({rows},), "int32")
+    for i in range({rows}):
+        with T.block("t"):
+            v = T.axis.spatial({rows}, i)
+            t[v] = A[v] * 2
+    for i, j in T.grid{extents}:
+        with T.block("C"):
+            v0, v1 = T.axis.remap("SS", [i, j])
+            C[v0, v1] = t[{index}]
+""")
+
+    def transform(sch):
+        outer, _ = sch.split(loops_of(sch, "t")[0], [None, tile])
+        sch.reverse_compute_at("C", outer)
+
+    check(program, transform)
+
+
+def test_a_sum_over_a_window_does_not_move_to_the_first_of_its_elements():
+    """Each step of an element of C would run in another iteration."""
+
+    @T.prim_func
+    def main(A: T.Buffer((11,)), C: T.Buffer((5,))):
+        t = T.alloc_buffer((11,))
+        for i in range(11):
+            with T.block("t"):
+                v = T.axis.spatial(11, i)
+                t[v] = A[v] * 2.0
+        for i, j in T.grid(5, 7):
+            with T.block("C"):
+                v0, v1 = T.axis.remap("SR", [i, j])
+                with T.init():
+                    C[v0] = 0.0
+                C[v0] += t[v0 + v1]
+
+    check_refused(main, at("C", "t", 0), "reverse_compute_at/P6")
 
 
 @pytest.mark.parametrize("inner", [3, 5])
