@@ -63,6 +63,31 @@ def test_threads_add_to_copies_of_a_result_of_few_columns(columns: int, cores: i
     assert not cpu.serial_updates(sch.mod["main"])
 
 
+def test_copies_are_initialized_in_parallel_where_another_block_makes_the_rows() -> None:
+    """It stands before the sum as well, and has no loops."""
+    program = from_source("""@T.prim_func
+def scattered(I: T.Buffer((90,), "int32"), A: T.Buffer((90,)), C: T.Buffer((37,))):
+    R = T.alloc_buffer((90,), "int32")
+    with T.block("rows"):
+        T.reads(I[0:90])
+        T.writes(R[0:90])
+        for p in range(90):
+            R[p] = I[p] % 37
+    for i in range(37):
+        with T.block("zero"):
+            vi = T.axis.spatial(37, i)
+            C[vi] = T.float32(0)
+    for p in range(90):
+        with T.block("sum"):
+            vp = T.axis.reduce(90, p)
+            C[R[vp]] += A[vp]
+""")
+    sch = scheduled(program)
+    for name in ("sum_rf_init", "sum_rf"):
+        assert sch.get(sch.get_loops(name)[0]).kind.name == "PARALLEL"
+    check_schedule(sch, program)
+
+
 @pytest.mark.parametrize("change", ["", "C[J[vp] + 1, vj]"])
 def test_rows_that_data_select_are_vectors(change: str) -> None:
     """What the index reads is the same in all lanes, unless lanes write it."""

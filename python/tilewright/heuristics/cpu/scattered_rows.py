@@ -78,8 +78,10 @@ def sum_in_copies(schedule: Schedule, block: BlockRV, target: _core.Target) -> b
     if try_step(_factored, schedule.copy(), block, count) is None:
         return False
     partial = _factored(schedule, block, count)
-    for each in (*schedule.get_producers(partial)[:1], partial):
-        schedule.parallel(schedule.get_loops(each)[0])
+    copies = schedule.get(partial).writes[0].buffer
+    for each in (*schedule.get_producers(partial), partial):
+        if copies.same_as(schedule.get(each).writes[0].buffer):
+            schedule.parallel(schedule.get_loops(each)[0])
     return True
 
 
