@@ -23,7 +23,7 @@ from tilewright import _core, te
 from tilewright import meta_schedule as ms
 from tilewright.database.records import open_database
 from tilewright.report import charts
-from tilewright.search.space import space_for_cpu
+from tilewright.search.spaces import space_for_cpu
 from tilewright.task.task import task_of
 from tilewright.testing import formulas
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.samples import samples
 
 HEAD = """
 import linecache, os, sys, threading, time
@@ -74,9 +75,11 @@ work = lambda: program.script()
 }
 #: Work that ends soon, and is begun again and again.
 SHORT = ("compile", "parse", "print")
-END = """
+BEGIN = """
 thread = threading.Thread(target=again(work), daemon=True)
 thread.start()
+"""
+END = """
 time.sleep(float(sys.argv[1]))
 print("ends", flush=True)
 sys.exit(7)
@@ -127,19 +130,26 @@ def start(text: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def run(kind: str, delay: float, folder: Path) -> subprocess.CompletedProcess[str]:
-    return end_of(start(HEAD + WORK[kind] + END, folder, str(delay)))
+def check_end(kinds: list[str], delay: float, folder: Path) -> None:
+    """Check that a process whose daemon threads are at such work ends in silence."""
+    done = end_of(start(HEAD + "".join(WORK[kind] + BEGIN for kind in kinds) + END, folder, str(delay)))
+    # A search may say that it measures the limits of the machine.
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("tilewright: ")]
+    assert (done.returncode, errors) == (7, []), f"{kinds} after {delay:.3f} s"
+    assert "ends\n" in done.stdout
 
 
 @pytest.mark.parametrize("number", range(DELAYS_OF_EACH))
 @pytest.mark.parametrize("kind", WORK)
 def test_a_daemon_thread_at_work(kind: str, number: int, tmp_path: Path) -> None:
-    delay = random.Random(f"{kind} {number}").uniform(0, 2)
-    done = run(kind, delay, tmp_path)
-    # A search may say that it measures the limits of the machine.
-    errors = [line for line in done.stderr.splitlines() if not line.startswith("tilewright: ")]
-    assert (done.returncode, errors) == (7, []), f"after {delay:.3f} s"
-    assert "ends\n" in done.stdout
+    check_end([kind], random.Random(f"{kind} {number}").uniform(0, 2), tmp_path)
+
+
+@pytest.mark.parametrize("number", range(samples(DELAYS_OF_EACH)))
+def test_four_daemon_threads_at_work(number: int, tmp_path: Path) -> None:
+    rng = random.Random(f"four {number}")
+    kinds = ["parse"] * 4 if number == 0 else rng.choices(list(WORK), k=4)
+    check_end(kinds, rng.uniform(0, 2), tmp_path)
 
 
 JOIN = """
@@ -179,6 +189,21 @@ def test_ctrl_c_while_the_main_thread_joins_another(kind: str, tmp_path: Path) -
     assert done.returncode in (-signal.SIGINT, 130, 1)
     assert done.stderr.rstrip().endswith("KeyboardInterrupt")
     assert "terminate" not in done.stderr and "Fatal" not in done.stderr
+
+
+def test_a_thread_that_goes_on_after_the_main_thread(tmp_path: Path) -> None:
+    """Its first call imports what calls need: no module of these may ask to be told when Python ends."""
+    rest = """
+def rest():
+    threading.main_thread().join()
+    tw.compile(product)
+    result = tw.tune(product, trials=2)
+    print(type(result.kernel).__name__, flush=True)
+threading.Thread(target=rest).start()
+"""
+    done = end_of(start(HEAD + rest, tmp_path))
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("tilewright: ")]
+    assert (done.returncode, errors, done.stdout.splitlines()[-1:]) == (0, [], ["Kernel"])
 
 
 def test_a_child_of_a_fork_ends_by_itself(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def python_findings(tree, files, table=PYTHON):
     [
         ("kernel.py", "from tilewright import _core, errors"),
         ("kernel.py", "import os\nfrom tilewright._core import Node"),
-        ("search/session.py", "from tilewright.errors import Error\nfrom tilewright.search.space import Space"),
+        ("search/session.py", "from tilewright.errors import Error\nfrom tilewright.search.spaces import Space"),
         ("cli.py", "import tilewright\nfrom tilewright import testing"),
         ("kernel.py", "if TYPE_CHECKING:\n    from tilewright.search import Space"),
         ("__init__.py", "from tilewright.search import tune"),

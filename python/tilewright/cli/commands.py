@@ -254,7 +254,7 @@ def tune(
     from tilewright import _core
     from tilewright.search import FormatsResult, TuneResult, session
     from tilewright.search.budget import share_of
-    from tilewright.search.space import space_for_cpu
+    from tilewright.search.spaces import space_for_cpu
     from tilewright.task.task import open_sizes_of
 
     check_numbers(trials, threads, seed, patience, seconds, target_seconds)
@@ -455,7 +455,7 @@ def print_interrupted(when: str, kept: str) -> None:
 def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) -> None:
     """The table, the best schedule, and what was written."""
     from tilewright.search.progress import refusals
-    from tilewright.search.space import BY_RULES
+    from tilewright.search.spaces import BY_RULES
 
     screen = console()
     for table in summary.tables(each.name):

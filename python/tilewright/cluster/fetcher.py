@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import functools
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 #: time limit in seconds for fetching a batch of results; afterwards each is fetched by itself
@@ -33,7 +33,7 @@ class Fetcher:
         take: Callable[[Any, bytes | BaseException, str], None],
     ) -> None:
         self._client, self._pause, self._take = client, pause, take
-        self._threads = ThreadPoolExecutor(8, thread_name_prefix="tilewright-cluster")
+        self._threads = concurrent.futures.ThreadPoolExecutor(8, thread_name_prefix="tilewright-cluster")
         self._lock = threading.Lock()
         self._finished: list[tuple[Any, Any]] = []  # labels and futures
 

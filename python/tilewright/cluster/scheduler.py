@@ -7,9 +7,9 @@ address. Deleting a client that failed to connect takes another 20 s.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +139,7 @@ def find(address: str, seconds: float, certificates: Any) -> None:
     Raises:
         tilewright.ResourceError: none does.
     """
-    with ThreadPoolExecutor(1) as thread:  # the caller may be in an event loop, as in a notebook
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:  # the caller may be in an event loop, as in a notebook
         asked = thread.submit(lambda: asyncio.run(identity(address, seconds, certificates)))
         try:
             asked.result()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import shutil
 import tempfile
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -120,7 +120,7 @@ class LocalBuilder(Builder):
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
         """One result for each input, in their order."""
-        with ThreadPoolExecutor(max(1, min(self.max_workers, len(build_inputs)))) as threads:
+        with concurrent.futures.ThreadPoolExecutor(max(1, min(self.max_workers, len(build_inputs)))) as threads:
             futures = [threads.submit(self._build_one, each) for each in build_inputs]
             try:
                 return [future.result() for future in futures]

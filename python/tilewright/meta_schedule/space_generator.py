@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright._core import PostOrderApply, ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
-from tilewright.search.space import CpuRules
+from tilewright.search.spaces import CpuRules
 
 __all__ = [
     "CpuRules",

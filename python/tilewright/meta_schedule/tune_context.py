@@ -12,7 +12,7 @@ from tilewright import _core, ir
 from tilewright.cost_model.features_of import results_for
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.space_generator import ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
-from tilewright.search.space import SPACES, design_spaces
+from tilewright.search.spaces import SPACES, design_spaces
 from tilewright.support import limits
 from tilewright.support.wrong_arguments import explained
 

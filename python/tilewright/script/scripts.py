@@ -12,6 +12,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+# The packages say what names mean in scripts. Their modules below may be loaded before that, by another thread.
+import tilewright.script.ir
+import tilewright.script.tir  # noqa: F401
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect

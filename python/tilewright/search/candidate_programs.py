@@ -10,7 +10,7 @@ from tilewright.heuristics import cpu, failures
 from tilewright.heuristics.by_target import schedule_function
 from tilewright.heuristics.unscheduled import is_unscheduled
 from tilewright.schedule import Schedule
-from tilewright.search.space import Space
+from tilewright.search.spaces import Space
 from tilewright.support.machine import is_for_device
 from tilewright.task.task import Task
 

@@ -19,7 +19,7 @@ from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.kernel.kernel import Kernel
 from tilewright.kernel.kernel import compile as compile_program
 from tilewright.schedule import Schedule
-from tilewright.search.space import Space
+from tilewright.search.spaces import Space
 from tilewright.tables import Table
 from tilewright.task.arguments import make_arrays
 from tilewright.task.conversions import conversions_of, prefix

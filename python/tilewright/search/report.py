@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tilewright.search.result import TuneResult
-    from tilewright.search.space import Space
+    from tilewright.search.spaces import Space
 
 #: what the rows of a table are called, beside a peer's
 AS_WRITTEN, BY_RULES, BEST = "as written", "by rules", "best found"

@@ -10,7 +10,7 @@ from tilewright import _core
 from tilewright.cluster.connection import Cluster
 from tilewright.schedule import Schedule
 from tilewright.search.result import Progress
-from tilewright.search.space import Space
+from tilewright.search.spaces import Space
 
 __all__ = ["SearchRequest"]
 

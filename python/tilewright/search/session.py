@@ -44,8 +44,8 @@ from tilewright.search.progress import elsewhere, reporter
 from tilewright.search.relatives import traces_of_relatives
 from tilewright.search.request import SearchRequest
 from tilewright.search.result import Progress, TuneResult, without_a_trial
-from tilewright.search.space import Space, design_spaces, space_of
 from tilewright.search.space_samples import SpaceSamples, run_space
+from tilewright.search.spaces import Space, design_spaces, space_of
 from tilewright.support import limits, machine, notes
 from tilewright.support.early_interrupts import recognized
 from tilewright.support.machine import is_for_device

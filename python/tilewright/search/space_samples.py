@@ -15,7 +15,7 @@ from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
 from tilewright.search.candidate_programs import check_parameters
 from tilewright.search.interrupts import Interrupts
-from tilewright.search.space import Space
+from tilewright.search.spaces import Space
 from tilewright.support import limits, notes
 from tilewright.support.user_lines import last_raise, place_of, with_place
 from tilewright.task.task import Task

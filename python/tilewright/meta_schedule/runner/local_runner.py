@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import functools
 import numbers
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ class _Line:
     """The thread in which one kernel after the other is measured, until it is closed."""
 
     def __init__(self) -> None:
-        self.thread = ThreadPoolExecutor(1, thread_name_prefix="LocalRunner")
+        self.thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="LocalRunner")
         self.is_closed = False
 
     def submit(self, run: Callable[[RunnerInput], RunnerResult], each: RunnerInput) -> RunnerFuture:
